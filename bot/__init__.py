@@ -1,0 +1,1 @@
+"""Nod: an AI teammate that asks, with buttons, before it changes anything."""

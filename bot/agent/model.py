@@ -1,0 +1,99 @@
+"""The language model as the loop sees it: a transcript in, a stream of parts out.
+
+``openai.py`` speaks to any OpenAI-compatible server; ``offline.py`` answers by itself for the demo.
+"""
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class SystemText:
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class UserText:
+    """What a person wrote, or a note of Nod's own. ``name`` is the speaker as people know them."""
+
+    text: str
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """One call the model asks for. ``arguments`` is the raw JSON text, unchecked."""
+
+    id: str
+    name: str
+    arguments: str
+
+
+@dataclass(frozen=True, slots=True)
+class AssistantText:
+    text: str
+    calls: tuple[ToolCall, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ToolResult:
+    call_id: str
+    text: str
+
+
+Entry = SystemText | UserText | AssistantText | ToolResult
+
+
+@dataclass(frozen=True, slots=True)
+class ToolSpec:
+    """A tool as offered to the model. ``strict`` says the schema fits OpenAI's strict mode."""
+
+    name: str
+    description: str
+    parameters: Mapping[str, Any]
+    strict: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """More text of the answer."""
+
+    text: str
+
+
+class Stop(StrEnum):
+    """Why the model fell silent."""
+
+    FINISHED = "finished"
+    LENGTH = "length"  # it ran into its output limit; calls in this answer may be cut and must not be used
+    FILTERED = "filtered"  # the provider withheld the rest
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """The last part: complete calls in the order asked for, and what it cost in tokens (0 = not told)."""
+
+    stop: Stop
+    calls: tuple[ToolCall, ...] = ()
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+
+
+Part = Text | Finished
+
+
+class Model(Protocol):
+    """Anything that can continue a transcript."""
+
+    name: str
+
+    def stream(self, transcript: Sequence[Entry], tools: Sequence[ToolSpec]) -> AsyncIterator[Part]:
+        """Yield `Text` as it comes and exactly one `Finished` last.
+
+        Raises ModelError with words for people when the server cannot answer; `ModelCut` when the stream
+        broke in the middle, so that the loop may ask again.
+        """
+
+    async def close(self) -> None: ...

@@ -1,0 +1,189 @@
+"""A card is a pure rendering of a proposal, told in parts that every channel can lay out.
+
+`card_of` gives the pending or the resolved twin. Channels turn a `Card` into blocks, entities or HTML and
+must show every part; what does not fit goes behind "View all", for which `whole_text` has everything.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from bot.domain.proposals import Cause, Kind, PreviewField, Proposal, State, Vote
+from bot.domain.redaction import redact
+from bot.domain.risk import Level
+
+
+class Action(StrEnum):
+    """What a card offers. A channel shows those in ``Card.actions``, in that order."""
+
+    APPROVE = "approve"
+    DECLINE = "decline"
+    EDIT = "edit"
+    RETRY = "retry"
+    APPROVE_ALL = "approve_all"
+    DECLINE_ALL = "decline_all"
+
+
+class Tone(StrEnum):
+    """How the outcome should look; never the only sign of it."""
+
+    WAITING = "waiting"
+    GOOD = "good"
+    BAD = "bad"
+    QUIET = "quiet"
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """The other proposals of the same answer; ``round`` is the sum of all their rounds."""
+
+    size: int
+    open: int
+    round: int
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """Everything a person needs to decide or to see how it ended. All text is hostile until escaped."""
+
+    proposal_id: str
+    round: int
+    version: int
+    kind: Kind
+    title: str  # what will happen, plain language
+    tool_name: str
+    level: Level
+    risk_reason: str
+    reason: str  # the agent's stated reason; may be empty
+    fields: tuple[PreviewField, ...]
+    arguments: Mapping[str, Any]  # redacted
+    schema: Mapping[str, Any]  # JSON schema of the arguments, for the edit form; may be empty
+    asked_by: str
+    deciders: str  # who may decide, in words
+    votes: tuple[str, ...]  # one line each
+    quorum: int
+    expires_at: datetime
+    state: State
+    tone: Tone
+    outcome: str  # how it stands or ended, one sentence, who and from where; no times
+    decided_at: datetime | None
+    result: str  # what the tool answered, or the error in words; may be empty
+    result_url: str | None
+    notes: tuple[str, ...]  # edited by, changed since shown
+    actions: tuple[Action, ...]
+    group: Group | None
+
+    @property
+    def pending(self) -> bool:
+        return self.state is State.PROPOSED
+
+
+def _text(value: str | None) -> str:
+    return "(nothing)" if value is None else value
+
+
+def _outcome(p: Proposal) -> tuple[Tone, str]:
+    who = p.decided_by or "somebody"
+    where = f" from {p.decided_from}" if p.decided_from else ""
+    match p.state:
+        case State.PROPOSED:
+            return Tone.WAITING, "Waiting for a decision. Nothing has been changed."
+        case State.APPROVED:
+            return Tone.WAITING, f"Approved by {who}{where}. It has not run yet."
+        case State.EXECUTING:
+            return Tone.WAITING, f"Approved by {who}{where}. It is running now."
+        case State.SUCCEEDED:
+            return Tone.GOOD, f"Done. Approved by {who}{where}."
+        case State.DECLINED:
+            because = f": {p.decline_reason}" if p.decline_reason else "."
+            return Tone.QUIET, f"Declined by {who}{where}{because} Nothing was changed."
+        case State.EXPIRED:
+            return Tone.QUIET, "Expired: nobody decided in time. Nothing was changed."
+        case State.CANCELLED if p.cause is Cause.UNDELIVERABLE:
+            return Tone.BAD, "Could not be delivered to anybody who may decide. Nothing was changed."
+        case State.CANCELLED:
+            return Tone.QUIET, f"Cancelled by {who}{where}. Nothing was changed."
+        case State.FAILED if p.cause is Cause.OUTCOME_UNKNOWN:
+            return Tone.BAD, (
+                f"Outcome unknown: approved by {who}{where}, started, and never heard back from. "
+                "Check whether it happened before you retry."
+            )
+        case State.FAILED if p.cause is Cause.TOOL_CHANGED:
+            return Tone.BAD, f"Not run: the tool changed after {who} approved it. Nothing was changed."
+        case State.FAILED:
+            return Tone.BAD, f"Failed after {who} approved it{where}."
+
+
+def _actions(p: Proposal, group: Group | None) -> tuple[Action, ...]:
+    if p.state is State.PROPOSED:
+        alone = (Action.APPROVE, Action.DECLINE, Action.EDIT)
+        return (*alone, Action.APPROVE_ALL, Action.DECLINE_ALL) if group and group.open > 1 else alone
+    if p.state is State.FAILED and p.cause is not Cause.TOOL_CHANGED:
+        return (Action.RETRY,)
+    return (Action.APPROVE_ALL, Action.DECLINE_ALL) if group and group.open > 1 else ()
+
+
+def _vote_line(vote: Vote) -> str:
+
+    return f"{vote.actor.label}: {vote.verb}" + (f" ({vote.reason})" if vote.reason else "")
+
+
+def card_of(p: Proposal, schema: Mapping[str, Any], siblings: Sequence[Proposal] = ()) -> Card:
+    """Render a proposal as it is now.
+
+    ``siblings`` are all proposals of the same answer, itself included, where this card is the one that
+    carries the buttons for the whole group (the last of them); empty otherwise.
+    """
+    group = None
+    if len(siblings) > 1:
+        waiting = sum(s.state is State.PROPOSED for s in siblings)
+        group = Group(size=len(siblings), open=waiting, round=sum(s.round for s in siblings))
+    tone, outcome = _outcome(p)
+    notes = []
+    if p.edited_by:
+        notes.append(f"Edited by {p.edited_by} before approval.")
+    if p.changed and p.state is State.PROPOSED:
+        notes.append("Changed since it was approved: the old values moved, so it needs a fresh look.")
+    return Card(
+        proposal_id=p.id,
+        round=p.round,
+        version=p.version,
+        kind=p.kind,
+        title=p.description,
+        tool_name=p.tool_name,
+        level=p.risk.level,
+        risk_reason=p.risk.reason,
+        reason=p.reason,
+        fields=p.preview,
+        arguments=redact(p.arguments, schema),
+        schema=schema,
+        asked_by=p.requester.label,
+        deciders=p.deciders.in_words(p.requester.label),
+        votes=tuple(_vote_line(v) for v in p.votes),
+        quorum=p.quorum,
+        expires_at=p.expires_at,
+        state=p.state,
+        tone=tone,
+        outcome=outcome,
+        decided_at=p.decided_at,
+        result=p.error or p.result or "",
+        result_url=p.result_url,
+        notes=tuple(notes),
+        actions=_actions(p, group),
+        group=group,
+    )
+
+
+def whole_text(card: Card) -> str:
+    """All of it as plain text, nothing cut: what "View all" shows."""
+    lines = [card.title, "", f"Tool: {card.tool_name}", f"Risk: {card.level}, {card.risk_reason}"]
+    if card.reason:
+        lines += [f"Agent's reason: {card.reason}"]
+    lines += ["", "Changes"]
+    for f in card.fields:
+        lines += [f"- {f.field}", f"  old: {_text(f.old_value)}", f"  new: {_text(f.new_value)}"]
+    lines += ["", "Arguments", json.dumps(card.arguments, indent=2, ensure_ascii=False, sort_keys=True)]
+    return "\n".join(lines)

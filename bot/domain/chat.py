@@ -1,0 +1,148 @@
+"""The seam between channels and the core, on one page.
+
+A channel turns what its platform sends into a `Message`, a `Press` or a `Command` and hands it to the
+`Inbox`; the core answers with a `Reply` for that one person and shows everything else through `Channel`.
+How a turn's events reach a stream is in ``bot/delivery.py``; what a card says is in ``bot/domain/cards.py``.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, Protocol, Self
+
+from bot.domain.cards import Card
+from bot.domain.events import TurnEvent
+from bot.domain.people import Actor
+from bot.domain.proposals import Proposal
+
+Clock = Callable[[], datetime]
+"""Now, always timezone-aware UTC."""
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where a conversation lives. ``key`` is the channel's own: Slack ``T1/C2/1700.1``, Telegram ``-100/7``."""
+
+    channel: str
+    key: str
+
+    def __str__(self) -> str:
+        return f"{self.channel}:{self.key}"
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Read ``channel:key``; raises ValueError when there is no colon or an empty half."""
+        channel, colon, key = text.partition(":")
+        if not (colon and channel and key):
+            raise ValueError(f"{text!r} is not of the form channel:key")
+        return cls(channel, key)
+
+
+class Verb(StrEnum):
+    """What a press asks for; the words are kept short because buttons carry them."""
+
+    APPROVE = "approve"  # one vote for; with arguments: edit, then vote
+    DECLINE = "decline"  # one vote against, reason optional
+    EDIT = "edit"  # replace the arguments and ask again, without a vote
+    CANCEL = "cancel"  # the requester or an admin takes it back
+    RETRY = "retry"  # run a failed one again
+    APPROVE_ALL = "approve_all"  # every open proposal of the same answer
+    DECLINE_ALL = "decline_all"
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """Text from a person. ``event_id`` is unique within the channel: a second delivery of it stops."""
+
+    address: Address
+    actor: Actor
+    text: str
+    event_id: str
+    private: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Press:
+    """A decision about one proposal.
+
+    ``round`` is the round the pressed card showed (for the verbs ``*_all`` the sum over the group); the
+    press is refused as stale when the content has changed since. None says: as it is now (API and CLI).
+    """
+
+    actor: Actor
+    verb: Verb
+    proposal_id: str
+    round: int | None = None
+    reason: str | None = None
+    arguments: Mapping[str, Any] | None = None
+    digest: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A slash command: ``name`` without the slash, ``text`` what follows it, unparsed."""
+
+    actor: Actor
+    name: str
+    text: str
+    address: Address
+    private: bool = True
+
+
+class Answer(StrEnum):
+    """How the core took something in."""
+
+    ACCEPTED = "accepted"  # it counts, and what it asked for is done or under way
+    ALREADY = "already"  # somebody decided before; nothing happened
+    REFUSED = "refused"  # this person may not; the proposal stays open for others
+    UNKNOWN = "unknown"  # no such proposal
+    STALE = "stale"  # the content changed after the card was shown
+    INVALID = "invalid"  # the arguments or words do not fit; ``fields`` says where
+    DUPLICATE = "duplicate"  # this event was already taken in
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What to tell, privately, the one person who wrote or pressed."""
+
+    answer: Answer
+    text: str
+    proposals: tuple[Proposal, ...] = ()
+    fields: Mapping[str, str] = field(default_factory=dict)
+    conversation_id: str | None = None
+    message_id: int | None = None
+
+
+Incoming = Message | Press | Command
+Inbox = Callable[[Incoming], Awaitable[Reply]]
+
+
+class Stream(Protocol):
+    """One turn being shown at one address, from its first event to `TurnEnded` or `TurnFailed`."""
+
+    async def send(self, event: TurnEvent) -> None:
+        """Show the event; text deltas may arrive joined. Raises ChannelError when the platform refuses."""
+
+
+class Channel(Protocol):
+    """A place people are. Everything here may raise ChannelError; nothing here decides anything."""
+
+    name: str
+    pulls: bool
+    """True: people read rows themselves (the web), so there are no copies to redraw, no posts to repeat."""
+
+    async def start(self, inbox: Inbox) -> None: ...
+
+    async def stop(self) -> None: ...
+
+    def open_stream(self, address: Address, requester: Actor) -> Stream: ...
+
+    async def post(self, address: Address, markdown: str) -> None:
+        """Post CommonMark text, split as the platform needs."""
+
+    async def post_card(self, address: Address, card: Card) -> str:
+        """Post a card and return the platform's reference to the copy (≤ 255 characters)."""
+
+    async def redraw_card(self, address: Address, ref: str, card: Card) -> None:
+        """Make the copy show ``card``; raises CopyGone when it no longer can."""

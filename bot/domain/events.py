@@ -1,0 +1,73 @@
+"""What a turn tells the outside while it runs. Values only; delivery decides who sees what and when."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from bot.domain.proposals import Proposal
+
+
+@dataclass(frozen=True, slots=True)
+class TextDelta:
+    """More of the answer's text, CommonMark, hostile until rendered safely."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class TextRestarted:
+    """The model's stream broke after some text was shown; what follows begins the answer again."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolStarted:
+    """A read call runs. ``summary`` is plain language for people."""
+
+    call_id: str
+    tool_name: str
+    summary: str
+    arguments: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ToolFinished:
+    """A read call ended; ``result`` is what the model will see."""
+
+    call_id: str
+    tool_name: str
+    ok: bool
+    result: str
+
+
+@dataclass(frozen=True, slots=True)
+class ProposalOpened:
+    proposal: Proposal
+
+
+class Ending(StrEnum):
+    DONE = "done"  # the agent is silent
+    WAITING = "waiting"  # open proposals; the turn is rows now
+    STOPPED = "stopped"  # a person stopped it
+
+
+@dataclass(frozen=True, slots=True)
+class TurnEnded:
+    """``seen`` is the id of the last person's message the turn took in; ``text`` its whole answer."""
+
+    ending: Ending
+    seen: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class TurnFailed:
+    """The turn could not go on; ``explanation`` is for people."""
+
+    explanation: str
+    seen: int
+
+
+TurnEvent = (
+    TextDelta | TextRestarted | ToolStarted | ToolFinished | ProposalOpened | TurnEnded | TurnFailed
+)

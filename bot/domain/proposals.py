@@ -1,0 +1,154 @@
+"""A proposal: one write call, frozen until people decide. States, the legal moves, the digest.
+
+The rows behind it are in ``bot/store/proposals.py``; who may decide is in ``bot/domain/policy.py``.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from bot.domain.people import Actor
+from bot.domain.risk import Risk
+
+
+class State(StrEnum):
+    PROPOSED = "proposed"  # waits for people; votes gather
+    APPROVED = "approved"  # enough votes; nothing has run yet
+    EXECUTING = "executing"  # claimed by exactly one process; the tool may be running
+    SUCCEEDED = "succeeded"  # the tool said so; its result is stored
+    FAILED = "failed"  # the tool said no, or nobody knows (`Cause.OUTCOME_UNKNOWN`); a person may retry
+    DECLINED = "declined"  # a person said no
+    EXPIRED = "expired"  # nobody decided in time
+    CANCELLED = "cancelled"  # taken back, or it could not be shown to anybody (`Cause.UNDELIVERABLE`)
+
+
+TRANSITIONS: Mapping[State, frozenset[State]] = {
+    State.PROPOSED: frozenset({State.APPROVED, State.DECLINED, State.EXPIRED, State.CANCELLED}),
+    # back to proposed: what the preview showed as old has moved, so people look again
+    State.APPROVED: frozenset({State.EXECUTING, State.PROPOSED, State.CANCELLED, State.FAILED}),
+    State.EXECUTING: frozenset({State.SUCCEEDED, State.FAILED}),
+    State.FAILED: frozenset({State.EXECUTING, State.PROPOSED}),
+    State.SUCCEEDED: frozenset(),
+    State.DECLINED: frozenset(),
+    State.EXPIRED: frozenset(),
+    State.CANCELLED: frozenset(),
+}
+"""Every legal move. The database guards each with ``WHERE id = ? AND state = ? AND version = ?``."""
+
+SETTLED = frozenset({State.SUCCEEDED, State.FAILED, State.DECLINED, State.EXPIRED, State.CANCELLED})
+"""States in which the model can be told how the call ended."""
+
+
+class Cause(StrEnum):
+    """Why a state was reached, where the state alone would blur two different ends."""
+
+    ERROR = "error"  # failed: the tool refused or raised
+    OUTCOME_UNKNOWN = "outcome_unknown"  # failed: it may or may not have happened
+    TOOL_CHANGED = "tool_changed"  # failed: the tool is not the one that was shown
+    UNDELIVERABLE = "undeliverable"  # cancelled: the card could not be posted anywhere
+    TAKEN_BACK = "taken_back"  # cancelled: by the requester or an admin
+
+
+class Kind(StrEnum):
+    CALL = "call"  # one write call of a tool
+    PLAN = "plan"  # a teammate's plan
+
+
+@dataclass(frozen=True, slots=True)
+class PreviewField:
+    """One thing that will change; values are text for people, None where there was or will be nothing."""
+
+    field: str
+    old_value: str | None
+    new_value: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Vote:
+    """One Person's vote in one round, or another verb that shaped the proposal."""
+
+    person_id: str
+    actor: Actor
+    verb: str
+    reason: str | None
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Deciders:
+    """Who may decide, frozen with the proposal so that the card tells the truth."""
+
+    requester: bool
+    roles: tuple[str, ...] = ()
+    people: tuple[str, ...] = ()
+
+    def in_words(self, requester: str) -> str:
+        """For example ``Ana, any approver or admin``."""
+        names = [requester] if self.requester else []
+        names += [f"any {role}" for role in self.roles]
+        names += list(self.people)
+        return " or ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names) or "nobody"
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """One row, as a value. ``round`` counts contents (edits, moved previews), ``version`` every change."""
+
+    id: str
+    kind: Kind
+    conversation_id: str
+    message_id: int
+    call_id: str
+    position: int
+    tool_name: str
+    tool_version: str
+    arguments: Mapping[str, Any]
+    description: str
+    preview: tuple[PreviewField, ...]
+    risk: Risk
+    reason: str
+    requester: Actor
+    deciders: Deciders
+    quorum: int
+    state: State
+    round: int
+    version: int
+    digest: str
+    created_at: datetime
+    updated_at: datetime
+    expires_at: datetime
+    cause: Cause | None = None
+    votes: tuple[Vote, ...] = ()
+    decided_by: str | None = None
+    decided_from: str | None = None
+    decided_at: datetime | None = None
+    decline_reason: str | None = None
+    edited_by: str | None = None
+    changed: bool = False
+    result: str | None = None
+    result_url: str | None = None
+    error: str | None = None
+    rule: str = ""
+
+    @property
+    def idempotency_key(self) -> str:
+        """The same for every run of this proposal, so that a tool that remembers keys acts once."""
+        return f"nod-{self.id}"
+
+    @property
+    def settled(self) -> bool:
+        return self.state in SETTLED
+
+
+def canonical(value: Any) -> str:
+    """JSON with sorted keys and no spaces: equal values give equal text."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+
+
+def digest(tool_name: str, tool_version: str, arguments: Mapping[str, Any]) -> str:
+    """SHA-256, in hex, over what would run: tool, its version and every argument."""
+    return hashlib.sha256(canonical([tool_name, tool_version, arguments]).encode()).hexdigest()

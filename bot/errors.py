@@ -1,0 +1,72 @@
+"""Every error Nod raises on purpose, drawn once.
+
+NodError
+├── SettingsError        a setting is wrong or missing; the message names it and the mend
+├── ToolError            a tool refuses or fails in a way worth telling the model and people
+│   ├── BadArguments     the arguments do not fit the tool's schema; ``fields`` says where
+│   ├── UnknownTool      the model asked for a tool that does not exist
+│   └── ToolTimedOut     the tool did not answer within its limit
+├── ModelError           the model's server could not give an answer; the message is for people
+│   └── ModelCut         the answer broke off in the middle; asking again may help
+└── ChannelError         a platform refused or could not be reached
+    ├── NotDeliverable   it will never arrive there (left, blocked, archived)
+    └── CopyGone         the posted copy no longer exists or can no longer be edited
+"""
+
+
+class NodError(Exception):
+    """Something went wrong in a way Nod can explain."""
+
+    def __init__(self, message: str | None = None) -> None:
+        super().__init__(message or type(self).__doc__)
+
+    @property
+    def message(self) -> str:
+        return str(self.args[0])
+
+
+class SettingsError(NodError):
+    """A setting is wrong or missing."""
+
+
+class ToolError(NodError):
+    """The tool could not do this."""
+
+
+class BadArguments(ToolError):
+    """The arguments do not fit the tool.
+
+    ``fields`` maps a field's dotted name to what is wrong with it, in words.
+    """
+
+    def __init__(self, fields: dict[str, str]) -> None:
+        self.fields = fields
+        super().__init__("; ".join(f"{name}: {problem}" for name, problem in fields.items()))
+
+
+class UnknownTool(ToolError):
+    """There is no tool of that name."""
+
+
+class ToolTimedOut(ToolError):
+    """The tool did not answer in time."""
+
+
+class ModelError(NodError):
+    """The language model could not answer. Please try again."""
+
+
+class ModelCut(ModelError):
+    """The language model's answer broke off. Please try again."""
+
+
+class ChannelError(NodError):
+    """The chat platform did not accept this."""
+
+
+class NotDeliverable(ChannelError):
+    """This can never arrive there."""
+
+
+class CopyGone(ChannelError):
+    """The posted card no longer exists."""

@@ -1,0 +1,41 @@
+"""All tools there are right now, by name."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from bot.errors import SettingsError, UnknownTool
+from bot.tools.tool import Tool, Toolset
+
+
+@dataclass(frozen=True, slots=True)
+class Shelf:
+    """The tools of one moment; a turn keeps the one it started with."""
+
+    tools: Mapping[str, Tool]
+
+    def __iter__(self) -> Iterator[Tool]:
+        return iter(self.tools.values())
+
+    def get(self, name: str) -> Tool:
+        """Raises UnknownTool, naming what there is."""
+        found = self.tools.get(name)
+        if found is None:
+            raise UnknownTool(f"There is no tool called {name!r}. There are: {', '.join(sorted(self.tools))}.")
+        return found
+
+
+class Registry:
+    """Asks every toolset and puts what they have on one shelf."""
+
+    def __init__(self, toolsets: Sequence[Toolset]) -> None:
+        self._toolsets = tuple(toolsets)
+
+    async def shelf(self) -> Shelf:
+        """Raises SettingsError when two toolsets bring the same name: which one was meant is unknowable."""
+        found: dict[str, Tool] = {}
+        for toolset in self._toolsets:
+            for each in await toolset.tools():
+                if each.name in found:
+                    raise SettingsError(f"Two tools are called {each.name!r}; rename the one in {toolset.name}.")
+                found[each.name] = each
+        return Shelf(found)
