@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import Any
 
 from bot.domain.proposals import Cause, Kind, PreviewField, Proposal, State, Vote
-from bot.domain.redaction import redact
+from bot.domain.redaction import redact, redact_text
 from bot.domain.risk import Level
 
 
@@ -126,6 +126,12 @@ def _actions(p: Proposal, group: Group | None) -> tuple[Action, ...]:
     return (Action.APPROVE_ALL, Action.DECLINE_ALL) if group and group.open > 1 else ()
 
 
+def _redacted(fields: Sequence[PreviewField]) -> tuple[PreviewField, ...]:
+    old = [redact({f.field: f.old_value})[f.field] for f in fields]
+    new = [redact({f.field: f.new_value})[f.field] for f in fields]
+    return tuple(PreviewField(f.field, o, n) for f, o, n in zip(fields, old, new, strict=True))
+
+
 def _vote_line(vote: Vote) -> str:
 
     return f"{vote.actor.label}: {vote.verb}" + (f" ({vote.reason})" if vote.reason else "")
@@ -152,12 +158,12 @@ def card_of(p: Proposal, schema: Mapping[str, Any], siblings: Sequence[Proposal]
         round=p.round,
         version=p.version,
         kind=p.kind,
-        title=p.description,
+        title=redact_text(p.description),
         tool_name=p.tool_name,
         level=p.risk.level,
         risk_reason=p.risk.reason,
-        reason=p.reason,
-        fields=p.preview,
+        reason=redact_text(p.reason),
+        fields=_redacted(p.preview),
         arguments=redact(p.arguments, schema),
         schema=schema,
         asked_by=p.requester.label,
@@ -169,7 +175,7 @@ def card_of(p: Proposal, schema: Mapping[str, Any], siblings: Sequence[Proposal]
         tone=tone,
         outcome=outcome,
         decided_at=p.decided_at,
-        result=p.error or p.result or "",
+        result=redact_text(p.error or p.result or ""),
         result_url=p.result_url,
         notes=tuple(notes),
         actions=_actions(p, group),

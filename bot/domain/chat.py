@@ -53,13 +53,17 @@ class Verb(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """Text from a person. ``event_id`` is unique within the channel: a second delivery of it stops."""
+    """Text from a person. ``event_id`` is unique within the channel: a second delivery of it stops.
+
+    ``begin`` is the id a conversation that starts with this message gets; None leaves it to the store.
+    """
 
     address: Address
     actor: Actor
     text: str
     event_id: str
     private: bool = True
+    begin: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,17 +136,43 @@ class Channel(Protocol):
     pulls: bool
     """True: people read rows themselves (the web), so there are no copies to redraw, no posts to repeat."""
 
-    async def start(self, inbox: Inbox) -> None: ...
+    async def start(self, inbox: Inbox, desk: "Desk") -> None: ...
 
     async def stop(self) -> None: ...
 
     def open_stream(self, address: Address, requester: Actor) -> Stream: ...
 
     async def post(self, address: Address, markdown: str) -> None:
-        """Post CommonMark text, split as the platform needs."""
+        """Post CommonMark text, split as the platform needs.
+
+        The address may be a person's own: the channel and key of an `Actor`.
+        """
 
     async def post_card(self, address: Address, card: Card) -> str:
         """Post a card and return the platform's reference to the copy (≤ 255 characters)."""
 
     async def redraw_card(self, address: Address, ref: str, card: Card) -> None:
         """Make the copy show ``card``; raises CopyGone when it no longer can."""
+
+
+@dataclass(frozen=True, slots=True)
+class Overview:
+    """One person's view of all proposals, newest first, as cards."""
+
+    waiting: tuple[Card, ...]  # this person may decide
+    asked: tuple[Card, ...]  # this person's own, still open
+    recent: tuple[Card, ...]  # ended lately, decided or asked for by this person
+
+
+class Desk(Protocol):
+    """What a channel may look up. Everything is checked against who asks."""
+
+    async def card(self, proposal_id: str, actor: Actor, address: Address | None = None) -> Card | None:
+        """The card as it is now; None when there is none, or none for this person at this address."""
+
+    async def arguments(self, proposal_id: str, actor: Actor) -> Mapping[str, Any] | None:
+        """What an edit form starts from (secrets as `HIDDEN`); None when this person may not decide."""
+
+    async def overview(self, actor: Actor) -> Overview: ...
+
+    async def may_decide(self, proposal_id: str, actor: Actor) -> bool: ...

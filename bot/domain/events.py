@@ -68,6 +68,4 @@ class TurnFailed:
     seen: int
 
 
-TurnEvent = (
-    TextDelta | TextRestarted | ToolStarted | ToolFinished | ProposalOpened | TurnEnded | TurnFailed
-)
+TurnEvent = TextDelta | TextRestarted | ToolStarted | ToolFinished | ProposalOpened | TurnEnded | TurnFailed

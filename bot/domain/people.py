@@ -36,6 +36,7 @@ class Person:
 
     id: str
     name: str = field(default="", compare=False)
+    accounts: frozenset[str] = field(default=frozenset(), compare=False)  # Actors, as text
 
 
 class Role(StrEnum):

@@ -46,4 +46,6 @@ def redact(value: Any, schema: Mapping[str, Any] | None = None) -> Any:
 
 
 def _is_secret(schema: Mapping[str, Any]) -> bool:
-    return bool(schema.get("writeOnly")) or schema.get("format") == "password"
+    """Also where the secret may be left out (``anyOf`` with null)."""
+    one = bool(schema.get("writeOnly")) or schema.get("format") == "password"
+    return one or any(_is_secret(choice) for choice in schema.get("anyOf", ()))

@@ -20,7 +20,9 @@ class Shelf:
         """Raises UnknownTool, naming what there is."""
         found = self.tools.get(name)
         if found is None:
-            raise UnknownTool(f"There is no tool called {name!r}. There are: {', '.join(sorted(self.tools))}.")
+            raise UnknownTool(
+                f"There is no tool called {name!r}. There are: {', '.join(sorted(self.tools))}."
+            )
         return found
 
 
@@ -36,6 +38,8 @@ class Registry:
         for toolset in self._toolsets:
             for each in await toolset.tools():
                 if each.name in found:
-                    raise SettingsError(f"Two tools are called {each.name!r}; rename the one in {toolset.name}.")
+                    raise SettingsError(
+                        f"Two tools are called {each.name!r}; rename the one in {toolset.name}."
+                    )
                 found[each.name] = each
         return Shelf(found)

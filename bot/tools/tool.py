@@ -8,17 +8,16 @@ that is ``bot/agent/gate.py``, the one door.
 import hashlib
 import inspect
 import json
-import re
-import types
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Protocol, Union, get_args, get_origin, get_type_hints
+from typing import Any, Protocol
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
+from pydantic_core import to_jsonable_python
 
 from bot.domain.proposals import PreviewField, canonical
 from bot.domain.risk import Level, Risk
-from bot.errors import BadArguments
+from bot.tools.schema import fits_strict, offered
+from bot.tools.signature import Signature, docstring
 
 Arguments = Mapping[str, Any]
 
@@ -37,14 +36,18 @@ class CallContext:
 
 @dataclass(frozen=True, slots=True)
 class ToolOutput:
-    """What a tool answers: JSON data or text for the model and people, and a link to it where there is one."""
+    """What a tool answers: JSON data or text for the model and people, and a link to it if there is one."""
 
     data: Any
     url: str | None = None
 
     @property
     def text(self) -> str:
-        return self.data if isinstance(self.data, str) else json.dumps(self.data, ensure_ascii=False)
+        """The answer as text. Never raises, for the tool has run: what is not JSON comes near to it."""
+        if isinstance(self.data, str):
+            return self.data
+        plain = to_jsonable_python(self.data, bytes_mode="base64", fallback=str)
+        return json.dumps(plain, ensure_ascii=False)
 
 
 Run = Callable[[Arguments, CallContext], Awaitable[ToolOutput]]
@@ -76,7 +79,7 @@ class Tool:
     preview: Preview | None = None
 
     async def preview_fields(self, arguments: Arguments) -> tuple[PreviewField, ...]:
-        """The tool's own preview, or every argument as a new value where it has none."""
+        """Ask the tool's own preview; every argument is a new value where it has none."""
         if self.preview is not None:
             return tuple(await self.preview(arguments))
         return tuple(PreviewField(name, None, _shown(value)) for name, value in arguments.items())
@@ -85,7 +88,8 @@ class Tool:
 class Toolset(Protocol):
     """A source of tools; asked anew for each turn, so a source may come, go and change."""
 
-    name: str
+    @property
+    def name(self) -> str: ...
 
     async def tools(self) -> Sequence[Tool]: ...
 
@@ -126,9 +130,9 @@ def tool(
         name = function.__name__
         if not inspect.iscoroutinefunction(function):
             raise TypeError(f"tool {name} must be an async function")
-        signature = _Signature.of(function)
-        parameters = _strict(signature.model.model_json_schema())
-        description, _ = _docstring(function)
+        signature = Signature.of(function, CallContext)
+        parameters = offered(signature.model.model_json_schema())
+        description, _ = docstring(function)
 
         async def run(arguments: Arguments, context: CallContext) -> ToolOutput:
             # through the model once more, so that the function gets its own types (dates, enums)
@@ -139,12 +143,13 @@ def tool(
             return output if isinstance(output, ToolOutput) else ToolOutput(output)
 
         risk = _declared_risk(writes=writes, destructive=destructive)
-        shape = canonical([name, description, parameters, version])
+        # a default is part of what arguments mean: a new one must not run under an old approval
+        shape = canonical([name, description, parameters, signature.defaults, version])
         return Tool(
             name=name,
             description=description or name.replace("_", " "),
             parameters=parameters,
-            strict=True,
+            strict=fits_strict(parameters),
             version=hashlib.sha256(shape.encode()).hexdigest()[:16],
             group=group,
             reads=not (writes or destructive or classify),
@@ -191,94 +196,3 @@ class _Blank(dict[str, Any]):
 
 def _shown(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-
-
-@dataclass(frozen=True, slots=True)
-class _Signature:
-    """A function's parameters as a pydantic model, and what may be left out."""
-
-    model: type[BaseModel]
-    optional: frozenset[str]
-    context: str | None
-
-    @classmethod
-    def of(cls, function: Callable[..., Any]) -> "_Signature":
-        hints = get_type_hints(function, include_extras=True)
-        _, documented = _docstring(function)
-        fields: dict[str, Any] = {}
-        optional: set[str] = set()
-        context = None
-        for name, parameter in inspect.signature(function).parameters.items():
-            if name not in hints or parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
-                raise TypeError(f"parameter {name} of tool {function.__name__} needs a type")
-            if hints[name] is CallContext:
-                context = name
-                continue
-            annotation = hints[name]
-            if name in documented:
-                annotation = Annotated[annotation, Field(description=documented[name])]
-            if parameter.default is parameter.empty:
-                fields[name] = (annotation, ...)
-            else:
-                optional.add(name)
-                fields[name] = (annotation if _takes_none(annotation) else annotation | None, None)
-        model = create_model(
-            f"{function.__name__}_arguments", __config__=ConfigDict(extra="forbid"), **fields
-        )
-        return cls(model, frozenset(optional), context)
-
-    def _parse(self, raw: Any) -> BaseModel:
-        try:
-            return self.model.model_validate(raw)
-        except ValidationError as error:
-            raise BadArguments(
-                {".".join(map(str, e["loc"])) or "arguments": e["msg"] for e in error.errors()}
-            ) from None
-
-    def validate(self, raw: Any) -> dict[str, Any]:
-        """Canonical JSON arguments: types settled, what was not given left out."""
-        dumped = self._parse(raw).model_dump(mode="json")
-        return {k: v for k, v in dumped.items() if v is not None or k not in self.optional}
-
-    def typed(self, arguments: Arguments) -> dict[str, Any]:
-        model = self._parse(dict(arguments))
-        return {name: getattr(model, name) for name in model.model_fields_set}
-
-
-def _takes_none(annotation: Any) -> bool:
-    if get_origin(annotation) is Annotated:
-        return _takes_none(get_args(annotation)[0])
-    return get_origin(annotation) in (Union, types.UnionType) and type(None) in get_args(annotation)
-
-
-_ARGUMENT_LINE = re.compile(r"^\s*(\w+)\s*:\s*(.+)$")
-
-
-def _docstring(function: Callable[..., Any]) -> tuple[str, dict[str, str]]:
-    """First paragraph, and the descriptions under ``Args:``."""
-    text = inspect.getdoc(function) or ""
-    head, _, rest = text.partition("\n\n")
-    _, _, arguments = f"\n{rest}".partition("\nArgs:\n")
-    lines = arguments.partition("\n\n")[0].splitlines()
-    found = (_ARGUMENT_LINE.match(line) for line in lines)
-    return " ".join(head.split()), {m[1]: m[2].strip() for m in found if m}
-
-
-def _strict(schema: Any) -> Any:
-    """OpenAI's strict form: every property required, nothing else allowed, no defaults, no titles."""
-    if isinstance(schema, list):
-        return [_strict(item) for item in schema]
-    if not isinstance(schema, dict):
-        return schema
-    kept = {
-        key: {name: _strict(item) for name, item in value.items()}
-        if key in ("properties", "$defs")
-        else _strict(value)
-        for key, value in schema.items()
-        if not (key == "title" and isinstance(value, str)) and key != "default"
-    }
-    if kept.get("type") == "object" or "properties" in kept:
-        kept.setdefault("properties", {})
-        kept["required"] = list(kept["properties"])
-        kept["additionalProperties"] = False
-    return kept

@@ -1,0 +1,251 @@
+"""The one door: every tool call passes here, and a write runs only as a claimed, approved proposal.
+
+`Gate.consider` judges a call the model made; reads go on to `Gate.read`, writes come back as proposals that
+are not stored yet. `Gate.execute` runs an approved proposal, exactly as shown and at most once.
+"""
+
+import asyncio
+import json
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from bot.agent.model import ToolCall, ToolSpec
+from bot.agent.transcript import REASON
+from bot.domain.chat import Clock
+from bot.domain.conversations import Call, CallResult, Conversation
+from bot.domain.jobs import Job
+from bot.domain.outcomes import bounded
+from bot.domain.people import Actor
+from bot.domain.policy import Judgement, Policy
+from bot.domain.proposals import Cause, Kind, PreviewField, Proposal, State, digest
+from bot.domain.redaction import redact
+from bot.errors import BadArguments, ToolError, ToolTimedOut
+from bot.store import decisions, proposals
+from bot.store.database import Database
+from bot.store.decisions import Edit
+from bot.telemetry import logger
+from bot.tools.registry import Registry, Shelf
+from bot.tools.tool import CallContext, Tool
+
+log = logger(__name__)
+
+_PREVIEW_SECONDS = 20.0
+_LEASE_MARGIN = timedelta(seconds=30)
+_REASON_SCHEMA = {
+    "type": "string",
+    "description": "Why you want this change: one sentence for the person who decides.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Considered:
+    """One call after judgement: to be read now, to be proposed, or answered already."""
+
+    call: Call
+    read: tuple[Tool, Mapping[str, Any]] | None = None
+    proposal: Proposal | None = None
+    result: CallResult | None = None
+
+
+def offer(tool: Tool) -> ToolSpec:
+    """A tool as the model sees it; writes take the agent's reason in addition."""
+    if tool.reads:
+        return ToolSpec(tool.name, tool.description, tool.parameters, tool.strict)
+    parameters = dict(tool.parameters)
+    parameters["properties"] = {**parameters.get("properties", {}), REASON: _REASON_SCHEMA}
+    parameters["required"] = [*parameters.get("required", []), REASON]
+    description = f"{tool.description} (Needs approval by a person.)"
+    return ToolSpec(tool.name, description, parameters, tool.strict)
+
+
+class Gate:
+    """Holds what a call needs to be judged and run; no state of its own."""
+
+    def __init__(self, registry: Registry, policy: Policy, database: Database, clock: Clock) -> None:
+        self.registry = registry
+        self.policy = policy
+        self._database = database
+        self._clock = clock
+
+    async def consider(
+        self, shelf: Shelf, calls: Sequence[ToolCall], conversation: Conversation, asker: Actor, said: str
+    ) -> list[Considered]:
+        """Judge every call of one answer. What cannot be proposed is answered with the reason."""
+        return [
+            await self._consider(shelf, call, position, conversation, asker, said)
+            for position, call in enumerate(calls)
+        ]
+
+    async def _consider(
+        self, shelf: Shelf, call: ToolCall, position: int, conversation: Conversation, asker: Actor, said: str
+    ) -> Considered:
+        summary = call.name
+        try:
+            tool = shelf.get(call.name)
+            raw = _decoded(call.arguments)
+            reason = raw.pop(REASON, "") if not tool.reads else ""
+            arguments = tool.validate(raw)
+            summary = tool.summary(arguments)
+            risk = tool.classify(arguments)
+            verdict = self.policy.judge(risk, private=conversation.private)
+            kept = Call(call.id, call.name, call.arguments, summary)
+            if verdict.judgement is Judgement.REFUSE:
+                return Considered(kept, result=CallResult(f"REFUSED: {verdict.rule}", ok=False))
+            if verdict.judgement is Judgement.RUN and not risk.writes:
+                return Considered(kept, read=(tool, arguments))
+            preview = await _in_time(tool.preview_fields(arguments), _PREVIEW_SECONDS)
+        except Exception as error:  # noqa: BLE001 - a tool's own code; the model hears it, the turn goes on
+            text = f"ERROR: {_words(error, call.name)}"
+            return Considered(
+                Call(call.id, call.name, call.arguments, summary), result=CallResult(text, ok=False)
+            )
+        now = self._clock()
+        auto = verdict.judgement is Judgement.RUN
+        return Considered(
+            kept,
+            proposal=Proposal(
+                id=secrets.token_hex(8),
+                kind=Kind.CALL,
+                conversation_id=conversation.id,
+                message_id=0,
+                call_id=call.id,
+                position=position,
+                tool_name=tool.name,
+                tool_version=tool.version,
+                arguments=arguments,
+                description=summary,
+                preview=preview,
+                risk=risk,
+                reason=" ".join(str(reason or said).split())[:500],
+                requester=asker,
+                deciders=verdict.deciders,
+                quorum=verdict.quorum,
+                rule=verdict.rule,
+                state=State.APPROVED if auto else State.PROPOSED,
+                decided_by="policy" if auto else None,
+                decided_at=now if auto else None,
+                round=1,
+                version=1,
+                digest=digest(tool.name, tool.version, arguments),
+                created_at=now,
+                updated_at=now,
+                expires_at=now + verdict.ttl,
+            ),
+        )
+
+    async def read(self, tool: Tool, arguments: Mapping[str, Any], conversation: Conversation) -> CallResult:
+        """Run a call that changes nothing. Never raises: the model hears what went wrong."""
+        context = CallContext(conversation.id, str(conversation.requester))
+        try:
+            output = await _in_time(tool.run(arguments, context), tool.timeout)
+            return CallResult(bounded(output.text), ok=True)
+        except Exception as error:  # noqa: BLE001 - a tool's own code; the model hears it, the turn goes on
+            return CallResult(f"ERROR: {_words(error, tool.name)}", ok=False)
+
+    async def edit(self, proposal: Proposal, given: Mapping[str, Any], *, private: bool) -> Edit:
+        """Everything that follows from new arguments; raises BadArguments or ToolError. Stores nothing.
+
+        A secret that comes back as it was shown (hidden) means: keep what it was.
+        """
+        tool = (await self.registry.shelf()).get(proposal.tool_name)
+        arguments = tool.validate(_unhidden(given, proposal.arguments, tool.parameters))
+        risk = tool.classify(arguments)
+        verdict = self.policy.judge(risk, private=private)
+        if verdict.judgement is Judgement.REFUSE:
+            raise ToolError(verdict.rule)
+        return Edit(
+            arguments=arguments,
+            tool_version=tool.version,
+            digest=digest(tool.name, tool.version, arguments),
+            description=tool.summary(arguments),
+            preview=await _in_time(tool.preview_fields(arguments), _PREVIEW_SECONDS),
+            risk=risk,
+            deciders=verdict.deciders,
+            quorum=verdict.quorum,
+            rule=verdict.rule,
+        )
+
+    async def execute(self, proposal_id: str) -> tuple[Job, ...]:
+        """Run an approved proposal. Whoever does not win the claim does nothing. Returns the work it made."""
+        proposal = await self._database.read(proposals.get, proposal_id)
+        if proposal is None or proposal.state is not State.APPROVED:
+            return ()
+        try:
+            tool = (await self.registry.shelf()).get(proposal.tool_name)
+            if digest(tool.name, tool.version, proposal.arguments) != proposal.digest:
+                return await self._finish(
+                    proposal,
+                    State.FAILED,
+                    cause=Cause.TOOL_CHANGED,
+                    error="It is not the tool that was shown.",
+                )
+            preview = await _in_time(tool.preview_fields(proposal.arguments), _PREVIEW_SECONDS)
+        except Exception as error:  # noqa: BLE001 - nothing has run; people and the model hear why
+            words = _words(error, proposal.tool_name)
+            return await self._finish(proposal, State.FAILED, cause=Cause.ERROR, error=words)
+        now = self._clock()
+        if _old_values(preview) != _old_values(proposal.preview):
+            later = now + (proposal.expires_at - proposal.created_at)
+            return await self._database.write(decisions.ask_again, proposal, preview, later, now)
+        lease = now + timedelta(seconds=tool.timeout) + _LEASE_MARGIN
+        claimed = await self._database.write(decisions.claim, proposal, lease, now)
+        return () if claimed is None else await self._run(tool, claimed)
+
+    async def _run(self, tool: Tool, claimed: Proposal) -> tuple[Job, ...]:
+        context = CallContext(claimed.conversation_id, str(claimed.requester), claimed.idempotency_key)
+        try:
+            output = await _in_time(tool.run(claimed.arguments, context), tool.timeout)
+        except ToolTimedOut as error:
+            return await self._finish(claimed, State.FAILED, cause=Cause.OUTCOME_UNKNOWN, error=error.message)
+        except Exception as error:  # noqa: BLE001 - a tool's own code; people and the model hear it
+            words = _words(error, tool.name)
+            return await self._finish(claimed, State.FAILED, cause=Cause.ERROR, error=words)
+        return await self._finish(
+            claimed, State.SUCCEEDED, result=output.text, result_url=output.url, error=None
+        )
+
+    async def _finish(self, proposal: Proposal, state: State, **changes: Any) -> tuple[Job, ...]:
+        done = await self._database.write(decisions.finish, proposal, state, self._clock(), **changes)
+        return done[1] if done else ()
+
+
+async def _in_time(work: Any, seconds: float) -> Any:
+    try:
+        return await asyncio.wait_for(work, seconds)
+    except TimeoutError:
+        raise ToolTimedOut(f"It did not answer within {seconds:g} s.") from None
+
+
+def _decoded(arguments: str) -> dict[str, Any]:
+    try:
+        raw = json.loads(arguments or "{}")
+    except ValueError as error:
+        raise BadArguments({"arguments": f"this is not JSON: {error}"}) from None
+    if not isinstance(raw, dict):
+        raise BadArguments({"arguments": "this must be a JSON object"})
+    return raw
+
+
+def _words(error: Exception, tool_name: str) -> str:
+    """What went wrong, for the model and people; the rest is for the log."""
+    if isinstance(error, ToolError):
+        return error.message
+    log.error("tool raised", tool=tool_name, exc_info=error)
+    return f"{tool_name} broke with {type(error).__name__}; the log says more."
+
+
+def _old_values(preview: Sequence[PreviewField]) -> list[tuple[str, str | None]]:
+    return [(f.field, f.old_value) for f in preview]
+
+
+def _unhidden(
+    given: Mapping[str, Any], before: Mapping[str, Any], schema: Mapping[str, Any]
+) -> dict[str, Any]:
+    """What came back as it was shown stays what it was, secrets included."""
+    shown = redact(before, schema)
+    return {
+        key: before[key] if key in before and value == shown[key] else value for key, value in given.items()
+    }

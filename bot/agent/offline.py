@@ -1,0 +1,46 @@
+"""The offline demo model: no network, no chance, the same answer each time.
+
+It implements `Model` for ``nod demo``. `respond` decides from the transcript alone: ``offline_scene.py`` says
+where the conversation stands, ``offline_grammar.py`` reads what people want, ``offline_plan.py`` makes calls
+of it, ``offline_words.py`` tells what tools answered. One job takes up to three steps: read (and look up the
+issues that were only described), propose the writes, tell how they ended.
+"""
+
+import asyncio
+import re
+from collections.abc import AsyncIterator, Sequence
+
+from bot.agent import offline_words as words
+from bot.agent.model import Entry, Finished, Part, Stop, Text, ToolCall, ToolSpec
+from bot.agent.offline_plan import Plan
+from bot.agent.offline_scene import Scene
+
+_WORD = re.compile(r"\s*\S+\s*?")
+
+
+class OfflineModel:
+    """Implements `Model`. ``pace`` is the pause after each word, in seconds."""
+
+    name = "offline demo model"
+
+    def __init__(self, pace: float = 0.02) -> None:
+        self._pace = pace
+
+    async def stream(self, transcript: Sequence[Entry], tools: Sequence[ToolSpec]) -> AsyncIterator[Part]:
+        """Yield the answer word by word, then `Finished`. Raises nothing."""
+        text, calls = respond(transcript, tools)
+        for word in _WORD.findall(text):
+            yield Text(word)
+            await asyncio.sleep(self._pace)
+        yield Finished(Stop.FINISHED, calls)
+
+    async def close(self) -> None:
+        """Close nothing: nothing is open."""
+
+
+def respond(transcript: Sequence[Entry], tools: Sequence[ToolSpec]) -> tuple[str, tuple[ToolCall, ...]]:
+    """Decide the next answer: its text and its calls."""
+    scene = Scene.of(transcript)
+    if scene.writes:
+        return "\n".join(words.end(done.tool, done.arguments, done.result) for done in scene.writes), ()
+    return Plan(scene, {spec.name for spec in tools}).next()

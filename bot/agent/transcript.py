@@ -1,0 +1,72 @@
+"""The model's history, derived from rows each time: never stored, never patched."""
+
+import json
+from collections.abc import Sequence
+
+from bot.agent.model import AssistantText, Entry, SystemText, ToolCall, ToolResult, UserText
+from bot.domain.conversations import Call, Line, Role, Transcript
+from bot.domain.outcomes import for_model
+from bot.domain.proposals import Proposal, canonical
+
+CHARACTERS_PER_TOKEN = 4  # a rough but steady measure, on the safe side for English and for JSON
+REASON = "approval_reason"
+"""The parameter every write tool gets in addition: the agent's stated reason, shown to who decides."""
+
+
+def entries(transcript: Transcript, prompt: str, budget: int) -> list[Entry]:
+    """The transcript as the model reads it, at most about ``budget`` tokens.
+
+    What does not fit is dropped from the oldest end in whole exchanges (from one person's message to the
+    next), so a call is never without its result. The last exchange always stays.
+    """
+    exchanges: list[list[Entry]] = []
+    for line in transcript.lines:
+        if line.role is Role.NOTICE:
+            continue
+        if line.role is Role.USER or not exchanges:
+            exchanges.append([])
+        exchanges[-1] += _line(line, transcript)
+    room = budget * CHARACTERS_PER_TOKEN - len(prompt)
+    kept: list[list[Entry]] = []
+    for exchange in reversed(exchanges):
+        room -= sum(_size(entry) for entry in exchange)
+        if kept and room < 0:
+            break
+        kept.append(exchange)
+    return [SystemText(prompt), *(entry for exchange in reversed(kept) for entry in exchange)]
+
+
+def _line(line: Line, transcript: Transcript) -> Sequence[Entry]:
+    if line.role is not Role.ASSISTANT:
+        name = line.actor.name if line.actor and not transcript.conversation.private else ""
+        return [UserText(line.text, name)]
+    proposals = {call.id: transcript.proposals.get((line.id, call.id)) for call in line.calls}
+    calls = tuple(ToolCall(c.id, c.tool_name, _arguments(c, proposals[c.id])) for c in line.calls)
+    results = [ToolResult(c.id, _result(c, line, proposals[c.id])) for c in line.calls]
+    return [AssistantText(line.text, calls), *results]
+
+
+def _arguments(call: Call, proposal: Proposal | None) -> str:
+    """As the model wrote them, or as a person edited them."""
+    if proposal is not None and proposal.edited_by:
+        return canonical({**proposal.arguments, REASON: proposal.reason})
+    try:
+        decoded = json.loads(call.arguments or "{}")
+    except ValueError:
+        return "{}"  # servers refuse a history with broken JSON; the result says what was wrong
+    return call.arguments if isinstance(decoded, dict) and call.arguments else "{}"
+
+
+def _result(call: Call, line: Line, proposal: Proposal | None) -> str:
+    if proposal is not None:
+        return for_model(proposal)
+    found = line.results.get(call.id)
+    return found.text if found else "ERROR: no result was kept for this call."
+
+
+def _size(entry: Entry) -> int:
+    match entry:
+        case AssistantText(text, calls):
+            return len(text) + sum(len(c.name) + len(c.arguments) for c in calls)
+        case SystemText(text) | UserText(text, _) | ToolResult(_, text):
+            return len(text)

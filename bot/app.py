@@ -1,0 +1,156 @@
+"""The composition root: every part is made here and nowhere else, and handed what it needs."""
+
+import contextlib
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from bot.agent.gate import Gate
+from bot.agent.loop import Limits, Loop
+from bot.agent.model import Model
+from bot.agent.offline import OfflineModel
+from bot.agent.openai import OpenAIModel
+from bot.assistant import Assistant
+from bot.channels.http import api
+from bot.channels.http.auth import Doorkeeper
+from bot.channels.http.channel import HttpChannel
+from bot.channels.http.server import WebServer
+from bot.channels.http.views import Views
+from bot.delivery import Bell, Delivery
+from bot.desk import CoreDesk
+from bot.domain.chat import Address, Channel, Clock
+from bot.domain.people import Actor
+from bot.domain.policy import Mode, Policy
+from bot.jobs.embedded import EmbeddedDispatcher
+from bot.scheduler import Scheduler
+from bot.settings import Settings
+from bot.store import migrations
+from bot.store.database import Database
+from bot.store.lock import ProcessLock
+from bot.telemetry import logger
+from bot.tools.builtin.issues import issue_tools
+from bot.tools.registry import Registry
+from bot.tools.tool import Toolset
+
+log = logger(__name__)
+
+_SHUTDOWN_SECONDS = 20.0
+
+
+def now() -> datetime:
+    return datetime.now(UTC)
+
+
+@dataclass(frozen=True)
+class App:
+    """All parts of one running Nod."""
+
+    settings: Settings
+    clock: Clock
+    database: Database
+    registry: Registry
+    delivery: Delivery
+    dispatcher: EmbeddedDispatcher
+    assistant: Assistant
+    desk: CoreDesk
+    scheduler: Scheduler
+    channels: dict[str, Channel]
+    web: WebServer
+    lock: ProcessLock
+
+    @contextlib.asynccontextmanager
+    async def running(self, *, ticking: bool = True) -> AsyncIterator[None]:
+        """Everything up, from the database to the last channel; and down again in the opposite order.
+
+        ``ticking`` False leaves time to the caller (`Assistant.expire_due`, `Assistant.recover`).
+        """
+        with self.lock:
+            alone = self.lock.exclusive
+            migrations.upgrade(self.database.engine)
+            self.dispatcher.start(self.assistant.run)
+            async with contextlib.AsyncExitStack() as stack:
+                stack.callback(self.database.close)
+                stack.push_async_callback(self.dispatcher.close, _SHUTDOWN_SECONDS)
+                for channel in self.channels.values():
+                    stack.push_async_callback(channel.stop)
+                    await channel.start(self.assistant.handle, self.desk)
+                await self.assistant.expire_due(self.clock())
+                await self.assistant.recover(self.clock(), alone=alone)
+                if ticking:
+                    self.scheduler.start()
+                    stack.callback(self.scheduler.stop)
+                stack.push_async_callback(self.web.stop)
+                await self.web.start()
+                log.info(
+                    "nod is up", host=self.settings.host, port=self.web.port, channels=list(self.channels)
+                )
+                yield
+
+
+def build(
+    settings: Settings,
+    *,
+    model: Model | None = None,
+    toolsets: Sequence[Toolset] | None = None,
+    clock: Clock = now,
+    demo: bool = False,
+) -> App:
+    """Make every part; nothing runs yet. ``model`` and ``toolsets`` replace those the settings name."""
+    database = Database(settings.database_url)
+    registry = Registry(toolsets if toolsets is not None else [issue_tools(database, clock)])
+    policy = Policy(
+        mode=Mode(settings.approval_policy),
+        ttl=settings.proposal_ttl,
+        admins=frozenset(settings.admins),
+        approvers=frozenset(settings.approvers),
+    )
+    model = model or _model(settings)
+    bell = Bell()
+    channels: dict[str, Channel] = {}
+    delivery = Delivery(
+        channels,
+        registry,
+        database,
+        clock,
+        bell,
+        routes=[Address.parse(chat) for chat in settings.approver_chats],
+        admins=[Actor.parse(admin) for admin in settings.admins],
+    )
+    gate = Gate(registry, policy, database, clock)
+    limits = Limits(settings.max_model_calls, settings.history_tokens)
+    dispatcher = EmbeddedDispatcher()
+    assistant = Assistant(
+        database, gate, Loop(model, gate, database, clock, limits), delivery, dispatcher, clock
+    )
+    desk = CoreDesk(database, delivery, policy)
+    http = HttpChannel(database, registry, Views(desk, policy), bell)
+    channels[http.name] = http
+    application = api.create(http, Doorkeeper(settings.tokens), model_name=model.name, demo=demo)
+    return App(
+        settings=settings,
+        clock=clock,
+        database=database,
+        registry=registry,
+        delivery=delivery,
+        dispatcher=dispatcher,
+        assistant=assistant,
+        desk=desk,
+        scheduler=Scheduler(assistant, clock),
+        channels=channels,
+        web=WebServer(application, settings.host, settings.port),
+        lock=ProcessLock(settings.sqlite_file),
+    )
+
+
+def _model(settings: Settings) -> Model:
+    """The real one where a key or a server is named; otherwise the clearly labelled offline one."""
+    if settings.openai_api_key is None and settings.openai_base_url is None:
+        return OfflineModel()
+    return OpenAIModel(
+        model=settings.model,
+        api_key=settings.openai_api_key.get_secret_value() if settings.openai_api_key else "none",
+        base_url=settings.openai_base_url,
+        strict=settings.model_strict,
+        stream_options=settings.model_stream_options,
+        parallel_tool_calls=settings.model_parallel_tool_calls,
+    )

@@ -1,0 +1,210 @@
+"""The core's front door: everything people send comes to `handle`, everything due to the tick's functions.
+
+No platform is known here. What a turn says goes out by ``bot/delivery.py``; tools run behind
+``bot/agent/gate.py``; rows decide, jobs only wake.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from datetime import datetime, timedelta
+
+from bot.agent.gate import Gate
+from bot.agent.loop import Loop
+from bot.commands import Commands
+from bot.delivery import Delivery
+from bot.domain.chat import Address, Answer, Clock, Command, Incoming, Message, Press, Reply, Verb
+from bot.domain.conversations import Turn
+from bot.domain.events import Ending, ProposalOpened, TurnEnded, TurnEvent
+from bot.domain.jobs import Dispatcher, Job, Work
+from bot.domain.proposals import Proposal, State
+from bot.errors import BadArguments, ToolError
+from bot.store import conversations, copies, decisions, events, proposals
+from bot.store.database import Database
+from bot.store.decisions import Decided, Edit, LostRace
+from bot.telemetry import logger
+
+log = logger(__name__)
+
+MAX_MESSAGE = 32_000  # characters of one person's message
+_BATCH = 200
+_RACES = 8
+_MAX_ATTEMPTS = 5
+_DELIVERY_PATIENCE = timedelta(seconds=60)
+_EVENTS_KEPT = timedelta(days=3)
+
+
+class Assistant:
+    """Takes in messages, presses and commands; runs jobs; lets time pass."""
+
+    def __init__(
+        self,
+        database: Database,
+        gate: Gate,
+        loop: Loop,
+        delivery: Delivery,
+        dispatcher: Dispatcher,
+        clock: Clock,
+    ) -> None:
+        self._database = database
+        self._gate = gate
+        self._loop = loop
+        self._delivery = delivery
+        self._dispatcher = dispatcher
+        self._clock = clock
+        self._commands = Commands(database, gate.policy, clock, self.handle, self.stop)
+        self._stopping: set[str] = set()
+        self._work: dict[Work, Callable[[str], Awaitable[tuple[Job, ...]]]] = {
+            Work.TURN: self._turn,
+            Work.EXECUTE: gate.execute,
+            Work.REDRAW: self._redraw,
+            Work.DELIVER: delivery.deliver,
+        }
+
+    async def handle(self, incoming: Incoming) -> Reply:
+        """The inbox: returns once what came in is committed, with the answer for the one who sent it."""
+        match incoming:
+            case Message():
+                return await self._message(incoming)
+            case Press():
+                return await self._press(incoming)
+            case Command():
+                return await self._commands.handle(incoming)
+
+    async def run(self, job: Job) -> tuple[Job, ...]:
+        """Do one job; returns the work it made. Safe to run at any time, any number of times."""
+        return await self._work[job.work](job.key)
+
+    async def _message(self, message: Message) -> Reply:
+        if not message.text.strip():
+            return Reply(Answer.INVALID, "I can only read text. Please write what you need.")
+        if len(message.text) > MAX_MESSAGE:
+            return Reply(
+                Answer.INVALID,
+                f"That is {len(message.text):,} characters; I read at most {MAX_MESSAGE:,} at once. "
+                "Please shorten or split it.",
+            )
+        accepted = await self._database.write(conversations.accept, message, self._clock())
+        if accepted is None:
+            return Reply(Answer.DUPLICATE, "I have this already.")
+        await self._dispatcher.wake(Job(Work.TURN, accepted.conversation_id))
+        return Reply(
+            Answer.ACCEPTED,
+            "",
+            conversation_id=accepted.conversation_id,
+            message_id=accepted.message_id,
+        )
+
+    async def _press(self, press: Press) -> Reply:
+        for _ in range(_RACES):
+            try:
+                decided = await self._decide(press)
+            except LostRace:
+                continue
+            await self._dispatcher.wake(*decided.jobs)
+            return decided.reply
+        return Reply(Answer.STALE, "Many people are pressing at once. Please press again.")
+
+    async def _decide(self, press: Press) -> Decided:
+        edit: Edit | None = None
+        if press.arguments is not None and press.verb in (Verb.APPROVE, Verb.EDIT):
+            proposal = await self._database.read(proposals.get, press.proposal_id)
+            if proposal is not None and proposal.state is State.PROPOSED and await self._may(press, proposal):
+                try:
+                    edit = await self._edit(proposal, press)
+                except BadArguments as error:
+                    return Decided(Reply(Answer.INVALID, error.message, (proposal,), error.fields))
+                except ToolError as error:
+                    return Decided(Reply(Answer.INVALID, error.message, (proposal,)))
+        return await self._database.write(decisions.decide, press, self._gate.policy, self._clock(), edit)
+
+    async def _may(self, press: Press, proposal: Proposal) -> bool:
+        objection = await self._database.read(decisions.objection, self._gate.policy, proposal, press.actor)
+        return objection is None
+
+    async def _edit(self, proposal: Proposal, press: Press) -> Edit:
+        conversation = await self._database.read(conversations.get_conversation, proposal.conversation_id)
+        private = conversation is not None and conversation.private
+        return await self._gate.edit(proposal, press.arguments or {}, private=private)
+
+    async def stop(self, address: Address) -> bool:
+        """A person stops the turn at an address; False when nothing runs there."""
+        found = await self._database.read(conversations.open_conversation, address)
+        if found is None or not await self._database.write(conversations.stop_turn, found.id, self._clock()):
+            return False
+        self._stopping.add(found.id)
+        await self._dispatcher.stop_turn(found.id)
+        return True
+
+    async def _turn(self, conversation_id: str) -> tuple[Job, ...]:
+        turn = await self._database.read(conversations.take_up, conversation_id)
+        if turn is None:
+            return ()
+        conversation = turn.transcript.conversation
+        shows_rows = self._delivery.shows_rows(conversation)
+        made: list[Job] = []
+        events_of_turn = self._watched(turn, made, delivered=shows_rows)
+        made += await self._delivery.show(conversation, turn.transcript.asker, events_of_turn)
+        return tuple(made)
+
+    async def _watched(self, turn: Turn, made: list[Job], *, delivered: bool) -> AsyncIterator[TurnEvent]:
+        """The turn's events; notes work for what policy lets run, and ends well when a person stops it."""
+        conversation_id = turn.transcript.conversation.id
+        try:
+            async for event in self._loop.run(turn, delivered=delivered):
+                if isinstance(event, ProposalOpened) and event.proposal.state is State.APPROVED:
+                    made.append(Job(Work.EXECUTE, event.proposal.id))
+                yield event
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if conversation_id not in self._stopping or task is None:
+                raise
+            task.uncancel()
+            yield TurnEnded(Ending.STOPPED, turn.transcript.seen, "")
+        finally:
+            self._stopping.discard(conversation_id)
+
+    async def _redraw(self, key: str) -> tuple[Job, ...]:
+        await self._delivery.redraw(int(key))
+        return ()
+
+    async def expire_due(self, now: datetime) -> int:
+        """Expire what nobody decided in time; returns how many."""
+        count = 0
+        while True:
+            expired = await self._database.write(decisions.expire_due, now, _BATCH)
+            count += len(expired)
+            await self._dispatcher.wake(*dict.fromkeys(job for _, jobs in expired for job in jobs))
+            if len(expired) < _BATCH:
+                return count
+
+    async def recover(self, now: datetime, *, alone: bool = False) -> None:
+        """Find in the rows what is not done, and have it done.
+
+        ``alone``: this process just started and no other works on this database, so whatever is marked as
+        under way is not.
+        """
+        if alone:
+            for conversation_id in await self._database.write(
+                conversations.count_attempts, _MAX_ATTEMPTS, now
+            ):
+                log.error("a turn was given up after repeated restarts", conversation=conversation_id)
+        jobs: list[Job] = []
+        shelf = await self._gate.registry.shelf()
+        for proposal in await self._database.read(proposals.abandoned, None if alone else now):
+            tool = shelf.tools.get(proposal.tool_name)
+            rerun = tool is not None and tool.idempotent
+            try:
+                jobs += await self._database.write(decisions.abandon, proposal, now, rerun=rerun)
+            except LostRace:
+                continue
+        patience = now if alone else now - _DELIVERY_PATIENCE
+        read = self._database.read
+        jobs += [Job(Work.EXECUTE, ident) for ident in await read(proposals.approved)]
+        jobs += [Job(Work.TURN, ident) for ident in await read(conversations.wanted)]
+        jobs += [Job(Work.DELIVER, ident) for ident in await read(conversations.with_undelivered, patience)]
+        jobs += [Job(Work.REDRAW, str(ident)) for ident in await read(copies.all_behind)]
+        await self._dispatcher.wake(*dict.fromkeys(jobs))
+
+    async def purge(self, now: datetime) -> None:
+        """Drop what no platform will deliver again."""
+        await self._database.write(events.forget_handled, now - _EVENTS_KEPT)

@@ -1,0 +1,49 @@
+"""Every fault as ``{ok: false, error}`` with the status that fits, never a stack trace."""
+
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.responses import JSONResponse
+
+from bot.channels.http.auth import Forbidden, Unauthenticated
+from bot.telemetry import logger
+
+log = logger(__name__)
+
+
+def problem(status: int, error: str, **more: Any) -> JSONResponse:
+    return JSONResponse({"ok": False, "error": error, **more}, status)
+
+
+def install(app: FastAPI) -> None:
+    """Register one handler for each kind of fault."""
+
+    @app.exception_handler(Unauthenticated)
+    async def _(_: Request, error: Unauthenticated) -> JSONResponse:
+        answer = problem(401, error.message)
+        answer.headers["WWW-Authenticate"] = "Bearer"
+        return answer
+
+    @app.exception_handler(Forbidden)
+    async def _(_: Request, error: Forbidden) -> JSONResponse:
+        return problem(403, error.message)
+
+    @app.exception_handler(RequestValidationError)
+    async def _(_: Request, error: RequestValidationError) -> JSONResponse:
+        faults = error.errors()
+        if any(fault["type"] == "json_invalid" for fault in faults):
+            return problem(400, "The body is not valid JSON.")
+        fields = {".".join(map(str, f["loc"][1:])) or str(f["loc"][0]): f["msg"] for f in faults}
+        return problem(422, "; ".join(f"{k}: {v}" for k, v in fields.items()), fields=fields)
+
+    @app.exception_handler(HTTPException)
+    async def _(_: Request, error: HTTPException) -> JSONResponse:
+        words = {404: "There is nothing at this address.", 405: "This address does not take that method."}
+        return problem(error.status_code, words.get(error.status_code, str(error.detail)))
+
+    @app.exception_handler(Exception)
+    async def _(request: Request, error: Exception) -> JSONResponse:
+        log.error("a request broke", path=request.url.path, exc_info=error)
+        return problem(500, "Something went wrong here; it is in the log. Your data is safe; try again.")

@@ -1,0 +1,64 @@
+"""ASGI middleware: bounded bodies and safe headers on every answer."""
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from bot.channels.http.errors import problem
+
+MAX_BODY = 256 * 1024  # bytes
+
+_HEADERS = (
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"x-frame-options", b"DENY"),
+)
+_PAGE_POLICY = (
+    b"default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
+    b"font-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+_DOCS_POLICY = _PAGE_POLICY.replace(b"script-src 'self'", b"script-src 'self' 'unsafe-inline'").replace(
+    b"style-src 'self'", b"style-src 'self' 'unsafe-inline'"
+)
+
+
+class _TooLarge(Exception):  # noqa: N818 - never leaves this module
+    pass
+
+
+class Limits:
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        policy = _DOCS_POLICY if scope["path"] == "/docs" else _PAGE_POLICY
+        started = False
+        size = 0
+
+        async def limited() -> Message:
+            nonlocal size
+            message = await receive()
+            size += len(message.get("body", b""))
+            if size > MAX_BODY:
+                raise _TooLarge
+            return message
+
+        async def guarded(message: Message) -> None:
+            nonlocal started
+            if message["type"] == "http.response.start":
+                started = True
+                message["headers"] = [
+                    *message.get("headers", []),
+                    *_HEADERS,
+                    (b"content-security-policy", policy),
+                ]
+            await send(message)
+
+        try:
+            await self._app(scope, limited, guarded)
+        except _TooLarge:
+            if started:
+                raise
+            answer = problem(413, f"The body is larger than {MAX_BODY // 1024} KiB; send less at once.")
+            await answer(scope, receive, guarded)

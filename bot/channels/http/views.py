@@ -1,0 +1,137 @@
+"""Rows as JSON. Secrets are redacted here as on every card."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from sqlmodel import Session
+
+from bot.desk import CoreDesk
+from bot.domain.cards import Card, card_of
+from bot.domain.conversations import Conversation, Line, Role, Transcript
+from bot.domain.people import Actor
+from bot.domain.policy import Policy
+from bot.domain.proposals import Proposal
+from bot.domain.redaction import redact_text
+from bot.store import conversations, decisions, proposals
+from bot.tools.registry import Shelf
+
+
+class Views:
+    """Makes JSON of what a person may see. Its functions take a session: one snapshot per answer."""
+
+    def __init__(self, desk: CoreDesk, policy: Policy) -> None:
+        self._desk = desk
+        self._policy = policy
+
+    def find(self, session: Session, proposal_id: str, actor: Actor, shelf: Shelf) -> dict[str, Any] | None:
+        """One proposal; None when there is none, or none for this person."""
+        proposal = proposals.get(session, proposal_id)
+        if proposal is None or not self._desk.visible(session, proposal, actor):
+            return None
+        return self.proposal(session, proposal, actor, shelf)
+
+    def visible(
+        self, session: Session, found: Sequence[Proposal], actor: Actor, shelf: Shelf
+    ) -> list[dict[str, Any]]:
+        seen = (p for p in found if self._desk.visible(session, p, actor))
+        return [self.proposal(session, p, actor, shelf) for p in seen]
+
+    def proposal(self, session: Session, p: Proposal, actor: Actor, shelf: Shelf) -> dict[str, Any]:
+        """A proposal with everything a card shows; the last of several carries the group."""
+        group = proposals.of_message(session, p.message_id)
+        tool = shelf.tools.get(p.tool_name)
+        card = card_of(p, tool.parameters if tool else {}, group if group[-1].id == p.id else [])
+        may = decisions.objection(session, self._policy, p, actor) is None
+        conversation = conversations.get_conversation(session, p.conversation_id)
+        return _proposal(p, card) | {
+            "may_decide": may,
+            "channel": conversation.address.channel if conversation else "",
+        }
+
+
+def _time(value: datetime | None) -> str | None:
+    return value.isoformat() if value else None
+
+
+def _proposal(p: Proposal, card: Card) -> dict[str, Any]:
+    return {
+        "id": p.id,
+        "kind": p.kind,
+        "conversation_id": p.conversation_id,
+        "message_id": p.message_id,
+        "tool_name": p.tool_name,
+        "tool_arguments": card.arguments,
+        "schema": card.schema,
+        "description": card.title,
+        "preview": [
+            {"field": f.field, "old_value": f.old_value, "new_value": f.new_value} for f in card.fields
+        ],
+        "risk": card.level,
+        "risk_reason": card.risk_reason,
+        "reason": card.reason,
+        "requester": card.asked_by,
+        "deciders": card.deciders,
+        "quorum": p.quorum,
+        "votes": list(card.votes),
+        "state": p.state,
+        "outcome": card.outcome,
+        "notes": list(card.notes),
+        "actions": list(card.actions),
+        "group": {"size": card.group.size, "open": card.group.open, "round": card.group.round}
+        if card.group
+        else None,
+        "idempotency_key": p.idempotency_key,
+        "result": redact_text(p.result) if p.result else None,
+        "result_url": p.result_url,
+        "error": redact_text(p.error) if p.error else None,
+        "cause": p.cause,
+        "created_at": _time(p.created_at),
+        "updated_at": _time(p.updated_at),
+        "expires_at": _time(p.expires_at),
+        "decided_at": _time(p.decided_at),
+        "decided_by": p.decided_by,
+        "decided_from": p.decided_from,
+        "decline_reason": p.decline_reason,
+        "edited_by": p.edited_by,
+        "digest": p.digest,
+        "version": p.version,
+        "round": p.round,
+    }
+
+
+def conversation(found: Conversation, open_proposals: int) -> dict[str, Any]:
+    return {
+        "id": found.id,
+        "title": found.title,
+        "created_at": _time(found.created_at),
+        "open_proposals": open_proposals,
+    }
+
+
+def messages(transcript: Transcript) -> list[dict[str, Any]]:
+    """The lines of a conversation in reading order, each with its calls and the ids of its proposals."""
+    return [_message(line, transcript.proposals) for line in transcript.lines]
+
+
+def _message(line: Line, found: Mapping[tuple[int, str], Proposal]) -> dict[str, Any]:
+    opened = [found[line.id, call.id] for call in line.calls if (line.id, call.id) in found]
+    return {
+        "id": line.id,
+        "role": line.role,
+        "text": line.text,
+        "name": line.actor.label if line.actor and line.role is Role.USER else "",
+        "created_at": _time(line.created_at),
+        "proposals": [p.id for p in opened],
+        "calls": [
+            {
+                "call_id": call.id,
+                "tool_name": call.tool_name,
+                "summary": call.summary,
+                "result": line.results[call.id].text,
+                "ok": line.results[call.id].ok,
+            }
+            for call in line.calls
+            if call.id in line.results
+        ],
+    }

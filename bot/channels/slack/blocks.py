@@ -1,0 +1,133 @@
+"""The Block Kit pieces we build with. Hostile text goes only where Slack parses nothing.
+
+Every piece keeps to its limit whatever it is given; ``rich`` splits into as many blocks as it needs.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from bot.channels.slack import limits, text
+
+Block = dict[str, Any]
+BLANK = "(empty)"
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Some text of one style; ``style`` is bold, strike, italic, code or nothing."""
+
+    text: str
+    style: str = ""
+
+    def element(self) -> Block:
+        element: Block = {"type": "text", "text": text.clean(self.text)}
+        if self.style:
+            element["style"] = {self.style: True}
+        return element
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line of runs, or preformatted text as it is."""
+
+    runs: tuple[Run, ...]
+    preformatted: bool = False
+
+    @property
+    def width(self) -> int:
+        return 1 + sum(text.width(text.clean(run.text)) for run in self.runs)
+
+
+def plain(content: str, limit: int) -> Block:
+    shown, _ = text.cut(content, limit)
+    return {"type": "plain_text", "text": shown if shown.strip() else BLANK, "emoji": False}
+
+
+def header(content: str) -> Block:
+    return {"type": "header", "text": plain(text.link_text(content), limits.HEADER)}
+
+
+def context(*contents: str) -> Block:
+    shown = [c for c in contents if c.strip()][: limits.CONTEXT_ELEMENTS]
+    return {"type": "context", "elements": [plain(c, 400) for c in shown] or [plain(BLANK, 10)]}
+
+
+def moment(label: str, at: datetime) -> Block:
+    """Give a context line with a time in the reader's own zone."""
+    fallback = at.strftime("%Y-%m-%d %H:%M UTC")
+    date = f"<!date^{int(at.timestamp())}^{{date_short_pretty}} at {{time}}|{fallback}>"
+    return {"type": "context", "elements": [{"type": "mrkdwn", "text": f"{label} {date}"}]}
+
+
+def divider() -> Block:
+    return {"type": "divider"}
+
+
+def rich(lines: Iterable[Line]) -> list[Block]:
+    """Rich text blocks for these lines, each block within its limit; a line must fit one block."""
+    blocks: list[Block] = []
+    held: list[Line] = []
+    used = 0
+    for line in lines:
+        if held and used + line.width > limits.RICH_TEXT:
+            blocks.append(_rich(held))
+            held, used = [], 0
+        held.append(line)
+        used += line.width
+    return [*blocks, _rich(held)] if held else blocks
+
+
+def _rich(lines: list[Line]) -> Block:
+    elements: list[Block] = []
+    for line in lines:
+        parts = [run.element() for run in line.runs if run.text]
+        if line.preformatted:
+            elements.append({"type": "rich_text_preformatted", "elements": parts})
+        elif elements and elements[-1]["type"] == "rich_text_section":
+            elements[-1]["elements"] += [{"type": "text", "text": "\n"}, *parts]
+        else:
+            elements.append({"type": "rich_text_section", "elements": parts})
+    return {"type": "rich_text", "elements": elements}
+
+
+def button(label: str, action_id: str, value: str, style: str = "", confirm: str = "") -> Block:
+    element: Block = {
+        "type": "button",
+        "text": plain(label, limits.BUTTON_TEXT),
+        "action_id": action_id,
+        "value": value,
+    }
+    if style:
+        element["style"] = style
+    if confirm:
+        element["confirm"] = {
+            "title": plain("Are you sure?", limits.CONFIRM_TITLE),
+            "text": plain(confirm, limits.CONFIRM_TEXT),
+            "confirm": plain("Yes", limits.CONFIRM_BUTTON),
+            "deny": plain("No", limits.CONFIRM_BUTTON),
+        }
+    return element
+
+
+def overflow(action_id: str, options: Iterable[tuple[str, str]]) -> Block:
+    """Give the ⋯ menu; an option is a label and a value."""
+    return {
+        "type": "overflow",
+        "action_id": action_id,
+        "options": [
+            {"text": plain(label, limits.OPTION_TEXT), "value": value}
+            for label, value in list(options)[: limits.OVERFLOW_OPTIONS]
+        ],
+    }
+
+
+def actions(*elements: Block) -> Block:
+    return {"type": "actions", "elements": list(elements)}
+
+
+def markdown(content: str) -> Block:
+    """CommonMark from ourselves, a model or a tool; mentions in it notify nobody."""
+    shown, _ = text.cut(text.neutralise(content), text.POST)
+    return {"type": "markdown", "text": shown if shown.strip() else BLANK}

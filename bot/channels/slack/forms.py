@@ -1,0 +1,189 @@
+"""The fields of a tool as modal inputs, prefilled, and the filled-in modal read back into arguments.
+
+What a modal cannot hold (a value beyond 3,000 characters, more fields than fit) keeps the value it has.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from datetime import date
+from typing import Any
+
+from bot.channels.slack import limits, text
+from bot.channels.slack.blocks import Block, plain
+from bot.channels.slack.fields import Field, Shape, as_text
+from bot.channels.slack.places import actor_of, user_of
+from bot.domain.people import Actor
+
+VALUE = "value"
+_LONG = 80  # characters from which a text gets several lines
+
+
+def inputs(fields: Sequence[Field], team: str) -> list[Block]:
+    """Give one input block per field; a context line where the value must stay as it is."""
+    return [_input(f, team) if f.editable else _kept(f) for f in fields]
+
+
+def _kept(asked: Field) -> Block:
+    words = f"{text.cut(asked.title, 100)[0]}: too long to edit in Slack; it stays as it is."
+    return {"type": "context", "block_id": asked.block_id, "elements": [plain(words, 300)]}
+
+
+def _input(asked: Field, team: str) -> Block:
+    block: Block = {
+        "type": "input",
+        "block_id": asked.block_id,
+        "label": plain(asked.title, 150),
+        "optional": not asked.required or asked.nullable or _may_be_empty(asked),
+        "element": _element(asked, team) | {"action_id": VALUE},
+    }
+    if asked.description.strip():
+        block["hint"] = plain(asked.description, 500)
+    return block
+
+
+def _may_be_empty(asked: Field) -> bool:
+    return asked.shape in (Shape.TEXT, Shape.LINES, Shape.CHOICES) and not (
+        asked.schema.get("minLength") or asked.schema.get("minItems")
+    )
+
+
+def _element(asked: Field, team: str) -> Block:  # noqa: PLR0911 - one return per shape reads as a table
+    match asked.shape:
+        case Shape.FLAG:
+            options = [_option("Yes", "1"), _option("No", "0")]
+            chosen = options[not asked.given] if isinstance(asked.given, bool) else None
+            return _with({"type": "static_select", "options": options}, "initial_option", chosen)
+        case Shape.CHOICE:
+            options = [_option(str(v), str(i)) for i, v in enumerate(asked.options)]
+            chosen = options[asked.options.index(asked.given)] if asked.given in asked.options else None
+            return _with({"type": "static_select", "options": options}, "initial_option", chosen)
+        case Shape.CHOICES:
+            options = [_option(str(v), str(i)) for i, v in enumerate(asked.options)]
+            given = asked.given if isinstance(asked.given, list) else []
+            chosen_all = [o for o, v in zip(options, asked.options, strict=True) if v in given]
+            return _with({"type": "multi_static_select", "options": options}, "initial_options", chosen_all)
+        case Shape.DATE:
+            return _with({"type": "datepicker"}, "initial_date", _date(asked.given))
+        case Shape.USER:
+            return _with({"type": "users_select"}, "initial_user", _user(asked.given, team))
+        case Shape.NUMBER | Shape.INTEGER:
+            element: Block = {"type": "number_input", "is_decimal_allowed": asked.shape is Shape.NUMBER}
+            return _with(element, "initial_value", as_text(asked))
+        case _:
+            return _text_element(asked)
+
+
+def _text_element(asked: Field) -> Block:
+    content = text.clean(as_text(asked))
+    several = asked.shape is not Shape.TEXT or len(content) > _LONG or "\n" in content
+    several = several or asked.schema.get("format") == "multiline" or asked.schema.get("maxLength", 0) > _LONG
+    return _with({"type": "plain_text_input", "multiline": several}, "initial_value", content)
+
+
+def _with(element: Block, key: str, value: Any) -> Block:
+    return element | {key: value} if value else element
+
+
+def _option(label: str, value: str) -> Block:
+    return {"text": plain(label, limits.OPTION_TEXT), "value": value}
+
+
+def _date(value: Any) -> str | None:
+    with suppress(ValueError):
+        return date.fromisoformat(value).isoformat() if isinstance(value, str) else None
+    return None
+
+
+def _user(value: Any, team: str) -> str | None:
+    with suppress(ValueError):
+        found = user_of(Actor.parse(value)) if isinstance(value, str) else None
+        return found[1] if found and found[0] == team else None
+    return None
+
+
+def read(
+    fields: Sequence[Field], state: Mapping[str, Any], arguments: Mapping[str, Any], team: str
+) -> tuple[dict[str, Any], dict[str, str]]:
+    """Turn a view's ``state.values`` into arguments, and faults by block id.
+
+    ``arguments`` is what the form was made from: whatever it could not show is taken from there.
+    """
+    values, faults = dict(arguments), {}
+    for asked in fields:
+        if asked.block_id not in state:
+            continue
+        try:
+            value = _read(asked, state[asked.block_id].get(VALUE) or {}, team)
+        except ValueError as error:
+            faults[asked.block_id] = str(error)
+            continue
+        if value is not None:
+            values[asked.name] = value
+        elif asked.nullable and (asked.present or asked.required):
+            values[asked.name] = None
+        elif asked.required:
+            faults[asked.block_id] = "This is needed."
+        else:
+            values.pop(asked.name, None)
+    return values, faults
+
+
+def _read(asked: Field, element: Mapping[str, Any], team: str) -> Any:  # noqa: PLR0911 - as in `_element`
+    """Give the value, None for nothing; raises ValueError with words for the person."""
+    chosen = element.get("selected_option") or {}
+    entered = element.get("value")
+    match asked.shape:
+        case Shape.FLAG:
+            return chosen["value"] == "1" if chosen else None
+        case Shape.CHOICE:
+            return asked.options[int(chosen["value"])] if chosen else None
+        case Shape.CHOICES:
+            picked = [asked.options[int(o["value"])] for o in element.get("selected_options") or []]
+            return picked if picked or not asked.nullable else None
+        case Shape.DATE:
+            return element.get("selected_date")
+        case Shape.USER:
+            user = element.get("selected_user")
+            return str(actor_of(team, user)) if user else None
+        case Shape.LINES:
+            return _lines(asked, entered or "")
+        case Shape.TEXT:
+            return _unchanged(asked, entered or "") if entered or not _empty_is_none(asked) else None
+        case _:
+            return _parsed(asked, entered) if entered and entered.strip() else None
+
+
+def _empty_is_none(asked: Field) -> bool:
+    return asked.nullable or not (asked.required or asked.given == "")
+
+
+def _unchanged(asked: Field, entered: str) -> str:
+    """Give back the exact text it was made from when nobody touched it."""
+    original = as_text(asked)
+    return original if text.clean(original) == entered else entered
+
+
+def _lines(asked: Field, entered: str) -> list[str] | None:
+    if isinstance(asked.given, list) and text.clean(as_text(asked)) == entered:
+        return asked.given
+    items = [line.strip() for line in entered.splitlines() if line.strip()]
+    return items if items or not (asked.nullable or not asked.required) else None
+
+
+def _parsed(asked: Field, entered: str) -> Any:
+    if asked.given is not None and text.clean(as_text(asked)) == entered:
+        return asked.given
+    if asked.shape is Shape.INTEGER:
+        try:
+            return int(entered)
+        except ValueError:
+            raise ValueError("Write a whole number.") from None
+    try:
+        value = json.loads(entered)
+    except ValueError:
+        words = "Write a number." if asked.shape is Shape.NUMBER else "This must be JSON."
+        raise ValueError(words) from None
+    if asked.shape is Shape.NUMBER and (isinstance(value, bool) or not isinstance(value, int | float)):
+        raise ValueError("Write a number.")
+    return value

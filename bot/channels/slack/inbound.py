@@ -1,0 +1,143 @@
+"""Events and slash commands from Slack to the inbox.
+
+Slack counts an event as delivered once it is acknowledged, so a message is in the database before that: bolt's
+middleware calls `Events.take_in` and answers after it. Whatever fails there is answered with an error, and
+Slack delivers again; the inbox stops the second delivery by its event id.
+"""
+
+import asyncio
+from collections.abc import Coroutine, Mapping
+from typing import Any
+
+import aiohttp
+from slack_sdk.errors import SlackClientError
+
+from bot.channels.slack.homes import Homes
+from bot.channels.slack.manifest import PROMPTS
+from bot.channels.slack.places import Place, actor_of
+from bot.channels.slack.said import Said, mentioned_users, readable, said_in
+from bot.channels.slack.sessions import Sessions
+from bot.channels.slack.whispers import Whispers
+from bot.channels.slack.workspaces import Workspaces
+from bot.domain.chat import Answer, Command, Inbox, Message, Reply
+from bot.errors import ChannelError
+from bot.store.conversations import open_conversation
+from bot.store.database import Database
+from bot.telemetry import logger
+
+log = logger(__name__)
+
+_GREETING = "I do the work and ask before I change anything. What do you need?"
+
+
+class Events:
+    """Takes in what the Events API and slash commands deliver."""
+
+    def __init__(
+        self,
+        workspaces: Workspaces,
+        sessions: Sessions,
+        homes: Homes,
+        whispers: Whispers,
+        database: Database,
+        inbox: Inbox,
+    ) -> None:
+        self._workspaces = workspaces
+        self._sessions = sessions
+        self._homes = homes
+        self._whispers = whispers
+        self._database = database
+        self._inbox = inbox
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def take_in(self, body: Mapping[str, Any], team: str) -> None:
+        """Keep what matters of an event before it is acknowledged; raises when it could not be kept."""
+        event: Mapping[str, Any] = body.get("event") or {}
+        match event.get("type"):
+            case "message" | "app_mention":
+                await self._message(body, team)
+            case "agent_session_stopped":
+                await self._stopped(event, team)
+            case "app_home_opened":
+                self._later(self._opened(event, team))
+            case "app_uninstalled":
+                await self._workspaces.mark_off(team, "the app was uninstalled")
+            case "tokens_revoked" if (event.get("tokens") or {}).get("bot"):
+                await self._workspaces.mark_off(team, "the bot token was revoked")
+            case _:
+                pass  # subscribed for what Slack wants to see, nothing to do
+
+    async def _message(self, body: Mapping[str, Any], team: str) -> None:
+        workspace = await self._workspaces.find(team)
+        said = said_in(body, team, workspace.bot_user) if workspace else None
+        if said is None or not (said.addressed or await self._follows(said)):
+            return
+        people = [said.user, *mentioned_users(said.text)[:10]]
+        found = await asyncio.gather(*(self._workspaces.name(team, user) for user in people))
+        names = dict(zip(people, found, strict=True))
+        reply = await self._inbox(
+            Message(
+                address=said.place.address,
+                actor=actor_of(team, said.user, names[said.user]),
+                text=readable(said.text, names),
+                event_id=said.event_id,
+                private=said.place.private,
+            )
+        )
+        if reply.answer is Answer.ACCEPTED:
+            self._sessions.begin(said.place, readable(said.text, names))
+        elif reply.answer is not Answer.DUPLICATE and reply.text:
+            self._later(self._whispers.tell(said.place, said.user, reply.text))
+
+    async def _follows(self, said: Said) -> bool:
+        """Whether the bot takes part in this thread, so that it listens without a mention."""
+        if not said.in_thread:
+            return False
+        return await self._database.read(open_conversation, said.place.address) is not None
+
+    async def _stopped(self, event: Mapping[str, Any], team: str) -> None:
+        place = Place(team, event["channel"], event.get("thread_ts"))
+        actor = actor_of(team, event.get("user") or "unknown")
+        reply = await self._inbox(Command(actor, "stop", "", place.address, place.private))
+        log.info("a person pressed stop", place=str(place.address), answer=reply.answer)
+
+    async def _opened(self, event: Mapping[str, Any], team: str) -> None:
+        user = event["user"]
+        if event.get("tab") == "home":
+            await self._homes.opened(team, user)
+            return
+        client = await self._workspaces.client(team)
+        await client.assistant_threads_setSuggestedPrompts(
+            channel_id=event["channel"],
+            title=_GREETING,
+            prompts=[{"title": title, "message": message} for title, message in PROMPTS],
+        )
+
+    async def command(self, body: Mapping[str, Any], team: str) -> Reply:
+        """Hand on a slash command; it carries no thread, so its address is the channel."""
+        place = Place(team, body["channel_id"])
+        name = await self._workspaces.name(team, body["user_id"])
+        actor = actor_of(team, body["user_id"], name or body.get("user_name") or "")
+        word = str(body["command"]).removeprefix("/")
+        words = readable(body.get("text") or "", {})
+        return await self._inbox(Command(actor, word, words, place.address, place.private))
+
+    def _later(self, work: Coroutine[Any, Any, None]) -> None:
+        """Do a courtesy after the acknowledgement; its failure is logged."""
+        task = asyncio.create_task(_guarded(work))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def close(self) -> None:
+        for task in list(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+
+async def _guarded(work: Coroutine[Any, Any, None]) -> None:
+    try:
+        await work
+    except (SlackClientError, aiohttp.ClientError, OSError, ChannelError) as error:
+        log.warning("Slack did not take a courtesy", why=str(error))
+    except Exception:
+        log.exception("a courtesy failed")

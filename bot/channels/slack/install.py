@@ -1,0 +1,126 @@
+"""Several workspaces: Slack's OAuth install flow over our own database, and what ends an installation."""
+
+import logging
+import secrets
+from datetime import datetime, timedelta
+
+from slack_bolt.oauth.async_oauth_flow import AsyncOAuthFlow
+from slack_bolt.oauth.async_oauth_settings import AsyncOAuthSettings
+from slack_sdk.oauth.installation_store.async_installation_store import AsyncInstallationStore
+from slack_sdk.oauth.installation_store.models.installation import Installation
+from slack_sdk.oauth.state_store.async_state_store import AsyncOAuthStateStore
+from slack_sdk.web.async_client import AsyncWebClient
+from sqlalchemy import delete, update
+from sqlmodel import Session, col
+
+from bot.channels.slack.manifest import SCOPES
+from bot.channels.slack.tables import InstallRow, WorkspaceRow
+from bot.domain.chat import Clock
+from bot.errors import ChannelError
+from bot.settings import Settings
+from bot.store.database import Database
+
+INSTALL_PATH = "/slack/install"
+REDIRECT_PATH = "/slack/oauth_redirect"
+_STATE_LIVES = timedelta(minutes=10)
+
+
+def save_workspace(session: Session, row: WorkspaceRow) -> None:
+    """Keep or renew an installation; a workspace that was off is on again."""
+    session.merge(row)
+
+
+def find_workspace(session: Session, team: str) -> WorkspaceRow | None:
+    """Find the installation of a workspace, or None when it has none or is off."""
+    row = session.get(WorkspaceRow, team)
+    return row if row is not None and row.off_at is None else None
+
+
+def mark_off(session: Session, team: str, reason: str, now: datetime) -> None:
+    statement = update(WorkspaceRow).where(col(WorkspaceRow.team) == team, col(WorkspaceRow.off_at).is_(None))
+    session.execute(statement.values(off_at=now, off_reason=reason, token=""))
+
+
+def issue_state(session: Session, state: str, now: datetime) -> None:
+    session.execute(delete(InstallRow).where(col(InstallRow.issued_at) < now - _STATE_LIVES))
+    session.add(InstallRow(state=state, issued_at=now))
+
+
+def consume_state(session: Session, state: str, now: datetime) -> bool:
+    """Use a state up; False when it was never issued, was used before or is too old."""
+    statement = delete(InstallRow).where(
+        col(InstallRow.state) == state, col(InstallRow.issued_at) >= now - _STATE_LIVES
+    )
+    return session.execute(statement.returning(col(InstallRow.state))).scalar_one_or_none() is not None
+
+
+class _Installations(AsyncInstallationStore):
+    """The one method of Slack's store that the flow calls; reading goes through ``workspaces.py``."""
+
+    def __init__(self, database: Database, clock: Clock) -> None:
+        self._database = database
+        self._clock = clock
+
+    @property
+    def logger(self) -> logging.Logger:
+        return logging.getLogger(__name__)
+
+    async def async_save(self, installation: Installation) -> None:
+        team = installation.team_id or installation.enterprise_id
+        if not (team and installation.bot_token):
+            raise ChannelError("Slack sent an installation without a workspace or a bot token")
+        row = WorkspaceRow(
+            team=team,
+            name=installation.team_name or installation.enterprise_name or "",
+            token=installation.bot_token,
+            bot_id=installation.bot_id or "",
+            bot_user=installation.bot_user_id or "",
+            scopes=",".join(installation.bot_scopes or ()),
+            installed_by=installation.user_id or "",
+            installed_at=self._clock(),
+        )
+        await self._database.write(save_workspace, row)
+
+
+class _States(AsyncOAuthStateStore):
+    """States in the database: any replica may finish an install, and none twice."""
+
+    def __init__(self, database: Database, clock: Clock) -> None:
+        self._database = database
+        self._clock = clock
+
+    @property
+    def logger(self) -> logging.Logger:
+        return logging.getLogger(__name__)
+
+    async def async_issue(self, *_: object, **__: object) -> str:
+        state = secrets.token_urlsafe(24)
+        await self._database.write(issue_state, state, self._clock())
+        return state
+
+    async def async_consume(self, state: str) -> bool:
+        return await self._database.write(consume_state, state, self._clock())
+
+
+def oauth_flow(
+    settings: Settings, database: Database, clock: Clock, client: AsyncWebClient
+) -> AsyncOAuthFlow | None:
+    """Give the install flow, or None without SLACK_CLIENT_ID and SLACK_CLIENT_SECRET."""
+    if not (settings.slack_client_id and settings.slack_client_secret):
+        return None
+    public = settings.public_url.rstrip("/") if settings.public_url else None
+    return AsyncOAuthFlow(
+        client=client,
+        logger=logging.getLogger(__name__),
+        settings=AsyncOAuthSettings(
+            client_id=settings.slack_client_id,
+            client_secret=settings.slack_client_secret.get_secret_value(),
+            scopes=list(SCOPES),
+            redirect_uri=f"{public}{REDIRECT_PATH}" if public else None,
+            install_path=INSTALL_PATH,
+            redirect_uri_path=REDIRECT_PATH,
+            installation_store=_Installations(database, clock),
+            installation_store_bot_only=True,
+            state_store=_States(database, clock),
+        ),
+    )

@@ -1,0 +1,68 @@
+"""Where things are in Slack: team, channel, thread; written ``T1/C2/1700.1`` in addresses and copies."""
+
+from dataclasses import dataclass
+from typing import Self
+
+from bot.domain.chat import Address
+from bot.domain.people import Actor
+from bot.errors import NotDeliverable
+
+NAME = "slack"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A thread, or a channel as a whole where ``thread`` is None; ``channel`` may be a user's id."""
+
+    team: str
+    channel: str
+    thread: str | None = None
+
+    @classmethod
+    def of(cls, address: Address) -> Self:
+        """Read an address of ours; raises NotDeliverable when it is none."""
+        match address.key.split("/"):
+            case [team, channel] if team and channel:
+                return cls(team, channel)
+            case [team, channel, thread] if team and channel and thread:
+                return cls(team, channel, thread)
+        raise NotDeliverable(f"{address} is no place in Slack; write slack:T…/C… or slack:T…/C…/thread")
+
+    @property
+    def address(self) -> Address:
+        parts = (self.team, self.channel, self.thread)
+        return Address(NAME, "/".join(part for part in parts if part))
+
+    @property
+    def private(self) -> bool:
+        """True in a conversation of one person with the bot."""
+        return self.channel.startswith("D")
+
+
+@dataclass(frozen=True, slots=True)
+class Post:
+    """One message in Slack; its text form is a copy's reference."""
+
+    team: str
+    channel: str
+    ts: str
+
+    def __str__(self) -> str:
+        return f"{self.team}/{self.channel}/{self.ts}"
+
+    @classmethod
+    def parse(cls, ref: str) -> Self:
+        team, channel, ts = ref.split("/")
+        return cls(team, channel, ts)
+
+
+def actor_of(team: str, user: str, name: str = "") -> Actor:
+    return Actor(NAME, f"{team}/{user}", name)
+
+
+def user_of(actor: Actor) -> tuple[str, str] | None:
+    """Team and user id of a Slack actor; None for one of another channel."""
+    if actor.channel != NAME:
+        return None
+    team, _, user = actor.key.partition("/")
+    return team, user

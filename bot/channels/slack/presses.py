@@ -1,0 +1,241 @@
+"""Buttons, menus and modals. Each is acknowledged within Slack's three seconds, and authorised by the core.
+
+A button only carries a proposal's id, its round and a verb. Whether this person may see or decide it is asked
+of the `Desk` and the inbox, whatever the button said; a refusal is told to that person alone.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from slack_sdk.web.async_client import AsyncWebClient
+
+from bot.channels.slack import card as cards
+from bot.channels.slack import modals
+from bot.channels.slack.faults import told
+from bot.channels.slack.fields import fields_of
+from bot.channels.slack.forms import VALUE, read
+from bot.channels.slack.modals import Subject
+from bot.channels.slack.places import Place, actor_of
+from bot.channels.slack.whispers import Whispers
+from bot.channels.slack.workspaces import Workspaces
+from bot.domain.cards import Card, whole_text
+from bot.domain.chat import Address, Answer, Desk, Inbox, Press, Reply, Verb
+from bot.domain.people import Actor
+from bot.telemetry import logger
+
+log = logger(__name__)
+
+NOT_HERE = "There is nothing to decide for you here. The proposal is not affected."
+BROKEN = "Something went wrong on my side; nothing was decided. Please try again."
+_OPENERS = frozenset({cards.REVIEW, cards.VIEW, cards.DECLINE_REASON, Verb.EDIT.value})
+
+
+@dataclass(frozen=True, slots=True)
+class Click:
+    """A press on a message or at home, out of a ``block_actions`` body."""
+
+    team: str
+    user: str
+    name: str
+    place: Place | None
+    trigger_id: str
+    verb: str
+    proposal_id: str
+    round: int
+
+    @property
+    def actor(self) -> Actor:
+        return actor_of(self.team, self.user, self.name)
+
+
+def click_of(body: Mapping[str, Any], action: Mapping[str, Any], team: str) -> Click:
+    """Read a press; raises ValueError for a value that is not of our making."""
+    verb = str(action.get("action_id") or "").removeprefix("nod:")
+    value = str(action.get("value") or "")
+    if action.get("type") == "overflow":
+        verb, _, value = str((action.get("selected_option") or {}).get("value") or "").partition(":")
+    proposal_id, round_ = cards.parse_value(value)
+    user = body.get("user") or {}
+    return Click(
+        team=team,
+        user=str(user.get("id") or ""),
+        name=str(user.get("name") or user.get("username") or ""),
+        place=place_of(body, team),
+        trigger_id=str(body.get("trigger_id") or ""),
+        verb=verb,
+        proposal_id=proposal_id,
+        round=round_,
+    )
+
+
+def place_of(body: Mapping[str, Any], team: str) -> Place | None:
+    """Where the pressed message stands; None at home and in modals."""
+    channel = (body.get("channel") or {}).get("id")
+    message = body.get("message") or {}
+    thread = message.get("thread_ts") or (body.get("container") or {}).get("thread_ts")
+    return Place(team, str(channel), thread) if channel else None
+
+
+class Presses:
+    """What happens when somebody presses or submits."""
+
+    def __init__(self, workspaces: Workspaces, whispers: Whispers, inbox: Inbox, desk: Desk) -> None:
+        self._workspaces = workspaces
+        self._whispers = whispers
+        self._inbox = inbox
+        self._desk = desk
+
+    async def clicked(self, body: Mapping[str, Any], action: Mapping[str, Any], team: str) -> None:
+        """Handle a press that is acknowledged already; whatever goes wrong is told to the person."""
+        try:
+            click = click_of(body, action, team)
+            words = await self._click(click)
+        except ValueError:
+            words = NOT_HERE
+        except Exception:
+            log.exception("a press failed")
+            words = BROKEN
+        if not words:
+            return
+        try:
+            user = str((body.get("user") or {}).get("id") or "")
+            await self._whispers.tell(place_of(body, team), user, words, team)
+        except Exception:
+            log.exception("a person could not be told what became of their press")
+
+    async def _click(self, click: Click) -> str:
+        """Do what the button says; gives the words for the person, empty where the card tells."""
+        name = await self._workspaces.name(click.team, click.user)
+        actor = actor_of(click.team, click.user, name or click.name)
+        card = await self._card(click.proposal_id, actor, click.place)
+        if card is None:
+            return NOT_HERE
+        verb = click.verb
+        if verb == Verb.APPROVE and card.pending and not cards.render(card).whole:
+            verb = cards.REVIEW  # a card that does not show everything approves through "View all" only
+        if verb in _OPENERS:
+            return await self._open(click, actor, card, verb)
+        reply = await self._inbox(Press(actor, Verb(verb), click.proposal_id, click.round))
+        return "" if reply.answer is Answer.ACCEPTED and click.place else reply.text
+
+    async def _card(self, proposal_id: str, actor: Actor, place: Place | None) -> Card | None:
+        """Look the card up at the place it was pressed; a person's own chat also goes by their id."""
+        card = await self._desk.card(proposal_id, actor, place.address if place else None)
+        if card is None and place is not None and place.private and place.thread is None:
+            card = await self._desk.card(proposal_id, actor, Address(actor.channel, actor.key))
+        return card
+
+    async def _open(self, click: Click, actor: Actor, card: Card, verb: str) -> str:
+        client = await self._workspaces.client(click.team)
+        subject = Subject(card.proposal_id, card.round, click.place.address.key if click.place else "")
+        if verb in (cards.REVIEW, cards.VIEW):
+            may = await self._desk.may_decide(card.proposal_id, actor)
+            review = modals.review(card, subject, may_approve=may)
+            await self._show(client, click, review.view)
+            if review.rest:
+                await self._attach(client, click, card)
+            return ""
+        arguments = await self._desk.arguments(card.proposal_id, actor)
+        if arguments is None or not card.pending:
+            reason = "It is no longer open." if not card.pending else "You may not decide this one."
+            return f"{reason} The proposal is not affected."
+        if verb == cards.DECLINE_REASON:
+            await self._show(client, click, modals.decline(card, subject))
+        else:
+            await self._show(client, click, modals.edit(card, arguments, subject, click.team))
+        return ""
+
+    async def _show(self, client: AsyncWebClient, click: Click, view: dict[str, Any]) -> None:
+        with told():
+            await client.views_open(trigger_id=click.trigger_id, view=view)
+
+    async def _attach(self, client: AsyncWebClient, click: Click, card: Card) -> None:
+        """Post everything as a file, for a change that no window can hold."""
+        with told():
+            if click.place is not None and not click.place.channel.startswith("U"):
+                channel, thread = click.place.channel, click.place.thread
+            else:
+                opened = await client.conversations_open(users=[click.user])
+                channel, thread = str(opened["channel"]["id"]), None
+            await client.files_upload_v2(
+                channel=channel,
+                thread_ts=thread,
+                filename=f"{card.tool_name[:40]}.txt",
+                title="Everything it does",
+                content=whole_text(card),
+            )
+
+    async def submitted(self, body: Mapping[str, Any], view: Mapping[str, Any], team: str) -> dict[str, Any]:
+        """Handle a modal's submit; gives what to acknowledge it with, empty to close the modal."""
+        try:
+            return await self._submit(body, view, team)
+        except ValueError:
+            words = NOT_HERE
+        except Exception:
+            log.exception("a modal failed")
+            words = BROKEN
+        return _update("Not done", words)
+
+    async def _submit(self, body: Mapping[str, Any], view: Mapping[str, Any], team: str) -> dict[str, Any]:
+        subject = Subject.unpack(str(view.get("private_metadata") or ""))
+        user = body.get("user") or {}
+        name = await self._workspaces.name(team, user["id"])
+        actor = actor_of(team, user["id"], name or str(user.get("name") or ""))
+        address = Address(actor.channel, subject.address) if subject.address else None
+        card = await self._card(subject.proposal_id, actor, Place.of(address) if address else None)
+        if card is None or (address is not None and not subject.address.startswith(f"{team}/")):
+            return _update("Not done", NOT_HERE)
+        state = (view.get("state") or {}).get("values") or {}
+        match view.get("callback_id"):
+            case modals.REVIEW:
+                press = Press(actor, Verb.APPROVE, subject.proposal_id, subject.round)
+            case modals.DECLINE:
+                reason = str((state.get(modals.REASON) or {}).get(VALUE, {}).get("value") or "").strip()
+                press = Press(actor, Verb.DECLINE, subject.proposal_id, subject.round, reason=reason or None)
+            case modals.EDIT:
+                return await self._edited(actor, card, subject, state)
+            case other:
+                raise ValueError(f"unknown modal {other!r}")
+        return _answer(await self._inbox(press))
+
+    async def _edited(
+        self, actor: Actor, card: Card, subject: Subject, state: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        team = actor.key.partition("/")[0]
+        original = await self._desk.arguments(subject.proposal_id, actor)
+        if original is None:
+            return _update("Not done", NOT_HERE)
+        if card.round != subject.round:
+            return _update("Not done", "It changed while you were editing. Please open it again.")
+        fields = fields_of(card.schema, original)
+        arguments, faults = read(fields, state, original, team)
+        if faults:
+            return {"response_action": "errors", "errors": faults}
+        choice = (state.get(modals.AFTERWARDS) or {}).get(VALUE, {}).get("selected_option") or {}
+        verb = Verb.EDIT if choice.get("value") == modals.ASK_AGAIN else Verb.APPROVE
+        press = Press(actor, verb, subject.proposal_id, subject.round, arguments=arguments)
+        reply = await self._inbox(press)
+        if reply.answer is Answer.INVALID and reply.fields:
+            blocks = {f.name: f.block_id for f in fields if f.editable}
+            return {"response_action": "errors", "errors": _at_blocks(reply.fields, blocks)}
+        return _answer(reply)
+
+
+def _at_blocks(faults: Mapping[str, str], blocks: Mapping[str, str]) -> dict[str, str]:
+    """Put each fault at the input of its field; one without an input stands at the end of the form."""
+    errors: dict[str, str] = {}
+    for name, problem in faults.items():
+        block = blocks.get(name) or blocks.get(name.partition(".")[0])
+        words = problem if block else f"{name}: {problem}"
+        at = block or modals.AFTERWARDS
+        errors[at] = f"{errors[at]}; {words}" if at in errors else words
+    return errors
+
+
+def _answer(reply: Reply) -> dict[str, Any]:
+    return {} if reply.answer is Answer.ACCEPTED else _update("Not done", reply.text)
+
+
+def _update(title: str, words: str) -> dict[str, Any]:
+    return {"response_action": "update", "view": modals.last_word(title, words)}

@@ -1,0 +1,74 @@
+"""What people said, out of Slack's events. Pure: who it is for is told apart here, names come from the caller."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from html import unescape
+from typing import Any
+
+from bot.channels.slack.places import Place
+
+_HEARD_SUBTYPES = frozenset({None, "file_share", "thread_broadcast", "me_message"})
+_USER = re.compile(r"<@([A-Z0-9]+)(?:\|([^>]*))?>")
+_CHANNEL = re.compile(r"<#([A-Z0-9]+)(?:\|([^>]*))?>")
+_SPECIAL = re.compile(r"<!(?:subteam\^[A-Z0-9]+\|@?)?([^>|^]+)(?:\^[^>|]*)?(?:\|([^>]*))?>")
+_LINK = re.compile(r"<((?:https?|mailto|tel):[^>|]+)(?:\|([^>]*))?>")
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """A person's message; ``addressed`` when it is for the bot by itself (a DM or a mention)."""
+
+    place: Place
+    user: str
+    text: str
+    event_id: str
+    addressed: bool
+    in_thread: bool
+
+
+def said_in(body: Mapping[str, Any], team: str, bot_user: str) -> Said | None:
+    """Read an Events API body; None for what is not a person talking (edits, bots, joins, ourselves)."""
+    event = body.get("event") or {}
+    kind, user = event.get("type"), event.get("user")
+    if kind not in ("message", "app_mention") or event.get("subtype") not in _HEARD_SUBTYPES:
+        return None
+    if not user or user == bot_user or event.get("bot_id") or event.get("hidden") or event.get("edited"):
+        return None
+    channel, ts = event.get("channel"), event.get("ts")
+    if not (channel and ts and body.get("event_id")):
+        return None
+    words = str(event.get("text") or "")
+    private = event.get("channel_type") == "im" or str(channel).startswith("D")
+    mentioned = f"<@{bot_user}" in words
+    if kind == "message" and mentioned and not private:
+        return None  # the same words come as app_mention
+    files = [
+        f"[file: {f.get('name') or 'unnamed'}]" for f in event.get("files") or () if isinstance(f, Mapping)
+    ]
+    return Said(
+        place=Place(team, channel, event.get("thread_ts") or ts),
+        user=user,
+        text="\n".join([_without_bot(words, bot_user), *files]).strip() or "Hello",
+        event_id=body["event_id"],
+        addressed=private or kind == "app_mention",
+        in_thread=bool(event.get("thread_ts")),
+    )
+
+
+def _without_bot(words: str, bot_user: str) -> str:
+    return re.sub(rf"^\s*<@{re.escape(bot_user)}(?:\|[^>]*)?>[\s,:]*", "", words).strip()
+
+
+def mentioned_users(text: str) -> list[str]:
+    """List the ids of users named in a text, each once."""
+    return list(dict.fromkeys(found[1] for found in _USER.finditer(text)))
+
+
+def readable(text: str, names: Mapping[str, str]) -> str:
+    """Turn Slack's marks into words for the model: ``@Ana``, ``#general``, plain links."""
+    text = _USER.sub(lambda m: f"@{names.get(m[1]) or m[2] or m[1]}", text)
+    text = _CHANNEL.sub(lambda m: f"#{m[2] or m[1]}", text)
+    text = _LINK.sub(lambda m: m[1] if not m[2] or m[2] in m[1] else f"{m[2]} ({m[1]})", text)
+    text = _SPECIAL.sub(lambda m: m[2] or f"@{m[1]}", text)
+    return unescape(text)

@@ -1,0 +1,239 @@
+"""One turn in Slack as it happens: a native stream with tool activity, or edits of one message.
+
+It starts with ``chat.startStream``. Where Slack refuses that, or the stream dies (after about five minutes),
+the same message goes on by ``chat.update``, less often. What one message cannot hold goes on in the next.
+"""
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+from slack_sdk.errors import SlackApiError
+from slack_sdk.web.async_client import AsyncWebClient
+
+from bot.channels.slack import limits, text
+from bot.channels.slack.faults import NEVER, code_of, told
+from bot.channels.slack.places import Place
+from bot.channels.slack.sessions import Sessions, Status
+from bot.channels.slack.workspaces import Workspaces
+from bot.domain.chat import Clock
+from bot.domain.events import (
+    Ending,
+    TextDelta,
+    TextRestarted,
+    ToolFinished,
+    ToolStarted,
+    TurnEnded,
+    TurnEvent,
+    TurnFailed,
+)
+from bot.telemetry import logger
+
+log = logger(__name__)
+
+STREAM_PACE = timedelta(seconds=0.6)  # appendStream: 100 a minute
+EDIT_PACE = timedelta(seconds=1.2)  # update: 50 a minute
+_LINES = 8  # tool lines shown above an edited message
+_STOPPED_BY_SLACK = "stopped_by_user"
+_SIGNS = {"in_progress": "⏳", "complete": "✅", "error": "⚠️"}
+
+Chunk = dict[str, Any]
+
+
+class SlackStream:
+    """One turn at one place; ``recipient`` (team, user) is who sees live text in a channel."""
+
+    def __init__(
+        self,
+        workspaces: Workspaces,
+        sessions: Sessions,
+        clock: Clock,
+        place: Place,
+        recipient: tuple[str, str] | None,
+    ) -> None:
+        self._workspaces = workspaces
+        self._sessions = sessions
+        self._clock = clock
+        self._place = place
+        self._recipient = recipient
+        self._editing = place.thread is None or (recipient is None and not place.private)
+        self._begun = False
+        self._live = False
+        self._stopped = False
+        self._ts: str | None = None
+        self._shown = ""  # text of the current message
+        self._pending = ""  # text not sent yet
+        self._said = False  # any text of this turn was sent
+        self._tasks: dict[str, Chunk] = {}
+        self._news: dict[str, Chunk] = {}  # tool activity not sent yet
+        self._last: datetime | None = None
+
+    async def send(self, event: TurnEvent) -> None:
+        """Show the event; raises ChannelError when neither a stream nor an edit arrives."""
+        with told():
+            if not self._begun:
+                self._begun = True
+                self._sessions.begin(self._place)
+            match event:
+                case TextDelta():
+                    self._pending += event.text
+                    await self._flush()
+                case TextRestarted():
+                    await self._restart()
+                case ToolStarted():
+                    await self._task(event.call_id, event.summary, "in_progress")
+                case ToolFinished():
+                    await self._task(event.call_id, event.tool_name, "complete" if event.ok else "error")
+                case TurnEnded():
+                    await self._end(event)
+                case TurnFailed():
+                    self._pending += f"\n\n⚠️ {event.explanation}"
+                    await self._finish(Status.ACTIVE)
+                case _:
+                    pass  # a proposal's card follows the turn
+
+    async def _task(self, call_id: str, title: str, status: str) -> None:
+        before = self._tasks.get(call_id, {})
+        chunk = {
+            "type": "task_update",
+            "id": call_id,
+            "title": before.get("title")
+            or text.cut(text.neutralise(text.link_text(title)), limits.TASK_TITLE)[0],
+            "status": status,
+        }
+        self._tasks[call_id] = self._news[call_id] = chunk
+        await self._flush()
+
+    async def _restart(self) -> None:
+        """Begin the answer again: what a native stream showed cannot be unsaid, an edited message can."""
+        self._pending = ""
+        if not self._shown:
+            return
+        await self._stop_stream(None, [])
+        self._editing, self._shown = True, ""
+
+    async def _end(self, event: TurnEnded) -> None:
+        if not self._said and not self._pending.strip():
+            self._pending = event.text
+        if event.ending is Ending.STOPPED:
+            self._pending += "\n\n_Stopped._"
+        await self._finish(Status.SUSPENDED if event.ending is Ending.WAITING else Status.ACTIVE)
+
+    async def _finish(self, status: Status) -> None:
+        self._stopped = False
+        await self._flush(last=True)
+        await self._sessions.settle(self._place)
+        if not await self._stop_stream(status, []):
+            await self._sessions.say(self._place, status)
+
+    async def _flush(self, *, last: bool = False) -> None:
+        """Send what is held when it is time; a ``<`` at the very end waits for what follows it."""
+        now = self._clock()
+        pace = EDIT_PACE if self._editing else STREAM_PACE
+        if self._stopped or (not last and self._last is not None and now - self._last < pace):
+            return
+        ready, self._pending = self._pending, ""
+        if not last and ready.endswith("<"):
+            ready, self._pending = ready[:-1], "<"
+        ready = text.neutralise(ready)
+        if not self._shown:
+            ready = ready.lstrip("\n")
+        if not ready and not self._news:
+            return
+        self._last = now
+        while text.width(self._shown) + text.width(ready) > text.POST:
+            head, ready = text.divide(ready, text.POST - text.width(self._shown), before=self._shown)
+            await self._write(head)
+            await self._stop_stream(None, [])
+            self._ts, self._shown = None, ""
+            self._tasks.clear()
+        await self._write(ready)
+
+    async def _write(self, piece: str) -> None:
+        news, self._news = list(self._news.values()), {}
+        if not piece and not news:
+            return
+        self._shown += piece
+        self._said = self._said or bool(piece)
+        if not self._editing:
+            chunks: list[Chunk] = [{"type": "markdown_text", "text": piece}] if piece else []
+            if await self._append([*chunks, *news]):
+                return
+        if not self._stopped:
+            await self._edit()
+
+    async def _append(self, chunks: list[Chunk]) -> bool:
+        """Add to the stream, or start it; False when Slack wants none."""
+        client = await self._workspaces.client(self._place.team)
+        try:
+            if self._live:
+                await client.chat_appendStream(channel=self._place.channel, ts=self._ts or "", chunks=chunks)
+            else:
+                await self._start(client, chunks)
+        except SlackApiError as error:
+            self._fall_back(error)
+            return False
+        return True
+
+    async def _start(self, client: AsyncWebClient, chunks: list[Chunk]) -> None:
+        await self._sessions.settle(self._place)
+        team, user = self._recipient if self._recipient and not self._place.private else (None, None)
+        started = await client.chat_startStream(
+            channel=self._place.channel,
+            thread_ts=self._place.thread or "",
+            recipient_team_id=team,
+            recipient_user_id=user,
+            task_display_mode="timeline",
+            chunks=chunks,
+        )
+        self._ts, self._live = str(started["ts"]), True
+
+    async def _stop_stream(self, status: Status | None, chunks: list[Chunk]) -> bool:
+        """Close a running stream; True when it said ``status`` too."""
+        if not self._live:
+            return False
+        client = await self._workspaces.client(self._place.team)
+        self._live = False
+        try:
+            await client.chat_stopStream(
+                channel=self._place.channel, ts=self._ts or "", chunks=chunks or None, session_status=status
+            )
+        except SlackApiError as error:
+            self._fall_back(error)
+            await self._edit()
+            return False
+        if status is not None:
+            self._sessions.noted(self._place, status)
+        return status is not None
+
+    def _fall_back(self, error: SlackApiError) -> None:
+        """Go on by edits; raises the error again where nothing can arrive at all."""
+        code = code_of(error)
+        if code in NEVER:
+            raise error
+        log.info("a Slack stream ended early, edits follow", why=code, place=str(self._place.address))
+        self._live, self._editing = False, True
+        self._stopped = code == _STOPPED_BY_SLACK
+
+    async def _edit(self) -> None:
+        """Show the current message as a whole, posting it first where there is none."""
+        client = await self._workspaces.client(self._place.team)
+        lines = [_line(chunk) for chunk in list(self._tasks.values())[-_LINES:]]
+        whole = "\n\n".join(part for part in ("\n".join(lines), self._shown.strip()) if part)
+        if not whole:
+            return
+        if self._ts is None:
+            posted = await client.chat_postMessage(
+                channel=self._place.channel,
+                thread_ts=self._place.thread,
+                markdown_text=whole,
+                unfurl_links=False,
+                unfurl_media=False,
+            )
+            self._ts = str(posted["ts"])
+        else:
+            await client.chat_update(channel=self._place.channel, ts=self._ts, markdown_text=whole)
+
+
+def _line(chunk: Mapping[str, Any]) -> str:
+    return f"- {_SIGNS[chunk['status']]} {text.cut(text.literal(chunk['title']), 90)[0]}"

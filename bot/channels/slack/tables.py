@@ -1,0 +1,60 @@
+"""Slack's own rows: workspaces that installed Nod, running installs, people who opened App Home."""
+
+from datetime import datetime
+from typing import Any
+
+from sqlmodel import Field, Session, SQLModel, col, select
+from sqlmodel.sql.sqltypes import UTCDateTime
+
+
+class WorkspaceRow(SQLModel, table=True):
+    """A workspace with a token of its own; off when the token was revoked or the app removed."""
+
+    __tablename__ = "slack_workspace"
+
+    team: str = Field(primary_key=True)
+    name: str = ""
+    token: str
+    bot_id: str
+    bot_user: str
+    scopes: str = ""
+    installed_by: str = ""
+    installed_at: datetime = Field(sa_type=UTCDateTime)
+    off_at: datetime | None = Field(default=None, sa_type=UTCDateTime)
+    off_reason: str = ""
+
+
+class InstallRow(SQLModel, table=True):
+    """An install somebody began; its state is used once."""
+
+    __tablename__ = "slack_install"
+
+    state: str = Field(primary_key=True)
+    issued_at: datetime = Field(sa_type=UTCDateTime)
+
+
+class HomeRow(SQLModel, table=True):
+    """A person whose App Home has to be kept current."""
+
+    __tablename__ = "slack_home"
+
+    team: str = Field(primary_key=True)
+    user: str = Field(primary_key=True)
+    opened_at: datetime = Field(sa_type=UTCDateTime)
+
+
+def create_tables(session: Session) -> None:
+    """Make the tables that are missing."""
+    tables: list[Any] = [
+        SQLModel.metadata.tables[t] for t in ("slack_workspace", "slack_install", "slack_home")
+    ]
+    SQLModel.metadata.create_all(session.connection(), tables=tables)
+
+
+def remember_home(session: Session, team: str, user: str, now: datetime) -> None:
+    session.merge(HomeRow(team=team, user=user, opened_at=now))
+
+
+def homes(session: Session, team: str) -> list[str]:
+    """List the users of a workspace whose App Home is kept current."""
+    return list(session.exec(select(HomeRow.user).where(col(HomeRow.team) == team)))

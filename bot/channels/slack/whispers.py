@@ -1,0 +1,36 @@
+"""Words for one person only: ephemeral in the thread, a direct message where that cannot be."""
+
+from slack_sdk.errors import SlackApiError
+
+from bot.channels.slack import blocks as b
+from bot.channels.slack import text
+from bot.channels.slack.faults import code_of, told
+from bot.channels.slack.places import Place
+from bot.channels.slack.workspaces import Workspaces
+from bot.telemetry import logger
+
+log = logger(__name__)
+
+
+class Whispers:
+    def __init__(self, workspaces: Workspaces) -> None:
+        self._workspaces = workspaces
+
+    async def tell(self, place: Place | None, user: str, markdown: str, team: str = "") -> None:
+        """Tell ``user`` privately; without a place by direct message in ``team``."""
+        content = {
+            "text": text.escape(text.cut(text.link_text(markdown), 300)[0]),
+            "blocks": [b.markdown(markdown)],
+        }
+        with told():
+            client = await self._workspaces.client(place.team if place else team)
+            if place is not None:
+                try:
+                    await client.chat_postEphemeral(
+                        channel=place.channel, user=user, thread_ts=place.thread, **content
+                    )
+                except SlackApiError as error:
+                    log.info("no ephemeral message there, a direct one follows", why=code_of(error))
+                else:
+                    return
+            await client.chat_postMessage(channel=user, unfurl_links=False, unfurl_media=False, **content)

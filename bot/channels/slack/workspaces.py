@@ -1,0 +1,164 @@
+"""The workspaces Nod is in: a token, a client and the bot's own ids for each, and people's names there."""
+
+import asyncio
+import logging
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+import aiohttp
+from slack_bolt.authorization import AuthorizeResult
+from slack_bolt.authorization.async_authorize import AsyncAuthorize
+from slack_sdk.errors import SlackApiError
+from slack_sdk.http_retry.builtin_async_handlers import (
+    AsyncRateLimitErrorRetryHandler,
+    AsyncServerErrorRetryHandler,
+    async_default_handlers,
+)
+from slack_sdk.web.async_client import AsyncWebClient
+
+from bot.channels.slack.faults import code_of, told
+from bot.channels.slack.install import find_workspace, mark_off
+from bot.channels.slack.text import link_text
+from bot.domain.chat import Clock
+from bot.errors import ChannelError, NotDeliverable
+from bot.settings import Settings
+from bot.store.database import Database
+
+_NAME_LIVES = timedelta(hours=1)
+_NAME_PATIENCE = 1.0  # seconds; Slack waits three for an acknowledgement
+_MANY = 10_000
+
+sdk_logger = logging.getLogger("bot.slack.sdk")
+sdk_logger.setLevel(logging.WARNING)  # an explicit level: the SDK formats its debug lines at NOTSET
+
+
+@dataclass(frozen=True, slots=True)
+class Workspace:
+    team: str
+    token: str
+    bot_id: str
+    bot_user: str
+
+
+def make_client(
+    settings: Settings, token: str | None, session: aiohttp.ClientSession | None = None
+) -> AsyncWebClient:
+    """Build a client that waits as long as Slack's Retry-After says and tries again after a 5xx."""
+    root = settings.slack_api_url
+    return AsyncWebClient(
+        token=token,
+        base_url=root if root.endswith("/") else f"{root}/",
+        session=session,
+        logger=sdk_logger,
+        retry_handlers=[
+            *async_default_handlers(),
+            AsyncRateLimitErrorRetryHandler(max_retry_count=2),
+            AsyncServerErrorRetryHandler(max_retry_count=2),
+        ],
+    )
+
+
+class Workspaces(AsyncAuthorize):
+    """Finds the workspace of whatever comes in or goes out; also what bolt asks for authorization."""
+
+    def __init__(self, settings: Settings, database: Database, clock: Clock) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self._settings = settings
+        self._database = database
+        self._clock = clock
+        self._own: Workspace | None = None
+        self._off: set[str] = set()
+        self._clients: dict[str, AsyncWebClient] = {}
+        self._session: aiohttp.ClientSession | None = None
+        self._names: dict[tuple[str, str], tuple[str, datetime]] = {}
+
+    async def open(self) -> None:
+        """Connect, and learn who the bot token is; raises ChannelError when Slack does not accept it."""
+        self._session = aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=60))
+        token = self._settings.slack_bot_token
+        if token is None:
+            return
+        client = make_client(self._settings, token.get_secret_value(), self._session)
+        try:
+            with told():
+                found = await client.auth_test()
+        except ChannelError:
+            await self.close()
+            raise
+        self._own = Workspace(found["team_id"], token.get_secret_value(), found["bot_id"], found["user_id"])
+
+    async def close(self) -> None:
+        if self._session is not None:
+            await self._session.close()
+            self._session = None
+        self._clients.clear()
+
+    async def find(self, team: str | None) -> Workspace | None:
+        """Give the workspace, or None when Nod is not installed there or no longer is."""
+        if team is None or team in self._off:
+            return None
+        if self._own is not None and self._own.team == team:
+            return self._own
+        if self._settings.slack_client_id is None:
+            return None
+        row = await self._database.read(find_workspace, team)
+        return Workspace(row.team, row.token, row.bot_id, row.bot_user) if row else None
+
+    async def client(self, team: str) -> AsyncWebClient:
+        """Give the client of a workspace; raises NotDeliverable where Nod is not installed."""
+        workspace = await self.find(team)
+        if workspace is None:
+            raise NotDeliverable(f"Nod is not installed in the Slack workspace {team}; install it there")
+        known = self._clients.get(team)
+        if known is None or known.token != workspace.token:
+            known = self._clients[team] = make_client(self._settings, workspace.token, self._session)
+        return known
+
+    async def mark_off(self, team: str, reason: str) -> None:
+        """Stop using a workspace that removed the app or revoked its token."""
+        if self._own is not None and self._own.team == team:
+            self._off.add(team)
+        await self._database.write(mark_off, team, reason, self._clock())
+        self._clients.pop(team, None)
+
+    async def name(self, team: str, user: str) -> str:
+        """Give a person's name as colleagues see it; empty when Slack does not tell in time."""
+        now = self._clock()
+        known = self._names.get((team, user))
+        if known and known[1] > now:
+            return known[0]
+        try:
+            async with asyncio.timeout(_NAME_PATIENCE):
+                found = await (await self.client(team)).users_info(user=user)
+        except (SlackApiError, aiohttp.ClientError, OSError, ChannelError) as error:
+            why = code_of(error) if isinstance(error, SlackApiError) else str(error)
+            sdk_logger.warning("no name for a Slack user: %s", why)
+            return known[0] if known else ""
+        name = _display_name(found.get("user") or {})
+        if len(self._names) > _MANY:
+            self._names.clear()
+        self._names[team, user] = (name, now + _NAME_LIVES)
+        return name
+
+    async def __call__(
+        self, *, enterprise_id: str | None, team_id: str | None, user_id: str | None, **_: Any
+    ) -> AuthorizeResult | None:
+        """Answer bolt without a call to Slack, so that an acknowledgement never waits for one."""
+        workspace = await self.find(team_id) or await self.find(enterprise_id)
+        if workspace is None:
+            return None
+        return AuthorizeResult(
+            enterprise_id=enterprise_id,
+            team_id=team_id or workspace.team,
+            bot_user_id=workspace.bot_user,
+            bot_id=workspace.bot_id,
+            bot_token=workspace.token,
+            user_id=user_id,
+        )
+
+
+def _display_name(user: dict[str, Any]) -> str:
+    profile = user.get("profile") or {}
+    names = (profile.get("display_name"), profile.get("real_name"), user.get("real_name"), user.get("name"))
+    return next((link_text(str(name))[:80] for name in names if name), "")

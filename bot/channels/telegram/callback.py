@@ -1,0 +1,76 @@
+"""What a button carries: what it does, the proposal's opaque id and the round it was shown in.
+
+Telegram takes 1 to 64 bytes and the library does not check it, so it is checked here when built. What comes
+back is parsed strictly: a client may send whatever it likes.
+"""
+
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Self
+
+from bot.channels.telegram.limits import CALLBACK_BYTES
+from bot.domain.chat import Verb
+
+
+class Does(StrEnum):
+    APPROVE = "ap"
+    DECLINE = "de"
+    RETRY = "re"
+    APPROVE_ALL = "aa"
+    DECLINE_ALL = "da"
+    VIEW = "vw"  # show the whole payload, then Approve
+    REASON = "dr"  # start to decline with a reason
+    EDIT = "ed"  # start to edit
+    FIELD = "ef"  # pick the field of that index
+    CHOOSE = "ec"  # answer with the option of that index
+    CLEAR = "en"  # answer with nothing
+    BACK = "eb"  # pick another field
+    SAVE = "es"  # propose the edited arguments
+    CLOSE = "ex"  # stop asking
+    LET_IN = "pi"  # the id is a person who asked to talk to Nod
+    KEEP_OUT = "po"
+
+
+VERBS = {
+    Does.APPROVE: Verb.APPROVE,
+    Does.DECLINE: Verb.DECLINE,
+    Does.RETRY: Verb.RETRY,
+    Does.APPROVE_ALL: Verb.APPROVE_ALL,
+    Does.DECLINE_ALL: Verb.DECLINE_ALL,
+}
+"""The buttons that are decisions as they stand."""
+
+FORM = frozenset(
+    {Does.REASON, Does.EDIT, Does.FIELD, Does.CHOOSE, Does.CLEAR, Does.BACK, Does.SAVE, Does.CLOSE}
+)
+"""The buttons that belong to a dialogue."""
+
+_SHAPE = re.compile(r"([a-z]{2})\.([A-Za-z0-9_-]{1,48})\.(0|[1-9][0-9]{0,8})(?:\.(0|[1-9][0-9]{0,3}))?")
+
+
+@dataclass(frozen=True, slots=True)
+class Callback:
+    """``index`` is the field's or option's position, for the buttons of a form."""
+
+    does: Does
+    id: str
+    round: int = 0
+    index: int | None = None
+
+    def pack(self) -> str:
+        """Write the data of a button; raises ValueError when it is too long or would not read back."""
+        packed = f"{self.does}.{self.id}.{self.round}"
+        if self.index is not None:
+            packed += f".{self.index}"
+        if len(packed.encode()) > CALLBACK_BYTES or self.parse(packed) != self:
+            raise ValueError(f"{packed!r} does not fit a button")
+        return packed
+
+    @classmethod
+    def parse(cls, data: str) -> Self | None:
+        """None for anything that `pack` does not write."""
+        match = _SHAPE.fullmatch(data)
+        if match is None or match[1] not in set(Does):
+            return None
+        return cls(Does(match[1]), match[2], int(match[3]), None if match[4] is None else int(match[4]))

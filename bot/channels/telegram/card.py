@@ -1,0 +1,189 @@
+"""A card as Telegram shows it: text with entities and an inline keyboard. Pure.
+
+A card that does not fit one message is cut with a marker, and "View all" stands where Approve would: the
+whole payload is shown by `whole`, and Approve is under its last message.
+"""
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from telegram import InlineKeyboardButton, InlineKeyboardMarkup
+from telegram.constants import KeyboardButtonStyle
+
+from bot.channels.telegram.callback import Callback, Does
+from bot.channels.telegram.limits import TEXT_UNITS
+from bot.channels.telegram.text import Rich, joined, plain, split, styled, web_link
+from bot.domain.cards import Action, Card, Tone, whole_text
+from bot.domain.proposals import Kind, PreviewField, State
+
+_CUT = "… cut here: View all shows the rest."
+_FIELD_UNITS = 700  # of one value on the card; longer ones are cut
+_BODY_UNITS = 2400  # for all fields together
+_BODY_ENTITIES = 60
+_LINE_UNITS = 300  # of a reason, a note, a vote
+_RESULT_UNITS = 700
+_NOTES = 8
+_SHORT = 60  # a value that stands in a line of its own field
+_MESSAGES = 5  # a longer payload is sent as a file
+
+_SIGNS = {Tone.WAITING: "🟡", Tone.GOOD: "✅", Tone.BAD: "🔴", Tone.QUIET: "⚪️"}
+_BUTTONS: dict[Action, tuple[str, Does, KeyboardButtonStyle | None]] = {
+    Action.APPROVE: ("Approve", Does.APPROVE, KeyboardButtonStyle.SUCCESS),
+    Action.DECLINE: ("Decline", Does.DECLINE, KeyboardButtonStyle.DANGER),
+    Action.EDIT: ("Edit", Does.EDIT, KeyboardButtonStyle.PRIMARY),
+    Action.RETRY: ("Retry", Does.RETRY, KeyboardButtonStyle.PRIMARY),
+    Action.APPROVE_ALL: ("Approve all", Does.APPROVE_ALL, KeyboardButtonStyle.SUCCESS),
+    Action.DECLINE_ALL: ("Decline all", Does.DECLINE_ALL, KeyboardButtonStyle.DANGER),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Rendered:
+    """``cut`` says that not everything is in the text."""
+
+    rich: Rich
+    keyboard: InlineKeyboardMarkup | None
+    cut: bool
+
+
+def rendered(card: Card) -> Rendered:
+    """Lay out the pending or the resolved twin; fits one message whatever the card holds."""
+    body, cut = _body(card)
+    head, marks = zip(*_head(card), strict=True)
+    foot, more = zip(*_foot(card), strict=True)
+    cut = cut or any(marks) or any(more)
+    parts = [joined(head), body, joined(foot)]
+    if cut:
+        parts.insert(2, styled(_CUT, "italic"))
+    return Rendered(joined((p for p in parts if p.text), "\n\n"), keyboard(card, cut=cut), cut)
+
+
+def keyboard(card: Card, *, cut: bool, viewed: bool = False) -> InlineKeyboardMarkup | None:
+    """Give the buttons of the card; ``viewed``: those under the whole payload, where Approve may stand."""
+    hidden = cut and not viewed
+    rows: list[list[InlineKeyboardButton]] = []
+    if hidden:
+        view = Callback(Does.VIEW, card.proposal_id, card.round)
+        style = KeyboardButtonStyle.PRIMARY
+        rows.append([InlineKeyboardButton("View all", callback_data=view.pack(), style=style)])
+    offered = [a for a in card.actions if not (hidden and a in (Action.APPROVE, Action.APPROVE_ALL))]
+    first = [a for a in offered if a in (Action.APPROVE, Action.DECLINE, Action.RETRY)]
+    every = [a for a in offered if a in (Action.APPROVE_ALL, Action.DECLINE_ALL)]
+    rows.append([_button(card, a) for a in first])
+    second = [_button(card, Action.EDIT)] if Action.EDIT in offered else []
+    if Action.DECLINE in offered:
+        data = Callback(Does.REASON, card.proposal_id, card.round).pack()
+        second.append(InlineKeyboardButton("Decline with a reason", callback_data=data))
+    rows.append(second)
+    rows.append([_button(card, a) for a in every])
+    if not card.pending and card.result_url and web_link(card.result_url):
+        rows.append([InlineKeyboardButton("Open", url=card.result_url)])
+    rows = [row for row in rows if row]
+    return InlineKeyboardMarkup(rows) if rows else None
+
+
+def whole(card: Card) -> list[Rich] | None:
+    """Give the whole payload as messages; None when it is so long that it should be a file (`whole_text`)."""
+    pieces = split(styled(whole_text(card), "pre"), TEXT_UNITS)
+    return pieces if len(pieces) <= _MESSAGES else None
+
+
+def _button(card: Card, action: Action) -> InlineKeyboardButton:
+    text, does, style = _BUTTONS[action]
+    shown = card.round
+    if action in (Action.APPROVE_ALL, Action.DECLINE_ALL) and card.group:
+        text, shown = f"{text} ({card.group.open})", card.group.round
+    data = Callback(does, card.proposal_id, shown).pack()
+    return InlineKeyboardButton(text, callback_data=data, style=style)
+
+
+Line = tuple[Rich, bool]
+"""A line of the card, and whether something of it was left out."""
+
+
+def _head(card: Card) -> Iterator[Line]:
+    yield _short(f"{_SIGNS[card.tone]} {card.outcome}", "bold", units=_LINE_UNITS * 2)
+    yield plain(""), False
+    yield _short(card.title, "bold", units=_LINE_UNITS * 2)
+    if card.reason:
+        yield _labelled("Agent's reason", card.reason)
+    yield _labelled("Risk", f"{card.level}, {card.risk_reason}")
+    yield _labelled("Tool" if card.kind is Kind.CALL else "Plan", card.tool_name)
+
+
+def _foot(card: Card) -> Iterator[Line]:
+    yield _labelled("Asked by", card.asked_by)
+    if card.pending:
+        yield _labelled("May decide", card.deciders)
+        yield _labelled("Expires", f"{card.expires_at:%Y-%m-%d %H:%M} UTC")
+    elif card.decided_at:
+        yield _labelled("Decided", f"{card.decided_at:%Y-%m-%d %H:%M} UTC")
+    if card.votes or (card.pending and card.quorum > 1):
+        yield _labelled("Votes", f"{len(card.votes)} of {card.quorum} needed")
+    for line in (*card.votes[-_NOTES:], *card.notes[-_NOTES:]):
+        text, cut = _short(line, units=_LINE_UNITS)
+        yield plain("• ") + text, cut
+    if card.result:
+        label = "Result" if card.state is State.SUCCEEDED else "What happened"
+        yield _labelled(label, card.result, _RESULT_UNITS)
+    if card.result_url:
+        yield _labelled("Link", card.result_url)
+
+
+def _body(card: Card) -> tuple[Rich, bool]:
+    """Give the fields, each with old → new, and whether some of it was left out."""
+    fields = card.fields
+    if not fields and card.arguments:
+        fields = tuple(
+            PreviewField(k, None, v if isinstance(v, str) else json.dumps(v, ensure_ascii=False))
+            for k, v in card.arguments.items()
+        )
+    made = Rich()
+    any_cut = False
+    for each in fields:
+        part, cut = _field(each)
+        longer = joined([made, part]) if made.text else part
+        if longer.units > _BODY_UNITS or len(longer.entities) > _BODY_ENTITIES:
+            return made, True
+        made, any_cut = longer, any_cut or cut
+    return made, any_cut
+
+
+def _field(each: PreviewField) -> Line:
+    name, name_cut = _short(each.field, "bold", units=_LINE_UNITS)
+    values = [v for v in (each.old_value, each.new_value) if v is not None]
+    if all(len(v) <= _SHORT and "\n" not in v for v in values):
+        old, new = _value(each.old_value, "code"), _value(each.new_value, "code")
+        change = new if each.old_value is None else old + plain(" → ") + new
+        return name + plain(": ") + change, name_cut
+    old, old_cut = _short(each.old_value or "", "pre", units=_FIELD_UNITS)
+    new, new_cut = _short(each.new_value or "", "pre", units=_FIELD_UNITS)
+    lines = [name]
+    if each.old_value is not None:
+        lines += [plain("old:"), old if each.old_value else plain("(empty)")]
+    lines += [plain("→ new:"), new if each.new_value else _value(each.new_value, "pre")]
+    return joined(lines), name_cut or old_cut or new_cut
+
+
+def _value(value: str | None, kind: str) -> Rich:
+    if value is None:
+        return plain("(nothing)")
+    if value == "":
+        return plain("(empty)")
+    return styled(value, kind) if value.strip() else styled(repr(value), kind)
+
+
+def _labelled(label: str, text: str, units: int = _LINE_UNITS) -> Line:
+    short, cut = _short(text, units=units)
+    return styled(f"{label}:", "bold") + plain(" ") + short, cut
+
+
+def _short(text: str, *kinds: str, units: int) -> Line:
+    """At most so many units, with the cut marked by an ellipsis."""
+    style: Callable[[str], Rich] = (lambda t: styled(t, *kinds)) if kinds else plain
+    whole_line = style(text)
+    if whole_line.units <= units:
+        return whole_line, False
+    kept = split(plain(text), units - 1)
+    return style((kept[0].text if kept else "") + "…"), True

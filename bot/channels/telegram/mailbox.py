@@ -1,0 +1,96 @@
+"""Updates on their way in: kept before Telegram hears that they arrived, handled in order within a chat.
+
+Both long polling and the webhook put updates into PTB's queue and then acknowledge; this queue keeps each
+one in the database first. A second delivery is dropped there.
+"""
+
+import asyncio
+from dataclasses import dataclass
+from typing import Any
+from weakref import WeakValueDictionary
+
+from telegram import Update
+from telegram.error import TelegramError
+from telegram.ext import BaseUpdateProcessor
+
+from bot.channels.telegram.places import CHANNEL
+from bot.domain.chat import Clock
+from bot.store import events
+from bot.store.database import Database
+
+_AT_ONCE = 512
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """An update that is in the database as row ``row_id`` until it is handled."""
+
+    row_id: int
+    update: Update
+
+
+class Mailbox(asyncio.Queue[object]):
+    """PTB's update queue; what comes out of it is `Kept`."""
+
+    def __init__(self, database: Database, clock: Clock) -> None:
+        super().__init__()
+        self._database = database
+        self._clock = clock
+
+    async def put(self, item: object) -> None:
+        """Keep an update, then queue it; raises TelegramError when it cannot be kept: it will come again."""
+        if isinstance(item, Update):
+            try:
+                row_id = await self._database.write(
+                    events.record, CHANNEL, event_id(item), item.to_dict(), self._clock()
+                )
+            except Exception as error:
+                raise TelegramError("the update could not be kept") from error
+            if row_id is None:
+                return
+            item = Kept(row_id, item)
+        await super().put(item)
+
+    async def put_unhandled(self, bot: Any) -> int:
+        """Queue what an earlier process kept and did not handle; return how many."""
+        rows = await self._database.read(events.unhandled, CHANNEL)
+        for row_id, payload in rows:
+            await super().put(Kept(row_id, Update.de_json(payload, bot)))
+        return len(rows)
+
+    async def mark_handled(self, kept: Kept) -> None:
+        await self._database.write(events.mark_handled, kept.row_id, self._clock())
+
+
+def event_id(update: Update) -> str:
+    return f"update:{update.update_id}"
+
+
+class OrderedByChat(BaseUpdateProcessor):
+    """Chats side by side; in one chat, messages one after another, and so the presses of one person."""
+
+    def __init__(self) -> None:
+        super().__init__(_AT_ONCE)
+        self._locks: WeakValueDictionary[object, asyncio.Lock] = WeakValueDictionary()
+
+    async def do_process_update(self, update: object, coroutine: Any) -> None:
+        lock = self._locks.setdefault(_line(update), asyncio.Lock())
+        async with lock:
+            await coroutine
+
+    async def initialize(self) -> None:
+        """Nothing to open."""
+
+    async def shutdown(self) -> None:
+        """Nothing to close."""
+
+
+def _line(item: object) -> object:
+    if not isinstance(item, Kept):
+        return None
+    update = item.update
+    chat = update.effective_chat.id if update.effective_chat else None
+    if update.callback_query is not None:
+        # a press must be answered in seconds, whatever messages of this chat are waiting
+        return chat, update.callback_query.from_user.id
+    return chat

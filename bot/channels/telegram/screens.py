@@ -1,0 +1,131 @@
+"""What each step of a dialogue shows: text, and buttons or a request to reply. Pure."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from telegram import ForceReply, InlineKeyboardButton, InlineKeyboardMarkup, MessageEntity, User
+from telegram.constants import KeyboardButtonStyle
+
+from bot.channels.telegram.callback import Callback, Does
+from bot.channels.telegram.dialogue import Dialogue
+from bot.channels.telegram.form import Field, shown
+from bot.channels.telegram.text import Rich, joined, plain, styled
+from bot.channels.telegram.transport import Markup
+
+_VALUE = 1200  # characters of a value in a question
+_LABEL = 40  # characters on a button
+_HINT = 60  # characters in the empty reply field
+_CHANGES = 8  # changes shown before "and so many more"
+
+
+@dataclass(frozen=True, slots=True)
+class Screen:
+    """``replies``: the answer is the person's next text, so the message can take no buttons."""
+
+    rich: Rich
+    markup: Markup
+    replies: bool = False
+
+
+def pick(dialogue: Dialogue, fields: Sequence[Field], title: str) -> Screen:
+    rows = [
+        [_button(dialogue, Does.FIELD, _label(f"{f.name}: {_brief(_current(dialogue, f))}"), index=i)]
+        for i, f in enumerate(fields)
+    ]
+    close = _button(dialogue, Does.CLOSE, "Cancel")
+    rows.append([_save(dialogue), close] if dialogue.changes else [close])
+    text = styled("Edit: ", "bold") + plain(_label(title, 200)) + plain("\nWhich part should change?")
+    return Screen(text, InlineKeyboardMarkup(rows))
+
+
+def ask(dialogue: Dialogue, field: Field, person: User, trouble: str = "") -> Screen:
+    """Ask for a new value; ``trouble`` says why the last answer did not do."""
+    now = shown(_current(dialogue, field))
+    lines = [_named(person) + plain("new value for ") + styled(field.name, "bold") + plain("?")]
+    if trouble:
+        lines.insert(0, plain(f"⚠️ {trouble}"))
+    if field.description:
+        lines.append(styled(_label(field.description, 300), "italic"))
+    if now.strip():
+        lines += [plain("It is:"), styled(now if len(now) <= _VALUE else f"{now[:_VALUE]}…", "pre")]
+    else:
+        lines.append(plain("It is empty."))
+    if field.choices:
+        rows = [
+            [_button(dialogue, Does.CHOOSE, _label(shown(choice)), index=i)]
+            for i, choice in enumerate(field.choices)
+        ]
+        if field.nullable:
+            rows.append([_button(dialogue, Does.CLEAR, "Leave it empty")])
+        rows.append([_button(dialogue, Does.CLOSE, "Cancel")])
+        return Screen(joined(lines), InlineKeyboardMarkup(rows))
+    lines.append(plain(_typing(field)))
+    hint = _label(field.name, _HINT)
+    return Screen(joined(lines), ForceReply(selective=True, input_field_placeholder=hint), replies=True)
+
+
+def confirm(dialogue: Dialogue, fields: Sequence[Field]) -> Screen:
+    """Show old → new of every change."""
+    lines = [styled("Edited, not saved yet", "bold")]
+    changed = [f for f in fields if f.name in dialogue.changes]
+    for f in changed[:_CHANGES]:
+        old, new = _short(f.value), _short(dialogue.changes[f.name])
+        lines.append(styled(f.name, "bold") + plain(": ") + old + plain(" → ") + new)
+    if len(changed) > _CHANGES:
+        lines.append(plain(f"and {len(changed) - _CHANGES} more"))
+    lines.append(plain("Save shows the card anew with this change; then it can be approved."))
+    rows = [
+        [_save(dialogue)],
+        [_button(dialogue, Does.BACK, "Change another"), _button(dialogue, Does.CLOSE, "Cancel")],
+    ]
+    return Screen(joined(lines), InlineKeyboardMarkup(rows))
+
+
+def reason(person: User, title: str) -> Screen:
+    text = _named(person) + plain(
+        f"why not? Reply with the reason for declining, or /cancel.\n{_label(title, 200)}"
+    )
+    hint = ForceReply(selective=True, input_field_placeholder="Reason")
+    return Screen(text, hint, replies=True)
+
+
+def _typing(field: Field) -> str:
+    how = {"array": " as a JSON list", "object": " as a JSON object", "": " as JSON"}.get(field.kind, "")
+    empty = " Send a single - to leave it empty." if field.nullable else ""
+    return f"Reply with it{how}, or /cancel.{empty}"
+
+
+def _current(dialogue: Dialogue, field: Field) -> object:
+    value = dialogue.changes.get(field.name, field.value)
+    return "" if value is None else value
+
+
+def _short(value: object) -> Rich:
+    text = shown("" if value is None else value)
+    return styled(_label(text, 200), "code") if text.strip() else plain("(empty)")
+
+
+def _brief(value: object) -> str:
+    return " ".join(shown(value).split()) or "(empty)"
+
+
+def _label(text: str, most: int = _LABEL) -> str:
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def _save(dialogue: Dialogue) -> InlineKeyboardButton:
+    return _button(dialogue, Does.SAVE, "Save", style=KeyboardButtonStyle.SUCCESS)
+
+
+def _button(
+    dialogue: Dialogue, does: Does, text: str, *, index: int | None = None, style: str | None = None
+) -> InlineKeyboardButton:
+    data = Callback(does, dialogue.proposal_id, dialogue.round, index).pack()
+    return InlineKeyboardButton(plain(text).text or "…", callback_data=data, style=style)
+
+
+def _named(person: User) -> Rich:
+    """Name the person, so that in a group only they are asked to reply."""
+    name = plain(person.full_name or "You")
+    mention = MessageEntity(MessageEntity.TEXT_MENTION, 0, name.units, user=person)
+    return Rich(name.text, (mention,)) + plain(", ")

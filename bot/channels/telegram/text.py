@@ -1,0 +1,202 @@
+"""Text as Telegram takes it: plain text with entities counted in UTF-16 units.
+
+Model text is CommonMark and hostile: pictures and links into the app itself are taken out, because both can
+carry data away. Cards are put together from `plain` and `styled` pieces, where nothing is markup.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from telegram import MessageEntity
+from telegramify_markdown import MessageEntity as FoundEntity
+from telegramify_markdown import RenderConfig, convert, utf16_len
+
+from bot.channels.telegram.limits import ENTITIES, TEXT_UNITS
+
+_PICTURE = "\ue000"  # stands where a picture was; taken out of the source first, so it cannot be forged
+_PICTURE_SHOWN = "▣"
+_APP_LINK = re.compile(r"\b(tg|ton|tonsite)://", re.IGNORECASE)
+_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f\u202a-\u202e\u2066-\u2069]")
+_QUOTES = frozenset({MessageEntity.BLOCKQUOTE, MessageEntity.EXPANDABLE_BLOCKQUOTE})
+_CUTS = (  # where to cut, whether only in the second half, whether inside code
+    ("\n\n", True, False),
+    ("\n", True, False),
+    ("\n", False, False),
+    ("\n", True, True),
+    (" ", True, True),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Rich:
+    """Text and its entities; adding two shifts the entities of the second."""
+
+    text: str = ""
+    entities: tuple[MessageEntity, ...] = ()
+
+    def __add__(self, other: "Rich") -> "Rich":
+        moved = tuple(_clipped(e, e.offset + self.units, e.length) for e in other.entities)
+        return Rich(self.text + other.text, self.entities + moved)
+
+    @property
+    def units(self) -> int:
+        """Length in UTF-16 code units."""
+        return utf16_len(self.text)
+
+    @property
+    def fits(self) -> bool:
+        return self.units <= TEXT_UNITS and len(self.entities) <= ENTITIES
+
+
+def plain(text: str) -> Rich:
+    """Text without any styling; characters that could make it lie about itself are shown as escapes."""
+    return Rich(_CONTROL.sub(lambda m: f"\\u{ord(m[0]):04x}", _whole(text)))
+
+
+def styled(text: str, *kinds: str, language: str | None = None) -> Rich:
+    """Put the whole text in one style; none for empty or blank text."""
+    made = plain(text)
+    if not made.text.strip():
+        return made
+    return Rich(made.text, tuple(MessageEntity(k, 0, made.units, language=language) for k in kinds))
+
+
+def joined(parts: Iterable[Rich], between: str = "\n") -> Rich:
+    whole = Rich()
+    for index, part in enumerate(parts):
+        whole = whole + Rich(between) + part if index else part
+    return whole
+
+
+def from_markdown(markdown: str) -> Rich:
+    """Render CommonMark, finished or cut off anywhere; falls back to the bare text."""
+    config = RenderConfig.isolated()
+    config.markdown_symbol.image = _PICTURE
+    source = _whole(markdown).replace(_PICTURE, "")
+    try:
+        text, found = convert(source, latex_escape=False, config=config)
+    except Exception:  # noqa: BLE001 - whatever the converter stumbles on, people still get the words
+        return Rich(_harmless(source))
+    entities: list[MessageEntity] = []
+    units = text.encode("utf-16-le")
+    for each in found:
+        before = units[2 * each.offset - 2 : 2 * each.offset].decode("utf-16-le", "replace")
+        if each.type == "custom_emoji" or each.length <= 0:
+            continue
+        if each.type == "text_link" and (before == _PICTURE or not web_link(each.url or "")):
+            continue
+        if each.type in _QUOTES and any(_holds(outer, each) for outer in found):
+            continue  # quotes do not nest in Telegram
+        entities.append(
+            MessageEntity(each.type, each.offset, each.length, url=each.url, language=each.language)
+        )
+    return Rich(_harmless(text.replace(_PICTURE, _PICTURE_SHOWN)), tuple(entities))
+
+
+def _holds(outer: FoundEntity, inner: FoundEntity) -> bool:
+    return (
+        outer.type in _QUOTES
+        and outer is not inner
+        and outer.offset <= inner.offset
+        and inner.offset + inner.length <= outer.offset + outer.length
+        and (outer.length > inner.length or id(outer) < id(inner))
+    )
+
+
+def web_link(url: str) -> bool:
+    """Whether this is an ordinary link that leads out of the app to a named host."""
+    try:
+        parts = urlsplit(url)
+        return parts.scheme in ("http", "https") and "." in (parts.hostname or "") and url.isprintable()
+    except ValueError:
+        return False
+
+
+def split(rich: Rich, units: int = TEXT_UNITS) -> list[Rich]:
+    """Cut into messages at the best place: between paragraphs, then lines, then inside code, then anywhere.
+
+    A code block that must be cut is a code block in both messages. Blank messages are left out.
+    """
+    pieces = []
+    rest = rich
+    while rest.text:
+        end = len(rest.text) if rest.units <= units and len(rest.entities) <= ENTITIES else _cut(rest, units)
+        pieces.append(_part(rest, 0, end))
+        rest = _part(rest, end, len(rest.text))
+    return [trimmed for piece in pieces if (trimmed := _trimmed(piece)).text]
+
+
+def _cut(rich: Rich, units: int) -> int:
+    """Find the index at which to cut, at least one character in."""
+    if len(rich.entities) > ENTITIES:
+        starts = sorted(e.offset for e in rich.entities)
+        units = min(units, max(starts[ENTITIES], 1))
+    furthest = _index(rich.text, units)
+    blocks = [
+        (_index(rich.text, e.offset), _index(rich.text, e.offset + e.length))
+        for e in rich.entities
+        if e.type == MessageEntity.PRE
+    ]
+
+    def inside(at: int) -> bool:
+        return any(start < at < end for start, end in blocks)
+
+    for mark, near, code in _CUTS:
+        least = furthest // 2 if near else 0
+        at = rich.text.rfind(mark, least, furthest)
+        while at > least and not code and inside(at + len(mark)):
+            at = rich.text.rfind(mark, least, at)
+        if at > least and (code or not inside(at + len(mark))):
+            return at + len(mark)
+    return max(furthest, 1)
+
+
+def _part(rich: Rich, start: int, end: int) -> Rich:
+    first, last = utf16_len(rich.text[:start]), utf16_len(rich.text[:end])
+    kept = tuple(
+        _clipped(e, max(e.offset, first) - first, min(e.offset + e.length, last) - max(e.offset, first))
+        for e in rich.entities
+        if e.offset < last and e.offset + e.length > first
+    )
+    return Rich(rich.text[start:end], kept)
+
+
+def _trimmed(rich: Rich) -> Rich:
+    start = len(rich.text) - len(rich.text.lstrip("\n"))
+    part = _part(rich, start, max(start, len(rich.text.rstrip())))
+    return Rich(part.text, part.entities[:ENTITIES])
+
+
+def _clipped(entity: MessageEntity, offset: int, length: int) -> MessageEntity:
+    return MessageEntity(
+        entity.type, offset, length, url=entity.url, user=entity.user, language=entity.language
+    )
+
+
+def _index(text: str, units: int) -> int:
+    """How many characters fit into so many UTF-16 units."""
+    if text.isascii():
+        return min(units, len(text))
+    for index, used in enumerate(_running(text)):
+        if used > units:
+            return index
+    return len(text)
+
+
+def _running(text: str) -> Iterator[int]:
+    used = 0
+    for character in text:
+        used += 2 if ord(character) > 0xFFFF else 1  # noqa: PLR2004 - the end of the first plane
+        yield used
+
+
+def _harmless(text: str) -> str:
+    """Keep the length, but leave nothing that Telegram would itself turn into a link into the app."""
+    return _APP_LINK.sub(lambda m: m[0].replace(":", "\u2236"), text.replace("\x00", " "))
+
+
+def _whole(text: str) -> str:
+    """Without half characters, which cannot be sent."""
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace").replace("\r\n", "\n")

@@ -1,0 +1,270 @@
+"""What a turn says becomes posts, and proposals become cards; copies are redrawn until they are current.
+
+Everything here happens after the commit it shows. A crash in between shows it again later rather than
+never: messages stay undelivered and copies stay behind until their row says otherwise.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping, Sequence
+
+from sqlmodel import Session
+
+from bot.domain.cards import Card, card_of
+from bot.domain.chat import Address, Channel, Clock, Stream
+from bot.domain.conversations import Conversation, Line
+from bot.domain.events import TextDelta, TurnEnded, TurnEvent, TurnFailed
+from bot.domain.jobs import Job
+from bot.domain.people import Actor
+from bot.domain.proposals import Proposal, State
+from bot.errors import ChannelError, CopyGone, NotDeliverable
+from bot.store import conversations, copies, decisions, proposals
+from bot.store.copies import Copy
+from bot.store.database import Database
+from bot.telemetry import logger
+from bot.tools.registry import Registry
+
+log = logger(__name__)
+
+_MAX_PASSES = 5  # redraws of one card in a row; the next tick goes on
+_MAX_TRIES = 5  # posts of one text that a platform refuses for unknown reasons
+
+
+class Bell:
+    """Wakes whoever waits for rows to change in this process."""
+
+    def __init__(self) -> None:
+        self._event = asyncio.Event()
+        self.rings = 0
+
+    def ring(self) -> None:
+        self.rings += 1
+        self._event.set()
+        self._event = asyncio.Event()
+
+    async def wait(self, heard: int, seconds: float) -> None:
+        """Return once there were more than ``heard`` rings, or after ``seconds``: other processes ring theirs."""
+        if self.rings != heard:
+            return
+        try:
+            await asyncio.wait_for(self._event.wait(), seconds)
+        except TimeoutError:
+            return
+
+
+class Delivery:
+    def __init__(
+        self,
+        channels: Mapping[str, Channel],
+        registry: Registry,
+        database: Database,
+        clock: Clock,
+        bell: Bell,
+        routes: Sequence[Address] = (),
+        admins: Sequence[Actor] = (),
+    ) -> None:
+        self._channels = channels
+        self._registry = registry
+        self._database = database
+        self._clock = clock
+        self._bell = bell
+        self._routes = routes
+        self._admins = admins
+        self._tries: dict[int, int] = {}
+        self._showing: set[str] = set()
+
+    def shows_rows(self, conversation: Conversation) -> bool:
+        """Whether people there read rows themselves, so that nothing has to be delivered."""
+        channel = self._channels.get(conversation.address.channel)
+        return channel is None or channel.pulls
+
+    async def show(
+        self, conversation: Conversation, requester: Actor, events: AsyncIterator[TurnEvent]
+    ) -> tuple[Job, ...]:
+        """Show one turn as it happens, then its cards. Returns the work that undeliverable cards made."""
+        channel = self._channels.get(conversation.address.channel)
+        if channel is None:
+            async for _ in events:
+                pass
+            return ()
+        stream = channel.open_stream(conversation.address, requester)
+        if channel.pulls:
+            async for event in events:
+                await stream.send(event)
+            self._bell.ring()
+            return ()
+        self._showing.add(conversation.id)
+        try:
+            whole = await _pump(stream, events)
+            return await self._deliver(conversation.id, text_shown=whole)
+        finally:
+            self._showing.discard(conversation.id)
+
+    async def deliver(self, conversation_id: str) -> tuple[Job, ...]:
+        """Post what was said but not shown in a conversation, unless that is under way."""
+        if conversation_id in self._showing:
+            return ()
+        return await self._deliver(conversation_id, text_shown=False)
+
+    async def _deliver(self, conversation_id: str, *, text_shown: bool) -> tuple[Job, ...]:
+        jobs: list[Job] = []
+        for line, conversation, opened in await self._database.read(_undelivered, conversation_id):
+            channel = self._channels.get(conversation.address.channel)
+            if channel is None:
+                continue
+            try:
+                if line.text.strip() and not text_shown:
+                    await channel.post(conversation.address, line.text)
+            except NotDeliverable as error:
+                log.warning(
+                    "a message can never arrive", address=str(conversation.address), why=error.message
+                )
+            except ChannelError as error:
+                tries = self._tries.get(line.id, 0) + 1
+                self._tries[line.id] = tries
+                log.warning("a message did not arrive", tries=tries, why=error.message)
+                if tries < _MAX_TRIES:
+                    continue
+            for proposal in opened:
+                jobs += await self._post(conversation, proposal)
+            await self._database.write(conversations.mark_delivered, [line.id])
+            self._tries.pop(line.id, None)
+        self._bell.ring()
+        return tuple(jobs)
+
+    async def _post(self, conversation: Conversation, proposal: Proposal) -> tuple[Job, ...]:
+        """Post a proposal's card wherever people may decide; nowhere at all ends the proposal."""
+        there = {copy.address for copy in await self._database.read(copies.of_proposal, proposal.id)}
+        addresses = dict.fromkeys((conversation.address, *self._routes))
+        failures = []
+        for address in addresses:
+            channel = self._channels.get(address.channel)
+            if address in there or channel is None or channel.pulls:
+                continue
+            current, card = await self.card(proposal.id)
+            try:
+                ref = await channel.post_card(address, card)
+            except ChannelError as error:
+                log.error(
+                    "a card could not be posted",
+                    proposal=proposal.id,
+                    address=str(address),
+                    why=error.message,
+                )
+                failures.append(error.message)
+                continue
+            there.add(address)
+            await self._database.write(copies.add, proposal.id, address, ref, current.version)
+        if there or not failures:
+            return ()
+        jobs = await self._database.write(decisions.undeliverable, proposal.id, failures[0], self._clock())
+        if jobs:
+            await self._tell_admins(
+                f"A proposal could not be delivered to anybody who may decide, so it was cancelled: "
+                f"{proposal.description}. Reason: {failures[0]}"
+            )
+        return jobs
+
+    async def _tell_admins(self, text: str) -> None:
+        for admin in self._admins:
+            channel = self._channels.get(admin.channel)
+            if channel is None or channel.pulls:
+                continue
+            try:
+                await channel.post(Address(admin.channel, admin.key), text)
+            except ChannelError as error:
+                log.error("an admin could not be told", admin=str(admin), why=error.message)
+
+    async def redraw(self, message_id: int) -> None:
+        """Bring every copy of an answer's cards up to date."""
+        self._bell.ring()
+        for _ in range(_MAX_PASSES):
+            behind = await self._database.read(copies.behind, message_id)
+            done = [await self._redraw(copy) for copy in behind]
+            if not any(done):
+                return
+
+    async def _redraw(self, copy: Copy) -> bool:
+        channel = self._channels.get(copy.address.channel)
+        if channel is None:
+            return False
+        _, card = await self.card(copy.proposal_id)
+        try:
+            await channel.redraw_card(copy.address, copy.ref, card)
+        except CopyGone:
+            await self._database.write(copies.mark_gone, copy)
+        except ChannelError as error:
+            log.warning("a card stays behind for now", proposal=copy.proposal_id, why=error.message)
+            return False
+        else:
+            await self._database.write(copies.mark_rendered, copy)
+        return True
+
+    async def card(self, proposal_id: str) -> tuple[Proposal, Card]:
+        """The card as it is now; the last of several in one answer carries the group's buttons."""
+        proposal, group = await self._database.read(_with_group, proposal_id)
+        tool = (await self._registry.shelf()).tools.get(proposal.tool_name)
+        return proposal, card_of(proposal, tool.parameters if tool else {}, group)
+
+
+async def _pump(stream: Stream, events: AsyncIterator[TurnEvent]) -> bool:
+    """Send events one after the other while the turn runs on; deltas that pile up are joined.
+
+    Returns whether everything was shown. What the platform refuses does not stop the turn.
+    """
+    waiting: list[TurnEvent] = []
+    more = asyncio.Event()
+    ended = False
+
+    async def send() -> bool:
+        while True:
+            await more.wait()
+            more.clear()
+            batch, waiting[:] = _joined(waiting), []
+            try:
+                for event in batch:
+                    await stream.send(event)
+            except ChannelError as error:
+                log.warning("a stream broke", why=error.message)
+                return False
+            if ended and not waiting:
+                return True
+
+    sender = asyncio.create_task(send())
+    try:
+        async for event in events:
+            ended = isinstance(event, TurnEnded | TurnFailed)
+            waiting.append(event)
+            more.set()
+        return await sender if ended else False
+    finally:
+        if not sender.done():
+            sender.cancel()
+
+
+def _joined(events: Sequence[TurnEvent]) -> list[TurnEvent]:
+    joined: list[TurnEvent] = []
+    for event in events:
+        if isinstance(event, TextDelta) and joined and isinstance(joined[-1], TextDelta):
+            joined[-1] = TextDelta(joined[-1].text + event.text)
+        else:
+            joined.append(event)
+    return joined
+
+
+def _undelivered(session: Session, conversation_id: str) -> list[tuple[Line, Conversation, list[Proposal]]]:
+    found = []
+    conversation = conversations.get_conversation(session, conversation_id)
+    for message_id in conversations.undelivered(session, conversation_id):
+        line = conversations.get_line(session, message_id)
+        if line and conversation:
+            opened = [p for p in proposals.of_message(session, line.id) if p.state is not State.CANCELLED]
+            found.append((line, conversation, opened))
+    return found
+
+
+def _with_group(session: Session, proposal_id: str) -> tuple[Proposal, list[Proposal]]:
+    proposal = proposals.get(session, proposal_id)
+    if proposal is None:
+        raise KeyError(proposal_id)
+    group = proposals.of_message(session, proposal.message_id)
+    return proposal, group if group[-1].id == proposal.id else []

@@ -1,0 +1,85 @@
+"""What channels may look up, each answer checked against who asks and where."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from sqlmodel import Session
+
+from bot.delivery import Delivery
+from bot.domain.cards import Card
+from bot.domain.chat import Address, Overview
+from bot.domain.people import Actor
+from bot.domain.policy import Policy
+from bot.domain.proposals import SETTLED, Proposal, State
+from bot.store import conversations, copies, decisions, people, proposals
+from bot.store.database import Database
+
+_RECENT = 20
+
+
+class CoreDesk:
+    def __init__(self, database: Database, delivery: Delivery, policy: Policy) -> None:
+        self._database = database
+        self._delivery = delivery
+        self._policy = policy
+
+    async def card(self, proposal_id: str, actor: Actor, address: Address | None = None) -> Card | None:
+        if not await self._database.read(self._may_see, proposal_id, actor, address):
+            return None
+        return (await self._delivery.card(proposal_id))[1]
+
+    async def arguments(self, proposal_id: str, actor: Actor) -> Mapping[str, Any] | None:
+        if not await self.may_decide(proposal_id, actor):
+            return None
+        return (await self._delivery.card(proposal_id))[1].arguments
+
+    async def may_decide(self, proposal_id: str, actor: Actor) -> bool:
+        return await self._database.read(self._may_decide, proposal_id, actor)
+
+    async def overview(self, actor: Actor) -> Overview:
+        waiting, asked, recent = await self._database.read(self._overview, actor)
+        cards = {p.id: (await self._delivery.card(p.id))[1] for p in (*waiting, *asked, *recent)}
+        return Overview(
+            waiting=tuple(cards[p.id] for p in waiting),
+            asked=tuple(cards[p.id] for p in asked),
+            recent=tuple(cards[p.id] for p in recent),
+        )
+
+    def visible(self, session: Session, proposal: Proposal, actor: Actor) -> bool:
+        """Whether a person may see a proposal anywhere: it is theirs, or theirs to decide."""
+        person = people.person_of(session, actor)
+        return (
+            decisions.objection(session, self._policy, proposal, actor) is None
+            or person == people.person_of(session, proposal.requester)
+            or bool(self._policy.roles_of(person))
+        )
+
+    def _may_see(self, session: Session, proposal_id: str, actor: Actor, address: Address | None) -> bool:
+        proposal = proposals.get(session, proposal_id)
+        if proposal is None:
+            return False
+        if self.visible(session, proposal, actor):
+            return True
+        conversation = conversations.get_conversation(session, proposal.conversation_id)
+        home = conversation is not None and conversation.address == address
+        return home or (address is not None and copies.is_at(session, proposal_id, address))
+
+    def _may_decide(self, session: Session, proposal_id: str, actor: Actor) -> bool:
+        proposal = proposals.get(session, proposal_id)
+        if proposal is None:
+            return False
+        return decisions.objection(session, self._policy, proposal, actor) is None
+
+    def _overview(
+        self, session: Session, actor: Actor
+    ) -> tuple[list[Proposal], list[Proposal], list[Proposal]]:
+        person = people.person_of(session, actor)
+        pending = proposals.in_states(session, [State.PROPOSED])
+        waiting = [p for p in pending if decisions.objection(session, self._policy, p, actor) is None]
+        ended = proposals.in_states(session, sorted(SETTLED), _RECENT * 5)
+
+        def mine(p: Proposal) -> bool:
+            return people.person_of(session, p.requester) == person
+
+        recent = [p for p in ended if mine(p) or any(v.person_id == person.id for v in p.votes)]
+        return waiting, [p for p in pending if mine(p)], recent[:_RECENT]

@@ -1,0 +1,113 @@
+"""A conversation and its lines: what people, the agent and Nod said, in the order the model reads it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+from bot.domain.chat import Address
+from bot.domain.people import Actor
+from bot.domain.proposals import Proposal
+
+
+class Role(StrEnum):
+    USER = "user"  # a person
+    NOTE = "note"  # Nod tells the model, e.g. how a proposal ended meanwhile
+    ASSISTANT = "assistant"  # the agent
+    NOTICE = "notice"  # Nod tells people, not the model, e.g. that a turn failed
+
+
+HEARD = frozenset({Role.USER, Role.NOTE})
+"""What the agent answers to."""
+
+
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    id: str
+    address: Address
+    private: bool
+    requester: Actor  # who began it
+    title: str
+    created_at: datetime
+    ended_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A tool call as the model asked for it; ``arguments`` is its raw JSON text."""
+
+    id: str
+    tool_name: str
+    arguments: str
+    summary: str
+
+
+@dataclass(frozen=True, slots=True)
+class CallResult:
+    """How a call ended that never was a proposal: a read, or a call that could not be proposed."""
+
+    text: str
+    ok: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One entry. ``after`` is the id of the last heard line it answers (its own id where it is heard)."""
+
+    id: int
+    role: Role
+    text: str
+    after: int
+    actor: Actor | None
+    calls: Sequence[Call]
+    results: Mapping[str, CallResult]
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Transcript:
+    """A conversation as read in one snapshot: lines in the model's order, and every proposal they led to."""
+
+    conversation: Conversation
+    lines: Sequence[Line]
+    proposals: Mapping[tuple[int, str], Proposal]  # by message id and call id
+
+    @property
+    def seen(self) -> int:
+        """The id of the last heard line, 0 in an empty conversation."""
+        return max((line.id for line in self.lines if line.role in HEARD), default=0)
+
+    @property
+    def asker(self) -> Actor:
+        """Who wrote last: the requester of what the agent proposes now."""
+        return next((line.actor for line in reversed(self.lines) if line.actor), self.conversation.requester)
+
+    @property
+    def awaits_answer(self) -> bool:
+        """Whether the agent has the word: somebody spoke last, or every call it made has ended."""
+        spoken = [line for line in self.lines if line.role is not Role.NOTICE]
+        if not spoken:
+            return False
+        last = spoken[-1]
+        if last.role in HEARD:
+            return True
+        found = (self.proposals.get((last.id, call.id)) for call in last.calls)
+        return bool(last.calls) and all(p is None or p.settled for p in found)
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What a turn cost."""
+
+    model_calls: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """A wanted turn, as taken up: its id and everything the model will see."""
+
+    id: int
+    transcript: Transcript
+    usage: Usage

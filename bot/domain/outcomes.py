@@ -1,0 +1,81 @@
+"""How a proposal stands or ended, in words for the model and for the person whose press came too late.
+
+Each text for the model begins with one fixed word, so that six different ends stay different.
+"""
+
+from datetime import datetime, timedelta
+
+from bot.domain.proposals import Cause, Proposal, State
+
+MAX_RESULT = 20_000  # characters of a tool's answer that the model is given
+
+
+def bounded(text: str, most: int = MAX_RESULT) -> str:
+    """The text, or its beginning with a word on how much was left out."""
+    return text if len(text) <= most else f"{text[:most]}\n[{len(text) - most} more characters left out]"
+
+
+def for_model(p: Proposal) -> str:
+    """The tool result that stands for the proposal in the model's history, from its state right now."""
+    who = p.decided_by or "somebody"
+    edited = (
+        f" ({p.edited_by} edited the arguments; the call above shows them as they now are.)"
+        if p.edited_by
+        else ""
+    )
+    match p.state:
+        case State.PROPOSED:
+            words = (
+                "AWAITING APPROVAL: nothing has happened yet. People decide with a card; do not ask again."
+            )
+        case State.APPROVED | State.EXECUTING:
+            words = f"AWAITING APPROVAL: approved by {who} and running now; its result is not known yet."
+        case State.SUCCEEDED:
+            words = f"SUCCEEDED: approved by {who}. Result: {bounded(p.result or 'no output')}"
+        case State.DECLINED:
+            why = p.decline_reason or "none given"
+            words = f"DECLINED: {who} said no. Reason: {why}. Nothing was changed. Move on; do not ask again."
+        case State.EXPIRED:
+            words = "EXPIRED: nobody decided in time. Nothing was changed. This is not a refusal by a person."
+        case State.CANCELLED if p.cause is Cause.UNDELIVERABLE:
+            words = (
+                "UNDELIVERABLE: the card could not be shown to anybody who may decide. Nothing was changed."
+            )
+        case State.CANCELLED:
+            words = f"CANCELLED: {who} took it back. Nothing was changed."
+        case State.FAILED if p.cause is Cause.OUTCOME_UNKNOWN:
+            words = (
+                f"OUTCOME UNKNOWN: approved by {who} and started, but its end was never heard. It may or may "
+                f"not have happened. A person can retry it from the card. {p.error or ''}"
+            )
+        case State.FAILED if p.cause is Cause.TOOL_CHANGED:
+            words = f"FAILED: not run, since the tool changed after people saw it. {p.error or ''}"
+        case State.FAILED:
+            words = f"FAILED: approved by {who}, but the tool said: {bounded(p.error or 'nothing')}"
+    return words.rstrip() + edited
+
+
+def too_late(p: Proposal, now: datetime) -> str:
+    """For a press on what is decided already: by whom, and how long ago."""
+    by = f" by {p.decided_by}" if p.decided_by else ""
+    ago = f", {_ago(now - p.decided_at)}" if p.decided_at else ""
+    match p.state:
+        case State.APPROVED | State.EXECUTING | State.SUCCEEDED:
+            return f"Already approved{by}{ago}."
+        case State.FAILED:
+            return f"Already approved{by}{ago}; it failed."
+        case State.EXPIRED:
+            return "This one expired before anybody decided. Nothing was changed."
+        case State.PROPOSED:
+            return "This one still waits for a decision."
+        case _:
+            return f"Already {p.state}{by}{ago}."
+
+
+def _ago(passed: timedelta) -> str:
+    minutes = int(passed.total_seconds() // 60)
+    if minutes < 1:
+        return "just now"
+    if minutes < 60:  # noqa: PLR2004
+        return f"{minutes} min ago"
+    return f"{minutes // 60} h ago" if minutes < 48 * 60 else f"{minutes // 1440} days ago"

@@ -1,0 +1,133 @@
+"""Settings: read once, from the environment and ``.env``; a wrong value stops the start with one line."""
+
+from datetime import timedelta
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BeforeValidator, Field, SecretStr, ValidationError, field_validator, model_validator
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+
+from bot.domain.people import Actor
+from bot.errors import SettingsError
+
+_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
+
+
+def duration(text: object) -> object:
+    """``90s``, ``15m``, ``24h``, ``7d``, ``2w`` as a timedelta; anything else goes on to pydantic."""
+    if isinstance(text, str) and text[:-1].isdigit() and text[-1:] in _UNITS:
+        return timedelta(seconds=int(text[:-1]) * _UNITS[text[-1]])
+    if isinstance(text, str):
+        raise ValueError("write a duration such as 90s, 15m, 24h, 7d or 2w")
+    return text
+
+
+def words(value: object) -> object:
+    """A comma-separated list."""
+    return [w.strip() for w in value.split(",") if w.strip()] if isinstance(value, str) else value
+
+
+Duration = Annotated[timedelta, BeforeValidator(duration)]
+Words = Annotated[tuple[str, ...], NoDecode, BeforeValidator(words)]
+
+
+class Settings(BaseSettings):
+    """Every setting, by its environment variable; ``.env.example`` tells what each is for."""
+
+    model_config = SettingsConfigDict(
+        env_file=".env", env_file_encoding="utf-8", extra="ignore", env_ignore_empty=True, frozen=True
+    )
+
+    database_url: str = Field("sqlite:///nod.db", validation_alias="NOD_DATABASE_URL")
+    host: str = Field("127.0.0.1", validation_alias="NOD_HOST")
+    port: int = Field(8080, ge=0, le=65535, validation_alias="NOD_PORT")
+    http_tokens: Words = Field((), validation_alias="NOD_HTTP_TOKENS")
+    public_url: str | None = Field(None, validation_alias="NOD_PUBLIC_URL")
+    admins: Words = Field((), validation_alias="NOD_ADMINS")
+    approvers: Words = Field((), validation_alias="NOD_APPROVERS")
+    approver_chats: Words = Field((), validation_alias="NOD_APPROVER_CHATS")
+    approval_policy: Literal["always", "writes", "destructive"] = Field(
+        "writes", validation_alias="NOD_APPROVAL_POLICY"
+    )
+    proposal_ttl: Duration = Field(timedelta(hours=24), validation_alias="NOD_PROPOSAL_TTL")
+    retention: Duration = Field(timedelta(days=365), validation_alias="NOD_RETENTION")
+    max_model_calls: int = Field(12, ge=1, le=100, validation_alias="NOD_MAX_MODEL_CALLS")
+    history_tokens: int = Field(24_000, ge=1000, validation_alias="NOD_HISTORY_TOKENS")
+    log_level: Literal["debug", "info", "warning", "error"] = Field("info", validation_alias="NOD_LOG_LEVEL")
+
+    openai_api_key: SecretStr | None = Field(None, validation_alias="OPENAI_API_KEY")
+    openai_base_url: str | None = Field(None, validation_alias="OPENAI_BASE_URL")
+    model: str = Field("gpt-5-mini", validation_alias="NOD_MODEL")
+    model_strict: bool = Field(True, validation_alias="NOD_MODEL_STRICT")  # noqa: FBT003
+    model_stream_options: bool = Field(True, validation_alias="NOD_MODEL_STREAM_OPTIONS")  # noqa: FBT003
+    model_parallel_tool_calls: bool = Field(True, validation_alias="NOD_MODEL_PARALLEL_TOOL_CALLS")  # noqa: FBT003
+
+    slack_bot_token: SecretStr | None = Field(None, validation_alias="SLACK_BOT_TOKEN")
+    slack_app_token: SecretStr | None = Field(None, validation_alias="SLACK_APP_TOKEN")
+    slack_signing_secret: SecretStr | None = Field(None, validation_alias="SLACK_SIGNING_SECRET")
+    slack_client_id: str | None = Field(None, validation_alias="SLACK_CLIENT_ID")
+    slack_client_secret: SecretStr | None = Field(None, validation_alias="SLACK_CLIENT_SECRET")
+    slack_api_url: str = Field("https://slack.com/api/", validation_alias="SLACK_API_URL")
+
+    telegram_bot_token: SecretStr | None = Field(None, validation_alias="TELEGRAM_BOT_TOKEN")
+    telegram_webhook_secret: SecretStr | None = Field(None, validation_alias="TELEGRAM_WEBHOOK_SECRET")
+    telegram_api_url: str = Field("https://api.telegram.org", validation_alias="TELEGRAM_API_URL")
+    telegram_allowed_users: Words = Field((), validation_alias="TELEGRAM_ALLOWED_USERS")
+    telegram_allowed_chats: Words = Field((), validation_alias="TELEGRAM_ALLOWED_CHATS")
+
+    @field_validator("database_url")
+    @classmethod
+    def _known_database(cls, url: str) -> str:
+        if not url.startswith(("sqlite:///", "postgresql+psycopg://")):
+            raise ValueError("write sqlite:///file.db or postgresql+psycopg://user:password@host/name")
+        return url
+
+    @field_validator("admins", "approvers", "approver_chats")
+    @classmethod
+    def _accounts(cls, values: tuple[str, ...]) -> tuple[str, ...]:
+        for value in values:
+            Actor.parse(value)
+        return values
+
+    @field_validator("http_tokens")
+    @classmethod
+    def _pairs(cls, values: tuple[str, ...]) -> tuple[str, ...]:
+        seen = set()
+        for value in values:
+            name, _, token = value.partition(":")
+            if not (name.isidentifier() or name.replace("-", "_").isidentifier()) or len(token) < 16:
+                raise ValueError("write name:token pairs, comma-separated, each token at least 16 characters")
+            if name in seen:
+                raise ValueError(f"the name {name!r} stands twice")
+            seen.add(name)
+        return values
+
+    @model_validator(mode="after")
+    def _whole(self) -> Self:
+        if not self.http_tokens and self.host not in ("127.0.0.1", "::1", "localhost"):
+            raise ValueError("NOD_HTTP_TOKENS: needed when NOD_HOST is not loopback; add name:token")
+        return self
+
+    @property
+    def tokens(self) -> dict[str, str]:
+        """Token name by token value."""
+        return {t.partition(":")[2]: t.partition(":")[0] for t in self.http_tokens}
+
+    @property
+    def sqlite_file(self) -> Path | None:
+        """The database file, or None where the database is a server or in memory."""
+        path = self.database_url.removeprefix("sqlite:///")
+        return None if path == self.database_url or path in ("", ":memory:") else Path(path)
+
+    @classmethod
+    def load(cls, **overrides: Any) -> Self:
+        """Read the environment; raises SettingsError with one line per fault, naming the variable."""
+        try:
+            return cls(**overrides)
+        except ValidationError as error:
+            lines = []
+            for fault in error.errors():
+                where = ".".join(map(str, fault["loc"]))
+                what = fault["msg"].removeprefix("Value error, ")
+                lines.append(f"{where}: {what}" if where else what)
+            raise SettingsError("; ".join(lines)) from None

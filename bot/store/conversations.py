@@ -1,0 +1,402 @@
+"""Conversations, their lines and their turns. Every function is one short transaction's work."""
+
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import lru_cache
+from typing import Any
+
+from sqlalchemy import func, insert, update
+from sqlmodel import Session, SQLModel, col, select
+
+from bot.domain.chat import Address, Message
+from bot.domain.conversations import (
+    HEARD,
+    Call,
+    CallResult,
+    Conversation,
+    Line,
+    Role,
+    Transcript,
+    Turn,
+    Usage,
+)
+from bot.domain.people import Actor
+from bot.store import proposals as proposal_store
+from bot.store.tables import ConversationRow, MessageRow, ProposalRow, TurnRow
+from bot.store.upsert import insert_or_ignore
+
+WANTED = "wanted"
+MAX_LINES = 400  # how far back a turn reads before the token budget has its say
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    conversation_id: str
+    message_id: int
+
+
+def accept(session: Session, message: Message, now: datetime) -> Accepted | None:
+    """Append a person's message and want a turn; None when its event was taken in before."""
+    conversation_id = _open_at(session, message.address) or _begin(session, message, now)
+    message_id = session.execute(
+        insert_or_ignore(session, MessageRow)
+        .values(
+            conversation_id=conversation_id,
+            role=Role.USER,
+            text=message.text,
+            actor=str(message.actor),
+            name=message.actor.name,
+            channel=message.address.channel,
+            event_id=message.event_id,
+            delivered=True,
+            created_at=now,
+        )
+        .returning(_column(MessageRow, "id"))
+    ).scalar_one_or_none()
+    if message_id is None:
+        return None
+    want_turn(session, conversation_id, now)
+    return Accepted(conversation_id, message_id)
+
+
+def add_note(session: Session, conversation_id: str, text: str, now: datetime) -> None:
+    """Tell the model something in a line of its own."""
+    _insert_line(session, conversation_id, Role.NOTE, text, now)
+
+
+def add_notice(
+    session: Session, conversation_id: str, text: str, after: int, now: datetime, *, delivered: bool
+) -> int:
+    """Tell people something that the model need not know."""
+    return _insert_line(session, conversation_id, Role.NOTICE, text, now, after=after, delivered=delivered)
+
+
+def want_turn(session: Session, conversation_id: str, now: datetime) -> None:
+    """At most one turn is wanted at a time; what comes meanwhile joins it."""
+    session.execute(
+        insert_or_ignore(session, TurnRow).values(
+            conversation_id=conversation_id, state=WANTED, created_at=now, **_NEW_TURN
+        )
+    )
+
+
+def take_up(session: Session, conversation_id: str) -> Turn | None:
+    """Read the wanted turn of a conversation with all the model will see; None when none is wanted."""
+    row = session.execute(
+        select(TurnRow.id, TurnRow.model_calls, TurnRow.prompt_tokens, TurnRow.completion_tokens).where(
+            TurnRow.conversation_id == conversation_id, TurnRow.state == WANTED
+        )
+    ).one_or_none()
+    if row is None:
+        return None
+    transcript = read_transcript(session, conversation_id)
+    return Turn(row[0], transcript, Usage(*row[1:])) if transcript else None
+
+
+def answer(
+    session: Session,
+    turn: Turn,
+    text: str,
+    calls: Sequence[Call],
+    results: dict[str, CallResult],
+    usage: Usage,
+    *,
+    delivered: bool,
+    now: datetime,
+) -> int | None:
+    """Store what the model said and what its reads gave; None when the turn is no longer wanted (stopped)."""
+    kept = session.execute(
+        update(TurnRow)
+        .where(col(TurnRow.id) == turn.id, col(TurnRow.state) == WANTED)
+        .values(
+            model_calls=usage.model_calls,
+            prompt_tokens=usage.prompt_tokens,
+            completion_tokens=usage.completion_tokens,
+        )
+    )
+    if kept.rowcount != 1:  # type: ignore[attr-defined]
+        return None
+    return _insert_line(
+        session,
+        turn.transcript.conversation.id,
+        Role.ASSISTANT,
+        text,
+        now,
+        after=turn.transcript.seen,
+        calls=[[c.id, c.tool_name, c.arguments, c.summary] for c in calls] or None,
+        results={key: [r.text, r.ok] for key, r in results.items()} or None,
+        delivered=delivered,
+    )
+
+
+def end_turn(
+    session: Session,
+    turn: Turn,
+    state: str,
+    now: datetime,
+    *,
+    seen: int | None = None,
+    error: str | None = None,
+) -> bool:
+    """End a wanted turn. With ``seen``, only if nobody spoke since; False says that it goes on."""
+    if seen is not None:
+        newer = session.execute(
+            select(MessageRow.id)
+            .where(
+                MessageRow.conversation_id == turn.transcript.conversation.id,
+                col(MessageRow.id) > seen,
+                col(MessageRow.role).in_(HEARD),
+            )
+            .limit(1)
+        ).first()
+        if newer is not None:
+            return False
+    session.execute(
+        update(TurnRow)
+        .where(col(TurnRow.id) == turn.id, col(TurnRow.state) == WANTED)
+        .values(state=state, ended_at=now, error=error)
+    )
+    return True
+
+
+def stop_turn(session: Session, conversation_id: str, now: datetime) -> bool:
+    """A person stops the wanted turn; False when there was none."""
+    stopped = session.execute(
+        update(TurnRow)
+        .where(col(TurnRow.conversation_id) == conversation_id, col(TurnRow.state) == WANTED)
+        .values(state="stopped", ended_at=now)
+    )
+    return bool(stopped.rowcount)  # type: ignore[attr-defined]
+
+
+def spoken_since(session: Session, conversation_id: str, message_id: int) -> bool:
+    """Whether people or the agent said more after this message."""
+    later = session.execute(
+        select(MessageRow.id)
+        .where(
+            MessageRow.conversation_id == conversation_id,
+            col(MessageRow.id) > message_id,
+            MessageRow.role != Role.NOTICE,
+        )
+        .limit(1)
+    )
+    return later.first() is not None
+
+
+def wanted(session: Session) -> list[str]:
+    """Conversations whose turn waits to be run."""
+    return list(session.exec(select(TurnRow.conversation_id).where(TurnRow.state == WANTED)))
+
+
+def count_attempts(session: Session, most: int, now: datetime) -> list[str]:
+    """Count one more attempt for every wanted turn, at start; give up those that never ended. Ids given up."""
+    session.execute(update(TurnRow).where(col(TurnRow.state) == WANTED).values(attempts=TurnRow.attempts + 1))
+    given_up = session.execute(
+        update(TurnRow)
+        .where(col(TurnRow.state) == WANTED, col(TurnRow.attempts) > most)
+        .values(state="failed", ended_at=now, error="given up after repeated restarts")
+        .returning(col(TurnRow.conversation_id))
+    )
+    return list(given_up.scalars())
+
+
+def undelivered(session: Session, conversation_id: str) -> list[int]:
+    """Ids of the messages that were said but not shown, oldest first."""
+    rows = session.exec(
+        select(MessageRow.id)
+        .where(MessageRow.conversation_id == conversation_id, col(MessageRow.delivered).is_(False))
+        .order_by(col(MessageRow.id))
+    )
+    return [ident for ident in rows if ident is not None]
+
+
+def with_undelivered(session: Session, before: datetime) -> list[str]:
+    """Conversations with a message from before then that was not shown, and no turn under way."""
+    busy = select(TurnRow.conversation_id).where(TurnRow.state == WANTED)
+    rows = session.exec(
+        select(MessageRow.conversation_id)
+        .where(
+            col(MessageRow.delivered).is_(False),
+            MessageRow.created_at <= before,
+            col(MessageRow.conversation_id).not_in(busy),
+        )
+        .distinct()
+    )
+    return list(rows)
+
+
+def mark_delivered(session: Session, message_ids: Sequence[int]) -> None:
+    session.execute(update(MessageRow).where(col(MessageRow.id).in_(message_ids)).values(delivered=True))
+
+
+def get_conversation(session: Session, conversation_id: str) -> Conversation | None:
+    row = session.get(ConversationRow, conversation_id)
+    return _conversation(row) if row else None
+
+
+def open_conversation(session: Session, address: Address) -> Conversation | None:
+    """The conversation going on at an address, if one is."""
+    conversation_id = _open_at(session, address)
+    return get_conversation(session, conversation_id) if conversation_id else None
+
+
+def end_conversation(session: Session, address: Address, now: datetime) -> bool:
+    """The next message there starts anew; False when there was nothing to end."""
+    ended = session.execute(
+        update(ConversationRow)
+        .where(
+            col(ConversationRow.channel) == address.channel,
+            col(ConversationRow.key) == address.key,
+            col(ConversationRow.ended_at).is_(None),
+        )
+        .values(ended_at=now)
+    )
+    return bool(ended.rowcount)  # type: ignore[attr-defined]
+
+
+def conversations_of(session: Session, channel: str, owner: str, limit: int = 50) -> list[Conversation]:
+    """What one actor began in a channel, newest first."""
+    rows = session.exec(
+        select(ConversationRow)
+        .where(ConversationRow.channel == channel, ConversationRow.owner == owner)
+        .order_by(col(ConversationRow.created_at).desc(), col(ConversationRow.id))
+        .limit(limit)
+    )
+    return [_conversation(row) for row in rows]
+
+
+def get_line(session: Session, message_id: int) -> Line | None:
+    row = session.execute(_lines().where(_column(MessageRow, "id") == message_id)).one_or_none()
+    return _line(row) if row else None
+
+
+def read_transcript(session: Session, conversation_id: str) -> Transcript | None:
+    """All lines (the last `MAX_LINES`) in the model's order, and their proposals."""
+    conversation = get_conversation(session, conversation_id)
+    if conversation is None:
+        return None
+    rows = session.execute(
+        _lines()
+        .where(_column(MessageRow, "conversation_id") == conversation_id)
+        .order_by(_column(MessageRow, "id").desc())
+        .limit(MAX_LINES)
+    )
+    lines = sorted((_line(row) for row in rows), key=lambda x: (x.after, x.role not in HEARD, x.id))
+    proposals = {}
+    if any(line.calls for line in lines):
+        found = proposal_store.of_conversation(session, conversation_id)
+        proposals = {(p.message_id, p.call_id): p for p in found}
+    return Transcript(conversation, lines, proposals)
+
+
+_NEW_TURN = {"attempts": 0, "model_calls": 0, "prompt_tokens": 0, "completion_tokens": 0}
+_LINE_COLUMNS = ("id", "role", "text", "after", "actor", "name", "calls", "results", "created_at")
+
+
+def _column(table: type[SQLModel], name: str) -> Any:
+    return table.__table__.c[name]  # type: ignore[attr-defined]
+
+
+@lru_cache(maxsize=1)
+def _lines() -> Any:
+    return select(*(_column(MessageRow, name) for name in _LINE_COLUMNS))  # type: ignore[call-overload]
+
+
+def _line(row: Any) -> Line:
+    ident, role, text, after, actor, name, calls, results, created_at = row
+    return Line(
+        id=ident,
+        role=Role(role),
+        text=text,
+        after=ident if after is None else after,
+        actor=Actor.parse(actor, name) if actor else None,
+        calls=[Call(*c) for c in calls or ()],
+        results={key: CallResult(*r) for key, r in (results or {}).items()},
+        created_at=created_at,
+    )
+
+
+def _conversation(row: ConversationRow) -> Conversation:
+    return Conversation(
+        id=row.id,
+        address=Address(row.channel, row.key),
+        private=row.private,
+        requester=Actor.parse(row.owner),
+        title=row.title,
+        created_at=row.created_at,
+        ended_at=row.ended_at,
+    )
+
+
+def _open_at(session: Session, address: Address) -> str | None:
+    return session.execute(
+        select(ConversationRow.id).where(
+            ConversationRow.channel == address.channel,
+            ConversationRow.key == address.key,
+            col(ConversationRow.ended_at).is_(None),
+        )
+    ).scalar_one_or_none()
+
+
+def _begin(session: Session, message: Message, now: datetime) -> str:
+    """A new conversation; two first messages at once agree on one."""
+    session.execute(
+        insert_or_ignore(session, ConversationRow).values(
+            id=message.begin or secrets.token_hex(8),
+            channel=message.address.channel,
+            key=message.address.key,
+            private=message.private,
+            owner=str(message.actor),
+            title=" ".join(message.text.split())[:80],
+            created_at=now,
+        )
+    )
+    found = _open_at(session, message.address)
+    if found is None:
+        raise ValueError(f"a conversation called {message.begin} is already elsewhere")
+    return found
+
+
+def _insert_line(
+    session: Session,
+    conversation_id: str,
+    role: Role,
+    text: str,
+    now: datetime,
+    *,
+    after: int | None = None,
+    calls: list[list[str]] | None = None,
+    results: dict[str, list[Any]] | None = None,
+    delivered: bool = True,
+) -> int:
+    row = session.connection().execute(
+        insert(_table(MessageRow)).returning(_column(MessageRow, "id")),
+        {
+            "conversation_id": conversation_id,
+            "role": role,
+            "text": text,
+            "name": "",
+            "after": after,
+            "calls": calls,
+            "results": results,
+            "delivered": delivered,
+            "created_at": now,
+        },
+    )
+    return int(row.scalar_one())
+
+
+def _table(table: type[SQLModel]) -> Any:
+    return table.__table__  # type: ignore[attr-defined]
+
+
+def open_counts(session: Session, conversation_ids: Sequence[str]) -> dict[str, int]:
+    """How many proposals wait in each conversation."""
+    rows = session.execute(
+        select(ProposalRow.conversation_id, func.count())
+        .where(col(ProposalRow.conversation_id).in_(conversation_ids), ProposalRow.state == "proposed")
+        .group_by(col(ProposalRow.conversation_id))
+    )
+    return {row[0]: row[1] for row in rows}

@@ -1,0 +1,63 @@
+"""What platforms delivered: kept before it is acknowledged, so that a crash loses nothing.
+
+A channel records an event, acknowledges it, handles it, and marks it handled. What is unhandled at the
+next start is handled then; a second delivery of the same event is not recorded again.
+"""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import delete, insert, update
+from sqlmodel import Session, col, select
+
+from bot.store.tables import DialogueRow, EventRow
+from bot.store.upsert import insert_or_ignore
+
+
+def record(
+    session: Session, channel: str, event_id: str, payload: Mapping[str, Any], now: datetime
+) -> int | None:
+    """Keep the event and return its row id; None when it was delivered before."""
+    statement = insert_or_ignore(session, EventRow).values(
+        channel=channel, event_id=event_id, payload=dict(payload), received_at=now
+    )
+    return session.execute(statement.returning(col(EventRow.id))).scalar_one_or_none()
+
+
+def mark_handled(session: Session, row_id: int, now: datetime) -> None:
+    session.execute(update(EventRow).where(col(EventRow.id) == row_id).values(handled_at=now))
+
+
+def unhandled(session: Session, channel: str) -> list[tuple[int, dict[str, Any]]]:
+    """Row id and payload of what was kept and not handled, oldest first."""
+    rows = session.exec(
+        select(EventRow)
+        .where(EventRow.channel == channel, col(EventRow.handled_at).is_(None))
+        .order_by(col(EventRow.id))
+    )
+    return [(row.id or 0, row.payload) for row in rows]
+
+
+def forget_handled(session: Session, before: datetime) -> None:
+    """Drop handled events older than any platform's redelivery."""
+    session.execute(delete(EventRow).where(col(EventRow.handled_at) < before))
+
+
+def dialogue(session: Session, channel: str, key: str) -> dict[str, Any] | None:
+    """What is being asked at ``key``; None when nothing is."""
+    row = session.get(DialogueRow, (channel, key))
+    return row.state if row else None
+
+
+def keep_dialogue(
+    session: Session, channel: str, key: str, state: Mapping[str, Any] | None, now: datetime
+) -> None:
+    """Remember what is being asked at ``key``; None ends it."""
+    session.execute(
+        delete(DialogueRow).where(col(DialogueRow.channel) == channel, col(DialogueRow.key) == key)
+    )
+    if state is not None:
+        session.execute(
+            insert(DialogueRow).values(channel=channel, key=key, state=dict(state), updated_at=now)
+        )

@@ -1,0 +1,18 @@
+"""Alembic's entry: runs the versions over the engine it was handed."""
+
+from alembic import context
+from sqlmodel import SQLModel
+
+import bot.store.issues
+import bot.store.tables  # noqa: F401 - registers its tables
+
+with context.config.attributes["engine"].begin() as connection:
+    if connection.dialect.name == "sqlite":
+        connection.exec_driver_sql("BEGIN IMMEDIATE")  # all versions or none: the driver would commit each
+    context.configure(
+        connection=connection,
+        target_metadata=SQLModel.metadata,
+        render_as_batch=True,
+        compare_type=True,
+    )
+    context.run_migrations()

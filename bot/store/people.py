@@ -1,0 +1,67 @@
+"""Which accounts are one Person, and the one-use codes that join them."""
+
+import hashlib
+import secrets
+from datetime import datetime, timedelta
+
+from sqlalchemy import delete, update
+from sqlmodel import Session, col, select
+
+from bot.domain.people import Actor, Person
+from bot.store.tables import AccountRow, LinkCodeRow
+from bot.store.upsert import insert_or_ignore
+
+CODE_LIFE = timedelta(minutes=10)
+
+
+def person_of(session: Session, actor: Actor) -> Person:
+    """The Person behind an account: itself alone, unless it was linked."""
+    person_id = session.execute(
+        select(AccountRow.person_id).where(AccountRow.actor == str(actor))
+    ).scalar_one_or_none()
+    if person_id is None:
+        return Person(str(actor), actor.label, frozenset({str(actor)}))
+    accounts = session.exec(select(AccountRow.actor).where(AccountRow.person_id == person_id))
+    return Person(person_id, actor.label, frozenset(accounts))
+
+
+def new_code(session: Session, actor: Actor, now: datetime) -> str:
+    """A code that this person types in another channel within `CODE_LIFE`; earlier ones end."""
+    session.execute(
+        delete(LinkCodeRow).where(
+            (col(LinkCodeRow.actor) == str(actor)) | (col(LinkCodeRow.expires_at) <= now)
+        )
+    )
+    code = secrets.token_hex(5).upper()
+    session.add(
+        LinkCodeRow(code_hash=_hash(code), actor=str(actor), name=actor.name, expires_at=now + CODE_LIFE)
+    )
+    return code
+
+
+def link(session: Session, actor: Actor, code: str, now: datetime) -> Actor | None:
+    """Join this account to the one that asked for the code; None when the code is unknown, used or late."""
+    row = session.execute(
+        delete(LinkCodeRow)
+        .where(col(LinkCodeRow.code_hash) == _hash(code.strip().upper()), col(LinkCodeRow.expires_at) > now)
+        .returning(col(LinkCodeRow.actor), col(LinkCodeRow.name))
+    ).one_or_none()
+    if row is None:
+        return None
+    other = Actor.parse(row[0], row[1])
+    person = person_of(session, other)
+    joined = person_of(session, actor)
+    for account, name in ((other, other.name), (actor, actor.name)):
+        session.execute(
+            insert_or_ignore(session, AccountRow).values(
+                actor=str(account), name=name, person_id=person.id, linked_at=now
+            )
+        )
+    session.execute(
+        update(AccountRow).where(col(AccountRow.person_id) == joined.id).values(person_id=person.id)
+    )
+    return other
+
+
+def _hash(code: str) -> str:
+    return hashlib.sha256(code.encode()).hexdigest()

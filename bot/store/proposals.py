@@ -1,0 +1,261 @@
+"""Proposals as rows. `move` is the only function that changes one, and it is guarded by the database."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+from functools import lru_cache
+from typing import Any
+
+from sqlalchemy import Row, func, insert, update
+from sqlmodel import Session, select
+
+from bot.domain.people import Actor
+from bot.domain.proposals import (
+    TRANSITIONS,
+    Cause,
+    Deciders,
+    Kind,
+    PreviewField,
+    Proposal,
+    State,
+    Vote,
+)
+from bot.domain.risk import Level, Risk
+from bot.store import audit
+from bot.store.audit import By
+from bot.store.tables import CopyRow, ProposalRow
+
+_TABLE: Any = ProposalRow.__table__  # type: ignore[attr-defined]
+_COPIES: Any = CopyRow.__table__  # type: ignore[attr-defined]
+_OPEN = (State.PROPOSED, State.APPROVED, State.EXECUTING)
+
+
+def insert_all(session: Session, proposals: Sequence[Proposal], by: By) -> None:
+    """Open proposals, each with its first audit row."""
+    if not proposals:
+        return
+    session.connection().execute(insert(_TABLE), [_row(p) for p in proposals])
+    for proposal in proposals:
+        audit.append(session, proposal, by, previous="")
+
+
+def move(
+    session: Session,
+    before: Proposal,
+    by: By,
+    now: datetime,
+    state: State | None = None,
+    lease_until: datetime | None = None,
+    **changes: Any,
+) -> Proposal | None:
+    """Change a proposal, guarded by its state and version, and record who did it.
+
+    Returns what it is now, or None when somebody else was faster. ``state`` None keeps it where it is (a
+    vote, an edit). Raises ValueError for a move that `TRANSITIONS` does not have.
+    """
+    if state is not None and state not in TRANSITIONS[before.state]:
+        raise ValueError(f"{before.state} → {state} is not a move a proposal can make")
+    after = replace(
+        before, **changes, state=state or before.state, version=before.version + 1, updated_at=now
+    )
+    old, new = _row(before), _row(after)
+    changed = {key: value for key, value in new.items() if value != old[key]}
+    won = session.connection().execute(
+        update(_TABLE)
+        .where(_TABLE.c.id == before.id, _TABLE.c.state == before.state, _TABLE.c.version == before.version)
+        .values(**changed, lease_until=lease_until)
+    )
+    if won.rowcount != 1:
+        return None
+    audit.append(session, after, by)
+    _want_redraw(session, after)
+    return after
+
+
+def _want_redraw(session: Session, proposal: Proposal) -> None:
+    """Its copies are behind now, and so is the card that carries the buttons of its group."""
+    last = select(func.max(_TABLE.c.position)).where(_TABLE.c.message_id == proposal.message_id)
+    behind = select(_TABLE.c.id).where(
+        _TABLE.c.message_id == proposal.message_id,
+        (_TABLE.c.id == proposal.id) | (_TABLE.c.position == last.scalar_subquery()),
+    )
+    session.connection().execute(
+        update(_COPIES).where(_COPIES.c.proposal_id.in_(behind)).values(wanted=_COPIES.c.wanted + 1)
+    )
+
+
+def get(session: Session, proposal_id: str) -> Proposal | None:
+    row = session.connection().execute(_all().where(_TABLE.c.id == proposal_id)).one_or_none()
+    return _proposal(row) if row else None
+
+
+def of_message(session: Session, message_id: int) -> list[Proposal]:
+    """The proposals of one answer, in the order they were asked for."""
+    rows = session.connection().execute(
+        _all().where(_TABLE.c.message_id == message_id).order_by(_TABLE.c.position)
+    )
+    return [_proposal(row) for row in rows]
+
+
+def of_conversation(session: Session, conversation_id: str) -> list[Proposal]:
+    rows = session.connection().execute(
+        _all()
+        .where(_TABLE.c.conversation_id == conversation_id)
+        .order_by(_TABLE.c.message_id, _TABLE.c.position)
+    )
+    return [_proposal(row) for row in rows]
+
+
+def in_states(session: Session, states: Sequence[State], limit: int = 200) -> list[Proposal]:
+    """Newest first."""
+    rows = session.connection().execute(
+        _all()
+        .where(_TABLE.c.state.in_(states))
+        .order_by(_TABLE.c.updated_at.desc(), _TABLE.c.id)
+        .limit(limit)
+    )
+    return [_proposal(row) for row in rows]
+
+
+def starting_with(session: Session, prefix: str) -> list[Proposal]:
+    """Proposals whose id begins so, for people who type; at most two, which is enough to be unsure."""
+    rows = session.connection().execute(
+        _all().where(_TABLE.c.id.startswith(prefix, autoescape=True)).limit(2)
+    )
+    return [_proposal(row) for row in rows]
+
+
+def due(session: Session, now: datetime, limit: int) -> list[Proposal]:
+    """Open proposals whose time is up."""
+    rows = session.connection().execute(
+        _all()
+        .where(_TABLE.c.state == State.PROPOSED, _TABLE.c.expires_at <= now)
+        .order_by(_TABLE.c.expires_at)
+        .limit(limit)
+    )
+    return [_proposal(row) for row in rows]
+
+
+def approved(session: Session) -> list[str]:
+    """Ids of what waits to be run."""
+    return list(
+        session.connection().execute(select(_TABLE.c.id).where(_TABLE.c.state == State.APPROVED)).scalars()
+    )
+
+
+def abandoned(session: Session, now: datetime | None) -> list[Proposal]:
+    """Executing, but by a process whose lease ran out (None: whatever the lease)."""
+    statement = _all().where(_TABLE.c.state == State.EXECUTING)
+    if now is not None:
+        statement = statement.where(_TABLE.c.lease_until <= now)
+    return [_proposal(row) for row in session.connection().execute(statement)]
+
+
+def has_unsettled(session: Session, message_id: int) -> bool:
+    found = session.connection().execute(
+        select(_TABLE.c.id).where(_TABLE.c.message_id == message_id, _TABLE.c.state.in_(_OPEN)).limit(1)
+    )
+    return found.first() is not None
+
+
+@lru_cache(maxsize=1)
+def _all() -> Any:
+    return select(
+        *(column for column in _TABLE.columns if column.name not in ("idempotency_key", "lease_until"))
+    )
+
+
+def _row(p: Proposal) -> dict[str, Any]:
+    return {
+        "id": p.id,
+        "kind": p.kind,
+        "conversation_id": p.conversation_id,
+        "message_id": p.message_id,
+        "call_id": p.call_id,
+        "position": p.position,
+        "tool_name": p.tool_name,
+        "tool_version": p.tool_version,
+        "arguments": dict(p.arguments),
+        "description": p.description,
+        "preview": [[f.field, f.old_value, f.new_value] for f in p.preview],
+        "level": p.risk.level,
+        "risk_reason": p.risk.reason,
+        "reason": p.reason,
+        "requester": str(p.requester),
+        "requester_name": p.requester.name,
+        "deciders": {
+            "requester": p.deciders.requester,
+            "roles": list(p.deciders.roles),
+            "people": list(p.deciders.people),
+        },
+        "quorum": p.quorum,
+        "rule": p.rule,
+        "state": p.state,
+        "cause": p.cause,
+        "round": p.round,
+        "version": p.version,
+        "digest": p.digest,
+        "idempotency_key": p.idempotency_key,
+        "votes": [
+            [v.person_id, str(v.actor), v.actor.name, v.verb, v.reason, v.at.isoformat()] for v in p.votes
+        ],
+        "decided_by": p.decided_by,
+        "decided_from": p.decided_from,
+        "decided_at": p.decided_at,
+        "decline_reason": p.decline_reason,
+        "edited_by": p.edited_by,
+        "changed": p.changed,
+        "result": p.result,
+        "result_url": p.result_url,
+        "error": p.error,
+        "created_at": p.created_at,
+        "updated_at": p.updated_at,
+        "expires_at": p.expires_at,
+    }
+
+
+def _proposal(row: Row[Any]) -> Proposal:
+    return Proposal(
+        id=row.id,
+        kind=Kind(row.kind),
+        conversation_id=row.conversation_id,
+        message_id=row.message_id,
+        call_id=row.call_id,
+        position=row.position,
+        tool_name=row.tool_name,
+        tool_version=row.tool_version,
+        arguments=row.arguments,
+        description=row.description,
+        preview=tuple(PreviewField(*f) for f in row.preview),
+        risk=Risk(Level(row.level), row.risk_reason),
+        reason=row.reason,
+        requester=Actor.parse(row.requester, row.requester_name),
+        deciders=Deciders(
+            requester=row.deciders["requester"],
+            roles=tuple(row.deciders["roles"]),
+            people=tuple(row.deciders["people"]),
+        ),
+        quorum=row.quorum,
+        rule=row.rule,
+        state=State(row.state),
+        cause=Cause(row.cause) if row.cause else None,
+        round=row.round,
+        version=row.version,
+        digest=row.digest,
+        votes=tuple(
+            Vote(person, Actor.parse(actor, name), verb, reason, datetime.fromisoformat(at))
+            for person, actor, name, verb, reason, at in row.votes
+        ),
+        decided_by=row.decided_by,
+        decided_from=row.decided_from,
+        decided_at=row.decided_at,
+        decline_reason=row.decline_reason,
+        edited_by=row.edited_by,
+        changed=row.changed,
+        result=row.result,
+        result_url=row.result_url,
+        error=row.error,
+        created_at=row.created_at,
+        updated_at=row.updated_at,
+        expires_at=row.expires_at,
+    )

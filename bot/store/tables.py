@@ -1,0 +1,271 @@
+"""The tables of the core: flat rows, times in UTC. Values are made of them in the file of each aggregate."""
+
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import JSON, BigInteger, Column, Index, Integer, UniqueConstraint, text
+from sqlmodel import Field, SQLModel
+from sqlmodel.sql.sqltypes import UTCDateTime
+
+_Id = BigInteger().with_variant(Integer, "sqlite")  # SQLite counts only INTEGER PRIMARY KEY by itself
+
+
+def _serial() -> Any:
+    return Field(default=None, sa_column=Column(_Id, primary_key=True, autoincrement=True))
+
+
+def _json(*, nullable: bool = False) -> Any:
+    return Field(default=None, sa_column=Column(JSON(none_as_null=True), nullable=nullable))
+
+
+class ConversationRow(SQLModel, table=True):
+    """A conversation at an address; ``/nod new`` ends it and the next message starts another there."""
+
+    __tablename__ = "conversation"
+    __table_args__ = (
+        Index(
+            "one_open_conversation",
+            "channel",
+            "key",
+            unique=True,
+            sqlite_where=text("ended_at IS NULL"),
+            postgresql_where=text("ended_at IS NULL"),
+        ),
+    )
+
+    id: str = Field(primary_key=True)
+    channel: str
+    key: str
+    private: bool
+    owner: str
+    title: str
+    created_at: datetime = Field(sa_type=UTCDateTime)
+    ended_at: datetime | None = Field(default=None, sa_type=UTCDateTime)
+
+
+class MessageRow(SQLModel, table=True):
+    """One entry of a conversation.
+
+    ``role``: user (a person), note (Nod tells the model), assistant, notice (Nod tells people only).
+    ``after`` is the id of the last user or note the entry answers: history is ordered by it, so an answer
+    stands before what came while it was written. ``calls`` holds [id, tool, arguments, summary] lists,
+    ``results`` [text, ok] by call id.
+    """
+
+    __tablename__ = "message"
+    __table_args__ = (
+        Index("message_of_conversation", "conversation_id", "id"),
+        UniqueConstraint("channel", "event_id", name="message_once"),
+        Index(
+            "message_undelivered",
+            "id",
+            sqlite_where=text("delivered = 0"),
+            postgresql_where=text("NOT delivered"),
+        ),
+    )
+
+    id: int | None = _serial()
+    conversation_id: str = Field(foreign_key="conversation.id")
+    role: str
+    text: str
+    after: int | None = None
+    actor: str | None = None
+    name: str = ""
+    channel: str | None = None
+    event_id: str | None = None
+    calls: list[list[str]] | None = _json(nullable=True)
+    results: dict[str, list[Any]] | None = _json(nullable=True)
+    delivered: bool = True
+    created_at: datetime = Field(sa_type=UTCDateTime)
+
+
+class TurnRow(SQLModel, table=True):
+    """One piece of agent work; at most one per conversation is ``wanted`` at a time."""
+
+    __tablename__ = "turn"
+    __table_args__ = (
+        Index(
+            "one_wanted_turn",
+            "conversation_id",
+            unique=True,
+            sqlite_where=text("state = 'wanted'"),
+            postgresql_where=text("state = 'wanted'"),
+        ),
+    )
+
+    id: int | None = _serial()
+    conversation_id: str = Field(foreign_key="conversation.id")
+    state: str
+    attempts: int = 0
+    model_calls: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    error: str | None = None
+    created_at: datetime = Field(sa_type=UTCDateTime)
+    ended_at: datetime | None = Field(default=None, sa_type=UTCDateTime)
+
+
+class ProposalRow(SQLModel, table=True):
+    """A proposal; see ``bot.domain.proposals.Proposal`` for what each column means."""
+
+    __tablename__ = "proposal"
+    __table_args__ = (
+        Index("proposal_of_conversation", "conversation_id", "message_id"),
+        Index("proposal_of_message", "message_id"),
+        Index(
+            "proposal_due",
+            "expires_at",
+            sqlite_where=text("state = 'proposed'"),
+            postgresql_where=text("state = 'proposed'"),
+        ),
+        Index(
+            "proposal_moving",
+            "state",
+            sqlite_where=text("state IN ('approved', 'executing')"),
+            postgresql_where=text("state IN ('approved', 'executing')"),
+        ),
+        Index("proposal_recent", "state", "updated_at"),
+    )
+
+    id: str = Field(primary_key=True)
+    kind: str
+    conversation_id: str = Field(foreign_key="conversation.id")
+    message_id: int = Field(sa_column=Column(_Id, nullable=False))
+    call_id: str
+    position: int
+    tool_name: str
+    tool_version: str
+    arguments: dict[str, Any] = _json()
+    description: str
+    preview: list[list[str | None]] = _json()
+    level: str
+    risk_reason: str
+    reason: str
+    requester: str
+    requester_name: str
+    deciders: dict[str, Any] = _json()
+    quorum: int
+    rule: str
+    state: str
+    cause: str | None = None
+    round: int
+    version: int
+    digest: str
+    idempotency_key: str = Field(unique=True)
+    votes: list[list[str | None]] = _json()
+    decided_by: str | None = None
+    decided_from: str | None = None
+    decided_at: datetime | None = Field(default=None, sa_type=UTCDateTime)
+    decline_reason: str | None = None
+    edited_by: str | None = None
+    changed: bool = False
+    result: str | None = None
+    result_url: str | None = None
+    error: str | None = None
+    lease_until: datetime | None = Field(default=None, sa_type=UTCDateTime)
+    created_at: datetime = Field(sa_type=UTCDateTime)
+    updated_at: datetime = Field(sa_type=UTCDateTime)
+    expires_at: datetime = Field(sa_type=UTCDateTime)
+
+
+class AuditRow(SQLModel, table=True):
+    """Append-only: one row per change of a proposal, chained by hash to the one before it."""
+
+    __tablename__ = "audit"
+    __table_args__ = (UniqueConstraint("proposal_id", "version", name="audit_once"),)
+
+    id: int | None = _serial()
+    proposal_id: str = Field(foreign_key="proposal.id")
+    version: int
+    at: datetime = Field(sa_type=UTCDateTime)
+    verb: str
+    state: str
+    actor: str
+    person: str
+    channel: str
+    reason: str | None = None
+    digest: str
+    rule: str
+    previous: str
+    hash: str
+
+
+class CopyRow(SQLModel, table=True):
+    """Where a card was posted. Behind when ``rendered < wanted``; ``gone`` when it can no longer be edited."""
+
+    __tablename__ = "copy"
+    __table_args__ = (
+        UniqueConstraint("channel", "key", "ref", name="copy_once"),
+        Index("copy_of_proposal", "proposal_id"),
+        Index(
+            "copy_behind",
+            "proposal_id",
+            sqlite_where=text("rendered < wanted AND gone = 0"),
+            postgresql_where=text("rendered < wanted AND NOT gone"),
+        ),
+    )
+
+    id: int | None = _serial()
+    proposal_id: str = Field(foreign_key="proposal.id")
+    channel: str
+    key: str
+    ref: str
+    wanted: int
+    rendered: int
+    gone: bool = False
+
+
+class EventRow(SQLModel, table=True):
+    """Something a platform delivered, kept from before it is acknowledged until it is handled."""
+
+    __tablename__ = "event"
+    __table_args__ = (
+        Index(
+            "event_unhandled",
+            "channel",
+            "id",
+            sqlite_where=text("handled_at IS NULL"),
+            postgresql_where=text("handled_at IS NULL"),
+        ),
+        UniqueConstraint("channel", "event_id", name="event_once"),
+    )
+
+    id: int | None = _serial()
+    channel: str
+    event_id: str
+    payload: dict[str, Any] = _json()
+    received_at: datetime = Field(sa_type=UTCDateTime)
+    handled_at: datetime | None = Field(default=None, sa_type=UTCDateTime)
+
+
+class DialogueRow(SQLModel, table=True):
+    """What a channel is in the middle of asking a person, so that it survives a restart."""
+
+    __tablename__ = "dialogue"
+
+    channel: str = Field(primary_key=True)
+    key: str = Field(primary_key=True)
+    state: dict[str, Any] = _json()
+    updated_at: datetime = Field(sa_type=UTCDateTime)
+
+
+class AccountRow(SQLModel, table=True):
+    """An account linked to a Person; an account that is not here is a Person of its own."""
+
+    __tablename__ = "account"
+
+    actor: str = Field(primary_key=True)
+    name: str
+    person_id: str = Field(index=True)
+    linked_at: datetime = Field(sa_type=UTCDateTime)
+
+
+class LinkCodeRow(SQLModel, table=True):
+    """A one-use code that joins another account to the Person of ``actor``; only its hash is kept."""
+
+    __tablename__ = "link_code"
+
+    code_hash: str = Field(primary_key=True)
+    actor: str
+    name: str
+    expires_at: datetime = Field(sa_type=UTCDateTime)

@@ -1,0 +1,88 @@
+"""A pydantic JSON schema in the form language models take: OpenAI's strict mode, where it can be had.
+
+Strict mode's rules: https://platform.openai.com/docs/guides/structured-outputs#supported-schemas
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+Schema = dict[str, Any]
+
+_KEYWORDS = frozenset({
+    "type", "properties", "required", "additionalProperties", "items", "anyOf", "enum", "const",
+    "$ref", "$defs", "description", "pattern", "format", "minLength", "maxLength", "minItems", "maxItems",
+    "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf",
+})  # fmt: skip
+_FORMATS = frozenset({"date-time", "date", "time", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"})
+
+
+def offered(schema: Schema) -> Schema:
+    """Every property required, nothing else allowed, no defaults, no titles; references written out.
+
+    Only a type that contains itself stays a reference, for nothing may stand beside one. An object with free
+    keys (``dict[str, int]``) stays free, which strict mode cannot say: see `fits_strict`.
+    """
+    definitions = schema.get("$defs", {})
+    whole = _closed(_written_out(schema, definitions, ()))
+    if _refers(whole):
+        bare = {name: _written_out(each, {}, tuple(definitions)) for name, each in definitions.items()}
+        whole["$defs"] = {name: _closed(each) for name, each in bare.items()}
+    return dict(whole)
+
+
+def fits_strict(schema: Any) -> bool:
+    """Whether strict mode takes this; a tool that says it does and does not breaks every request."""
+    if not isinstance(schema, dict) or not schema.keys() & {"type", "anyOf", "enum", "const", "$ref"}:
+        return False
+    if schema.keys() - _KEYWORDS or schema.get("format", "date") not in _FORMATS:
+        return False
+    if "(?" in schema.get("pattern", ""):  # no looking around
+        return False
+    if schema.get("type") == "object" and schema.get("additionalProperties") is not False:
+        return False
+    if schema.get("type") == "array" and "items" not in schema:
+        return False
+    parts = [
+        *schema.get("properties", {}).values(),
+        *schema.get("$defs", {}).values(),
+        *schema.get("anyOf", []),
+    ]
+    return all(map(fits_strict, parts)) and ("items" not in schema or fits_strict(schema["items"]))
+
+
+def _written_out(node: Any, definitions: Mapping[str, Any], inside: tuple[str, ...]) -> Any:
+    if isinstance(node, list):
+        return [_written_out(item, definitions, inside) for item in node]
+    if not isinstance(node, dict):
+        return node
+    if isinstance(reference := node.get("$ref"), str):
+        name = reference.rpartition("/")[2]
+        if name in inside:
+            return {"$ref": reference}
+        beside = {key: value for key, value in node.items() if key != "$ref"}
+        return {**_written_out(definitions[name], definitions, (*inside, name)), **beside}
+    return {key: _written_out(value, definitions, inside) for key, value in node.items() if key != "$defs"}
+
+
+def _refers(node: Any) -> bool:
+    if isinstance(node, list):
+        return any(map(_refers, node))
+    return isinstance(node, dict) and ("$ref" in node or any(map(_refers, node.values())))
+
+
+def _closed(node: Any) -> Any:
+    if isinstance(node, list):
+        return [_closed(item) for item in node]
+    if not isinstance(node, dict):
+        return node
+    kept = {
+        key: {name: _closed(item) for name, item in value.items()} if key == "properties" else _closed(value)
+        for key, value in node.items()
+        if not (key == "title" and isinstance(value, str)) and key != "default"
+    }
+    free_keys = node.get("additionalProperties", False) is not False and "properties" not in node
+    if kept.get("type") == "object" and not free_keys:
+        kept.setdefault("properties", {})
+        kept["required"] = list(kept["properties"])
+        kept["additionalProperties"] = False
+    return kept

@@ -1,0 +1,104 @@
+"""A function's signature as a tool sees it: arguments checked by a pydantic model, words from the docstring.
+
+The JSON schema made of it is in ``bot/tools/schema.py``.
+"""
+
+import inspect
+import re
+import textwrap
+import types
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
+from pydantic_core import to_jsonable_python
+
+from bot.errors import BadArguments
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """A function's parameters as a pydantic model, and what may be left out.
+
+    ``defaults`` are JSON data by parameter. ``context`` is the name of the parameter that takes the call's
+    context instead of an argument.
+    """
+
+    model: type[BaseModel]
+    defaults: Mapping[str, Any]
+    context: str | None
+
+    @classmethod
+    def of(cls, function: Callable[..., Any], context_type: type) -> "Signature":
+        """Read the signature. Raises TypeError for a parameter that has no type or no name of its own."""
+        hints = get_type_hints(function, include_extras=True)
+        _, documented = docstring(function)
+        fields: dict[str, Any] = {}
+        defaults: dict[str, Any] = {}
+        context = None
+        for name, parameter in inspect.signature(function).parameters.items():
+            if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
+                raise TypeError(f"parameter {name} of tool {function.__name__} must be given by name")
+            if name not in hints:
+                raise TypeError(f"parameter {name} of tool {function.__name__} needs a type")
+            if hints[name] is context_type:
+                context = name
+                continue
+            annotation, default = hints[name], parameter.default
+            if default is not parameter.empty:
+                defaults[name] = to_jsonable_python(default, fallback=lambda value: type(value).__qualname__)
+                annotation = annotation if _takes_none(annotation) else annotation | None
+            if name in documented:
+                annotation = Annotated[annotation, Field(description=documented[name])]
+            fields[name] = (annotation, None if name in defaults else ...)
+        config = ConfigDict(extra="forbid", allow_inf_nan=False)
+        model = create_model(f"{function.__name__}_arguments", __config__=config, **fields)
+        return cls(model, defaults, context)
+
+    def validate(self, raw: Any) -> dict[str, Any]:
+        """Canonical JSON arguments: types settled, what was not given left out. Raises BadArguments."""
+        dumped = self._parse(raw).model_dump(mode="json")
+        return {name: value for name, value in dumped.items() if not self._left_out(name, value)}
+
+    def typed(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """Give the arguments as the function's own types, without those left to its defaults."""
+        model = self._parse(dict(arguments))
+        given = {name: getattr(model, name) for name in model.model_fields_set}
+        return {name: value for name, value in given.items() if not self._left_out(name, value)}
+
+    def _left_out(self, name: str, value: Any) -> bool:
+        return value is None and name in self.defaults
+
+    def _parse(self, raw: Any) -> BaseModel:
+        try:
+            return self.model.model_validate(raw)
+        except ValidationError as error:
+            raise BadArguments(
+                {".".join(map(str, each["loc"])) or "arguments": each["msg"] for each in error.errors()}
+            ) from None
+
+
+def _takes_none(annotation: Any) -> bool:
+    if get_origin(annotation) is Annotated:
+        return _takes_none(get_args(annotation)[0])
+    return get_origin(annotation) in (Union, types.UnionType) and type(None) in get_args(annotation)
+
+
+_ARGUMENT_LINE = re.compile(r"(\w+)(?:\s*\([^)]*\))?\s*:\s*(.*)")
+
+
+def docstring(function: Callable[..., Any]) -> tuple[str, dict[str, str]]:
+    """First paragraph, and the descriptions under ``Args:``; deeper indented lines go on with theirs."""
+    before, _, rest = f"\n{inspect.getdoc(function) or ''}".partition("\nArgs:\n")
+    head = before.strip().partition("\n\n")[0]
+    lines = textwrap.dedent(rest.partition("\n\n")[0]).splitlines()
+    found: dict[str, str] = {}
+    name = ""
+    for line in lines:
+        if line[:1].isspace() and name:
+            found[name] = f"{found[name]} {line.strip()}".strip()
+        elif match := _ARGUMENT_LINE.match(line):
+            name = match[1]
+            found[name] = match[2].strip()
+    return " ".join(head.split()), found
