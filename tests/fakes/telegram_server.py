@@ -147,7 +147,7 @@ class FakeTelegram:
         reply_to: Posted | None = None,
         **more: Any,
     ) -> int:
-        """A person writes; returns the update's id. In a group the bot hears only what privacy mode lets it."""
+        """A person writes; returns the update's id. In a group the bot hears what privacy mode lets it."""
         chat = chat_id or user_id
         message: dict[str, Any] = {
             "message_id": next(self._ids),
@@ -209,7 +209,7 @@ class FakeTelegram:
         return query
 
     async def deliver(self, update: dict[str, Any]) -> int:
-        """Hand an update to the bot by webhook or keep it for its next poll; the same id comes again as it is."""
+        """Hand an update to the bot by webhook, or keep it for its next poll; returns its id."""
         update.setdefault("update_id", next(self._ids))
         self._updates.append(update)
         if self.webhook:
@@ -274,13 +274,9 @@ class FakeTelegram:
             params[name] = decoded(name, raw) if isinstance(value, str) else raw
         self.calls.append((method, params))
         try:
-            if self.faults[method]:
-                raise self.faults[method].popleft()
+            self._check_faults(method)
             self._check_chat(method, params)
-            handler = getattr(self, f"_do_{method}", None)
-            if handler is None:
-                raise Refusal(404, "Not Found")
-            result = await handler(params)
+            result = await getattr(self, f"_do_{method}")(params)
         except Refusal as refusal:
             answer = {"ok": False, "error_code": refusal.status, "description": refusal.description}
             if refusal.parameters:
@@ -289,6 +285,12 @@ class FakeTelegram:
             return web.json_response(answer, status=refusal.status)
         await self._wake()
         return web.json_response({"ok": True, "result": result})
+
+    def _check_faults(self, method: str) -> None:
+        if self.faults[method]:
+            raise self.faults[method].popleft()
+        if not hasattr(self, f"_do_{method}"):
+            raise Refusal(404, "Not Found")
 
     def _check_chat(self, method: str, params: dict[str, Any]) -> None:
         chat = params.get("chat_id")

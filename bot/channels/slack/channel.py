@@ -1,7 +1,7 @@
 """The Slack channel: bolt's app wired to our parts, and the `Channel` that delivery uses.
 
-What comes in goes to ``inbound.py`` and ``presses.py``, a turn goes out by ``stream.py``; how a card looks is in
-``card.py``. Socket Mode is used where SLACK_APP_TOKEN is set, the routes of the bot's own server otherwise.
+What comes in goes to ``inbound.py`` and ``presses.py``, a turn goes out by ``stream.py``, how a card looks is
+in ``card.py``. Socket Mode is used where SLACK_APP_TOKEN is set, the routes of the bot's own server otherwise.
 """
 
 import logging
@@ -80,7 +80,7 @@ class SlackChannel:
             logger=_bolt_logger,
             signing_secret=secret.get_secret_value() if secret else "",
             client=client,
-            authorize=self._workspaces,
+            authorize=self._workspaces,  # type: ignore[arg-type]  # bolt takes an AsyncAuthorize as it is
             oauth_flow=oauth_flow(self._settings, self._database, self._clock, client),
         )
         app.middleware(self._take_in)
@@ -97,17 +97,22 @@ class SlackChannel:
         self._homes = Homes(self._workspaces, self._database, desk, self._clock)
         self._presses = Presses(self._workspaces, self._whispers, inbox, desk)
         self._events = Events(
-            self._workspaces, self._sessions, self._homes, self._whispers, self._database, inbox
+            self._workspaces,
+            self._sessions,
+            self._homes,
+            self._whispers,
+            database=self._database,
+            inbox=inbox,
         )
         token = self._settings.slack_app_token
         if token is not None:
             self._socket = AsyncSocketModeHandler(self._app, token.get_secret_value(), logger=_bolt_logger)
             with told():
-                await self._socket.connect_async()
+                await self._socket.connect_async()  # type: ignore[no-untyped-call]
 
     async def stop(self) -> None:
         if self._socket is not None:
-            await self._socket.close_async()
+            await self._socket.close_async()  # type: ignore[no-untyped-call]
             self._socket = None
         for part in (self._events, self._homes, self._sessions, self._workspaces):
             if part is not None:
@@ -115,7 +120,7 @@ class SlackChannel:
         self._events = self._presses = self._homes = None
 
     def routes(self) -> list[Route]:
-        """What the bot's web server mounts: signed events where Socket Mode is off, and the install flow."""
+        """Give what the bot's web server mounts: signed events where Socket Mode is off, and the install flow."""
         routes = []
         if self._settings.slack_app_token is None:
             routes.append(Route(EVENTS_PATH, self._answer, methods=["POST"]))
@@ -158,14 +163,12 @@ class SlackChannel:
         self, ack: Ack, body: dict[str, Any], respond: Any, context: AsyncBoltContext
     ) -> None:
         await ack()
+        words = BROKEN
         try:
-            if self._events is None:
-                raise ChannelError("the Slack channel is not running")
-            reply = await self._events.command(body, context.team_id or "")
-            words = reply.text or "Done."
+            if self._events is not None:
+                words = (await self._events.command(body, context.team_id or "")).text or "Done."
         except Exception:
             log.exception("a command failed")
-            words = BROKEN
         try:
             await respond(
                 text=text.escape(text.cut(words, 2000)[0]),
@@ -212,7 +215,7 @@ class SlackChannel:
         self._refresh(place.team)
         return ref
 
-    async def redraw_card(self, address: Address, ref: str, card: Card) -> None:
+    async def redraw_card(self, address: Address, ref: str, card: Card) -> None:  # noqa: ARG002 - the copy knows its place
         copy = Post.parse(ref)
 
         async def redraw(shown: Rendered) -> None:
@@ -235,7 +238,7 @@ async def _fitting(card: Card, show: Callable[[Rendered], Awaitable[T]]) -> T:
     except SlackApiError as error:
         if code_of(error) not in _TOO_BIG:
             raise
-        log.error("Slack refused a card's blocks, the brief form follows", proposal=card.proposal_id)
+        log.warning("Slack refused a card's blocks, the brief form follows", proposal=card.proposal_id)
         return await show(brief(card))
 
 

@@ -1,8 +1,8 @@
 """Events and slash commands from Slack to the inbox.
 
-Slack counts an event as delivered once it is acknowledged, so a message is in the database before that: bolt's
-middleware calls `Events.take_in` and answers after it. Whatever fails there is answered with an error, and
-Slack delivers again; the inbox stops the second delivery by its event id.
+Slack counts an event as delivered once it is acknowledged, so a message is in the database before that:
+bolt's middleware calls `Events.take_in` and answers after it. Whatever fails there is answered with an error,
+and Slack delivers again; the inbox stops the second delivery by its event id.
 """
 
 import asyncio
@@ -39,6 +39,7 @@ class Events:
         sessions: Sessions,
         homes: Homes,
         whispers: Whispers,
+        *,
         database: Database,
         inbox: Inbox,
     ) -> None:

@@ -1,4 +1,4 @@
-"""What people said, out of Slack's events. Pure: who it is for is told apart here, names come from the caller."""
+"""What people said, out of Slack's events, and for whom. Pure: people's names come from the caller."""
 
 import re
 from collections.abc import Mapping

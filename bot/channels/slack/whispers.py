@@ -18,19 +18,18 @@ class Whispers:
 
     async def tell(self, place: Place | None, user: str, markdown: str, team: str = "") -> None:
         """Tell ``user`` privately; without a place by direct message in ``team``."""
-        content = {
-            "text": text.escape(text.cut(text.link_text(markdown), 300)[0]),
-            "blocks": [b.markdown(markdown)],
-        }
+        words, shown = text.escape(text.cut(text.link_text(markdown), 300)[0]), [b.markdown(markdown)]
         with told():
             client = await self._workspaces.client(place.team if place else team)
             if place is not None:
                 try:
                     await client.chat_postEphemeral(
-                        channel=place.channel, user=user, thread_ts=place.thread, **content
+                        channel=place.channel, user=user, thread_ts=place.thread, text=words, blocks=shown
                     )
                 except SlackApiError as error:
                     log.info("no ephemeral message there, a direct one follows", why=code_of(error))
                 else:
                     return
-            await client.chat_postMessage(channel=user, unfurl_links=False, unfurl_media=False, **content)
+            await client.chat_postMessage(
+                channel=user, text=words, blocks=shown, unfurl_links=False, unfurl_media=False
+            )

@@ -7,6 +7,7 @@ Either way an update is in the database before Telegram hears that it arrived (`
 import hashlib
 import hmac
 import json
+import os
 import re
 from http import HTTPStatus
 from typing import Any
@@ -61,6 +62,7 @@ class TelegramChannel:
     ) -> None:
         if settings.telegram_bot_token is None:
             raise SettingsError("TELEGRAM_BOT_TOKEN: needed for Telegram; @BotFather gives one")
+        os.environ.setdefault("PTB_TIMEDELTA", "1")  # the library's own switch; it warns without it
         self._token = settings.telegram_bot_token.get_secret_value()
         self._webhook = settings.public_url.rstrip("/") + WEBHOOK if settings.public_url else None
         self._secret = webhook_secret(settings, self._token)

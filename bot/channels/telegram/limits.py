@@ -9,6 +9,7 @@ import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Any
 
 from telegram.error import RetryAfter
@@ -99,8 +100,8 @@ class ChatPace(BaseRateLimiter[int]):
             try:
                 return await callback(*args, **kwargs)
             except RetryAfter as refused:
-                # the public property warns unless an environment variable is set
-                seconds = refused._retry_after.total_seconds()  # noqa: SLF001
+                told = refused.retry_after  # a timedelta where PTB_TIMEDELTA is set, see channel.py
+                seconds = told.total_seconds() if isinstance(told, timedelta) else told
                 line.blocked_until = max(line.blocked_until, self._now() + seconds)
                 if attempt == _RETRIES or rate_limit_args == PREVIEW:
                     raise

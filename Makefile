@@ -1,0 +1,39 @@
+# Two commands for a newcomer: `make demo` and `make test`. Each sets up what it needs in .venv.
+
+PYTHON ?= python3
+PORT ?= 8080
+BIN := .venv/bin
+PINS := pyproject.toml constraints.txt
+
+.PHONY: demo test lint bench clean
+
+demo: .venv/run
+	@$(BIN)/nod demo --port $(PORT)
+
+test: .venv/dev
+	@$(BIN)/python -m pytest $(ARGS)
+
+lint: .venv/dev
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+
+bench: .venv/dev
+	@$(BIN)/python -m benchmarks $(ARGS)
+
+clean:
+	rm -rf .venv
+
+.venv/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit("Nod needs Python 3.11 or newer; say which: make demo PYTHON=python3.12" if sys.version_info < (3, 11) else 0)'
+	@$(PYTHON) -m venv .venv
+
+.venv/run: .venv/bin/python $(PINS)
+	@echo "Installing Nod into .venv ..."
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e .
+	@touch $@
+
+.venv/dev: .venv/bin/python $(PINS)
+	@echo "Installing Nod and its test tools into .venv ..."
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@touch $@ .venv/run

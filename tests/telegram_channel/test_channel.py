@@ -1,0 +1,353 @@
+"""The real client library over real HTTP, by long polling."""
+
+import asyncio
+
+import pytest
+from bot.channels.telegram.callback import Callback, Does
+from bot.channels.telegram.channel import TelegramChannel
+from bot.domain.chat import Address, Answer, Command, Message, Press, Reply, Verb
+from bot.domain.people import Actor
+from bot.domain.proposals import PreviewField
+from bot.errors import ChannelError, CopyGone, NotDeliverable, SettingsError
+from tests.fakes.telegram_server import FakeTelegram
+from tests.telegram_channel.conftest import ADMIN, ANA, FakeTime
+from tests.telegram_channel.core import PROPOSAL, FakeCore, done, make_card
+
+HERE = Address("telegram", str(ANA))
+TEAM = -100200
+
+
+async def test_a_private_message_reaches_the_inbox_whole(channel, telegram: FakeTelegram, core: FakeCore):
+    update = await telegram.say(ANA, "close issue 7")
+    message = await core.took()
+    assert message == Message(
+        HERE, Actor("telegram", str(ANA), "Ana"), "close issue 7", f"update:{update}", private=True
+    )
+
+
+async def test_in_a_group_only_mentions_replies_and_commands_reach_it(
+    channel, telegram: FakeTelegram, core: FakeCore
+):
+    telegram.group(TEAM)
+    telegram.privacy = False
+    await channel.post(Address("telegram", str(TEAM)), "hello")
+    mine = await telegram.see(TEAM, "hello")
+    await telegram.say(ANA, "lunch?", TEAM)
+    await telegram.say(ANA, "@other_bot close it", TEAM)
+    await telegram.say(ANA, "@nod_test_bot close it", TEAM)
+    await telegram.say(ANA, "and this", TEAM, reply_to=mine)
+    await telegram.say(ANA, "/status@nod_test_bot", TEAM)
+    await telegram.say(ANA, "/status@other_bot", TEAM)
+    await telegram.say(ANA, "/whatever", TEAM)
+    await telegram.say(ANA, "@nod_test_bot last", TEAM)
+    await core.took(4)
+    assert [m.text for m in core.messages] == ["close it", "and this", "last"]
+    assert not any(m.private for m in core.messages)
+    assert [(c.name, c.text, c.private) for c in core.commands] == [("nod", "status", False)]
+
+
+async def test_each_topic_is_a_conversation_of_its_own(channel, telegram: FakeTelegram, core: FakeCore):
+    telegram.group(TEAM, forum=True)
+    await telegram.say(ANA, "@nod_test_bot one", TEAM, thread=5)
+    message = await core.took()
+    assert isinstance(message, Message)
+    assert message.address == Address("telegram", f"{TEAM}/5")
+    await channel.post(message.address, "answer")
+    assert (await telegram.see(TEAM, "answer")).thread == 5
+
+
+async def test_commands_are_said_in_the_cores_words(channel, telegram: FakeTelegram, core: FakeCore):
+    for text in ("/start x", "/help", "/new", "/pending", "/show 12", "/decline 12 too late", "/cancel 12", "/stop"):
+        await telegram.say(ADMIN, text)
+    await core.took(8)
+    assert [(c.name, c.text) for c in core.commands] == [
+        ("nod", "help"),
+        ("nod", "help"),
+        ("nod", "new"),
+        ("approvals", "list"),
+        ("approvals", "show 12"),
+        ("approvals", "decline 12 too late"),
+        ("approvals", "cancel 12"),
+        ("stop", ""),
+    ]
+
+
+async def test_the_answer_to_a_command_is_posted(channel, telegram: FakeTelegram, core: FakeCore):
+    core.reply = Reply(Answer.ACCEPTED, "**Nothing** waits.")
+    await telegram.say(ANA, "/status")
+    answer = await telegram.see(ANA, "Nothing waits.")
+    assert answer.entities[0]["type"] == "bold"
+
+
+async def test_commands_are_listed_by_scope(channel, telegram: FakeTelegram):
+    by_scope = {scope: names for scope, names in telegram.commands.items()}
+    private = by_scope['{"type": "all_private_chats"}']
+    group = by_scope['{"type": "all_group_chats"}']
+    (admin,) = [names for scope, names in by_scope.items() if str(ADMIN) in scope]
+    assert "link" in private
+    assert "link" not in group
+    assert not {"approve", "pending"} & {*private, *group}
+    assert {"approve", "decline", "pending", "show", "cancel", "help"} <= set(admin)
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({"photo": [{"file_id": "f", "file_unique_id": "u", "width": 1, "height": 1}]}, "text only"),
+        ({"new_chat_title": "x"}, None),
+    ],
+)
+async def test_what_is_not_text_is_answered_in_words(channel, telegram: FakeTelegram, core: FakeCore, more, said):
+    await telegram.say(ANA, None, **more)
+    await telegram.say(ANA, "after")
+    await core.took()
+    assert [m.text for m in core.messages] == ["after"]
+    assert bool(telegram.shown(ANA, "text only")) == bool(said)
+
+
+async def test_a_caption_is_taken_as_text(channel, telegram: FakeTelegram, core: FakeCore):
+    photo = [{"file_id": "f", "file_unique_id": "u", "width": 1, "height": 1}]
+    await telegram.say(ANA, None, photo=photo, caption="what is this?")
+    message = await core.took()
+    assert isinstance(message, Message)
+    assert message.text == "what is this?"
+
+
+async def test_an_edited_message_is_not_taken_in_twice(channel, telegram: FakeTelegram, core: FakeCore):
+    await telegram.say(ANA, "first")
+    await core.took()
+    await telegram.edit_own(ANA, "second")
+    await telegram.see(ANA, "already taken in")
+    assert [m.text for m in core.messages] == ["first"]
+
+
+async def test_the_words_of_a_refusal_are_posted(channel, telegram: FakeTelegram, core: FakeCore):
+    core.reply = Reply(Answer.INVALID, "That is too long.")
+    await telegram.say(ANA, "x")
+    await telegram.see(ANA, "That is too long.")
+
+
+async def test_a_card_is_posted_pressed_and_redrawn_without_its_buttons(
+    channel, telegram: FakeTelegram, core: FakeCore
+):
+    card = core.propose(make_card(), HERE)
+    ref = await channel.post_card(HERE, card)
+    posted = await telegram.see(ANA, "Close issue #7")
+    assert ref == f"{ANA}/{posted.message_id}"
+    assert posted.labels == ["Approve", "Decline", "Edit", "Decline with a reason"]
+    assert [b.get("style") for b in posted.buttons] == ["success", "danger", "primary", None]
+    core.reply = Reply(Answer.ACCEPTED, "Approved.")
+    query = await telegram.press(ANA, posted, "Approve")
+    assert core.presses == [Press(Actor("telegram", str(ANA)), Verb.APPROVE, PROPOSAL, 1)]
+    assert (query.text, query.alert) == ("Approved.", False)
+    await channel.redraw_card(HERE, ref, done(card))
+    assert posted.labels == ["Open"]
+    assert "open → closed" in posted.text
+    assert "Done. Approved by Ana" in posted.text
+    assert "https://issues.example.com/7" in posted.text
+
+
+async def test_a_refused_press_is_told_privately_and_changes_nothing(
+    channel, telegram: FakeTelegram, core: FakeCore
+):
+    card = core.propose(make_card(), HERE)
+    await channel.post_card(HERE, card)
+    posted = await telegram.see(ANA, "Close issue")
+    core.reply = Reply(Answer.REFUSED, "You may not decide this one. " * 20)
+    query = await telegram.press(ANA, posted, "Decline")
+    assert query.alert
+    assert len(query.text) == 200
+    assert "Approve" in posted.labels
+
+
+@pytest.mark.parametrize("data", ["nonsense", "ap", "ap.x.y", "ap.0197.1.1.1", "zz.0197.1", "ap." + "x" * 61])
+async def test_forged_data_is_answered_and_goes_no_further(
+    channel, telegram: FakeTelegram, core: FakeCore, data: str
+):
+    core.propose(make_card(), HERE)
+    await channel.post_card(HERE, make_card())
+    query = await telegram.press_data(ANA, await telegram.see(ANA, "Close"), data)
+    assert query.alert
+    assert core.taken == []
+
+
+async def test_a_press_from_a_chat_the_card_is_not_in_goes_no_further(
+    channel, telegram: FakeTelegram, core: FakeCore
+):
+    core.propose(make_card(), Address("telegram", "999"))
+    await channel.post(HERE, "hello")
+    data = Callback(Does.APPROVE, PROPOSAL, 1).pack()
+    query = await telegram.press_data(ANA, await telegram.see(ANA, "hello"), data)
+    assert query.alert
+    assert core.taken == []
+
+
+async def test_a_press_that_is_too_old_to_be_answered_still_counts(
+    channel, telegram: FakeTelegram, core: FakeCore
+):
+    core.propose(make_card(), HERE)
+    await channel.post_card(HERE, make_card())
+    posted = await telegram.see(ANA, "Close")
+    await telegram.press_data(ANA, posted, posted.buttons[0]["callback_data"], too_old=True)
+    assert [p.verb for p in core.presses] == [Verb.APPROVE]
+
+
+async def test_a_card_too_old_to_be_shown_to_the_bot_can_be_pressed(
+    channel, telegram: FakeTelegram, core: FakeCore
+):
+    core.propose(make_card(), HERE)
+    await channel.post_card(HERE, make_card())
+    posted = await telegram.see(ANA, "Close")
+    posted.inaccessible = True
+    await telegram.press(ANA, posted, "Approve")
+    assert [p.verb for p in core.presses] == [Verb.APPROVE]
+
+
+async def test_a_long_payload_is_viewed_before_it_can_be_approved(
+    channel, telegram: FakeTelegram, core: FakeCore
+):
+    long = "\n".join(f"line {i} of a long text" for i in range(400))
+    card = make_card(arguments={"text": long}, fields=(PreviewField("text", None, long),))
+    core.propose(card, HERE)
+    ref = await channel.post_card(HERE, card)
+    posted = await telegram.see(ANA, "cut here")
+    assert "Approve" not in posted.labels
+    forged = Callback(Does.APPROVE, PROPOSAL, 1).pack()
+    assert (await telegram.press_data(ANA, posted, forged)).alert
+    assert core.presses == []
+    await telegram.press(ANA, posted, "View all")
+    last = await telegram.until(lambda: [m for m in telegram.shown(ANA) if "Approve" in m.labels])
+    assert "line 399 of a long text" in "".join(m.text for m in telegram.shown(ANA))
+    await telegram.press(ANA, last[0], "Approve")
+    assert [p.verb for p in core.presses] == [Verb.APPROVE]
+    core.cards[PROPOSAL] = done(card)
+    await channel.redraw_card(HERE, ref, done(card))
+    assert last[0].labels == []
+    assert posted.labels == ["View all", "Open"]
+
+
+async def test_a_very_long_payload_comes_as_a_file(channel, telegram: FakeTelegram, core: FakeCore):
+    text = "x" * 30_000
+    card = core.propose(make_card(arguments={"t": text}, fields=(PreviewField("t", None, text),)), HERE)
+    await channel.post_card(HERE, card)
+    await telegram.press(ANA, await telegram.see(ANA, "cut here"), "View all")
+    file = await telegram.until(lambda: next((m for m in telegram.shown(ANA) if m.document), None))
+    assert text in file.document
+    assert "Approve" in file.labels
+
+
+async def test_redrawing_the_same_is_no_error_and_a_deleted_card_is_gone(
+    channel, telegram: FakeTelegram, core: FakeCore
+):
+    ref = await channel.post_card(HERE, make_card())
+    await channel.redraw_card(HERE, ref, make_card())
+    (await telegram.see(ANA, "Close")).deleted = True
+    with pytest.raises(CopyGone):
+        await channel.redraw_card(HERE, ref, done(make_card()))
+
+
+@pytest.mark.parametrize("why", ["bot was blocked by the user", "bot was kicked from the supergroup chat"])
+async def test_who_blocked_or_kicked_the_bot_cannot_be_reached(channel, telegram: FakeTelegram, why: str):
+    telegram.blocked[ANA] = why
+    with pytest.raises(NotDeliverable):
+        await channel.post_card(HERE, make_card())
+    with pytest.raises(NotDeliverable):
+        await channel.post(Address("telegram", "31337"), "to a chat that does not exist")
+
+
+async def test_a_flooded_chat_waits_and_others_do_not(
+    channel, telegram: FakeTelegram, seconds: FakeTime
+):
+    telegram.limited[ANA].append(30)
+    await channel.post(Address("telegram", str(ADMIN)), "not held up")
+    assert seconds.slept == []
+    await channel.post(HERE, "later")
+    assert sum(seconds.slept) == 30
+    await telegram.see(ANA, "later")
+
+
+async def test_refused_styling_goes_out_as_plain_text(channel, telegram: FakeTelegram):
+    telegram.fail("sendMessage", 400, "Bad Request: can't parse entities: whatever")
+    await channel.post(HERE, "**bold** words")
+    posted = await telegram.see(ANA, "bold words")
+    assert posted.entities == []
+
+
+async def test_a_group_that_moved_is_followed(channel, telegram: FakeTelegram):
+    telegram.group(TEAM)
+    telegram.group(-42)
+    telegram.fail("sendMessage", 400, "Bad Request: group chat was upgraded", migrate_to_chat_id=TEAM)
+    ref = await channel.post_card(Address("telegram", "-42"), make_card())
+    assert ref.startswith(f"{TEAM}/")
+
+
+async def test_another_refusal_can_be_tried_again_later(channel, telegram: FakeTelegram):
+    telegram.fail("sendMessage", 502, "Bad Gateway")
+    with pytest.raises(ChannelError):
+        await channel.post(HERE, "x")
+
+
+async def test_what_was_kept_and_not_handled_is_handled_at_the_next_start(
+    make_channel, telegram: FakeTelegram, core: FakeCore
+):
+    first = make_channel()
+    core.broken = True
+    await first.start(core.inbox, core)
+    update = await telegram.say(ANA, "do not lose me")
+    await telegram.until(
+        lambda: any(int(c.get("offset", 0)) > update for c in telegram.called("getUpdates")), "acknowledged"
+    )
+    await first.stop()
+    core.broken = False
+    second = make_channel()
+    await second.start(core.inbox, core)
+    message = await core.took()
+    assert isinstance(message, Message)
+    assert (message.text, message.event_id) == ("do not lose me", f"update:{update}")
+    await second.stop()
+    third = make_channel()
+    await third.start(core.inbox, core)
+    await telegram.say(ANA, "next")
+    await core.took(2)
+    assert [m.text for m in core.messages] == ["do not lose me", "next"]
+    await third.stop()
+
+
+async def test_a_chat_keeps_its_order_and_does_not_hold_up_another(
+    channel, telegram: FakeTelegram, core: FakeCore
+):
+    core.hold = asyncio.Event()
+    await telegram.say(ANA, "a1")
+    await telegram.say(ANA, "a2")
+    await telegram.say(ADMIN, "b1")
+    await telegram.until(lambda: {m.text for m in core.messages} == {"a1", "b1"} or telegram.calls and None)
+    core.hold.set()
+    await core.took(3)
+    assert [m.text for m in core.messages if m.address == HERE] == ["a1", "a2"]
+
+
+async def test_a_second_poller_is_noticed_and_the_first_goes_on(
+    channel, telegram: FakeTelegram, core: FakeCore
+):
+    telegram.fail("getUpdates", 409, "Conflict: terminated by other getUpdates request")
+    await telegram.say(ANA, "still here")
+    await core.took()
+
+
+async def test_a_wrong_token_stops_the_start_with_one_line(make_channel, core: FakeCore):
+    wrong = make_channel(TELEGRAM_BOT_TOKEN="1:wrong")
+    with pytest.raises(SettingsError, match="TELEGRAM_BOT_TOKEN") as caught:
+        await wrong.start(core.inbox, core)
+    assert "1:wrong" not in str(caught.value)
+
+
+async def test_it_is_a_channel(make_channel):
+    from bot.domain.chat import Channel
+
+    made: Channel = make_channel()
+    assert (made.name, made.pulls, made.routes()) == ("telegram", False, [])
+    assert isinstance(made, TelegramChannel)
+
+
+async def test_a_shown_proposal_comes_as_a_card(channel, telegram: FakeTelegram, core: FakeCore):
+    assert isinstance(Command, type)
