@@ -1,0 +1,150 @@
+"""The rules that admins set at run time, as one value: the rulebook.
+
+A rule has a subject, a scope (where), a pattern (which tools) and a value. Where several rules of one subject
+match, the strictest wins; `Found.rule` says which one that was. Judging calls with it is in
+``bot/domain/policy.py``; the rows are in ``bot/store/rules.py``.
+"""
+
+import fnmatch
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from bot.domain.risk import Level
+
+EVERYWHERE = "*"
+
+
+class Subject(StrEnum):
+    """What a rule is about, and the shape of its value."""
+
+    POLICY = "policy"  # a Mode's name
+    RISK = "risk"  # a Level's name: what this tool's calls are, whatever the tool says
+    TTL = "ttl"  # seconds a proposal waits
+    QUORUM = "quorum"  # [needed, of]: approvals needed; ``of`` 0 when one decline ends it
+    DECIDERS = "deciders"  # list of: requester, admin, approver, member, or accounts
+    ROUTE = "route"  # an address where cards are posted too
+    ESCALATE = "escalate"  # [seconds, address]: posted there when nobody decided for so long
+    REMIND = "remind"  # seconds between reminders
+    QUIET = "quiet"  # [from, to] as HH:MM in UTC: no reminders then
+    DIGEST = "digest"  # [HH:MM in UTC, address]
+    ROLE = "role"  # [account, role]
+    GRANTS = "grants"  # "destructive": grants may reach destructive calls here
+
+
+STRICTNESS = ("never", "destructive", "writes", "always")
+"""Policy modes from the loosest to the strictest."""
+
+_LEVELS = (Level.READ, Level.WRITE, Level.DESTRUCTIVE)
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One rule. ``scope`` is `EVERYWHERE`, ``slack:*``, or an address of which a conversation is a part."""
+
+    id: int
+    subject: Subject
+    scope: str
+    pattern: str  # of tool names, with * and ?
+    value: Any
+
+    @property
+    def words(self) -> str:
+        """For example ``rule 7: policy always for delete_* in slack:T1/C2``."""
+        tools = "" if self.pattern == EVERYWHERE else f" for {self.pattern}"
+        where = "" if self.scope == EVERYWHERE else f" in {self.scope}"
+        return f"rule {self.id}: {self.subject} {_shown(self.value)}{tools}{where}"
+
+
+class Found(NamedTuple):
+    """What the strictest matching rule says, and that rule; ``rule`` None says: the default."""
+
+    value: Any
+    rule: Rule | None
+
+
+@dataclass(frozen=True, slots=True)
+class Rulebook:
+    """All rules in force, at one version. ``paused``: nothing executes, clocks stand."""
+
+    version: int = 0
+    rules: tuple[Rule, ...] = ()
+    paused: bool = False
+    _by_subject: Mapping[Subject, tuple[Rule, ...]] = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        grouped: dict[Subject, list[Rule]] = {}
+        for rule in self.rules:
+            grouped.setdefault(rule.subject, []).append(rule)
+        object.__setattr__(self, "_by_subject", {k: tuple(v) for k, v in grouped.items()})
+
+    def about(self, subject: Subject) -> Sequence[Rule]:
+        return self._by_subject.get(subject, ())
+
+    def matching(self, subject: Subject, place: str, tool_name: str) -> list[Rule]:
+        """Rules about a tool at a place (an address as text), in the order they were set."""
+        return [
+            rule
+            for rule in self.about(subject)
+            if (rule.pattern == EVERYWHERE or _compiled(rule.pattern).match(tool_name) is not None)
+            and covers(rule.scope, place)
+        ]
+
+    def strictest(
+        self, subject: Subject, place: str, tool_name: str, default: Any, strictness: Callable[[Any], Any]
+    ) -> Found:
+        """The value with the highest strictness among the matching rules, or the default where none does."""
+        rules = self.matching(subject, place, tool_name)
+        if not rules:
+            return Found(default, None)
+        best = max(rules, key=lambda rule: strictness(rule.value))
+        return Found(best.value, best)
+
+    def mode(self, place: str, tool_name: str, default: str) -> Found:
+        return self.strictest(Subject.POLICY, place, tool_name, default, STRICTNESS.index)
+
+    def level(self, place: str, tool_name: str, default: Level) -> Found:
+        """An override replaces what the tool says of itself; of several overrides the highest counts."""
+        found = self.strictest(Subject.RISK, place, tool_name, default, lambda v: _LEVELS.index(Level(v)))
+        return Found(Level(found.value), found.rule)
+
+    def ttl(self, place: str, tool_name: str, default: float) -> Found:
+        """Seconds; the shortest counts."""
+        return self.strictest(Subject.TTL, place, tool_name, default, lambda seconds: -seconds)
+
+    def quorum(self, place: str, tool_name: str) -> Found:
+        return self.strictest(Subject.QUORUM, place, tool_name, [1, 0], lambda value: value[0])
+
+    def deciders(self, place: str, tool_name: str) -> Found:
+        """The circle with the fewest words counts: each word lets more people in."""
+        return self.strictest(Subject.DECIDERS, place, tool_name, None, lambda words: -len(words))
+
+    def routes(self, place: str, tool_name: str) -> list[str]:
+        return list(dict.fromkeys(rule.value for rule in self.matching(Subject.ROUTE, place, tool_name)))
+
+    def grants_reach_destructive(self, place: str, tool_name: str) -> bool:
+        return any(r.value == "destructive" for r in self.matching(Subject.GRANTS, place, tool_name))
+
+    def accounts_with(self, role: str) -> frozenset[str]:
+        return frozenset(rule.value[0] for rule in self.about(Subject.ROLE) if rule.value[1] == role)
+
+
+def covers(scope: str, place: str) -> bool:
+    """Whether a place lies in a scope: the same address, or a part of it below a slash."""
+    if scope in (EVERYWHERE, place):
+        return True
+    if scope.endswith(":*"):
+        return place.startswith(scope[:-1])
+    return place.startswith(f"{scope}/")
+
+
+@lru_cache(maxsize=4096)
+def _compiled(pattern: str) -> re.Pattern[str]:
+    return re.compile(fnmatch.translate(pattern))
+
+
+def _shown(value: Any) -> str:
+    return " ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)

@@ -1,0 +1,101 @@
+"""Approve similar: the ladder of what a grant may allow, and whether a call is within a grant.
+
+A grant is matched against full canonical arguments, never against what a card displayed. Its middle rung uses
+the tool's own key (for files the resolved folder), computed anew for each call, so a spelling of the same
+words in another way, ``..``, a symlink or a letter's case cannot widen it: equal means equal.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Any
+
+from bot.domain.proposals import canonical
+
+
+class Rung(StrEnum):
+    """How far a grant reaches, narrowest first."""
+
+    EXACT = "exact"  # exactly these arguments
+    KEY = "key"  # the same tool with the same key arguments
+    TOOL = "tool"  # the same tool
+
+
+class Lasting(StrEnum):
+    """How long a grant holds. It always ends with its conversation if that comes first for CONVERSATION."""
+
+    CONVERSATION = "conversation"
+    HOUR = "1h"
+    EIGHT_HOURS = "8h"
+    DAY = "24h"
+
+    @property
+    def span(self) -> timedelta | None:
+        return {"1h": timedelta(hours=1), "8h": timedelta(hours=8), "24h": timedelta(hours=24)}.get(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What a grant covers. ``match`` is canonical JSON: of all arguments, of the key, or empty."""
+
+    tool_name: str
+    tool_version: str
+    rung: Rung
+    match: str
+
+    def covers(
+        self, tool_name: str, tool_version: str, arguments: Mapping[str, Any], key: Mapping[str, Any] | None
+    ) -> bool:
+        """Whether a call is within it. A tool that changed since is another tool."""
+        if (tool_name, tool_version) != (self.tool_name, self.tool_version):
+            return False
+        match self.rung:
+            case Rung.EXACT:
+                return canonical(arguments) == self.match
+            case Rung.KEY:
+                return key is not None and canonical(key) == self.match
+            case Rung.TOOL:
+                return True
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """A permission born from one decision. ``id`` is shown as ``G-7``."""
+
+    id: int
+    scope: Scope
+    words: str
+    person_id: str
+    person_name: str
+    conversation_id: str | None  # only there; None: wherever the grantor may decide
+    proposal_id: str
+    created_at: datetime
+    expires_at: datetime | None
+    uses: int = 0
+
+    @property
+    def label(self) -> str:
+        return f"G-{self.id}"
+
+
+def ladder(
+    tool_name: str, tool_version: str, arguments: Mapping[str, Any], key: Mapping[str, Any] | None
+) -> list[tuple[Scope, str]]:
+    """The rungs there are for a call, narrowest first, each with what it allows in words."""
+    rungs = [
+        (
+            Scope(tool_name, tool_version, Rung.EXACT, canonical(arguments)),
+            f"{tool_name} with exactly these arguments",
+        )
+    ]
+    if key:
+        same = ", ".join(f"{name} = {value}" for name, value in key.items())
+        rungs.append(
+            (
+                Scope(tool_name, tool_version, Rung.KEY, canonical(key)),
+                f"{tool_name} with {same}, whatever the rest",
+            )
+        )
+    rungs.append((Scope(tool_name, tool_version, Rung.TOOL, ""), f"{tool_name} with any arguments"))
+    return rungs
