@@ -31,7 +31,8 @@ TRANSITIONS: Mapping[State, frozenset[State]] = {
     # back to proposed: what the preview showed as old has moved, so people look again
     State.APPROVED: frozenset({State.EXECUTING, State.PROPOSED, State.CANCELLED, State.FAILED}),
     State.EXECUTING: frozenset({State.SUCCEEDED, State.FAILED}),
-    State.FAILED: frozenset({State.EXECUTING, State.PROPOSED}),
+    # a retry is approved again, so that every execution passes the same checks and the same claim
+    State.FAILED: frozenset({State.APPROVED}),
     State.SUCCEEDED: frozenset(),
     State.DECLINED: frozenset(),
     State.EXPIRED: frozenset(),
