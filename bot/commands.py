@@ -16,6 +16,7 @@ from bot.domain.policy import Policy
 from bot.domain.proposals import Proposal, State
 from bot.store import audit, conversations, decisions, people, proposals
 from bot.store.database import Database
+from bot.tools.registry import Registry
 
 _LISTED = 20
 _SHORT_ID = 8
@@ -32,12 +33,14 @@ class Commands:
     def __init__(
         self,
         database: Database,
+        registry: Registry,
         policy: Policy,
         clock: Clock,
         inbox: Inbox,
         stop: Callable[[Address], Awaitable[bool]],
     ) -> None:
         self._database = database
+        self._registry = registry
         self._policy = policy
         self._clock = clock
         self._inbox = inbox
@@ -128,7 +131,8 @@ class Commands:
             return found
         history = await self._database.read(audit.history, found.id)
         lines = [f"- {e.at:%Y-%m-%d %H:%M} UTC: {e.by.verb} by {e.by.person}" for e in history]
-        card = card_of(found, {})
+        tool = (await self._registry.shelf()).tools.get(found.tool_name)
+        card = card_of(found, tool.parameters if tool else {})
         body = whole_text(card).replace("```", "'''")
         return f"`{found.id}` {card.outcome}\n\n```\n{body}\n```\n" + "\n".join(lines)
 
