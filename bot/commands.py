@@ -113,8 +113,8 @@ class Commands:
         if not code:
             new = await self._database.write(people.new_code, command.actor, self._clock())
             return (
-                f"Your code is `{new}`. Within 10 minutes, send `/nod link {new}` (Telegram: `/link {new}`) from your "
-                "other account. It works once. Do not show it to anybody."
+                f"Your code is `{new}`. Within 10 minutes, send `/nod link {new}` (Telegram: `/link {new}`) "
+                "from your other account. It works once. Do not show it to anybody."
             )
         other = await self._database.write(people.link, command.actor, code, self._clock())
         if other is None:
@@ -167,7 +167,8 @@ def _titled(title: str, found: list[Proposal]) -> str:
     if not found:
         return ""
     lines = [
-        f"- `{p.id[:_SHORT_ID]}` {p.description} (asked by {p.requester.label}, until {p.expires_at:%Y-%m-%d %H:%M} UTC)"
+        f"- `{p.id[:_SHORT_ID]}` {p.description} "
+        f"(asked by {p.requester.label}, until {p.expires_at:%Y-%m-%d %H:%M} UTC)"
         for p in found[:_LISTED]
     ]
     more = f"\n…and {len(found) - _LISTED} more" if len(found) > _LISTED else ""

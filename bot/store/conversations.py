@@ -91,9 +91,7 @@ def want_turn(session: Session, conversation_id: str, now: datetime) -> bool:
 
     That one is locked (PostgreSQL), so that it cannot end before it can see what this transaction adds.
     """
-    wanted_now = select(TurnRow.id).where(
-        TurnRow.conversation_id == conversation_id, TurnRow.state == WANTED
-    )
+    wanted_now = select(TurnRow.id).where(TurnRow.conversation_id == conversation_id, TurnRow.state == WANTED)
     while True:
         made = session.execute(
             insert_or_ignore(session, TurnRow)
@@ -234,7 +232,7 @@ def wanted(session: Session) -> list[str]:
 
 
 def count_attempts(session: Session, most: int, now: datetime) -> list[str]:
-    """Count one more attempt for every wanted turn, at start; give up those that never ended. Ids given up."""
+    """Count one more attempt for every wanted turn; give up and return those that never end."""
     session.execute(update(TurnRow).where(col(TurnRow.state) == WANTED).values(attempts=TurnRow.attempts + 1))
     given_up = session.execute(
         update(TurnRow)
@@ -344,7 +342,7 @@ def _column(table: type[SQLModel], name: str) -> Any:
 
 @lru_cache(maxsize=1)
 def _lines() -> Any:
-    return select(*(_column(MessageRow, name) for name in _LINE_COLUMNS))  # type: ignore[call-overload]
+    return select(*(_column(MessageRow, name) for name in _LINE_COLUMNS))
 
 
 def _line(row: Any) -> Line:

@@ -42,7 +42,7 @@ class Decided:
     jobs: tuple[Job, ...] = ()
 
 
-class LostRace(Exception):  # noqa: N818 - nothing is wrong: read again and decide anew
+class LostRace(Exception):
     """Another transaction changed the proposal between our read and our write (PostgreSQL only)."""
 
 
@@ -203,8 +203,11 @@ def _edit_and_vote(
 def _retry(session: Session, p: Proposal, by: By, now: datetime) -> Decided:
     if p.cause is Cause.TOOL_CHANGED:
         return Decided(Reply(Answer.ALREADY, "The tool changed; ask for it anew.", (p,)))
-    again = {"cause": None, "error": None, "result": None, "round": p.round + 1}
-    p = _moved(proposals.move(session, p, by, now, State.APPROVED, **again))
+    p = _moved(
+        proposals.move(
+            session, p, by, now, State.APPROVED, cause=None, error=None, result=None, round=p.round + 1
+        )
+    )
     return Decided(Reply(Answer.ACCEPTED, "Trying again.", (p,)), (Job(Work.EXECUTE, p.id), redraw(p)))
 
 
@@ -268,7 +271,7 @@ def claim(session: Session, p: Proposal, lease_until: datetime, now: datetime) -
 
 
 def finish(
-    session: Session, claimed: Proposal, state: State, now: datetime, **changes: Any
+    session: Session, /, claimed: Proposal, state: State, now: datetime, **changes: Any
 ) -> tuple[Proposal, tuple[Job, ...]] | None:
     """Store how it ended (``SUCCEEDED`` or ``FAILED`` with its cause); None when the claim was lost."""
     p = proposals.move(session, claimed, By.nod(str(state)), now, state, **changes)
