@@ -223,7 +223,8 @@ class Gate:
 
 async def _in_time(work: Any, seconds: float) -> Any:
     try:
-        return await asyncio.wait_for(work, seconds)
+        async with asyncio.timeout(seconds):
+            return await work
     except TimeoutError:
         raise ToolTimedOut(f"It did not answer within {seconds:g} s.") from None
     except asyncio.CancelledError:

@@ -51,7 +51,13 @@ def objection(
 ) -> str | None:
     """Why this account's Person may not press that, in words; None when they may."""
     person = people.person_of(session, actor)
-    requester = people.person_of(session, proposal.requester)
+    return _objection(session, policy, proposal, person, actor, verb)
+
+
+def _objection(
+    session: Session, policy: Policy, proposal: Proposal, person: Person, actor: Actor, verb: Verb
+) -> str | None:
+    requester = person if actor == proposal.requester else people.person_of(session, proposal.requester)
     if verb is Verb.CANCEL:
         if policy.may_take_back(person, requester):
             return None
@@ -108,9 +114,9 @@ def _decide_group(
 def _decide_one(
     session: Session, press: Press, policy: Policy, now: datetime, p: Proposal, edit: Edit | None
 ) -> Decided:
-    if refusal := objection(session, policy, p, press.actor, press.verb):
-        return Decided(Reply(Answer.REFUSED, refusal, (p,)))
     person = people.person_of(session, press.actor)
+    if refusal := _objection(session, policy, p, person, press.actor, press.verb):
+        return Decided(Reply(Answer.REFUSED, refusal, (p,)))
     by = By.press(press.verb, press.actor, person, press.reason)
     if p.state is State.PROPOSED and p.expires_at <= now:
         expired = _expire(session, p, now)
