@@ -5,6 +5,7 @@ never: messages stay undelivered and copies stay behind until their row says oth
 """
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator, Mapping, Sequence
 from weakref import WeakValueDictionary
 
@@ -46,10 +47,10 @@ class Bell:
         """Return once there were more than ``heard`` rings, or after ``seconds`` (others ring theirs)."""
         if self.rings != heard:
             return
-        try:
-            await asyncio.wait_for(self._event.wait(), seconds)
-        except TimeoutError:
-            return
+        with contextlib.suppress(TimeoutError):
+            # not wait_for: before Python 3.12 that loses a cancellation that comes together with a ring
+            async with asyncio.timeout(seconds):
+                await self._event.wait()
 
 
 class Delivery:

@@ -127,8 +127,9 @@ def nod(serve: Serve) -> Iterator[Served]:
         yield served
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def chromium() -> Iterator[Browser]:
+    """One browser for the module; longer, and its event loop would be in the way of the asyncio tests."""
     if not CHROMIUM.exists():
         pytest.skip(f"there is no {CHROMIUM}: install Chromium to run the console's tests")
     with sync_playwright() as playwright:

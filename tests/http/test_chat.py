@@ -280,5 +280,3 @@ async def test_open_streams_end_at_once_when_the_server_stops(serve: Serve):
             assert await stream.rest() == []
         for each in (*stack, hearing):
             await each.__aexit__(None, None, None)
-        import sys
-        asyncio.get_running_loop().call_later(5, lambda: [t.print_stack(file=sys.stderr) for t in asyncio.all_tasks()])

@@ -39,7 +39,8 @@ async def heard(listener: Listener, quiet: float) -> AsyncIterator[Heard | None]
     """What the listener hears until the server stops; None after each ``quiet`` seconds of silence."""
     while True:
         try:
-            item = await asyncio.wait_for(listener.get(), quiet)
+            async with asyncio.timeout(quiet):
+                item = await listener.get()
         except TimeoutError:
             yield None
             continue

@@ -8,8 +8,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, Field
-from pydantic_core import PydanticCustomError
+from pydantic import Field
 
 from bot.domain.proposals import PreviewField
 from bot.errors import ToolError
@@ -17,6 +16,7 @@ from bot.tools.builtin.diffs import unified
 from bot.tools.builtin.file_search import Search
 from bot.tools.builtin.jail import Jail, as_text
 from bot.tools.builtin.jail_names import changeable, file_names, names, plain, shown
+from bot.tools.builtin.storable import Storable
 from bot.tools.tool import Arguments, FixedToolset, Tool, tool
 
 _LISTED = 500  # entries in one answer
@@ -24,14 +24,8 @@ _LINES = 400  # lines in one answer
 _SEARCH_SECONDS = 60.0
 
 
-def _storable(text: str) -> str:
-    if "\x00" in text:
-        raise PydanticCustomError("storable", "must not have the character NUL")
-    return text
-
-
-PathText = Annotated[str, Field(min_length=1, max_length=2000), AfterValidator(_storable)]
-Content = Annotated[str, Field(max_length=1_000_000), AfterValidator(_storable)]
+PathText = Annotated[Storable, Field(min_length=1, max_length=2000)]
+Content = Annotated[Storable, Field(max_length=1_000_000)]
 Line = Annotated[int, Field(ge=1, le=10_000_000)]
 Key = Callable[[Arguments], Awaitable[dict[str, str]]]
 

@@ -41,15 +41,9 @@ def harm(arguments: Sequence[str]) -> str | None:
     part, given = rest[0], rest[1:]
     for each in given:
         name = each.partition("=")[0]
-        if (
-            len(name) > 2
-            and name.startswith("--")
-            and any(  # noqa: PLR2004 - “--” alone is no flag
-                long.startswith(name) or name.startswith(long) for long in _LONG
-            )
-        ):
+        if name[:2] == "--" and name[2:] and _means(name, _LONG):
             return f"git {part} {name} can lose something or run a program"
-        if re.fullmatch(r"-[^-].*", each) and set(each[1:]) & set(_LETTERS.get(part, "")):
+        if re.match(r"-[^-]", each) and set(each[1:]) & set(_LETTERS.get(part, "")):
             return f"git {part} {each} can lose something or run a program"
         if each in _WORDS.get(part, ()) or "::" in each:
             return f"git {part} {each} can lose something or run a program"

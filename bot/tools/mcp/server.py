@@ -67,7 +67,8 @@ class Server:
         self._client: Client | None = None
         self._why = "it is still starting"
         self._owner: asyncio.Task[None] | None = None
-        self._scope = anyio.CancelScope()
+        self._scope: anyio.CancelScope | None = None  # made where there is an event loop
+        self._stopped = False
         self._catalogue = Catalogue(config, sleep)
         self._calls: dict[int, CallContext] = {}
         self._numbers = itertools.count()
@@ -84,14 +85,16 @@ class Server:
 
     def start(self) -> None:
         """Begin to own the server, once; it comes up by and by."""
-        if self._owner is None and not self._scope.cancel_called:
+        if self._owner is None and not self._stopped:
+            self._scope = anyio.CancelScope()
             # in a context of its own, for the turn that needed it first is not what it belongs to
-            self._owner = asyncio.create_task(self._own(), context=contextvars.Context())
+            self._owner = asyncio.create_task(self._own(self._scope), context=contextvars.Context())
 
     async def stop(self) -> None:
         """End the process or close the connection, for good. Calls under way break off."""
-        self._scope.cancel()
-        if self._owner is not None:
+        self._stopped = True
+        if self._owner is not None and self._scope is not None:
+            self._scope.cancel()
             await asyncio.wait([self._owner])
 
     async def look(self, name: str) -> types.Tool | None:
@@ -158,8 +161,8 @@ class Server:
 
     # the owner
 
-    async def _own(self) -> None:
-        with self._scope:
+    async def _own(self, scope: anyio.CancelScope) -> None:
+        with scope:
             failures = 0
             while True:
                 up_since = await self._live_through()

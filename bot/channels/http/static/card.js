@@ -104,7 +104,8 @@ export class Card {
     const { label, sign, tone } = this.standing();
     const title = h("h3", { class: "card-title", dir: "auto" }, shown(p.description));
     const head = h("div", { class: "card-head" }, h("span", { class: `state ${tone}` }, icon(sign), label), this.risk(p));
-    const diff = p.preview.length ? changes(p.preview) : h("p", { class: "muted" }, "There is no preview; see all arguments below.");
+    // without a preview, the arguments are what people decide about
+    const diff = p.preview.length ? changes(p.preview) : boxed(JSON.stringify(p.tool_arguments, null, 2));
     const parts = [head, title, this.byline(p)];
     if (p.reason && open) parts.push(h("p", { class: "why", dir: "auto" }, h("b", {}, "Nod’s reason: "), shown(p.reason)));
     parts.push(...p.notes.map((note) => h("p", { class: "note" }, shown(note))));

@@ -36,7 +36,9 @@ function lines(before, after) {
   const rows = compared.map(([sign, text]) => row(sign, text));
   const box = h("div", { class: "lines", tabindex: 0, role: "group", "aria-label": "the change, line by line" });
   box.append(...folded(compared, rows));
-  return h("div", { class: "block" }, box, growing(box));
+  const count = (sign) => compared.filter(([each]) => each === sign).length;
+  const told = compared.length > 6 ? h("p", { class: "help" }, `${count("-")} lines removed, ${count("+")} added`) : null;
+  return h("div", { class: "block" }, box, h("div", { class: "block-foot" }, told, growing(box)));
 }
 
 function row(sign, text) {

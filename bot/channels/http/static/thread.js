@@ -259,7 +259,7 @@ export class Thread {
   /** Resolves when the bot has taken the message in, or said no; the answer goes on being read after that. */
   deliver(message) {
     const { element, visit } = message;
-    element.querySelector(".failed")?.remove();
+    element.querySelector(".not-sent")?.remove();
     element.classList.add("sending");
     if (visit === this.visit) this.setWorking(true);
     return new Promise((accepted) => {
@@ -278,7 +278,7 @@ export class Thread {
 
   failed(message, error) {
     const again = h("button", { type: "button", class: "button small", onclick: () => (this.sending = this.sending.then(() => this.deliver(message))) }, "Send again");
-    message.element.append(h("p", { class: "failed", role: "alert" }, `Not sent: ${error.message} `, again));
+    message.element.append(h("p", { class: "not-sent", role: "alert" }, `Not sent: ${error.message} `, again));
     this.hear.shown(true);
   }
 

@@ -1,0 +1,131 @@
+"""Rows to work on, made by the store's own functions, with defaults."""
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from itertools import count
+from typing import Any
+
+import pytest
+from sqlmodel import Session
+
+from bot.domain.chat import Address, Message, Press, Verb
+from bot.domain.conversations import Call, Turn, Usage
+from bot.domain.policy import Policy
+from bot.domain.proposals import Proposal, State, digest
+from bot.store import conversations, decisions, proposals
+from bot.store.audit import By
+from bot.store.conversations import Accepted
+from bot.store.database import Database
+from bot.store.decisions import Decided
+from tests.conftest import FakeClock
+from tests.core.test_cards import make_proposal
+from tests.kit import ANA, ROOM
+
+POLICY = Policy()
+
+
+@dataclass
+class Rows:
+    """Makes rows in a database and moves them on."""
+
+    database: Database
+    clock: FakeClock
+
+    def __post_init__(self) -> None:
+        self._count = count(1)
+
+    def say(self, text: str = "please", *, at: Address = ROOM, event: str | None = None) -> Accepted | None:
+        message = Message(at, ANA, text, event or f"e{next(self._count)}")
+        return self.database.write_now(conversations.accept, message, self.clock())
+
+    def turn(self, conversation_id: str) -> Turn:
+        turn = self.database.read_now(conversations.take_up, conversation_id)
+        assert turn is not None
+        return turn
+
+    def propose(self, how_many: int = 1, **changes: Any) -> list[Proposal]:
+        """A person asks, an answer with so many proposals is committed, and the turn ends waiting."""
+        said = self.say()
+        assert said is not None
+        turn = self.turn(said.conversation_id)
+        return self.database.write_now(self._answer, turn, how_many, changes)
+
+    def _answer(self, session: Session, turn: Turn, how_many: int, changes: dict[str, Any]) -> list[Proposal]:
+        now = self.clock()
+        calls = [Call(f"call_{n}", "paint", "{}", "Paint") for n in range(how_many)]
+        usage = Usage(1, 10, 5)
+        message_id = conversations.answer(session, turn, "I will.", calls, {}, usage, delivered=True, now=now)
+        assert message_id is not None
+        arguments = {"lamp": "desk", "color": "red"}
+        opened = [
+            replace(
+                make_proposal(
+                    id=f"p{next(self._count)}",
+                    conversation_id=turn.transcript.conversation.id,
+                    message_id=message_id,
+                    call_id=f"call_{n}",
+                    position=n,
+                    arguments=arguments,
+                    digest=digest("paint", "1", arguments),
+                    decided_by=None,
+                    decided_from=None,
+                    created_at=now,
+                    updated_at=now,
+                    expires_at=now + timedelta(hours=24),
+                ),
+                **changes,
+            )
+            for n in range(how_many)
+        ]
+        proposals.insert_all(session, opened, By.nod("propose"))
+        assert conversations.end_turn(session, turn, "waiting", now)
+        return opened
+
+    def decide(self, proposal: Proposal, verb: Verb = Verb.APPROVE, **press: Any) -> Decided:
+        asked = Press(**({"actor": ANA, "verb": verb, "proposal_id": proposal.id} | press))
+        return self.database.write_now(decisions.decide, asked, POLICY, self.clock())
+
+    def claim(self, proposal: Proposal) -> Proposal | None:
+        now = self.clock()
+        lease = now + timedelta(minutes=1)
+        return self.database.write_now(decisions.claim, self.now(proposal), lease, now)
+
+    def running(self, how_many: int = 1) -> list[Proposal]:
+        """Proposals of one answer that are being executed."""
+        found = []
+        for p in self.propose(how_many):
+            self.decide(p)
+            claimed = self.claim(p)
+            assert claimed is not None
+            found.append(claimed)
+        return found
+
+    def finish(self, claimed: Proposal) -> Any:
+        return self.database.write_now(decisions.finish, claimed, State.SUCCEEDED, self.clock(), result="ok")
+
+    def now(self, proposal: Proposal) -> Proposal:
+        found = self.database.read_now(proposals.get, proposal.id)
+        assert found is not None
+        return found
+
+
+@pytest.fixture
+def rows(database: Database, clock: FakeClock) -> Rows:
+    return Rows(database, clock)
+
+
+Together = Callable[[list[Callable[[], Any]]], list[Any]]
+
+
+@pytest.fixture
+def together() -> Iterator[Together]:
+    """Run functions at once, each in a thread of its own; gives their results or what they raised."""
+    with ThreadPoolExecutor(20) as threads:
+
+        def run(functions: list[Callable[[], Any]]) -> list[Any]:
+            futures = [threads.submit(function) for function in functions]
+            return [future.exception() or future.result() for future in futures]
+
+        yield run

@@ -1,0 +1,92 @@
+"""The record of every change: append-only, and any change of it shows."""
+
+from collections.abc import Callable
+
+import pytest
+from sqlalchemy import text
+
+from bot.domain.chat import Verb
+from bot.domain.proposals import Proposal, State
+from bot.store import audit, decisions
+from bot.store.audit import By
+from tests.store.conftest import Rows
+
+
+@pytest.fixture
+def ended(rows: Rows) -> Proposal:
+    """A proposal with four changes: proposed, approved, executed, failed."""
+    [p] = rows.running()
+    failed = rows.database.write_now(decisions.finish, p, State.FAILED, rows.clock(), error="no paint")
+    assert failed is not None
+    return failed[0]
+
+
+def broken(rows: Rows, proposal: Proposal) -> str | None:
+    return rows.database.read_now(audit.first_break, proposal.id)
+
+
+def test_every_change_is_one_row_of_who_what_and_when(rows: Rows, ended: Proposal) -> None:
+    history = rows.database.read_now(audit.history, ended.id)
+    assert [(e.version, e.by.verb, e.by.person, e.state) for e in history] == [
+        (1, "propose", "nod", "proposed"),
+        (2, "approve", "chat:ana", "approved"),
+        (3, "execute", "nod", "executing"),
+        (4, "failed", "nod", "failed"),
+    ]
+    assert {e.digest for e in history} == {ended.digest}
+    assert broken(rows, ended) is None
+
+
+CHANGES = [
+    ("UPDATE audit SET person = 'chat:eve' WHERE version = 2", "version 2) was altered"),
+    ("UPDATE audit SET reason = 'so' WHERE version = 1", "version 1) was altered"),
+    ("UPDATE audit SET digest = 'x' WHERE version = 4", "version 4) was altered"),
+    ("UPDATE audit SET at = '2020-01-01 00:00:00' WHERE version = 3", "version 3) was altered"),
+    ("UPDATE audit SET hash = 'x' WHERE version = 3", "version 3) was altered"),
+    ("DELETE FROM audit WHERE version = 1", "version 1 is missing"),
+    ("DELETE FROM audit WHERE version = 2", "version 2 is missing"),
+    ("DELETE FROM audit WHERE version = 4", "version 4 is missing"),
+    ("DELETE FROM audit", "version 1 is missing"),
+    (
+        "INSERT INTO audit (proposal_id, version, at, verb, state, actor, person, channel, digest, rule, "
+        "previous, hash) SELECT proposal_id, 5, at, verb, state, actor, person, channel, digest, rule, hash, "
+        "'x' FROM audit WHERE version = 4",
+        "version 5) was altered",
+    ),
+    ("UPDATE proposal SET state = 'succeeded'", "its row is not what audit row"),
+    ("UPDATE proposal SET version = 5", "version 5 is missing"),
+    ('UPDATE proposal SET arguments = \'{"lamp": "roof"}\'', "its tool or arguments were altered"),
+]
+
+
+@pytest.mark.parametrize(("sql", "words"), CHANGES, ids=[sql[:50] for sql, _ in CHANGES])
+def test_a_row_changed_removed_or_slipped_in_is_named(
+    rows: Rows, ended: Proposal, sql: str, words: str
+) -> None:
+    with rows.database.engine.begin() as connection:
+        assert connection.execute(text(sql)).rowcount >= 1
+    found = broken(rows, ended)
+    assert found is not None
+    assert found.startswith(f"proposal {ended.id}: ")
+    assert words in found
+
+
+def test_a_well_made_extra_row_is_found_too(rows: Rows, ended: Proposal) -> None:
+    last = rows.database.read_now(audit.history, ended.id)[-1]
+    forged = type(ended)(**{n: getattr(ended, n) for n in ended.__slots__} | {"version": 5})
+    by = By("approve", "chat:eve", "chat:eve", "chat")
+    rows.database.write_now(audit.append, forged, by, last.hash)
+    assert broken(rows, ended) == f"proposal {ended.id}: version 6 is missing from the audit" or (
+        "version" in (broken(rows, ended) or "")
+    )
+
+
+def test_the_feed_of_changes_goes_on_from_where_one_left_off(rows: Rows, ended: Proposal) -> None:
+    feed: Callable[..., list[tuple[int, str]]] = lambda last: rows.database.read_now(audit.since, last)  # noqa: E731
+    everything = feed(0)
+    assert [proposal_id for _, proposal_id in everything] == [ended.id] * 4
+    newest = rows.database.read_now(audit.last_id)
+    assert newest == everything[-1][0]
+    assert feed(newest) == []
+    rows.decide(ended, Verb.RETRY)
+    assert [proposal_id for _, proposal_id in feed(newest)] == [ended.id]

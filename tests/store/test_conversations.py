@@ -1,0 +1,155 @@
+"""Conversations, lines and turns as rows."""
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from sqlalchemy import text
+from sqlmodel import Session
+
+from bot.domain.chat import Address, Message
+from bot.domain.conversations import Turn, Usage
+from bot.store import conversations
+from bot.store.conversations import Accepted
+from tests.kit import ANA, ROOM
+from tests.store.conftest import Rows, Together
+
+
+def said(accepted: Accepted | None) -> str:
+    assert accepted is not None
+    return accepted.conversation_id
+
+
+def test_an_event_is_taken_in_once_however_often_it_comes(rows: Rows, together: Together) -> None:
+    taken = together([lambda: rows.say(event="e")] * 20)
+    assert len([t for t in taken if t is not None]) == 1
+    assert len(rows.turn(said(next(t for t in taken if t))).transcript.lines) == 1
+
+
+def test_the_same_event_id_from_another_channel_is_another_event(rows: Rows) -> None:
+    assert rows.say(event="e") is not None
+    assert rows.say(event="e", at=Address("wall", "room")) is not None
+
+
+def test_first_messages_at_once_begin_one_conversation_and_want_one_turn(
+    rows: Rows, together: Together
+) -> None:
+    taken = together([rows.say] * 20)
+    assert len({said(t) for t in taken}) == 1
+    assert rows.database.read_now(conversations.wanted) == [said(taken[0])]
+    assert len(rows.turn(said(taken[0])).transcript.lines) == 20
+
+
+def test_a_late_second_delivery_begins_no_new_conversation(rows: Rows) -> None:
+    rows.say(event="e")
+    assert rows.database.write_now(conversations.end_conversation, ROOM, rows.clock())
+    assert rows.say(event="e") is None
+    assert rows.database.read_now(conversations.open_conversation, ROOM) is None
+
+
+def test_after_the_end_of_a_conversation_the_next_message_begins_another(rows: Rows) -> None:
+    first = said(rows.say())
+    rows.database.write_now(conversations.end_conversation, ROOM, rows.clock())
+    second = said(rows.say())
+    assert first != second
+    assert not rows.database.write_now(
+        conversations.end_conversation, Address("chat", "nowhere"), rows.clock()
+    )
+
+
+def test_a_turn_does_not_end_while_somebody_spoke_since(rows: Rows) -> None:
+    ident = said(rows.say("first"))
+    turn = rows.turn(ident)
+    rows.say("second")
+    end = lambda seen: rows.database.write_now(  # noqa: E731
+        conversations.end_turn, turn, "done", rows.clock(), seen=seen
+    )
+    assert not end(turn.transcript.seen)
+    assert end(rows.turn(ident).transcript.seen)
+    assert rows.database.read_now(conversations.take_up, ident) is None
+
+
+def test_an_answer_to_a_stopped_turn_is_not_kept(rows: Rows) -> None:
+    ident = said(rows.say())
+    turn = rows.turn(ident)
+    assert rows.database.write_now(conversations.stop_turn, ident, rows.clock())
+    assert not rows.database.write_now(conversations.stop_turn, ident, rows.clock())
+    assert rows.database.write_now(_answer, turn, rows) is None
+
+
+def _answer(session: Session, turn: Turn, rows: Rows) -> int | None:
+    return conversations.answer(
+        session, turn, "Hello.", [], {}, Usage(1, 2, 3), delivered=False, now=rows.clock()
+    )
+
+
+def test_usage_is_kept_with_the_turn_and_read_again_after_a_crash(rows: Rows) -> None:
+    ident = said(rows.say())
+    rows.database.write_now(_answer, rows.turn(ident), rows)
+    assert rows.turn(ident).usage == Usage(1, 2, 3)
+
+
+def test_what_was_said_and_not_shown_is_found_until_it_is_marked(rows: Rows) -> None:
+    ident = said(rows.say())
+    turn = rows.turn(ident)
+    message_id = rows.database.write_now(_answer, turn, rows)
+    assert message_id is not None
+    read, now = rows.database.read_now, rows.clock()
+    assert read(conversations.undelivered, ident) == [message_id]
+    assert read(conversations.with_undelivered, now) == []  # its turn is still under way
+    rows.database.write_now(conversations.end_turn, turn, "done", now)
+    assert read(conversations.with_undelivered, now) == [ident]
+    rows.database.write_now(conversations.mark_delivered, [message_id])
+    assert read(conversations.with_undelivered, now) == []
+
+
+def _blocked(rows: Rows) -> bool:
+    waiting = text("SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'")
+    with rows.database.engine.connect() as connection:
+        return bool(connection.execute(waiting).scalar_one())
+
+
+def _while_open(rows: Rows, first: Callable[[Session], None], then: Callable[[], object]) -> object:
+    """Run ``then`` in another thread once ``first`` is done but not committed, and commit when it waits."""
+    with ThreadPoolExecutor(1) as threads:
+        with Session(rows.database.engine) as session, session.begin():
+            first(session)
+            later = threads.submit(then)
+            while not (later.done() or _blocked(rows)):
+                pass
+        return later.result()
+
+
+@pytest.fixture
+def apart(rows: Rows) -> Rows:
+    """Rows in a database where transactions overlap."""
+    if rows.database.dialect != "postgresql":
+        pytest.skip("SQLite has one writer; transactions never overlap there")
+    return rows
+
+
+def test_a_message_that_is_being_taken_in_keeps_the_turn_from_ending_past_it(apart: Rows) -> None:
+    ident = said(apart.say("first"))
+    turn = apart.turn(ident)
+
+    def take_in(session: Session) -> None:
+        conversations.accept(session, Message(ROOM, ANA, "second", "e-second"), apart.clock())
+
+    def commit(session: Session) -> bool:
+        _answer(session, turn, apart)
+        return conversations.end_turn(session, turn, "done", apart.clock(), seen=turn.transcript.seen)
+
+    assert _while_open(apart, take_in, lambda: apart.database.write_now(commit)) is False
+    assert apart.database.read_now(conversations.wanted) == [ident]
+
+
+def test_a_message_that_comes_while_a_turn_is_being_ended_wants_a_new_one(apart: Rows) -> None:
+    ident = said(apart.say("first"))
+    turn = apart.turn(ident)
+
+    def commit(session: Session) -> None:
+        _answer(session, turn, apart)
+        assert conversations.end_turn(session, turn, "done", apart.clock(), seen=turn.transcript.seen)
+
+    assert said(_while_open(apart, commit, lambda: apart.say("second"))) == ident  # type: ignore[arg-type]
+    assert apart.turn(ident).id != turn.id

@@ -1,0 +1,69 @@
+"""Where cards stand, and which of them are behind."""
+
+from bot.domain.chat import Verb
+from bot.domain.proposals import Proposal
+from bot.store import copies
+from tests.kit import ROOM, WALL
+from tests.store.conftest import Rows
+
+
+def post(rows: Rows, p: Proposal, ref: str, version: int = 1) -> None:
+    rows.database.write_now(copies.add, p.id, ROOM, ref, version)
+
+
+def behind(rows: Rows, p: Proposal) -> list[str]:
+    return [copy.ref for copy in rows.database.read_now(copies.behind, p.message_id)]
+
+
+def test_a_fresh_copy_is_current_and_a_change_leaves_it_behind_until_it_is_rendered(rows: Rows) -> None:
+    [p] = rows.propose()
+    post(rows, p, "m1")
+    assert behind(rows, p) == []
+    rows.decide(p)
+    [copy] = rows.database.read_now(copies.behind, p.message_id)
+    assert rows.database.read_now(copies.all_behind) == [p.message_id]
+    rows.database.write_now(copies.mark_rendered, copy)
+    assert behind(rows, p) == []
+
+
+def test_a_change_while_a_copy_is_being_drawn_keeps_it_behind(rows: Rows) -> None:
+    [p] = rows.propose()
+    post(rows, p, "m1")
+    rows.decide(p)
+    [copy] = rows.database.read_now(copies.behind, p.message_id)
+    rows.claim(p)
+    rows.database.write_now(copies.mark_rendered, copy)
+    assert behind(rows, p) == ["m1"]
+
+
+def test_a_copy_of_what_moved_while_it_was_sent_is_behind_at_once(rows: Rows) -> None:
+    [p] = rows.propose()
+    rows.decide(p)
+    post(rows, p, "m1", version=1)
+    assert behind(rows, p) == ["m1"]
+
+
+def test_a_change_also_concerns_the_last_card_of_the_answer_and_no_other(rows: Rows) -> None:
+    found = rows.propose(3)
+    for p in found:
+        post(rows, p, p.id)
+    rows.decide(found[0], Verb.DECLINE)
+    assert behind(rows, found[0]) == [found[0].id, found[2].id]
+
+
+def test_a_copy_that_is_gone_is_never_behind(rows: Rows) -> None:
+    [p] = rows.propose()
+    post(rows, p, "m1")
+    [copy] = rows.database.read_now(copies.of_proposal, p.id)
+    rows.database.write_now(copies.mark_gone, copy)
+    rows.decide(p)
+    assert rows.database.read_now(copies.all_behind) == []
+
+
+def test_a_copy_is_known_by_where_it_stands_and_remembered_once(rows: Rows) -> None:
+    [p] = rows.propose()
+    post(rows, p, "m1")
+    post(rows, p, "m1")
+    assert len(rows.database.read_now(copies.of_proposal, p.id)) == 1
+    assert rows.database.read_now(copies.is_at, p.id, ROOM)
+    assert not rows.database.read_now(copies.is_at, p.id, WALL)

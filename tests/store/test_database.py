@@ -1,0 +1,158 @@
+"""The bridge: a store function is one transaction, whole or not at all, and never open across an await."""
+
+import asyncio
+import threading
+from pathlib import Path
+
+import pytest
+from sqlalchemy import text
+from sqlalchemy.exc import IntegrityError, OperationalError
+from sqlmodel import Session
+
+from bot.store.database import Database
+
+
+def count(session: Session) -> int:
+    return int(session.execute(text("SELECT count(*) FROM account")).scalar_one())
+
+
+def add(session: Session, name: str) -> str:
+    session.execute(
+        text("INSERT INTO account (actor, name, person_id, linked_at) VALUES (:n, :n, :n, '2026-01-01')"),
+        {"n": name},
+    )
+    return name
+
+
+def add_then_break(session: Session, name: str) -> None:
+    add(session, name)
+    raise ValueError(name)
+
+
+async def test_a_write_is_committed_when_it_returns_and_reads_see_it(database: Database) -> None:
+    assert await database.write(add, "a") == "a"
+    assert await database.read(count) == 1
+
+
+async def test_a_function_that_raises_leaves_nothing_and_its_caller_hears(database: Database) -> None:
+    with pytest.raises(ValueError, match="a"):
+        await database.write(add_then_break, "a")
+    assert await database.read(count) == 0
+
+
+async def test_a_function_that_raises_does_not_undo_those_it_shares_a_commit_with(database: Database) -> None:
+    goods = [database.write(add, f"good{n}") for n in range(20)]
+    bads = [database.write(add_then_break, f"bad{n}") for n in range(20)]
+    twins = [database.write(add, "twin"), database.write(add, "twin")]
+    mixed = [w for pair in zip(goods, bads, strict=True) for w in pair]
+    outcomes = await asyncio.gather(*mixed, *twins, return_exceptions=True)
+    assert outcomes[0:40:2] == [f"good{n}" for n in range(20)]
+    assert all(isinstance(outcome, ValueError) for outcome in outcomes[1:40:2])
+    assert [isinstance(outcome, IntegrityError) for outcome in outcomes[40:]].count(True) == 1
+    assert await database.read(count) == 21
+
+
+async def test_nothing_is_open_between_writes(database: Database) -> None:
+    await database.write(add, "a")
+    with database.engine.begin() as another:  # would wait for ever behind an open transaction
+        another.execute(text("UPDATE account SET name = 'b'"))
+    await database.read(count)
+    with database.engine.begin() as another:
+        another.execute(text("UPDATE account SET name = 'c'"))
+
+
+async def test_a_read_sees_one_snapshot(database: Database) -> None:
+    def twice(session: Session, first: threading.Event, go: threading.Event) -> tuple[int, int]:
+        before = count(session)
+        first.set()
+        assert go.wait(30)
+        return before, count(session)
+
+    first, go = threading.Event(), threading.Event()
+    reading = asyncio.create_task(database.read(twice, first, go))
+    await asyncio.to_thread(first.wait, 30)
+    await database.write(add, "a")
+    go.set()
+    assert await reading == (0, 0)
+    assert await database.read(count) == 1
+
+
+async def test_a_caller_that_goes_away_does_not_disturb_the_others(database: Database) -> None:
+    def slow(session: Session, started: threading.Event, go: threading.Event) -> None:
+        add(session, "slow")
+        started.set()
+        assert go.wait(30)
+
+    started, go = threading.Event(), threading.Event()
+    leaving = asyncio.create_task(database.write(slow, started, go))
+    await asyncio.to_thread(started.wait, 30)
+    queued = asyncio.create_task(database.write(add, "b"))
+    await asyncio.sleep(0)
+    leaving.cancel()
+    go.set()
+    assert await queued == "b"
+    await asyncio.gather(leaving, return_exceptions=True)
+    assert await database.write(add, "c") == "c"
+
+
+async def test_a_commit_that_fails_reaches_every_caller_and_nothing_is_kept(tmp_path: Path) -> None:
+    database = Database(f"sqlite:///{tmp_path / 'nod.db'}")
+    with database.engine.begin() as connection:
+        connection.execute(text("CREATE TABLE parent (id INTEGER PRIMARY KEY)"))
+        later = "REFERENCES parent (id) DEFERRABLE INITIALLY DEFERRED"
+        connection.execute(text(f"CREATE TABLE child (id INTEGER PRIMARY KEY, parent_id INTEGER {later})"))
+
+    def orphan(session: Session) -> None:
+        session.execute(text("INSERT INTO child (parent_id) VALUES (7)"))
+
+    def fine(session: Session) -> None:
+        session.execute(text("INSERT INTO parent DEFAULT VALUES"))
+
+    started, go = threading.Event(), threading.Event()
+
+    def block(session: Session) -> None:
+        started.set()
+        assert go.wait(30)
+
+    first = asyncio.create_task(database.write(block))
+    await asyncio.to_thread(started.wait, 30)
+    rest = [asyncio.create_task(database.write(work)) for work in (fine, orphan, fine)]
+    await asyncio.sleep(0)
+    go.set()
+    await first
+    outcomes = await asyncio.gather(*rest, return_exceptions=True)
+    assert [isinstance(outcome, IntegrityError) for outcome in outcomes] == [True] * 3
+
+    def parents(session: Session) -> int:
+        return int(session.execute(text("SELECT count(*) FROM parent")).scalar_one())
+
+    assert await database.read(parents) == 0
+    await database.write(fine)
+    assert await database.read(parents) == 1
+    database.close()
+
+
+async def test_a_file_that_cannot_be_opened_is_told_to_whoever_writes(tmp_path: Path) -> None:
+    database = Database(f"sqlite:///{tmp_path / 'nowhere' / 'nod.db'}")
+    for _ in range(2):
+        with pytest.raises(OperationalError, match="unable to open database file"):
+            await database.write(add, "a")
+    database.close()
+
+
+async def test_a_closed_database_refuses_to_write(tmp_path: Path) -> None:
+    database = Database(f"sqlite:///{tmp_path / 'nod.db'}")
+    database.close()
+    with pytest.raises(RuntimeError):
+        await database.write(add, "a")
+
+
+def test_sqlite_is_durable_at_each_commit(tmp_path: Path) -> None:
+    database = Database(f"sqlite:///{tmp_path / 'nod.db'}")
+
+    def pragmas(session: Session) -> list[object]:
+        names = ("journal_mode", "synchronous", "foreign_keys")
+        return [session.execute(text(f"PRAGMA {name}")).scalar_one() for name in names]
+
+    assert database.write_now(pragmas) == ["wal", 2, 1]
+    database.close()

@@ -1,0 +1,141 @@
+"""What people and time do to proposals, with many at once."""
+
+from datetime import timedelta
+
+import pytest
+from sqlmodel import Session
+
+from bot.domain.chat import Answer, Verb
+from bot.domain.jobs import Work
+from bot.domain.proposals import Cause, State
+from bot.store import conversations, decisions
+from bot.store.decisions import LostRace
+from tests.kit import ANA
+from tests.store.conftest import POLICY, Rows, Together
+
+
+def test_of_twenty_who_decide_at_once_one_wins_and_the_rest_are_told(rows: Rows, together: Together) -> None:
+    [p] = rows.propose()
+    verbs = [Verb.APPROVE, Verb.DECLINE]
+
+    def press(n: int) -> Answer:
+        while True:
+            try:
+                return rows.decide(p, verbs[n % 2]).reply.answer
+            except LostRace:
+                continue
+
+    answers = together([lambda n=n: press(n) for n in range(20)])  # type: ignore[misc]
+    assert sorted(answers) == [Answer.ACCEPTED] + [Answer.ALREADY] * 19
+    assert rows.now(p).version == 2
+
+
+def test_when_twenty_of_one_answer_end_at_once_the_conversation_goes_on(
+    rows: Rows, together: Together
+) -> None:
+    running = rows.running(20)
+    ended = together([lambda p=p: rows.finish(p) for p in running])  # type: ignore[misc]
+    turns = [job for _, jobs in ended for job in jobs if job.work is Work.TURN]
+    assert len(turns) == 1
+    assert rows.database.read_now(conversations.wanted) == [running[0].conversation_id]
+
+
+def test_a_group_decision_and_single_ones_at_once_leave_every_proposal_decided_once(
+    rows: Rows, together: Together
+) -> None:
+    group = rows.propose(5)
+
+    def press(verb: Verb, n: int) -> object:
+        while True:
+            try:
+                return rows.decide(group[n], verb)
+            except LostRace:
+                continue
+
+    jobs = [lambda n=n: press(Verb.APPROVE_ALL, n) for n in range(5)]  # type: ignore[misc]
+    jobs += [lambda n=n: press(Verb.DECLINE, n) for n in range(5)]  # type: ignore[misc]
+    outcomes = together(jobs)
+    assert [o for o in outcomes if isinstance(o, Exception)] == []
+    assert all(rows.now(p).version == 2 for p in group)
+
+
+def test_many_tickers_expire_each_due_proposal_once(rows: Rows, together: Together) -> None:
+    due = [rows.propose()[0] for _ in range(10)]
+    rows.clock.forward(timedelta(hours=24))
+    tick = lambda: rows.database.write_now(decisions.expire_due, rows.clock(), 100)  # noqa: E731
+    expired = [p.id for batch in together([tick] * 8) for p, _ in batch]
+    assert sorted(expired) == sorted(p.id for p in due)
+    assert {rows.now(p).version for p in due} == {2}
+
+
+def test_expiry_and_approval_at_once_have_one_outcome(rows: Rows, together: Together) -> None:
+    found = [rows.propose()[0] for _ in range(8)]
+    deadline = rows.clock() + timedelta(hours=24)
+
+    def expire() -> object:
+        return rows.database.write_now(decisions.expire_due, deadline, 100)
+
+    presses = [lambda p=p: rows.decide(p) for p in found]  # type: ignore[misc]
+    outcomes = together([*presses, *[expire] * 8])
+    assert [o for o in outcomes if isinstance(o, Exception) and not isinstance(o, LostRace)] == []
+    assert {rows.now(p).version for p in found} == {2}
+    assert {rows.now(p).state for p in found} <= {State.APPROVED, State.EXPIRED}
+
+
+def test_the_same_person_votes_once_and_a_quorum_needs_two(rows: Rows) -> None:
+    [p] = rows.propose(quorum=2)
+    assert rows.decide(p).reply.text == "Your vote counts: 1 of 2."
+    assert rows.decide(p).reply.answer is Answer.ALREADY
+    assert rows.now(p).state is State.PROPOSED
+
+
+def test_a_late_end_changes_nothing_once_the_claim_is_lost(rows: Rows) -> None:
+    [p] = rows.running()
+    rows.database.write_now(decisions.abandon, p, rows.clock(), rerun=False)
+    assert rows.finish(p) is None
+    assert rows.now(p).cause is Cause.OUTCOME_UNKNOWN
+
+
+def test_an_abandoned_idempotent_one_is_approved_again(rows: Rows) -> None:
+    [p] = rows.running()
+    jobs = rows.database.write_now(decisions.abandon, p, rows.clock(), rerun=True)
+    assert rows.now(p).state is State.APPROVED
+    assert Work.EXECUTE in [job.work for job in jobs]
+
+
+def test_what_was_decided_meanwhile_is_not_cancelled_as_undeliverable(rows: Rows) -> None:
+    [p] = rows.propose()
+    rows.decide(p)
+    assert rows.database.write_now(decisions.undeliverable, p.id, "archived", rows.clock()) == ()
+    assert rows.now(p).state is State.APPROVED
+
+
+def test_an_edit_that_brings_it_under_another_rule_does_not_count_the_editors_vote(rows: Rows) -> None:
+    [p] = rows.propose()
+    admins_only = type(p.deciders)(requester=False, roles=("admin",))
+    edit = decisions.Edit(
+        {"lamp": "roof"}, "1", "other", "Smash roof", (), p.risk, admins_only, 1, "destructive calls"
+    )
+
+    def press(session: Session) -> decisions.Decided:
+        asked = decisions.Press(ANA, Verb.APPROVE, p.id, arguments=edit.arguments)
+        return decisions.decide(session, asked, POLICY, rows.clock(), edit)
+
+    decided = rows.database.write_now(press)
+    assert decided.reply.text.startswith("Edited, not approved. You may not decide this one.")
+    now = rows.now(p)
+    assert (now.state, now.votes, now.round) == (State.PROPOSED, (), 2)
+
+
+@pytest.mark.parametrize("verb", [Verb.APPROVE, Verb.DECLINE, Verb.CANCEL])
+def test_a_decision_and_its_record_are_one_transaction(rows: Rows, verb: Verb) -> None:
+    [p] = rows.propose()
+
+    def press_then_break(session: Session) -> None:
+        decisions.decide(session, decisions.Press(ANA, verb, p.id), POLICY, rows.clock())
+        raise ValueError("the process dies here")
+
+    with pytest.raises(ValueError, match="dies here"):
+        rows.database.write_now(press_then_break)
+    assert rows.now(p) == p
+    assert rows.decide(p, verb).reply.answer is Answer.ACCEPTED

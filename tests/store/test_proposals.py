@@ -1,0 +1,93 @@
+"""Proposals as rows: every move is guarded by the database."""
+
+from datetime import timedelta
+from itertools import product
+
+import pytest
+from sqlalchemy import text
+
+from bot.domain.proposals import TRANSITIONS, State, Vote
+from bot.store import proposals
+from bot.store.audit import By
+from tests.kit import ANA
+from tests.store.conftest import Rows, Together
+
+NOD = By.nod("test")
+
+
+def test_what_is_stored_comes_back_the_same(rows: Rows) -> None:
+    [p] = rows.propose(votes=(Vote("chat:ana", ANA, "approve", "fine", rows.clock()),), reason="naïve ☃")
+    assert rows.now(p) == p
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [(a, b) for a, b in product(State, State) if b not in TRANSITIONS[a]],
+    ids=lambda state: str(state),
+)
+def test_a_move_that_is_not_in_the_table_is_refused(rows: Rows, before: State, after: State) -> None:
+    [p] = rows.propose(state=before)
+    with pytest.raises(ValueError, match="is not a move"):
+        rows.database.write_now(proposals.move, p, NOD, rows.clock(), after)
+    assert rows.now(p) == p
+
+
+@pytest.mark.parametrize(("before", "after"), [(a, b) for a in State for b in sorted(TRANSITIONS[a])])
+def test_a_move_from_what_is_no_longer_there_changes_nothing(rows: Rows, before: State, after: State) -> None:
+    [p] = rows.propose(state=before)
+    moved = rows.database.write_now(proposals.move, p, NOD, rows.clock(), after)
+    assert moved is not None
+    assert (moved.state, moved.version, rows.now(p)) == (after, 2, moved)
+    assert rows.database.write_now(proposals.move, p, NOD, rows.clock(), after) is None
+    assert rows.now(p) == moved
+
+
+def test_a_change_without_a_move_counts_a_version_and_is_guarded_by_it(rows: Rows) -> None:
+    [p] = rows.propose()
+    voted = rows.database.write_now(proposals.move, p, NOD, rows.clock(), reason="first")
+    assert voted is not None
+    assert (voted.version, voted.state) == (2, State.PROPOSED)
+    assert rows.database.write_now(proposals.move, p, NOD, rows.clock(), reason="second") is None
+    assert rows.now(p).reason == "first"
+
+
+def test_of_twenty_who_claim_at_once_one_gets_it(rows: Rows, together: Together) -> None:
+    [p] = rows.propose()
+    rows.decide(p)
+    claimed = [c for c in together([lambda: rows.claim(p)] * 20) if c is not None]
+    assert len([c for c in claimed if not isinstance(c, ValueError)]) == 1
+    assert rows.now(p).version == 3
+
+
+def test_what_is_due_comes_the_oldest_first_and_no_more_than_asked_for(rows: Rows) -> None:
+    now = rows.clock()
+    late = [rows.propose(expires_at=now + timedelta(minutes=m))[0] for m in (3, 1, 2)]
+    rows.decide(late[2])
+    due = rows.database.read_now(proposals.due, now + timedelta(minutes=3), 10)
+    assert [p.id for p in due] == [late[1].id, late[0].id]
+    assert len(rows.database.read_now(proposals.due, now + timedelta(minutes=3), 1)) == 1
+    assert rows.database.read_now(proposals.due, now, 10) == []
+
+
+def test_a_running_one_is_abandoned_when_its_lease_is_over(rows: Rows) -> None:
+    [p] = rows.running()
+    now = rows.clock()
+    assert rows.database.read_now(proposals.abandoned, now) == []
+    assert rows.database.read_now(proposals.abandoned, now + timedelta(minutes=1)) == [p]
+    assert rows.database.read_now(proposals.abandoned, None) == [p]
+    rows.finish(p)
+    assert rows.database.read_now(proposals.abandoned, None) == []
+
+
+def test_the_beginning_of_an_id_finds_at_most_two(rows: Rows) -> None:
+    found = rows.propose(3)
+    assert rows.database.read_now(proposals.starting_with, found[1].id) == [found[1]]
+    assert len(rows.database.read_now(proposals.starting_with, "p")) == 2
+    assert rows.database.read_now(proposals.starting_with, "%") == []
+
+
+def test_two_rows_never_share_an_idempotency_key(rows: Rows) -> None:
+    rows.propose(2)
+    with rows.database.engine.connect() as connection:
+        keys = connection.execute(text("SELECT count(DISTINCT idempotency_key) FROM proposal")).scalar_one()
+    assert keys == 2
