@@ -7,7 +7,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
@@ -31,10 +31,11 @@ TRANSITIONS: Mapping[State, frozenset[State]] = {
     # back to proposed: what the preview showed as old has moved, so people look again
     State.APPROVED: frozenset({State.EXECUTING, State.PROPOSED, State.CANCELLED, State.FAILED}),
     State.EXECUTING: frozenset({State.SUCCEEDED, State.FAILED}),
-    State.FAILED: frozenset({State.EXECUTING, State.PROPOSED}),
+    # a retry is approved again, so that every execution passes the same checks and the same claim
+    State.FAILED: frozenset({State.APPROVED}),
     State.SUCCEEDED: frozenset(),
     State.DECLINED: frozenset(),
-    State.EXPIRED: frozenset(),
+    State.EXPIRED: frozenset({State.PROPOSED}),  # a late press asks again, with a fresh preview
     State.CANCELLED: frozenset(),
 }
 """Every legal move. The database guards each with ``WHERE id = ? AND state = ? AND version = ?``."""
@@ -85,12 +86,17 @@ class Deciders:
     requester: bool
     roles: tuple[str, ...] = ()
     people: tuple[str, ...] = ()
+    members: str | None = None  # whoever is in this chat (an address as text)
+    four_eyes: bool = False  # the requester may not approve it
 
     def in_words(self, requester: str) -> str:
-        """For example ``Ana, any approver or admin``."""
-        names = [requester] if self.requester else []
+        """For example ``Ana, any approver or any admin``."""
+        names = [requester] if self.requester and not self.four_eyes else []
         names += [f"any {role}" for role in self.roles]
         names += list(self.people)
+        names += ["anybody in this chat"] if self.members else []
+        if self.four_eyes and names:
+            names[-1] += f", but not {requester}"
         return " or ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names) or "nobody"
 
 
@@ -114,6 +120,7 @@ class Proposal:
     requester: Actor
     deciders: Deciders
     quorum: int
+    declines: int
     state: State
     round: int
     version: int
@@ -133,6 +140,10 @@ class Proposal:
     result_url: str | None = None
     error: str | None = None
     rule: str = ""
+    grant_id: int | None = None
+    ttl: timedelta = timedelta(hours=24)
+    warned: bool = False
+    escalated: bool = False
 
     @property
     def idempotency_key(self) -> str:

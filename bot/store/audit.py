@@ -48,6 +48,7 @@ class Entry:
     state: str
     digest: str
     rule: str
+    grant_id: int | None
     previous: str
     hash: str
 
@@ -76,6 +77,7 @@ def append(session: Session, proposal: Proposal, by: By, previous: str | None = 
         "reason": by.reason,
         "digest": proposal.digest,
         "rule": proposal.rule,
+        "grant_id": proposal.grant_id,
         "previous": previous,
     }
     session.connection().execute(insert(_TABLE), row | {"hash": row_hash(row)})
@@ -140,6 +142,7 @@ def _entry(row: AuditRow) -> Entry:
         state=row.state,
         digest=row.digest,
         rule=row.rule,
+        grant_id=row.grant_id,
         previous=row.previous,
         hash=row.hash,
     )

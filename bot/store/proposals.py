@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import Any
 
@@ -161,7 +161,7 @@ def has_unsettled(session: Session, message_id: int) -> bool:
 @lru_cache(maxsize=1)
 def _all() -> Any:
     return select(
-        *(column for column in _TABLE.columns if column.name not in ("idempotency_key", "lease_until"))
+        *(column for column in _TABLE.columns if column.name not in ("idempotency_key", "lease_until", "reminded_at"))
     )
 
 
@@ -187,8 +187,15 @@ def _row(p: Proposal) -> dict[str, Any]:
             "requester": p.deciders.requester,
             "roles": list(p.deciders.roles),
             "people": list(p.deciders.people),
+            "members": p.deciders.members,
+            "four_eyes": p.deciders.four_eyes,
         },
         "quorum": p.quorum,
+        "declines": p.declines,
+        "grant_id": p.grant_id,
+        "ttl_seconds": p.ttl.total_seconds(),
+        "warned": p.warned,
+        "escalated": p.escalated,
         "rule": p.rule,
         "state": p.state,
         "cause": p.cause,
@@ -234,8 +241,15 @@ def _proposal(row: Row[Any]) -> Proposal:
             requester=row.deciders["requester"],
             roles=tuple(row.deciders["roles"]),
             people=tuple(row.deciders["people"]),
+            members=row.deciders["members"],
+            four_eyes=row.deciders["four_eyes"],
         ),
         quorum=row.quorum,
+        declines=row.declines,
+        grant_id=row.grant_id,
+        ttl=timedelta(seconds=row.ttl_seconds),
+        warned=row.warned,
+        escalated=row.escalated,
         rule=row.rule,
         state=State(row.state),
         cause=Cause(row.cause) if row.cause else None,
