@@ -11,7 +11,7 @@ from enum import StrEnum
 from bot.domain.people import Person, Role
 from bot.domain.proposals import Deciders, Proposal
 from bot.domain.risk import Level, Risk
-from bot.domain.rules import Rulebook
+from bot.domain.rules import Rulebook, Subject
 
 
 class Mode(StrEnum):
@@ -60,6 +60,9 @@ class Verdict:
     declines: int = 1
     ttl: timedelta = timedelta(hours=24)
     warning: str = ""
+    remind_every: timedelta | None = None
+    escalate_after: timedelta | None = None
+    escalate_to: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +100,8 @@ class Policy:
         if objection:
             return Verdict(Judgement.REFUSE, risk, objection, deciders, needed)
         ttl = self.book.ttl(place.address, tool_name, self.ttl.total_seconds())
+        remind = self.book.soonest(Subject.REMIND, place.address, tool_name)
+        escalate = self.book.soonest(Subject.ESCALATE, place.address, tool_name)
         return Verdict(
             Judgement.ASK,
             risk,
@@ -105,6 +110,9 @@ class Policy:
             quorum=needed,
             declines=max(1, of - needed + 1) if of else 1,
             ttl=timedelta(seconds=ttl.value),
+            remind_every=timedelta(seconds=remind[0]) if remind else None,
+            escalate_after=timedelta(seconds=escalate[0]) if escalate else None,
+            escalate_to=escalate[1] if escalate else None,
         )
 
     def _deciders(self, tool_name: str, risk: Risk, place: Place, requester: Person) -> Deciders:

@@ -6,7 +6,7 @@ The rows behind it are in ``bot/store/proposals.py``; who may decide is in ``bot
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
@@ -42,6 +42,10 @@ TRANSITIONS: Mapping[State, frozenset[State]] = {
 
 SETTLED = frozenset({State.SUCCEEDED, State.FAILED, State.DECLINED, State.EXPIRED, State.CANCELLED})
 """States in which the model can be told how the call ended."""
+
+
+WARN_SHARE = 0.2
+"""Deciders are warned when this share of the waiting time is left."""
 
 
 class Cause(StrEnum):
@@ -142,13 +146,25 @@ class Proposal:
     rule: str = ""
     grant_id: int | None = None
     ttl: timedelta = timedelta(hours=24)
-    warned: bool = False
-    escalated: bool = False
+    warn_at: datetime | None = None  # when deciders are told that time runs out; None once they were
+    remind_at: datetime | None = None
+    remind_every: timedelta | None = None
+    escalate_at: datetime | None = None  # when it is shown to a second circle; None once it was
+    escalate_to: str | None = None  # that circle's address
 
     @property
     def idempotency_key(self) -> str:
         """The same for every run of this proposal, so that a tool that remembers keys acts once."""
         return f"nod-{self.id}"
+
+    def timed(self, now: datetime) -> "Proposal":
+        """The same with a fresh clock: from now it waits its whole time again."""
+        return replace(
+            self,
+            expires_at=now + self.ttl,
+            warn_at=now + self.ttl * (1 - WARN_SHARE),
+            remind_at=now + self.remind_every if self.remind_every else None,
+        )
 
     @property
     def settled(self) -> bool:

@@ -136,6 +136,15 @@ def due(session: Session, now: datetime, limit: int) -> list[Proposal]:
     return [_proposal(row) for row in rows]
 
 
+def calling(session: Session, what: str, now: datetime, limit: int) -> list[Proposal]:
+    """Open proposals whose time to ``warn``, ``remind`` or ``escalate`` has come."""
+    due_at = _TABLE.c[f"{what}_at"]
+    rows = session.connection().execute(
+        _all().where(_TABLE.c.state == State.PROPOSED, due_at <= now).order_by(due_at).limit(limit)
+    )
+    return [_proposal(row) for row in rows]
+
+
 def approved(session: Session) -> list[str]:
     """Ids of what waits to be run."""
     return list(
@@ -161,7 +170,7 @@ def has_unsettled(session: Session, message_id: int) -> bool:
 @lru_cache(maxsize=1)
 def _all() -> Any:
     return select(
-        *(column for column in _TABLE.columns if column.name not in ("idempotency_key", "lease_until", "reminded_at"))
+        *(column for column in _TABLE.columns if column.name not in ("idempotency_key", "lease_until"))
     )
 
 
@@ -194,8 +203,11 @@ def _row(p: Proposal) -> dict[str, Any]:
         "declines": p.declines,
         "grant_id": p.grant_id,
         "ttl_seconds": p.ttl.total_seconds(),
-        "warned": p.warned,
-        "escalated": p.escalated,
+        "warn_at": p.warn_at,
+        "remind_at": p.remind_at,
+        "remind_every": p.remind_every.total_seconds() if p.remind_every else None,
+        "escalate_at": p.escalate_at,
+        "escalate_to": p.escalate_to,
         "rule": p.rule,
         "state": p.state,
         "cause": p.cause,
@@ -248,8 +260,11 @@ def _proposal(row: Row[Any]) -> Proposal:
         declines=row.declines,
         grant_id=row.grant_id,
         ttl=timedelta(seconds=row.ttl_seconds),
-        warned=row.warned,
-        escalated=row.escalated,
+        warn_at=row.warn_at,
+        remind_at=row.remind_at,
+        remind_every=timedelta(seconds=row.remind_every) if row.remind_every else None,
+        escalate_at=row.escalate_at,
+        escalate_to=row.escalate_to,
         rule=row.rule,
         state=State(row.state),
         cause=Cause(row.cause) if row.cause else None,

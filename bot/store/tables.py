@@ -149,9 +149,11 @@ class ProposalRow(SQLModel, table=True):
     declines: int = 1
     grant_id: int | None = None
     ttl_seconds: float = 86400.0
-    warned: bool = False
-    escalated: bool = False
-    reminded_at: datetime | None = Field(default=None, sa_type=UTCDateTime)
+    warn_at: datetime | None = Field(default=None, sa_type=UTCDateTime)
+    remind_at: datetime | None = Field(default=None, sa_type=UTCDateTime)
+    remind_every: float | None = None
+    escalate_at: datetime | None = Field(default=None, sa_type=UTCDateTime)
+    escalate_to: str | None = None
     state: str
     cause: str | None = None
     round: int
