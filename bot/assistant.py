@@ -8,6 +8,8 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from datetime import datetime, timedelta
 
+from sqlmodel import Session
+
 from bot.agent.gate import Gate
 from bot.agent.loop import Loop
 from bot.commands import Commands
@@ -29,6 +31,9 @@ MAX_MESSAGE = 32_000  # characters of one person's message
 _BATCH = 200
 _RACES = 8
 _MAX_ATTEMPTS = 5
+_GIVEN_UP = (
+    "I was restarted again and again while I worked on this, so I gave it up. Please try again, in other words."
+)
 _DELIVERY_PATIENCE = timedelta(seconds=60)
 _EVENTS_KEPT = timedelta(days=3)
 
@@ -51,7 +56,7 @@ class Assistant:
         self._delivery = delivery
         self._dispatcher = dispatcher
         self._clock = clock
-        self._commands = Commands(database, gate.policy, clock, self.handle, self.stop)
+        self._commands = Commands(database, gate.registry, gate.policy, clock, self.handle, self.stop)
         self._stopping: set[str] = set()
         self._work: dict[Work, Callable[[str], Awaitable[tuple[Job, ...]]]] = {
             Work.TURN: self._turn,
@@ -136,6 +141,7 @@ class Assistant:
         return True
 
     async def _turn(self, conversation_id: str) -> tuple[Job, ...]:
+        self._stopping.discard(conversation_id)  # whoever stopped an earlier turn did not mean this one
         turn = await self._database.read(conversations.take_up, conversation_id)
         if turn is None:
             return ()
@@ -184,9 +190,7 @@ class Assistant:
         under way is not.
         """
         if alone:
-            for conversation_id in await self._database.write(
-                conversations.count_attempts, _MAX_ATTEMPTS, now
-            ):
+            for conversation_id in await self._database.write(_give_up, now):
                 log.error("a turn was given up after repeated restarts", conversation=conversation_id)
         jobs: list[Job] = []
         shelf = await self._gate.registry.shelf()
@@ -208,3 +212,12 @@ class Assistant:
     async def purge(self, now: datetime) -> None:
         """Drop what no platform will deliver again."""
         await self._database.write(events.forget_handled, now - _EVENTS_KEPT)
+
+
+def _give_up(session: Session, now: datetime) -> list[str]:
+    """Give up turns that take the process down with them, and tell people so."""
+    given_up = conversations.count_attempts(session, _MAX_ATTEMPTS, now)
+    for conversation_id in given_up:
+        seen = conversations.last_heard(session, conversation_id)
+        conversations.add_notice(session, conversation_id, _GIVEN_UP, seen, now, delivered=False)
+    return given_up

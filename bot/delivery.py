@@ -6,6 +6,7 @@ never: messages stay undelivered and copies stay behind until their row says oth
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
+from weakref import WeakValueDictionary
 
 from sqlmodel import Session
 
@@ -69,13 +70,14 @@ class Delivery:
         self._bell = bell
         self._routes = routes
         self._admins = admins
-        self._tries: dict[int, int] = {}
-        self._showing: set[str] = set()
+        self._tries: dict[int, int] = {}  # by message id
+        self._told: set[int] = set()  # ids of messages whose text arrived, but not yet all their cards
+        self._speaking: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()  # by conversation id
 
     def shows_rows(self, conversation: Conversation) -> bool:
         """Whether people there read rows themselves, so that nothing has to be delivered."""
         channel = self._channels.get(conversation.address.channel)
-        return channel is None or channel.pulls
+        return channel is None or (channel.pulls and not self._routes)
 
     async def show(
         self, conversation: Conversation, requester: Actor, events: AsyncIterator[TurnEvent]
@@ -86,56 +88,76 @@ class Delivery:
             async for _ in events:
                 pass
             return ()
-        stream = channel.open_stream(conversation.address, requester)
         if channel.pulls:
+            stream = channel.open_stream(conversation.address, requester)
             async for event in events:
                 await stream.send(event)
             self._bell.ring()
-            return ()
-        self._showing.add(conversation.id)
-        try:
-            whole = await _pump(stream, events)
-            return await self._deliver(conversation.id, text_shown=whole)
-        finally:
-            self._showing.discard(conversation.id)
+            return await self.deliver(conversation.id) if self._routes else ()
+        async with self._alone(conversation.id):
+            # what was left unsaid before stands above what comes now
+            jobs = await self._deliver(conversation.id)
+            left = await self._database.read(conversations.undelivered, conversation.id)
+            stream = channel.open_stream(conversation.address, requester)
+            if await _pump(stream, events):
+                said = await self._database.read(conversations.undelivered, conversation.id)
+                self._told.update(set(said) - set(left))
+            return (*jobs, *await self._deliver(conversation.id))
 
     async def deliver(self, conversation_id: str) -> tuple[Job, ...]:
         """Post what was said but not shown in a conversation, unless that is under way."""
-        if conversation_id in self._showing:
+        alone = self._alone(conversation_id)
+        if alone.locked():
             return ()
-        return await self._deliver(conversation_id, text_shown=False)
+        async with alone:
+            return await self._deliver(conversation_id)
 
-    async def _deliver(self, conversation_id: str, *, text_shown: bool) -> tuple[Job, ...]:
+    def _alone(self, conversation_id: str) -> asyncio.Lock:
+        """One at a time speaks in a conversation, else things would be said twice."""
+        return self._speaking.setdefault(conversation_id, asyncio.Lock())
+
+    async def _deliver(self, conversation_id: str) -> tuple[Job, ...]:
         jobs: list[Job] = []
         for line, conversation, opened in await self._database.read(_undelivered, conversation_id):
             channel = self._channels.get(conversation.address.channel)
             if channel is None:
                 continue
+            last = self._tries.get(line.id, 0) + 1 >= _MAX_TRIES
             try:
-                if line.text.strip() and not text_shown:
-                    await channel.post(conversation.address, line.text)
-            except NotDeliverable as error:
-                log.warning(
-                    "a message can never arrive", address=str(conversation.address), why=error.message
-                )
+                await self._say(channel, conversation, line)
+                for proposal in opened:
+                    jobs += await self._post(conversation, proposal, last=last)
             except ChannelError as error:
-                tries = self._tries.get(line.id, 0) + 1
-                self._tries[line.id] = tries
-                log.warning("a message did not arrive", tries=tries, why=error.message)
-                if tries < _MAX_TRIES:
+                self._tries[line.id] = self._tries.get(line.id, 0) + 1
+                log.warning("a message did not arrive", tries=self._tries[line.id], why=error.message)
+                if not last:
                     continue
-            for proposal in opened:
-                jobs += await self._post(conversation, proposal)
+                for proposal in opened:
+                    jobs += await self._post(conversation, proposal, last=True)
             await self._database.write(conversations.mark_delivered, [line.id])
             self._tries.pop(line.id, None)
+            self._told.discard(line.id)
         self._bell.ring()
         return tuple(jobs)
 
-    async def _post(self, conversation: Conversation, proposal: Proposal) -> tuple[Job, ...]:
-        """Post a proposal's card wherever people may decide; nowhere at all ends the proposal."""
+    async def _say(self, channel: Channel, conversation: Conversation, line: Line) -> None:
+        """Post the text of a line once; raises ChannelError when it may arrive another time."""
+        if line.id in self._told or not line.text.strip():
+            return
+        try:
+            await channel.post(conversation.address, line.text)
+        except NotDeliverable as error:
+            log.warning("a message can never arrive", address=str(conversation.address), why=error.message)
+        self._told.add(line.id)
+
+    async def _post(self, conversation: Conversation, proposal: Proposal, *, last: bool) -> tuple[Job, ...]:
+        """Post a proposal's card wherever people may decide; nowhere at all ends the proposal.
+
+        Raises ChannelError when it stands nowhere yet, but may another time, unless this is the ``last`` try.
+        """
         there = {copy.address for copy in await self._database.read(copies.of_proposal, proposal.id)}
         addresses = dict.fromkeys((conversation.address, *self._routes))
-        failures = []
+        failures: list[ChannelError] = []
         for address in addresses:
             channel = self._channels.get(address.channel)
             if address in there or channel is None or channel.pulls:
@@ -150,17 +172,21 @@ class Delivery:
                     address=str(address),
                     why=error.message,
                 )
-                failures.append(error.message)
+                failures.append(error)
                 continue
             there.add(address)
             await self._database.write(copies.add, proposal.id, address, ref, current.version)
         if there or not failures:
             return ()
-        jobs = await self._database.write(decisions.undeliverable, proposal.id, failures[0], self._clock())
+        hopeful = [error for error in failures if not isinstance(error, NotDeliverable)]
+        if hopeful and not last:
+            raise hopeful[0]
+        why = failures[0].message
+        jobs = await self._database.write(decisions.undeliverable, proposal.id, why, self._clock())
         if jobs:
             await self._tell_admins(
                 f"A proposal could not be delivered to anybody who may decide, so it was cancelled: "
-                f"{proposal.description}. Reason: {failures[0]}"
+                f"{proposal.description}. Reason: {why}"
             )
         return jobs
 
@@ -190,7 +216,7 @@ class Delivery:
         _, card = await self.card(copy.proposal_id)
         try:
             await channel.redraw_card(copy.address, copy.ref, card)
-        except CopyGone:
+        except (CopyGone, NotDeliverable):
             await self._database.write(copies.mark_gone, copy)
         except ChannelError as error:
             log.warning("a card stays behind for now", proposal=copy.proposal_id, why=error.message)

@@ -20,8 +20,8 @@ from bot.domain.jobs import Job
 from bot.domain.outcomes import bounded
 from bot.domain.people import Actor
 from bot.domain.policy import Judgement, Policy
-from bot.domain.proposals import Cause, Kind, PreviewField, Proposal, State, digest
-from bot.domain.redaction import redact
+from bot.domain.proposals import Cause, Kind, PreviewField, Proposal, State, canonical, digest
+from bot.domain.redaction import HIDDEN, redact
 from bot.errors import BadArguments, ToolError, ToolTimedOut
 from bot.store import decisions, proposals
 from bot.store.database import Database
@@ -88,7 +88,7 @@ class Gate:
             raw = _decoded(call.arguments)
             reason = raw.pop(REASON, "") if not tool.reads else ""
             arguments = tool.validate(raw)
-            summary = tool.summary(arguments)
+            summary = _summary(tool, arguments)
             risk = tool.classify(arguments)
             verdict = self.policy.judge(risk, private=conversation.private)
             kept = Call(call.id, call.name, call.arguments, summary)
@@ -96,7 +96,7 @@ class Gate:
                 return Considered(kept, result=CallResult(f"REFUSED: {verdict.rule}", ok=False))
             if verdict.judgement is Judgement.RUN and not risk.writes:
                 return Considered(kept, read=(tool, arguments))
-            preview = await _in_time(tool.preview_fields(arguments), _PREVIEW_SECONDS)
+            preview = await _preview(tool, arguments)
         except Exception as error:  # noqa: BLE001 - a tool's own code; the model hears it, the turn goes on
             text = f"ERROR: {_words(error, call.name)}"
             return Considered(
@@ -150,8 +150,17 @@ class Gate:
 
         A secret that comes back as it was shown (hidden) means: keep what it was.
         """
+        try:
+            return await self._edit(proposal, given, private=private)
+        except ToolError:
+            raise
+        except Exception as error:  # noqa: BLE001 - a tool's own code; the person who edits hears it
+            raise ToolError(_words(error, proposal.tool_name)) from None
+
+    async def _edit(self, proposal: Proposal, given: Mapping[str, Any], *, private: bool) -> Edit:
         tool = (await self.registry.shelf()).get(proposal.tool_name)
-        arguments = tool.validate(_unhidden(given, proposal.arguments, tool.parameters))
+        shown = redact(proposal.arguments, tool.parameters)
+        arguments = tool.validate(_unhidden(given, proposal.arguments, shown))
         risk = tool.classify(arguments)
         verdict = self.policy.judge(risk, private=private)
         if verdict.judgement is Judgement.REFUSE:
@@ -160,8 +169,8 @@ class Gate:
             arguments=arguments,
             tool_version=tool.version,
             digest=digest(tool.name, tool.version, arguments),
-            description=tool.summary(arguments),
-            preview=await _in_time(tool.preview_fields(arguments), _PREVIEW_SECONDS),
+            description=_summary(tool, arguments),
+            preview=await _preview(tool, arguments),
             risk=risk,
             deciders=verdict.deciders,
             quorum=verdict.quorum,
@@ -182,13 +191,13 @@ class Gate:
                     cause=Cause.TOOL_CHANGED,
                     error="It is not the tool that was shown.",
                 )
-            preview = await _in_time(tool.preview_fields(proposal.arguments), _PREVIEW_SECONDS)
+            preview = await _preview(tool, proposal.arguments)
         except Exception as error:  # noqa: BLE001 - nothing has run; people and the model hear why
             words = _words(error, proposal.tool_name)
             return await self._finish(proposal, State.FAILED, cause=Cause.ERROR, error=words)
         now = self._clock()
         if _old_values(preview) != _old_values(proposal.preview):
-            later = now + (proposal.expires_at - proposal.created_at)
+            later = now + self.policy.ttl
             return await self._database.write(decisions.ask_again, proposal, preview, later, now)
         lease = now + timedelta(seconds=tool.timeout) + _LEASE_MARGIN
         claimed = await self._database.write(decisions.claim, proposal, lease, now)
@@ -217,12 +226,30 @@ async def _in_time(work: Any, seconds: float) -> Any:
         return await asyncio.wait_for(work, seconds)
     except TimeoutError:
         raise ToolTimedOut(f"It did not answer within {seconds:g} s.") from None
+    except asyncio.CancelledError:
+        task = asyncio.current_task()
+        if task is None or task.cancelling():
+            raise
+        raise ToolTimedOut("It broke itself off before it answered.") from None  # nobody cancelled us
+
+
+async def _preview(tool: Tool, arguments: Mapping[str, Any]) -> tuple[PreviewField, ...]:
+    """What will change. Where a tool has no preview of its own, every argument, without its secrets."""
+    shown = arguments if tool.preview else redact(arguments, tool.parameters)
+    fields: tuple[PreviewField, ...] = await _in_time(tool.preview_fields(shown), _PREVIEW_SECONDS)
+    return fields
+
+
+def _summary(tool: Tool, arguments: Mapping[str, Any]) -> str:
+    """One line for people; it stands on cards and in lists, so it never learns a secret."""
+    return tool.summary(redact(arguments, tool.parameters))
 
 
 def _decoded(arguments: str) -> dict[str, Any]:
     try:
         raw = json.loads(arguments or "{}")
-    except ValueError as error:
+        canonical(raw).encode()  # numbers and characters that JSON has no words for
+    except (ValueError, RecursionError) as error:
         raise BadArguments({"arguments": f"this is not JSON: {error}"}) from None
     if not isinstance(raw, dict):
         raise BadArguments({"arguments": "this must be a JSON object"})
@@ -242,10 +269,17 @@ def _old_values(preview: Sequence[PreviewField]) -> list[tuple[str, str | None]]
 
 
 def _unhidden(
-    given: Mapping[str, Any], before: Mapping[str, Any], schema: Mapping[str, Any]
+    given: Mapping[str, Any], before: Mapping[str, Any], shown: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """What came back as it was shown stays what it was, secrets included."""
-    shown = redact(before, schema)
-    return {
-        key: before[key] if key in before and value == shown[key] else value for key, value in given.items()
-    }
+    """What came back as it was shown stays what it was, secrets included. Raises BadArguments for the rest."""
+    true: dict[str, Any] = {}
+    for key, value in given.items():
+        if key in before and value == shown[key]:
+            true[key] = before[key]
+        elif isinstance(value, Mapping) and isinstance(before.get(key), Mapping):
+            true[key] = _unhidden(value, before[key], shown[key])
+        elif HIDDEN in canonical(value):
+            raise BadArguments({key: "a part of this is hidden; write all of it, or leave it as it was"})
+        else:
+            true[key] = value
+    return true

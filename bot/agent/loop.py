@@ -31,16 +31,21 @@ from bot.domain.events import (
     TurnFailed,
 )
 from bot.domain.proposals import Proposal
+from bot.domain.redaction import redact
 from bot.errors import ModelCut, ModelError
 from bot.store import conversations, proposals
 from bot.store.audit import By
 from bot.store.database import Database
+from bot.telemetry import logger
 from bot.tools.registry import Shelf
+
+log = logger(__name__)
 
 _CUT_RETRIES = 2
 _TOO_MANY = (
     "I stopped here: this took more steps than one turn may have. Tell me to go on, or ask for less at once."
 )
+_BROKEN = "Something broke on my side, and the log says what. Please try again."
 _CUT_SHORT = "\n\n(My answer ran into its length limit and stops here.)"
 _FILTERED = "\n\n(The provider of the language model withheld the rest of this answer.)"
 
@@ -72,11 +77,11 @@ class Loop:
 
     async def run(self, turn: Turn, *, delivered: bool) -> AsyncIterator[TurnEvent]:
         """Run a wanted turn to its end. ``delivered`` False: what is said still has to be shown."""
-        shelf = await self._gate.registry.shelf()
-        specs = tuple(offer(tool) for tool in shelf)
-        prompt = system_prompt(shelf)
         said: list[str] = []
         try:
+            shelf = await self._gate.registry.shelf()
+            specs = tuple(offer(tool) for tool in shelf)
+            prompt = system_prompt(shelf)
             while True:
                 if not turn.transcript.awaits_answer:
                     if await self._database.write(_rest, turn, self._clock()):
@@ -105,16 +110,16 @@ class Loop:
                     yield TextDelta(note)
                 considered = await self._gate.consider(
                     shelf,
-                    _unique(finished.calls),
+                    # calls of an answer that was cut may be cut themselves
+                    _unique(finished.calls) if finished.stop is Stop.FINISHED else (),
                     turn.transcript.conversation,
                     turn.transcript.asker,
                     "".join(text),
                 )
                 reads = [c for c in considered if c.read]
                 for c in reads:
-                    yield ToolStarted(
-                        c.call.id, c.call.tool_name, c.call.summary, c.read[1] if c.read else {}
-                    )
+                    shown = redact(c.read[1], c.read[0].parameters) if c.read else {}
+                    yield ToolStarted(c.call.id, c.call.tool_name, c.call.summary, shown)
                 results = {c.call.id: c.result for c in considered if c.result}
                 results |= await self._read(reads, turn.transcript)
                 for c in reads:
@@ -138,10 +143,12 @@ class Loop:
                     yield TurnEnded(committed.ending, turn.transcript.seen, _joined(said))
                     return
                 turn = await self._next(turn, usage)
-        except ModelError as error:
-            seen = turn.transcript.seen
-            await self._database.write(_fail, turn, error.message, delivered, self._clock())
-            yield TurnFailed(error.message, seen)
+        except Exception as error:  # noqa: BLE001 - people hear that it broke, and may write again
+            if not isinstance(error, ModelError):
+                log.error("a turn broke", conversation=turn.transcript.conversation.id, exc_info=error)
+            words = error.message if isinstance(error, ModelError) else _BROKEN
+            await self._database.write(_fail, turn, words, delivered, self._clock())
+            yield TurnFailed(words, turn.transcript.seen)
 
     async def _ask(
         self, transcript: Transcript, prompt: str, specs: Sequence[ToolSpec]
@@ -203,6 +210,7 @@ def _commit(
 
 def _rest(session: Session, turn: Turn, now: datetime) -> bool:
     """End a turn that has nothing to say; False when that changed since it was read."""
+    conversations.hold_turn(session, turn)
     transcript = conversations.read_transcript(session, turn.transcript.conversation.id)
     if transcript is not None and transcript.awaits_answer:
         return False
@@ -216,11 +224,12 @@ def _fail(
     delivered: bool,  # noqa: FBT001 - passed through by position
     now: datetime,
 ) -> None:
+    """End the turn and tell people why. What they wrote meanwhile is still to be answered, by a new turn."""
     conversations.end_turn(session, turn, "failed", now, error=explanation)
-    transcript = turn.transcript
-    conversations.add_notice(
-        session, transcript.conversation.id, explanation, transcript.seen, now, delivered=delivered
-    )
+    ident, seen = turn.transcript.conversation.id, turn.transcript.seen
+    conversations.add_notice(session, ident, explanation, seen, now, delivered=delivered)
+    if conversations.heard_since(session, ident, seen):
+        conversations.want_turn(session, ident, now)
 
 
 def _unique(calls: Sequence[ToolCall]) -> list[ToolCall]:

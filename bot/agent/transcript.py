@@ -52,7 +52,7 @@ def _arguments(call: Call, proposal: Proposal | None) -> str:
         return canonical({**proposal.arguments, REASON: proposal.reason})
     try:
         decoded = json.loads(call.arguments or "{}")
-    except ValueError:
+    except (ValueError, RecursionError):
         return "{}"  # servers refuse a history with broken JSON; the result says what was wrong
     return call.arguments if isinstance(decoded, dict) and call.arguments else "{}"
 

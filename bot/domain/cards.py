@@ -98,8 +98,8 @@ def _outcome(p: Proposal) -> tuple[Tone, str]:
         case State.SUCCEEDED:
             return Tone.GOOD, f"Done. Approved by {who}{where}."
         case State.DECLINED:
-            because = f": {p.decline_reason}" if p.decline_reason else "."
-            return Tone.QUIET, f"Declined by {who}{where}{because} Nothing was changed."
+            because = f": {p.decline_reason.rstrip('. ')}" if p.decline_reason else ""
+            return Tone.QUIET, f"Declined by {who}{where}{because}. Nothing was changed."
         case State.EXPIRED:
             return Tone.QUIET, "Expired: nobody decided in time. Nothing was changed."
         case State.CANCELLED if p.cause is Cause.UNDELIVERABLE:
@@ -118,22 +118,21 @@ def _outcome(p: Proposal) -> tuple[Tone, str]:
 
 
 def _actions(p: Proposal, group: Group | None) -> tuple[Action, ...]:
+    alone: tuple[Action, ...] = ()
     if p.state is State.PROPOSED:
         alone = (Action.APPROVE, Action.DECLINE, Action.EDIT)
-        return (*alone, Action.APPROVE_ALL, Action.DECLINE_ALL) if group and group.open > 1 else alone
-    if p.state is State.FAILED and p.cause is not Cause.TOOL_CHANGED:
-        return (Action.RETRY,)
-    return (Action.APPROVE_ALL, Action.DECLINE_ALL) if group and group.open > 1 else ()
+    elif p.state is State.FAILED and p.cause is not Cause.TOOL_CHANGED:
+        alone = (Action.RETRY,)
+    return (*alone, Action.APPROVE_ALL, Action.DECLINE_ALL) if group and group.open > 1 else alone
 
 
-def _redacted(fields: Sequence[PreviewField]) -> tuple[PreviewField, ...]:
-    old = [redact({f.field: f.old_value})[f.field] for f in fields]
-    new = [redact({f.field: f.new_value})[f.field] for f in fields]
+def _redacted(fields: Sequence[PreviewField], schema: Mapping[str, Any]) -> tuple[PreviewField, ...]:
+    old = [redact({f.field: f.old_value}, schema)[f.field] for f in fields]
+    new = [redact({f.field: f.new_value}, schema)[f.field] for f in fields]
     return tuple(PreviewField(f.field, o, n) for f, o, n in zip(fields, old, new, strict=True))
 
 
 def _vote_line(vote: Vote) -> str:
-
     return f"{vote.actor.label}: {vote.verb}" + (f" ({vote.reason})" if vote.reason else "")
 
 
@@ -163,7 +162,7 @@ def card_of(p: Proposal, schema: Mapping[str, Any], siblings: Sequence[Proposal]
         level=p.risk.level,
         risk_reason=p.risk.reason,
         reason=redact_text(p.reason),
-        fields=_redacted(p.preview),
+        fields=_redacted(p.preview, schema),
         arguments=redact(p.arguments, schema),
         schema=schema,
         asked_by=p.requester.label,
@@ -173,7 +172,7 @@ def card_of(p: Proposal, schema: Mapping[str, Any], siblings: Sequence[Proposal]
         expires_at=p.expires_at,
         state=p.state,
         tone=tone,
-        outcome=outcome,
+        outcome=redact_text(outcome),
         decided_at=p.decided_at,
         result=redact_text(p.error or p.result or ""),
         result_url=p.result_url,

@@ -106,7 +106,11 @@ class Deciders:
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """One row, as a value. ``round`` counts contents (edits, moved previews), ``version`` every change."""
+    """One row, as a value.
+
+    ``version`` counts every change; ``round`` what a button can be about: contents (edits, moved previews) and
+    retries.
+    """
 
     id: str
     kind: Kind

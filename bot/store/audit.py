@@ -9,12 +9,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import insert
+from sqlalchemy import bindparam, insert
 from sqlmodel import Session, col, select
 
 from bot.domain.people import Actor, Person
-from bot.domain.proposals import Proposal, canonical
-from bot.store.tables import AuditRow
+from bot.domain.proposals import Proposal, canonical, digest
+from bot.store.tables import AuditRow, ProposalRow
+from bot.store.text import storable_or_none
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,17 +55,25 @@ class Entry:
 
 
 _TABLE: Any = AuditRow.__table__  # type: ignore[attr-defined]
+_INSERT = insert(_TABLE)
+_LAST_HASH = (
+    select(_TABLE.c.hash)
+    .where(_TABLE.c.proposal_id == bindparam("proposal_id"))
+    .order_by(_TABLE.c.version.desc())
+    .limit(1)
+)
+_SINCE = (
+    select(_TABLE.c.id, _TABLE.c.proposal_id)
+    .where(_TABLE.c.id > bindparam("last_id"))
+    .order_by(_TABLE.c.id)
+    .limit(bindparam("most"))
+)
 
 
 def append(session: Session, proposal: Proposal, by: By, previous: str | None = None) -> None:
     """Record that ``by`` brought the proposal to what it is now. ``previous`` "" says: the first."""
     if previous is None:
-        previous = session.execute(
-            select(AuditRow.hash)
-            .where(AuditRow.proposal_id == proposal.id)
-            .order_by(col(AuditRow.version).desc())
-            .limit(1)
-        ).scalar_one()
+        previous = session.execute(_LAST_HASH, {"proposal_id": proposal.id}).scalar_one()
     row = {
         "proposal_id": proposal.id,
         "version": proposal.version,
@@ -74,13 +83,13 @@ def append(session: Session, proposal: Proposal, by: By, previous: str | None = 
         "actor": by.actor,
         "person": by.person,
         "channel": by.channel,
-        "reason": by.reason,
+        "reason": storable_or_none(by.reason),
         "digest": proposal.digest,
         "rule": proposal.rule,
         "grant_id": proposal.grant_id,
         "previous": previous,
     }
-    session.connection().execute(insert(_TABLE), row | {"hash": row_hash(row)})
+    session.connection().execute(_INSERT, row | {"hash": row_hash(row)})
 
 
 def row_hash(row: dict[str, Any]) -> str:
@@ -90,12 +99,7 @@ def row_hash(row: dict[str, Any]) -> str:
 
 def since(session: Session, last_id: int, limit: int = 500) -> list[tuple[int, str]]:
     """Audit row ids and their proposal ids after ``last_id``, oldest first: the feed of changes."""
-    rows = session.execute(
-        select(AuditRow.id, AuditRow.proposal_id)
-        .where(col(AuditRow.id) > last_id)
-        .order_by(col(AuditRow.id))
-        .limit(limit)
-    )
+    rows = session.execute(_SINCE, {"last_id": last_id, "most": limit})
     return [(row[0], row[1]) for row in rows]
 
 
@@ -119,16 +123,30 @@ def newest(session: Session, limit: int) -> list[Entry]:
 
 
 def first_break(session: Session, proposal_id: str) -> str | None:
-    """What is wrong with one proposal's chain, in words; None when it is whole."""
+    """What is wrong with one proposal's chain, in words; None when it is whole and tells what the row says."""
     previous, version = "", 0
-    for entry in history(session, proposal_id):
-        row = session.get_one(AuditRow, entry.id)
-        columns = {c.name: getattr(row, c.name) for c in _TABLE.columns if c.name not in ("id", "hash")}
+    entries = history(session, proposal_id)
+    for entry in entries:
+        audited = session.get_one(AuditRow, entry.id)
+        columns = {c.name: getattr(audited, c.name) for c in _TABLE.columns if c.name not in ("id", "hash")}
         if entry.version != version + 1:
             return f"proposal {proposal_id}: version {version + 1} is missing from the audit"
         if entry.previous != previous or row_hash(columns) != entry.hash:
             return f"proposal {proposal_id}: audit row {entry.id} (version {entry.version}) was altered"
         previous, version = entry.hash, entry.version
+    row = session.get(ProposalRow, proposal_id)
+    return _difference(row, entries[-1] if entries else None) if row else None
+
+
+def _difference(row: ProposalRow, last: Entry | None) -> str | None:
+    """How a proposal is not what its last audit row says, or its arguments not what was approved."""
+    if last is None or row.version != last.version:
+        missing = last.version + 1 if last else 1
+        return f"proposal {row.id}: version {missing} is missing from the audit"
+    if (row.state, row.digest) != (last.state, last.digest):
+        return f"proposal {row.id}: its row is not what audit row {last.id} (version {last.version}) says"
+    if digest(row.tool_name, row.tool_version, row.arguments) != row.digest:
+        return f"proposal {row.id}: its tool or arguments were altered"
     return None
 
 

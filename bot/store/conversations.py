@@ -7,7 +7,7 @@ from datetime import datetime
 from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import func, insert, update
+from sqlalchemy import delete, func, insert, update
 from sqlmodel import Session, SQLModel, col, select
 
 from bot.domain.chat import Address, Message
@@ -25,6 +25,7 @@ from bot.domain.conversations import (
 from bot.domain.people import Actor
 from bot.store import proposals as proposal_store
 from bot.store.tables import ConversationRow, MessageRow, ProposalRow, TurnRow
+from bot.store.text import storable
 from bot.store.upsert import insert_or_ignore
 
 WANTED = "wanted"
@@ -39,15 +40,16 @@ class Accepted:
 
 def accept(session: Session, message: Message, now: datetime) -> Accepted | None:
     """Append a person's message and want a turn; None when its event was taken in before."""
-    conversation_id = _open_at(session, message.address) or _begin(session, message, now)
+    going_on = _open_at(session, message.address)
+    conversation_id = going_on or _begin(session, message, now)
     message_id = session.execute(
         insert_or_ignore(session, MessageRow)
         .values(
             conversation_id=conversation_id,
             role=Role.USER,
-            text=message.text,
+            text=storable(message.text),
             actor=str(message.actor),
-            name=message.actor.name,
+            name=storable(message.actor.name),
             channel=message.address.channel,
             event_id=message.event_id,
             delivered=True,
@@ -56,9 +58,20 @@ def accept(session: Session, message: Message, now: datetime) -> Accepted | None
         .returning(_column(MessageRow, "id"))
     ).scalar_one_or_none()
     if message_id is None:
+        if going_on is None:  # an event that was taken in elsewhere begins nothing here
+            session.execute(delete(ConversationRow).where(col(ConversationRow.id) == conversation_id))
         return None
     want_turn(session, conversation_id, now)
     return Accepted(conversation_id, message_id)
+
+
+def of_event(session: Session, channel: str, event_id: str) -> str | None:
+    """The conversation that took in an event; None when none did."""
+    return session.execute(
+        select(MessageRow.conversation_id).where(
+            MessageRow.channel == channel, MessageRow.event_id == event_id
+        )
+    ).scalar_one_or_none()
 
 
 def add_note(session: Session, conversation_id: str, text: str, now: datetime) -> None:
@@ -73,13 +86,24 @@ def add_notice(
     return _insert_line(session, conversation_id, Role.NOTICE, text, now, after=after, delivered=delivered)
 
 
-def want_turn(session: Session, conversation_id: str, now: datetime) -> None:
-    """At most one turn is wanted at a time; what comes meanwhile joins it."""
-    session.execute(
-        insert_or_ignore(session, TurnRow).values(
-            conversation_id=conversation_id, state=WANTED, created_at=now, **_NEW_TURN
-        )
+def want_turn(session: Session, conversation_id: str, now: datetime) -> bool:
+    """Want a turn; False when one is wanted already: what comes meanwhile joins it.
+
+    That one is locked (PostgreSQL), so that it cannot end before it can see what this transaction adds.
+    """
+    wanted_now = select(TurnRow.id).where(
+        TurnRow.conversation_id == conversation_id, TurnRow.state == WANTED
     )
+    while True:
+        made = session.execute(
+            insert_or_ignore(session, TurnRow)
+            .values(conversation_id=conversation_id, state=WANTED, created_at=now, **_NEW_TURN)
+            .returning(_column(TurnRow, "id"))
+        )
+        if made.first() is not None:
+            return True
+        if session.execute(wanted_now.with_for_update()).first() is not None:
+            return False
 
 
 def take_up(session: Session, conversation_id: str) -> Turn | None:
@@ -141,24 +165,43 @@ def end_turn(
     error: str | None = None,
 ) -> bool:
     """End a wanted turn. With ``seen``, only if nobody spoke since; False says that it goes on."""
-    if seen is not None:
-        newer = session.execute(
-            select(MessageRow.id)
-            .where(
-                MessageRow.conversation_id == turn.transcript.conversation.id,
-                col(MessageRow.id) > seen,
-                col(MessageRow.role).in_(HEARD),
-            )
-            .limit(1)
-        ).first()
-        if newer is not None:
-            return False
+    if seen is not None and heard_since(session, turn.transcript.conversation.id, seen):
+        return False
     session.execute(
         update(TurnRow)
         .where(col(TurnRow.id) == turn.id, col(TurnRow.state) == WANTED)
         .values(state=state, ended_at=now, error=error)
     )
     return True
+
+
+def hold_turn(session: Session, turn: Turn) -> None:
+    """Nothing more joins the turn until this transaction ends (PostgreSQL; SQLite has one writer)."""
+    session.execute(select(TurnRow.id).where(TurnRow.id == turn.id).with_for_update())
+
+
+def heard_since(session: Session, conversation_id: str, seen: int) -> bool:
+    """Whether people spoke, or Nod told the model something, after the line ``seen``."""
+    newer = session.execute(
+        select(MessageRow.id)
+        .where(
+            MessageRow.conversation_id == conversation_id,
+            col(MessageRow.id) > seen,
+            col(MessageRow.role).in_(HEARD),
+        )
+        .limit(1)
+    )
+    return newer.first() is not None
+
+
+def last_heard(session: Session, conversation_id: str) -> int:
+    """The id of the last line that the agent answers to; 0 where there is none."""
+    newest = session.execute(
+        select(func.max(MessageRow.id)).where(
+            MessageRow.conversation_id == conversation_id, col(MessageRow.role).in_(HEARD)
+        )
+    )
+    return newest.scalar_one() or 0
 
 
 def stop_turn(session: Session, conversation_id: str, now: datetime) -> bool:
@@ -349,7 +392,7 @@ def _begin(session: Session, message: Message, now: datetime) -> str:
             key=message.address.key,
             private=message.private,
             owner=str(message.actor),
-            title=" ".join(message.text.split())[:80],
+            title=storable(" ".join(message.text.split())[:80]),
             created_at=now,
         )
     )
@@ -376,7 +419,7 @@ def _insert_line(
         {
             "conversation_id": conversation_id,
             "role": role,
-            "text": text,
+            "text": storable(text),
             "name": "",
             "after": after,
             "calls": calls,

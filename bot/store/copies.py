@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from sqlalchemy import update
+from sqlalchemy import bindparam, update
 from sqlmodel import Session, col, select
 
 from bot.domain.chat import Address
@@ -22,6 +22,12 @@ class Copy:
 
 
 _BEHIND = (col(CopyRow.rendered) < col(CopyRow.wanted)) & col(CopyRow.gone).is_(False)
+_BEHIND_OF_MESSAGE = (
+    select(CopyRow)
+    .join(ProposalRow, col(ProposalRow.id) == col(CopyRow.proposal_id))
+    .where(ProposalRow.message_id == bindparam("message_id"), _BEHIND)
+    .order_by(col(CopyRow.id))
+)
 
 
 def add(session: Session, proposal_id: str, address: Address, ref: str, shown_version: int) -> None:
@@ -47,12 +53,7 @@ def of_proposal(session: Session, proposal_id: str) -> list[Copy]:
 
 def behind(session: Session, message_id: int) -> list[Copy]:
     """Copies of the proposals of one answer that show less than what is."""
-    rows = session.exec(
-        select(CopyRow)
-        .join(ProposalRow, col(ProposalRow.id) == col(CopyRow.proposal_id))
-        .where(ProposalRow.message_id == message_id, _BEHIND)
-        .order_by(col(CopyRow.id))
-    )
+    rows = session.exec(_BEHIND_OF_MESSAGE, params={"message_id": message_id})
     return [_copy(row) for row in rows]
 
 

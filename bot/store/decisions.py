@@ -1,5 +1,6 @@
 """What people and time do to proposals: press, expire, claim, finish, settle. One transaction each."""
 
+import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -51,8 +52,10 @@ def objection(
     """Why this account's Person may not press that, in words; None when they may."""
     person = people.person_of(session, actor)
     requester = people.person_of(session, proposal.requester)
-    if verb is Verb.CANCEL and policy.may_take_back(person, requester):
-        return None
+    if verb is Verb.CANCEL:
+        if policy.may_take_back(person, requester):
+            return None
+        return f"Only {proposal.requester.label} or an admin can take this one back. It stays open."
     return policy.objection(proposal, person, requester)
 
 
@@ -91,14 +94,14 @@ def _decide_group(
         _decide_one(session, replace(press, verb=verb, round=None, digest=None), policy, now, p, None)
         for p in waiting
     ]
+    jobs = tuple(dict.fromkeys(job for d in each for job in d.jobs))
     took = [d for d in each if d.reply.answer is Answer.ACCEPTED]
     refused = [d for d in each if d.reply.answer is not Answer.ACCEPTED]
     if not took:
-        return refused[0]
+        return Decided(refused[0].reply, jobs)
     done = "approved" if verb is Verb.APPROVE else "declined"
     text = f"{len(took)} {done}." + (f" {len(refused)} not: {refused[0].reply.text}" if refused else "")
     changed = tuple(p for d in each for p in d.reply.proposals)
-    jobs = tuple(dict.fromkeys(job for d in took for job in d.jobs))
     return Decided(Reply(Answer.ACCEPTED, text, changed), jobs)
 
 
@@ -128,13 +131,21 @@ def _decide_one(
         case Verb.RETRY:
             return _retry(session, p, by, now)
         case _:
-            return _edit_and_vote(session, press, person, p, now, edit)
+            return _edit_and_vote(session, press, person, p, policy, now, edit)
 
 
 def _edit_and_vote(
-    session: Session, press: Press, person: Person, p: Proposal, now: datetime, edit: Edit | None
+    session: Session,
+    press: Press,
+    person: Person,
+    p: Proposal,
+    policy: Policy,
+    now: datetime,
+    edit: Edit | None,
 ) -> Decided:
     label = person.name or person.id
+    if edit is None and press.verb is Verb.EDIT:
+        return Decided(Reply(Answer.INVALID, "There is nothing to edit: no arguments were given.", (p,)))
     if edit is not None and edit.digest != p.digest:
         p = _moved(
             proposals.move(
@@ -161,6 +172,9 @@ def _edit_and_vote(
         return Decided(
             Reply(Answer.ACCEPTED, "Edited. It waits for approval as it is now.", (p,)), (redraw(p),)
         )
+    if edit is not None and (refusal := objection(session, policy, p, press.actor)):
+        # the edit brought it under another rule, which this person's vote does not satisfy
+        return Decided(Reply(Answer.ACCEPTED, f"Edited, not approved. {refusal}", (p,)), (redraw(p),))
     if any(v.person_id == person.id for v in p.votes):
         return Decided(Reply(Answer.ALREADY, "Your vote is counted already.", (p,)))
     vote = Vote(person.id, press.actor, Verb.APPROVE, press.reason, now)
@@ -189,7 +203,8 @@ def _edit_and_vote(
 def _retry(session: Session, p: Proposal, by: By, now: datetime) -> Decided:
     if p.cause is Cause.TOOL_CHANGED:
         return Decided(Reply(Answer.ALREADY, "The tool changed; ask for it anew.", (p,)))
-    p = _moved(proposals.move(session, p, by, now, State.APPROVED, cause=None, error=None, result=None))
+    again = {"cause": None, "error": None, "result": None, "round": p.round + 1}
+    p = _moved(proposals.move(session, p, by, now, State.APPROVED, **again))
     return Decided(Reply(Answer.ACCEPTED, "Trying again.", (p,)), (Job(Work.EXECUTE, p.id), redraw(p)))
 
 
@@ -205,7 +220,11 @@ def _end(
 
 def expire_due(session: Session, now: datetime, limit: int) -> list[tuple[Proposal, tuple[Job, ...]]]:
     """Expire what nobody decided in time, at most ``limit`` at once."""
-    return [_expire(session, p, now) for p in proposals.due(session, now, limit)]
+    expired = []
+    for p in proposals.due(session, now, limit):
+        with contextlib.suppress(LostRace):  # decided a moment ago: then it does not expire
+            expired.append(_expire(session, p, now))
+    return expired
 
 
 def _expire(session: Session, p: Proposal, now: datetime) -> tuple[Proposal, tuple[Job, ...]]:
@@ -259,15 +278,16 @@ def finish(
 def settle(session: Session, p: Proposal, now: datetime) -> tuple[Job, ...]:
     """When every call of an answer has ended, the conversation goes on.
 
-    If it went on meanwhile, the model has already spoken past these calls: a note tells it how they ended.
+    If it went on meanwhile, the model has already spoken past these calls, or is speaking in a turn that read
+    them as they were: a note tells it how they ended.
     """
     if proposals.has_unsettled(session, p.message_id):
         return ()
-    if conversations.spoken_since(session, p.conversation_id, p.message_id):
+    resumed = conversations.want_turn(session, p.conversation_id, now)
+    if not resumed or conversations.spoken_since(session, p.conversation_id, p.message_id):
         group = proposals.of_message(session, p.message_id)
         lines = "\n".join(f"- {each.description}: {for_model(each)}" for each in group)
         conversations.add_note(session, p.conversation_id, f"[Nod] What you proposed earlier:\n{lines}", now)
-    conversations.want_turn(session, p.conversation_id, now)
     return (Job(Work.TURN, p.conversation_id),)
 
 

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import Row, func, insert, update
+from sqlalchemy import Row, bindparam, func, insert, update
 from sqlmodel import Session, select
 
 from bot.domain.people import Actor
@@ -23,18 +23,55 @@ from bot.domain.proposals import (
 from bot.domain.risk import Level, Risk
 from bot.store import audit
 from bot.store.audit import By
-from bot.store.tables import CopyRow, ProposalRow
+from bot.store.tables import CopyRow, MessageRow, ProposalRow
+from bot.store.text import storable, storable_or_none
 
 _TABLE: Any = ProposalRow.__table__  # type: ignore[attr-defined]
 _COPIES: Any = CopyRow.__table__  # type: ignore[attr-defined]
 _OPEN = (State.PROPOSED, State.APPROVED, State.EXECUTING)
+
+# What each cycle uses is built once: to build a statement costs several times what it costs to run it.
+_INSERT = insert(_TABLE)
+_ALL = select(*(column for column in _TABLE.columns if column.name not in ("idempotency_key", "lease_until")))
+_BY_ID = _ALL.where(_TABLE.c.id == bindparam("id"))
+_OF_MESSAGE = _ALL.where(_TABLE.c.message_id == bindparam("message_id")).order_by(_TABLE.c.position)
+_OF_CONVERSATION = _ALL.where(_TABLE.c.conversation_id == bindparam("conversation_id")).order_by(
+    _TABLE.c.message_id, _TABLE.c.position
+)
+_UNSETTLED = (
+    select(_TABLE.c.id)
+    .where(_TABLE.c.message_id == bindparam("message_id"), _TABLE.c.state.in_(_OPEN))
+    .limit(1)
+)
+_SAME_ANSWER = _TABLE.c.message_id == bindparam("message_id")
+_LAST = select(func.max(_TABLE.c.position)).where(_SAME_ANSWER).scalar_subquery()
+_BEHIND = select(_TABLE.c.id).where(
+    _SAME_ANSWER, (_TABLE.c.id == bindparam("moved_id")) | (_TABLE.c.position == _LAST)
+)
+_WANT_REDRAW = (
+    update(_COPIES).where(_COPIES.c.proposal_id.in_(_BEHIND)).values(wanted=_COPIES.c.wanted + 1)
+)
+
+
+@lru_cache(maxsize=64)
+def _update(columns: tuple[str, ...]) -> Any:
+    """The guarded update of these columns; their values are its parameters."""
+    return (
+        update(_TABLE)
+        .where(
+            _TABLE.c.id == bindparam("moved_id"),
+            _TABLE.c.state == bindparam("from_state"),
+            _TABLE.c.version == bindparam("from_version"),
+        )
+        .values({column: bindparam(column) for column in columns})
+    )
 
 
 def insert_all(session: Session, proposals: Sequence[Proposal], by: By) -> None:
     """Open proposals, each with its first audit row."""
     if not proposals:
         return
-    session.connection().execute(insert(_TABLE), [_row(p) for p in proposals])
+    session.connection().execute(_INSERT, [_row(p) for p in proposals])
     for proposal in proposals:
         audit.append(session, proposal, by, previous="")
 
@@ -58,13 +95,13 @@ def move(
     after = replace(
         before, **changes, state=state or before.state, version=before.version + 1, updated_at=now
     )
+    if session.get_bind().dialect.name == "postgresql":
+        # proposals of one answer change one after the other, so that the last to end sees that it is the last
+        session.execute(select(MessageRow.id).where(MessageRow.id == before.message_id).with_for_update())
     old, new = _row(before), _row(after)
-    changed = {key: value for key, value in new.items() if value != old[key]}
-    won = session.connection().execute(
-        update(_TABLE)
-        .where(_TABLE.c.id == before.id, _TABLE.c.state == before.state, _TABLE.c.version == before.version)
-        .values(**changed, lease_until=lease_until)
-    )
+    changed = {key: value for key, value in new.items() if value != old[key]} | {"lease_until": lease_until}
+    guard = {"moved_id": before.id, "from_state": before.state, "from_version": before.version}
+    won = session.connection().execute(_update(tuple(changed)), changed | guard)
     if won.rowcount != 1:
         return None
     audit.append(session, after, by)
@@ -74,42 +111,31 @@ def move(
 
 def _want_redraw(session: Session, proposal: Proposal) -> None:
     """Its copies are behind now, and so is the card that carries the buttons of its group."""
-    last = select(func.max(_TABLE.c.position)).where(_TABLE.c.message_id == proposal.message_id)
-    behind = select(_TABLE.c.id).where(
-        _TABLE.c.message_id == proposal.message_id,
-        (_TABLE.c.id == proposal.id) | (_TABLE.c.position == last.scalar_subquery()),
-    )
     session.connection().execute(
-        update(_COPIES).where(_COPIES.c.proposal_id.in_(behind)).values(wanted=_COPIES.c.wanted + 1)
+        _WANT_REDRAW, {"message_id": proposal.message_id, "moved_id": proposal.id}
     )
 
 
 def get(session: Session, proposal_id: str) -> Proposal | None:
-    row = session.connection().execute(_all().where(_TABLE.c.id == proposal_id)).one_or_none()
+    row = session.connection().execute(_BY_ID, {"id": proposal_id}).one_or_none()
     return _proposal(row) if row else None
 
 
 def of_message(session: Session, message_id: int) -> list[Proposal]:
     """The proposals of one answer, in the order they were asked for."""
-    rows = session.connection().execute(
-        _all().where(_TABLE.c.message_id == message_id).order_by(_TABLE.c.position)
-    )
+    rows = session.connection().execute(_OF_MESSAGE, {"message_id": message_id})
     return [_proposal(row) for row in rows]
 
 
 def of_conversation(session: Session, conversation_id: str) -> list[Proposal]:
-    rows = session.connection().execute(
-        _all()
-        .where(_TABLE.c.conversation_id == conversation_id)
-        .order_by(_TABLE.c.message_id, _TABLE.c.position)
-    )
+    rows = session.connection().execute(_OF_CONVERSATION, {"conversation_id": conversation_id})
     return [_proposal(row) for row in rows]
 
 
 def in_states(session: Session, states: Sequence[State], limit: int = 200) -> list[Proposal]:
     """Newest first."""
     rows = session.connection().execute(
-        _all()
+        _ALL
         .where(_TABLE.c.state.in_(states))
         .order_by(_TABLE.c.updated_at.desc(), _TABLE.c.id)
         .limit(limit)
@@ -120,7 +146,7 @@ def in_states(session: Session, states: Sequence[State], limit: int = 200) -> li
 def starting_with(session: Session, prefix: str) -> list[Proposal]:
     """Proposals whose id begins so, for people who type; at most two, which is enough to be unsure."""
     rows = session.connection().execute(
-        _all().where(_TABLE.c.id.startswith(prefix, autoescape=True)).limit(2)
+        _ALL.where(_TABLE.c.id.startswith(prefix, autoescape=True)).limit(2)
     )
     return [_proposal(row) for row in rows]
 
@@ -128,9 +154,9 @@ def starting_with(session: Session, prefix: str) -> list[Proposal]:
 def due(session: Session, now: datetime, limit: int) -> list[Proposal]:
     """Open proposals whose time is up."""
     rows = session.connection().execute(
-        _all()
+        _ALL
         .where(_TABLE.c.state == State.PROPOSED, _TABLE.c.expires_at <= now)
-        .order_by(_TABLE.c.expires_at)
+        .order_by(_TABLE.c.expires_at, _TABLE.c.id)
         .limit(limit)
     )
     return [_proposal(row) for row in rows]
@@ -154,24 +180,14 @@ def approved(session: Session) -> list[str]:
 
 def abandoned(session: Session, now: datetime | None) -> list[Proposal]:
     """Executing, but by a process whose lease ran out (None: whatever the lease)."""
-    statement = _all().where(_TABLE.c.state == State.EXECUTING)
+    statement = _ALL.where(_TABLE.c.state == State.EXECUTING)
     if now is not None:
         statement = statement.where(_TABLE.c.lease_until <= now)
     return [_proposal(row) for row in session.connection().execute(statement)]
 
 
 def has_unsettled(session: Session, message_id: int) -> bool:
-    found = session.connection().execute(
-        select(_TABLE.c.id).where(_TABLE.c.message_id == message_id, _TABLE.c.state.in_(_OPEN)).limit(1)
-    )
-    return found.first() is not None
-
-
-@lru_cache(maxsize=1)
-def _all() -> Any:
-    return select(
-        *(column for column in _TABLE.columns if column.name not in ("idempotency_key", "lease_until"))
-    )
+    return session.connection().execute(_UNSETTLED, {"message_id": message_id}).first() is not None
 
 
 def _row(p: Proposal) -> dict[str, Any]:
@@ -185,13 +201,13 @@ def _row(p: Proposal) -> dict[str, Any]:
         "tool_name": p.tool_name,
         "tool_version": p.tool_version,
         "arguments": dict(p.arguments),
-        "description": p.description,
+        "description": storable(p.description),
         "preview": [[f.field, f.old_value, f.new_value] for f in p.preview],
         "level": p.risk.level,
-        "risk_reason": p.risk.reason,
-        "reason": p.reason,
+        "risk_reason": storable(p.risk.reason),
+        "reason": storable(p.reason),
         "requester": str(p.requester),
-        "requester_name": p.requester.name,
+        "requester_name": storable(p.requester.name),
         "deciders": {
             "requester": p.deciders.requester,
             "roles": list(p.deciders.roles),
@@ -221,12 +237,12 @@ def _row(p: Proposal) -> dict[str, Any]:
         "decided_by": p.decided_by,
         "decided_from": p.decided_from,
         "decided_at": p.decided_at,
-        "decline_reason": p.decline_reason,
+        "decline_reason": storable_or_none(p.decline_reason),
         "edited_by": p.edited_by,
         "changed": p.changed,
-        "result": p.result,
-        "result_url": p.result_url,
-        "error": p.error,
+        "result": storable_or_none(p.result),
+        "result_url": storable_or_none(p.result_url),
+        "error": storable_or_none(p.error),
         "created_at": p.created_at,
         "updated_at": p.updated_at,
         "expires_at": p.expires_at,

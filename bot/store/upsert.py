@@ -1,13 +1,19 @@
 """INSERT … ON CONFLICT DO NOTHING in the dialect of the session."""
 
+from functools import cache
 from typing import Any
 
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlmodel import Session, SQLModel
 
 
-def insert_or_ignore(session: Session, table: type[SQLModel]) -> Any:
-    """An insert that returns no row where a unique key is already taken."""
-    dialect = session.get_bind().dialect.name
-    maker = sqlite.insert if dialect == "sqlite" else postgresql.insert
-    return maker(table).on_conflict_do_nothing()
+def insert_or_ignore(session: Session, table: type[SQLModel], *returning: str) -> Any:
+    """An insert that returns no row where a unique key is already taken; ``returning`` are column names."""
+    return _insert(session.get_bind().dialect.name, table, returning)
+
+
+@cache
+def _insert(dialect: str, table: type[SQLModel], returning: tuple[str, ...]) -> Any:
+    rows: Any = table.__table__  # type: ignore[attr-defined]
+    statement = (sqlite.insert if dialect == "sqlite" else postgresql.insert)(rows).on_conflict_do_nothing()
+    return statement.returning(*(rows.c[name] for name in returning)) if returning else statement

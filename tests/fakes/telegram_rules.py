@@ -16,7 +16,7 @@ _KINDS = {
 _QUOTES = {"blockquote", "expandable_blockquote"}
 
 
-class Refusal(Exception):  # noqa: N818 - an answer, not a fault
+class Refusal(Exception):
     """An answer with ``ok: false``."""
 
     def __init__(self, status: int, description: str, **parameters: Any) -> None:

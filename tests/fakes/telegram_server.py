@@ -94,7 +94,7 @@ class FakeTelegram:
     async def start(self) -> str:
         app = web.Application(client_max_size=64 * 2**20)
         app.router.add_route("*", "/bot{token}/{method}", self._serve)
-        self._runner = web.AppRunner(app, shutdown_timeout=0.1)
+        self._runner = web.AppRunner(app, shutdown_timeout=0.1, handler_cancellation=True)
         await self._runner.setup()
         site = web.TCPSite(self._runner, "127.0.0.1", 0)
         await site.start()
@@ -273,6 +273,7 @@ class FakeTelegram:
             raw = value if isinstance(value, str) else value.file.read().decode()
             params[name] = decoded(name, raw) if isinstance(value, str) else raw
         self.calls.append((method, params))
+        await self._wake()
         try:
             self._check_faults(method)
             self._check_chat(method, params)
@@ -316,6 +317,7 @@ class FakeTelegram:
             raise Refusal(409, "Conflict: can't use getUpdates method while webhook is active")
         if self._poller is not None:
             self._poller.set()
+            await self._wake()
         mine = self._poller = asyncio.Event()
         offset = params.get("offset", 0)
         self._updates = [u for u in self._updates if u["update_id"] >= offset]
@@ -325,10 +327,12 @@ class FakeTelegram:
                     await self._changed.wait()
         except TimeoutError:
             pass
+        finally:
+            if self._poller is mine:
+                self._poller = None
         if mine.is_set():
             self.conflicts += 1
             raise Refusal(409, "Conflict: terminated by other getUpdates request; only one bot may run")
-        self._poller = None
         return list(self._updates)
 
     async def _do_setWebhook(self, params: dict[str, Any]) -> bool:  # noqa: N802

@@ -6,6 +6,8 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
+from sqlmodel import Session
+
 from bot.domain.cards import Action, Card, Tone
 from bot.domain.chat import Address, Answer, Command, Incoming, Message, Overview, Press, Reply, Verb
 from bot.domain.people import Actor
@@ -13,7 +15,6 @@ from bot.domain.proposals import Kind, PreviewField, State
 from bot.domain.risk import Level
 from bot.store.database import Database
 from bot.store.tables import ConversationRow, ProposalRow
-from sqlmodel import Session
 from tests.conftest import FakeClock
 
 PROPOSAL = "0197c1d2a3b44c5d8e9f0a1b2c3d4e5f"
@@ -104,12 +105,12 @@ class FakeCore:
         if self.broken:
             raise RuntimeError("the core is broken")
         self.taken.append(incoming)
+        async with self._changed:
+            self._changed.notify_all()
         if self.hold is not None and isinstance(incoming, Message):
             await self.hold.wait()
         if isinstance(incoming, Press) and incoming.verb is Verb.EDIT and incoming.arguments:
             self._edit(incoming)
-        async with self._changed:
-            self._changed.notify_all()
         return self.reply
 
     def _edit(self, press: Press) -> None:
@@ -166,7 +167,14 @@ class FakeCore:
 def _insert(session: Session, card: Card, now: datetime) -> None:
     session.add(
         ConversationRow(
-            id="c1", channel="telegram", key="1", private=True, owner="x", title="", created_at=now, updated_at=now
+            id="c1",
+            channel="telegram",
+            key="1",
+            private=True,
+            owner="x",
+            title="",
+            created_at=now,
+            updated_at=now,
         )
     )
     session.flush()
@@ -188,7 +196,7 @@ def _insert(session: Session, card: Card, now: datetime) -> None:
             reason="",
             requester="telegram:101",
             requester_name="Ana",
-            deciders={},
+            deciders={"requester": True, "roles": [], "people": []},
             quorum=1,
             rule="",
             state="proposed",

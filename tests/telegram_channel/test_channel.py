@@ -3,12 +3,16 @@
 import asyncio
 
 import pytest
+from sqlmodel import Session
+
 from bot.channels.telegram.callback import Callback, Does
 from bot.channels.telegram.channel import TelegramChannel
-from bot.domain.chat import Address, Answer, Command, Message, Press, Reply, Verb
+from bot.domain.chat import Address, Answer, Message, Press, Reply, Verb
 from bot.domain.people import Actor
 from bot.domain.proposals import PreviewField
 from bot.errors import ChannelError, CopyGone, NotDeliverable, SettingsError
+from bot.store import copies, proposals
+from bot.store.database import Database
 from tests.fakes.telegram_server import FakeTelegram
 from tests.telegram_channel.conftest import ADMIN, ANA, FakeTime
 from tests.telegram_channel.core import PROPOSAL, FakeCore, done, make_card
@@ -57,7 +61,16 @@ async def test_each_topic_is_a_conversation_of_its_own(channel, telegram: FakeTe
 
 
 async def test_commands_are_said_in_the_cores_words(channel, telegram: FakeTelegram, core: FakeCore):
-    for text in ("/start x", "/help", "/new", "/pending", "/show 12", "/decline 12 too late", "/cancel 12", "/stop"):
+    for text in (
+        "/start x",
+        "/help",
+        "/new",
+        "/pending",
+        "/show 12",
+        "/decline 12 too late",
+        "/cancel 12",
+        "/stop",
+    ):
         await telegram.say(ADMIN, text)
     await core.took(8)
     assert [(c.name, c.text) for c in core.commands] == [
@@ -80,7 +93,7 @@ async def test_the_answer_to_a_command_is_posted(channel, telegram: FakeTelegram
 
 
 async def test_commands_are_listed_by_scope(channel, telegram: FakeTelegram):
-    by_scope = {scope: names for scope, names in telegram.commands.items()}
+    by_scope = telegram.commands
     private = by_scope['{"type": "all_private_chats"}']
     group = by_scope['{"type": "all_group_chats"}']
     (admin,) = [names for scope, names in by_scope.items() if str(ADMIN) in scope]
@@ -97,7 +110,9 @@ async def test_commands_are_listed_by_scope(channel, telegram: FakeTelegram):
         ({"new_chat_title": "x"}, None),
     ],
 )
-async def test_what_is_not_text_is_answered_in_words(channel, telegram: FakeTelegram, core: FakeCore, more, said):
+async def test_what_is_not_text_is_answered_in_words(
+    channel, telegram: FakeTelegram, core: FakeCore, more, said
+):
     await telegram.say(ANA, None, **more)
     await telegram.say(ANA, "after")
     await core.took()
@@ -255,9 +270,7 @@ async def test_who_blocked_or_kicked_the_bot_cannot_be_reached(channel, telegram
         await channel.post(Address("telegram", "31337"), "to a chat that does not exist")
 
 
-async def test_a_flooded_chat_waits_and_others_do_not(
-    channel, telegram: FakeTelegram, seconds: FakeTime
-):
+async def test_a_flooded_chat_waits_and_others_do_not(channel, telegram: FakeTelegram, seconds: FakeTime):
     telegram.limited[ANA].append(30)
     await channel.post(Address("telegram", str(ADMIN)), "not held up")
     assert seconds.slept == []
@@ -320,7 +333,8 @@ async def test_a_chat_keeps_its_order_and_does_not_hold_up_another(
     await telegram.say(ANA, "a1")
     await telegram.say(ANA, "a2")
     await telegram.say(ADMIN, "b1")
-    await telegram.until(lambda: {m.text for m in core.messages} == {"a1", "b1"} or telegram.calls and None)
+    await core.took(2)
+    assert {m.text for m in core.messages} == {"a1", "b1"}
     core.hold.set()
     await core.took(3)
     assert [m.text for m in core.messages if m.address == HERE] == ["a1", "a2"]
@@ -349,5 +363,18 @@ async def test_it_is_a_channel(make_channel):
     assert isinstance(made, TelegramChannel)
 
 
-async def test_a_shown_proposal_comes_as_a_card(channel, telegram: FakeTelegram, core: FakeCore):
-    assert isinstance(Command, type)
+async def test_a_shown_proposal_comes_as_a_card_that_is_kept_up_to_date(
+    channel, telegram: FakeTelegram, core: FakeCore, database: Database
+):
+    card = core.propose(make_card(), HERE)
+    with database.engine.connect() as connection, Session(connection) as session:
+        proposal = proposals.get(session, PROPOSAL)
+    assert proposal is not None
+    core.reply = Reply(Answer.ACCEPTED, "its history", (proposal,))
+    await telegram.say(ADMIN, f"/show {PROPOSAL}")
+    posted = await telegram.see(ADMIN, card.title)
+    assert "Approve" in posted.labels
+    await telegram.say(ADMIN, "next")  # handled after the command, in the same chat
+    await core.took(2)
+    kept = await database.read(copies.of_proposal, PROPOSAL)
+    assert [c.ref for c in kept] == [f"{ADMIN}/{posted.message_id}"]

@@ -2,7 +2,7 @@
 
 import hmac
 from collections.abc import Mapping
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from starlette.requests import HTTPConnection
 
@@ -32,7 +32,7 @@ class Doorkeeper:
         if not self._tokens:
             return self._local(request)
         scheme, _, given = request.headers.get("authorization", "").partition(" ")
-        offered = given.strip().encode()
+        offered = given.strip().encode("latin-1")  # the bytes as they came
         # every token is compared, so that the time taken tells nothing about any
         names = [name for token, name in self._tokens.items() if hmac.compare_digest(token, offered)]
         if scheme.lower() != "bearer" or not names:
@@ -43,12 +43,23 @@ class Doorkeeper:
     def _local(request: HTTPConnection) -> Actor:
         # the Host header too: a page elsewhere may point its own name at this machine (DNS rebinding)
         client = request.client.host if request.client else ""
-        if client not in _LOOPBACK or request.url.hostname not in _LOOPBACK:
+        if (
+            client not in _LOOPBACK
+            or _split(f"//{request.headers.get('host', '')}").hostname not in _LOOPBACK
+        ):
             raise Forbidden("Without NOD_HTTP_TOKENS only this machine may talk to Nod.")
         return Actor("http", "local", "you")
 
     @staticmethod
     def _check_origin(request: HTTPConnection) -> None:
         origin = request.headers.get("origin")
-        if origin and urlsplit(origin).netloc != request.headers.get("host"):
+        if origin and _split(origin).netloc != request.headers.get("host"):
             raise Forbidden("Requests from other web sites are not taken.")
+
+
+def _split(address: str) -> SplitResult:
+    """Its parts; none where it is not an address at all."""
+    try:
+        return urlsplit(address)
+    except ValueError:
+        return urlsplit("")

@@ -7,19 +7,22 @@ from typing import Any
 from sqlmodel import Session
 
 from bot.channels.http.hub import Hub, payload
+from bot.channels.http.streams import Pace
 from bot.channels.http.views import Views
 from bot.delivery import Bell
 from bot.domain.cards import Card
 from bot.domain.chat import Address, Desk, Inbox, Stream
-from bot.domain.events import ProposalOpened, TurnEnded, TurnEvent
+from bot.domain.events import ProposalOpened, TurnEnded, TurnEvent, TurnFailed
 from bot.domain.people import Actor
 from bot.errors import NotDeliverable
 from bot.store import audit, conversations, proposals
 from bot.store.database import Database
+from bot.telemetry import logger
 from bot.tools.registry import Registry, Shelf
 
+log = logger(__name__)
+
 NAME = "http"
-FEED_SECONDS = 2.0  # how soon changes made by other processes are noticed
 
 
 def key_of(owner: Actor, conversation_id: str) -> str:
@@ -43,7 +46,7 @@ class HubStream:
             said = {"type": "action_proposed", "proposal": await self._view(event.proposal.id)}
         else:
             said = payload(event) or {}
-            if isinstance(event, TurnEnded):
+            if isinstance(event, TurnEnded | TurnFailed):
                 said["conversation_id"] = self.address.key.rpartition("/")[2]
         hub.publish(self.address.key, event, said)
 
@@ -59,11 +62,14 @@ class HttpChannel:
     name = NAME
     pulls = True
 
-    def __init__(self, database: Database, registry: Registry, views: Views, bell: Bell) -> None:
+    def __init__(
+        self, database: Database, registry: Registry, views: Views, bell: Bell, pace: Pace | None = None
+    ) -> None:
         self.database = database
         self.registry = registry
         self.views = views
         self.bell = bell
+        self.pace = pace or Pace()
         self.hub = Hub()
         self.inbox: Inbox | None = None
         self._feeder: asyncio.Task[None] | None = None
@@ -76,6 +82,11 @@ class HttpChannel:
         if self._feeder is not None:
             self._feeder.cancel()
             await asyncio.gather(self._feeder, return_exceptions=True)
+
+    def end_streams(self) -> None:
+        """Let go of everybody who listens: the server stops, and they come back to the next one."""
+        self.hub.close()
+        self.bell.ring()
 
     def open_stream(self, address: Address, requester: Actor) -> Stream:
         return HubStream(self, address, requester)
@@ -94,11 +105,15 @@ class HttpChannel:
         seen = await self.database.read(audit.last_id)
         while True:
             rings = self.bell.rings
-            shelf = await self.registry.shelf()
-            seen, changes = await self.database.read(self._changes, seen, shelf)
+            try:
+                shelf = await self.registry.shelf()
+                seen, changes = await self.database.read(self._changes, seen, shelf)
+            except Exception as error:  # a toolset or the database is away; go on when it is back
+                log.error("the feed of changes broke", exc_info=error)
+                changes = []
             for key, view in changes:
                 self.hub.publish(key, None, {"type": "action_update", "proposal": view})
-            await self.bell.wait(rings, FEED_SECONDS)
+            await self.bell.wait(rings, self.pace.feed)
 
     def _changes(
         self, session: Session, seen: int, shelf: Shelf

@@ -1,4 +1,4 @@
-"""Every fault as ``{ok: false, error}`` with the status that fits, never a stack trace."""
+"""Every fault as ``{ok: false, error}`` with the status that fits. The unforeseen is in ``limits.py``."""
 
 from typing import Any
 
@@ -8,9 +8,8 @@ from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse
 
 from bot.channels.http.auth import Forbidden, Unauthenticated
-from bot.telemetry import logger
 
-log = logger(__name__)
+NOTHING_HERE = "There is nothing at this address."
 
 
 def problem(status: int, error: str, **more: Any) -> JSONResponse:
@@ -35,15 +34,14 @@ def install(app: FastAPI) -> None:
         faults = error.errors()
         if any(fault["type"] == "json_invalid" for fault in faults):
             return problem(400, "The body is not valid JSON.")
+        if any(fault["loc"][0] == "path" for fault in faults):
+            return problem(404, NOTHING_HERE)
         fields = {".".join(map(str, f["loc"][1:])) or str(f["loc"][0]): f["msg"] for f in faults}
         return problem(422, "; ".join(f"{k}: {v}" for k, v in fields.items()), fields=fields)
 
     @app.exception_handler(HTTPException)
     async def _(_: Request, error: HTTPException) -> JSONResponse:
-        words = {404: "There is nothing at this address.", 405: "This address does not take that method."}
-        return problem(error.status_code, words.get(error.status_code, str(error.detail)))
-
-    @app.exception_handler(Exception)
-    async def _(request: Request, error: Exception) -> JSONResponse:
-        log.error("a request broke", path=request.url.path, exc_info=error)
-        return problem(500, "Something went wrong here; it is in the log. Your data is safe; try again.")
+        words = {404: NOTHING_HERE, 405: "This address does not take that method."}
+        answer = problem(error.status_code, words.get(error.status_code, str(error.detail)))
+        answer.headers.update(error.headers or {})
+        return answer

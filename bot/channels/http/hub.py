@@ -16,8 +16,11 @@ from bot.domain.events import (
     TurnEvent,
     TurnFailed,
 )
+from bot.domain.redaction import redact, redact_text
 
-Listener = asyncio.Queue[tuple[TurnEvent | None, dict[str, Any]]]
+Heard = tuple[TurnEvent | None, dict[str, Any]]
+Listener = asyncio.Queue[Heard | None]
+"""None says that the server stops and nothing more will be heard."""
 
 
 class Hub:
@@ -25,10 +28,20 @@ class Hub:
 
     def __init__(self) -> None:
         self._listeners: dict[str, set[Listener]] = defaultdict(set)
+        self.closed = False
+
+    def close(self) -> None:
+        """Nothing more will be heard: whoever listens, now or later, is told so."""
+        self.closed = True
+        for listeners in self._listeners.values():
+            for listener in listeners:
+                listener.put_nowait(None)
 
     @contextmanager
     def listen(self, key: str) -> Iterator[Listener]:
         listener: Listener = asyncio.Queue()
+        if self.closed:
+            listener.put_nowait(None)
         self._listeners[key].add(listener)
         try:
             yield listener
@@ -57,8 +70,8 @@ def payload(event: TurnEvent) -> dict[str, Any] | None:
                 "type": "tool_call_start",
                 "call_id": call_id,
                 "tool_name": tool_name,
-                "summary": summary,
-                "arguments": dict(arguments),
+                "summary": redact_text(summary),
+                "arguments": redact(arguments),
             }
         case ToolFinished(call_id, tool_name, ok, result):
             return {
@@ -66,7 +79,7 @@ def payload(event: TurnEvent) -> dict[str, Any] | None:
                 "call_id": call_id,
                 "tool_name": tool_name,
                 "ok": ok,
-                "result": result,
+                "result": redact_text(result),
             }
         case TurnEnded(ending):
             return {"type": "done", "ending": str(ending)}

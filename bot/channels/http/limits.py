@@ -1,15 +1,22 @@
-"""ASGI middleware: bounded bodies and safe headers on every answer."""
+"""ASGI middleware: bounded bodies, safe headers on every answer, a plain word where something broke."""
 
+from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from bot.channels.http.errors import problem
+from bot.telemetry import logger
+
+log = logger(__name__)
 
 MAX_BODY = 256 * 1024  # bytes
+_READ_ON = 16 * MAX_BODY  # of a body that is too large, so that its sender gets to read the answer
+_BROKEN = "Something went wrong here; it is in the log. Your data is safe; try again."
 
 _HEADERS = (
     (b"x-content-type-options", b"nosniff"),
     (b"referrer-policy", b"no-referrer"),
     (b"x-frame-options", b"DENY"),
+    (b"cross-origin-resource-policy", b"same-origin"),
 )
 _PAGE_POLICY = (
     b"default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
@@ -18,10 +25,6 @@ _PAGE_POLICY = (
 _DOCS_POLICY = _PAGE_POLICY.replace(b"script-src 'self'", b"script-src 'self' 'unsafe-inline'").replace(
     b"style-src 'self'", b"style-src 'self' 'unsafe-inline'"
 )
-
-
-class _TooLarge(Exception):  # noqa: N818 - never leaves this module
-    pass
 
 
 class Limits:
@@ -40,9 +43,12 @@ class Limits:
             nonlocal size
             message = await receive()
             size += len(message.get("body", b""))
-            if size > MAX_BODY:
-                raise _TooLarge
-            return message
+            if size <= MAX_BODY:
+                return message
+            while message.get("more_body") and size < _READ_ON:
+                message = await receive()
+                size += len(message.get("body", b""))
+            raise HTTPException(413, f"The body is larger than {MAX_BODY // 1024} KiB; send less at once.")
 
         async def guarded(message: Message) -> None:
             nonlocal started
@@ -57,8 +63,7 @@ class Limits:
 
         try:
             await self._app(scope, limited, guarded)
-        except _TooLarge:
-            if started:
-                raise
-            answer = problem(413, f"The body is larger than {MAX_BODY // 1024} KiB; send less at once.")
-            await answer(scope, receive, guarded)
+        except Exception as error:  # nobody foresaw it; the log has it, the caller must not
+            log.error("a request broke", path=scope["path"], exc_info=error)
+            if not started:
+                await problem(500, _BROKEN)(scope, receive, guarded)

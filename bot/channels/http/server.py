@@ -2,12 +2,13 @@
 
 import asyncio
 import contextlib
+import errno
 import socket
 from collections.abc import Iterator
 
 import uvicorn
-from fastapi import FastAPI
 
+from bot.channels.http.site import Site
 from bot.errors import SettingsError
 
 
@@ -20,14 +21,15 @@ class _Server(uvicorn.Server):
 
 
 class WebServer:
-    """Serves ``app`` on ``host:port``; port 0 takes a free one, told by ``port`` once started."""
+    """Serves ``site`` on ``host:port``; port 0 takes a free one, told by ``port`` once started."""
 
-    def __init__(self, app: FastAPI, host: str, port: int) -> None:
+    def __init__(self, site: Site, host: str, port: int) -> None:
+        self._site = site
         self._host = host
         self.port = port
         self._server = _Server(
             uvicorn.Config(
-                app, log_config=None, lifespan="off", timeout_graceful_shutdown=2, server_header=False
+                site, log_config=None, lifespan="off", timeout_graceful_shutdown=2, server_header=False
             )
         )
         self._task: asyncio.Task[None] | None = None
@@ -39,17 +41,27 @@ class WebServer:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             listening.bind((self._host, self.port))
-        except OSError as error:
+            listening.listen()  # here, for only this tells when two bound the same port at once
+        except (OSError, UnicodeError) as error:
             listening.close()
-            raise SettingsError(
-                f"NOD_PORT: cannot listen on {self._host}:{self.port} ({error.strerror}); choose another port"
-            ) from None
+            raise _cannot_listen(self._host, self.port, error) from None
         self.port = listening.getsockname()[1]
         self._task = asyncio.create_task(self._server.serve([listening]), name="web server")
-        while not self._server.started and not self._task.done():
+        while not self._server.started and not self._task.done():  # noqa: ASYNC110 - uvicorn has no event for it
             await asyncio.sleep(0.005)
 
     async def stop(self) -> None:
+        """End every stream, which would be waited for otherwise, and let the other answers end."""
+        self._site.channel.end_streams()
         self._server.should_exit = True
         if self._task is not None:
             await self._task
+
+
+def _cannot_listen(host: str, port: int, error: Exception) -> SettingsError:
+    what = f"cannot listen on {host}:{port} ({getattr(error, 'strerror', None) or error})"
+    if isinstance(error, PermissionError):
+        return SettingsError(f"NOD_PORT: {what}; choose a port above 1023")
+    if isinstance(error, OSError) and error.errno == errno.EADDRINUSE:
+        return SettingsError(f"NOD_PORT: {what}; stop what listens there, or choose another port")
+    return SettingsError(f"NOD_HOST: {what}; name an address of this machine")

@@ -127,8 +127,8 @@ def _message(line: Line, found: Mapping[tuple[int, str], Proposal]) -> dict[str,
             {
                 "call_id": call.id,
                 "tool_name": call.tool_name,
-                "summary": call.summary,
-                "result": line.results[call.id].text,
+                "summary": redact_text(call.summary),
+                "result": redact_text(line.results[call.id].text),
                 "ok": line.results[call.id].ok,
             }
             for call in line.calls

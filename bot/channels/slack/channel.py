@@ -1,7 +1,7 @@
 """The Slack channel: bolt's app wired to our parts, and the `Channel` that delivery uses.
 
 What comes in goes to ``inbound.py`` and ``presses.py``, a turn goes out by ``stream.py``, how a card looks is
-in ``card.py``. Socket Mode is used where SLACK_APP_TOKEN is set, the routes of the bot's own server otherwise.
+in ``card.py``. Socket Mode is used where SLACK_APP_TOKEN is set, routes of the bot's own server otherwise.
 """
 
 import logging
@@ -120,7 +120,7 @@ class SlackChannel:
         self._events = self._presses = self._homes = None
 
     def routes(self) -> list[Route]:
-        """Give what the bot's web server mounts: signed events where Socket Mode is off, and the install flow."""
+        """Give what the bot's server mounts: signed events where Socket Mode is off, and the install flow."""
         routes = []
         if self._settings.slack_app_token is None:
             routes.append(Route(EVENTS_PATH, self._answer, methods=["POST"]))

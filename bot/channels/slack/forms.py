@@ -48,7 +48,7 @@ def _may_be_empty(asked: Field) -> bool:
     )
 
 
-def _element(asked: Field, team: str) -> Block:  # noqa: PLR0911 - one return per shape reads as a table
+def _element(asked: Field, team: str) -> Block:
     match asked.shape:
         case Shape.FLAG:
             options = [_option("Yes", "1"), _option("No", "0")]
@@ -118,6 +118,8 @@ def read(
         except ValueError as error:
             faults[asked.block_id] = str(error)
             continue
+        if value == [] and not asked.required and not asked.present:
+            value = None
         if value is not None:
             values[asked.name] = value
         elif asked.nullable and (asked.present or asked.required):
@@ -129,7 +131,7 @@ def read(
     return values, faults
 
 
-def _read(asked: Field, element: Mapping[str, Any], team: str) -> Any:  # noqa: PLR0911 - as in `_element`
+def _read(asked: Field, element: Mapping[str, Any], team: str) -> Any:
     """Give the value, None for nothing; raises ValueError with words for the person."""
     chosen = element.get("selected_option") or {}
     entered = element.get("value")

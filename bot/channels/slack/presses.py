@@ -22,6 +22,7 @@ from bot.channels.slack.workspaces import Workspaces
 from bot.domain.cards import Card, whole_text
 from bot.domain.chat import Address, Answer, Desk, Inbox, Press, Reply, Verb
 from bot.domain.people import Actor
+from bot.errors import ChannelError
 from bot.telemetry import logger
 
 log = logger(__name__)
@@ -93,6 +94,9 @@ class Presses:
             words = await self._click(click)
         except ValueError:
             words = NOT_HERE
+        except ChannelError as error:  # a window came too late, a file was refused
+            log.warning("a press could not be answered", why=error.message)
+            words = f"{error.message}. Nothing was decided; please try again."
         except Exception:
             log.exception("a press failed")
             words = BROKEN

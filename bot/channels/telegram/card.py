@@ -13,7 +13,7 @@ from telegram.constants import KeyboardButtonStyle
 
 from bot.channels.telegram.callback import Callback, Does
 from bot.channels.telegram.limits import TEXT_UNITS
-from bot.channels.telegram.text import Rich, joined, plain, split, styled, web_link
+from bot.channels.telegram.text import Rich, joined, plain, split, styled, trimmed, web_link
 from bot.domain.cards import Action, Card, Tone, whole_text
 from bot.domain.proposals import Kind, PreviewField, State
 
@@ -56,7 +56,8 @@ def rendered(card: Card) -> Rendered:
     parts = [joined(head), body, joined(foot)]
     if cut:
         parts.insert(2, styled(_CUT, "italic"))
-    return Rendered(joined((p for p in parts if p.text), "\n\n"), keyboard(card, cut=cut), cut)
+    whole_card = joined((p for p in parts if p.text), "\n\n")
+    return Rendered(trimmed(whole_card), keyboard(card, cut=cut), cut)
 
 
 def keyboard(card: Card, *, cut: bool, viewed: bool = False) -> InlineKeyboardMarkup | None:

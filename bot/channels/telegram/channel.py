@@ -112,6 +112,7 @@ class TelegramChannel:
         if self._app.running:
             await self._app.stop()
         await self._app.shutdown()
+        await self._bot.shutdown()  # the application leaves it open when its own start failed
 
     def routes(self) -> list[Route]:
         """Give the routes to mount on the bot's own server; none without a public URL."""

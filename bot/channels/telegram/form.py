@@ -15,7 +15,7 @@ _MOST_FIELDS = 60
 _NUMBERS = frozenset({"integer", "number"})
 
 
-class BadAnswer(ValueError):  # noqa: N818 - a person's answer, not an error of ours
+class BadAnswer(ValueError):
     """What was typed does not fit the field; the message is for the person."""
 
 

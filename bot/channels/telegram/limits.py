@@ -82,7 +82,7 @@ class ChatPace(BaseRateLimiter[int]):
         line.last_preview = now
         return True
 
-    async def process_request(  # noqa: PLR0917 - the library's signature
+    async def process_request(
         self,
         callback: Callable[..., Coroutine[Any, Any, Any]],
         args: Any,

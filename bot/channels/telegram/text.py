@@ -125,7 +125,7 @@ def split(rich: Rich, units: int = TEXT_UNITS) -> list[Rich]:
         end = len(rest.text) if rest.units <= units and len(rest.entities) <= ENTITIES else _cut(rest, units)
         pieces.append(_part(rest, 0, end))
         rest = _part(rest, end, len(rest.text))
-    return [trimmed for piece in pieces if (trimmed := _trimmed(piece)).text]
+    return [kept for piece in pieces if (kept := trimmed(piece)).text]
 
 
 def _cut(rich: Rich, units: int) -> int:
@@ -163,7 +163,8 @@ def _part(rich: Rich, start: int, end: int) -> Rich:
     return Rich(rich.text[start:end], kept)
 
 
-def _trimmed(rich: Rich) -> Rich:
+def trimmed(rich: Rich) -> Rich:
+    """Cut off what Telegram would cut off by itself: empty lines before and blanks after."""
     start = len(rich.text) - len(rich.text.lstrip("\n"))
     part = _part(rich, start, max(start, len(rich.text.rstrip())))
     return Rich(part.text, part.entities[:ENTITIES])

@@ -1,0 +1,73 @@
+"""``python -m benchmarks``: prints one table; ``--quick`` for a rough one, ``--only NAME`` for one part."""
+
+import argparse
+import asyncio
+import tempfile
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks import cold, cycles, latency, parked
+from benchmarks.table import Row, show
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    title: str
+    explained: str
+    run: Callable[[Path], Awaitable[list[Row]]]
+
+
+def parts(*, quick: bool) -> dict[str, Part]:
+    rounds, each = (3, 100) if quick else (9, 300)
+    return {
+        "server": Part(
+            "Complete cycles, real client",
+            "A cycle: a message in a fresh conversation → the model asks for a write → parked on disk → approve\n"
+            "→ executed → final text on disk; all of Nod as shipped in one process, durable settings as shipped.\n"
+            "The floor does two model calls with the same payload and four commits, and nothing else. Rounds\n"
+            "alternate; figures are medians, ratios are medians of each round's own ratio.",
+            lambda where: cycles.with_server(where, rounds=rounds, cycles=each),
+        ),
+        "process": Part(
+            "Complete cycles, model in this process",
+            "The same cycle; the model costs next to nothing here, so what is measured is Nod and the disk.",
+            lambda where: cycles.in_process(where, rounds=rounds, cycles=each),
+        ),
+        "latency": Part(
+            "Approve → executed",
+            "From calling handle(Press) until the tool (which costs nothing) has run and its end is on disk:\n"
+            "three durable commits (decision, claim, end), one conversation at a time.",
+            lambda where: latency.approve_to_executed(where, times=200 if quick else 1000),
+        ),
+        "parked": Part(
+            "Parked proposals",
+            "One conversation each, in a process of its own that has everything running.",
+            lambda where: parked.rows(where, warm=1000, count=1000 if quick else 5000),
+        ),
+        "cold": Part(
+            "Cold start to first decision",
+            "From starting a new process (interpreter and imports included), through build, schema check, start\n"
+            "of all channels and recovery, until one approve press is on disk.",
+            lambda where: cold.rows(where, rounds=3 if quick else 9, parked=1000 if quick else 5000),
+        ),
+    }
+
+
+async def _run(chosen: list[Part]) -> None:
+    for part in chosen:
+        with tempfile.TemporaryDirectory(prefix="nod-bench-") as where:
+            show(part.title, part.explained, await part.run(Path(where)))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="fewer rounds: rough figures in about a minute")
+    parser.add_argument("--only", choices=sorted(parts(quick=True)), help="one part alone")
+    given = parser.parse_args()
+    every = parts(quick=given.quick)
+    asyncio.run(_run([every[given.only]] if given.only else list(every.values())))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,185 @@
+"""A Nod wired as shipped over a temporary SQLite file, with one write tool, driven through its Python API.
+
+All of `App.running` is up: web server, feed of changes, dispatcher, scheduler. One thing is added: an
+in-process channel, which is how the driver hears what a turn says after it was committed.
+"""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from time import perf_counter
+
+from bot import telemetry
+from bot.agent.model import Entry, Finished, Model, Part, Stop, Text, ToolCall, ToolSpec, UserText
+from bot.app import App, build
+from bot.domain.cards import Card
+from bot.domain.chat import Address, Answer, Desk, Inbox, Message, Press, Verb
+from bot.domain.events import Ending, ProposalOpened, TurnEnded, TurnEvent
+from bot.domain.jobs import Job, Work
+from bot.domain.people import Actor
+from bot.domain.proposals import Proposal
+from bot.settings import Settings
+from bot.tools.tool import FixedToolset, Tool, tool
+
+ASKED = "please add a note that says hello"
+CALL = {"text": "hello", "approval_reason": "asked"}
+ANSWER = "All done."
+ANA = Actor("bench", "ana", "Ana")
+_PATIENCE = 60.0  # seconds for one step of a conversation
+
+
+class ScriptedModel:
+    """Implements `Model` in this process: one ``note_add`` call, then a word to close with."""
+
+    name = "scripted"
+
+    async def stream(self, transcript: Sequence[Entry], tools: Sequence[ToolSpec]) -> AsyncIterator[Part]:  # noqa: ARG002 - Model's
+        if isinstance(transcript[-1], UserText):
+            yield Finished(Stop.FINISHED, (ToolCall("call_1", "note_add", json.dumps(CALL)),), 12, 5)
+        else:
+            yield Text(ANSWER)
+            yield Finished(Stop.FINISHED, (), 12, 5)
+
+    async def close(self) -> None: ...
+
+
+@dataclass
+class Ear:
+    """Hears one conversation: its proposal once it is parked on disk, its answer once that is on disk."""
+
+    parked: asyncio.Future[Proposal]
+    answered: asyncio.Future[str]
+    _opened: list[Proposal] = field(default_factory=list)
+
+    @classmethod
+    def new(cls) -> "Ear":
+        loop = asyncio.get_running_loop()
+        return cls(loop.create_future(), loop.create_future())
+
+    async def send(self, event: TurnEvent) -> None:
+        match event:
+            case ProposalOpened(proposal):
+                self._opened.append(proposal)
+            case TurnEnded(Ending.WAITING):
+                self.parked.set_result(self._opened[-1])
+            case TurnEnded(_, _, text):
+                self.answered.set_result(text)
+
+
+class Wire:
+    """The in-process `Channel` of the benchmark; like the web, people there read rows themselves."""
+
+    name = "bench"
+    pulls = True
+
+    def __init__(self) -> None:
+        self.ears: dict[str, Ear] = {}
+
+    async def start(self, inbox: Inbox, desk: Desk) -> None: ...
+
+    async def stop(self) -> None: ...
+
+    def open_stream(self, address: Address, requester: Actor) -> Ear:  # noqa: ARG002 - Channel's
+        return self.ears.get(address.key) or Ear.new()
+
+    async def post(self, address: Address, markdown: str) -> None: ...
+
+    async def post_card(self, address: Address, card: Card) -> str:
+        raise NotImplementedError
+
+    async def redraw_card(self, address: Address, ref: str, card: Card) -> None:
+        raise NotImplementedError
+
+
+class World:
+    """The running Nod and its driver."""
+
+    def __init__(self, app: App, wire: Wire, notes: list[str]) -> None:
+        self.app = app
+        self.notes = notes
+        self._wire = wire
+        self._count = 0
+        self._executed: dict[str, asyncio.Future[float]] = {}
+
+    async def park(self) -> tuple[Ear, Proposal]:
+        """Start a fresh conversation and return once its proposal is parked on disk."""
+        self._count += 1
+        address = Address("bench", f"c{self._count}")
+        ear = self._wire.ears[address.key] = Ear.new()
+        await self.app.assistant.handle(Message(address, ANA, ASKED, address.key))
+        return ear, await asyncio.wait_for(ear.parked, _PATIENCE)
+
+    async def approve(self, proposal: Proposal) -> None:
+        """Press the button; returns once the decision is on disk."""
+        press = Press(ANA, Verb.APPROVE, proposal.id, round=proposal.round, digest=proposal.digest)
+        reply = await self.app.assistant.handle(press)
+        assert reply.answer is Answer.ACCEPTED, reply.text
+
+    async def cycle(self) -> None:
+        """Message → write call → parked on disk → approve → executed → final text on disk."""
+        ear, proposal = await self.park()
+        await self.approve(proposal)
+        assert await asyncio.wait_for(ear.answered, _PATIENCE) == ANSWER
+
+    async def approve_and_time(self, proposal: Proposal) -> float:
+        """Seconds from the press until the tool has run and its end is on disk."""
+        done = self._executed[proposal.id] = asyncio.get_running_loop().create_future()
+        begun = perf_counter()
+        await self.approve(proposal)
+        return await asyncio.wait_for(done, _PATIENCE) - begun
+
+    def forget(self) -> None:
+        """Let go of the driver's own memory of conversations."""
+        self._wire.ears.clear()
+
+    async def run(self, job: Job) -> tuple[Job, ...]:
+        """What the dispatcher calls: the assistant, and a note of when an execution had ended."""
+        made = await self.app.assistant.run(job)
+        if job.work is Work.EXECUTE and (done := self._executed.pop(job.key, None)):
+            done.set_result(perf_counter())
+        return made
+
+
+def note_add(notes: list[str]) -> Tool:
+    @tool(summary="Add the note “{text}”")
+    async def note_add(text: str) -> str:
+        """Add a note.
+
+        Args:
+            text: what the note says
+
+        """
+        notes.append(text)
+        return "added"
+
+    return note_add
+
+
+def make(database: Path, model: Model | None = None) -> World:
+    """Build the app; nothing runs yet."""
+    telemetry.configure("warning")
+    settings = Settings.load(
+        _env_file=None,
+        NOD_DATABASE_URL=f"sqlite:///{database}",
+        NOD_HOST="127.0.0.1",
+        NOD_PORT=0,
+        NOD_APPROVAL_POLICY="writes",
+        NOD_HTTP_TOKENS=(),
+    )
+    notes: list[str] = []
+    wire = Wire()
+    app = build(settings, model=model or ScriptedModel(), toolsets=[FixedToolset("notes", (note_add(notes),))])
+    app.channels[wire.name] = wire
+    return World(app, wire, notes)
+
+
+@asynccontextmanager
+async def running(database: Path, model: Model | None = None) -> AsyncIterator[World]:
+    """A world that is up."""
+    world = make(database, model)
+    async with world.app.running():
+        world.app.dispatcher.start(world.run)
+        yield world

@@ -1,0 +1,118 @@
+"""Proposals: listing them, deciding them, and the feed of their changes."""
+
+from collections.abc import AsyncIterator
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Header
+from pydantic import BaseModel, ConfigDict, Field
+from sqlmodel import Session
+from starlette.responses import JSONResponse, Response
+
+from bot.channels.http.channel import HttpChannel
+from bot.channels.http.errors import problem
+from bot.channels.http.site import Caller, Here, ok
+from bot.channels.http.streams import STILL_THERE, sse, streaming
+from bot.domain.chat import Answer, Press, Verb
+from bot.domain.people import Actor
+from bot.domain.proposals import State
+from bot.store import audit, proposals
+
+router = APIRouter(prefix="/api")
+
+_NEWEST_ROW = 2**63 - 1
+_STATUS = {
+    Answer.REFUSED: 403,
+    Answer.UNKNOWN: 404,
+    Answer.STALE: 409,
+    Answer.INVALID: 422,
+}
+
+
+class Decide(BaseModel):
+    """``round`` or ``digest``: what was looked at; the press is refused (409) if it changed since.
+
+    ``arguments`` replace the proposed ones (verbs approve and edit); what was hidden stays what it was.
+    """
+
+    model_config = ConfigDict(extra="forbid")
+
+    round: int | None = None
+    digest: str | None = None
+    reason: Annotated[str, Field(max_length=1000)] | None = None
+    arguments: dict[str, Any] | None = None
+
+
+@router.get("/chat/actions", summary="Proposals you may see, across all channels, newest first")
+async def actions(actor: Caller, site: Here, state: State | None = None) -> JSONResponse:
+    http = site.channel
+    shelf = await http.registry.shelf()
+    states = [state] if state else list(State)
+
+    def found(session: Session) -> list[dict[str, Any]]:
+        return http.views.visible(session, proposals.in_states(session, states), actor, shelf)
+
+    return ok(proposals=await http.database.read(found))
+
+
+@router.get("/chat/actions/{proposal_id}", summary="One proposal")
+async def action(proposal_id: str, actor: Caller, site: Here) -> JSONResponse:
+    shown = await _shown(site.channel, proposal_id, actor)
+    return _nothing() if shown is None else ok(proposal=shown)
+
+
+@router.post("/chat/actions/{proposal_id}/{verb}", summary="Decide: one press")
+async def press(
+    proposal_id: str, verb: Verb, actor: Caller, site: Here, body: Decide | None = None
+) -> JSONResponse:
+    """A press that comes too late answers with the proposal as it already is, and changes nothing."""
+    if await _shown(site.channel, proposal_id, actor) is None:
+        return _nothing()
+    given = body or Decide()
+    reply = await site.take_in(
+        Press(actor, verb, proposal_id, given.round, given.reason, given.arguments, given.digest)
+    )
+    shown = await _shown(site.channel, proposal_id, actor)
+    if reply.answer in _STATUS:
+        more = {"fields": dict(reply.fields)} if reply.fields else {}
+        return problem(_STATUS[reply.answer], reply.text, proposal=shown, **more)
+    return ok(proposal=shown, text=reply.text, answer=reply.answer)
+
+
+@router.get("/events", summary="SSE: every change of a proposal you may see; resumes by Last-Event-ID")
+async def changes(
+    actor: Caller, site: Here, last_event_id: Annotated[int | None, Header(ge=0, le=_NEWEST_ROW)] = None
+) -> Response:
+    http = site.channel
+    begin = last_event_id if last_event_id is not None else await http.database.read(audit.last_id)
+    return streaming(_changes(http, actor, begin))
+
+
+async def _changes(http: HttpChannel, actor: Actor, seen: int) -> AsyncIterator[str]:
+    yield f"id: {seen}\n: listening\n\n"
+    quiet = 0.0
+    while not http.hub.closed:
+        rings = http.bell.rings
+        rows = await http.database.read(audit.since, seen)
+        newest = {proposal_id: row_id for row_id, proposal_id in rows}
+        # in the order of their ids: who comes back after any of them misses nothing and hears none twice
+        for proposal_id, row_id in sorted(newest.items(), key=lambda change: change[1]):
+            shown = await _shown(http, proposal_id, actor)
+            if shown is not None:
+                yield f"id: {row_id}\n" + sse({"type": "action_update", "proposal": shown})
+                quiet = 0.0
+        if rows:
+            seen = rows[-1][0]
+            continue
+        if quiet >= http.pace.quiet:
+            quiet = 0.0
+            yield STILL_THERE
+        quiet += http.pace.feed
+        await http.bell.wait(rings, http.pace.feed)
+
+
+async def _shown(http: HttpChannel, proposal_id: str, actor: Actor) -> dict[str, Any] | None:
+    return await http.database.read(http.views.find, proposal_id, actor, await http.registry.shelf())
+
+
+def _nothing() -> JSONResponse:
+    return problem(404, "There is no such proposal.")

@@ -1,0 +1,68 @@
+// Requests to the bot, with the token of this browser tab if there is one.
+
+import { recall, remember } from "./dom.js";
+
+const TOKEN = "nod.token";
+const PATIENCE = 30_000; // milliseconds an ordinary answer may take
+
+/** The bot said no (`status` 4xx, 5xx) or did not answer at all (`status` 0). */
+export class Refused extends Error {
+  constructor(status, body) {
+    super(body?.error || (status ? `The server answered ${status}.` : "Nod does not answer. Is it running?"));
+    this.status = status;
+    this.fields = body?.fields ?? {};
+    this.proposal = body?.proposal ?? null;
+  }
+}
+
+export const signedIn = () => recall(TOKEN) !== "";
+export const signIn = (token) => remember(TOKEN, token.trim());
+export const signOut = () => remember(TOKEN, "");
+
+let lockedOut = () => {};
+
+/** Call `listener` when the bot asks for a token. */
+export function whenLockedOut(listener) {
+  lockedOut = listener;
+}
+
+async function ask(method, path, { body, headers = {}, signal } = {}) {
+  const sent = { Accept: "application/json", ...headers };
+  if (signedIn()) sent.Authorization = `Bearer ${recall(TOKEN)}`;
+  if (body !== undefined) sent["Content-Type"] = "application/json";
+  let response;
+  try {
+    response = await fetch(new URL(path, document.baseURI), {
+      method,
+      headers: sent,
+      body: body === undefined ? undefined : JSON.stringify(body),
+      signal,
+      cache: "no-store",
+      credentials: "same-origin",
+    });
+  } catch (error) {
+    if (signal?.aborted && signal.reason?.name !== "TimeoutError") throw error;
+    throw new Refused(0);
+  }
+  if (response.ok) return response;
+  const problem = await response.json().catch(() => null);
+  if (response.status === 401) lockedOut();
+  throw new Refused(response.status, problem);
+}
+
+async function json(method, path, body) {
+  const response = await ask(method, path, { body, signal: AbortSignal.timeout(PATIENCE) });
+  try {
+    return await response.json();
+  } catch {
+    throw new Refused(0);
+  }
+}
+
+export const get = (path) => json("GET", path);
+export const post = (path, body = {}) => json("POST", path, body);
+
+/** A response whose body is an event stream. */
+export function open(method, path, { body, headers, signal } = {}) {
+  return ask(method, path, { body, headers: { ...headers, Accept: "text/event-stream" }, signal });
+}

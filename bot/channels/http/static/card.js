@@ -1,0 +1,311 @@
+// A proposal as a card: what will change, who may decide, and the buttons. It shows only what the server said.
+
+import { announce, h, icon, link, safeAddress, shown } from "./dom.js";
+import { changes, growing } from "./diff.js";
+import { EditForm, exact } from "./form.js";
+import { find, listen, press, refresh, siblings } from "./proposals.js";
+import { ago, expiry } from "./times.js";
+
+const LOOK = 1200; // milliseconds without buttons after the content changed under somebody's finger
+const CHANNELS = { http: "the console", slack: "Slack", telegram: "Telegram", cli: "the command line" };
+const STATES = {
+  proposed: ["Waiting", "clock", "waiting"],
+  approved: ["Approved", "clock", "waiting"],
+  executing: ["Running", "clock", "waiting"],
+  succeeded: ["Done", "check", "good"],
+  failed: ["Failed", "warning", "bad"],
+  declined: ["Declined", "cross", "quiet"],
+  expired: ["Expired", "clock", "quiet"],
+  cancelled: ["Cancelled", "minus", "quiet"],
+};
+const ENDS = { outcome_unknown: "Outcome unknown", undeliverable: "Not delivered", tool_changed: "Not run" };
+const RISKS = { read: "Only reads", write: "Changes something", destructive: "Destructive" };
+const LABELS = {
+  approve: ["Approve", "Approving…"],
+  decline: ["Decline", "Declining…"],
+  edit: ["Edit", "Saving…"],
+  retry: ["Retry", "Retrying…"],
+  cancel: ["Take back", "Taking back…"],
+  approve_all: ["Approve all", "Approving all…"],
+  decline_all: ["Decline all", "Declining all…"],
+};
+
+/** Fit to read: JSON with line breaks, anything else as it is. */
+export function pretty(text) {
+  try {
+    const value = JSON.parse(text);
+    return typeof value === "object" && exact(value) ? JSON.stringify(value, null, 2) : text;
+  } catch {
+    return text;
+  }
+}
+
+export class Card {
+  /** `own`: the person looks at their own conversation; `origin` tells where it was asked. */
+  constructor(id, { own = false, origin = false } = {}) {
+    Object.assign(this, { id, own, origin, busy: null, form: null, seen: null, resting: null });
+    this.content = h("div", { class: "card-content" });
+    this.word = h("p", { class: "card-word", role: "status", hidden: true });
+    this.slot = h("div", { class: "card-slot" });
+    this.buttons = h("div", { class: "card-buttons" });
+    this.element = h("article", { class: "card", tabindex: -1, data: { proposal: id } }, this.content, this.word, this.slot, this.buttons);
+    this.element.addEventListener("keydown", (event) => {
+      if (event.key === "Escape" && this.form) {
+        event.stopPropagation();
+        this.close(true);
+      }
+    });
+    this.stop = listen((p) => p.id === this.id && this.draw(p));
+    const known = find(id);
+    if (known) this.draw(known);
+  }
+
+  draw(p) {
+    const before = this.proposal;
+    if (before && JSON.stringify(before) === JSON.stringify(p)) return;
+    this.proposal = p;
+    const focused = this.element.contains(document.activeElement) && !this.slot.contains(document.activeElement)
+      ? document.activeElement : null;
+    const open = [...this.content.querySelectorAll("details[data-part]")].filter((d) => d.open).map((d) => d.dataset.part);
+    if (before && before.round !== p.round && p.state === "proposed" && this.busy !== "edit") this.changed();
+    if (p.state !== before?.state && before) this.close(false);
+    if (before && before.state !== p.state) this.say("");
+    const { label, tone } = this.standing();
+    this.element.className = `card ${tone} ${p.state} ${p.risk}`;
+    this.element.setAttribute("aria-label", `Proposal, ${label}: ${p.description}`);
+    this.content.replaceChildren(...this.parts(p));
+    for (const part of open) {
+      const again = this.content.querySelector(`details[data-part="${part}"]`);
+      if (again) again.open = true;
+    }
+    this.drawButtons();
+    if (focused && !focused.isConnected) this.refocus(focused.dataset.verb);
+  }
+
+  standing() {
+    const p = this.proposal;
+    const [label, sign, tone] = STATES[p.state] ?? [p.state, "clock", "quiet"];
+    return { label: ENDS[p.cause] ?? label, sign: ENDS[p.cause] ? "warning" : sign, tone: p.cause === "undeliverable" ? "bad" : tone };
+  }
+
+  /** The content moved while the card was on screen: say so, and keep a finger that is on its way from pressing. */
+  changed() {
+    if (this.form instanceof EditForm) this.close(false);
+    this.say("The content of this card just changed. Look at it as it is now.", true);
+    clearTimeout(this.resting);
+    this.resting = setTimeout(() => {
+      this.resting = null;
+      this.drawButtons();
+    }, LOOK);
+  }
+
+  parts(p) {
+    const open = p.state === "proposed";
+    const { label, sign, tone } = this.standing();
+    const title = h("h3", { class: "card-title", dir: "auto" }, shown(p.description));
+    const head = h("div", { class: "card-head" }, h("span", { class: `state ${tone}` }, icon(sign), label), this.risk(p));
+    const diff = p.preview.length ? changes(p.preview) : h("p", { class: "muted" }, "There is no preview; see all arguments below.");
+    const parts = [head, title, this.byline(p)];
+    if (p.reason && open) parts.push(h("p", { class: "why", dir: "auto" }, h("b", {}, "Nod’s reason: "), shown(p.reason)));
+    parts.push(...p.notes.map((note) => h("p", { class: "note" }, shown(note))));
+    if (!open) parts.push(this.outcome(p, tone));
+    parts.push(["proposed", "failed", "approved", "executing"].includes(p.state) ? diff : this.fold("changes", "What it was about", () => diff));
+    if (open) parts.push(this.facts(p));
+    if (p.result && p.state === "succeeded") parts.push(this.fold("result", "Result", () => boxed(pretty(p.result))));
+    parts.push(this.fold("all", "All arguments and details", () => everything(this.proposal)));
+    return parts;
+  }
+
+  risk(p) {
+    const words = RISKS[p.risk] ?? p.risk;
+    return h("span", { class: `risk ${p.risk}`, title: p.risk_reason }, p.risk === "destructive" ? icon("warning") : null, words);
+  }
+
+  byline(p) {
+    const parts = [h("code", {}, shown(p.tool_name)), " asked by ", shown(p.requester)];
+    if (this.origin || p.channel !== "http") parts.push(` in ${CHANNELS[p.channel] ?? p.channel}`);
+    parts.push(", ", ago(p.created_at));
+    const where = this.origin && p.channel === "http" && p.conversation_id
+      ? h("a", { href: `#/c/${encodeURIComponent(p.conversation_id)}` }, "Open conversation") : null;
+    return h("p", { class: "byline" }, h("span", {}, parts), where);
+  }
+
+  outcome(p, tone) {
+    const address = p.result_url && safeAddress(p.result_url, { relative: true });
+    return h("div", { class: `outcome ${tone}` },
+      h("p", { dir: "auto" }, shown(p.outcome), p.decided_at ? [" ", h("span", { class: "muted" }, ago(p.decided_at))] : null),
+      p.error ? boxed(p.error) : null,
+      address ? h("p", {}, link(address, "Open the result")) : null);
+  }
+
+  facts(p) {
+    const row = (name, ...value) => h("div", {}, h("dt", {}, name), h("dd", {}, ...value));
+    const rows = [row("Risk", shown(`${RISKS[p.risk] ?? p.risk}: ${p.risk_reason}`)), row("Who may decide", shown(p.deciders))];
+    if (p.quorum > 1) {
+      const given = p.votes.filter((vote) => /: approve\b/.test(vote)).length;
+      rows.push(row("Approvals", `${given} of ${p.quorum} needed`));
+    }
+    if (p.votes.length) rows.push(row("Votes", h("ul", { class: "votes" }, p.votes.map((vote) => h("li", {}, shown(vote))))));
+    rows.push(row("Time", expiry(p.expires_at)));
+    return h("dl", { class: "facts" }, rows);
+  }
+
+  fold(part, title, body) {
+    const details = h("details", { class: "fold-out", data: { part } }, h("summary", {}, title));
+    details.addEventListener("toggle", () => {
+      if (details.open && details.children.length === 1) details.append(body());
+    });
+    return details;
+  }
+
+  drawButtons() {
+    const p = this.proposal;
+    const had = this.buttons.contains(document.activeElement) ? document.activeElement.dataset.verb : null;
+    const may = p.may_decide ? p.actions : [];
+    const one = may.filter((verb) => !verb.endsWith("_all"));
+    const group = may.filter((verb) => verb.endsWith("_all"));
+    if (this.own && !p.may_decide && p.state === "proposed") one.push("cancel");
+    const rows = [];
+    if (one.length && !this.form) rows.push(h("div", { class: "buttons" }, one.map((verb) => this.button(verb))));
+    if (!p.may_decide && p.state === "proposed") rows.push(h("p", { class: "muted" }, "You may not decide this. It waits for ", shown(p.deciders), "."));
+    if (group.length && p.group && !this.form) rows.push(this.groupBar(p, group));
+    this.buttons.replaceChildren(...rows);
+    this.element.setAttribute("aria-busy", String(Boolean(this.busy)));
+    if (had) this.refocus(had);
+  }
+
+  groupBar(p, verbs) {
+    const open = siblings(p).filter((each) => each.state === "proposed");
+    const harm = open.filter((each) => each.risk === "destructive").length;
+    const words = `${p.group.open} of the ${p.group.size} proposals of this answer are open${harm ? `, ${harm} of them destructive` : ""}.`;
+    return h("div", { class: "group" }, h("p", {}, words), h("div", { class: "buttons" }, verbs.map((verb) => this.button(verb))));
+  }
+
+  button(verb) {
+    const p = this.proposal;
+    const [label, doing] = LABELS[verb] ?? [verb, `${verb}…`];
+    const count = verb.endsWith("_all") && p.group ? ` ${p.group.open}` : "";
+    const kind = verb === "approve" ? (p.risk === "destructive" ? "primary danger" : "primary") : "";
+    const off = Boolean(this.busy || this.resting);
+    return h("button", {
+      type: "button",
+      class: `button ${kind}`,
+      data: { verb },
+      "aria-disabled": off ? "true" : undefined,
+      "aria-label": count ? undefined : `${label}: ${p.description}`,
+      onclick: () => this.pressed(verb),
+    }, this.busy === verb ? doing : label + count);
+  }
+
+  pressed(verb) {
+    if (this.busy || this.resting) return;
+    if (verb === "edit") this.edit();
+    else if (verb === "decline" || verb === "decline_all") this.decline(verb);
+    else this.send(verb);
+  }
+
+  edit() {
+    if (!exact(this.proposal.tool_arguments)) {
+      this.say("A number in here is too large to be edited in a browser without being rounded. Use the API for this one.", true);
+      return;
+    }
+    this.open(new EditForm(this.proposal, {
+      save: (values) => this.send("edit", { arguments: values }),
+      cancel: () => this.close(true),
+    }), "edit");
+  }
+
+  decline(verb) {
+    const all = verb === "decline_all";
+    const field = h("textarea", { rows: 2, maxlength: 1000, id: `reason-${this.id}-${this.own}`, enterkeyhint: "send" });
+    const submit = h("button", { type: "submit", class: "button primary" }, all ? `Decline all ${this.proposal.group?.open ?? ""}` : "Decline");
+    const element = h("form", { class: "card-form", "aria-label": "Decline" },
+      h("label", { class: "label", for: field.id }, "Reason (optional). Nod is told."), field,
+      h("div", { class: "buttons" }, submit, h("button", { type: "button", class: "button", onclick: () => this.close(true) }, "Cancel")));
+    element.addEventListener("submit", (event) => {
+      event.preventDefault();
+      this.send(verb, field.value.trim() ? { reason: field.value.trim() } : {});
+    });
+    field.addEventListener("keydown", (event) => {
+      if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+      event.preventDefault();
+      element.requestSubmit();
+    });
+    this.open({ element, submit, focus: () => field.focus() }, verb);
+  }
+
+  open(form, verb) {
+    this.say("");
+    this.form = form;
+    this.formVerb = verb;
+    this.slot.replaceChildren(form.element);
+    this.drawButtons();
+    form.focus();
+    form.element.scrollIntoView({ block: "nearest" });
+  }
+
+  close(refocus) {
+    if (!this.form) return;
+    const inside = this.slot.contains(document.activeElement);
+    this.form = null;
+    this.slot.replaceChildren();
+    this.drawButtons();
+    if (refocus || inside) this.refocus(this.formVerb);
+  }
+
+  refocus(verb) {
+    const button = verb && this.buttons.querySelector(`[data-verb="${verb}"]`);
+    (button || this.element).focus({ preventScroll: true });
+  }
+
+  say(text, bad = false) {
+    this.word.textContent = text;
+    this.word.hidden = !text;
+    this.word.classList.toggle("bad", bad);
+  }
+
+  async send(verb, body = {}) {
+    if (this.busy || this.resting) return;
+    const p = this.proposal;
+    const whole = verb.endsWith("_all");
+    this.busy = verb;
+    this.say("");
+    this.lock(true);
+    this.drawButtons();
+    try {
+      const answer = await press(this.id, verb, { round: whole ? p.group?.round : p.round, ...body });
+      this.close(true);
+      if (verb === "edit" || answer.answer !== "accepted" || this.proposal.state === p.state) this.say(answer.text);
+      announce(answer.text);
+    } catch (error) {
+      if (this.form?.show && error.status === 422) this.form.show(error.fields, error.message);
+      else this.say(error.message, true);
+      if (error.status === 409) this.close(true);
+      if (error.status === 0) refresh(this.id).catch(() => {});
+    } finally {
+      this.busy = null;
+      this.lock(false);
+      this.drawButtons();
+      if (whole) siblings(p).forEach((each) => refresh(each.id).catch(() => {}));
+    }
+  }
+
+  lock(on) {
+    const submit = this.form?.submit;
+    if (submit) submit.setAttribute("aria-disabled", String(on));
+  }
+}
+
+function boxed(text) {
+  const box = h("pre", { class: "boxed", tabindex: 0, dir: "auto" }, shown(text));
+  return h("div", { class: "block" }, box, growing(box));
+}
+
+/** The whole payload, nothing left out. */
+function everything(p) {
+  const row = (name, value) => h("div", {}, h("dt", {}, name), h("dd", {}, h("code", {}, shown(String(value)))));
+  return h("div", {},
+    boxed(JSON.stringify(p.tool_arguments, null, 2)),
+    h("dl", { class: "facts" }, row("Tool", p.tool_name), row("Proposal", p.id), row("Digest", p.digest),
+      row("Round, version", `${p.round}, ${p.version}`), row("Idempotency key", p.idempotency_key)));
+}

@@ -1,0 +1,324 @@
+// The console's frame: which view is open, the list of conversations, the counts, signing in.
+
+import * as api from "./api.js";
+import { announce, h, icon, recall, remember, shown } from "./dom.js";
+import { Inbox } from "./inbox.js";
+import * as proposals from "./proposals.js";
+import { Subscription } from "./stream.js";
+import { Thread } from "./thread.js";
+
+const $ = (id) => document.getElementById(id);
+const LAST = "nod.conversation";
+const GRACE = 1500; // milliseconds before a lost connection is worth a word
+const EXAMPLES = [
+  "Show open issues",
+  "Create an issue 'Add CSV export' with high priority, assigned to Sam",
+  "Close #2 and #4, and assign #3 to Ana",
+  "Delete #5",
+];
+const ANYWHERE = ["What can you do?", "What can you look up for me?"];
+
+let conversations = [];
+let me = { name: "", model: "", demo: false };
+const down = new Map();
+
+const thread = new Thread($("thread"), {
+  begun(id) {
+    remember(LAST, id);
+    history.replaceState(null, "", `#/c/${encodeURIComponent(id)}`);
+    route.shown = location.hash;
+    listConversations();
+  },
+  turned: () => listConversations(),
+  working(on) {
+    $("working").hidden = !on;
+    $("stop").hidden = !on;
+  },
+  connection: (state) => connection("conversation", state),
+  missing() {
+    remember(LAST, "");
+    announce("That conversation is not there any more.");
+    location.hash = "#/";
+  },
+  shown: (always) => {
+    $("welcome").hidden = !(thread.id === null && thread.empty);
+    follow(always);
+  },
+});
+const inbox = new Inbox($("inbox-list"));
+
+// Views
+
+function route() {
+  const [, view, id] = /^#\/(c|inbox)?\/?([^/]*)/.exec(location.hash) ?? [];
+  const inInbox = view === "inbox";
+  const conversation = view === "c" && id ? decodeURIComponent(id) : null;
+  route.shown = location.hash;
+  $("chat").hidden = inInbox;
+  $("inbox").hidden = !inInbox;
+  closeSide();
+  if (inInbox) inbox.show();
+  else {
+    inbox.hide();
+    if (conversation !== thread.id || !conversation) {
+      keepDraft();
+      remember(LAST, conversation ?? "");
+      stuck = true;
+      connection("conversation", "live");
+      thread.show(conversation);
+      $("message").value = recall(draftKey());
+      grow();
+    }
+    $("welcome").hidden = conversation !== null;
+    if (matchMedia("(pointer: fine)").matches) $("message").focus({ preventScroll: true });
+  }
+  drawSide();
+}
+
+function drawSide() {
+  const waiting = proposals.waiting();
+  const mine = waiting.filter((p) => p.may_decide).length;
+  const inInbox = !$("inbox").hidden;
+  $("inbox-count").textContent = mine;
+  $("inbox-count").hidden = !mine;
+  const inboxLabel = mine ? `Inbox, ${mine} waiting for you` : "Inbox";
+  $("to-inbox").setAttribute("aria-label", inboxLabel);
+  $("bar-inbox").setAttribute("aria-label", inboxLabel);
+  $("bar-inbox").replaceChildren(icon("inbox"), ...(mine ? [h("span", { class: "count" }, String(mine))] : []));
+  current($("to-inbox"), inInbox);
+  current($("new"), !inInbox && !thread.id);
+  const title = inInbox ? "Inbox" : titleOf(thread.id);
+  if ($("title").textContent !== title) $("title").textContent = title;
+  document.title = `${mine ? `(${mine}) ` : ""}${title} · Nod`;
+  $("list-title").hidden = !conversations.length;
+  const focused = document.activeElement?.closest?.("#conversations a")?.getAttribute("href");
+  $("conversations").replaceChildren(...conversations.map((each) => {
+    const open = waiting.filter((p) => p.conversation_id === each.id).length;
+    const item = h("a", { class: "side-link", href: `#/c/${encodeURIComponent(each.id)}` }, h("span", { class: "cut", dir: "auto" }, shown(each.title || "Untitled")),
+      open ? h("span", { class: "count quiet", title: `${open} waiting` }, String(open), h("span", { class: "hidden" }, " waiting")) : null);
+    current(item, !inInbox && each.id === thread.id);
+    return h("li", {}, item);
+  }));
+  if (focused) document.querySelector(`#conversations a[href="${CSS.escape(focused)}"]`)?.focus();
+}
+
+function current(element, on) {
+  if (on) element.setAttribute("aria-current", "page");
+  else element.removeAttribute("aria-current");
+}
+
+function titleOf(id) {
+  return id ? conversations.find((each) => each.id === id)?.title || "Conversation" : "New conversation";
+}
+
+async function listConversations() {
+  try {
+    conversations = (await api.get("api/chat/conversations")).conversations;
+    drawSide();
+  } catch {
+    // the list comes with the next change
+  }
+}
+
+function drawWelcome() {
+  const examples = me.demo ? EXAMPLES : ANYWHERE;
+  const say = (text) => h("button", { type: "button", class: "example", onclick: () => submit(text) }, text);
+  $("welcome").replaceChildren(
+    h("h2", {}, "What should happen?"),
+    h("p", { class: "muted" }, "Nod looks things up at once. Before it changes anything, it shows you exactly what, and waits for your word."),
+    h("div", { class: "examples" }, examples.map(say)),
+  );
+}
+
+// Writing
+
+const draftKey = () => `nod.draft.${thread.id ?? ""}`;
+
+function keepDraft() {
+  remember(draftKey(), $("message").value);
+}
+
+function grow() {
+  const box = $("message");
+  box.style.height = "auto";
+  box.style.height = `${box.scrollHeight + 2}px`;
+}
+
+function submit(text) {
+  if (!text.trim()) return;
+  thread.send(text.trim());
+}
+
+function setUpComposer() {
+  const box = $("message");
+  $("composer").addEventListener("submit", (event) => {
+    event.preventDefault();
+    submit(box.value);
+    if (!box.value.trim()) return;
+    box.value = "";
+    keepDraft();
+    grow();
+    box.focus();
+  });
+  box.addEventListener("input", () => {
+    grow();
+    keepDraft();
+  });
+  box.addEventListener("keydown", (event) => {
+    if (event.key !== "Enter" || event.shiftKey || event.isComposing || event.keyCode === 229) return;
+    event.preventDefault();
+    $("composer").requestSubmit();
+  });
+  $("stop").addEventListener("click", () => thread.stop().catch((error) => announce(error.message)));
+}
+
+// Scrolling: follow what is written, unless somebody scrolled up to read
+
+let stuck = true;
+
+function follow(always = false) {
+  const scroll = $("scroll");
+  if (always) stuck = true;
+  if (stuck) scroll.scrollTop = scroll.scrollHeight;
+  $("latest").hidden = stuck;
+}
+
+function setUpScrolling() {
+  const scroll = $("scroll");
+  scroll.addEventListener("scroll", () => {
+    stuck = scroll.scrollHeight - scroll.scrollTop - scroll.clientHeight < 60;
+    $("latest").hidden = stuck;
+  }, { passive: true });
+  $("latest").addEventListener("click", () => follow(true));
+  new ResizeObserver(() => {
+    if (stuck && !$("thread").contains(document.activeElement)) follow();
+  }).observe($("thread"));
+}
+
+// The side menu, a drawer on narrow screens
+
+const narrow = matchMedia("(max-width: 800px)");
+
+function openSide() {
+  $("side").classList.add("open");
+  $("side").inert = false;
+  $("veil").hidden = false;
+  $("main").inert = true;
+  $("side-open").setAttribute("aria-expanded", "true");
+  $("side-close").focus();
+}
+
+function closeSide(refocus = false) {
+  $("side").classList.remove("open");
+  $("side").inert = narrow.matches;
+  $("veil").hidden = true;
+  $("main").inert = false;
+  $("side-open").setAttribute("aria-expanded", "false");
+  if (refocus) $("side-open").focus();
+}
+
+function setUpSide() {
+  $("side-open").append(icon("menu"));
+  $("side-close").append(icon("cross"));
+  $("side-open").addEventListener("click", openSide);
+  $("side-close").addEventListener("click", () => closeSide(true));
+  $("veil").addEventListener("click", () => closeSide(true));
+  $("side").addEventListener("keydown", (event) => event.key === "Escape" && narrow.matches && closeSide(true));
+  $("side").addEventListener("click", (event) => event.target.closest("a") && closeSide());
+  $("new").addEventListener("click", (event) => {
+    if (location.hash !== "#/" && location.hash !== "") return;
+    event.preventDefault(); // the hash would not change, so nothing would happen
+    route();
+  });
+  narrow.addEventListener("change", () => closeSide());
+  $("skip").addEventListener("click", (event) => {
+    event.preventDefault();
+    $("message").focus();
+  });
+  $("sign-out").addEventListener("click", () => {
+    api.signOut();
+    for (const key of [LAST]) remember(key, "");
+    location.replace(location.pathname);
+  });
+}
+
+function connection(part, state) {
+  clearTimeout(down.get(part));
+  down.delete(part);
+  if (state === "down") down.set(part, setTimeout(() => told("Reconnecting…"), GRACE));
+  else if (!down.size) told("");
+}
+
+function told(words) {
+  if ($("connection").textContent !== words) $("connection").textContent = words;
+}
+
+// Starting and signing in
+
+function gate(...content) {
+  $("app").hidden = true;
+  $("gate").hidden = false;
+  $("gate").replaceChildren(h("div", { class: "gate-card" }, h("h1", {}, "Nod"), ...content));
+}
+
+function askForToken(words) {
+  if (document.querySelector("#token")) return;
+  const field = h("input", { id: "token", type: "password", autocomplete: "current-password", required: true, "aria-describedby": "token-fault" });
+  const fault = h("p", { id: "token-fault", class: "fault", role: "alert" }, words);
+  const button = h("button", { type: "submit", class: "button primary" }, "Sign in");
+  const form = h("form", {}, h("label", { class: "label", for: "token" }, "Access token"), field,
+    h("p", { class: "help" }, "It stays in this browser tab and is forgotten when you close it."), fault, button);
+  form.addEventListener("submit", async (event) => {
+    event.preventDefault();
+    fault.textContent = "";
+    button.disabled = true;
+    api.signIn(field.value);
+    try {
+      await api.get("api/me");
+      location.reload();
+    } catch (error) {
+      api.signOut();
+      fault.textContent = error.status === 401 ? "This token is not known here." : error.message;
+      button.disabled = false;
+      field.focus();
+    }
+  });
+  gate(form);
+  field.focus();
+}
+
+async function start() {
+  api.whenLockedOut(() => askForToken(api.signedIn() ? "Your token is not valid any more." : ""));
+  try {
+    me = await api.get("api/me");
+  } catch (error) {
+    if (error.status === 401) return;
+    gate(h("p", { role: "alert" }, error.message), h("button", { type: "button", class: "button", onclick: () => location.reload() }, "Try again"));
+    return;
+  }
+  $("gate").hidden = true;
+  $("app").hidden = false;
+  $("who").replaceChildren(me.name === "you" ? "You are at this machine" : shown(`Signed in as ${me.name}`));
+  $("model").replaceChildren(shown(me.model), ...(me.demo ? [h("span", { class: "tag" }, "demo")] : []));
+  $("sign-out").hidden = !api.signedIn();
+  setUpSide();
+  setUpComposer();
+  setUpScrolling();
+  drawWelcome();
+  let drawing = null;
+  proposals.listen(() => {
+    clearTimeout(drawing);
+    drawing = setTimeout(drawSide, 30);
+  });
+  if (!location.hash && recall(LAST)) history.replaceState(null, "", `#/c/${encodeURIComponent(recall(LAST))}`);
+  addEventListener("hashchange", () => route.shown !== location.hash && route());
+  route();
+  listConversations();
+  new Subscription("api/events", {
+    event: (event) => event.type === "action_update" && proposals.put(event.proposal),
+    opened: () => proposals.refreshWaiting().catch(() => {}),
+    state: (state) => connection("changes", state),
+  });
+}
+
+start();

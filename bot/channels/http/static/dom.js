@@ -1,0 +1,103 @@
+// Building the page from nodes. Text is only ever set as text; nothing here parses markup.
+
+const SVG = "http://www.w3.org/2000/svg";
+
+/** An element. Strings among the children become text; `on*` properties become listeners. */
+export function h(tag, properties = {}, ...children) {
+  const element = document.createElement(tag);
+  for (const [name, value] of Object.entries(properties)) {
+    if (value === undefined || value === null || value === false) continue;
+    if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
+    else if (name === "class") element.className = value;
+    else if (name === "value") element.value = value;
+    else if (name === "data") Object.assign(element.dataset, value);
+    else element.setAttribute(name, value === true ? "" : String(value));
+  }
+  element.append(...children.flat(2).filter((child) => child !== null && child !== undefined && child !== false));
+  return element;
+}
+
+const PATHS = {
+  check: "m4 10.5 4 4 8-9",
+  cross: "m5 5 10 10M15 5 5 15",
+  clock: "M10 5.5V10l3 2M10 2.5a7.5 7.5 0 1 0 0 15 7.5 7.5 0 0 0 0-15Z",
+  warning: "M10 3 2.5 16.5h15L10 3Zm0 5.5v3.7m0 2.2v.1",
+  menu: "M3 5.5h14M3 10h14M3 14.5h14",
+  inbox: "M3 11.5 5 4.5h10l2 7v4H3v-4Zm0 0h4l1 2h4l1-2h4",
+  search: "M9 3.5a5.5 5.5 0 1 0 0 11 5.5 5.5 0 0 0 0-11Zm4 9.5 4 4",
+  minus: "M5 10h10",
+  arrow: "M3.5 10h13m-4.5-4.5 4.5 4.5-4.5 4.5",
+};
+
+export function icon(name) {
+  const svg = document.createElementNS(SVG, "svg");
+  svg.setAttribute("viewBox", "0 0 20 20");
+  svg.setAttribute("class", "icon");
+  svg.setAttribute("aria-hidden", "true");
+  const path = document.createElementNS(SVG, "path");
+  path.setAttribute("d", PATHS[name]);
+  svg.append(path);
+  return svg;
+}
+
+// Characters that are invisible or turn the reading direction: a person must not approve what they hide.
+const UNSEEN =
+  /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]|\udb40[\udc00-\udc7f]/g;
+
+/** Text as nodes, with unseen characters made visible as their code. */
+export function shown(text) {
+  const parts = document.createDocumentFragment();
+  let from = 0;
+  for (const found of text.matchAll(UNSEEN)) {
+    if (found[0] === "\r" && text[found.index + 1] === "\n") continue;
+    const code = found[0].codePointAt(0).toString(16).toUpperCase().padStart(4, "0");
+    parts.append(text.slice(from, found.index), h("span", { class: "unseen" }, `U+${code}`));
+    from = found.index + found[0].length;
+  }
+  parts.append(text.slice(from));
+  return parts;
+}
+
+/** A link's address if it is safe to follow, else null. */
+export function safeAddress(address, { relative = false } = {}) {
+  try {
+    const url = new URL(address, document.baseURI);
+    const absolute = /^https?:\/\//i.test(address);
+    const path = relative && /^\/(?![/\\])/.test(address) && url.origin === location.origin;
+    return (absolute || path) && /^https?:$/.test(url.protocol) ? url.href : null;
+  } catch {
+    return null;
+  }
+}
+
+export function link(address, ...children) {
+  return h("a", { href: address, target: "_blank", rel: "noopener noreferrer" }, ...children);
+}
+
+let last = null;
+
+/** Say it to a screen reader, after what it is saying now. */
+export function announce(text) {
+  const region = document.getElementById("announcer");
+  clearTimeout(last);
+  last = setTimeout(() => {
+    region.replaceChildren(h("p", {}, text));
+  }, 80);
+}
+
+export function remember(key, value) {
+  try {
+    if (value) sessionStorage.setItem(key, value);
+    else sessionStorage.removeItem(key);
+  } catch {
+    // private windows may forbid it; then nothing outlives a reload
+  }
+}
+
+export function recall(key) {
+  try {
+    return sessionStorage.getItem(key) ?? "";
+  } catch {
+    return "";
+  }
+}

@@ -1,0 +1,155 @@
+// The edit form of a proposal, made from its tool's JSON schema. What is not touched is sent back as it came.
+
+import { h } from "./dom.js";
+import { input, resolve } from "./fields.js";
+
+let made = 0;
+
+/** JSON in the browser rounds large whole numbers; such arguments must not go back changed. */
+export function exact(value) {
+  if (typeof value === "number") return !Number.isInteger(value) || Number.isSafeInteger(value);
+  if (value && typeof value === "object") return Object.values(value).every(exact);
+  return true;
+}
+
+export class EditForm {
+  /** `save(arguments)` is called with all arguments; `cancel()` when the person leaves. */
+  constructor(proposal, { save, cancel }) {
+    this.root = proposal.schema ?? {};
+    this.given = proposal.tool_arguments ?? {};
+    this.fields = new Map();
+    this.prefix = `edit-${(made += 1)}`;
+    this.rows = h("div", { class: "form-rows" });
+    this.more = h("div", { class: "form-more" });
+    this.fault = h("p", { class: "fault", role: "alert", hidden: true });
+    this.submit = h("button", { type: "submit", class: "button primary" }, "Save changes");
+    this.element = h(
+      "form",
+      { class: "card-form", "aria-label": `Edit: ${proposal.description}`, novalidate: true },
+      this.rows,
+      this.more,
+      this.fault,
+      h("div", { class: "buttons" }, this.submit, h("button", { type: "button", class: "button", onclick: cancel }, "Cancel")),
+      h("p", { class: "hint" }, "Saving asks again with the new values; it does not approve them."),
+    );
+    this.element.addEventListener("submit", (event) => {
+      event.preventDefault();
+      const values = this.read();
+      if (values) save(values);
+    });
+    const named = { ...this.root.properties };
+    for (const name of Object.keys(this.given)) named[name] ??= {};
+    for (const [name, part] of Object.entries(named)) this.take(name, part);
+    if (!Object.keys(named).length) this.rows.append(h("p", {}, "This tool takes no arguments."));
+    this.offer();
+  }
+
+  take(name, part) {
+    const { flat, nullable } = resolve(part, this.root);
+    const optional = nullable || !(this.root.required ?? []).includes(name);
+    const field = { name, schema: flat, optional, row: null };
+    this.fields.set(name, field);
+    const present = this.given[name] !== undefined && this.given[name] !== null;
+    if (present || !optional) this.include(field, this.given[name]);
+  }
+
+  include(field, value) {
+    const id = `${this.prefix}-${field.name.replace(/\W/g, "_")}`;
+    const made = input(id, field.schema, value, this.root);
+    const help = [field.schema.description, made.help].filter(Boolean).join(". ");
+    const fault = h("p", { class: "fault", id: `${id}-error`, hidden: true });
+    const label = made.group
+      ? h("span", { class: "label", id: `${id}-label` }, field.name)
+      : h("label", { class: "label", for: id }, field.name);
+    if (made.group) made.element.setAttribute("aria-labelledby", `${id}-label`);
+    const remove = field.optional
+      ? h("button", { type: "button", class: "link-button", "aria-label": `Leave ${field.name} out`, onclick: () => this.exclude(field) }, "Leave out")
+      : null;
+    field.row = h("div", { class: "form-row" }, h("div", { class: "form-label" }, label, remove), made.element,
+      h("p", { class: "help", id: `${id}-help` }, help), fault);
+    Object.assign(field, { read: made.read, control: made.control, fault });
+    field.before = this.snapshot(field);
+    field.added = value === undefined || value === null;
+    const later = [...this.fields.values()];
+    const next = later.slice(later.indexOf(field) + 1).find((other) => other.row);
+    this.rows.insertBefore(field.row, next?.row ?? null);
+  }
+
+  exclude(field) {
+    field.row.remove();
+    field.row = null;
+    this.offer();
+    this.more.querySelector("button")?.focus();
+  }
+
+  /** Buttons for the optional arguments that are not in the form. */
+  offer() {
+    const left = [...this.fields.values()].filter((field) => !field.row);
+    const add = (field) => {
+      this.include(field, undefined);
+      this.offer();
+      field.control.focus();
+    };
+    this.more.replaceChildren(
+      ...(left.length ? [h("span", { class: "help" }, "Also set:")] : []),
+      ...left.map((field) => h("button", { type: "button", class: "button small", title: field.schema.description, onclick: () => add(field) }, field.name)),
+    );
+  }
+
+  snapshot(field) {
+    try {
+      return JSON.stringify(field.read());
+    } catch {
+      return null;
+    }
+  }
+
+  /** All arguments, or null after showing what is wrong with them. */
+  read() {
+    const values = {};
+    const faults = {};
+    for (const [name, field] of this.fields) {
+      if (!field.row) {
+        // null as it came means "not given"; a value that was left out is gone
+        if (this.given[name] === null) values[name] = null;
+        continue;
+      }
+      try {
+        const value = field.read();
+        values[name] = !field.added && JSON.stringify(value) === field.before ? this.given[name] : value;
+      } catch (error) {
+        faults[name] = error.message;
+      }
+    }
+    this.show(faults);
+    return Object.keys(faults).length ? null : values;
+  }
+
+  /** Show faults by name; `words` for what belongs to no field. */
+  show(faults, words = "") {
+    const left = [];
+    const byName = {};
+    for (const [path, text] of Object.entries(faults)) {
+      const name = this.fields.get(path)?.row ? path : path.replace(/^arguments\./, "").split(/[.[]/)[0];
+      if (this.fields.get(name)?.row) (byName[name] ??= []).push(text);
+      else left.push(`${path}: ${text}`);
+    }
+    let first = null;
+    for (const [name, field] of this.fields) {
+      if (!field.row) continue;
+      const text = (byName[name] ?? []).join(" ");
+      field.fault.textContent = text;
+      field.fault.hidden = !text;
+      field.control.setAttribute("aria-invalid", String(Boolean(text)));
+      if (text) first ??= field.control;
+    }
+    const rest = left.join(" ") || (first ? "" : words);
+    this.fault.textContent = rest;
+    this.fault.hidden = !rest;
+    first?.focus();
+  }
+
+  focus() {
+    (this.rows.querySelector("input, textarea, select") ?? this.submit).focus();
+  }
+}

@@ -1,0 +1,59 @@
+// The lines of a conversation as elements: what people and Nod said, and the quiet lines of what Nod looked up.
+
+import { h, icon, shown } from "./dom.js";
+import { markdown } from "./markdown.js";
+import { pretty } from "./card.js";
+import { growing } from "./diff.js";
+import { stamp } from "./times.js";
+
+/** One stored message, without its cards. */
+export function line(message) {
+  if (message.role === "note") {
+    const text = message.text.replace(/^\[Nod\]\s*/, "");
+    return h("details", { class: "aside fold-out" }, h("summary", {}, "Nod was told how earlier proposals ended"), h("p", { class: "plain" }, shown(text)));
+  }
+  if (message.role === "notice") return notice(message.text);
+  const element = message.role === "user" ? userLine(message.text, message.name) : assistantLine();
+  element.querySelector(".line-head").append(stamp(message.created_at));
+  if (message.role === "assistant") {
+    if (message.text.trim()) element.querySelector(".said").append(markdown(message.text));
+    message.calls.forEach((call) => element.querySelector(".calls").append(callLine(call).element));
+  }
+  return element;
+}
+
+export function notice(text) {
+  return h("p", { class: "aside notice" }, icon("warning"), h("span", {}, shown(text)));
+}
+
+export function userLine(text, name) {
+  const label = !name || name === "you" ? "You" : name;
+  return h("article", { class: "line-block user", "aria-label": `${label} said` },
+    h("header", { class: "line-head" }, h("b", {}, shown(label))), h("div", { class: "said plain", dir: "auto" }, shown(text)));
+}
+
+export function assistantLine() {
+  return h("article", { class: "line-block assistant", "aria-label": "Nod said" },
+    h("header", { class: "line-head" }, h("b", {}, "Nod")), h("div", { class: "said", dir: "auto" }), h("div", { class: "calls" }), h("div", { class: "cards" }));
+}
+
+/** A read: one quiet line, its result behind it. `finish` when the result comes. */
+export function callLine(call) {
+  const sign = h("span", { class: "call-sign" }, icon("search"));
+  const state = h("span", { class: "muted" });
+  const body = h("div", { class: "call-body" });
+  const element = h("details", { class: "call" }, h("summary", {}, sign, h("span", { dir: "auto" }, shown(call.summary || call.tool_name)), state), body);
+  const finish = (ok, result) => {
+    element.classList.remove("running");
+    state.textContent = ok ? "" : "did not work";
+    if (!ok) sign.replaceChildren(icon("warning"));
+    const box = h("pre", { class: "boxed", tabindex: 0 }, shown(pretty(String(result ?? ""))));
+    body.replaceChildren(h("p", { class: "muted" }, h("code", {}, shown(call.tool_name)), " answered:"), box, growing(box));
+  };
+  if (call.result === undefined) {
+    element.classList.add("running");
+    state.textContent = "…";
+    body.append(h("p", { class: "muted" }, h("code", {}, shown(call.tool_name)), " is running."));
+  } else finish(call.ok, call.result);
+  return { element, finish };
+}

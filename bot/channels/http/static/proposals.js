@@ -1,0 +1,62 @@
+// Every proposal this page knows, newest version each. Cards and the inbox listen here.
+
+import { get, post } from "./api.js";
+
+const known = new Map();
+const listeners = new Set();
+const behind = new Map();
+
+/** Call `listener(proposal)` at every change; gives the function that ends it. */
+export function listen(listener) {
+  listeners.add(listener);
+  return () => listeners.delete(listener);
+}
+
+export const find = (id) => known.get(id) ?? null;
+export const all = () => [...known.values()];
+export const waiting = () => all().filter((p) => p.state === "proposed");
+export const siblings = (p) => all().filter((other) => other.message_id === p.message_id && p.message_id);
+
+/** Take in what the server said; an older version than the known one is left out. */
+export function put(proposal) {
+  if (!proposal) return;
+  const before = known.get(proposal.id);
+  if (before && before.version > proposal.version) return;
+  known.set(proposal.id, proposal);
+  for (const listener of [...listeners]) listener(proposal, before ?? null);
+  if (!before || before.version !== proposal.version) catchUp(proposal);
+}
+
+/** The card that carries its group's buttons tells of the others, so it is asked for again. */
+function catchUp(changed) {
+  for (const p of siblings(changed)) {
+    if (p.id === changed.id || !p.group) continue;
+    clearTimeout(behind.get(p.id));
+    behind.set(p.id, setTimeout(() => refresh(p.id).catch(() => {}), 120));
+  }
+}
+
+export async function refresh(id) {
+  put((await get(`api/chat/actions/${encodeURIComponent(id)}`)).proposal);
+}
+
+/** Everything that waits, across channels; what waited before and is not among it is asked for. */
+export async function refreshWaiting() {
+  const { proposals } = await get("api/chat/actions?state=proposed");
+  const ids = new Set(proposals.map((p) => p.id));
+  proposals.forEach(put);
+  const gone = all().filter((p) => ["proposed", "approved", "executing"].includes(p.state) && !ids.has(p.id));
+  await Promise.all(gone.map((p) => refresh(p.id).catch(() => {})));
+}
+
+/** One press. Gives the server's answer; raises `Refused` with what it says now already taken in. */
+export async function press(id, verb, body) {
+  try {
+    const answer = await post(`api/chat/actions/${encodeURIComponent(id)}/${verb}`, body);
+    put(answer.proposal);
+    return answer;
+  } catch (error) {
+    put(error.proposal);
+    throw error;
+  }
+}

@@ -1,0 +1,320 @@
+// One conversation: its stored lines, the turn that is being written now, and the cards between them.
+// Rows are the truth: whatever was streamed is replaced by them when a turn ends or a connection comes back.
+
+import { get, open, post } from "./api.js";
+import { Card } from "./card.js";
+import { announce, h } from "./dom.js";
+import { assistantLine, callLine, line, notice, userLine } from "./line.js";
+import { markdown } from "./markdown.js";
+import { put } from "./proposals.js";
+import { events, Subscription } from "./stream.js";
+
+const RECENT = 60_000; // milliseconds in which an unanswered message looks as if it were being answered
+const AWAY = 20_000; // milliseconds a hidden page keeps its stream; browsers allow few connections per site
+const DRAW = 50;
+
+function freshKey() {
+  return [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+}
+
+export class Thread {
+  /** `hear` gets what the page around has to know: begun(id), turned(), working(on), connection(state), missing(), shown(). */
+  constructor(element, hear) {
+    Object.assign(this, { element, hear, id: null });
+    this.reset();
+    document.addEventListener("visibilitychange", () => this.seen());
+  }
+
+  reset() {
+    clearTimeout(this.patience);
+    this.subscription?.close();
+    this.cards?.forEach((card) => card.stop());
+    this.visit = new AbortController();
+    this.subscription = null;
+    this.rows = new Map();
+    this.cards = new Map();
+    this.segments = [];
+    this.current = null;
+    this.posting = false;
+    this.sending = Promise.resolve();
+    this.asked = 0;
+    this.setWorking(false);
+    this.element.replaceChildren();
+  }
+
+  async show(id) {
+    this.visit?.abort();
+    this.reset();
+    this.id = id;
+    if (!id) return;
+    this.listen();
+    await this.load();
+  }
+
+  get empty() {
+    return !this.element.childElementCount;
+  }
+
+  path(tail) {
+    return `api/chat/conversations/${encodeURIComponent(this.id)}/${tail}`;
+  }
+
+  listen() {
+    if (!this.id || (this.subscription && !this.subscription.closed)) return;
+    const visit = this.visit;
+    this.subscription = new Subscription(this.path("events"), {
+      event: (event) => {
+        if (visit === this.visit && (!this.posting || event.proposal)) this.take(event);
+      },
+      opened: () => {
+        if (visit !== this.visit || this.posting) return;
+        this.endSegments();
+        this.load();
+      },
+      state: (state) => visit === this.visit && this.hear.connection(state),
+    });
+  }
+
+  seen() {
+    clearTimeout(this.away);
+    if (document.hidden) this.away = setTimeout(() => this.subscription?.close(), AWAY);
+    else if (this.subscription?.closed) this.listen();
+  }
+
+  /** Read the rows; what had been streamed before gives way to them. */
+  async load() {
+    const visit = this.visit;
+    const turn = (this.asked += 1);
+    const ended = this.segments.filter((segment) => segment.ended);
+    let messages;
+    try {
+      const [said, proposed] = await Promise.all([get(this.path("messages")), get(this.path("proposals"))]);
+      if (visit !== this.visit || turn !== this.asked) return;
+      proposed.proposals.forEach(put);
+      messages = said.messages;
+    } catch (error) {
+      if (visit !== this.visit || turn !== this.asked) return;
+      if (error.status === 404) this.hear.missing();
+      else if (error.status !== 401) setTimeout(() => visit === this.visit && turn === this.asked && this.load(), 3000);
+      return;
+    }
+    const focused = document.activeElement;
+    this.segments = this.segments.filter((segment) => !ended.includes(segment));
+    this.arrange(messages);
+    ended.forEach((segment) => segment.element.remove());
+    if (focused !== document.activeElement && focused?.isConnected && this.element.contains(focused)) focused.focus({ preventScroll: true });
+    const last = messages.at(-1);
+    const young = last && Date.now() - Date.parse(last.created_at) < RECENT;
+    if (!this.segments.length && !this.posting) this.setWorking(Boolean(young && ["user", "note"].includes(last.role)));
+    this.hear.shown();
+  }
+
+  arrange(messages) {
+    let place = this.element.firstElementChild;
+    const wanted = new Set(messages.map((message) => message.id));
+    for (const [id, row] of this.rows) {
+      if (wanted.has(id)) continue;
+      row.element.remove();
+      this.rows.delete(id);
+    }
+    while (place && !place.isConnected) place = place.nextElementSibling;
+    place = this.element.firstElementChild;
+    for (const message of messages) {
+      const print = JSON.stringify(message);
+      let row = this.rows.get(message.id);
+      if (row?.print !== print) {
+        const element = line(message);
+        if (row?.element === place) place = row.element.nextElementSibling;
+        row?.element.replaceWith(element);
+        row = { element, print };
+        this.rows.set(message.id, row);
+      }
+      if (row.element !== place) this.element.insertBefore(row.element, place);
+      else place = place.nextElementSibling;
+      const cards = row.element.querySelector(".cards");
+      message.proposals.forEach((id, at) => {
+        const card = this.card(id).element;
+        if (cards.children[at] !== card) cards.insertBefore(card, cards.children[at] ?? null);
+      });
+    }
+  }
+
+  card(id) {
+    if (!this.cards.has(id)) this.cards.set(id, new Card(id, { own: true }));
+    return this.cards.get(id);
+  }
+
+  // The turn that is being written now
+
+  take(event) {
+    switch (event.type) {
+      case "delta":
+        this.segment((s) => !s.calls.size && !s.cards).text += event.text;
+        this.current.plain ??= /^\s/.test(event.text);
+        this.paint();
+        break;
+      case "restart":
+        if (this.current) this.current.text = "";
+        this.paint();
+        break;
+      case "tool_call_start": {
+        const segment = this.segment((s) => !s.cards);
+        const call = callLine(event);
+        segment.calls.set(event.call_id, call);
+        segment.element.querySelector(".calls").append(call.element);
+        break;
+      }
+      case "tool_call_result":
+        this.segments.map((s) => s.calls.get(event.call_id)).find(Boolean)?.finish(event.ok, event.result);
+        break;
+      case "action_proposed": {
+        if (!event.proposal) break;
+        put(event.proposal);
+        const segment = this.segment(() => true);
+        segment.cards += 1;
+        segment.element.querySelector(".cards").append(this.card(event.proposal.id).element);
+        break;
+      }
+      case "action_update":
+        put(event.proposal);
+        return;
+      case "error":
+        this.endTurn(event.error);
+        this.segments.push({ element: this.element.appendChild(notice(event.error)), calls: new Map(), ended: true });
+        break;
+      case "done":
+        this.endTurn(event.ending === "stopped" ? "Stopped." : "");
+        break;
+      default:
+        return;
+    }
+    this.setWorking(!["done", "error"].includes(event.type));
+    this.hear.shown();
+  }
+
+  segment(fits) {
+    if (!this.current || !fits(this.current)) {
+      this.current = { element: assistantLine(), text: "", calls: new Map(), cards: 0, ended: false };
+      this.segments.push(this.current);
+      this.element.append(this.current.element);
+    }
+    return this.current;
+  }
+
+  paint() {
+    const segment = this.current;
+    if (!segment || segment.timer) return;
+    segment.timer = setTimeout(() => {
+      segment.timer = null;
+      const text = segment.plain ? `… ${segment.text}` : segment.text; // joined in the middle of an answer
+      segment.element.querySelector(".said").replaceChildren(markdown(text));
+      this.hear.shown();
+    }, DRAW);
+  }
+
+  endSegments() {
+    this.segments.forEach((segment) => (segment.ended = true));
+    this.current = null;
+  }
+
+  endTurn(words) {
+    const said = this.segments.filter((s) => !s.ended);
+    const cards = said.reduce((sum, s) => sum + (s.cards ?? 0), 0);
+    const asks = cards ? ` ${cards} ${cards === 1 ? "proposal waits" : "proposals wait"} for a decision.` : "";
+    announce(`Nod: ${said.map((s) => s.text).join(" ").slice(0, 600)} ${words}${asks}`);
+    this.endSegments();
+    this.hear.turned();
+    if (this.id) this.load();
+  }
+
+  setWorking(on) {
+    clearTimeout(this.patience);
+    if (on) this.patience = setTimeout(() => this.load().then(() => this.setWorking(false)), RECENT);
+    this.hear.working(on);
+  }
+
+  // Sending
+
+  send(text) {
+    const element = userLine(text, "");
+    element.classList.add("sending");
+    this.element.append(element);
+    this.hear.shown(true);
+    const message = { text, element, key: freshKey(), visit: this.visit };
+    this.sending = this.sending.then(() => this.deliver(message));
+  }
+
+  /** Resolves when the bot has taken the message in, or said no; the answer goes on being read after that. */
+  deliver(message) {
+    const { element, visit } = message;
+    element.querySelector(".failed")?.remove();
+    element.classList.add("sending");
+    if (visit === this.visit) this.setWorking(true);
+    return new Promise((accepted) => {
+      this.converse(message, accepted)
+        .catch((error) => {
+          if (visit !== this.visit || error.name === "AbortError") return;
+          this.setWorking(false);
+          element.classList.remove("sending");
+          if (error.status === 409) this.load();
+          else if (error.status !== undefined) this.failed(message, error);
+          else throw error;
+        })
+        .finally(accepted);
+    });
+  }
+
+  failed(message, error) {
+    const again = h("button", { type: "button", class: "button small", onclick: () => (this.sending = this.sending.then(() => this.deliver(message))) }, "Send again");
+    message.element.append(h("p", { class: "failed", role: "alert" }, `Not sent: ${error.message} `, again));
+    this.hear.shown(true);
+  }
+
+  async converse({ text, element, key, visit }, accepted) {
+    const stop = new AbortController();
+    const body = this.id && visit === this.visit ? { message: text, conversation_id: this.id } : { message: text };
+    const response = await open("POST", "api/chat", { body, headers: { "Idempotency-Key": key }, signal: stop.signal });
+    let feeding = false;
+    try {
+      for await (const { data } of events(response, () => stop.abort())) {
+        if (visit !== this.visit) return stop.abort();
+        if (!data) continue;
+        if (data.type === "accepted") {
+          this.accept(data, element);
+          accepted();
+          // one stream at a time feeds the page: the conversation's own, where it is open already
+          if (this.subscription?.live || this.posting) return stop.abort();
+          feeding = this.posting = true;
+        } else {
+          if (data.type === "done" || data.type === "error") this.posting = feeding = false;
+          this.take(data);
+          if (data.type === "done" || data.type === "error") break;
+        }
+      }
+    } catch (error) {
+      if (error.status !== undefined || visit !== this.visit) throw error;
+    } finally {
+      stop.abort();
+      if (visit === this.visit) {
+        if (feeding) {
+          this.posting = false;
+          this.endSegments();
+        }
+        this.listen();
+      }
+    }
+  }
+
+  accept({ conversation_id: conversation, message_id: id }, element) {
+    element.classList.remove("sending");
+    element.dataset.message = id;
+    this.rows.set(id, { element, print: "" });
+    if (this.id === conversation) return;
+    this.id = conversation;
+    this.hear.begun(conversation);
+  }
+
+  async stop() {
+    if (this.id) await post(this.path("stop"));
+  }
+}

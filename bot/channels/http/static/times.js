@@ -1,0 +1,51 @@
+// Times in words that stay true: every `time` element made here is told again as time goes on.
+
+import { h } from "./dom.js";
+
+const WORDS = new Intl.RelativeTimeFormat("en", { numeric: "auto" });
+const WHOLE = new Intl.DateTimeFormat("en", { dateStyle: "full", timeStyle: "long" });
+const CLOCK = new Intl.DateTimeFormat("en", { hour: "2-digit", minute: "2-digit", hour12: false });
+const DAY = new Intl.DateTimeFormat("en", { day: "numeric", month: "short" });
+const STEPS = [
+  ["day", 86400, 36 * 3600],
+  ["hour", 3600, 90 * 60],
+  ["minute", 60, 90],
+  ["second", 1, 0],
+];
+
+function relative(at) {
+  const seconds = (at - Date.now()) / 1000;
+  const [unit, size] = STEPS.find(([, , from]) => Math.abs(seconds) >= from);
+  return WORDS.format(Math.round(seconds / size), unit);
+}
+
+function words(element) {
+  const at = Date.parse(element.dateTime);
+  if (element.dataset.told === "expiry" && at <= Date.now()) return "its time is up";
+  if (element.dataset.told === "expiry") return `expires ${relative(at)}`;
+  return Math.abs(at - Date.now()) < 5000 ? "just now" : relative(at);
+}
+
+function told(kind, iso) {
+  const element = h("time", { datetime: iso, title: WHOLE.format(new Date(iso)), data: { told: kind } });
+  element.textContent = words(element);
+  return element;
+}
+
+export const ago = (iso) => told("ago", iso);
+export const expiry = (iso) => told("expiry", iso);
+
+/** When something was said: the hour today, the day as well before. */
+export function stamp(iso) {
+  const at = new Date(iso);
+  const today = at.toDateString() === new Date().toDateString();
+  const text = today ? CLOCK.format(at) : `${DAY.format(at)}, ${CLOCK.format(at)}`;
+  return h("time", { datetime: iso, title: WHOLE.format(at) }, text);
+}
+
+setInterval(() => {
+  for (const element of document.querySelectorAll("time[data-told]")) {
+    const text = words(element);
+    if (element.textContent !== text) element.textContent = text;
+  }
+}, 1000);

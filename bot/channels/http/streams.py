@@ -1,0 +1,48 @@
+"""Server-sent events: how one is written, what keeps a quiet stream open, and that a stop ends them all."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import Any
+
+from starlette.responses import StreamingResponse
+
+from bot.channels.http.hub import Heard, Listener
+
+STILL_THERE = ": still there\n\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """In seconds. ``feed``: how soon changes made by other processes are noticed at the latest.
+
+    ``quiet``: a silent stream gets a comment line this often, so that no proxy closes it.
+    """
+
+    feed: float = 2.0
+    quiet: float = 15.0
+
+
+def sse(payload: dict[str, Any]) -> str:
+    """One event: a single ``data:`` line of JSON."""
+    return f"data: {json.dumps(payload, ensure_ascii=False)}\n\n"
+
+
+def streaming(events: AsyncIterator[str]) -> StreamingResponse:
+    """Each item goes out as it comes; nothing on the way may keep or gather them."""
+    headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+    return StreamingResponse(events, media_type="text/event-stream", headers=headers)
+
+
+async def heard(listener: Listener, quiet: float) -> AsyncIterator[Heard | None]:
+    """What the listener hears until the server stops; None after each ``quiet`` seconds of silence."""
+    while True:
+        try:
+            item = await asyncio.wait_for(listener.get(), quiet)
+        except TimeoutError:
+            yield None
+            continue
+        if item is None:
+            return
+        yield item

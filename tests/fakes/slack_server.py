@@ -1,0 +1,631 @@
+"""Slack on loopback, spoken to by the real client library, over signed HTTP or a real websocket.
+
+People are played by `say`, `mention`, `click`, `submit` and `slash`; they press only what stands on their
+screen. What Slack refuses is in ``slack_rules.py``, what it remembers in ``slack_state.py``.
+"""
+
+import asyncio
+import itertools
+import json
+import time
+from collections import defaultdict, deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import urlencode
+
+import aiohttp
+from aiohttp import web
+from slack_sdk.signature import SignatureVerifier
+
+from tests.fakes.slack_rules import Refusal, check_blocks, check_view
+from tests.fakes.slack_state import Channel, Modal, Posted, buttons_in
+
+TEAM = "T1"
+BOT_TOKEN = "xoxb-fake-bot-token-of-the-loopback-server"
+APP_TOKEN = "xapp-fake-app-token-of-the-loopback-server"
+SECRET = "0123456789abcdef0123456789abcdef"
+BOT_USER, BOT_ID = "UBOT", "BBOT"
+_PATIENCE = 10.0
+SCOPES = (
+    "app_mentions:read,assistant:write,channels:history,channels:read,chat:write,commands,files:write,"
+    "groups:history,groups:read,im:history,im:read,im:write,mpim:history,users:read"
+)
+
+
+@dataclass
+class Fault:
+    """One answer Slack gives instead of the real one."""
+
+    error: str
+    status: int = 200
+    retry_after: int | None = None
+    cut_off: bool = False  # the connection breaks before an answer
+
+
+@dataclass
+class Delivered:
+    """How the bot acknowledged; ``status`` 0 means not at all."""
+
+    status: int
+    payload: dict[str, Any] = field(default_factory=dict)
+
+
+class FakeSlack:
+    def __init__(self) -> None:
+        self.url = ""
+        self.posted: list[Posted] = []
+        self.channels = {"C1": Channel("general"), "C2": Channel("ops")}
+        self.users = {"U7": "Ana", "U8": "Ben", "U9": "Cleo"}
+        self.modals: list[Modal] = []
+        self.homes: dict[str, dict[str, Any]] = {}
+        self.prompts: dict[str, list[dict[str, str]]] = {}
+        self.sessions: dict[tuple[str, str], list[str]] = defaultdict(list)
+        self.files: dict[str, str] = {}
+        self.calls: list[tuple[str, dict[str, Any]]] = []
+        self.tokens = {BOT_TOKEN: TEAM}
+        self.scopes = SCOPES
+        self.codes: dict[str, dict[str, Any]] = {}
+        self.whispered: dict[str, list[dict[str, Any]]] = defaultdict(list)
+        self._faults: dict[str, deque[Fault]] = defaultdict(deque)
+        self._triggers: dict[str, tuple[float, bool, str]] = {}
+        self._count = itertools.count(1)
+        self._socket: web.WebSocketResponse | None = None
+        self._acks: dict[str, asyncio.Future[dict[str, Any]]] = {}
+        self._changed = asyncio.Event()
+        self._runner: web.AppRunner | None = None
+        self._http: aiohttp.ClientSession | None = None
+        self.events_url = ""
+        self.secret = SECRET
+
+    # --- running
+
+    async def start(self) -> None:
+        app = web.Application(client_max_size=64 * 2**20)
+        app.router.add_post("/api/{method}", self._call)
+        app.router.add_get("/api/{method}", self._call)
+        app.router.add_get("/socket", self._serve_socket)
+        app.router.add_post("/upload/{file}", self._upload)
+        app.router.add_post("/respond/{id}", self._respond)
+        self._runner = web.AppRunner(app, shutdown_timeout=0.1)
+        await self._runner.setup()
+        site = web.TCPSite(self._runner, "127.0.0.1", 0)
+        await site.start()
+        port = self._runner.addresses[0][1]
+        self._root = f"http://127.0.0.1:{port}"
+        self.url = f"{self._root}/api/"
+        self._http = aiohttp.ClientSession()
+
+    async def stop(self) -> None:
+        if self._socket is not None:
+            await self._socket.close()
+        if self._http is not None:
+            await self._http.close()
+        if self._runner is not None:
+            await self._runner.cleanup()
+
+    async def until(self, true: Callable[[], Any], patience: float = _PATIENCE) -> Any:
+        """Wait until something is so in this Slack; what it gave is returned."""
+        async with asyncio.timeout(patience):
+            while not (found := true()):
+                self._changed.clear()
+                try:
+                    await asyncio.wait_for(self._changed.wait(), 0.05)
+                except TimeoutError:
+                    continue
+            return found
+
+    def fail(self, method: str, error: str = "internal_error", *, times: int = 1, **how: Any) -> None:
+        """Make the next calls of a method fail."""
+        self._faults[method].extend(Fault(error, **how) for _ in range(times))
+
+    def heal(self) -> None:
+        self._faults.clear()
+
+    def kill_streams(self) -> None:
+        """What Slack does to a stream after about five minutes."""
+        for message in self.posted:
+            if message.stream == "open":
+                message.stream = "dead"
+
+    def called(self, method: str) -> list[dict[str, Any]]:
+        return [arguments for name, arguments in self.calls if name == method]
+
+    # --- what people see
+
+    def dm(self, user: str) -> str:
+        return f"D{user[1:]}"
+
+    def in_channel(self, channel: str, user: str | None = None) -> list[Posted]:
+        """What a person sees of the bot in a channel."""
+        return [
+            m
+            for m in self.posted
+            if m.channel == channel and m.user == BOT_USER and not m.deleted and m.only_for in (None, user)
+        ]
+
+    def cards(self, channel: str) -> list[Posted]:
+        return [m for m in self.in_channel(channel) if m.blocks and not m.markdown]
+
+    def screen(self, user: str) -> Modal:
+        """The modal a person is looking at."""
+        for modal in reversed(self.modals):
+            if modal.user == user and modal.open:
+                return modal
+        raise LookupError(f"{user} has no modal open")
+
+    # --- what people do
+
+    async def say(
+        self, user: str, text: str, *, channel: str = "", thread: str | None = None, **more: Any
+    ) -> str:
+        """Write a message in a DM (the default) or a channel; returns its ts."""
+        channel = channel or self.dm(user)
+        event, ts = self._message(user, text, channel, thread, more)
+        await self.deliver_event(event)
+        return ts
+
+    async def mention(self, user: str, text: str, *, channel: str = "C1", thread: str | None = None) -> str:
+        """Mention the bot in a channel: Slack delivers this twice, as app_mention and as message."""
+        event, ts = self._message(user, f"<@{BOT_USER}> {text}", channel, thread, {})
+        await self.deliver_event(event | {"type": "app_mention"})
+        await self.deliver_event(event)
+        return ts
+
+    def _message(
+        self, user: str, text: str, channel: str, thread: str | None, more: dict[str, Any]
+    ) -> tuple[dict[str, Any], str]:
+        ts = self._ts()
+        self.posted.append(Posted(channel, ts, thread, user, text=text))
+        kind = "im" if channel.startswith("D") else "channel"
+        event = {
+            "type": "message",
+            "channel": channel,
+            "channel_type": kind,
+            "user": user,
+            "text": text,
+            "ts": ts,
+        }
+        if thread:
+            event["thread_ts"] = thread
+        return event | {"team": TEAM, "event_ts": ts} | more, ts
+
+    async def deliver_event(
+        self, event: dict[str, Any], *, event_id: str = "", team: str = TEAM, retry: int = 0
+    ) -> Delivered:
+        body = {
+            "type": "event_callback",
+            "token": "unused",
+            "team_id": team,
+            "api_app_id": "A1",
+            "event": event,
+            "event_id": event_id or f"Ev{next(self._count)}",
+            "event_time": int(time.time()),
+            "authorizations": [{"team_id": team, "enterprise_id": None, "user_id": BOT_USER, "is_bot": True}],
+        }
+        return await self._deliver("events_api", body, retry=retry)
+
+    async def click(self, message: Posted, label: str, user: str = "U7") -> Delivered:
+        """Press what stands on a message now; raises LookupError when it does not."""
+        if label not in message.buttons:
+            raise LookupError(f"no button {label!r} among {list(message.buttons)}")
+        return await self.press(message, message.buttons[label], user)
+
+    async def press(
+        self, message: Posted, action: dict[str, Any], user: str = "U7", team: str = TEAM
+    ) -> Delivered:
+        """Send an action for a message, whatever stands there: what a forger or a slow person could send."""
+        container = {"type": "message", "message_ts": message.ts, "channel_id": message.channel}
+        shown: dict[str, Any] = {"ts": message.ts, "blocks": message.blocks, "user": BOT_USER}
+        if message.thread:
+            container["thread_ts"] = shown["thread_ts"] = message.thread
+        body = self._interaction(user, team) | {
+            "type": "block_actions",
+            "container": container,
+            "channel": {"id": message.channel, "name": "general"},
+            "message": shown,
+            "response_url": f"{self._root}/respond/{next(self._count)}",
+            "actions": [action | {"action_ts": self._ts()}],
+        }
+        return await self._deliver("interactive", body)
+
+    async def click_home(self, user: str, label: str) -> Delivered:
+        """Press the first such button in a person's App Home."""
+        view = self.homes[user]
+        for block in view["blocks"]:
+            if label in (found := buttons_in([block])):
+                body = self._interaction(user, TEAM) | {
+                    "type": "block_actions",
+                    "container": {"type": "view", "view_id": "V0"},
+                    "view": view,
+                    "actions": [found[label]],
+                }
+                return await self._deliver("interactive", body)
+        raise LookupError(f"no button {label!r} at home")
+
+    async def submit(self, user: str, filled: dict[str, Any] | None = None) -> Delivered:
+        """Press the submit of the open modal; ``filled`` is what the person changed, by label."""
+        modal = self.screen(user)
+        if "submit" not in modal.view:
+            raise LookupError(f"{modal.title!r} has nothing to submit")
+        view = modal.view | {"state": modal.state(filled or {}), "id": "V1", "team_id": TEAM}
+        body = self._interaction(user, TEAM) | {"type": "view_submission", "view": view}
+        done = await self._deliver("interactive", body)
+        answer = done.payload
+        modal.errors = answer.get("errors", {}) if answer.get("response_action") == "errors" else {}
+        if unknown := set(modal.errors) - {b.get("block_id") for b in modal.view["blocks"]}:
+            raise AssertionError(f"errors at unknown blocks: {unknown}")
+        if answer.get("response_action") == "update":
+            check_view(answer["view"])
+            modal.view = answer["view"]
+        elif done.status == 200 and not modal.errors:
+            modal.open = False
+        return done
+
+    async def slash(self, user: str, command: str, text: str = "", *, channel: str = "C1") -> str:
+        """Use a slash command; returns the words that only this person sees."""
+        at = f"{next(self._count)}"
+        body = {
+            "command": command,
+            "text": text,
+            "user_id": user,
+            "user_name": self.users.get(user, "someone").lower(),
+            "team_id": TEAM,
+            "channel_id": channel,
+            "channel_name": "general",
+            "api_app_id": "A1",
+            "trigger_id": self._trigger(user),
+            "response_url": f"{self._root}/respond/{at}",
+        }
+        await self._deliver("slash_commands", body)
+        answer = (await self.until(lambda: self.whispered[at]))[0]
+        assert answer["response_type"] == "ephemeral"
+        check_blocks(answer.get("blocks", []))
+        return str(answer["blocks"][0]["text"])
+
+    def _interaction(self, user: str, team: str) -> dict[str, Any]:
+        return {
+            "user": {"id": user, "username": self.users.get(user, "x").lower(), "team_id": team},
+            "api_app_id": "A1",
+            "token": "unused",
+            "trigger_id": self._trigger(user),
+            "team": {"id": team, "domain": "acme"},
+        }
+
+    # --- delivering
+
+    async def _deliver(self, kind: str, body: dict[str, Any], *, retry: int = 0) -> Delivered:
+        if self._socket is not None and not self._socket.closed:
+            return await self._by_socket(kind, body, retry)
+        return await self.by_http(kind, body, retry=retry)
+
+    async def _by_socket(self, kind: str, body: dict[str, Any], retry: int) -> Delivered:
+        envelope = f"env-{next(self._count)}"
+        future = self._acks[envelope] = asyncio.get_running_loop().create_future()
+        message = {"envelope_id": envelope, "type": kind, "payload": body, "accepts_response_payload": True}
+        if retry:
+            message |= {"retry_attempt": retry, "retry_reason": "timeout"}
+        assert self._socket is not None
+        await self._socket.send_json(message)
+        try:
+            ack = await asyncio.wait_for(future, 3.0)
+        except TimeoutError:
+            return Delivered(0)
+        return Delivered(200, ack.get("payload") or {})
+
+    async def by_http(
+        self, kind: str, body: dict[str, Any], *, retry: int = 0, secret: str | None = None
+    ) -> Delivered:
+        if kind == "events_api":
+            raw, content = json.dumps(body), "application/json"
+        elif kind == "interactive":
+            raw, content = urlencode({"payload": json.dumps(body)}), "application/x-www-form-urlencoded"
+        else:
+            raw, content = urlencode(body), "application/x-www-form-urlencoded"
+        stamp = str(int(time.time()))
+        signature = SignatureVerifier(secret or self.secret).generate_signature(timestamp=stamp, body=raw)
+        headers = {
+            "Content-Type": content,
+            "X-Slack-Request-Timestamp": stamp,
+            "X-Slack-Signature": signature or "",
+        }
+        if retry:
+            headers |= {"X-Slack-Retry-Num": str(retry), "X-Slack-Retry-Reason": "http_timeout"}
+        assert self._http is not None
+        async with self._http.post(self.events_url, data=raw.encode(), headers=headers) as response:
+            answer = await response.text()
+            return Delivered(response.status, json.loads(answer) if answer.startswith("{") else {})
+
+    async def _serve_socket(self, request: web.Request) -> web.WebSocketResponse:
+        socket = web.WebSocketResponse()
+        await socket.prepare(request)
+        self._socket = socket
+        await socket.send_json({"type": "hello", "num_connections": 1})
+        async for message in socket:
+            if message.type is aiohttp.WSMsgType.TEXT:
+                ack = json.loads(message.data)
+                if (future := self._acks.pop(ack.get("envelope_id"), None)) and not future.done():
+                    future.set_result(ack)
+        return socket
+
+    # --- the Web API
+
+    async def _call(self, request: web.Request) -> web.Response:
+        method = request.match_info["method"]
+        arguments = await _arguments(request)
+        token = arguments.pop("token", None) or request.headers.get("Authorization", "").removeprefix(
+            "Bearer "
+        )
+        self.calls.append((method, arguments))
+        if self._faults[method]:
+            fault = self._faults[method].popleft()
+            if fault.cut_off and request.transport is not None:
+                request.transport.abort()
+            headers = {} if fault.retry_after is None else {"Retry-After": str(fault.retry_after)}
+            self._changed.set()
+            return web.json_response(
+                {"ok": False, "error": fault.error}, status=fault.status, headers=headers
+            )
+        try:
+            answer = self._answer(method, arguments, token)
+        except Refusal as refusal:
+            answer = {"ok": False, "error": refusal.code, "detail": refusal.detail}
+        self._changed.set()
+        headers = {"x-oauth-scopes": self.scopes} if method == "auth.test" else {}
+        return web.json_response({"ok": True} | answer, headers=headers)
+
+    def _answer(self, method: str, arguments: dict[str, Any], token: str) -> dict[str, Any]:
+        handler = getattr(self, "_do_" + method.replace(".", "_").lower(), None)
+        if handler is None:
+            raise Refusal("unknown_method", method)
+        if method == "apps.connections.open":
+            if token != APP_TOKEN:
+                raise Refusal("invalid_auth")
+        elif method != "oauth.v2.access" and token not in self.tokens:
+            raise Refusal("invalid_auth" if token else "not_authed")
+        result: dict[str, Any] = handler(**_snake(arguments)) or {}
+        if method == "auth.test":
+            team = self.tokens[token]
+            return {
+                "team_id": team,
+                "team": f"Acme {team}",
+                "user_id": BOT_USER,
+                "user": "nod",
+                "bot_id": BOT_ID,
+            }
+        return result
+
+    def _do_auth_test(self) -> None:
+        pass
+
+    def _do_apps_connections_open(self) -> dict[str, Any]:
+        return {"url": f"{self._root}/socket".replace("http", "ws", 1)}
+
+    def _do_oauth_v2_access(self, code: str = "", **_: Any) -> dict[str, Any]:
+        if code not in self.codes:
+            raise Refusal("invalid_code")
+        return self.codes.pop(code)
+
+    def _do_users_info(self, user: str) -> dict[str, Any]:
+        if user not in self.users:
+            raise Refusal("user_not_found")
+        name = self.users[user]
+        return {"user": {"id": user, "name": name.lower(), "profile": {"display_name": name}}}
+
+    def _do_conversations_open(self, users: str) -> dict[str, Any]:
+        return {"channel": {"id": self.dm(users)}}
+
+    def _place(self, channel: str) -> str:
+        """The channel to post to; a user's id means their DM."""
+        if channel in self.users:
+            return self.dm(channel)
+        if channel.startswith("D"):
+            return channel
+        if channel not in self.channels:
+            raise Refusal("channel_not_found")
+        self.channels[channel].check()
+        return channel
+
+    def _do_chat_postmessage(
+        self, channel: str, thread_ts: str | None = None, **content: Any
+    ) -> dict[str, Any]:
+        message = Posted(self._place(channel), self._ts(), thread_ts, BOT_USER)
+        message.unfurls = content.get("unfurl_links", True) or content.get("unfurl_media", True)
+        self._fill(message, content)
+        self.posted.append(message)
+        return {"channel": message.channel, "ts": message.ts}
+
+    def _do_chat_postephemeral(self, channel: str, user: str, **content: Any) -> dict[str, Any]:
+        place = self._place(channel)
+        if place.startswith("D") and place != self.dm(user):
+            raise Refusal("user_not_in_channel")
+        message = Posted(place, self._ts(), content.get("thread_ts"), BOT_USER, only_for=user)
+        self._fill(message, content)
+        self.posted.append(message)
+        return {"message_ts": message.ts}
+
+    def _do_chat_update(self, channel: str, ts: str, **content: Any) -> dict[str, Any]:
+        message = self._find(channel, ts)
+        if message.user != BOT_USER or message.only_for:
+            raise Refusal("cant_update_message")
+        if message.stream == "open":
+            raise Refusal("streaming_state_conflict")
+        self._fill(message, content)
+        message.edits += 1
+        return {"channel": channel, "ts": ts}
+
+    def _fill(self, message: Posted, content: dict[str, Any]) -> None:
+        markdown, text, blocks = (content.get(k) for k in ("markdown_text", "text", "blocks"))
+        if markdown is not None and (text is not None or blocks is not None):
+            raise Refusal("markdown_text_conflict")
+        if not (markdown or text or blocks):
+            raise Refusal("no_text")
+        if len(markdown or "") > 12_000:
+            raise Refusal("msg_too_long")
+        if blocks is not None:
+            check_blocks(blocks)
+        message.markdown, message.text = markdown or "", (text or "")[:40_000]
+        message.blocks = blocks or []
+
+    def _find(self, channel: str, ts: str) -> Posted:
+        for message in self.posted:
+            if (message.channel, message.ts) == (channel, ts) and not message.deleted:
+                if not channel.startswith("D"):
+                    self._place(channel)
+                return message
+        raise Refusal("message_not_found")
+
+    # --- streams and sessions
+
+    def _do_chat_startstream(
+        self,
+        channel: str,
+        thread_ts: str,
+        recipient_team_id: str | None = None,
+        recipient_user_id: str | None = None,
+        chunks: Any = (),
+        **_: Any,
+    ) -> dict[str, Any]:
+        place = self._place(channel)
+        if not thread_ts:
+            raise Refusal("invalid_thread_ts")
+        if not place.startswith("D") and not (recipient_team_id and recipient_user_id):
+            raise Refusal("missing_recipient_user_id")
+        message = Posted(place, self._ts(), thread_ts, BOT_USER, stream="open")
+        self._append(message, chunks)
+        self.posted.append(message)
+        return {"channel": place, "ts": message.ts}
+
+    def _do_chat_appendstream(self, channel: str, ts: str, chunks: Any = ()) -> None:
+        message = self._streaming(channel, ts)
+        self._append(message, chunks)
+
+    def _do_chat_stopstream(
+        self, channel: str, ts: str, chunks: Any = (), session_status: str | None = None, **_: Any
+    ) -> None:
+        message = self._streaming(channel, ts)
+        self._append(message, chunks)
+        message.stream = "closed"
+        if session_status and message.thread:
+            self._session(message.channel, message.thread, session_status)
+
+    def _streaming(self, channel: str, ts: str) -> Posted:
+        message = self._find(channel, ts)
+        if message.stream == "stopped":
+            raise Refusal("stopped_by_user")
+        if message.stream != "open":
+            raise Refusal("message_not_in_streaming_state")
+        return message
+
+    def _append(self, message: Posted, chunks: Any) -> None:
+        for chunk in chunks or ():
+            if chunk["type"] == "markdown_text":
+                if not chunk["text"] or len(chunk["text"]) > 12_000:
+                    raise Refusal("invalid_chunks")
+                message.markdown += chunk["text"]
+            elif chunk["type"] == "task_update":
+                if (
+                    chunk["status"] not in ("pending", "in_progress", "complete", "error")
+                    or not chunk["title"]
+                ):
+                    raise Refusal("invalid_chunks")
+                message.tasks[chunk["id"]] = chunk
+            else:
+                raise Refusal("invalid_chunks")
+        if len(message.markdown) > 12_000:
+            raise Refusal("msg_too_long")
+
+    def _do_agents_sessions_setstatus(
+        self, channel_id: str, status: str, thread_ts: str | None = None, title: str = "", **_: Any
+    ) -> None:
+        if len(title) > 200 or not thread_ts:
+            raise Refusal("invalid_arguments")
+        self._session(channel_id, thread_ts, status)
+
+    def _session(self, channel: str, thread: str, status: str) -> None:
+        if status not in ("active", "processing", "suspended", "closed"):
+            raise Refusal("invalid_status")
+        self.sessions[channel, thread].append(status)
+
+    def _do_assistant_threads_setsuggestedprompts(
+        self, channel_id: str, prompts: list[dict[str, str]], **_: Any
+    ) -> None:
+        if not 1 <= len(prompts) <= 4:
+            raise Refusal("invalid_arguments")
+        self.prompts[channel_id] = prompts
+
+    # --- views and files
+
+    def _do_views_open(self, trigger_id: str, view: dict[str, Any]) -> dict[str, Any]:
+        if trigger_id not in self._triggers:
+            raise Refusal("invalid_trigger_id")
+        since, used, user = self._triggers[trigger_id]
+        if time.monotonic() - since > 3:
+            raise Refusal("expired_trigger_id")
+        if used:
+            raise Refusal("exchanged_trigger_id")
+        check_view(view)
+        self._triggers[trigger_id] = (since, True, user)
+        self.modals.append(Modal(user, view))
+        return {"view": view | {"id": "V1"}}
+
+    def _do_views_publish(self, user_id: str, view: dict[str, Any]) -> None:
+        check_view(view)
+        self.homes[user_id] = view
+
+    def _do_files_getuploadurlexternal(self, filename: str, length: Any, **_: Any) -> dict[str, Any]:
+        file = f"F{next(self._count)}"
+        return {"file_id": file, "upload_url": f"{self._root}/upload/{file}"}
+
+    def _do_files_completeuploadexternal(
+        self, files: Any, channel_id: str, thread_ts: str | None = None, **_: Any
+    ) -> dict[str, Any]:
+        files = json.loads(files) if isinstance(files, str) else files
+        for file in files:
+            place = self._place(channel_id)
+            self.posted.append(
+                Posted(
+                    place, self._ts(), thread_ts, BOT_USER, text=file["title"], file=self.files[file["id"]]
+                )
+            )
+        return {"files": files}
+
+    async def _upload(self, request: web.Request) -> web.Response:
+        self.files[request.match_info["file"]] = (await request.read()).decode()
+        return web.Response(text="OK")
+
+    async def _respond(self, request: web.Request) -> web.Response:
+        self.whispered[request.match_info["id"]].append(await request.json())
+        self._changed.set()
+        return web.Response(text="ok")
+
+    # --- small things
+
+    def _ts(self) -> str:
+        count = next(self._count)
+        return f"{1_700_000_000 + count}.{count:06d}"
+
+    def _trigger(self, user: str) -> str:
+        trigger = f"{next(self._count)}.trigger"
+        self._triggers[trigger] = (time.monotonic(), False, user)
+        return trigger
+
+    def age_triggers(self) -> None:
+        """Let more than three seconds pass for every trigger."""
+        self._triggers = {t: (since - 10, used, user) for t, (since, used, user) in self._triggers.items()}
+
+
+def _snake(arguments: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in arguments.items() if value is not None}
+
+
+async def _arguments(request: web.Request) -> dict[str, Any]:
+    if request.content_type == "application/json":
+        return dict(await request.json())
+    found: dict[str, Any] = dict(request.query)
+    if request.method == "POST":
+        found |= {k: v for k, v in (await request.post()).items() if isinstance(v, str)}
+    for key, value in found.items():
+        if isinstance(value, str) and value[:1] in "[{":
+            found[key] = json.loads(value)
+    return found

@@ -1,0 +1,233 @@
+"""A card says everything, obeys every limit for any content, and lets nothing hostile through."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bot.channels.slack import modals
+from bot.channels.slack.card import brief, parse_value, render
+from bot.channels.slack.home import view as home_view
+from bot.channels.slack.modals import Subject
+from bot.domain.cards import Action, Card, card_of
+from bot.domain.chat import Overview
+from bot.domain.people import Actor
+from bot.domain.proposals import Cause, PreviewField, State, Vote
+from bot.domain.risk import Level, Risk
+from tests.fakes.slack_rules import check_blocks, check_view
+from tests.fakes.slack_state import buttons_in, shown_text
+from tests.slack.conftest import NOW, SCHEMA, make_proposal
+
+Factory = Callable[..., Card]
+
+_hostile = st.one_of(
+    st.text(max_size=200),
+    st.text(st.characters(), max_size=60),
+    st.sampled_from(["", " ", "\n", "\ud800", "\u202eabc", "<!channel>"]),
+    st.sampled_from(["&", "😀", "_*[<&", "\n", " "]).map(lambda text: text * 4000),
+    st.builds(lambda s, n: s * n, st.text(max_size=5), st.integers(0, 3000)),
+)
+_fields = st.builds(PreviewField, _hostile, st.none() | _hostile, st.none() | _hostile)
+_votes = st.builds(
+    Vote,
+    st.just("x"),
+    st.builds(Actor, st.just("s"), st.just("k"), _hostile),
+    _hostile,
+    _hostile,
+    st.just(NOW),
+)
+_json = st.recursive(
+    st.none() | st.booleans() | st.integers() | _hostile,
+    lambda c: st.lists(c, max_size=3) | st.dictionaries(_hostile, c, max_size=3),
+)
+_cards = st.builds(
+    lambda group, **p: replace(
+        card_of(make_proposal(**p), SCHEMA, [make_proposal(id=str(n)) for n in range(group)]),
+        expires_at=NOW,
+    ),
+    group=st.sampled_from([0, 3]),
+    description=_hostile,
+    tool_name=_hostile,
+    reason=_hostile,
+    risk=st.builds(Risk, st.sampled_from(Level), _hostile),
+    preview=st.lists(_fields, max_size=30).map(tuple),
+    arguments=st.dictionaries(_hostile, _json, max_size=6),
+    state=st.sampled_from(State),
+    cause=st.none() | st.sampled_from(Cause),
+    votes=st.lists(_votes, max_size=12).map(tuple),
+    quorum=st.integers(1, 5),
+    decided_by=st.none() | _hostile,
+    decided_from=st.none() | _hostile,
+    decided_at=st.sampled_from([None, NOW]),
+    decline_reason=st.none() | _hostile,
+    edited_by=st.none() | _hostile,
+    changed=st.booleans(),
+    result=st.none() | _hostile,
+    error=st.none() | _hostile,
+    result_url=st.none() | _hostile | st.just("https://example.org/" + "a" * 4000),
+)
+
+
+@settings(max_examples=250, deadline=None)
+@given(card=_cards)
+def test_no_content_makes_a_card_a_modal_or_a_home_that_slack_refuses(card: Card) -> None:
+    for rendered in (render(card), brief(card)):
+        check_blocks(rendered.blocks)
+        assert 0 < len(rendered.text) < 4000
+        assert "<!" not in rendered.text
+        assert "<@" not in rendered.text
+    subject = Subject(card.proposal_id, card.round, "T1/C1/1700000000.000001")
+    check_view(modals.review(card, subject, may_approve=True).view)
+    check_view(modals.decline(card, subject))
+    check_view(modals.edit(card, card.arguments, subject, "T1"))
+    check_view(home_view(Overview((card,) * 30, (card,) * 30, (card,) * 30)))
+
+
+def _words(card: Card) -> str:
+    return "\n".join(shown_text(render(card).blocks))
+
+
+def test_a_pending_card_says_what_changes_why_who_decides_and_until_when(card_factory: Factory) -> None:
+    words = _words(card_factory(quorum=2))
+
+    for part in (
+        "Change issue 7",
+        "title: Old roof → New roof",
+        "priority: low",
+        "Why: Ana asked for it",
+        "Changes something: changes an issue",
+        "Asked by Ana",
+        "May decide: Ana or any admin",
+        "0 of 2 votes",
+        "<!date^1772528400^",
+    ):
+        assert part in words
+
+
+def test_a_pending_card_offers_approve_decline_edit_and_more(card_factory: Factory) -> None:
+    buttons = buttons_in(render(card_factory()).blocks)
+
+    assert list(buttons) == ["Approve", "Decline", "Edit", "Decline with reason", "View all"]
+    assert buttons["Approve"]["action_id"] == "nod:approve"
+    assert buttons["Approve"]["value"] == "p1:1"
+
+
+def test_the_last_card_of_a_group_offers_the_whole_group(card_factory: Factory) -> None:
+    buttons = buttons_in(render(card_factory(group=3)).blocks)
+
+    assert buttons["Approve all 3"]["value"] == "p1:3"
+    assert "Decline all 3" in buttons
+
+
+def test_what_does_not_fit_is_counted_and_approves_only_through_view_all(card_factory: Factory) -> None:
+    card = card_factory(preview=(PreviewField("body", None, "x" * 5000),))
+    rendered = render(card)
+
+    assert not rendered.whole
+    assert "more characters]" in _words(card)
+    assert "View all shows everything" in _words(card)
+    buttons = buttons_in(rendered.blocks)
+    assert "Approve" not in buttons
+    assert buttons["Read all, then approve"]["action_id"] == "nod:review"
+
+
+@pytest.mark.parametrize(
+    ("state", "changes", "said", "buttons"),
+    [
+        (State.SUCCEEDED, {"decided_by": "Ana", "result": "Done: #7"}, "Done. Approved by Ana.", []),
+        (State.DECLINED, {"decided_by": "Ben", "decline_reason": "no"}, "Declined by Ben: no", []),
+        (State.EXPIRED, {}, "Expired: nobody decided in time", []),
+        (State.CANCELLED, {"decided_by": "Ana", "cause": Cause.TAKEN_BACK}, "Cancelled by Ana", []),
+        (State.CANCELLED, {"cause": Cause.UNDELIVERABLE}, "Could not be delivered", []),
+        (State.FAILED, {"decided_by": "Ana", "error": "HTTP 500"}, "Failed after Ana", ["Retry"]),
+        (State.FAILED, {"decided_by": "Ana", "cause": Cause.OUTCOME_UNKNOWN}, "Outcome unknown", ["Retry"]),
+        (State.EXECUTING, {"decided_by": "Ana"}, "It is running now", []),
+    ],
+)
+def test_each_end_says_so_and_leaves_no_button_but_retry(
+    card_factory: Factory, state: State, changes: dict[str, Any], said: str, buttons: list[str]
+) -> None:
+    card = card_factory(state=state, decided_at=NOW, **changes)
+
+    assert said in _words(card)
+    assert "Decided <!date^" in _words(card)
+    assert list(buttons_in(render(card).blocks)) == buttons
+
+
+def test_a_result_link_is_shown_only_when_it_is_a_web_address(card_factory: Factory) -> None:
+    def urls(url: str) -> list[str]:
+        blocks = render(card_factory(state=State.SUCCEEDED, result_url=url)).blocks
+        return [
+            leaf["url"]
+            for block in blocks
+            for part in block.get("elements", [])
+            for leaf in part.get("elements", [])
+            if isinstance(leaf, dict) and leaf.get("type") == "link"
+        ]
+
+    assert urls("https://example.org/7") == ["https://example.org/7"]
+    assert urls("javascript:alert(1)") == []
+    assert urls("https://example.org/a|<!channel>") == []
+
+
+def test_marks_that_turn_the_reading_direction_are_spelled_out(card_factory: Factory) -> None:
+    card = card_factory(preview=(PreviewField("path", None, "safe\u202etxt.exe"),))
+
+    assert "safe⟨U+202E⟩txt.exe" in _words(card)
+
+
+def test_hostile_text_stands_only_where_slack_parses_nothing(card_factory: Factory) -> None:
+    evil = "<!channel> *bold* <@U7>"
+    card = card_factory(description=evil, reason=evil, preview=(PreviewField(evil, evil, evil),))
+
+    def mrkdwn(value: Any) -> list[str]:
+        if isinstance(value, dict):
+            own = [value["text"]] if value.get("type") in ("mrkdwn", "markdown") else []
+            return own + [t for v in value.values() for t in mrkdwn(v)]
+        return [t for v in value for t in mrkdwn(v)] if isinstance(value, list) else []
+
+    assert all("channel" not in text and "bold" not in text for text in mrkdwn(render(card).blocks))
+
+
+def test_a_button_value_that_is_not_ours_is_refused() -> None:
+    assert parse_value("a:b:3") == ("a:b", 3)
+    for value in ("", "p1", "p1:", ":1", "p1:x", "p1:-1"):
+        with pytest.raises(ValueError, match="not one of ours"):
+            parse_value(value)
+
+
+def test_view_all_holds_every_character_and_approves_only_for_one_who_may(card_factory: Factory) -> None:
+    body = "".join(f"line {n}\n" for n in range(2000))
+    card = card_factory(preview=(PreviewField("body", None, body),))
+    subject = Subject("p1", 1)
+
+    review = modals.review(card, subject, may_approve=True)
+    assert not review.rest
+    assert body.replace("\n", "\n  ").split()[-1] in "".join(shown_text(review.view["blocks"]))
+    assert "".join(shown_text(review.view["blocks"])).count("line ") >= 2000
+    assert "submit" in review.view
+    assert "submit" not in modals.review(card, subject, may_approve=False).view
+    done = card_factory(state=State.SUCCEEDED)
+    assert "submit" not in modals.review(done, subject, may_approve=True).view
+
+
+def test_what_even_a_modal_cannot_hold_says_that_a_file_follows(card_factory: Factory) -> None:
+    card = card_factory(preview=(PreviewField("body", None, "é" * 300_000),))
+
+    review = modals.review(card, Subject("p1", 1), may_approve=True)
+    assert review.rest
+    assert "in the file" in "".join(shown_text(review.view["blocks"]))
+
+
+def test_home_offers_reading_before_approving(card_factory: Factory) -> None:
+    card = card_factory()
+    view = home_view(Overview((card,), (card,), ()))
+
+    buttons = buttons_in(view["blocks"])
+    assert "Approve" not in buttons
+    assert buttons["Read, then approve"]["action_id"] == "nod:review"
+    assert buttons["Cancel"]["action_id"] == "nod:cancel"
+    assert Action.APPROVE in card.actions

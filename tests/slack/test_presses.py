@@ -1,0 +1,295 @@
+"""Presses and modals reach the inbox with who, what and which round; every refusal is told to one person."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from bot.domain.cards import Card
+from bot.domain.chat import Address, Answer, Press, Reply, Verb
+from bot.domain.people import Actor
+from bot.domain.proposals import PreviewField, State
+from tests.fakes.slack_state import Posted
+from tests.slack.conftest import Running
+
+Factory = Callable[..., Card]
+THREAD = Address("slack", "T1/C1/1700.1")
+
+
+@pytest.fixture
+async def posted(running: Running, card_factory: Factory) -> Posted:
+    """A pending card in a thread of #general."""
+    return await _post(running, card_factory())
+
+
+async def _post(running: Running, card: Card, address: Address = THREAD) -> Posted:
+    running.core.cards[card.proposal_id] = card
+    ref = await running.channel.post_card(address, card)
+    return next(m for m in running.slack.posted if f"T1/{m.channel}/{m.ts}" == ref)
+
+
+def _press(running: Running) -> Press:
+    assert isinstance(running.core.last, Press)
+    return running.core.last
+
+
+async def _told(running: Running, user: str) -> Posted:
+    found = await running.slack.until(
+        lambda: [m for m in running.slack.posted if m.only_for == user or m.channel == running.slack.dm(user)]
+    )
+    return found[-1]
+
+
+@pytest.mark.parametrize(("label", "verb"), [("Approve", Verb.APPROVE), ("Decline", Verb.DECLINE)])
+async def test_a_button_becomes_a_press_by_that_person_in_that_round(
+    running: Running, posted: Posted, label: str, verb: Verb
+) -> None:
+    assert (await running.slack.click(posted, label, "U8")).status == 200
+
+    await running.slack.until(lambda: running.core.got)
+    assert _press(running) == Press(Actor("slack", "T1/U8"), verb, "p1", 1)
+    assert _press(running).actor.name == "Ben"
+
+
+async def test_the_groups_buttons_press_for_the_group(running: Running, card_factory: Factory) -> None:
+    posted = await _post(running, card_factory(group=3))
+    await running.slack.click(posted, "Approve all 3")
+
+    await running.slack.until(lambda: running.core.got)
+    assert (_press(running).verb, _press(running).round) == (Verb.APPROVE_ALL, 3)
+
+
+async def test_retry_after_a_failure_is_a_press_too(running: Running, card_factory: Factory) -> None:
+    posted = await _post(running, card_factory(state=State.FAILED, decided_by="Ana"))
+    await running.slack.click(posted, "Retry")
+
+    await running.slack.until(lambda: running.core.got)
+    assert _press(running).verb is Verb.RETRY
+
+
+@pytest.mark.parametrize("answer", [Answer.REFUSED, Answer.ALREADY, Answer.STALE, Answer.UNKNOWN])
+async def test_an_answer_that_is_no_yes_is_told_to_the_presser_alone(
+    running: Running, posted: Posted, answer: Answer
+) -> None:
+    running.core.reply = Reply(answer, "Already approved by Ana, 2 min ago.")
+    await running.slack.click(posted, "Approve", "U8")
+
+    told = await _told(running, "U8")
+    assert told.only_for == "U8"
+    assert told.thread == "1700.1"
+    assert "Already approved by Ana" in told.words
+
+
+async def test_without_ephemeral_messages_the_answer_comes_as_a_direct_message(
+    running: Running, posted: Posted
+) -> None:
+    running.core.reply = Reply(Answer.REFUSED, "You may not decide this.")
+    running.slack.fail("chat.postEphemeral", "user_not_in_channel")
+    await running.slack.click(posted, "Approve", "U8")
+
+    assert (await _told(running, "U8")).channel == "D8"
+
+
+@pytest.mark.parametrize(
+    "forged",
+    [
+        {"value": "p666:1"},
+        {"value": "nonsense"},
+        {"value": ""},
+        {"action_id": "nod:destroy", "value": "p1:1"},
+        {"action_id": "nod:more", "type": "overflow", "selected_option": {"value": "view"}},
+    ],
+)
+async def test_a_value_that_was_never_posted_is_refused_privately(
+    running: Running, posted: Posted, forged: dict[str, str]
+) -> None:
+    done = await running.slack.press(posted, posted.buttons["Approve"] | forged, "U8")
+
+    assert done.status == 200
+    assert "not affected" in (await _told(running, "U8")).words
+    assert running.core.got == []
+
+
+async def test_a_press_on_another_conversations_proposal_is_refused(running: Running, posted: Posted) -> None:
+    running.core.visible_at = {"slack:T1/C9/1.1"}
+    await running.slack.click(posted, "Approve", "U8")
+
+    assert "not affected" in (await _told(running, "U8")).words
+    assert running.core.got == []
+
+
+async def test_another_workspace_cannot_press(running: Running, posted: Posted) -> None:
+    await running.slack.press(posted, posted.buttons["Approve"], "U8", team="T2")
+
+    assert running.core.got == []
+
+
+async def test_a_press_that_breaks_inside_is_acknowledged_and_explained(
+    running: Running, posted: Posted
+) -> None:
+    running.core.broken = 1
+    done = await running.slack.click(posted, "Approve", "U8")
+
+    assert done.status == 200
+    assert "went wrong" in (await _told(running, "U8")).words
+
+
+async def test_decline_with_reason_asks_and_hands_the_reason_on(running: Running, posted: Posted) -> None:
+    await running.slack.click(posted, "Decline with reason")
+    await running.slack.until(lambda: running.slack.modals)
+    await running.slack.submit("U7", {"Why not?": "wrong roof"})
+
+    assert _press(running).verb is Verb.DECLINE
+    assert _press(running).reason == "wrong roof"
+    assert not running.slack.modals[0].open
+
+
+async def test_edit_shows_the_arguments_and_approves_what_was_written(
+    running: Running, posted: Posted
+) -> None:
+    await running.slack.click(posted, "Edit")
+    modal = await running.slack.until(lambda: running.slack.modals and running.slack.modals[0])
+    assert "Change issue 7" in modal.words
+    await running.slack.submit("U7", {"Title": "Better roof"})
+
+    press = _press(running)
+    assert press.verb is Verb.APPROVE
+    assert press.arguments == {"title": "Better roof", "priority": "low"}
+
+
+async def test_edit_can_ask_again_instead(running: Running, posted: Posted) -> None:
+    await running.slack.click(posted, "Edit")
+    await running.slack.until(lambda: running.slack.modals)
+    await running.slack.submit("U7", {"Title": "Better roof", "Then": "Ask again with these values"})
+
+    assert _press(running).verb is Verb.EDIT
+
+
+async def test_faults_are_shown_at_their_fields_and_the_modal_stays(running: Running, posted: Posted) -> None:
+    await running.slack.click(posted, "Edit")
+    modal = await running.slack.until(lambda: running.slack.modals and running.slack.modals[0])
+    await running.slack.submit("U7", {"Count": "many"})
+    assert modal.error_at("Count") == "Write a whole number."
+    assert running.core.got == []
+
+    running.core.reply = Reply(Answer.INVALID, "no", fields={"title": "too plain", "labels.0": "unknown"})
+    await running.slack.submit("U7", {"Count": ""})
+    assert modal.error_at("Title") == "too plain"
+    assert modal.error_at("Labels") == "unknown"
+    assert modal.open
+
+
+async def test_what_was_decided_meanwhile_is_said_in_the_modal(running: Running, posted: Posted) -> None:
+    await running.slack.click(posted, "Decline with reason")
+    modal = await running.slack.until(lambda: running.slack.modals and running.slack.modals[0])
+    running.core.reply = Reply(Answer.ALREADY, "Already approved by Ben.")
+    await running.slack.submit("U7", {"Why not?": "no"})
+
+    assert modal.open
+    assert "Already approved by Ben." in modal.words
+
+
+async def test_an_edit_of_content_that_changed_meanwhile_is_not_sent(
+    running: Running, posted: Posted, card_factory: Factory
+) -> None:
+    await running.slack.click(posted, "Edit")
+    modal = await running.slack.until(lambda: running.slack.modals and running.slack.modals[0])
+    running.core.cards["p1"] = card_factory(round=2)
+    await running.slack.submit("U7", {"Title": "x"})
+
+    assert running.core.got == []
+    assert "changed while you were editing" in modal.words
+
+
+async def test_one_who_may_not_decide_gets_no_form(running: Running, posted: Posted) -> None:
+    await running.slack.click(posted, "Edit", "U8")
+
+    assert "may not decide" in (await _told(running, "U8")).words
+    assert running.slack.modals == []
+
+
+async def test_a_long_change_is_approved_from_view_all_only(running: Running, card_factory: Factory) -> None:
+    body = "_*[<&😀" * 900
+    posted = await _post(running, card_factory(preview=(PreviewField("body", "", body),)))
+    assert "Approve" not in posted.buttons
+
+    await running.slack.click(posted, "Read all, then approve")
+    modal = await running.slack.until(lambda: running.slack.modals and running.slack.modals[0])
+    assert body in modal.words.replace("\n", "")
+    assert running.core.got == []
+    await running.slack.submit("U7")
+    assert _press(running).verb is Verb.APPROVE
+
+
+async def test_a_forged_approve_on_a_cut_card_opens_view_all_instead(
+    running: Running, card_factory: Factory
+) -> None:
+    posted = await _post(running, card_factory(preview=(PreviewField("body", "", "x" * 9000),)))
+    action = posted.buttons["Read all, then approve"] | {"action_id": "nod:approve"}
+    await running.slack.press(posted, action)
+
+    await running.slack.until(lambda: running.slack.modals)
+    assert running.core.got == []
+
+
+async def test_what_no_window_can_hold_comes_as_a_file(running: Running, card_factory: Factory) -> None:
+    body = "é" * 300_000
+    posted = await _post(running, card_factory(preview=(PreviewField("body", "", body),)))
+    await running.slack.click(posted, "View all")
+
+    (file,) = await running.slack.until(lambda: [m for m in running.slack.posted if m.file])
+    assert body in file.file
+    assert (file.channel, file.thread) == ("C1", "1700.1")
+
+
+async def test_an_expired_trigger_is_explained(running: Running, posted: Posted) -> None:
+    running.slack.fail("views.open", "expired_trigger_id")
+    await running.slack.click(posted, "Edit", "U7")
+
+    assert "try again" in (await _told(running, "U7")).words
+
+
+async def test_home_shows_what_waits_and_follows_every_change(
+    running: Running, posted: Posted, card_factory: Factory
+) -> None:
+    await running.slack.deliver_event(
+        {"type": "app_home_opened", "user": "U7", "channel": "D7", "tab": "home"}
+    )
+    await running.slack.until(lambda: "U7" in running.slack.homes)
+
+    await running.slack.click_home("U7", "Read, then approve")
+    await running.slack.until(lambda: running.slack.modals)
+    await running.slack.submit("U7")
+    assert _press(running).verb is Verb.APPROVE
+
+    done = card_factory(state=State.SUCCEEDED, decided_by="Ana")
+    running.core.cards["p1"] = done
+    await running.channel.redraw_card(THREAD, f"T1/C1/{posted.ts}", done)
+    await running.slack.until(lambda: "Done. Approved by Ana" in str(running.slack.homes["U7"]))
+
+
+async def test_a_refusal_at_home_comes_as_a_direct_message(running: Running, posted: Posted) -> None:
+    await running.slack.deliver_event(
+        {"type": "app_home_opened", "user": "U7", "channel": "D7", "tab": "home"}
+    )
+    await running.slack.until(lambda: "U7" in running.slack.homes)
+    running.core.reply = Reply(Answer.ALREADY, "Already done.")
+    await running.slack.click_home("U7", "Decline")
+
+    assert "Already done." in (await _told(running, "U7")).words
+
+
+async def test_a_link_or_a_button_of_somebody_else_is_acknowledged(running: Running, posted: Posted) -> None:
+    action: dict[str, Any] = {"type": "button", "action_id": "other", "block_id": "b", "value": "x"}
+    assert (await running.slack.press(posted, action)).status == 200
+    assert running.core.got == []
+
+
+async def test_a_person_whose_name_slack_hides_still_decides(running: Running, card_factory: Factory) -> None:
+    posted = await _post(running, replace(card_factory(), proposal_id="p2"))
+    running.slack.fail("users.info", "internal_error")
+    await running.slack.click(posted, "Approve")
+
+    await running.slack.until(lambda: running.core.got)
+    assert _press(running).actor.label == "ana"

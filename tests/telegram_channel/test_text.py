@@ -1,0 +1,118 @@
+"""CommonMark and hostile text as Telegram takes it."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bot.channels.telegram.text import from_markdown, plain, split, styled
+from tests.fakes.telegram_rules import check_text
+
+
+def accepted(pieces):
+    for piece in pieces:
+        check_text(piece.text, [e.to_dict() for e in piece.entities])
+    return pieces
+
+
+def kinds(rich):
+    return [(e.type, e.url) for e in rich.entities]
+
+
+def test_ordinary_markup_becomes_entities():
+    rich = from_markdown("**bold** and [docs](https://example.com/x)")
+    assert kinds(rich) == [("bold", None), ("text_link", "https://example.com/x")]
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "![x](https://evil.example/?q=secret)",
+        "[![x](https://evil.example/?q=1)](https://evil.example/?q=2)",
+        "[x](tg://resolve?domain=evil)",
+        "[x](TG://resolve?domain=evil)",
+        "![👍](tg://emoji?id=5368324170671202286)",
+        "tg://resolve?domain=evil",
+        "tg&#58;//resolve?domain=evil",
+        "`tg://resolve?domain=evil`",
+        "[x](javascript:alert(1))",
+        "| a |\n|---|\n| ![x](https://evil.example/) |",
+        "\ue000[x](tg://y)",
+    ],
+)
+def test_pictures_and_links_into_the_app_are_taken_out(source: str):
+    rich = from_markdown(source)
+    assert "://" not in "".join(str(url) for _, url in kinds(rich) if url and "q=2" not in url)
+    assert "tg://" not in rich.text.lower()
+    assert "\ue000" not in rich.text
+
+
+def test_a_code_block_that_fits_is_not_cut():
+    block = "x = 1\n" * 400
+    pieces = accepted(split(from_markdown("intro\n\n" * 300 + f"```python\n{block}```\n\nend")))
+    (whole,) = [p for p in pieces if "x = 1" in p.text]
+    assert whole.text.count("x = 1") == 400
+
+
+def test_a_code_block_that_does_not_fit_is_code_in_every_message():
+    pieces = accepted(split(from_markdown("```python\n" + "x = 1\n" * 3000 + "```")))
+    assert len(pieces) > 3
+    assert all(
+        [e.type for e in p.entities] == ["pre"] and e.language == "python" for p in pieces for e in p.entities
+    )
+    assert all(set(p.text.split("\n")) == {"x = 1"} for p in pieces)
+
+
+def test_quotes_inside_quotes_are_one_quote():
+    rich = from_markdown(">" * 150 + " deep")
+    accepted(split(rich))
+
+
+def test_text_that_would_show_as_something_else_is_shown_as_escapes():
+    assert plain("pay\u202eevil\x00").text == "pay\\u202eevil\\u0000"
+
+
+def test_half_a_character_does_not_stop_the_rest():
+    accepted(split(from_markdown("ok \ud83d half")))
+    accepted([plain("ok \ud83d half")])
+
+
+@given(st.text(max_size=400))
+@settings(max_examples=200, deadline=None)
+def test_any_markdown_is_accepted(source: str):
+    accepted(split(from_markdown(source)))
+
+
+_MARKED = st.lists(
+    st.sampled_from(
+        [
+            "**b** ",
+            "> q\n",
+            "```py\ncode\n",
+            "```\n",
+            "[l](https://e.com) ",
+            "😀" * 7,
+            "||s||",
+            "\n\n",
+            "- i\n",
+            "word " * 40,
+        ]
+    ),
+    max_size=120,
+)
+
+
+@given(_MARKED)
+@settings(max_examples=150, deadline=None)
+def test_any_mix_of_markup_is_accepted_and_nothing_is_lost(parts: list[str]):
+    rich = from_markdown("".join(parts))
+    pieces = accepted(split(rich))
+    assert "".join("".join(p.text for p in pieces).split()) == "".join(rich.text.split())
+
+
+@given(st.text(alphabet="a😀\n é", max_size=300), st.integers(min_value=2, max_value=40))
+@settings(deadline=None)
+def test_a_cut_never_goes_through_a_character(text: str, units: int):
+    pieces = split(styled(text, "pre"), units)
+    assert all(p.units <= units for p in pieces)
+    for p in pieces:
+        check_text(p.text, [e.to_dict() for e in p.entities])
