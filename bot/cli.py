@@ -12,11 +12,10 @@ from typing import Annotated, Any
 import typer
 
 from bot import telemetry
-from bot.app import App, build, now
+from bot.app import App, build, now, policies_of
 from bot.domain.cards import card_of, whole_text
 from bot.domain.chat import Answer, Press, Verb
 from bot.domain.people import Actor
-from bot.domain.policy import Mode, Policy
 from bot.domain.proposals import Proposal, State
 from bot.errors import NodError, SettingsError
 from bot.settings import Settings
@@ -206,8 +205,7 @@ def _press(prefix: str, verb: Verb, reason: str | None) -> None:
         settings = Settings.load()
         with _database(settings) as database:
             press = Press(_operator(), verb, _find(database, prefix).id, reason=reason)
-            policy = Policy(Mode(settings.approval_policy), settings.proposal_ttl, frozenset(settings.admins))
-            decided = database.write_now(decisions.decide, press, policy, now())
+            decided = database.write_now(decisions.decide, press, policies_of(settings), now())
             print(decided.reply.text)
             if decided.reply.answer is Answer.REFUSED:
                 raise NodError(f"you act as {press.actor} here; an admin can add it to NOD_ADMINS")

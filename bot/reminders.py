@@ -86,7 +86,6 @@ class Reminders:
             await self._delivery.say(Address.parse(address), text)
 
 
-
 def is_quiet(book: Rulebook, now: datetime) -> bool:
     """Whether the time of day (UTC) lies in quiet hours, which may go over midnight."""
     for rule in book.about(Subject.QUIET):
@@ -118,7 +117,9 @@ def _open_in(session: Session, scope: str, now: datetime) -> str:
     if not found:
         return "Nothing waits for a decision today."
     found.sort(key=lambda p: p.expires_at)
-    lines = [f"- `{p.id[:8]}` {p.description} (asked by {p.requester.label}, {_left(p, now)} left)" for p in found]
+    lines = [
+        f"- `{p.id[:8]}` {p.description} (asked by {p.requester.label}, {_left(p, now)} left)" for p in found
+    ]
     return f"**{len(found)} waiting for a decision**\n" + "\n".join(lines)
 
 

@@ -33,7 +33,7 @@ from bot.domain.events import (
 from bot.domain.proposals import Proposal
 from bot.domain.redaction import redact
 from bot.errors import ModelCut, ModelError
-from bot.store import conversations, proposals
+from bot.store import conversations, grants, proposals
 from bot.store.audit import By
 from bot.store.database import Database
 from bot.telemetry import logger
@@ -132,7 +132,7 @@ class Loop:
                 )
                 said.append("".join(text))
                 committed = await self._database.write(
-                    _commit, turn, said[-1], considered, results, usage, delivered, self._clock()
+                    self._commit, turn, said[-1], considered, results, usage, delivered, self._clock()
                 )
                 if committed is None:  # a person stopped the turn
                     yield TurnEnded(Ending.STOPPED, turn.transcript.seen, _joined(said))
@@ -181,31 +181,33 @@ class Loop:
         transcript = await self._database.read(conversations.read_transcript, turn.transcript.conversation.id)
         return replace(turn, transcript=transcript or turn.transcript, usage=usage)
 
-
-def _commit(
-    session: Session,
-    turn: Turn,
-    text: str,
-    considered: Sequence[Considered],
-    results: dict[str, CallResult],
-    usage: Usage,
-    delivered: bool,  # noqa: FBT001 - passed through by position
-    now: datetime,
-) -> Committed | None:
-    """One transaction: what the model said, the proposals it led to, and the end of the turn if it ends."""
-    calls = [c.call for c in considered]
-    message_id = conversations.answer(
-        session, turn, text, calls, results, usage, delivered=delivered, now=now
-    )
-    if message_id is None:
-        return None
-    opened = tuple(replace(c.proposal, message_id=message_id) for c in considered if c.proposal)
-    proposals.insert_all(session, opened, By.nod("propose"))
-    ending = Ending.WAITING if opened else None if calls else Ending.DONE
-    seen = turn.transcript.seen
-    if ending and not conversations.end_turn(session, turn, ending, now, seen=seen):
-        ending = None
-    return Committed(message_id, opened, ending)
+    def _commit(
+        self,
+        session: Session,
+        turn: Turn,
+        text: str,
+        considered: Sequence[Considered],
+        results: dict[str, CallResult],
+        usage: Usage,
+        delivered: bool,  # noqa: FBT001 - passed through by position
+        now: datetime,
+    ) -> Committed | None:
+        """One transaction: what the model said, the proposals it led to, the end of the turn if it ends."""
+        calls = [c.call for c in considered]
+        message_id = conversations.answer(
+            session, turn, text, calls, results, usage, delivered=delivered, now=now
+        )
+        if message_id is None:
+            return None
+        asked = ((replace(c.proposal, message_id=message_id), c.key) for c in considered if c.proposal)
+        policies = self._gate.policies
+        opened = tuple(grants.use(session, policies, proposal, key, now) for proposal, key in asked)
+        proposals.insert_all(session, opened, By.nod("propose"))
+        ending = Ending.WAITING if opened else None if calls else Ending.DONE
+        seen = turn.transcript.seen
+        if ending and not conversations.end_turn(session, turn, ending, now, seen=seen):
+            ending = None
+        return Committed(message_id, opened, ending)
 
 
 def _rest(session: Session, turn: Turn, now: datetime) -> bool:

@@ -44,9 +44,7 @@ class Commands:
             case "approvals" if await self._database.read(self._is_admin, command):
                 return await self._admins.answer(command)
             case "approvals":
-                return Reply(
-                    Answer.REFUSED, "/approvals is for admins. Ask one of them, or use /nod help."
-                )
+                return Reply(Answer.REFUSED, "/approvals is for admins. Ask one of them, or use /nod help.")
             case _:
                 return Reply(Answer.INVALID, f"I do not know /{command.name}. Try /nod help.")
 

@@ -47,9 +47,7 @@ class EveryonesWords:
         """What this person may decide, and what they asked for."""
         waiting = proposals.in_states(session, [State.PROPOSED])
         person = people.person_of(session, command.actor)
-        may = [
-            p for p in waiting if decisions.objection(session, self._policies, p, command.actor) is None
-        ]
+        may = [p for p in waiting if decisions.objection(session, self._policies, p, command.actor) is None]
         return may, [p for p in waiting if people.person_of(session, p.requester) == person]
 
     async def stop(self, command: Command, _: str) -> str:

@@ -39,7 +39,9 @@ class RulingWords:
                 "what needs approval; test says what would happen",
                 self._policy,
             ),
-            "risk": Word(f"risk read|write|destructive {rest}", "what a tool's calls are", self._set(Subject.RISK)),
+            "risk": Word(
+                f"risk read|write|destructive {rest}", "what a tool's calls are", self._set(Subject.RISK)
+            ),
             "approvers": Word(
                 f"approvers WHO… {rest}",
                 "who may decide: requester, approver, admin, member, or accounts",
@@ -64,7 +66,9 @@ class RulingWords:
             ),
             "revoke": Word("revoke G-7|all", "end a grant", self._revoke),
             "audit": Word(
-                "audit [ACCOUNT|TOOL|ID|7d], or audit verify", "who did what; whether the record is whole", self._audit
+                "audit [ACCOUNT|TOOL|ID|7d], or audit verify",
+                "who did what; whether the record is whole",
+                self._audit,
             ),
             "pause": Word("pause", "nothing executes, proposals wait, clocks stop", self._pause),
             "resume": Word("resume", "go on", self._resume),
@@ -98,7 +102,9 @@ class RulingWords:
 
         def drop(session: Session) -> str | None:
             rule = rules.end(session, int(number), command.actor, self._clock())
-            return rule and f"Dropped: {rule.words}.{_ended_grants(session, rule, command, self._clock())}"
+            if rule is None:
+                return None
+            return f"Dropped: {rule.words}.{_ended_grants(session, rule, command, self._clock())}"
 
         return await self._database.write(drop) or f"There is no rule {number} in force."
 
@@ -136,7 +142,9 @@ class RulingWords:
             raise Misspoken("Add or remove one account and its role, please.")
         value = [str(account(words[1])), words[2]]
         if words[0] == "add":
-            rule, _ = await self._database.write(self._add, Subject.ROLE, EVERYWHERE, EVERYWHERE, value, command)
+            rule, _ = await self._database.write(
+                self._add, Subject.ROLE, EVERYWHERE, EVERYWHERE, value, command
+            )
             return f"Set: {rule.words}."
         policy = await self._database.read(self._policies.load)
         held = next((r for r in policy.book.about(Subject.ROLE) if list(r.value) == value), None)
@@ -188,7 +196,9 @@ class RulingWords:
 
     async def _pause(self, _: Command, __: str) -> str:
         if await self._database.write(rules.pause, self._clock()):
-            return "Paused: nothing executes, proposals wait, clocks stand still. `/approvals resume` goes on."
+            return (
+                "Paused: nothing executes, proposals wait, clocks stand still. `/approvals resume` goes on."
+            )
         return "It is paused already."
 
     async def _resume(self, _: Command, __: str) -> str:

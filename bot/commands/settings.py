@@ -56,7 +56,9 @@ def _address(text: str) -> Address:
     try:
         return Address.parse(text)
     except ValueError:
-        raise Misspoken(f"{text!r} is not a place. Write channel:key, such as slack:T1/C2, or here.") from None
+        raise Misspoken(
+            f"{text!r} is not a place. Write channel:key, such as slack:T1/C2, or here."
+        ) from None
 
 
 def account(text: str) -> Actor:

@@ -41,9 +41,7 @@ class Words:
         try:
             return Reply(Answer.ACCEPTED, await word.do(command, rest.strip()))
         except Misspoken as error:
-            return Reply(
-                Answer.INVALID, f"{error.message}\nIt goes like this: `/{self._name} {word.usage}`"
-            )
+            return Reply(Answer.INVALID, f"{error.message}\nIt goes like this: `/{self._name} {word.usage}`")
 
     @property
     def help(self) -> str:

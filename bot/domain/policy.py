@@ -5,11 +5,12 @@ before a call becomes a proposal, `Policy.objection` at every press; both say wh
 """
 
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from enum import StrEnum
+from typing import Any
 
 from bot.domain.people import Person, Role
-from bot.domain.proposals import Deciders, Proposal
+from bot.domain.proposals import Deciders, Proposal, clock
 from bot.domain.risk import Level, Risk
 from bot.domain.rules import Rulebook, Subject
 
@@ -151,7 +152,13 @@ class Policy:
         return None
 
     def objection(
-        self, proposal: Proposal, person: Person, requester: Person, at: str | None = None, *, approves: bool = True
+        self,
+        proposal: Proposal,
+        person: Person,
+        requester: Person,
+        at: str | None = None,
+        *,
+        approves: bool = True,
     ) -> str | None:
         """Why this person may not decide this proposal, in words; None when they may.
 
@@ -181,6 +188,22 @@ def _same_chat(origin: str, pressed: str) -> bool:
     return pressed == origin or origin.startswith(f"{pressed}/") or pressed.startswith(f"{origin}/")
 
 
+def terms(verdict: Verdict, now: datetime) -> dict[str, Any]:
+    """What a verdict makes of a proposal: its fields by name, the clock starting now."""
+    return {
+        "risk": verdict.risk,
+        "deciders": verdict.deciders,
+        "quorum": verdict.quorum,
+        "declines": verdict.declines,
+        "rule": verdict.rule,
+        "ttl": verdict.ttl,
+        "remind_every": verdict.remind_every,
+        "escalate_at": now + verdict.escalate_after if verdict.escalate_after else None,
+        "escalate_to": verdict.escalate_to,
+        **clock(verdict.ttl, verdict.remind_every, now),
+    }
+
+
 def explain(verdict: Verdict, requester: str) -> str:
     """What would happen to a call and why, for ``/approvals policy test``."""
     level = f"{verdict.risk.level} ({verdict.risk.reason})"
@@ -196,5 +219,3 @@ def explain(verdict: Verdict, requester: str) -> str:
                 f"It would ask for {need}. Who may decide: {who}. It would wait {verdict.ttl}. "
                 f"Risk: {level}. Because: {verdict.rule}."
             )
-
-

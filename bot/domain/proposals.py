@@ -6,7 +6,7 @@ The rows behind it are in ``bot/store/proposals.py``; who may decide is in ``bot
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
@@ -161,18 +161,18 @@ class Proposal:
         """The same for every run of this proposal, so that a tool that remembers keys acts once."""
         return f"nod-{self.id}"
 
-    def timed(self, now: datetime) -> "Proposal":
-        """The same with a fresh clock: from now it waits its whole time again."""
-        return replace(
-            self,
-            expires_at=now + self.ttl,
-            warn_at=now + self.ttl * (1 - WARN_SHARE),
-            remind_at=now + self.remind_every if self.remind_every else None,
-        )
-
     @property
     def settled(self) -> bool:
         return self.state in SETTLED
+
+
+def clock(ttl: timedelta, remind_every: timedelta | None, now: datetime) -> dict[str, Any]:
+    """The due times of a proposal that begins to wait now, by field name."""
+    return {
+        "expires_at": now + ttl,
+        "warn_at": now + ttl * (1 - WARN_SHARE),
+        "remind_at": now + remind_every if remind_every else None,
+    }
 
 
 def canonical(value: Any) -> str:

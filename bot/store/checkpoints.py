@@ -15,18 +15,20 @@ from typing import Any
 
 from sqlmodel import Session, col, select
 
-from bot.domain.redaction import redact_text
+from bot.domain.redaction import redact
 from bot.store.audit import row_hash
 from bot.store.tables import AuditRow, CheckpointRow, ProposalRow
 
 _COLUMNS = tuple(c.name for c in AuditRow.__table__.columns)  # type: ignore[attr-defined]
-_EXPORTED = tuple(name for name in _COLUMNS if name not in ("previous",))
+_EXPORTED = tuple(name for name in _COLUMNS if name != "previous")
 
 
 def seal(session: Session, now: datetime) -> bool:
     """Make today's checkpoint, once; False when there is one, or nothing new to seal."""
     day = now.date().isoformat()
-    last = session.exec(select(CheckpointRow).order_by(col(CheckpointRow.last_audit_id).desc()).limit(1)).first()
+    last = session.exec(
+        select(CheckpointRow).order_by(col(CheckpointRow.last_audit_id).desc()).limit(1)
+    ).first()
     if session.get(CheckpointRow, day) is not None:
         return False
     newest = session.exec(select(AuditRow.id).order_by(col(AuditRow.id).desc()).limit(1)).first()
@@ -35,9 +37,7 @@ def seal(session: Session, now: datetime) -> bool:
     previous = last.hash if last else ""
     count, whole = _sealed(session, last.last_audit_id if last else 0, newest, previous)
     session.add(
-        CheckpointRow(
-            day=day, last_audit_id=newest, rows=count, previous=previous, hash=whole, made_at=now
-        )
+        CheckpointRow(day=day, last_audit_id=newest, rows=count, previous=previous, hash=whole, made_at=now)
     )
     return True
 
@@ -114,7 +114,7 @@ def rows(session: Session, wanted: Wanted, limit: int | None = None) -> list[dic
     """Audit rows with their tool and arguments' digest, oldest first (with ``limit``: the newest that many)."""
     audit: Any = AuditRow.__table__  # type: ignore[attr-defined]
     proposal: Any = ProposalRow.__table__  # type: ignore[attr-defined]
-    statement = select(
+    statement = select(  # type: ignore[call-overload]
         *(audit.c[name] for name in _EXPORTED), proposal.c.tool_name, proposal.c.description
     ).join(proposal, proposal.c.id == audit.c.proposal_id)
     if wanted.who:
@@ -130,10 +130,7 @@ def rows(session: Session, wanted: Wanted, limit: int | None = None) -> list[dic
 
 
 def _plain(row: dict[str, Any]) -> dict[str, Any]:
-    return {
-        key: value.isoformat() if isinstance(value, datetime) else redact_text(value) if isinstance(value, str) else value
-        for key, value in row.items()
-    }
+    return {k: v.isoformat() if isinstance(v, datetime) else redact(v) for k, v in row.items()}
 
 
 def as_jsonl(found: Iterable[dict[str, Any]]) -> str:

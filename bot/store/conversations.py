@@ -91,9 +91,7 @@ def want_turn(session: Session, conversation_id: str, now: datetime) -> bool:
 
     That one is locked (PostgreSQL), so that it cannot end before it can see what this transaction adds.
     """
-    wanted_now = select(TurnRow.id).where(
-        TurnRow.conversation_id == conversation_id, TurnRow.state == WANTED
-    )
+    wanted_now = select(TurnRow.id).where(TurnRow.conversation_id == conversation_id, TurnRow.state == WANTED)
     while True:
         made = session.execute(
             insert_or_ignore(session, TurnRow)
@@ -344,7 +342,7 @@ def _column(table: type[SQLModel], name: str) -> Any:
 
 @lru_cache(maxsize=1)
 def _lines() -> Any:
-    return select(*(_column(MessageRow, name) for name in _LINE_COLUMNS))  # type: ignore[call-overload]
+    return select(*(_column(MessageRow, name) for name in _LINE_COLUMNS))
 
 
 def _line(row: Any) -> Line:

@@ -1,6 +1,7 @@
 """Grants as rows: given in the transaction of a decision, matched in the transaction of a proposal."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -8,8 +9,11 @@ from sqlalchemy import ColumnElement, update
 from sqlmodel import Session, col, or_, select
 
 from bot.domain.people import Person
-from bot.domain.proposals import Proposal
+from bot.domain.proposals import Kind, Proposal, State
+from bot.domain.risk import Level
 from bot.domain.similarity import Grant, Lasting, Rung, Scope
+from bot.store import conversations, people
+from bot.store.rules import Policies
 from bot.store.tables import GrantRow
 
 
@@ -42,14 +46,51 @@ def give(
     return _grant(row)
 
 
-def find(
-    session: Session,
-    proposal: Proposal,
-    key: Mapping[str, Any] | None,
-    now: datetime,
-    allowed: Callable[[Grant], bool],
-) -> Grant | None:
-    """The narrowest live grant that covers a call and that ``allowed`` lets stand; its use is counted."""
+def hindrance(session: Session, policies: Policies, proposal: Proposal) -> str | None:
+    """Why no grant can be given for calls like this, in words; None when one can."""
+    if proposal.kind is not Kind.CALL:
+        return "A plan is approved one at a time."
+    if proposal.quorum > 1:
+        return "This needs several people each time, so one person cannot allow calls like it."
+    conversation = conversations.get_conversation(session, proposal.conversation_id)
+    place = str(conversation.address) if conversation else ""
+    book = policies.load(session).book
+    if proposal.risk.level is Level.DESTRUCTIVE and not book.grants_reach_destructive(
+        place, proposal.tool_name
+    ):
+        return "What cannot be undone asks each time, unless an admin allows grants for it."
+    return None
+
+
+def use(
+    session: Session, policies: Policies, proposal: Proposal, key: Mapping[str, Any] | None, now: datetime
+) -> Proposal:
+    """A proposal about to be stored: approved by the narrowest grant that covers it, or as it is.
+
+    The grant counts only while its giver could still decide this very call alone.
+    """
+    if proposal.state is not State.PROPOSED:
+        return proposal
+    found = _covering(session, proposal, key, now)
+    if not found or hindrance(session, policies, proposal):
+        return proposal
+    policy = policies.load(session)
+    requester = people.person_of(session, proposal.requester)
+    for grant in found:
+        giver = people.person_by_id(session, grant.person_id, grant.person_name)
+        if policy.objection(proposal, giver, requester) is None:
+            session.execute(
+                update(GrantRow).where(col(GrantRow.id) == grant.id).values(uses=GrantRow.uses + 1)
+            )
+            by = f"{grant.person_name}'s grant {grant.label}"
+            return replace(proposal, state=State.APPROVED, grant_id=grant.id, decided_by=by, decided_at=now)
+    return proposal
+
+
+def _covering(
+    session: Session, proposal: Proposal, key: Mapping[str, Any] | None, now: datetime
+) -> list[Grant]:
+    """Live grants that cover a call, narrowest first."""
     rows = session.exec(
         select(GrantRow).where(
             _live(now),
@@ -58,20 +99,18 @@ def find(
             or_(col(GrantRow.only_there).is_(False), GrantRow.conversation_id == proposal.conversation_id),
         )
     )
-    narrow = sorted((_grant(row) for row in rows), key=lambda g: (list(Rung).index(g.scope.rung), g.id))
-    for grant in narrow:
-        covered = grant.scope.covers(proposal.tool_name, proposal.tool_version, proposal.arguments, key)
-        if covered and allowed(grant):
-            session.execute(
-                update(GrantRow).where(col(GrantRow.id) == grant.id).values(uses=GrantRow.uses + 1)
-            )
-            return grant
-    return None
+    each = (_grant(row) for row in rows)
+    covering = [
+        g for g in each if g.scope.covers(proposal.tool_name, proposal.tool_version, proposal.arguments, key)
+    ]
+    return sorted(covering, key=lambda g: (list(Rung).index(g.scope.rung), g.id))
 
 
 def live(session: Session, now: datetime) -> list[Grant]:
     """All grants in force, oldest first."""
-    return [_grant(row) for row in session.exec(select(GrantRow).where(_live(now)).order_by(col(GrantRow.id)))]
+    return [
+        _grant(row) for row in session.exec(select(GrantRow).where(_live(now)).order_by(col(GrantRow.id)))
+    ]
 
 
 def revoke(session: Session, grant_id: int | None, by: str, now: datetime) -> int:

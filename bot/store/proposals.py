@@ -48,9 +48,7 @@ _LAST = select(func.max(_TABLE.c.position)).where(_SAME_ANSWER).scalar_subquery(
 _BEHIND = select(_TABLE.c.id).where(
     _SAME_ANSWER, (_TABLE.c.id == bindparam("moved_id")) | (_TABLE.c.position == _LAST)
 )
-_WANT_REDRAW = (
-    update(_COPIES).where(_COPIES.c.proposal_id.in_(_BEHIND)).values(wanted=_COPIES.c.wanted + 1)
-)
+_WANT_REDRAW = update(_COPIES).where(_COPIES.c.proposal_id.in_(_BEHIND)).values(wanted=_COPIES.c.wanted + 1)
 
 
 @lru_cache(maxsize=64)
@@ -111,9 +109,7 @@ def move(
 
 def _want_redraw(session: Session, proposal: Proposal) -> None:
     """Its copies are behind now, and so is the card that carries the buttons of its group."""
-    session.connection().execute(
-        _WANT_REDRAW, {"message_id": proposal.message_id, "moved_id": proposal.id}
-    )
+    session.connection().execute(_WANT_REDRAW, {"message_id": proposal.message_id, "moved_id": proposal.id})
 
 
 def get(session: Session, proposal_id: str) -> Proposal | None:
@@ -135,27 +131,21 @@ def of_conversation(session: Session, conversation_id: str) -> list[Proposal]:
 def in_states(session: Session, states: Sequence[State], limit: int = 200) -> list[Proposal]:
     """Newest first."""
     rows = session.connection().execute(
-        _ALL
-        .where(_TABLE.c.state.in_(states))
-        .order_by(_TABLE.c.updated_at.desc(), _TABLE.c.id)
-        .limit(limit)
+        _ALL.where(_TABLE.c.state.in_(states)).order_by(_TABLE.c.updated_at.desc(), _TABLE.c.id).limit(limit)
     )
     return [_proposal(row) for row in rows]
 
 
 def starting_with(session: Session, prefix: str) -> list[Proposal]:
     """Proposals whose id begins so, for people who type; at most two, which is enough to be unsure."""
-    rows = session.connection().execute(
-        _ALL.where(_TABLE.c.id.startswith(prefix, autoescape=True)).limit(2)
-    )
+    rows = session.connection().execute(_ALL.where(_TABLE.c.id.startswith(prefix, autoescape=True)).limit(2))
     return [_proposal(row) for row in rows]
 
 
 def due(session: Session, now: datetime, limit: int) -> list[Proposal]:
     """Open proposals whose time is up."""
     rows = session.connection().execute(
-        _ALL
-        .where(_TABLE.c.state == State.PROPOSED, _TABLE.c.expires_at <= now)
+        _ALL.where(_TABLE.c.state == State.PROPOSED, _TABLE.c.expires_at <= now)
         .order_by(_TABLE.c.expires_at, _TABLE.c.id)
         .limit(limit)
     )
@@ -166,7 +156,7 @@ def calling(session: Session, what: str, now: datetime, limit: int) -> list[Prop
     """Open proposals whose time to ``warn``, ``remind`` or ``escalate`` has come."""
     due_at = _TABLE.c[f"{what}_at"]
     rows = session.connection().execute(
-        _all().where(_TABLE.c.state == State.PROPOSED, due_at <= now).order_by(due_at).limit(limit)
+        _ALL.where(_TABLE.c.state == State.PROPOSED, due_at <= now).order_by(due_at).limit(limit)
     )
     return [_proposal(row) for row in rows]
 

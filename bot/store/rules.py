@@ -28,7 +28,9 @@ class Policies:
 
     def load(self, session: Session) -> Policy:
         """The policy as this transaction sees it; read anew only when the book's version moved."""
-        row = session.execute(select(BookRow.version, BookRow.paused_at).where(BookRow.id == _BOOK)).one_or_none()
+        row = session.execute(
+            select(BookRow.version, BookRow.paused_at).where(BookRow.id == _BOOK)
+        ).one_or_none()
         version = row[0] if row else 0
         if version != self._held.book.version:
             rules = session.exec(
@@ -54,9 +56,7 @@ def add(
         if subject not in (Subject.ROLE, Subject.ROUTE) or rule.value == value:
             rule.ended_at, rule.ended_by = now, str(by)
             session.add(rule)
-    row = RuleRow(
-        subject=subject, scope=scope, pattern=pattern, value=value, set_by=str(by), set_at=now
-    )
+    row = RuleRow(subject=subject, scope=scope, pattern=pattern, value=value, set_by=str(by), set_at=now)
     session.add(row)
     session.flush()
     _raise_version(session)
@@ -79,7 +79,9 @@ def pause(session: Session, now: datetime) -> bool:
     """Stop every execution and every clock; False when that is so already."""
     _raise_version(session)
     paused = session.execute(
-        update(BookRow).where(col(BookRow.id) == _BOOK, col(BookRow.paused_at).is_(None)).values(paused_at=now)
+        update(BookRow)
+        .where(col(BookRow.id) == _BOOK, col(BookRow.paused_at).is_(None))
+        .values(paused_at=now)
     )
     return bool(paused.rowcount)  # type: ignore[attr-defined]
 
