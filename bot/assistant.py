@@ -36,7 +36,10 @@ MAX_MESSAGE = 32_000  # characters of one person's message
 _BATCH = 200
 _RACES = 8
 _MAX_ATTEMPTS = 5
-_GIVEN_UP = "I was restarted again and again while I worked on this, so I gave it up. Please try again, in other words."
+_GIVEN_UP = (
+    "I was restarted again and again while I worked on this, so I gave it up. "
+    "Please try again, in other words."
+)
 _DELIVERY_PATIENCE = timedelta(seconds=60)
 _EVENTS_KEPT = timedelta(days=3)
 

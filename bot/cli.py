@@ -3,13 +3,18 @@
 import asyncio
 import contextlib
 import getpass
+import os
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from alembic.util import CommandError
+from sqlalchemy.exc import DBAPIError
+from sqlmodel import Session
 
 from bot import telemetry
 from bot.app import App, build, now, policies_of
@@ -17,10 +22,13 @@ from bot.domain.cards import card_of, whole_text
 from bot.domain.chat import Answer, Press, Verb
 from bot.domain.people import Actor
 from bot.domain.proposals import Proposal, State
+from bot.domain.redaction import redact_text
 from bot.errors import NodError, SettingsError
 from bot.settings import Settings
 from bot.store import audit, decisions, migrations, proposals
 from bot.store.database import Database
+from bot.store.decisions import Decided, LostRace
+from bot.store.rules import Policies
 from bot.tools.builtin.issue_seed import seed
 
 main = typer.Typer(
@@ -31,6 +39,8 @@ main = typer.Typer(
 db = typer.Typer(no_args_is_help=True, help="The database's schema.")
 main.add_typer(db, name="db")
 
+_LISTED = 50
+
 Id = Annotated[str, typer.Argument(help="the proposal's ID, or its first characters")]
 
 
@@ -40,8 +50,28 @@ def told() -> Iterator[None]:
     try:
         yield
     except NodError as error:
-        print(f"nod: {error.message}", file=sys.stderr)
-        raise typer.Exit(1) from None
+        words = error.message
+    except DBAPIError as error:
+        words = f"NOD_DATABASE_URL: {str(error.orig).strip().splitlines()[0]}; nod doctor looks closer"
+    except CommandError as error:
+        words = f"NOD_DATABASE_URL: {error}; the schema is from a newer nod, so upgrade this one"
+    except ModuleNotFoundError as error:
+        if error.name != "psycopg":
+            raise
+        words = f'NOD_DATABASE_URL: {error}; install it: pip install "nod[postgres]"'
+    else:
+        return
+    print(f"nod: {plain(words)}", file=sys.stderr)
+    raise typer.Exit(1) from None
+
+
+def plain(text: str) -> str:
+    """Text of models and tools as a terminal may show it: control and direction characters made visible."""
+    return "".join(c if c.isprintable() or c == "\n" else c.encode("unicode_escape").decode() for c in text)
+
+
+def line(text: str) -> str:
+    return plain(" ".join(redact_text(text).split()))
 
 
 @main.command()
@@ -61,9 +91,7 @@ def demo(
         settings = Settings.load(**given | ({"NOD_PORT": port} if port is not None else {}))
         telemetry.configure(settings.log_level)
         app = build(settings, demo=True)
-        migrations.upgrade(app.database.engine)
-        app.database.write_now(seed, now())
-        asyncio.run(_serve(app, "Nod's console: {url}   (Ctrl+C stops it)"))
+        asyncio.run(_serve(app, "Nod's console: {url}   (Ctrl+C stops it)", seed))
 
 
 @main.command()
@@ -75,48 +103,41 @@ def run() -> None:
         asyncio.run(_serve(build(settings), "Nod is up: {url}"))
 
 
-async def _serve(app: App, greeting: str) -> None:
+async def _serve(
+    app: App, greeting: str, prepare: Callable[[Session, datetime], object] | None = None
+) -> None:
     stopped = asyncio.Event()
     for signal_ in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(signal_, stopped.set)
     async with app.running():
-        print(greeting.format(url=f"http://{app.settings.host}:{app.web.port}"), flush=True)
+        if prepare is not None:
+            await app.database.write(prepare, now())
+        host = f"[{app.settings.host}]" if ":" in app.settings.host else app.settings.host
+        print(greeting.format(url=f"http://{host}:{app.web.port}"), flush=True)
         await stopped.wait()
 
 
 @main.command()
 def doctor() -> None:
     """Check the settings and what they reach; says the mend for each fault."""
+    from bot.doctor import check  # the platforms' libraries take a moment
+
     with told():
-        settings = Settings.load()
-        found = [("settings", True, "read without a fault")]
-        with _database(settings) as database:
-            found.append(
-                ("database", True, f"{database.dialect}, schema {migrations.current(database.engine)}")
-            )
-        real = settings.openai_api_key or settings.openai_base_url
-        found.append(
-            (
-                "model",
-                True,
-                settings.model if real else "offline demo model; set OPENAI_API_KEY for a real one",
-            )
-        )
-        for name, ok, words in found:
-            print(f"{'ok  ' if ok else 'FAIL'} {name}: {words}")
-        if not all(ok for _, ok, _ in found):
+        findings = asyncio.run(check(Settings.load()))
+        for found in findings:
+            print(plain(f"{'ok  ' if found.ok else 'FAIL'} {found.name}{found.mend and ': '}{found.mend}"))
+        if not all(found.ok for found in findings):
             raise typer.Exit(1)
 
 
 @main.command()
 def pending() -> None:
     """List what waits for a decision."""
-    with told(), _database(Settings.load()) as database:
+    with told(), _existing(Settings.load()) as database:
         waiting = database.read_now(proposals.in_states, [State.PROPOSED])
         for p in reversed(waiting):
-            print(
-                f"{p.id}  {p.description}  (asked by {p.requester.label}, until {p.expires_at:%Y-%m-%d %H:%M} UTC)"
-            )
+            until = f"{p.expires_at:%Y-%m-%d %H:%M} UTC"
+            print(f"{p.id}  {line(p.description)}  (asked by {line(p.requester.label)}, until {until})")
         if not waiting:
             print("Nothing waits for a decision.")
 
@@ -124,10 +145,10 @@ def pending() -> None:
 @main.command()
 def show(proposal: Id) -> None:
     """Show one proposal, whole."""
-    with told(), _database(Settings.load()) as database:
+    with told(), _existing(Settings.load()) as database:
         found = _find(database, proposal)
         card = card_of(found, {})
-        print(f"{found.id}: {card.outcome}\n\n{whole_text(card)}")
+        print(plain(f"{found.id}: {card.outcome}\n\n{whole_text(card)}"))
 
 
 @main.command()
@@ -149,20 +170,21 @@ def audit_(
     ] = None,
 ) -> None:
     """Show who did what to proposals, and whether the record is whole."""
-    with told(), _database(Settings.load()) as database:
+    with told(), _existing(Settings.load()) as database:
         if proposal is None:
-            entries = list(reversed(database.read_now(audit.newest, 50)))
+            entries = list(reversed(database.read_now(audit.newest, _LISTED)))
+            broken = database.read_now(audit.breaks)
         else:
             found = _find(database, proposal)
             entries = database.read_now(audit.history, found.id)
-            broken = database.read_now(audit.first_break, found.id)
-            if broken:
-                raise NodError(f"the audit was tampered with: {broken}")
+            broken = [one for one in [database.read_now(audit.first_break, found.id)] if one]
         for e in entries:
-            why = f" ({e.by.reason})" if e.by.reason else ""
-            print(
-                f"{e.at:%Y-%m-%d %H:%M:%S}  {e.proposal_id}  v{e.version}  {e.by.verb} by {e.by.actor}{why} → {e.state}"
-            )
+            why = f" ({line(e.by.reason)})" if e.by.reason else ""
+            who = f"{e.by.verb} by {e.by.actor}"
+            print(f"{e.at:%Y-%m-%d %H:%M:%S}  {e.proposal_id}  v{e.version}  {line(who)}{why} → {e.state}")
+        if broken:
+            raise NodError(f"the audit was tampered with: {'; '.join(broken)}")
+        print("The record is whole.")
 
 
 @db.command(name="upgrade")
@@ -185,14 +207,29 @@ def _database(settings: Settings) -> Iterator[Database]:
         database.close()
 
 
+@contextlib.contextmanager
+def _existing(settings: Settings) -> Iterator[Database]:
+    """For commands that look at what is there: an empty new file would be a wrong answer."""
+    file = settings.sqlite_file
+    if file is not None and not file.exists():
+        raise SettingsError(
+            f"NOD_DATABASE_URL: there is no file {file} here; the demo's is sqlite:///nod-demo.db"
+        )
+    with _database(settings) as database:
+        yield database
+
+
 def _operator() -> Actor:
     """Who sits at this machine's shell."""
-    name = getpass.getuser()
+    try:
+        name = getpass.getuser()
+    except (KeyError, OSError):  # a container's user may have no name
+        name = str(os.getuid())
     return Actor("cli", name, name)
 
 
 def _find(database: Database, prefix: str) -> Proposal:
-    found = database.read_now(proposals.starting_with, prefix.lower())
+    found = database.read_now(proposals.starting_with, prefix.lower()) if prefix else []
     if not found:
         raise NodError(f"there is no proposal {prefix}; see: nod pending")
     if len(found) > 1:
@@ -205,12 +242,20 @@ def _press(prefix: str, verb: Verb, reason: str | None) -> None:
         settings = Settings.load()
         with _database(settings) as database:
             press = Press(_operator(), verb, _find(database, prefix).id, reason=reason)
-            decided = database.write_now(decisions.decide, press, policies_of(settings), now())
-            print(decided.reply.text)
+            decided = _decided(database, press, policies_of(settings))
+            print(plain(decided.reply.text))
             if decided.reply.answer is Answer.REFUSED:
                 raise NodError(f"you act as {press.actor} here; an admin can add it to NOD_ADMINS")
             if decided.reply.answer is not Answer.ACCEPTED:
                 raise typer.Exit(1)
+
+
+def _decided(database: Database, press: Press, policies: Policies) -> Decided:
+    while True:
+        try:
+            return database.write_now(decisions.decide, press, policies, now())
+        except LostRace:
+            continue
 
 
 if __name__ == "__main__":

@@ -45,7 +45,7 @@ class Bell:
         self._event = asyncio.Event()
 
     async def wait(self, heard: int, seconds: float) -> None:
-        """Return once there were more than ``heard`` rings, or after ``seconds``: other processes ring theirs."""
+        """Return once there were more than ``heard`` rings, or after ``seconds`` (others ring theirs)."""
         if self.rings != heard:
             return
         try:

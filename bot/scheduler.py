@@ -47,5 +47,5 @@ class Scheduler:
     async def _tick(self, sweep: Callable[..., Awaitable[object]]) -> None:
         try:
             await sweep(self._clock())
-        except Exception as error:  # noqa: BLE001 - the next tick tries again; the log says what broke
+        except Exception as error:  # the next tick tries again; the log says what broke
             log.error("a tick broke", sweep=sweep.__name__, exc_info=error)

@@ -1,25 +1,56 @@
 """Settings: read once, from the environment and ``.env``; a wrong value stops the start with one line."""
 
+import re
 from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
+from urllib.parse import urlsplit
 
-from pydantic import BeforeValidator, Field, SecretStr, ValidationError, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    SecretStr,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
+from pydantic_core import ErrorDetails
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+from sqlalchemy.engine import make_url
+from sqlalchemy.exc import ArgumentError
 
 from bot.domain.people import Actor
 from bot.errors import SettingsError
 
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
+_DURATION = re.compile(r"([0-9]{1,9})([smhdw])")
+_FLAGS = {
+    "true": True,
+    "yes": True,
+    "on": True,
+    "1": True,
+    "false": False,
+    "no": False,
+    "off": False,
+    "0": False,
+}
+_DATABASES = "write sqlite:///file.db or postgresql+psycopg://user:password@host/name"
+_TOKEN_LENGTH = 16
+_LONGEST = timedelta(days=3660)
 
 
 def duration(text: object) -> object:
-    """``90s``, ``15m``, ``24h``, ``7d``, ``2w`` as a timedelta; anything else goes on to pydantic."""
-    if isinstance(text, str) and text[:-1].isdigit() and text[-1:] in _UNITS:
-        return timedelta(seconds=int(text[:-1]) * _UNITS[text[-1]])
-    if isinstance(text, str):
+    """``90s``, ``15m``, ``24h``, ``7d``, ``2w`` as a timedelta; raises ValueError for any other text."""
+    if not isinstance(text, str):
+        return text
+    found = _DURATION.fullmatch(text.strip())
+    if found is None:
         raise ValueError("write a duration such as 90s, 15m, 24h, 7d or 2w")
-    return text
+    length = timedelta(seconds=int(found[1]) * _UNITS[found[2]])
+    if not timedelta(seconds=1) <= length <= _LONGEST:
+        raise ValueError("write a duration from 1s to 520w")
+    return length
 
 
 def words(value: object) -> object:
@@ -27,7 +58,26 @@ def words(value: object) -> object:
     return [w.strip() for w in value.split(",") if w.strip()] if isinstance(value, str) else value
 
 
+def flag(text: object) -> object:
+    """``true`` or ``false``, as people write them; raises ValueError for any other text."""
+    if not isinstance(text, str):
+        return text
+    if text.strip().lower() not in _FLAGS:
+        raise ValueError("write true or false")
+    return _FLAGS[text.strip().lower()]
+
+
+def address(text: str) -> str:
+    """An http address; raises ValueError for anything else."""
+    parts = urlsplit(text)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ValueError("write an address such as https://example.com/v1")
+    return text
+
+
 Duration = Annotated[timedelta, BeforeValidator(duration)]
+Flag = Annotated[bool, BeforeValidator(flag)]
+HttpAddress = Annotated[str, AfterValidator(address)]
 Words = Annotated[tuple[str, ...], NoDecode, BeforeValidator(words)]
 
 
@@ -38,11 +88,11 @@ class Settings(BaseSettings):
         env_file=".env", env_file_encoding="utf-8", extra="ignore", env_ignore_empty=True, frozen=True
     )
 
-    database_url: str = Field("sqlite:///nod.db", validation_alias="NOD_DATABASE_URL")
+    database_url: str = Field("sqlite:///nod.db", validation_alias="NOD_DATABASE_URL", repr=False)
     host: str = Field("127.0.0.1", validation_alias="NOD_HOST")
     port: int = Field(8080, ge=0, le=65535, validation_alias="NOD_PORT")
-    http_tokens: Words = Field((), validation_alias="NOD_HTTP_TOKENS")
-    public_url: str | None = Field(None, validation_alias="NOD_PUBLIC_URL")
+    http_tokens: Words = Field((), validation_alias="NOD_HTTP_TOKENS", repr=False)
+    public_url: HttpAddress | None = Field(None, validation_alias="NOD_PUBLIC_URL")
     admins: Words = Field((), validation_alias="NOD_ADMINS")
     approvers: Words = Field((), validation_alias="NOD_APPROVERS")
     approver_chats: Words = Field((), validation_alias="NOD_APPROVER_CHATS")
@@ -55,30 +105,36 @@ class Settings(BaseSettings):
     log_level: Literal["debug", "info", "warning", "error"] = Field("info", validation_alias="NOD_LOG_LEVEL")
 
     openai_api_key: SecretStr | None = Field(None, validation_alias="OPENAI_API_KEY")
-    openai_base_url: str | None = Field(None, validation_alias="OPENAI_BASE_URL")
+    openai_base_url: HttpAddress | None = Field(None, validation_alias="OPENAI_BASE_URL")
     model: str = Field("gpt-5-mini", validation_alias="NOD_MODEL")
-    model_strict: bool = Field(True, validation_alias="NOD_MODEL_STRICT")  # noqa: FBT003
-    model_stream_options: bool = Field(True, validation_alias="NOD_MODEL_STREAM_OPTIONS")  # noqa: FBT003
-    model_parallel_tool_calls: bool = Field(True, validation_alias="NOD_MODEL_PARALLEL_TOOL_CALLS")  # noqa: FBT003
+    model_strict: Flag = Field(default=True, validation_alias="NOD_MODEL_STRICT")
+    model_stream_options: Flag = Field(default=True, validation_alias="NOD_MODEL_STREAM_OPTIONS")
+    model_parallel_tool_calls: Flag = Field(default=True, validation_alias="NOD_MODEL_PARALLEL_TOOL_CALLS")
 
     slack_bot_token: SecretStr | None = Field(None, validation_alias="SLACK_BOT_TOKEN")
     slack_app_token: SecretStr | None = Field(None, validation_alias="SLACK_APP_TOKEN")
     slack_signing_secret: SecretStr | None = Field(None, validation_alias="SLACK_SIGNING_SECRET")
     slack_client_id: str | None = Field(None, validation_alias="SLACK_CLIENT_ID")
     slack_client_secret: SecretStr | None = Field(None, validation_alias="SLACK_CLIENT_SECRET")
-    slack_api_url: str = Field("https://slack.com/api/", validation_alias="SLACK_API_URL")
+    slack_api_url: HttpAddress = Field("https://slack.com/api/", validation_alias="SLACK_API_URL")
 
     telegram_bot_token: SecretStr | None = Field(None, validation_alias="TELEGRAM_BOT_TOKEN")
     telegram_webhook_secret: SecretStr | None = Field(None, validation_alias="TELEGRAM_WEBHOOK_SECRET")
-    telegram_api_url: str = Field("https://api.telegram.org", validation_alias="TELEGRAM_API_URL")
+    telegram_api_url: HttpAddress = Field("https://api.telegram.org", validation_alias="TELEGRAM_API_URL")
     telegram_allowed_users: Words = Field((), validation_alias="TELEGRAM_ALLOWED_USERS")
     telegram_allowed_chats: Words = Field((), validation_alias="TELEGRAM_ALLOWED_CHATS")
 
     @field_validator("database_url")
     @classmethod
     def _known_database(cls, url: str) -> str:
-        if not url.startswith(("sqlite:///", "postgresql+psycopg://")):
-            raise ValueError("write sqlite:///file.db or postgresql+psycopg://user:password@host/name")
+        try:
+            parts = make_url(url)
+        except (ArgumentError, ValueError):
+            raise ValueError(_DATABASES) from None
+        if parts.drivername not in ("sqlite", "postgresql+psycopg") or not parts.database:
+            raise ValueError(_DATABASES)
+        if parts.drivername == "sqlite" and (parts.host or parts.query or parts.database == ":memory:"):
+            raise ValueError("name a file, as in sqlite:///nod.db: what waits must outlive the process")
         return url
 
     @field_validator("admins", "approvers", "approver_chats")
@@ -91,14 +147,16 @@ class Settings(BaseSettings):
     @field_validator("http_tokens")
     @classmethod
     def _pairs(cls, values: tuple[str, ...]) -> tuple[str, ...]:
-        seen = set()
+        seen: set[str] = set()
         for value in values:
             name, _, token = value.partition(":")
-            if not (name.isidentifier() or name.replace("-", "_").isidentifier()) or len(token) < 16:
+            if not name.replace("-", "_").isidentifier() or len(token) < _TOKEN_LENGTH:
                 raise ValueError("write name:token pairs, comma-separated, each token at least 16 characters")
             if name in seen:
                 raise ValueError(f"the name {name!r} stands twice")
-            seen.add(name)
+            if token in seen:
+                raise ValueError(f"the token of {name!r} is another's too; give each name its own")
+            seen |= {name, token}
         return values
 
     @model_validator(mode="after")
@@ -114,9 +172,9 @@ class Settings(BaseSettings):
 
     @property
     def sqlite_file(self) -> Path | None:
-        """The database file, or None where the database is a server or in memory."""
-        path = self.database_url.removeprefix("sqlite:///")
-        return None if path == self.database_url or path in ("", ":memory:") else Path(path)
+        """The database file; None where the database is a server."""
+        url = make_url(self.database_url)
+        return Path(url.database or "") if url.drivername == "sqlite" else None
 
     @classmethod
     def load(cls, **overrides: Any) -> Self:
@@ -124,9 +182,12 @@ class Settings(BaseSettings):
         try:
             return cls(**overrides)
         except ValidationError as error:
-            lines = []
-            for fault in error.errors():
-                where = ".".join(map(str, fault["loc"]))
-                what = fault["msg"].removeprefix("Value error, ")
-                lines.append(f"{where}: {what}" if where else what)
-            raise SettingsError("; ".join(lines)) from None
+            raise SettingsError("; ".join(map(_told, error.errors()))) from None
+        except (OSError, UnicodeError) as error:
+            raise SettingsError(f".env: cannot be read ({error}); make it a UTF-8 file of yours") from None
+
+
+def _told(fault: ErrorDetails) -> str:
+    where = ".".join(map(str, fault["loc"]))
+    what = fault["msg"].removeprefix("Value error, ")
+    return f"{where}: {what[0].lower()}{what[1:]}" if where else what

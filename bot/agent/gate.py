@@ -319,7 +319,7 @@ def _old_values(preview: Sequence[PreviewField]) -> list[tuple[str, str | None]]
 def _unhidden(
     given: Mapping[str, Any], before: Mapping[str, Any], shown: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """What came back as it was shown stays what it was, secrets included. Raises BadArguments for the rest."""
+    """What came back as it was shown stays what it was; raises BadArguments for a secret half rewritten."""
     true: dict[str, Any] = {}
     for key, value in given.items():
         if key in before and value == shown[key]:

@@ -7,18 +7,19 @@ Running a turn again from its rows is safe, because a turn never writes anything
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
+from typing import Any
 
 from sqlmodel import Session
 
 from bot.agent.gate import Considered, Gate, offer
-from bot.agent.model import Finished, Model, Stop, Text, ToolCall, ToolSpec
+from bot.agent.model import Finished, Model, Stop, ToolCall
 from bot.agent.prompt import system_prompt
 from bot.agent.transcript import entries
 from bot.domain.chat import Clock
-from bot.domain.conversations import CallResult, Transcript, Turn, Usage
+from bot.domain.conversations import Call, CallResult, Transcript, Turn, Usage
 from bot.domain.events import (
     Ending,
     ProposalOpened,
@@ -36,8 +37,10 @@ from bot.errors import ModelCut, ModelError
 from bot.store import conversations, grants, proposals
 from bot.store.audit import By
 from bot.store.database import Database
+from bot.store.rules import Policies
 from bot.telemetry import logger
 from bot.tools.registry import Shelf
+from bot.tools.tool import Tool
 
 log = logger(__name__)
 
@@ -48,6 +51,9 @@ _TOO_MANY = (
 _BROKEN = "Something broke on my side, and the log says what. Please try again."
 _CUT_SHORT = "\n\n(My answer ran into its length limit and stops here.)"
 _FILTERED = "\n\n(The provider of the language model withheld the rest of this answer.)"
+_NOTES = {Stop.LENGTH: _CUT_SHORT, Stop.FILTERED: _FILTERED}
+
+_Read = tuple[Call, Tool, Mapping[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,11 +66,28 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Committed:
-    """What one answer became: its message id, what it opened, and how the turn ended, if it did."""
+    """What one answer became: what it opened, and how the turn ended, if it did."""
 
-    message_id: int
     opened: tuple[Proposal, ...]
     ending: Ending | None
+
+
+@dataclass(slots=True)
+class _Run:
+    """A turn while it runs: what it has read and said by now, and how it ended."""
+
+    turn: Turn
+    delivered: bool
+    said: list[str] = field(default_factory=list)
+    ending: Ending | None = None
+
+
+@dataclass(slots=True)
+class _Answer:
+    """What the model says in one call, as it comes."""
+
+    text: list[str] = field(default_factory=list)
+    finished: Finished | None = None
 
 
 class Loop:
@@ -77,137 +100,131 @@ class Loop:
 
     async def run(self, turn: Turn, *, delivered: bool) -> AsyncIterator[TurnEvent]:
         """Run a wanted turn to its end. ``delivered`` False: what is said still has to be shown."""
-        said: list[str] = []
+        run = _Run(turn, delivered)
         try:
             shelf = await self._gate.registry.shelf()
-            specs = tuple(offer(tool) for tool in shelf)
-            prompt = system_prompt(shelf)
-            while True:
-                if not turn.transcript.awaits_answer:
-                    if await self._database.write(_rest, turn, self._clock()):
-                        yield TurnEnded(Ending.WAITING, turn.transcript.seen, _joined(said))
-                        return
-                    turn = await self._next(turn, turn.usage)
-                    continue
-                if turn.usage.model_calls >= self._limits.model_calls:
-                    raise ModelError(_TOO_MANY)
-                finished: Finished | None = None
-                text: list[str] = []
-                async for part in self._ask(turn.transcript, prompt, specs):
-                    match part:
-                        case Text(more):
-                            text.append(more)
-                            yield TextDelta(more)
-                        case TextRestarted():
-                            text.clear()
-                            yield part
-                        case Finished():
-                            finished = part
-                if finished is None:
-                    raise ModelCut
-                if note := {Stop.LENGTH: _CUT_SHORT, Stop.FILTERED: _FILTERED}.get(finished.stop):
-                    text.append(note)
-                    yield TextDelta(note)
-                considered = await self._gate.consider(
-                    shelf,
-                    # calls of an answer that was cut may be cut themselves
-                    _unique(finished.calls) if finished.stop is Stop.FINISHED else (),
-                    turn.transcript.conversation,
-                    turn.transcript.asker,
-                    "".join(text),
-                )
-                reads = [c for c in considered if c.read]
-                for c in reads:
-                    shown = redact(c.read[1], c.read[0].parameters) if c.read else {}
-                    yield ToolStarted(c.call.id, c.call.tool_name, c.call.summary, shown)
-                results = {c.call.id: c.result for c in considered if c.result}
-                results |= await self._read(reads, turn.transcript)
-                for c in reads:
-                    result = results[c.call.id]
-                    yield ToolFinished(c.call.id, c.call.tool_name, result.ok, result.text)
-                usage = Usage(
-                    turn.usage.model_calls + 1,
-                    turn.usage.prompt_tokens + finished.prompt_tokens,
-                    turn.usage.completion_tokens + finished.completion_tokens,
-                )
-                said.append("".join(text))
-                committed = await self._database.write(
-                    self._commit, turn, said[-1], considered, results, usage, delivered, self._clock()
-                )
-                if committed is None:  # a person stopped the turn
-                    yield TurnEnded(Ending.STOPPED, turn.transcript.seen, _joined(said))
-                    return
-                for proposal in committed.opened:
-                    yield ProposalOpened(proposal)
-                if committed.ending is not None:
-                    yield TurnEnded(committed.ending, turn.transcript.seen, _joined(said))
-                    return
-                turn = await self._next(turn, usage)
-        except Exception as error:  # noqa: BLE001 - people hear that it broke, and may write again
+            while run.ending is None:
+                if run.turn.transcript.awaits_answer:
+                    async for event in self._step(run, shelf):
+                        yield event
+                elif await self._database.write(_rest, run.turn, self._clock()):
+                    run.ending = Ending.WAITING
+                if run.ending is None:
+                    run.turn = await self._next(run.turn)
+        except Exception as error:  # people hear that it broke, and may write again
             if not isinstance(error, ModelError):
                 log.error("a turn broke", conversation=turn.transcript.conversation.id, exc_info=error)
             words = error.message if isinstance(error, ModelError) else _BROKEN
-            await self._database.write(_fail, turn, words, delivered, self._clock())
-            yield TurnFailed(words, turn.transcript.seen)
+            await self._database.write(_fail, run.turn, words, delivered, self._clock())
+            yield TurnFailed(words, run.turn.transcript.seen)
+        else:
+            yield TurnEnded(run.ending, run.turn.transcript.seen, _joined(run.said))
+
+    async def _step(self, run: _Run, shelf: Shelf) -> AsyncIterator[TurnEvent]:
+        """Ask the model once, run its reads, and commit what it said and proposed."""
+        turn = run.turn
+        if turn.usage.model_calls >= self._limits.model_calls:
+            raise ModelError(_TOO_MANY)
+        answer = _Answer()
+        async for event in self._ask(turn.transcript, shelf, answer):
+            yield event
+        finished = answer.finished
+        if finished is None:
+            raise ModelCut
+        if note := _NOTES.get(finished.stop):
+            answer.text.append(note)
+            yield TextDelta(note)
+        said = "".join(answer.text)
+        # calls of an answer that was cut may be cut themselves
+        calls = _unique(finished.calls) if finished.stop is Stop.FINISHED else []
+        considered = await self._gate.consider(
+            shelf, calls, turn.transcript.conversation, turn.transcript.asker, said
+        )
+        results = {c.call.id: c.result for c in considered if c.result}
+        reads = [(c.call, *c.read) for c in considered if c.read]
+        for call, tool, arguments in reads:
+            yield ToolStarted(call.id, call.tool_name, call.summary, redact(arguments, tool.parameters))
+        results |= await self._read(reads, turn.transcript)
+        for call, _, _ in reads:
+            yield ToolFinished(call.id, call.tool_name, results[call.id].ok, results[call.id].text)
+        run.turn = turn = replace(turn, usage=_spent(turn.usage, finished))
+        run.said.append(said)
+        committed = await self._database.write(
+            _commit, self._gate.policies, turn, said, considered, results, run.delivered, self._clock()
+        )
+        run.ending = committed.ending
+        for proposal in committed.opened:
+            yield ProposalOpened(proposal)
 
     async def _ask(
-        self, transcript: Transcript, prompt: str, specs: Sequence[ToolSpec]
-    ) -> AsyncIterator[Text | Finished | TextRestarted]:
-        """The model's answer; one that breaks off is asked for again, from the start."""
-        history = entries(transcript, prompt, self._limits.history_tokens)
+        self, transcript: Transcript, shelf: Shelf, answer: _Answer
+    ) -> AsyncIterator[TextDelta | TextRestarted]:
+        """Fill in the model's answer; one that breaks off is asked for again, from the start."""
+        specs = tuple(offer(tool) for tool in shelf)
+        history = entries(transcript, system_prompt(shelf), self._limits.history_tokens)
         for attempt in range(_CUT_RETRIES + 1):
-            shown = False
             try:
                 async for part in self._model.stream(history, specs):
-                    shown = shown or isinstance(part, Text)
-                    yield part
+                    if isinstance(part, Finished):
+                        answer.finished = part
+                    else:
+                        answer.text.append(part.text)
+                        yield TextDelta(part.text)
             except ModelCut:
                 if attempt == _CUT_RETRIES:
                     raise
-                if shown:
+                if answer.text:
+                    answer.text.clear()
                     yield TextRestarted()
             else:
                 return
 
-    async def _read(self, reads: Sequence[Considered], transcript: Transcript) -> dict[str, CallResult]:
+    async def _read(self, reads: Sequence[_Read], transcript: Transcript) -> dict[str, CallResult]:
         """Run reads side by side."""
         done = await asyncio.gather(
-            *(self._gate.read(*c.read, transcript.conversation) for c in reads if c.read is not None)
+            *(self._gate.read(tool, arguments, transcript.conversation) for _, tool, arguments in reads)
         )
-        return {c.call.id: result for c, result in zip(reads, done, strict=True)}
+        return {call.id: result for (call, _, _), result in zip(reads, done, strict=True)}
 
-    async def _next(self, turn: Turn, usage: Usage) -> Turn:
+    async def _next(self, turn: Turn) -> Turn:
         """The same turn, with what it said and what people said meanwhile."""
         transcript = await self._database.read(conversations.read_transcript, turn.transcript.conversation.id)
-        return replace(turn, transcript=transcript or turn.transcript, usage=usage)
+        return replace(turn, transcript=transcript or turn.transcript)
 
-    def _commit(
-        self,
-        session: Session,
-        turn: Turn,
-        text: str,
-        considered: Sequence[Considered],
-        results: dict[str, CallResult],
-        usage: Usage,
-        delivered: bool,  # noqa: FBT001 - passed through by position
-        now: datetime,
-    ) -> Committed | None:
-        """One transaction: what the model said, the proposals it led to, the end of the turn if it ends."""
-        calls = [c.call for c in considered]
-        message_id = conversations.answer(
-            session, turn, text, calls, results, usage, delivered=delivered, now=now
-        )
-        if message_id is None:
-            return None
-        asked = ((replace(c.proposal, message_id=message_id), c.key) for c in considered if c.proposal)
-        policies = self._gate.policies
-        opened = tuple(grants.use(session, policies, proposal, key, now) for proposal, key in asked)
-        proposals.insert_all(session, opened, By.nod("propose"))
-        ending = Ending.WAITING if opened else None if calls else Ending.DONE
-        seen = turn.transcript.seen
-        if ending and not conversations.end_turn(session, turn, ending, now, seen=seen):
-            ending = None
-        return Committed(message_id, opened, ending)
+
+def _commit(
+    session: Session,
+    policies: Policies,
+    turn: Turn,
+    text: str,
+    considered: Sequence[Considered],
+    results: dict[str, CallResult],
+    delivered: bool,  # noqa: FBT001 - passed through by position
+    now: datetime,
+) -> Committed:
+    """One transaction: what the model said, the proposals it led to, and the end of the turn if it ends."""
+    calls = [c.call for c in considered]
+    message_id = conversations.answer(
+        session, turn, text, calls, results, turn.usage, delivered=delivered, now=now
+    )
+    if message_id is None:  # a person stopped the turn
+        return Committed((), Ending.STOPPED)
+    asked = ((replace(c.proposal, message_id=message_id), c.key) for c in considered if c.proposal)
+    opened = tuple(grants.use(session, policies, proposal, key, now) for proposal, key in asked)
+    proposals.insert_all(session, opened, By.nod("propose"))
+    ending = Ending.WAITING if opened else None if calls else Ending.DONE
+    seen = turn.transcript.seen
+    if ending and not conversations.end_turn(session, turn, ending, now, seen=seen):
+        ending = None
+    return Committed(opened, ending)
+
+
+def _spent(usage: Usage, finished: Finished) -> Usage:
+    return Usage(
+        usage.model_calls + 1,
+        usage.prompt_tokens + finished.prompt_tokens,
+        usage.completion_tokens + finished.completion_tokens,
+    )
 
 
 def _rest(session: Session, turn: Turn, now: datetime) -> bool:

@@ -30,7 +30,7 @@ class Commands:
         self._database = database
         self._policies = policies
         self._everyone = EveryonesWords(database, policies, clock, stop)
-        deciding = DecidingWords(database, inbox)
+        deciding = DecidingWords(database, registry, inbox)
         ruling = RulingWords(database, policies, registry, clock)
         self._admins = Words("approvals", deciding.words | ruling.words)
 

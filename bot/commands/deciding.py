@@ -9,11 +9,13 @@ from bot.domain.people import Role
 from bot.domain.proposals import State
 from bot.store import audit, proposals
 from bot.store.database import Database
+from bot.tools.registry import Registry
 
 
 class DecidingWords:
-    def __init__(self, database: Database, inbox: Inbox) -> None:
+    def __init__(self, database: Database, registry: Registry, inbox: Inbox) -> None:
         self._database = database
+        self._registry = registry
         self._inbox = inbox
         self.words = {
             "list": Word("list", "everything that waits for a decision", self._list),
@@ -38,7 +40,8 @@ class DecidingWords:
         found = await find(self._database, prefix)
         history = await self._database.read(audit.history, found.id)
         lines = [f"- {e.at:%Y-%m-%d %H:%M} UTC: {e.by.verb} by {e.by.person}" for e in history]
-        card = card_of(found, {})
+        tool = (await self._registry.shelf()).tools.get(found.tool_name)
+        card = card_of(found, tool.parameters if tool else {})
         body = whole_text(card).replace("```", "'''")
         return f"`{found.id}` {card.outcome}\n\n```\n{body}\n```\n" + "\n".join(lines)
 

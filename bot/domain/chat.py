@@ -23,7 +23,7 @@ Clock = Callable[[], datetime]
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where a conversation lives. ``key`` is the channel's own: Slack ``T1/C2/1700.1``, Telegram ``-100/7``."""
+    """Where a conversation lives. ``key`` is the channel's own: Slack ``T1/C2/17.1``, Telegram ``-100/7``."""
 
     channel: str
     key: str

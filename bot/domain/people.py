@@ -7,7 +7,7 @@ from typing import Self
 
 @dataclass(frozen=True, slots=True)
 class Actor:
-    """An account in a channel, written ``slack:T1/U7``, ``telegram:991``, ``http:ci``; equal by that alone."""
+    """An account in a channel, written ``slack:T1/U7``, ``telegram:991``, ``http:ci``; equal by that."""
 
     channel: str
     key: str

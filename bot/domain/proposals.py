@@ -108,7 +108,7 @@ class Deciders:
 class Proposal:
     """One row, as a value.
 
-    ``version`` counts every change; ``round`` what a button can be about: contents (edits, moved previews) and
+    ``version`` counts every change, ``round`` what a button is about: contents (edits, moved previews) and
     retries.
     """
 

@@ -7,7 +7,8 @@ from typing import Any
 HIDDEN = "••••••"
 
 _SECRET_NAME = re.compile(
-    r"(^|[_\-.])(password|passwd|secret|token|api[_-]?key|private[_-]?key|authorization|credentials?)$", re.I
+    r"(^|[_\-.])(password|passwd|secret|token|api[_-]?key|private[_-]?key|authorization|credentials?)$",
+    re.IGNORECASE,
 )
 _SECRET_VALUE = re.compile(
     r"xox[abeoprs]-[\w-]{8,}|xapp-[\w-]{8,}"  # Slack

@@ -45,7 +45,7 @@ class EmbeddedDispatcher:
             await asyncio.gather(*self._tasks.values(), return_exceptions=True)
 
     async def close(self, seconds: float) -> None:
-        """Let running executions end for up to ``seconds``; interrupt the rest, which runs again from its rows."""
+        """Let running executions end for up to ``seconds``; interrupt the rest: its rows say to go on."""
         self._closing = True
         running = [task for job, task in self._tasks.items() if job.work is Work.EXECUTE]
         if running:
@@ -61,7 +61,7 @@ class EmbeddedDispatcher:
                 if self._handler is None:
                     raise RuntimeError("the dispatcher was not started")
                 made = await self._handler(job)
-        except Exception as error:  # noqa: BLE001 - the rows still say what to do; the next tick finds it
+        except Exception as error:  # the rows still say what to do; the next tick finds it
             log.error("a job broke", work=job.work, key=job.key, exc_info=error)
             made = ()
         finally:

@@ -123,7 +123,7 @@ def newest(session: Session, limit: int) -> list[Entry]:
 
 
 def first_break(session: Session, proposal_id: str) -> str | None:
-    """What is wrong with one proposal's chain, in words; None when it is whole and tells what the row says."""
+    """What is wrong with one proposal's chain, in words; None when it is whole and fits the proposal."""
     previous, version = "", 0
     entries = history(session, proposal_id)
     for entry in entries:
@@ -136,6 +136,14 @@ def first_break(session: Session, proposal_id: str) -> str | None:
         previous, version = entry.hash, entry.version
     row = session.get(ProposalRow, proposal_id)
     return _difference(row, entries[-1] if entries else None) if row else None
+
+
+def breaks(session: Session) -> list[str]:
+    """What is wrong anywhere in the record, in words, one line for each proposal; empty when it is whole."""
+    there = set(session.scalars(select(ProposalRow.id)))
+    told = set(session.scalars(select(AuditRow.proposal_id).distinct()))
+    gone = [f"proposal {proposal_id}: its row is gone" for proposal_id in sorted(told - there)]
+    return gone + [broken for each in sorted(there) if (broken := first_break(session, each))]
 
 
 def _difference(row: ProposalRow, last: Entry | None) -> str | None:

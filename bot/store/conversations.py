@@ -232,7 +232,7 @@ def wanted(session: Session) -> list[str]:
 
 
 def count_attempts(session: Session, most: int, now: datetime) -> list[str]:
-    """Count one more attempt for every wanted turn, at start; give up those that never ended. Ids given up."""
+    """Count one more attempt for every wanted turn; give up and return those that never end."""
     session.execute(update(TurnRow).where(col(TurnRow.state) == WANTED).values(attempts=TurnRow.attempts + 1))
     given_up = session.execute(
         update(TurnRow)

@@ -9,6 +9,7 @@ PostgreSQL has a small pool of threads, each function a transaction of its own.
 """
 
 import asyncio
+import contextlib
 import queue
 import threading
 from collections.abc import Callable
@@ -94,6 +95,8 @@ class Database:
         with self.engine.connect() as connection:
             if self.dialect == "sqlite":
                 connection.exec_driver_sql("BEGIN")
+            else:
+                connection.execution_options(isolation_level="REPEATABLE READ")
             with Session(connection, expire_on_commit=False, autoflush=False) as session:
                 try:
                     return function(session, *args, **kwargs)
@@ -119,6 +122,7 @@ class _SQLiteWriter:
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._work, name="nod-write", daemon=True)
         self._closed = False
+        self._connection: Connection | None = None
         self._thread.start()
 
     def submit(self, function: Callable[[Session], T]) -> "Future[T]":
@@ -134,7 +138,7 @@ class _SQLiteWriter:
         self._thread.join()
 
     def _work(self) -> None:
-        with self._engine.connect() as connection:
+        with contextlib.ExitStack() as stack:
             while (job := self._jobs.get()) is not None:
                 batch = [job]
                 while len(batch) < _MAX_BATCH:
@@ -146,15 +150,19 @@ class _SQLiteWriter:
                         self._jobs.put(None)
                         break
                     batch.append(more)
-                self._commit(connection, [j for j in batch if j[1].set_running_or_notify_cancel()])
+                self._commit(stack, [j for j in batch if j[1].set_running_or_notify_cancel()])
 
-    def _commit(self, connection: Connection, batch: list[_Job]) -> None:
+    def _commit(self, stack: contextlib.ExitStack, batch: list[_Job]) -> None:
+        connection = self._connection
         try:
+            if connection is None:
+                connection = self._connection = stack.enter_context(self._engine.connect())
             connection.exec_driver_sql("BEGIN IMMEDIATE")
             outcomes = [(future, *self._one(connection, work)) for work, future in batch]
             connection.commit()
         except BaseException as error:  # noqa: BLE001 - whatever broke the commit, every caller must hear it
-            connection.rollback()
+            if connection is not None:
+                connection.rollback()
             outcomes = [(future, None, error) for _, future in batch]
         for future, value, failure in outcomes:
             if failure is None:

@@ -61,7 +61,7 @@ class Decided:
     jobs: tuple[Job, ...] = ()
 
 
-class LostRace(Exception):  # noqa: N818 - nothing is wrong: read again and decide anew
+class LostRace(Exception):
     """Another transaction changed the proposal between our read and our write (PostgreSQL only)."""
 
 
@@ -314,8 +314,11 @@ def _edit_and_vote(
 def _retry(session: Session, p: Proposal, by: By, now: datetime) -> Decided:
     if p.cause is Cause.TOOL_CHANGED:
         return Decided(Reply(Answer.ALREADY, "The tool changed; ask for it anew.", (p,)))
-    again: dict[str, Any] = {"cause": None, "error": None, "result": None, "round": p.round + 1}
-    p = _moved(proposals.move(session, p, by, now, State.APPROVED, **again))
+    p = _moved(
+        proposals.move(
+            session, p, by, now, State.APPROVED, cause=None, error=None, result=None, round=p.round + 1
+        )
+    )
     return Decided(Reply(Answer.ACCEPTED, "Trying again.", (p,)), (Job(Work.EXECUTE, p.id), redraw(p)))
 
 

@@ -3,7 +3,6 @@
 import fcntl
 import os
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from bot.errors import SettingsError
@@ -21,10 +20,26 @@ class ProcessLock:
         """Whether no other process can be working on this database."""
         return self._handle is not None
 
+    def taken(self) -> bool:
+        """Whether somebody else holds it right now. Makes no file."""
+        if self._path is None or not self._path.exists():
+            return False
+        try:
+            with self:
+                return False
+        except SettingsError:
+            return True
+
     def __enter__(self) -> Self:
         if self._path is None:
             return self
-        handle = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            handle = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)
+        except OSError as error:
+            raise SettingsError(
+                f"NOD_DATABASE_URL: cannot write {self._path} ({error.strerror}); "
+                "name a file in a folder that exists and is yours"
+            ) from None
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
@@ -36,7 +51,7 @@ class ProcessLock:
         self._handle = handle
         return self
 
-    def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._handle is not None:
             os.close(self._handle)
             self._handle = None

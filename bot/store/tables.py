@@ -200,7 +200,7 @@ class AuditRow(SQLModel, table=True):
 
 
 class CopyRow(SQLModel, table=True):
-    """Where a card was posted. Behind when ``rendered < wanted``; ``gone`` when it can no longer be edited."""
+    """Where a card was posted. Behind when ``rendered < wanted``; ``gone`` when it cannot be edited."""
 
     __tablename__ = "copy"
     __table_args__ = (

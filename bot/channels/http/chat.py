@@ -92,13 +92,18 @@ async def _until_answered(
     http: HttpChannel, listener: Listener, message_id: int, conversation_id: str
 ) -> AsyncIterator[str]:
     """Everything of the turns up to the end of the one that took the message in."""
+
+    async def over() -> bool:
+        return await http.database.read(conversations.take_up, conversation_id) is None
+
     async for item in heard(listener, http.pace.quiet):
         if item is not None:
             event, payload = item
             yield sse(payload)
-            if isinstance(event, TurnEnded | TurnFailed) and event.seen >= message_id:
+            # a turn that was stopped before it read the message leaves nothing to wait for
+            if isinstance(event, TurnEnded | TurnFailed) and (event.seen >= message_id or await over()):
                 return
-        elif await http.database.read(conversations.take_up, conversation_id) is None:
+        elif await over():
             yield sse({"type": "done", "conversation_id": conversation_id, "ending": "done"})
             return
         else:

@@ -36,15 +36,7 @@ class WebServer:
 
     async def start(self) -> None:
         """Listen; raises SettingsError when the port is taken."""
-        family = socket.AF_INET6 if ":" in self._host else socket.AF_INET
-        listening = socket.socket(family)
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            listening.bind((self._host, self.port))
-            listening.listen()  # here, for only this tells when two bound the same port at once
-        except (OSError, UnicodeError) as error:
-            listening.close()
-            raise _cannot_listen(self._host, self.port, error) from None
+        listening = listen(self._host, self.port)
         self.port = listening.getsockname()[1]
         self._task = asyncio.create_task(self._server.serve([listening]), name="web server")
         while not self._server.started and not self._task.done():  # noqa: ASYNC110 - uvicorn has no event for it
@@ -56,6 +48,19 @@ class WebServer:
         self._server.should_exit = True
         if self._task is not None:
             await self._task
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A listening socket; raises SettingsError, naming the variable and the mend, where there can be none."""
+    listening = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listening.bind((host, port))
+        listening.listen()  # here, for only this tells when two bound the same port at once
+    except (OSError, UnicodeError) as error:
+        listening.close()
+        raise _cannot_listen(host, port, error) from None
+    return listening
 
 
 def _cannot_listen(host: str, port: int, error: Exception) -> SettingsError:

@@ -1,25 +1,15 @@
 """Is the Slack app set up? Every fault comes with its mend."""
 
-from dataclasses import dataclass
-
 import aiohttp
 from slack_sdk.errors import SlackApiError, SlackClientError
 
 from bot.channels.slack.faults import code_of
 from bot.channels.slack.manifest import SCOPES
 from bot.channels.slack.workspaces import make_client
+from bot.domain.findings import Finding
 from bot.settings import Settings
 
 _WHERE = "api.slack.com/apps, your app"
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """One thing that was looked at; ``mend`` says what to do when it is not ok."""
-
-    name: str
-    ok: bool
-    mend: str = ""
 
 
 async def check(settings: Settings) -> list[Finding]:

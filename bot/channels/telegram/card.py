@@ -12,18 +12,19 @@ from telegram import InlineKeyboardButton, InlineKeyboardMarkup
 from telegram.constants import KeyboardButtonStyle
 
 from bot.channels.telegram.callback import Callback, Does
-from bot.channels.telegram.limits import TEXT_UNITS
+from bot.channels.telegram.limits import ENTITIES, TEXT_UNITS
 from bot.channels.telegram.text import Rich, joined, plain, split, styled, trimmed, web_link
 from bot.domain.cards import Action, Card, Tone, whole_text
 from bot.domain.proposals import Kind, PreviewField, State
 
 _CUT = "… cut here: View all shows the rest."
 _FIELD_UNITS = 700  # of one value on the card; longer ones are cut
-_BODY_UNITS = 2400  # for all fields together
-_BODY_ENTITIES = 60
-_LINE_UNITS = 300  # of a reason, a note, a vote
-_RESULT_UNITS = 700
-_NOTES = 8
+_LINE_UNITS = 200  # of a reason, a name, a link
+_NOTE_UNITS = 120  # of one vote or note
+_NOTES = 4  # of each, the newest
+_TITLE_UNITS = 400
+_RESULT_UNITS = 500
+_BETWEEN = 100  # kept for the mark of a cut and the empty lines
 _SHORT = 60  # a value that stands in a line of its own field
 _MESSAGES = 5  # a longer payload is sent as a file
 
@@ -49,11 +50,13 @@ class Rendered:
 
 def rendered(card: Card) -> Rendered:
     """Lay out the pending or the resolved twin; fits one message whatever the card holds."""
-    body, cut = _body(card)
-    head, marks = zip(*_head(card), strict=True)
-    foot, more = zip(*_foot(card), strict=True)
-    cut = cut or any(marks) or any(more)
-    parts = [joined(head), body, joined(foot)]
+    head, head_cut = _lines(_head(card))
+    foot, foot_cut = _lines(_foot(card))
+    room = TEXT_UNITS - head.units - foot.units - _BETWEEN
+    body, body_cut = _body(card, room, ENTITIES - len(head.entities) - len(foot.entities) - 1)
+    # who voted and what came of it is not what would run: cut short, it does not hold Approve back
+    cut = head_cut or body_cut or (foot_cut and not card.pending)
+    parts = [head, body, foot]
     if cut:
         parts.insert(2, styled(_CUT, "italic"))
     whole_card = joined((p for p in parts if p.text), "\n\n")
@@ -84,9 +87,15 @@ def keyboard(card: Card, *, cut: bool, viewed: bool = False) -> InlineKeyboardMa
     return InlineKeyboardMarkup(rows) if rows else None
 
 
+def everything(card: Card) -> str:
+    """Give all of the card as plain text, nothing cut."""
+    parts = [whole_text(card), *card.votes, *card.notes]
+    return "\n\n".join(parts if card.pending else [*parts, card.outcome, card.result])
+
+
 def whole(card: Card) -> list[Rich] | None:
-    """Give the whole payload as messages; None when it is so long that it should be a file (`whole_text`)."""
-    pieces = split(styled(whole_text(card), "pre"), TEXT_UNITS)
+    """Give `everything` as messages; None when it is so long that it should be a file."""
+    pieces = split(styled(everything(card), "pre"), TEXT_UNITS)
     return pieces if len(pieces) <= _MESSAGES else None
 
 
@@ -103,10 +112,15 @@ Line = tuple[Rich, bool]
 """A line of the card, and whether something of it was left out."""
 
 
+def _lines(lines: Iterator[Line]) -> Line:
+    parts, cuts = zip(*lines, strict=True)
+    return joined(parts), any(cuts)
+
+
 def _head(card: Card) -> Iterator[Line]:
-    yield _short(f"{_SIGNS[card.tone]} {card.outcome}", "bold", units=_LINE_UNITS * 2)
+    yield _short(f"{_SIGNS[card.tone]} {card.outcome}", "bold", units=_TITLE_UNITS)
     yield plain(""), False
-    yield _short(card.title, "bold", units=_LINE_UNITS * 2)
+    yield _short(card.title, "bold", units=_TITLE_UNITS)
     if card.reason:
         yield _labelled("Agent's reason", card.reason)
     yield _labelled("Risk", f"{card.level}, {card.risk_reason}")
@@ -123,7 +137,7 @@ def _foot(card: Card) -> Iterator[Line]:
     if card.votes or (card.pending and card.quorum > 1):
         yield _labelled("Votes", f"{len(card.votes)} of {card.quorum} needed")
     for line in (*card.votes[-_NOTES:], *card.notes[-_NOTES:]):
-        text, cut = _short(line, units=_LINE_UNITS)
+        text, cut = _short(line, units=_NOTE_UNITS)
         yield plain("• ") + text, cut
     if card.result:
         label = "Result" if card.state is State.SUCCEEDED else "What happened"
@@ -132,7 +146,7 @@ def _foot(card: Card) -> Iterator[Line]:
         yield _labelled("Link", card.result_url)
 
 
-def _body(card: Card) -> tuple[Rich, bool]:
+def _body(card: Card, units: int, entities: int) -> Line:
     """Give the fields, each with old → new, and whether some of it was left out."""
     fields = card.fields
     if not fields and card.arguments:
@@ -145,7 +159,7 @@ def _body(card: Card) -> tuple[Rich, bool]:
     for each in fields:
         part, cut = _field(each)
         longer = joined([made, part]) if made.text else part
-        if longer.units > _BODY_UNITS or len(longer.entities) > _BODY_ENTITIES:
+        if longer.units > units or len(longer.entities) > entities:
             return made, True
         made, any_cut = longer, any_cut or cut
     return made, any_cut

@@ -164,8 +164,8 @@ def _part(rich: Rich, start: int, end: int) -> Rich:
 
 
 def trimmed(rich: Rich) -> Rich:
-    """Cut off what Telegram would cut off by itself: empty lines before and blanks after."""
-    start = len(rich.text) - len(rich.text.lstrip("\n"))
+    """Cut off blank lines before and all blanks after; the first line keeps its indent."""
+    start = rich.text.rfind("\n", 0, len(rich.text) - len(rich.text.lstrip())) + 1
     part = _part(rich, start, max(start, len(rich.text.rstrip())))
     return Rich(part.text, part.entities[:ENTITIES])
 

@@ -4,10 +4,10 @@ Which messages those are is kept, so that their buttons go away when the proposa
 is refused where the payload has not been shown.
 """
 
-from bot.channels.telegram.card import keyboard, rendered, whole
+from bot.channels.telegram.card import everything, keyboard, rendered, whole
 from bot.channels.telegram.places import CHANNEL, Ref, Spot
 from bot.channels.telegram.transport import Transport
-from bot.domain.cards import Card, whole_text
+from bot.domain.cards import Card
 from bot.domain.chat import Clock
 from bot.errors import ChannelError
 from bot.store import events
@@ -32,7 +32,7 @@ class Views:
         pieces = whole(card)
         if pieces is None:
             name = f"proposal-{card.proposal_id}.txt"
-            last = await self._transport.file(spot, name, whole_text(card), card.title, buttons)
+            last = await self._transport.file(spot, name, everything(card), card.title, buttons)
         else:
             for piece in pieces[:-1]:
                 await self._transport.send(spot, piece)

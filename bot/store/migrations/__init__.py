@@ -35,3 +35,9 @@ def current(engine: Engine) -> str | None:
 def newest(engine: Engine) -> str | None:
     """The version this release knows."""
     return ScriptDirectory.from_config(config(engine)).get_current_head()
+
+
+def known(engine: Engine) -> frozenset[str]:
+    """Every version this release knows."""
+    script = ScriptDirectory.from_config(config(engine))
+    return frozenset(revision.revision for revision in script.walk_revisions())

@@ -109,10 +109,13 @@ export class Card {
     if (p.reason && open) parts.push(h("p", { class: "why", dir: "auto" }, h("b", {}, "Nod’s reason: "), shown(p.reason)));
     parts.push(...p.notes.map((note) => h("p", { class: "note" }, shown(note))));
     if (!open) parts.push(this.outcome(p, tone));
-    parts.push(["proposed", "failed", "approved", "executing"].includes(p.state) ? diff : this.fold("changes", "What it was about", () => diff));
+    if (open || p.state === "failed") parts.push(diff);
     if (open) parts.push(this.facts(p));
-    if (p.result && p.state === "succeeded") parts.push(this.fold("result", "Result", () => boxed(pretty(p.result))));
-    parts.push(this.fold("all", "All arguments and details", () => everything(this.proposal)));
+    const folds = [];
+    if (!open && p.state !== "failed") folds.push(this.fold("changes", "What it was about", () => diff));
+    if (p.result && p.state === "succeeded") folds.push(this.fold("result", "Result", () => boxed(pretty(p.result))));
+    folds.push(this.fold("all", "All arguments and details", () => everything(p)));
+    parts.push(h("div", { class: "folds" }, folds));
     return parts;
   }
 
@@ -140,13 +143,13 @@ export class Card {
 
   facts(p) {
     const row = (name, ...value) => h("div", {}, h("dt", {}, name), h("dd", {}, ...value));
-    const rows = [row("Risk", shown(`${RISKS[p.risk] ?? p.risk}: ${p.risk_reason}`)), row("Who may decide", shown(p.deciders))];
+    const rows = [row("Risk", shown(p.risk_reason || RISKS[p.risk] || p.risk)), row("Who may decide", shown(p.deciders))];
     if (p.quorum > 1) {
       const given = p.votes.filter((vote) => /: approve\b/.test(vote)).length;
       rows.push(row("Approvals", `${given} of ${p.quorum} needed`));
     }
     if (p.votes.length) rows.push(row("Votes", h("ul", { class: "votes" }, p.votes.map((vote) => h("li", {}, shown(vote))))));
-    rows.push(row("Time", expiry(p.expires_at)));
+    rows.push(row("Expires", expiry(p.expires_at)));
     return h("dl", { class: "facts" }, rows);
   }
 
@@ -177,7 +180,7 @@ export class Card {
   groupBar(p, verbs) {
     const open = siblings(p).filter((each) => each.state === "proposed");
     const harm = open.filter((each) => each.risk === "destructive").length;
-    const words = `${p.group.open} of the ${p.group.size} proposals of this answer are open${harm ? `, ${harm} of them destructive` : ""}.`;
+    const words = `${p.group.open} of ${p.group.size} proposals in this answer are open${harm ? `, ${harm} destructive` : ""}.`;
     return h("div", { class: "group" }, h("p", {}, words), h("div", { class: "buttons" }, verbs.map((verb) => this.button(verb))));
   }
 

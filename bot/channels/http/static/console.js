@@ -179,7 +179,12 @@ let stuck = true;
 function follow(always = false) {
   const scroll = $("scroll");
   if (always) stuck = true;
-  if (stuck) scroll.scrollTop = scroll.scrollHeight;
+  if (stuck) {
+    // cards that ask are read from the top
+    const last = $("thread").lastElementChild;
+    const tall = last?.querySelector(".card.proposed") && last.offsetHeight > scroll.clientHeight;
+    scroll.scrollTop = tall ? last.getBoundingClientRect().top - scroll.getBoundingClientRect().top + scroll.scrollTop - 12 : scroll.scrollHeight;
+  }
   $("latest").hidden = stuck;
 }
 
@@ -223,7 +228,7 @@ function setUpSide() {
   $("side-open").addEventListener("click", openSide);
   $("side-close").addEventListener("click", () => closeSide(true));
   $("veil").addEventListener("click", () => closeSide(true));
-  $("side").addEventListener("keydown", (event) => event.key === "Escape" && narrow.matches && closeSide(true));
+  document.addEventListener("keydown", (event) => event.key === "Escape" && $("side").classList.contains("open") && closeSide(true));
   $("side").addEventListener("click", (event) => event.target.closest("a") && closeSide());
   $("new").addEventListener("click", (event) => {
     if (location.hash !== "#/" && location.hash !== "") return;

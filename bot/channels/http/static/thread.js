@@ -17,6 +17,8 @@ function freshKey() {
   return [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
+const remark = (words) => h("p", { class: "aside remark" }, words);
+
 export class Thread {
   /** `hear` gets what the page around has to know: begun(id), turned(), working(on), connection(state), missing(), shown(). */
   constructor(element, hear) {
@@ -38,6 +40,7 @@ export class Thread {
     this.posting = false;
     this.sending = Promise.resolve();
     this.asked = 0;
+    this.quiet = null;
     this.setWorking(false);
     this.element.replaceChildren();
   }
@@ -105,19 +108,18 @@ export class Thread {
     if (focused !== document.activeElement && focused?.isConnected && this.element.contains(focused)) focused.focus({ preventScroll: true });
     const last = messages.at(-1);
     const young = last && Date.now() - Date.parse(last.created_at) < RECENT;
-    if (!this.segments.length && !this.posting) this.setWorking(Boolean(young && ["user", "note"].includes(last.role)));
+    if (!this.segments.length && !this.posting) this.setWorking(Boolean(young && last.id !== this.quiet?.id && ["user", "note"].includes(last.role)));
     this.hear.shown();
   }
 
   arrange(messages) {
-    let place = this.element.firstElementChild;
+    let place = null;
     const wanted = new Set(messages.map((message) => message.id));
     for (const [id, row] of this.rows) {
       if (wanted.has(id)) continue;
       row.element.remove();
       this.rows.delete(id);
     }
-    while (place && !place.isConnected) place = place.nextElementSibling;
     place = this.element.firstElementChild;
     for (const message of messages) {
       const print = JSON.stringify(message);
@@ -129,6 +131,7 @@ export class Thread {
         row = { element, print };
         this.rows.set(message.id, row);
       }
+      if (message.id === this.quiet?.id && !row.element.querySelector(".remark")) row.element.append(remark(this.quiet.words));
       if (row.element !== place) this.element.insertBefore(row.element, place);
       else place = place.nextElementSibling;
       const cards = row.element.querySelector(".cards");
@@ -183,6 +186,7 @@ export class Thread {
         this.segments.push({ element: this.element.appendChild(notice(event.error)), calls: new Map(), ended: true });
         break;
       case "done":
+        if (event.ending === "stopped") this.remark("You stopped this answer.");
         this.endTurn(event.ending === "stopped" ? "Stopped." : "");
         break;
       default:
@@ -225,6 +229,13 @@ export class Thread {
     this.endSegments();
     this.hear.turned();
     if (this.id) this.load();
+  }
+
+  /** A word that is no row, with the last one; nobody works on an answer to that one any more. */
+  remark(words) {
+    const [id, row] = [...this.rows].at(-1) ?? [];
+    this.quiet = { id, words };
+    row?.element.append(remark(words));
   }
 
   setWorking(on) {

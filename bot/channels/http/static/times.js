@@ -21,8 +21,8 @@ function relative(at) {
 
 function words(element) {
   const at = Date.parse(element.dateTime);
-  if (element.dataset.told === "expiry" && at <= Date.now()) return "its time is up";
-  if (element.dataset.told === "expiry") return `expires ${relative(at)}`;
+  if (element.dataset.told === "expiry" && at <= Date.now()) return "time is up";
+  if (element.dataset.told === "expiry") return relative(at);
   return Math.abs(at - Date.now()) < 5000 ? "just now" : relative(at);
 }
 

@@ -1,0 +1,57 @@
+"""What a channel must let a test do, as a person in it would: the only part that differs between channels.
+
+To add a channel, write a `Driver` over its fake and a class that inherits ``scenarios.Contract``, with
+a ``driver`` fixture.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from bot.domain.cards import Action
+from tests.contracts.world import World
+
+
+@dataclass
+class Seen:
+    """A card as it stands before a person right now."""
+
+    words: str
+    actions: tuple[Action, ...]  # what it offers
+    handle: Any  # the driver's own
+
+
+class Driver(Protocol):
+    """A conversation of Ana with Nod in one channel; Eve is a stranger who can see it."""
+
+    world: World
+
+    async def say(self, text: str) -> None:
+        """Ana writes."""
+
+    def cards(self) -> Sequence[Seen]:
+        """The cards in the conversation, oldest first, as they look now."""
+
+    def texts(self) -> Sequence[str]:
+        """What Nod wrote in the conversation, cards apart, oldest first."""
+
+    def told(self, *, eve: bool = False) -> Sequence[str]:
+        """What Nod told Ana (or Eve) alone after a press."""
+
+    async def press(self, card: Seen, action: Action, *, eve: bool = False) -> None:
+        """Press what stands on the card now, all the way: where a press opens a window, submit it.
+
+        Raises LookupError when the card does not offer it.
+        """
+
+    async def press_remembered(self, card: Seen, action: Action) -> None:
+        """Press as it stood when ``card`` was looked at, whatever stands there now."""
+
+    async def read_all(self, card: Seen) -> str:
+        """Everything a person can reach from the card before deciding."""
+
+    def refuse_cards(self) -> None:
+        """From now on no card can ever be posted there."""
+
+    def fail_redraws(self, times: int) -> None:
+        """The next redraws fail, as when the platform is down for a moment."""

@@ -1,0 +1,128 @@
+"""The contract in Slack: a channel thread, over a real websocket."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bot.channels.slack.channel import SlackChannel
+from bot.domain.cards import Action
+from bot.settings import Settings
+from tests.conftest import FakeClock
+from tests.contracts.driver import Seen
+from tests.contracts.scenarios import Contract
+from tests.contracts.world import World, eventually
+from tests.fakes.slack_server import APP_TOKEN, BOT_TOKEN, FakeSlack
+from tests.fakes.slack_state import Posted
+
+ANA, EVE = "U7", "U9"
+REVIEW = "Read all, then approve"
+
+
+class SlackDriver:
+    def __init__(self, slack: FakeSlack, world: World) -> None:
+        self.slack = slack
+        self.world = world
+        self._thread: str | None = None
+
+    async def say(self, text: str) -> None:
+        self._thread = self._thread or None
+        ts = await self.slack.mention(ANA, text, thread=self._thread)
+        self._thread = self._thread or ts
+
+    def cards(self) -> list[Seen]:
+        return [_seen(m) for m in self.slack.cards("C1") if m.only_for is None]
+
+    def texts(self) -> list[str]:
+        return [m.markdown for m in self.slack.in_channel("C1") if m.markdown]
+
+    def told(self, *, eve: bool = False) -> list[str]:
+        user = EVE if eve else ANA
+        return [
+            m.words for m in self.slack.posted if m.only_for == user or m.channel == self.slack.dm(user)
+        ] + [m.words for m in self.slack.modals if m.user == user and m.title == "Not done"]
+
+    async def press(self, card: Seen, action: Action, *, eve: bool = False) -> None:
+        user = EVE if eve else ANA
+        message: Posted = card.handle
+        label = _label(message, action)
+        await self.slack.click(message, label, user)
+        if label == REVIEW:
+            await eventually(lambda: [m for m in self.slack.modals if m.user == user], "a window")
+            await self.slack.submit(user)
+
+    async def press_remembered(self, card: Seen, action: Action) -> None:
+        remembered: dict[str, dict[str, Any]] = card.handle.remembered
+        await self.slack.press(card.handle, remembered[_label_among(remembered, action)], ANA)
+
+    async def read_all(self, card: Seen) -> str:
+        await self.slack.click(card.handle, "View all", ANA)
+        modal = await eventually(lambda: self.slack.modals and self.slack.modals[-1], "a window")
+        modal.open = False
+        return str(modal.words)
+
+    def refuse_cards(self) -> None:
+        self.slack.fail("chat.postMessage", "is_archived", times=50)
+
+    def fail_redraws(self, times: int) -> None:
+        self.slack.fail("chat.update", "internal_error", times=times)
+
+
+def _label_among(labels: Any, action: Action) -> str:
+    wanted = {
+        Action.APPROVE: ("Approve", REVIEW),
+        Action.DECLINE: ("Decline",),
+        Action.EDIT: ("Edit",),
+        Action.RETRY: ("Retry",),
+    }.get(action)
+    for label in labels:
+        if wanted and label in wanted:
+            return str(label)
+        if not wanted and label.startswith(action.replace("_", " ").capitalize()):
+            return str(label)
+    raise LookupError(f"the card does not offer {action}: {list(labels)}")
+
+
+def _label(message: Posted, action: Action) -> str:
+    return _label_among(message.buttons, action)
+
+
+def _seen(message: Posted) -> Seen:
+    actions = []
+    for action in Action:
+        try:
+            _label(message, action)
+        except LookupError:
+            continue
+        actions.append(action)
+    if message.buttons:
+        message.remembered = message.remembered or message.buttons
+    return Seen(message.words, tuple(actions), message)
+
+
+@pytest.fixture
+async def driver(tmp_path: Path, clock: FakeClock) -> AsyncIterator[SlackDriver]:
+    slack = FakeSlack()
+    await slack.start()
+
+    def settings() -> Settings:
+        values: dict[str, Any] = {
+            "NOD_DATABASE_URL": f"sqlite:///{tmp_path / 'nod.db'}",
+            "NOD_PORT": 0,
+            "SLACK_BOT_TOKEN": BOT_TOKEN,
+            "SLACK_APP_TOKEN": APP_TOKEN,
+            "SLACK_API_URL": slack.url,
+        }
+        return Settings(_env_file=None, **values)
+
+    world = World(settings, lambda app: SlackChannel(app.settings, app.database, app.clock), clock)
+    await world.start()
+    await slack.until(lambda: slack._socket)
+    yield SlackDriver(slack, world)
+    await world.stop()
+    await slack.stop()
+
+
+class TestSlack(Contract):
+    """Every scenario of the contract."""

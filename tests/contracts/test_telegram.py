@@ -1,0 +1,159 @@
+"""The contract in Telegram: a group, by long polling."""
+
+from collections.abc import AsyncIterator, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bot.channels.telegram.channel import TelegramChannel
+from bot.channels.telegram.limits import ChatPace
+from bot.domain.cards import Action
+from bot.settings import Settings
+from tests.conftest import FakeClock
+from tests.contracts.driver import Seen
+from tests.contracts.scenarios import Contract
+from tests.contracts.world import World, eventually
+from tests.fakes.telegram_server import TOKEN, FakeTelegram, Posted
+
+ANA, EVE, TEAM = 101, 102, -100200
+SIGNS = ("🟡", "✅", "🔴", "⚪️")  # a card begins with how it stands
+LABELS = {
+    Action.APPROVE: "Approve",
+    Action.DECLINE: "Decline",
+    Action.EDIT: "Edit",
+    Action.RETRY: "Retry",
+    Action.APPROVE_ALL: "Approve all (",
+    Action.DECLINE_ALL: "Decline all (",
+}
+
+
+@dataclass(frozen=True)
+class Looked:
+    """A card's message and the buttons it had when it was looked at, by label."""
+
+    message: Posted
+    buttons: Mapping[str, str]
+
+
+class TelegramDriver:
+    def __init__(self, telegram: FakeTelegram, world: World) -> None:
+        self.telegram = telegram
+        self.world = world
+
+    async def say(self, text: str) -> None:
+        await self.telegram.say(ANA, f"@nod_test_bot {text}", TEAM)
+
+    def cards(self) -> list[Seen]:
+        return [_seen(m) for m in self.telegram.shown(TEAM) if m.text.startswith(SIGNS)]
+
+    def texts(self) -> list[str]:
+        return [m.text for m in self.telegram.shown(TEAM) if not m.text.startswith(SIGNS)]
+
+    def told(self, *, eve: bool = False) -> list[str]:
+        user = EVE if eve else ANA
+        return [q.text for q in self.telegram.queries.values() if q.user_id == user and q.text]
+
+    async def press(self, card: Seen, action: Action, *, eve: bool = False) -> None:
+        """Where the card was too long for Approve, it is under what "View all" showed."""
+        message = card.handle.message
+        below = [m for m in self.telegram.shown(TEAM) if m.message_id > message.message_id]
+        shown = [message] if "View all" not in message.labels else [message, *below]
+        for each in shown:
+            if (data := _data(_buttons(each), action)) is not None:
+                await self.telegram.press_data(EVE if eve else ANA, each, data)
+                return
+        raise LookupError(f"the card does not offer {action}: {message.labels}")
+
+    async def press_remembered(self, card: Seen, action: Action) -> None:
+        data = _data(card.handle.buttons, action)
+        assert data is not None
+        await self.telegram.press_data(ANA, card.handle.message, data)
+
+    async def read_all(self, card: Seen) -> str:
+        message = card.handle.message
+        if "View all" not in message.labels:
+            return str(message.text)
+        await self.telegram.press(ANA, message, "View all")
+
+        def all_below() -> list[Posted]:
+            below = [m for m in self.telegram.shown(TEAM) if m.message_id > message.message_id]
+            return below if any("Approve" in m.labels for m in below) else []
+
+        below = await eventually(all_below, "the whole payload")
+        return "\n".join(m.document or m.text for m in below)
+
+    def refuse_cards(self) -> None:
+        self.telegram.blocked[TEAM] = "bot was kicked from the supergroup chat"
+
+    def fail_redraws(self, times: int) -> None:
+        self.telegram.fail("editMessageText", 500, "Internal Server Error", times)
+
+
+def _buttons(message: Posted) -> dict[str, str]:
+    return {b["text"]: b["callback_data"] for b in message.buttons if "callback_data" in b}
+
+
+def _data(buttons: Mapping[str, str], action: Action) -> str | None:
+    label = LABELS[action]
+    return next(
+        (d for text, d in buttons.items() if text == label or (label[-1] == "(" and text.startswith(label))),
+        None,
+    )
+
+
+def _offered(buttons: Mapping[str, str]) -> Iterable[Action]:
+    return (a for a in Action if a in LABELS and _data(buttons, a) is not None)
+
+
+def _seen(message: Posted) -> Seen:
+    buttons = _buttons(message)
+    return Seen(message.text, tuple(_offered(buttons)), Looked(message, buttons))
+
+
+class FakeSeconds:
+    """Seconds pass only while the pace waits."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+    async def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+
+@pytest.fixture
+async def driver(tmp_path: Path, clock: FakeClock) -> AsyncIterator[TelegramDriver]:
+    telegram = FakeTelegram()
+    await telegram.start()
+    telegram.person(ANA, "Ana")
+    telegram.person(EVE, "Eve")
+    telegram.group(TEAM)
+
+    def settings() -> Settings:
+        values: dict[str, Any] = {
+            "NOD_DATABASE_URL": f"sqlite:///{tmp_path / 'nod.db'}",
+            "NOD_PORT": 0,
+            "TELEGRAM_BOT_TOKEN": TOKEN,
+            "TELEGRAM_API_URL": telegram.url,
+            "TELEGRAM_ALLOWED_CHATS": str(TEAM),
+        }
+        return Settings(_env_file=None, **values)
+
+    seconds = FakeSeconds()
+    world = World(
+        settings,
+        lambda app: TelegramChannel(app.settings, app.database, app.clock, ChatPace(seconds, seconds.sleep)),
+        clock,
+    )
+    await world.start()
+    yield TelegramDriver(telegram, world)
+    await world.stop()
+    await telegram.stop()
+
+
+class TestTelegram(Contract):
+    """Every scenario of the contract."""

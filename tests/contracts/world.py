@@ -1,0 +1,133 @@
+"""The real Nod with a scripted model and tools that note what they did; a channel's driver is put on top."""
+
+import asyncio
+import json
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+
+from bot.agent.model import AssistantText, Entry, Finished, Part, Stop, Text, ToolCall, ToolResult, ToolSpec
+from bot.app import App, build
+from bot.domain.chat import Channel
+from bot.settings import Settings
+from bot.tools.tool import Tool, tool
+from tests.conftest import FakeClock
+
+PATIENCE = 10.0
+
+
+@dataclass(frozen=True)
+class Says:
+    """One answer of the model: words, then calls by tool name and arguments."""
+
+    text: str
+    calls: tuple[tuple[str, dict[str, Any]], ...] = ()
+
+
+class ScriptedModel:
+    """Gives the answers it was told, then "Noted."; keeps every transcript it saw."""
+
+    name = "scripted"
+
+    def __init__(self) -> None:
+        self.answers: deque[Says] = deque()
+        self.seen: list[Sequence[Entry]] = []
+        self._ids = 0
+
+    async def stream(self, transcript: Sequence[Entry], tools: Sequence[ToolSpec]) -> AsyncIterator[Part]:
+        self.seen.append(tuple(transcript))
+        says = self.answers.popleft() if self.answers else Says("Noted.")
+        for word in says.text.split(" "):
+            yield Text(f"{word} ")
+        calls = []
+        for name, arguments in says.calls:
+            self._ids += 1
+            calls.append(ToolCall(f"call-{self._ids}", name, json.dumps(arguments)))
+        yield Finished(Stop.FINISHED, tuple(calls))
+
+    async def close(self) -> None: ...
+
+    def was_told(self) -> str:
+        """Everything the last transcript says after the model's own calls."""
+        parts = [e.text for e in self.seen[-1] if not isinstance(e, AssistantText)]
+        return "\n".join(parts)
+
+    def results(self) -> list[str]:
+        return [e.text for e in self.seen[-1] if isinstance(e, ToolResult)]
+
+
+@dataclass
+class World:
+    """One database, one script, one notebook; ``start`` and ``restart`` run Nod over them."""
+
+    settings: Callable[[], Settings]
+    add_channel: Callable[[App], Channel | None]
+    clock: FakeClock
+    model: ScriptedModel = field(default_factory=ScriptedModel)
+    notes: list[str] = field(default_factory=list)
+    _stack: AsyncExitStack | None = None
+    _app: App | None = None
+
+    @property
+    def app(self) -> App:
+        assert self._app is not None
+        return self._app
+
+    async def tools(self) -> list[Tool]:
+        @tool(summary="Note {text}")
+        async def note(text: str) -> str:
+            """Write something down."""
+            self.notes.append(text)
+            return f"noted {len(text)} characters"
+
+        return [note]
+
+    async def start(self) -> None:
+        app = build(self.settings(), model=self.model, toolsets=[_Notebook(self)], clock=self.clock)
+        channel = self.add_channel(app)
+        if channel is not None and channel.name not in app.channels:
+            app.channels[channel.name] = channel
+        self._app = app
+        self._stack = AsyncExitStack()
+        await self._stack.enter_async_context(app.running(ticking=False))
+
+    async def stop(self) -> None:
+        if self._stack is not None:
+            await self._stack.aclose()
+            self._stack = self._app = None
+
+    async def restart(self) -> None:
+        await self.stop()
+        await self.start()
+
+    async def let_pass(self, time: timedelta) -> None:
+        """Move the clock and do what the scheduler does then."""
+        self.clock.forward(time)
+        await self.app.assistant.expire_due(self.clock())
+        await self.app.assistant.recover(self.clock())
+
+    def script(self, *answers: Says) -> None:
+        self.model.answers.extend(answers)
+
+
+@dataclass
+class _Notebook:
+    world: World
+    name: str = "notebook"
+
+    async def tools(self) -> Sequence[Tool]:
+        return await self.world.tools()
+
+
+async def eventually(true: Callable[[], Any], what: str, patience: float = PATIENCE) -> Any:
+    """Wait until something is so; what it gave is returned."""
+    try:
+        async with asyncio.timeout(patience):
+            while not (found := true()):  # noqa: ASYNC110 - the fakes of all channels are asked alike
+                await asyncio.sleep(0.01)
+            return found
+    except TimeoutError:
+        raise AssertionError(f"never came: {what}") from None

@@ -1,0 +1,311 @@
+"""What Telegram knows: chats, messages, drafts, buttons, commands; and the methods that change it.
+
+``telegram_server.py`` puts it on HTTP and plays the people; ``telegram_rules.py`` says what is refused.
+"""
+
+import asyncio
+import json
+from collections import defaultdict, deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from tests.fakes.telegram_rules import CAPTION, Refusal, bad, check_markup, check_text, units
+
+TOKEN = "4242:fake-token-for-the-loopback-server-000"
+BOT = {"id": 4242, "is_bot": True, "first_name": "Nod", "username": "nod_test_bot"}
+_PATIENCE = 10.0
+_SENDING = {"sendMessage", "editMessageText", "sendDocument", "editMessageReplyMarkup", "sendMessageDraft"}
+
+
+@dataclass(eq=False)
+class Posted:
+    """A message as the chat now shows it."""
+
+    chat_id: int
+    message_id: int
+    text: str
+    entities: list[dict[str, Any]]
+    markup: dict[str, Any] | None
+    thread: int | None = None
+    sender: dict[str, Any] = field(default_factory=lambda: BOT)
+    document: str | None = None
+    reply_to: int | None = None
+    deleted: bool = False
+    inaccessible: bool = False
+    edits: int = 0
+
+    @property
+    def buttons(self) -> list[dict[str, Any]]:
+        return [b for row in (self.markup or {}).get("inline_keyboard", []) for b in row]
+
+    @property
+    def labels(self) -> list[str]:
+        return [b["text"] for b in self.buttons]
+
+    @property
+    def forces_reply(self) -> bool:
+        return bool(self.markup and self.markup.get("force_reply"))
+
+
+@dataclass(eq=False)
+class Query:
+    """A pressed button."""
+
+    id: str
+    user_id: int
+    answered: bool = False
+    text: str = ""
+    alert: bool = False
+    too_old: bool = False
+
+
+_SAME = (
+    "message is not modified: specified new message content and reply markup are exactly the same as a "
+    "current content and reply markup of the message"
+)
+
+
+class BotApi:
+    """The methods of the Bot API as ``_do_<method>``, over state that tests may read and set."""
+
+    def __init__(self) -> None:
+        self.chats: dict[int, dict[str, Any]] = {}
+        self.people: dict[int, dict[str, Any]] = {}
+        self.messages: list[Posted] = []
+        self.drafts: list[tuple[int, int, str]] = []
+        self.queries: dict[str, Query] = {}
+        self.commands: dict[str, list[str]] = {}
+        self.calls: list[tuple[str, dict[str, Any]]] = []
+        self.faults: dict[str, deque[Refusal]] = defaultdict(deque)
+        self.limited: dict[int, deque[int]] = defaultdict(deque)
+        self.blocked: dict[int, str] = {}
+        self.webhook: dict[str, str] = {}
+        self.deliveries: list[tuple[int, int]] = []
+        self.privacy = True
+        self.conflicts = 0
+        self._updates: list[dict[str, Any]] = []
+        self._ids = iter(range(1000, 10**9))
+        self._poller: asyncio.Event | None = None
+        self._changed = asyncio.Condition()
+
+    async def until(self, holds: Callable[[], Any], why: str = "") -> Any:
+        """Wait until something is true here; whatever the client does wakes this up."""
+        try:
+            async with asyncio.timeout(_PATIENCE), self._changed:
+                while not (found := holds()):
+                    await self._changed.wait()
+                return found
+        except TimeoutError:
+            seen = "\n".join(f"  {m.chat_id}/{m.message_id}: {m.text!r} {m.labels}" for m in self.messages)
+            raise AssertionError(f"never happened: {why or holds}\n{seen}") from None
+
+    async def _post(self, update: dict[str, Any]) -> None:
+        """Deliver an update to the webhook."""
+        raise NotImplementedError
+
+    async def _wake(self) -> None:
+        async with self._changed:
+            self._changed.notify_all()
+
+    # -- looking
+
+    def shown(self, chat_id: int, containing: str = "", *, thread: int | None = None) -> list[Posted]:
+        """The bot's messages in a chat, oldest first."""
+        return [
+            m
+            for m in self.messages
+            if m.chat_id == chat_id
+            and m.sender is BOT
+            and not m.deleted
+            and containing in m.text
+            and (thread is None or m.thread == thread)
+        ]
+
+    async def see(self, chat_id: int, containing: str = "", *, count: int = 1) -> Posted:
+        """Wait for the bot's message and return the newest that fits."""
+        wanted = f"{containing!r} in {chat_id}"
+        return (
+            await self.until(
+                lambda: found if len(found := self.shown(chat_id, containing)) >= count else None, wanted
+            )
+        )[-1]
+
+    def called(self, method: str) -> list[dict[str, Any]]:
+        return [params for name, params in self.calls if name == method]
+
+    def fail(self, method: str, status: int, description: str, times: int = 1, **parameters: Any) -> None:
+        """Refuse the next calls of a method."""
+        self.faults[method].extend(Refusal(status, description, **parameters) for _ in range(times))
+
+    # -- methods
+
+    def _check_faults(self, method: str) -> None:
+        if self.faults[method]:
+            raise self.faults[method].popleft()
+        if not hasattr(self, f"_do_{method}"):
+            raise Refusal(404, "Not Found")
+
+    def _check_chat(self, method: str, params: dict[str, Any]) -> None:
+        chat = params.get("chat_id")
+        if chat is None:
+            return
+        if chat in self.blocked:
+            raise Refusal(403, f"Forbidden: {self.blocked[chat]}")
+        if chat not in self.chats:
+            raise bad("chat not found")
+        if method in _SENDING and self.limited[chat]:
+            seconds = self.limited[chat].popleft()
+            raise Refusal(429, f"Too Many Requests: retry after {seconds}", retry_after=seconds)
+
+    async def _do_getMe(self, _: dict[str, Any]) -> dict[str, Any]:  # noqa: N802
+        return BOT | {
+            "can_join_groups": True,
+            "can_read_all_group_messages": not self.privacy,
+            "supports_inline_queries": False,
+        }
+
+    async def _do_getUpdates(self, params: dict[str, Any]) -> list[dict[str, Any]]:  # noqa: N802
+        if self.webhook:
+            raise Refusal(409, "Conflict: can't use getUpdates method while webhook is active")
+        if self._poller is not None:
+            self._poller.set()
+            await self._wake()
+        mine = self._poller = asyncio.Event()
+        offset = params.get("offset", 0)
+        self._updates = [u for u in self._updates if u["update_id"] >= offset]
+        try:
+            async with asyncio.timeout(params.get("timeout", 0)), self._changed:
+                while not self._updates and not mine.is_set():
+                    await self._changed.wait()
+        except TimeoutError:
+            pass
+        finally:
+            if self._poller is mine:
+                self._poller = None
+        if mine.is_set():
+            self.conflicts += 1
+            raise Refusal(409, "Conflict: terminated by other getUpdates request; only one bot may run")
+        return list(self._updates)
+
+    async def _do_setWebhook(self, params: dict[str, Any]) -> bool:  # noqa: N802
+        self.webhook = {k: params[k] for k in ("url", "secret_token") if k in params}
+        for update in self._updates:
+            await self._post(update)
+        return True
+
+    async def _do_deleteWebhook(self, _: dict[str, Any]) -> bool:  # noqa: N802
+        self.webhook = {}
+        return True
+
+    async def _do_getWebhookInfo(self, _: dict[str, Any]) -> dict[str, Any]:  # noqa: N802
+        return {
+            "url": self.webhook.get("url", ""),
+            "has_custom_certificate": False,
+            "pending_update_count": len(self._updates),
+        }
+
+    async def _do_setMyCommands(self, params: dict[str, Any]) -> bool:  # noqa: N802
+        scope = params.get("scope") or {"type": "default"}
+        if scope["type"] == "chat" and scope["chat_id"] not in self.chats:
+            raise bad("chat not found")
+        self.commands[json.dumps(scope)] = [c["command"] for c in params["commands"]]
+        return True
+
+    async def _do_sendMessage(self, params: dict[str, Any]) -> dict[str, Any]:  # noqa: N802
+        posted = self._put(params, check_text(params.get("text", ""), params.get("entities", [])))
+        return self._shown(posted)
+
+    async def _do_sendDocument(self, params: dict[str, Any]) -> dict[str, Any]:  # noqa: N802
+        caption = check_text(params.get("caption", ""), [], CAPTION, empty=True)
+        posted = self._put(params, caption)
+        name = str(params["document"]).removeprefix("attach://")
+        posted.document = params.get(name, params["document"])
+        return self._shown(posted)
+
+    def _put(self, params: dict[str, Any], text: str) -> Posted:
+        check_markup(params.get("reply_markup"))
+        posted = Posted(
+            params["chat_id"],
+            next(self._ids),
+            text,
+            params.get("entities", []),
+            params.get("reply_markup"),
+            params.get("message_thread_id"),
+            reply_to=(params.get("reply_parameters") or {}).get("message_id"),
+        )
+        self.messages.append(posted)
+        return posted
+
+    async def _do_sendMessageDraft(self, params: dict[str, Any]) -> bool:  # noqa: N802
+        if self.chats[params["chat_id"]]["type"] != "private":
+            raise bad("TEXTDRAFT_PEER_INVALID")
+        if not params.get("draft_id"):
+            raise bad("RANDOM_ID_INVALID")
+        text = check_text(params.get("text", ""), params.get("entities", []), empty=True)
+        self.drafts.append((params["chat_id"], params["draft_id"], text))
+        return True
+
+    async def _do_editMessageText(self, params: dict[str, Any]) -> dict[str, Any]:  # noqa: N802
+        posted = self._own(params)
+        text = check_text(params.get("text", ""), params.get("entities", []))
+        markup, entities = params.get("reply_markup"), params.get("entities", [])
+        check_markup(markup)
+        if (text, entities, markup or None) == (posted.text, posted.entities, posted.markup or None):
+            raise bad(_SAME)
+        posted.text, posted.entities, posted.markup = text, entities, markup  # no markup: no keyboard
+        posted.edits += 1
+        return self._shown(posted)
+
+    async def _do_editMessageReplyMarkup(self, params: dict[str, Any]) -> dict[str, Any]:  # noqa: N802
+        posted = self._own(params)
+        check_markup(params.get("reply_markup"))
+        if params.get("reply_markup") == posted.markup:
+            raise bad(_SAME)
+        posted.markup = params.get("reply_markup")
+        return self._shown(posted)
+
+    async def _do_deleteMessage(self, params: dict[str, Any]) -> bool:  # noqa: N802
+        try:
+            self._own(params).deleted = True
+        except Refusal:
+            raise bad("message to delete not found") from None
+        return True
+
+    async def _do_answerCallbackQuery(self, params: dict[str, Any]) -> bool:  # noqa: N802
+        query = self.queries.get(str(params["callback_query_id"]))
+        if query is not None and query.too_old:
+            query.answered = True
+        if query is None or query.too_old:
+            raise bad("query is too old and response timeout expired or query ID is invalid")
+        if units(params.get("text", "")) > 200:
+            raise bad("MESSAGE_TOO_LONG")
+        query.answered, query.text = True, params.get("text", "")
+        query.alert = bool(params.get("show_alert"))
+        return True
+
+    def _own(self, params: dict[str, Any]) -> Posted:
+        for posted in self.messages:
+            if (posted.chat_id, posted.message_id) == (params["chat_id"], params["message_id"]):
+                if posted.sender is not BOT:
+                    raise bad("message can't be edited")
+                if not posted.deleted:
+                    return posted
+        raise bad("message to edit not found")
+
+    def _shown(self, posted: Posted, *, deep: bool = True) -> dict[str, Any]:
+        shown: dict[str, Any] = {
+            "message_id": posted.message_id,
+            "date": 1_770_000_000,
+            "chat": self.chats[posted.chat_id],
+            "from": posted.sender,
+        }
+        if posted.document is not None:
+            shown |= {"caption": posted.text, "document": {"file_id": "f", "file_unique_id": "u"}}
+        elif posted.text:
+            shown |= {"text": posted.text, "entities": posted.entities}
+        if posted.thread is not None:
+            shown |= {"message_thread_id": posted.thread, "is_topic_message": True}
+        if deep and posted.markup and "inline_keyboard" in posted.markup:
+            shown["reply_markup"] = posted.markup
+        return shown

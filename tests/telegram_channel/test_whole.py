@@ -1,0 +1,117 @@
+"""The real core behind the channel: a message, a card, a press, the end, all in Telegram."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from bot.agent.model import Finished, Stop, Text, ToolCall
+from bot.app import App, build
+from bot.channels.telegram.channel import TelegramChannel
+from bot.channels.telegram.limits import ChatPace
+from bot.tools.tool import FixedToolset, tool
+from tests.conftest import FakeClock
+from tests.fakes.telegram_server import FakeTelegram
+from tests.telegram_channel.conftest import ADMIN, ANA, FakeTime
+
+TEAM = -100200
+ran: list[str] = []
+
+
+@tool(summary='Rename it to "{title}"')
+async def rename(title: str) -> str:
+    """Give it another name.
+
+    Args:
+        title: The new name
+    """
+    ran.append(title)
+    return f"it is called {title} now"
+
+
+class Scripted:
+    """Asks once for a rename, then says how it went."""
+
+    name = "scripted"
+
+    async def stream(self, transcript, tools):
+        last = transcript[-1]
+        asks = type(last).__name__ == "UserText" and "rename" in last.text
+        yield Text("I would rename it." if asks else f"So: {last.text}")
+        calls = (ToolCall("c1", "rename", '{"title": "new"}'),) if asks else ()
+        yield Finished(Stop.FINISHED, calls)
+
+    async def close(self) -> None:
+        """Nothing is open."""
+
+
+@pytest.fixture
+async def app(make_settings, telegram: FakeTelegram, clock: FakeClock, tmp_path: Path) -> AsyncIterator[App]:
+    ran.clear()
+    settings = make_settings(NOD_DATABASE_URL=f"sqlite:///{tmp_path / 'whole.db'}", NOD_PORT="0")
+    seconds = FakeTime()
+    whole = build(settings, model=Scripted(), toolsets=[FixedToolset("own", (rename,))], clock=clock)
+    whole.channels["telegram"] = TelegramChannel(
+        settings, whole.database, clock, ChatPace(seconds, seconds.sleep)
+    )
+    async with whole.running(ticking=False):
+        yield whole
+
+
+async def test_a_write_is_proposed_approved_run_and_told(app: App, telegram: FakeTelegram):
+    await telegram.say(ANA, "rename it")
+    await telegram.see(ANA, "I would rename it.")
+    card = await telegram.see(ANA, 'Rename it to "new"')
+    assert ran == []
+    await telegram.press(ANA, card, "Approve")
+    await telegram.see(ANA, "So:")
+    await telegram.until(lambda: "Done. Approved by Ana" in card.text)
+    assert ran == ["new"]
+    assert card.labels == []
+
+
+async def test_what_was_edited_is_what_runs(app: App, telegram: FakeTelegram):
+    await telegram.say(ANA, "rename it")
+    card = await telegram.see(ANA, 'Rename it to "new"')
+    await telegram.press(ANA, card, "Edit")
+    await telegram.press(ANA, await telegram.see(ANA, "Which part"), "title: new")
+    await telegram.say(ANA, "better", reply_to=await telegram.see(ANA, "new value for title"))
+    form = await telegram.see(ANA, "not saved yet")
+    await telegram.press(ANA, form, "Save")
+    await telegram.until(lambda: "better" in card.text and "better" in form.text)
+    await telegram.press(ANA, form, "Approve")
+    await telegram.until(lambda: "Done" in card.text and "Done" in form.text)
+    assert ran == ["better"]
+    assert card.labels == form.labels == []
+
+
+async def test_declined_with_a_reason_nothing_runs_and_the_model_hears_why(app: App, telegram: FakeTelegram):
+    await telegram.say(ANA, "rename it")
+    card = await telegram.see(ANA, 'Rename it to "new"')
+    await telegram.press(ANA, card, "Decline with a reason")
+    await telegram.say(ANA, "the old name is fine", reply_to=await telegram.see(ANA, "why not?"))
+    await telegram.see(ANA, "So: DECLINED: Ana said no. Reason: the old name is fine")
+    await telegram.until(lambda: "Declined by Ana" in card.text)
+    assert (ran, card.labels) == ([], [])
+
+
+async def test_a_forged_round_is_refused_and_the_card_stays(app: App, telegram: FakeTelegram):
+    await telegram.say(ANA, "rename it")
+    card = await telegram.see(ANA, 'Rename it to "new"')
+    data = card.buttons[0]["callback_data"]
+    query = await telegram.press_data(ANA, card, data[: data.rindex(".")] + ".9")
+    assert query.alert
+    assert "Approve" in card.labels
+    assert ran == []
+
+
+async def test_somebody_elses_card_is_decided_by_an_admin_from_a_list(app: App, telegram: FakeTelegram):
+    await telegram.say(ANA, "rename it")
+    card = await telegram.see(ANA, 'Rename it to "new"')
+    await telegram.say(ADMIN, "/pending")
+    listed = await telegram.see(ADMIN, "Rename it")
+    ident = card.buttons[0]["callback_data"].split(".")[1]
+    assert ident[:8] in listed.text
+    await telegram.say(ADMIN, f"/approve {ident[:8]}")
+    await telegram.until(lambda: "Done. Approved by Ada" in card.text)
+    assert ran == ["new"]
