@@ -89,7 +89,7 @@ class Scripted:
 _call_ids = count(1)
 
 
-def call(name: str, arguments: Mapping[str, Any] | str | None = None, **named: Any) -> ToolCall:
+def call(name: str, arguments: Mapping[str, Any] | str | None = None, /, **named: Any) -> ToolCall:
     """A tool call; ``arguments`` as a string is the raw text the model sends."""
     text = arguments if isinstance(arguments, str) else json.dumps({**(arguments or {}), **named})
     return ToolCall(f"call_{next(_call_ids)}", name, text)
@@ -101,17 +101,18 @@ def says(text: str, *calls: ToolCall, stop: Stop = Stop.FINISHED, hold: Hold | N
     return Scripted(tuple(p for p in (text[:half], text[half:]) if p), calls, stop, hold=hold)
 
 
-def breaks(fault: Exception, after: str = "") -> Scripted:
-    return Scripted((after,) if after else (), fault=fault)
+def breaks(fault: Exception, after: str = "", hold: Hold | None = None) -> Scripted:
+    return Scripted((after,) if after else (), fault=fault, hold=hold)
 
 
 class ScriptedModel:
-    """Implements `Model`: gives queued answers, then ``OK.`` for ever; remembers what it was shown."""
+    """Implements `Model`: gives queued answers, then what its rule says; remembers what it was shown."""
 
     name = "scripted"
 
     def __init__(self) -> None:
         self.answers: deque[Scripted] = deque()
+        self.rule: Callable[[Sequence[Entry]], Scripted] = lambda _: says("OK.")
         self.transcripts: list[tuple[Entry, ...]] = []
         self.offered: list[tuple[ToolSpec, ...]] = []
         self.faults: list[str] = []
@@ -138,7 +139,7 @@ class ScriptedModel:
         self.transcripts.append(tuple(transcript))
         self.offered.append(tuple(tools))
         self.faults += history_faults(transcript)
-        answer = self.answers.popleft() if self.answers else says("OK.")
+        answer = self.answers.popleft() if self.answers else self.rule(transcript)
         if answer.hold:
             await answer.hold.wait()
         for piece in answer.pieces:
@@ -274,7 +275,7 @@ class World:
     broken: Exception | None = None  # what the next runs raise
 
     @contextlib.asynccontextmanager
-    async def running(self, name: str, context: CallContext, **arguments: Any) -> AsyncIterator[None]:
+    async def running(self, name: str, context: CallContext, /, **arguments: Any) -> AsyncIterator[None]:
         if hold := self.before.get(name):
             await hold.wait()
         self.runs.append(Run(name, arguments, context.idempotency_key))
@@ -401,15 +402,14 @@ class FusedDatabase(Database):
 
     async def write(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         self.writes += 1
+        dying = self.writes == self.fuse
+        if dying and not self.dies_after_commit:
+            self.dead.set()
         if self.dead.is_set():
             await asyncio.Event().wait()
-        dying = self.writes == self.fuse
+        value = await super().write(function, *args, **kwargs)
         if dying:
             self.dead.set()
-        value = (
-            await super().write(function, *args, **kwargs) if not dying or self.dies_after_commit else None
-        )
-        if dying:
             await asyncio.Event().wait()  # whoever asked never hears of it
         return value
 
@@ -543,20 +543,21 @@ class Nod:
         await self.close()
         await self._up()
 
-    async def crash(self) -> None:
-        """Dead at once: nothing that runs gets to do anything more. And up again."""
+    async def crash(self, *, wait: bool = True) -> None:
+        """Dead at once: nothing that runs gets to do anything more. And up again; ``wait`` until it is idle."""
         tasks = list(self.dispatcher._tasks.values())
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         self.database.close()
-        await self._up()
+        await self._up(wait=wait)
 
-    async def _up(self) -> None:
+    async def _up(self, *, wait: bool = True) -> None:
         self._build()
         await self.assistant.expire_due(self.clock())
         await self.assistant.recover(self.clock(), alone=True)
-        await self.idle()
+        if wait:
+            await self.idle()
 
     # looking
 

@@ -5,7 +5,7 @@ from sqlmodel import Session, select
 
 from bot.agent.loop import Limits
 from bot.agent.model import Stop
-from bot.domain.chat import Answer
+from bot.domain.chat import Address, Answer
 from bot.domain.events import (
     Ending,
     ProposalOpened,
@@ -15,12 +15,13 @@ from bot.domain.events import (
     TurnEnded,
     TurnEvent,
 )
+from bot.domain.jobs import Job, Work
 from bot.domain.proposals import State
 from bot.errors import ModelCut, ModelError
 from bot.store.tables import TurnRow
 from bot.tools.tool import FixedToolset, Tool
 from tests.core.conftest import MakeNod
-from tests.kit import ANA, BEN, ROOM, Hold, Nod, breaks, call, says
+from tests.kit import ANA, BEN, Hold, Nod, breaks, call, says
 
 RED = {"lamp": "desk", "color": "red"}
 
@@ -119,10 +120,9 @@ async def test_two_conversations_do_not_wait_for_each_other(nod: Nod) -> None:
     nod.model.will(says("Slow.", hold=hold))
     await nod.say("first")
     await hold.reached.wait()
-    elsewhere = ROOM.__class__("chat", "elsewhere")
-    await nod.say("second", at=elsewhere)
-    while nod.chat.shown != "\nOK.":
-        await nod.database.read(_turns)
+    elsewhere = Address("chat", "elsewhere")
+    other = await nod.say("second", at=elsewhere)
+    await nod.dispatcher._tasks[Job(Work.TURN, other.conversation_id or "")]
     hold.go.set()
     await nod.idle()
     assert await nod.said(elsewhere) == ["second", "OK."]
@@ -194,18 +194,11 @@ async def test_a_servers_fault_is_told_in_plain_words_and_the_conversation_goes_
 
 async def test_a_message_that_came_while_a_turn_failed_is_answered(nod: Nod) -> None:
     hold = Hold()
-    nod.model.will(says("", call("look", lamp="desk"), hold=hold), breaks(ModelError("Busy.")), says("Yes?"))
-    nod.world.before["look"] = hold
+    nod.model.will(breaks(ModelError("Busy."), hold=hold), says("Yes?"))
     await nod.say("first")
     await hold.reached.wait()
-    nod.model.answers.popleft()
-    second = Hold()
-    nod.model.answers.appendleft(breaks(ModelError("Busy.")))
-    nod.model.answers[0] = type(nod.model.answers[0])(fault=ModelError("Busy."), hold=second)
-    hold.go.set()
-    await second.reached.wait()
     await nod.say("second")
-    second.go.set()
+    hold.go.set()
     await nod.idle()
     assert nod.chat.shown == "Busy.\nYes?"
     assert [turn.state for turn in await turns(nod)] == ["failed", "done"]

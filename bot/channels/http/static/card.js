@@ -45,7 +45,7 @@ export class Card {
   constructor(id, { own = false, origin = false } = {}) {
     Object.assign(this, { id, own, origin, busy: null, form: null, seen: null, resting: null });
     this.content = h("div", { class: "card-content" });
-    this.word = h("p", { class: "card-word", role: "status", hidden: true });
+    this.word = h("p", { class: "card-word", hidden: true });
     this.slot = h("div", { class: "card-slot" });
     this.buttons = h("div", { class: "card-buttons" });
     this.element = h("article", { class: "card", tabindex: -1, data: { proposal: id } }, this.content, this.word, this.slot, this.buttons);
@@ -265,6 +265,7 @@ export class Card {
     this.word.textContent = text;
     this.word.hidden = !text;
     this.word.classList.toggle("bad", bad);
+    if (text) announce(text);
   }
 
   async send(verb, body = {}) {
@@ -279,7 +280,7 @@ export class Card {
       const answer = await press(this.id, verb, { round: whole ? p.group?.round : p.round, ...body });
       this.close(true);
       if (verb === "edit" || answer.answer !== "accepted" || this.proposal.state === p.state) this.say(answer.text);
-      announce(answer.text);
+      else announce(answer.text);
     } catch (error) {
       if (this.form?.show && error.status === 422) this.form.show(error.fields, error.message);
       else this.say(error.message, true);

@@ -74,15 +74,11 @@ export function link(address, ...children) {
   return h("a", { href: address, target: "_blank", rel: "noopener noreferrer" }, ...children);
 }
 
-let last = null;
-
 /** Say it to a screen reader, after what it is saying now. */
 export function announce(text) {
-  const region = document.getElementById("announcer");
-  clearTimeout(last);
-  last = setTimeout(() => {
-    region.replaceChildren(h("p", {}, text));
-  }, 80);
+  const said = h("p", {}, text);
+  document.getElementById("announcer").append(said);
+  setTimeout(() => said.remove(), 20_000);
 }
 
 export function remember(key, value) {

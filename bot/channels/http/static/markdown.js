@@ -56,9 +56,13 @@ function blocks(lines, depth) {
 const starts = (line) => FENCE.test(line) || HEADING.test(line) || QUOTE.test(line) || ITEM.test(line);
 
 function listEnd(lines, from) {
+  const [, margin, first] = ITEM.exec(lines[from]);
+  const kind = (mark) => mark.at(-1);
   let at = from + 1;
   for (; at < lines.length; at += 1) {
     const blank = !lines[at].trim();
+    const item = ITEM.exec(lines[at]);
+    if (item && item[1].length <= margin.length + 1 && kind(item[2]) !== kind(first)) break;
     if (blank && !(at + 1 < lines.length && (ITEM.test(lines[at + 1]) || /^ {2,}\S/.test(lines[at + 1])))) break;
     if (!blank && !ITEM.test(lines[at]) && !/^ {2,}/.test(lines[at]) && !lines[at - 1].trim()) break;
     if (!blank && !ITEM.test(lines[at]) && starts(lines[at]) && !/^ {2,}/.test(lines[at])) break;

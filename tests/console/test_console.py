@@ -1,0 +1,467 @@
+"""The console as people use it: a real browser, the real server, the offline model."""
+
+import re
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import httpx
+import pytest
+from bot.channels import http
+from playwright.sync_api import Locator, Page, Route, expect
+
+from tests.console.conftest import Serve, Served
+
+pytestmark = pytest.mark.browser
+
+NewPage = Callable[..., Page]
+STATIC = Path(http.__file__).parent / "static"
+NARROW = {"width": 390, "height": 844}
+
+
+def ask(page: Page, text: str) -> None:
+    page.get_by_label("Message to Nod").fill(text)
+    page.keyboard.press("Enter")
+
+
+def card(page: Page, title: str) -> Locator:
+    return page.locator("#thread article.card").filter(has=page.get_by_role("heading", name=title))
+
+
+def said(page: Page, text: str | re.Pattern[str]) -> Locator:
+    return page.locator("#thread .assistant .said").filter(has_text=text)
+
+
+def button(within: Locator | Page, name: str) -> Locator:
+    return within.get_by_role("button", name=re.compile(f"^{name}"))
+
+
+def issue(nod: Served, number: int) -> dict[str, object]:
+    from bot.store import issues
+
+    found = nod.app.database.read_now(issues.find, number)
+    return {"title": found.title, "state": found.state, "assignee": found.assignee, "labels": found.labels}
+
+
+def wait_until(true: Callable[[], bool], seconds: float = 10) -> None:
+    end = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+def fits(page: Page) -> bool:
+    """Nothing reaches beyond the right edge, and the page does not scroll sideways."""
+    return page.evaluate(
+        """() => document.documentElement.scrollWidth <= innerWidth
+        && [...document.querySelectorAll("#main, #main .column, #main article, #main button, #main dl, #main form")]
+            .every((each) => each.getBoundingClientRect().right <= innerWidth)"""
+    )
+
+
+def test_asking_shows_a_card_and_approving_it_runs_it_and_goes_on(nod: Served, new_page: NewPage):
+    page = new_page(nod.url)
+    ask(page, "assign #3 to Ana")
+    shown = card(page, "Change assignee of issue #3")
+    expect(shown.locator(".change")).to_contain_text("assignee")
+    expect(shown.locator("ins")).to_contain_text("Ana")
+    expect(shown).to_contain_text("you or any admin")
+    expect(shown.locator("time[data-told=expiry]")).to_have_attribute("title", re.compile(r"\d{4}"))
+    assert issue(nod, 3)["assignee"] is None
+    button(shown, "Approve").click()
+    expect(shown.locator(".state")).to_have_text("Done")
+    expect(said(page, "Done: changed #3")).to_be_visible()
+    expect(button(shown, "Approve")).to_have_count(0)
+    assert issue(nod, 3)["assignee"] == "Ana"
+
+
+def test_declining_takes_a_reason_along(nod: Served, new_page: NewPage):
+    page = new_page(nod.url)
+    ask(page, "delete #5")
+    shown = card(page, "Delete issue #5")
+    expect(shown.locator(".risk")).to_have_text("Destructive")
+    button(shown, "Decline").click()
+    page.keyboard.type("we still need it")
+    page.keyboard.press("Enter")
+    expect(shown.locator(".state")).to_have_text("Declined")
+    expect(shown).to_contain_text("we still need it")
+    expect(said(page, "was declined")).to_contain_text("we still need it")
+    assert issue(nod, 5)["state"] == "open"
+
+
+def test_an_edit_the_server_refuses_says_so_at_the_field_then_goes_through(nod: Served, new_page: NewPage):
+    page = new_page(nod.url)
+    ask(page, "create an issue 'Add CSV export' assigned to Sam with high priority")
+    shown = card(page, "Create issue “Add CSV export”")
+    button(shown, "Edit").click()
+    title = shown.get_by_label("title", exact=True)
+    title.fill("")
+    button(shown, "Save changes").click()
+    expect(title).to_have_attribute("aria-invalid", "true")
+    expect(title).to_be_focused()
+    expect(shown.locator(".form-row", has=page.get_by_label("title", exact=True)).locator(".fault")).to_contain_text("at least 1 character")
+    title.fill("Export as CSV")
+    shown.get_by_label("priority", exact=True).select_option(label="urgent")
+    button(shown, "Save changes").click()
+    shown = card(page, "Create issue “Export as CSV”")
+    expect(shown.locator(".state")).to_have_text("Waiting")
+    expect(shown.locator(".note")).to_contain_text("Edited by you")
+    button(shown, "Approve").click()
+    expect(shown.locator(".state")).to_have_text("Done")
+    assert issue(nod, 7)["title"] == "Export as CSV"
+
+
+def test_the_form_offers_what_is_not_set_and_what_is_not_touched_stays(nod: Served, new_page: NewPage):
+    page = new_page(nod.url)
+    ask(page, "rename #1 to 'Login fails'")
+    shown = card(page, "Change title of issue #1")
+    button(shown, "Edit").click()
+    button(shown, "labels").click()
+    for label in ("auth", "regression"):
+        button(shown, "Add an entry").click()
+        page.keyboard.type(label)
+    button(shown, "state").click()
+    expect(shown.get_by_label("state", exact=True)).to_be_focused()
+    button(shown, "Leave state out").click()
+    button(shown, "Save changes").click()
+    shown = card(page, "Change title, labels of issue #1")
+    expect(shown.locator(".change")).to_have_count(2)
+    button(shown, "Approve").click()
+    expect(shown.locator(".state")).to_have_text("Done")
+    assert issue(nod, 1) == {
+        "title": "Login fails",
+        "state": "open",
+        "assignee": "Ana",
+        "labels": ("auth", "regression"),
+    }
+
+
+def test_approve_all_approves_every_card_of_the_answer(nod: Served, new_page: NewPage):
+    page = new_page(nod.url)
+    ask(page, "close #2 and assign #3 to Ana")
+    button(page, "Approve all 2").click()
+    expect(page.locator("#thread .card .state")).to_have_text(["Done", "Done"])
+    assert (issue(nod, 2)["state"], issue(nod, 3)["assignee"]) == ("closed", "Ana")
+
+
+def test_decline_all_leaves_everything_as_it_is(nod: Served, new_page: NewPage):
+    page = new_page(nod.url)
+    ask(page, "close #2 and assign #3 to Ana")
+    button(page, "Decline all 2").click()
+    page.get_by_label("Reason").fill("not this week")
+    page.locator(".card-form").get_by_role("button", name="Decline all 2").click()
+    expect(page.locator("#thread .card .state")).to_have_text(["Declined", "Declined"])
+    assert (issue(nod, 2)["state"], issue(nod, 3)["assignee"]) == ("open", None)
+
+
+def test_a_reload_keeps_the_card_and_pressing_it_works(nod: Served, new_page: NewPage):
+    page = new_page(nod.url)
+    ask(page, "close #4")
+    expect(card(page, "Close issue #4")).to_be_visible()
+    page.get_by_label("Message to Nod").fill("half a thought")
+    page.reload()
+    expect(page.get_by_label("Message to Nod")).to_have_value("half a thought")
+    shown = card(page, "Close issue #4")
+    expect(shown.locator(".state")).to_have_text("Waiting")
+    button(shown, "Approve").click()
+    expect(said(page, "Done: closed #4")).to_be_visible()
+    assert issue(nod, 4)["state"] == "closed"
+
+
+def test_hostile_text_stays_text(nod: Served, new_page: NewPage):
+    hostile = "<img src=x onerror=alert(1)> [click](javascript:alert(2)) **b**"
+    page = new_page(nod.url)
+    ask(page, f'create an issue "{hostile}"')
+    shown = page.locator("#thread .card")
+    expect(shown.locator("ins").first).to_contain_text(hostile)
+    button(shown, "Approve").click()
+    expect(said(page, "Done: created the issue")).to_contain_text("<img src=x onerror=alert(1)>")
+    ask(page, "show open issues")
+    expect(said(page, "Here they are")).to_contain_text("<img src=x onerror=alert(1)>")
+    page.locator(".call summary").last.click()
+    expect(page.locator(".call-body").last).to_contain_text("<img src=x")
+    expect(page.locator("#thread img, #conversations img, #title img, #thread a")).to_have_count(0)
+
+
+def test_the_inbox_follows_what_others_decide(nod: Served, new_page: NewPage):
+    page = new_page(f"{nod.url}#/inbox")
+    expect(page.get_by_text("Nothing waits for you")).to_be_visible()
+    (first, second) = nod.ask("close #2 and assign #3 to Ana")
+    cards = page.locator("#inbox-list .card")
+    expect(cards).to_have_count(2)
+    expect(page).to_have_title("(2) Inbox · Nod")
+    expect(page.locator("#inbox-count")).to_have_text("2")
+    nod.press(first, "approve")
+    expect(cards.nth(0).locator(".state")).to_have_text("Done")
+    expect(page).to_have_title("(1) Inbox · Nod")
+    expect(cards.nth(1).get_by_role("button", name="Approve all")).to_have_count(0)
+    button(cards.nth(1), "Approve").click()
+    expect(cards.nth(1).locator(".state")).to_have_text("Done")
+    expect(page).to_have_title("Inbox · Nod")
+    assert issue(nod, int(second["tool_arguments"]["number"]))["assignee"] == "Ana"
+
+
+def test_a_card_that_changed_meanwhile_is_shown_anew_instead_of_approved(nod: Served, new_page: NewPage):
+    page = new_page(nod.url)
+    page.route("**/events", lambda route: route.abort())  # this page hears of nothing
+    with page.expect_response("**/proposals"):  # read once more when the turn has ended
+        ask(page, "rename #3 to 'Dark settings'")
+    shown = page.locator("#thread .card")
+    expect(shown.locator("ins")).to_contain_text("Dark settings")
+    (proposal,) = nod.waiting()
+    nod.press(proposal, "edit", round=1, arguments={"number": 3, "title": "Something else"})
+    button(shown, "Approve").click()
+    expect(shown.locator(".card-word")).to_contain_text("changed")
+    expect(shown.locator("ins")).to_contain_text("Something else")
+    assert issue(nod, 3)["title"] == "Dark mode for the settings page"
+    button(shown, "Approve").click()
+    expect(shown.locator(".card-word")).to_be_hidden()
+    nod.press(proposal, "approve")  # came second: nothing more happens
+    wait_until(lambda: issue(nod, 3)["title"] == "Something else")
+
+
+def test_buttons_rest_while_a_press_is_on_its_way_and_the_card_waits_for_the_server(
+    nod: Served, new_page: NewPage
+):
+    page = new_page(nod.url)
+    ask(page, "close #4")
+    shown = card(page, "Close issue #4")
+    held: list[Route] = []
+    page.route("**/approve", lambda route: held.append(route))
+    button(shown, "Approve").click()
+    for name in ("Decline", "Edit"):
+        expect(button(shown, name)).to_be_disabled()
+    expect(shown.locator(".state")).to_have_text("Waiting")
+    button(shown, "Approve").dispatch_event("click")
+    assert len(held) == 1
+    assert held[0].request.post_data_json == {"round": 1}
+    held[0].continue_()
+    expect(shown.locator(".state")).to_have_text("Done")
+
+
+def test_without_an_answer_the_card_says_so_and_can_be_pressed_again(nod: Served, new_page: NewPage):
+    page = new_page(nod.url)
+    ask(page, "close #4")
+    shown = card(page, "Close issue #4")
+    page.route("**/approve", lambda route: route.abort(), times=1)
+    button(shown, "Approve").click()
+    expect(shown.locator(".card-word")).to_contain_text("does not answer")
+    button(shown, "Approve").click()
+    expect(shown.locator(".state")).to_have_text("Done")
+
+
+def test_a_phone_never_scrolls_sideways(nod: Served, new_page: NewPage):
+    page = new_page(nod.url, **NARROW)
+    assert fits(page)
+    wide = "W" * 180
+    ask(page, f"rename #1 to '{wide}' and delete #5")
+    expect(page.locator("#thread .card")).to_have_count(2)
+    assert fits(page)
+    button(page.locator("#thread .card").first, "Edit").click()
+    button(page, "labels").click()
+    button(page, "Add an entry").click()
+    assert fits(page)
+    page.keyboard.press("Escape")
+    page.get_by_label("Open the menu").click()
+    expect(page.get_by_role("link", name="New conversation")).to_be_visible()
+    page.locator("#to-inbox").click()
+    expect(page.locator("#inbox-list .card")).to_have_count(2)
+    page.get_by_text("All arguments and details").locator("visible=true").first.click()
+    assert fits(page)
+
+
+def test_everything_works_by_keyboard(nod: Served, new_page: NewPage):
+    page = new_page(nod.url)
+    message = page.get_by_label("Message to Nod")
+    expect(message).to_be_focused()
+    page.keyboard.type("assign #3 to Ana")
+    page.keyboard.press("Shift+Enter")
+    page.keyboard.type("and close #4")
+    expect(message).to_have_value("assign #3 to Ana\nand close #4")
+    message.fill("close #4")
+    page.keyboard.press("Enter")
+    shown = card(page, "Close issue #4")
+    expect(button(shown, "Edit")).to_be_visible()
+    expect(page.locator("#working")).to_be_hidden()
+    page.keyboard.press("Shift+Tab")
+    expect(button(shown, "Edit")).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(shown.get_by_label("number")).to_be_focused()
+    page.keyboard.press("Escape")
+    expect(button(shown, "Edit")).to_be_focused()
+    page.keyboard.press("Shift+Tab")
+    page.keyboard.press("Enter")
+    page.keyboard.press("Escape")
+    expect(button(shown, "Decline")).to_be_focused()
+    page.keyboard.press("Shift+Tab")
+    expect(button(shown, "Approve")).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(shown.locator(".state")).to_have_text("Done")
+    expect(shown).to_be_focused()
+    expect(page.locator("#announcer")).to_contain_text("Done: closed #4")
+
+
+def test_an_answer_is_shown_while_it_is_written_and_can_be_stopped(serve: Serve, new_page: NewPage):
+    with serve(pace=0.15) as nod:
+        page = new_page(nod.url)
+        ask(page, "what can you do?")
+        expect(said(page, "I'm a small offline demo")).to_be_visible()
+        assert "with a card" not in said(page, "I'm").inner_text()
+        button(page, "Stop").click()
+        expect(page.get_by_text("You stopped this answer.")).to_be_visible()
+        expect(page.locator("#working")).to_be_hidden()
+
+
+def test_the_tokens_of_a_turn_that_goes_on_after_an_approval_are_shown(serve: Serve, new_page: NewPage):
+    with serve(pace=0.1) as nod:
+        page = new_page(nod.url)
+        ask(page, "close #4")
+        button(card(page, "Close issue #4"), "Approve").click()
+        begun = said(page, re.compile("^Done:"))
+        expect(begun).to_be_visible()
+        assert "#4" not in begun.inner_text()
+        expect(begun).to_contain_text("Done: closed #4.")
+
+
+def test_a_restart_of_the_server_is_survived(serve: Serve, new_page: NewPage):
+    with serve() as nod:
+        page = new_page(nod.url)
+        ask(page, "close #4")
+        shown = card(page, "Close issue #4")
+        expect(shown).to_be_visible()
+        port = nod.port
+    expect(page.locator("#connection")).to_have_text("Reconnecting…")
+    with serve(NOD_PORT=port) as nod:
+        nod.press(nod.waiting()[0], "approve")
+        expect(page.locator("#connection")).to_have_text("", timeout=30_000)
+        expect(shown.locator(".state")).to_have_text("Done")
+        expect(said(page, "Done: closed #4")).to_be_visible()
+        page.goto("about:blank")
+
+
+def test_with_tokens_the_page_asks_for_one(serve: Serve, new_page: NewPage):
+    token = "ana-0123456789abcdef"
+    with serve(token=token, NOD_HTTP_TOKENS=(f"ana:{token}",)) as nod:
+        page = new_page(nod.url)
+        page.get_by_label("Access token").fill("wrong")
+        button(page, "Sign in").click()
+        expect(page.get_by_role("alert")).to_have_text("This token is not known here.")
+        page.get_by_label("Access token").fill(token)
+        page.keyboard.press("Enter")
+        expect(page.locator("#who")).to_have_text("Signed in as ana")
+        ask(page, "close #4")
+        button(card(page, "Close issue #4"), "Approve").click()
+        expect(said(page, "Done: closed #4")).to_be_visible()
+        page.get_by_role("button", name="Sign out").click()
+        expect(page.get_by_label("Access token")).to_be_visible()
+
+
+def test_an_empty_conversation_names_the_model_and_offers_examples(nod: Served, new_page: NewPage):
+    page = new_page(nod.url)
+    expect(page.locator("#model")).to_contain_text("offline demo model")
+    page.locator(".example").filter(has_text="Close #2 and #4, and assign #3 to Ana").click()
+    expect(page.locator("#thread .card")).to_have_count(3)
+    page.get_by_role("link", name="New conversation").click()
+    expect(page.get_by_text("What should happen?")).to_be_visible()
+    expect(page.locator("#conversations a")).to_have_count(1)
+    page.locator("#conversations a").click()
+    expect(page.locator("#thread .card")).to_have_count(3)
+
+
+def test_every_example_leads_somewhere(nod: Served, new_page: NewPage):
+    page = new_page(nod.url)
+    expect(page.locator(".example").first).to_be_visible()
+    for example in page.locator(".example").all_inner_texts():
+        page.get_by_role("link", name="New conversation").click()
+        page.locator(".example").get_by_text(example, exact=True).click()
+        expect(page.locator("#thread .card, #thread .call").first).to_be_visible()
+        expect(page.locator("#working")).to_be_hidden()
+
+
+def test_markdown_becomes_nodes_and_nothing_else(nod: Served, new_page: NewPage):
+    page = new_page(nod.url)
+
+    def html(text: str) -> str:
+        made: str = page.evaluate(
+            """async (text) => {
+                const { markdown } = await import("/static/markdown.js");
+                const box = document.createElement("div");
+                box.append(markdown(text));
+                return new XMLSerializer().serializeToString(box).replaceAll(' xmlns="http://www.w3.org/1999/xhtml"', "").slice(5, -6);
+            }""",
+            text,
+        )
+        return made
+
+    assert html("a <b>b</b> &amp;") == "<p>a &lt;b&gt;b&lt;/b&gt; &amp;amp;</p>"
+    assert html("**bold** *it* `x<y` __b__ snake_case_name") == (
+        "<p><strong>bold</strong> <em>it</em> <code>x&lt;y</code> <strong>b</strong> snake_case_name</p>"
+    )
+    assert html("**a *b* c** ***d***") == (
+        "<p><strong>a <em>b</em> c</strong> <strong><em>d</em></strong></p>"
+    )
+    link = '<a href="https://a.example/x" target="_blank" rel="noopener noreferrer">'
+    assert html("[ok](https://a.example/x) https://a.example/x.") == (
+        f"<p>{link}ok</a> {link}https://a.example/x</a>.</p>"
+    )
+    for bad in ("javascript:alert(1)", "data:text/html,x", "//evil.example", "/api", " jAvascript:x"):
+        assert "<a" not in html(f"[no]({bad})")
+        assert "<a" not in html(f"<{bad}>")
+    assert "<img" not in html("![i](https://a.example/i.png)")
+    assert html("```html\n<script>alert(1)</script>\n```") == (
+        '<pre tabindex="0"><code>&lt;script&gt;alert(1)&lt;/script&gt;</code></pre>'
+    )
+    assert html("- one\n- two\n  - deep\n\n3. c\n4. d") == (
+        '<ul><li>one</li><li>two<ul><li>deep</li></ul></li></ul><ol start="3"><li>c</li><li>d</li></ol>'
+    )
+    assert html("# Title\n> said\n\n---") == (
+        '<p class="heading" role="heading" aria-level="3">Title</p><blockquote><p>said</p></blockquote><hr />'
+    )
+    assert html("unclosed **bold and `code") == "<p>unclosed **bold and `code</p>"
+    assert page.evaluate(
+        """async () => {
+            const { markdown } = await import("/static/markdown.js");
+            const begun = performance.now();
+            for (const text of ["*a ".repeat(8000), "[".repeat(20000), "`".repeat(20000), "> ".repeat(5000), "**".repeat(9000)]) markdown(text);
+            return performance.now() - begun;
+        }"""
+    ) < 3000
+
+
+def test_characters_that_cannot_be_seen_are_shown_by_their_code(nod: Served, new_page: NewPage):
+    page = new_page(nod.url)
+    ask(page, "rename #3 to 'pay\u202e001\u200bnow'")
+    expect(page.locator("#thread .card ins .unseen")).to_have_text(["U+202E", "U+200B"])
+
+
+def test_a_long_change_is_told_line_by_line(nod: Served, new_page: NewPage):
+    page = new_page(nod.url)
+    told = page.evaluate(
+        """async () => {
+            const { compare } = await import("/static/diff.js");
+            return compare(["a", "b", "c", "d"], ["a", "x", "c", "d", "e"]).map(([sign, text]) => sign + text);
+        }"""
+    )
+    assert told == [" a", "-b", "+x", " c", " d", "+e"]
+
+
+def test_no_file_of_the_page_can_insert_markup():
+    files = sorted(STATIC.iterdir())
+    assert {"index.html", "console.css", "console.js"} <= {each.name for each in files}
+    for each in files:
+        text = each.read_text(encoding="utf-8")
+        for forbidden in (
+            "innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "DOMParser", "eval(", "Function(",
+            "srcdoc", "setHTML", "createContextualFragment",
+        ):  # fmt: skip
+            assert forbidden not in text, (each.name, forbidden)
+        if each.suffix == ".html":
+            assert not re.search(r"\son\w+=|\sstyle=|<style|<script(?![^>]*\ssrc=)", text)
+        assert not re.search(r"https?://(?!www\.w3\.org/)[a-z]", text), each.name
+
+
+def test_the_page_is_served_with_a_policy_that_allows_no_inline_code(nod: Served):
+    answer = httpx.get(nod.url)
+    policy = answer.headers["content-security-policy"]
+    assert "default-src 'none'" in policy
+    assert "unsafe" not in policy
