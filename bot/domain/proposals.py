@@ -128,7 +128,6 @@ class Proposal:
     requester: Actor
     deciders: Deciders
     quorum: int
-    declines: int
     state: State
     round: int
     version: int
@@ -148,6 +147,7 @@ class Proposal:
     result_url: str | None = None
     error: str | None = None
     rule: str = ""
+    declines: int = 1  # votes against that end it
     grant_id: int | None = None
     ttl: timedelta = timedelta(hours=24)
     warn_at: datetime | None = None  # when deciders are told that time runs out; None once they were
