@@ -150,7 +150,7 @@ class Delivery:
 
     async def _say(self, channel: Channel, conversation: Conversation, line: Line) -> None:
         """Post the text of a line once; raises ChannelError when it may arrive another time."""
-        if line.id in self._told or not line.text.strip():
+        if channel.pulls or line.id in self._told or not line.text.strip():
             return
         try:
             await channel.post(conversation.address, line.text)

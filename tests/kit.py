@@ -247,7 +247,8 @@ class RecordingChannel:
         return "\n".join([*(s.text for s in self.streams), *(text for _, text in self.texts)])
 
     def card_of(self, proposal: Proposal) -> Card:
-        return next(card for card in self.cards.values() if card.proposal_id == proposal.id)
+        """What its newest copy shows; one posted right before a crash may be there twice."""
+        return [card for card in self.cards.values() if card.proposal_id == proposal.id][-1]
 
 
 # --- a world with tools
@@ -544,7 +545,7 @@ class Nod:
         await self._up()
 
     async def crash(self, *, wait: bool = True) -> None:
-        """Dead at once: nothing that runs gets to do anything more. And up again; ``wait`` until it is idle."""
+        """Dead at once: what runs gets to do nothing more. And up again; ``wait`` until it is idle."""
         tasks = list(self.dispatcher._tasks.values())
         for task in tasks:
             task.cancel()

@@ -271,7 +271,8 @@ def _place_of(session: Session, conversation_id: str) -> Place:
 
 async def _in_time(work: Any, seconds: float) -> Any:
     try:
-        return await asyncio.wait_for(work, seconds)
+        async with asyncio.timeout(seconds):
+            return await work
     except TimeoutError:
         raise ToolTimedOut(f"It did not answer within {seconds:g} s.") from None
     except asyncio.CancelledError:

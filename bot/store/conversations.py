@@ -4,11 +4,10 @@ import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import delete, func, insert, update
-from sqlmodel import Session, SQLModel, col, select
+from sqlalchemy import bindparam, delete, func, insert, literal, literal_column, update
+from sqlmodel import Session, col, select
 
 from bot.domain.chat import Address, Message
 from bot.domain.conversations import (
@@ -31,6 +30,56 @@ from bot.store.upsert import insert_or_ignore
 WANTED = "wanted"
 MAX_LINES = 400  # how far back a turn reads before the token budget has its say
 
+_CONVERSATION: Any = ConversationRow.__table__  # type: ignore[attr-defined]
+_MESSAGE: Any = MessageRow.__table__  # type: ignore[attr-defined]
+_TURN: Any = TurnRow.__table__  # type: ignore[attr-defined]
+
+# What each cycle uses is built once: to build a statement costs several times what it costs to run it.
+# A literal where an index is over those rows alone: with a parameter in its place the index cannot be chosen.
+_IS_WANTED = _TURN.c.state == literal_column(f"'{WANTED}'")
+_IN_CONVERSATION = _MESSAGE.c.conversation_id == bindparam("conversation_id")
+_GET = select(_CONVERSATION).where(_CONVERSATION.c.id == bindparam("id"))
+_OPEN_AT = select(_CONVERSATION.c.id).where(
+    _CONVERSATION.c.channel == bindparam("channel"),
+    _CONVERSATION.c.key == bindparam("key"),
+    _CONVERSATION.c.ended_at.is_(None),
+)
+_LINES = select(
+    *(
+        _MESSAGE.c[name]
+        for name in ("id", "role", "text", "after", "actor", "name", "calls", "results", "created_at")
+    )
+)
+_LAST_LINES = _LINES.where(_IN_CONVERSATION).order_by(_MESSAGE.c.id.desc()).limit(MAX_LINES)
+_INSERT_LINE = insert(_MESSAGE).returning(_MESSAGE.c.id)
+_HEARD_SINCE = (
+    select(_MESSAGE.c.id)
+    .where(
+        _IN_CONVERSATION,
+        _MESSAGE.c.id > bindparam("seen"),
+        _MESSAGE.c.role.in_(map(literal, sorted(HEARD))),
+    )
+    .limit(1)
+)
+_SPOKEN_SINCE = (
+    select(_MESSAGE.c.id)
+    .where(_IN_CONVERSATION, _MESSAGE.c.id > bindparam("seen"), _MESSAGE.c.role != Role.NOTICE)
+    .limit(1)
+)
+_WANTED_TURN = select(
+    _TURN.c.id, _TURN.c.model_calls, _TURN.c.prompt_tokens, _TURN.c.completion_tokens
+).where(_TURN.c.conversation_id == bindparam("conversation_id"), _IS_WANTED)
+_NOTE_USAGE = (
+    update(_TURN)
+    .where(_TURN.c.id == bindparam("turn_id"), _IS_WANTED)
+    .values({name: bindparam(name) for name in ("model_calls", "prompt_tokens", "completion_tokens")})
+)
+_END_TURN = (
+    update(_TURN)
+    .where(_TURN.c.id == bindparam("turn_id"), _IS_WANTED)
+    .values({name: bindparam(name) for name in ("state", "ended_at", "error")})
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
@@ -43,19 +92,18 @@ def accept(session: Session, message: Message, now: datetime) -> Accepted | None
     going_on = _open_at(session, message.address)
     conversation_id = going_on or _begin(session, message, now)
     message_id = session.execute(
-        insert_or_ignore(session, MessageRow)
-        .values(
-            conversation_id=conversation_id,
-            role=Role.USER,
-            text=storable(message.text),
-            actor=str(message.actor),
-            name=storable(message.actor.name),
-            channel=message.address.channel,
-            event_id=message.event_id,
-            delivered=True,
-            created_at=now,
-        )
-        .returning(_column(MessageRow, "id"))
+        insert_or_ignore(session, MessageRow, "id"),
+        {
+            "conversation_id": conversation_id,
+            "role": Role.USER,
+            "text": storable(message.text),
+            "actor": str(message.actor),
+            "name": storable(message.actor.name),
+            "channel": message.address.channel,
+            "event_id": message.event_id,
+            "delivered": True,
+            "created_at": now,
+        },
     ).scalar_one_or_none()
     if message_id is None:
         if going_on is None:  # an event that was taken in elsewhere begins nothing here
@@ -91,26 +139,18 @@ def want_turn(session: Session, conversation_id: str, now: datetime) -> bool:
 
     That one is locked (PostgreSQL), so that it cannot end before it can see what this transaction adds.
     """
-    wanted_now = select(TurnRow.id).where(TurnRow.conversation_id == conversation_id, TurnRow.state == WANTED)
+    whose = {"conversation_id": conversation_id}
+    fresh = whose | {"state": WANTED, "created_at": now} | _NEW_TURN
     while True:
-        made = session.execute(
-            insert_or_ignore(session, TurnRow)
-            .values(conversation_id=conversation_id, state=WANTED, created_at=now, **_NEW_TURN)
-            .returning(_column(TurnRow, "id"))
-        )
-        if made.first() is not None:
+        if session.execute(insert_or_ignore(session, TurnRow, "id"), fresh).first() is not None:
             return True
-        if session.execute(wanted_now.with_for_update()).first() is not None:
+        if session.execute(_WANTED_TURN.with_for_update(), whose).first() is not None:
             return False
 
 
 def take_up(session: Session, conversation_id: str) -> Turn | None:
     """Read the wanted turn of a conversation with all the model will see; None when none is wanted."""
-    row = session.execute(
-        select(TurnRow.id, TurnRow.model_calls, TurnRow.prompt_tokens, TurnRow.completion_tokens).where(
-            TurnRow.conversation_id == conversation_id, TurnRow.state == WANTED
-        )
-    ).one_or_none()
+    row = session.execute(_WANTED_TURN, {"conversation_id": conversation_id}).one_or_none()
     if row is None:
         return None
     transcript = read_transcript(session, conversation_id)
@@ -130,13 +170,13 @@ def answer(
 ) -> int | None:
     """Store what the model said and what its reads gave; None when the turn is no longer wanted (stopped)."""
     kept = session.execute(
-        update(TurnRow)
-        .where(col(TurnRow.id) == turn.id, col(TurnRow.state) == WANTED)
-        .values(
-            model_calls=usage.model_calls,
-            prompt_tokens=usage.prompt_tokens,
-            completion_tokens=usage.completion_tokens,
-        )
+        _NOTE_USAGE,
+        {
+            "turn_id": turn.id,
+            "model_calls": usage.model_calls,
+            "prompt_tokens": usage.prompt_tokens,
+            "completion_tokens": usage.completion_tokens,
+        },
     )
     if kept.rowcount != 1:  # type: ignore[attr-defined]
         return None
@@ -165,11 +205,7 @@ def end_turn(
     """End a wanted turn. With ``seen``, only if nobody spoke since; False says that it goes on."""
     if seen is not None and heard_since(session, turn.transcript.conversation.id, seen):
         return False
-    session.execute(
-        update(TurnRow)
-        .where(col(TurnRow.id) == turn.id, col(TurnRow.state) == WANTED)
-        .values(state=state, ended_at=now, error=error)
-    )
+    session.execute(_END_TURN, {"turn_id": turn.id, "state": state, "ended_at": now, "error": error})
     return True
 
 
@@ -180,15 +216,7 @@ def hold_turn(session: Session, turn: Turn) -> None:
 
 def heard_since(session: Session, conversation_id: str, seen: int) -> bool:
     """Whether people spoke, or Nod told the model something, after the line ``seen``."""
-    newer = session.execute(
-        select(MessageRow.id)
-        .where(
-            MessageRow.conversation_id == conversation_id,
-            col(MessageRow.id) > seen,
-            col(MessageRow.role).in_(HEARD),
-        )
-        .limit(1)
-    )
+    newer = session.execute(_HEARD_SINCE, {"conversation_id": conversation_id, "seen": seen})
     return newer.first() is not None
 
 
@@ -214,31 +242,23 @@ def stop_turn(session: Session, conversation_id: str, now: datetime) -> bool:
 
 def spoken_since(session: Session, conversation_id: str, message_id: int) -> bool:
     """Whether people or the agent said more after this message."""
-    later = session.execute(
-        select(MessageRow.id)
-        .where(
-            MessageRow.conversation_id == conversation_id,
-            col(MessageRow.id) > message_id,
-            MessageRow.role != Role.NOTICE,
-        )
-        .limit(1)
-    )
+    later = session.execute(_SPOKEN_SINCE, {"conversation_id": conversation_id, "seen": message_id})
     return later.first() is not None
 
 
 def wanted(session: Session) -> list[str]:
     """Conversations whose turn waits to be run."""
-    return list(session.exec(select(TurnRow.conversation_id).where(TurnRow.state == WANTED)))
+    return list(session.exec(select(TurnRow.conversation_id).where(_IS_WANTED)))
 
 
 def count_attempts(session: Session, most: int, now: datetime) -> list[str]:
     """Count one more attempt for every wanted turn; give up and return those that never end."""
-    session.execute(update(TurnRow).where(col(TurnRow.state) == WANTED).values(attempts=TurnRow.attempts + 1))
+    session.execute(update(_TURN).where(_IS_WANTED).values(attempts=_TURN.c.attempts + 1))
     given_up = session.execute(
-        update(TurnRow)
-        .where(col(TurnRow.state) == WANTED, col(TurnRow.attempts) > most)
+        update(_TURN)
+        .where(_IS_WANTED, _TURN.c.attempts > most)
         .values(state="failed", ended_at=now, error="given up after repeated restarts")
-        .returning(col(TurnRow.conversation_id))
+        .returning(_TURN.c.conversation_id)
     )
     return list(given_up.scalars())
 
@@ -247,7 +267,7 @@ def undelivered(session: Session, conversation_id: str) -> list[int]:
     """Ids of the messages that were said but not shown, oldest first."""
     rows = session.exec(
         select(MessageRow.id)
-        .where(MessageRow.conversation_id == conversation_id, col(MessageRow.delivered).is_(False))
+        .where(MessageRow.conversation_id == conversation_id, ~col(MessageRow.delivered))
         .order_by(col(MessageRow.id))
     )
     return [ident for ident in rows if ident is not None]
@@ -255,17 +275,15 @@ def undelivered(session: Session, conversation_id: str) -> list[int]:
 
 def with_undelivered(session: Session, before: datetime) -> list[str]:
     """Conversations with a message from before then that was not shown, and no turn under way."""
-    busy = select(TurnRow.conversation_id).where(TurnRow.state == WANTED)
+    busy = select(TurnRow.conversation_id).where(_IS_WANTED)
     rows = session.exec(
-        select(MessageRow.conversation_id)
-        .where(
-            col(MessageRow.delivered).is_(False),
+        select(MessageRow.conversation_id).where(
+            ~col(MessageRow.delivered),
             MessageRow.created_at <= before,
             col(MessageRow.conversation_id).not_in(busy),
         )
-        .distinct()
     )
-    return list(rows)
+    return list(dict.fromkeys(rows))  # DISTINCT would lead SQLite to an index of all messages
 
 
 def mark_delivered(session: Session, message_ids: Sequence[int]) -> None:
@@ -273,7 +291,7 @@ def mark_delivered(session: Session, message_ids: Sequence[int]) -> None:
 
 
 def get_conversation(session: Session, conversation_id: str) -> Conversation | None:
-    row = session.get(ConversationRow, conversation_id)
+    row = session.execute(_GET, {"id": conversation_id}).one_or_none()
     return _conversation(row) if row else None
 
 
@@ -309,7 +327,7 @@ def conversations_of(session: Session, channel: str, owner: str, limit: int = 50
 
 
 def get_line(session: Session, message_id: int) -> Line | None:
-    row = session.execute(_lines().where(_column(MessageRow, "id") == message_id)).one_or_none()
+    row = session.execute(_LINES.where(_MESSAGE.c.id == message_id)).one_or_none()
     return _line(row) if row else None
 
 
@@ -318,12 +336,7 @@ def read_transcript(session: Session, conversation_id: str) -> Transcript | None
     conversation = get_conversation(session, conversation_id)
     if conversation is None:
         return None
-    rows = session.execute(
-        _lines()
-        .where(_column(MessageRow, "conversation_id") == conversation_id)
-        .order_by(_column(MessageRow, "id").desc())
-        .limit(MAX_LINES)
-    )
+    rows = session.execute(_LAST_LINES, {"conversation_id": conversation_id})
     lines = sorted((_line(row) for row in rows), key=lambda x: (x.after, x.role not in HEARD, x.id))
     proposals = {}
     if any(line.calls for line in lines):
@@ -333,16 +346,6 @@ def read_transcript(session: Session, conversation_id: str) -> Transcript | None
 
 
 _NEW_TURN = {"attempts": 0, "model_calls": 0, "prompt_tokens": 0, "completion_tokens": 0}
-_LINE_COLUMNS = ("id", "role", "text", "after", "actor", "name", "calls", "results", "created_at")
-
-
-def _column(table: type[SQLModel], name: str) -> Any:
-    return table.__table__.c[name]  # type: ignore[attr-defined]
-
-
-@lru_cache(maxsize=1)
-def _lines() -> Any:
-    return select(*(_column(MessageRow, name) for name in _LINE_COLUMNS))
 
 
 def _line(row: Any) -> Line:
@@ -359,7 +362,7 @@ def _line(row: Any) -> Line:
     )
 
 
-def _conversation(row: ConversationRow) -> Conversation:
+def _conversation(row: Any) -> Conversation:
     return Conversation(
         id=row.id,
         address=Address(row.channel, row.key),
@@ -372,29 +375,25 @@ def _conversation(row: ConversationRow) -> Conversation:
 
 
 def _open_at(session: Session, address: Address) -> str | None:
-    return session.execute(
-        select(ConversationRow.id).where(
-            ConversationRow.channel == address.channel,
-            ConversationRow.key == address.key,
-            col(ConversationRow.ended_at).is_(None),
-        )
-    ).scalar_one_or_none()
+    where = {"channel": address.channel, "key": address.key}
+    return session.execute(_OPEN_AT, where).scalar_one_or_none()
 
 
 def _begin(session: Session, message: Message, now: datetime) -> str:
     """A new conversation; two first messages at once agree on one."""
-    session.execute(
-        insert_or_ignore(session, ConversationRow).values(
-            id=message.begin or secrets.token_hex(8),
-            channel=message.address.channel,
-            key=message.address.key,
-            private=message.private,
-            owner=str(message.actor),
-            title=storable(" ".join(message.text.split())[:80]),
-            created_at=now,
-        )
-    )
-    found = _open_at(session, message.address)
+    begun: str | None = session.execute(
+        insert_or_ignore(session, ConversationRow, "id"),
+        {
+            "id": message.begin or secrets.token_hex(8),
+            "channel": message.address.channel,
+            "key": message.address.key,
+            "private": message.private,
+            "owner": str(message.actor),
+            "title": storable(" ".join(message.text.split())[:80]),
+            "created_at": now,
+        },
+    ).scalar_one_or_none()
+    found = begun or _open_at(session, message.address)
     if found is None:
         raise ValueError(f"a conversation called {message.begin} is already elsewhere")
     return found
@@ -412,8 +411,8 @@ def _insert_line(
     results: dict[str, list[Any]] | None = None,
     delivered: bool = True,
 ) -> int:
-    row = session.connection().execute(
-        insert(_table(MessageRow)).returning(_column(MessageRow, "id")),
+    row = session.execute(
+        _INSERT_LINE,
         {
             "conversation_id": conversation_id,
             "role": role,
@@ -427,10 +426,6 @@ def _insert_line(
         },
     )
     return int(row.scalar_one())
-
-
-def _table(table: type[SQLModel]) -> Any:
-    return table.__table__  # type: ignore[attr-defined]
 
 
 def open_counts(session: Session, conversation_ids: Sequence[str]) -> dict[str, int]:

@@ -112,6 +112,7 @@ class Database:
 
 
 _Job = tuple[Callable[[Session], Any], "Future[Any]"]
+_Outcome = tuple[Any, BaseException | None]
 
 
 class _SQLiteWriter:
@@ -154,33 +155,40 @@ class _SQLiteWriter:
 
     def _commit(self, stack: contextlib.ExitStack, batch: list[_Job]) -> None:
         connection = self._connection
+        outcomes: list[_Outcome]
         try:
             if connection is None:
                 connection = self._connection = stack.enter_context(self._engine.connect())
             connection.exec_driver_sql("BEGIN IMMEDIATE")
-            outcomes = [(future, *self._one(connection, work)) for work, future in batch]
+            if len(batch) == 1:  # nobody shares its fate, so it needs no savepoint
+                outcomes = [(_run(connection, batch[0][0]), None)]
+            else:
+                outcomes = [self._one(connection, work) for work, _ in batch]
             connection.commit()
         except BaseException as error:  # noqa: BLE001 - whatever broke the commit, every caller must hear it
             if connection is not None:
                 connection.rollback()
-            outcomes = [(future, None, error) for _, future in batch]
-        for future, value, failure in outcomes:
+            outcomes = [(None, error) for _ in batch]
+        for (_, future), (value, failure) in zip(batch, outcomes, strict=True):
             if failure is None:
                 future.set_result(value)
             else:
                 future.set_exception(failure)
 
     @staticmethod
-    def _one(connection: Connection, work: Callable[[Session], Any]) -> tuple[Any, BaseException | None]:
+    def _one(connection: Connection, work: Callable[[Session], Any]) -> _Outcome:
         connection.exec_driver_sql("SAVEPOINT one")
         try:
-            with Session(
-                connection, expire_on_commit=False, join_transaction_mode="rollback_only"
-            ) as session:
-                value = work(session)
-                session.flush()
+            value = _run(connection, work)
         except Exception as error:  # noqa: BLE001 - handed to the caller; the others' work stands
             connection.exec_driver_sql("ROLLBACK TO one")
             return None, error
         connection.exec_driver_sql("RELEASE one")
         return value, None
+
+
+def _run(connection: Connection, work: Callable[[Session], T]) -> T:
+    with Session(connection, expire_on_commit=False, join_transaction_mode="rollback_only") as session:
+        value = work(session)
+        session.flush()
+        return value

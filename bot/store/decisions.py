@@ -12,7 +12,7 @@ from bot.domain.chat import Address, Answer, Press, Reply, Verb
 from bot.domain.jobs import Job, Work
 from bot.domain.outcomes import for_model, too_late
 from bot.domain.people import Actor, Person, Role
-from bot.domain.policy import Verdict, terms
+from bot.domain.policy import Policy, Verdict, terms
 from bot.domain.proposals import Cause, Deciders, PreviewField, Proposal, State, Vote, clock
 from bot.domain.similarity import Lasting, Scope
 from bot.store import conversations, grants, people, proposals
@@ -77,9 +77,20 @@ def objection(
 
     ``at`` is where the pressed card stands: some circles are whoever is in a chat.
     """
-    policy = policies.load(session)
     person = people.person_of(session, actor)
-    requester = people.person_of(session, proposal.requester)
+    return _objection(session, policies.load(session), proposal, person, actor, verb, at)
+
+
+def _objection(
+    session: Session,
+    policy: Policy,
+    proposal: Proposal,
+    person: Person,
+    actor: Actor,
+    verb: Verb,
+    at: Address | None,
+) -> str | None:
+    requester = person if actor == proposal.requester else people.person_of(session, proposal.requester)
     if verb is Verb.CANCEL:
         if policy.may_take_back(person, requester):
             return None
@@ -138,11 +149,12 @@ def _decide_group(
 def _decide_one(
     session: Session, press: Press, policies: Policies, now: datetime, p: Proposal, prepared: Prepared
 ) -> Decided:
-    if refusal := objection(session, policies, p, press.actor, press.verb, press.address):
-        return Decided(Reply(Answer.REFUSED, refusal, (p,)))
     person = people.person_of(session, press.actor)
+    policy = policies.load(session)
+    if refusal := _objection(session, policy, p, person, press.actor, press.verb, press.address):
+        return Decided(Reply(Answer.REFUSED, refusal, (p,)))
     by = By.press(press.verb, press.actor, person, press.reason)
-    if p.state is State.PROPOSED and p.expires_at <= now and not policies.load(session).book.paused:
+    if p.state is State.PROPOSED and p.expires_at <= now and not policy.book.paused:
         p, jobs = _expire(session, p, now)
         if not isinstance(prepared, Fresh):
             return Decided(Reply(Answer.ALREADY, too_late(p, now), (p,)), jobs)

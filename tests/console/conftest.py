@@ -10,18 +10,25 @@ from typing import Any
 
 import httpx
 import pytest
+from playwright.sync_api import Browser, Page, expect, sync_playwright
+
 from bot.agent.offline import OfflineModel
 from bot.app import App, build, now
 from bot.settings import Settings
 from bot.store import migrations
 from bot.tools.builtin.issue_seed import seed
-from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 CHROMIUM = Path("/usr/bin/chromium")
-ARGUMENTS = (
-    "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
-    "--disable-component-update --disable-sync"
-).split()
+ARGUMENTS = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
 PATIENCE = 10_000  # milliseconds
 
 Json = dict[str, Any]
@@ -44,7 +51,8 @@ class Served:
 
     def waiting(self) -> list[Json]:
         """What waits, oldest first."""
-        found: list[Json] = self.client.get("api/chat/actions", params={"state": "proposed"}).json()["proposals"]
+        answer = self.client.get("api/chat/actions", params={"state": "proposed"})
+        found: list[Json] = answer.json()["proposals"]
         return sorted(found, key=lambda proposal: proposal["created_at"])
 
     def press(self, proposal: Json, verb: str, **body: Any) -> Json:
@@ -131,7 +139,7 @@ def chromium() -> Iterator[Browser]:
 
 @pytest.fixture
 def new_page(chromium: Browser) -> Iterator[Callable[..., Page]]:
-    """Open a page in a fresh profile; at the end no page may have raised, opened a dialog or broken its policy."""
+    """Open a page in a fresh profile. At the end none may have raised, shown a dialog, broken its policy."""
     contexts = []
     faults: list[str] = []
 

@@ -1,8 +1,10 @@
 """The real server on a free port, spoken to over real HTTP."""
 
+import asyncio
 import contextlib
 import json
-from collections.abc import AsyncIterator, Callable
+import logging
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,6 +12,8 @@ from typing import Any
 
 import httpx
 import pytest
+import structlog
+from bot import telemetry
 from bot.agent.model import Model
 from bot.app import App, build
 from bot.channels.http.streams import Pace
@@ -22,6 +26,8 @@ from tests.http.scripted import ScriptedModel
 
 ANA, BEN, CHIEF, DEE = "ana-0123456789abcdef", "ben-0123456789abcdef", "chief-0123456789abcd", "dee-0123456789abcdef"
 TOKENS = (f"ana:{ANA}", f"ben:{BEN}", f"chief:{CHIEF}", f"dee:{DEE}")
+
+_PATIENCE = 8  # seconds, after which a test that waits for what never comes fails instead of hanging
 
 Json = dict[str, Any]
 
@@ -150,6 +156,17 @@ class Served:
         return shown
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _log() -> Iterator[None]:
+    """The real log, down to errors."""
+    root = logging.getLogger()
+    handlers = list(root.handlers)
+    telemetry.configure("error")
+    yield
+    root.handlers = handlers
+    structlog.reset_defaults()
+
+
 Serve = Callable[..., AbstractAsyncContextManager[Served]]
 
 
@@ -178,7 +195,7 @@ def serve(tmp_path: Path, clock: FakeClock, monkeypatch: pytest.MonkeyPatch) -> 
         )
         if pace is not None:
             app.channels["http"].pace = pace  # type: ignore[attr-defined]
-        async with app.running(ticking=False):
+        async with asyncio.timeout(_PATIENCE), app.running(ticking=False):
             served = Served(app, scripted, notes, clock, httpx.AsyncClient())  # type: ignore[arg-type]
             async with served.caller(token) as client:
                 served.client = client

@@ -2,10 +2,11 @@
 
 import pytest
 
+from bot.domain.chat import Address
 from bot.errors import SettingsError
 from tests.fakes.telegram_server import FakeTelegram
 from tests.telegram_channel.conftest import ADMIN, ANA
-from tests.telegram_channel.core import FakeCore
+from tests.telegram_channel.core import FakeCore, make_card
 
 STRANGER = 555
 TEAM = -100200
@@ -84,11 +85,10 @@ async def test_an_unknown_group_gets_one_line_and_an_allowed_one_is_served(
 
 
 async def test_a_strangers_press_is_refused_privately(channel, telegram: FakeTelegram, core: FakeCore):
-    await telegram.say(ANA, "x")
-    await core.took()
-    await telegram.say(STRANGER, "hello?")
-    seen = await telegram.see(STRANGER, "We have not met")
-    assert (await telegram.press_data(STRANGER, seen, "ap.abc.1")).alert
+    there = Address("telegram", str(TEAM))
+    await channel.post_card(there, core.propose(make_card(), there))
+    query = await telegram.press(STRANGER, await telegram.see(TEAM, "Close issue"), "Approve")
+    assert query.alert
     assert core.presses == []
 
 

@@ -1,6 +1,7 @@
 """The real client library over real HTTP, by long polling."""
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 from sqlmodel import Session
@@ -38,6 +39,7 @@ async def test_in_a_group_only_mentions_replies_and_commands_reach_it(
     mine = await telegram.see(TEAM, "hello")
     await telegram.say(ANA, "lunch?", TEAM)
     await telegram.say(ANA, "@other_bot close it", TEAM)
+    await telegram.say(ANA, "you should", TEAM, reply_to=telegram.messages[-1])
     await telegram.say(ANA, "@nod_test_bot close it", TEAM)
     await telegram.say(ANA, "and this", TEAM, reply_to=mine)
     await telegram.say(ANA, "/status@nod_test_bot", TEAM)
@@ -237,8 +239,33 @@ async def test_a_long_payload_is_viewed_before_it_can_be_approved(
     assert [p.verb for p in core.presses] == [Verb.APPROVE]
     core.cards[PROPOSAL] = done(card)
     await channel.redraw_card(HERE, ref, done(card))
-    assert last[0].labels == []
+    await telegram.until(lambda: last[0].labels == [])
     assert posted.labels == ["View all", "Open"]
+
+
+async def test_what_was_viewed_and_then_changed_must_be_viewed_again(
+    channel, telegram: FakeTelegram, core: FakeCore
+):
+    card = core.propose(make_card(fields=(PreviewField("text", None, "x" * 3000),)), HERE)
+    ref = await channel.post_card(HERE, card)
+    posted = await telegram.see(ANA, "cut here")
+    await telegram.press(ANA, posted, "View all")
+    first = await telegram.until(
+        lambda: next((m for m in telegram.shown(ANA) if "Approve" in m.labels), None)
+    )
+    core.cards[PROPOSAL] = replace(card, round=2, version=2)
+    forged = Callback(Does.APPROVE, PROPOSAL, 2).pack()
+    assert (await telegram.press_data(ANA, posted, forged)).alert
+    await channel.redraw_card(HERE, ref, core.cards[PROPOSAL])
+    await telegram.until(lambda: first.labels == [])
+    assert (await telegram.press_data(ANA, posted, forged)).alert
+    assert core.presses == []
+    await telegram.press(ANA, posted, "View all")
+    again = await telegram.until(
+        lambda: next((m for m in telegram.shown(ANA) if "Approve" in m.labels), None)
+    )
+    await telegram.press(ANA, again, "Approve")
+    assert [p.round for p in core.presses] == [2]
 
 
 async def test_a_very_long_payload_comes_as_a_file(channel, telegram: FakeTelegram, core: FakeCore):

@@ -49,6 +49,7 @@ def create(
         description=guide.TEXT,
         docs_url=None,
         redoc_url=None,
+        redirect_slashes=False,
     )
     install(site)
     site.add_middleware(Limits)

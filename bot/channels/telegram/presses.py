@@ -64,6 +64,7 @@ class Presses:
         elif callback.does is Does.VIEW:
             await self._toast(query)
             await self.views.show(card, who.spot)
+            await self._settle(card, who)  # it may have ended while it was being shown
         else:
             await self._decide(query, callback, card, who)
 
@@ -74,7 +75,10 @@ class Presses:
             return
         reply = await self.inbox(Press(who.actor, VERBS[callback.does], callback.id, callback.round))
         await self._toast(query, reply.text, alert=reply.answer is not Answer.ACCEPTED)
-        anew = await self.desk.card(callback.id, who.actor, who.spot.address)
+        await self._settle(card, who)
+
+    async def _settle(self, card: Card, who: Who) -> None:
+        anew = await self.desk.card(card.proposal_id, who.actor, who.spot.address)
         if anew is not None:
             await self.views.settle(anew, who.spot.chat_id)
 

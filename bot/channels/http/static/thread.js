@@ -199,6 +199,7 @@ export class Thread {
   segment(fits) {
     if (!this.current || !fits(this.current)) {
       this.current = { element: assistantLine(), text: "", calls: new Map(), cards: 0, ended: false };
+      this.current.element.classList.add("live");
       this.segments.push(this.current);
       this.element.append(this.current.element);
     }

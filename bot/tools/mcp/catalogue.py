@@ -1,0 +1,93 @@
+"""What one MCP server offers: its list of tools, read again whenever the server says that it changed."""
+
+import asyncio
+import itertools
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import httpx2
+from mcp import Client, MCPError, types
+from mcp.client.subscriptions import ListenNotSupportedError, SubscriptionLost
+
+from bot.telemetry import logger
+from bot.tools.mcp.config import ServerConfig
+
+log = logger(__name__)
+
+Sleep = Callable[[float], Awaitable[None]]
+
+LONGEST_PAUSE = 60.0
+_MOST_PAGES = 100
+_MOST_TOOLS = 500
+_MOST_WORDS = 500  # characters of a server's own error message
+
+
+class Catalogue:
+    """``known`` is the last list there was; equal lists are one tuple. Its owner passes the client in."""
+
+    def __init__(self, config: ServerConfig, sleep: Sleep) -> None:
+        self.known: tuple[types.Tool, ...] = ()
+        self._config = config
+        self._sleep = sleep
+        self._stale = asyncio.Event()
+        self._reading = asyncio.Lock()
+
+    async def read(self, client: Client) -> tuple[types.Tool, ...]:
+        """Ask for the whole list, page by page. Raises MCPError."""
+        async with self._reading:
+            found: list[types.Tool] = []
+            cursor = None
+            for _ in range(_MOST_PAGES):
+                page = await client.list_tools(cursor=cursor)
+                found += page.tools
+                cursor = page.next_cursor
+                if cursor is None or len(found) >= _MOST_TOOLS:
+                    break
+            if found[:_MOST_TOOLS] != list(self.known):
+                self.known = tuple(found[:_MOST_TOOLS])
+            return self.known
+
+    async def keep_up(self, client: Client) -> None:
+        """Read the list whenever the server said that it changed; runs as long as the client lives."""
+        while True:
+            await self._stale.wait()
+            self._stale.clear()
+            try:
+                await self.read(client)
+            except MCPError as error:
+                why = told(self._config, error)
+                log.warning("an mcp server gave no new list", server=self._config.name, why=why)
+
+    async def subscribe(self, client: Client) -> None:
+        """Ask to be told of changes; a server of an older protocol tells without being asked."""
+        for failures in itertools.count():
+            try:
+                async with client.listen(tools_list_changed=True) as changes:
+                    self._stale.set()  # whatever changed before somebody listened
+                    async for _ in changes:
+                        self._stale.set()
+            except (ListenNotSupportedError, MCPError):
+                return
+            except (SubscriptionLost, TimeoutError):
+                log.debug("an mcp server stopped telling of changes", server=self._config.name)
+            await self._sleep(min(2.0**failures, LONGEST_PAUSE))
+
+    async def notified(self, message: Any) -> None:
+        """Take in what the server says unasked."""
+        if isinstance(message, types.ToolListChangedNotification):
+            self._stale.set()
+
+
+def told(config: ServerConfig, error: BaseException) -> str:
+    """Why, in words without the server's secrets; of a group the first cause."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    if isinstance(error, FileNotFoundError):
+        return f"there is no program or file {error.filename!r}"
+    if isinstance(error, httpx2.TransportError):
+        return "it cannot be reached"
+    if isinstance(error, TimeoutError):
+        return "it did not answer in time"
+    if isinstance(error, MCPError):
+        return config.scrub(" ".join(error.message.split()))[:_MOST_WORDS]
+    return type(error).__name__

@@ -1,0 +1,221 @@
+"""One MCP server: started when first needed, called by any task, started again when it dies.
+
+An SDK client must be entered and left by the same task, so each server has one owner task; calls of other
+tasks go through the client it holds. Nothing here knows risk or approval: see ``bot/tools/mcp/tools.py``.
+"""
+
+import asyncio
+import contextvars
+import itertools
+import math
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from datetime import datetime, timedelta
+from typing import Any
+
+import anyio
+from mcp import Client, MCPError, types
+
+from bot.domain.chat import Clock
+from bot.errors import ToolError, ToolTimedOut
+from bot.telemetry import logger
+from bot.tools.mcp.catalogue import LONGEST_PAUSE, Catalogue, Sleep, told
+from bot.tools.mcp.config import ServerConfig
+from bot.tools.mcp.questions import Ask, responder
+from bot.tools.mcp.transport import opened
+from bot.tools.tool import CallContext
+
+log = logger(__name__)
+
+LOOK_SECONDS = 10.0  # for a look at the list before a write
+_STEADY = timedelta(
+    minutes=1
+)  # up for so long, a server that dies is no longer taken for one that cannot live
+
+# after these the call may have been carried out: no answer came, or one that says nothing
+_UNKNOWN_END = frozenset({
+    types.REQUEST_TIMEOUT,
+    types.CONNECTION_CLOSED,
+    types.INTERNAL_ERROR,
+    types.PARSE_ERROR,
+    types.INVALID_REQUEST,
+})  # fmt: skip
+
+_caller: contextvars.ContextVar[CallContext | None] = contextvars.ContextVar("mcp_caller", default=None)
+
+
+class Server:
+    """A server that answers, that is down and will be back, or that nobody has needed yet."""
+
+    def __init__(
+        self,
+        config: ServerConfig,
+        ask: Ask,
+        *,
+        clock: Clock,
+        patience: float,
+        sleep: Sleep = asyncio.sleep,
+        start_seconds: float = 60.0,
+    ) -> None:
+        self.config = config
+        self.tried = asyncio.Event()
+        """Set once the first attempt to start it has ended, well or not."""
+        self._answer = responder(config.name, ask, patience, self._asker)
+        self._clock = clock
+        self._sleep = sleep
+        self._start_seconds = start_seconds
+        self._client: Client | None = None
+        self._why = "it is still starting"
+        self._owner: asyncio.Task[None] | None = None
+        self._scope = anyio.CancelScope()
+        self._catalogue = Catalogue(config, sleep)
+        self._calls: dict[int, CallContext] = {}
+        self._numbers = itertools.count()
+        self._last_words = ""
+
+    @property
+    def up(self) -> bool:
+        return self._client is not None
+
+    @property
+    def known(self) -> tuple[types.Tool, ...]:
+        """The last list of tools the server gave; it stays while the server is down."""
+        return self._catalogue.known
+
+    def start(self) -> None:
+        """Begin to own the server, once; it comes up by and by."""
+        if self._owner is None and not self._scope.cancel_called:
+            # in a context of its own, for the turn that needed it first is not what it belongs to
+            self._owner = asyncio.create_task(self._own(), context=contextvars.Context())
+
+    async def stop(self) -> None:
+        """End the process or close the connection, for good. Calls under way break off."""
+        self._scope.cancel()
+        if self._owner is not None:
+            await asyncio.wait([self._owner])
+
+    async def look(self, name: str) -> types.Tool | None:
+        """Ask the server for the tool as it is right now; None when it is gone. Raises ToolError."""
+        client = self._live()
+        try:
+            with anyio.fail_after(LOOK_SECONDS):
+                found = await self._catalogue.read(client)
+        except Exception as error:  # noqa: BLE001 - whatever it is, nothing was asked for yet
+            raise self._unavailable(told(self.config, error)) from None
+        return next((tool for tool in found if tool.name == name), None)
+
+    async def call(
+        self, name: str, arguments: Mapping[str, Any], context: CallContext, *, writes: bool
+    ) -> types.CallToolResult:
+        """Call a tool by the server's own name for it.
+
+        Raises ToolError when it is certain that nothing happened or the server said what went wrong, and
+        ToolTimedOut when a write may have happened.
+        """
+        client = self._live()
+        with self._calling(context):
+            try:
+                return await client.call_tool(name, dict(arguments), read_timeout_seconds=self.config.timeout)
+            except MCPError as error:
+                if error.code == types.REQUEST_TIMEOUT:
+                    raise ToolTimedOut(
+                        f"{self.config.name} did not answer within {self.config.timeout:g} s."
+                    ) from None
+                words = told(self.config, error)
+                if error.code not in _UNKNOWN_END:
+                    raise ToolError(f"{self.config.name} says: {words}") from None
+            except Exception as error:  # noqa: BLE001 - an answer that cannot be read
+                words = told(self.config, error)
+                log.warning("an mcp server answered badly", server=self.config.name, tool=name, why=words)
+        if writes:
+            raise ToolTimedOut(f"{self.config.name} broke off before it answered ({words}).")
+        raise self._unavailable(words)
+
+    def _live(self) -> Client:
+        if self._client is None:
+            raise self._unavailable(self._why)
+        return self._client
+
+    def _unavailable(self, why: str) -> ToolError:
+        return ToolError(f"{self.config.name} is unavailable right now ({why}). Nothing was done; try later.")
+
+    @contextmanager
+    def _calling(self, context: CallContext) -> Iterator[None]:
+        number = next(self._numbers)
+        self._calls[number] = context
+        token = _caller.set(context)
+        try:
+            yield
+        finally:
+            _caller.reset(token)
+            del self._calls[number]
+
+    def _asker(self) -> CallContext | None:
+        """For whose call the server asks; older protocols do not say, so then there must be but one."""
+        if context := _caller.get():
+            return context
+        return next(iter(self._calls.values())) if len(self._calls) == 1 else None
+
+    # the owner
+
+    async def _own(self) -> None:
+        with self._scope:
+            failures = 0
+            while True:
+                up_since = await self._live_through()
+                if up_since is not None and self._clock() - up_since >= _STEADY:
+                    failures = 0
+                await self._sleep(min(2.0**failures, LONGEST_PAUSE))
+                failures = min(failures + 1, 10)
+        self._why = "Nod is stopping"
+
+    async def _live_through(self) -> datetime | None:
+        """Start it, stay with it to its end, and tell since when it was up."""
+        since = None
+        why = "it ended"
+        try:
+            # the SDK's client lives inside this scope, which therefore loses its deadline, not its place
+            with anyio.CancelScope(deadline=anyio.current_time() + self._start_seconds) as attempt:
+                async with self._connected() as (client, ended):
+                    await self._catalogue.read(client)
+                    attempt.deadline = math.inf
+                    since, self._client = self._clock(), client
+                    self.tried.set()
+                    log.info("mcp server is up", server=self.config.name, tools=len(self.known))
+                    try:
+                        await self._stay(client, ended)
+                    finally:
+                        self._client = None
+            if attempt.cancelled_caught:
+                why = f"it did not start within {self._start_seconds:g} s"
+        except Exception as error:  # noqa: BLE001 - whatever it died of, it is started again
+            why = told(self.config, error)
+        self._why = why
+        self.tried.set()
+        log.warning("mcp server is down", server=self.config.name, why=why, said=self._last_words)
+        return since
+
+    @asynccontextmanager
+    async def _connected(self) -> AsyncIterator[tuple[Client, asyncio.Event]]:
+        ended = asyncio.Event()
+        client = Client(
+            opened(self.config, ended, self._heard),
+            read_timeout_seconds=max(self.config.timeout, LOOK_SECONDS),
+            message_handler=self._catalogue.notified,
+            elicitation_callback=self._answer,
+            client_info=types.Implementation(name="nod", version="1"),
+            cache=None,
+        )
+        async with client:
+            yield client, ended
+
+    async def _stay(self, client: Client, ended: asyncio.Event) -> None:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self._catalogue.subscribe, client)
+            tasks.start_soon(self._catalogue.keep_up, client)
+            await ended.wait()
+            tasks.cancel_scope.cancel()
+
+    def _heard(self, line: str) -> None:
+        self._last_words = self.config.scrub(line)
+        log.debug("mcp server said", server=self.config.name, line=self._last_words)

@@ -1,0 +1,146 @@
+"""A tool of an MCP server as a `Tool`: its name, its risk, its version, its arguments and its answer.
+
+What a server says about its tools is a hint. It may always make a tool more dangerous; that a tool only reads
+is believed of servers which the configuration trusts.
+"""
+
+import hashlib
+import json
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from mcp import types
+
+from bot.domain.proposals import canonical
+from bot.domain.risk import Level, Risk
+from bot.errors import ToolError
+from bot.tools.mcp.config import ServerConfig, Trust
+from bot.tools.mcp.schemas import Arguments, as_offered, is_strict
+from bot.tools.mcp.server import LOOK_SECONDS, Server
+from bot.tools.tool import Arguments as Given
+from bot.tools.tool import CallContext, Tool, ToolOutput
+
+_LONGEST_NAME = 64  # of what language models take
+_LONGEST_DESCRIPTION = 4000
+_LONGEST_ERROR = 2000
+_SHOWN = 60  # characters of one argument in a summary
+
+
+def adopt(server: Server, theirs: types.Tool, patience: float) -> Tool:
+    """Make one of a server's tools ours. Raises ValueError where its schema is none."""
+    config = server.config
+    arguments = Arguments(theirs.input_schema)
+    parameters = as_offered(theirs.input_schema)
+    shown = version(config.name, theirs)
+    level = risk(config, theirs.annotations)
+
+    async def run(given: Given, context: CallContext) -> ToolOutput:
+        if level.writes:
+            now = await server.look(theirs.name)
+            if now is None or version(config.name, now) != shown:
+                raise ToolError(f"{config.name} changed {theirs.name} after it was shown. Nothing was done.")
+        return output(config, await server.call(theirs.name, given, context, writes=level.writes))
+
+    def summary(given: Given) -> str:
+        inside = ", ".join(f"{name} = {_cut(_text(value))}" for name, value in given.items())
+        return f"{_words(theirs.name)} on {config.name}" + (f": {inside}" if inside else "")
+
+    return Tool(
+        name=name_of(config, theirs.name),
+        description=(theirs.description or theirs.title or _words(theirs.name))[:_LONGEST_DESCRIPTION],
+        parameters=parameters,
+        strict=is_strict(parameters),
+        version=shown,
+        group=f"mcp:{config.name}",
+        reads=not level.writes,
+        idempotent=_repeatable(config, theirs.annotations),
+        timeout=config.timeout + LOOK_SECONDS + patience,
+        validate=arguments.check,
+        classify=lambda _: level,
+        summary=summary,
+        run=run,
+    )
+
+
+def name_of(config: ServerConfig, name: str) -> str:
+    """The name for the model: prefixed where it is not already, in the characters and length it may have."""
+    clean = re.sub(r"[^A-Za-z0-9_\-]", "_", name)
+    whole = clean if config.prefix and clean.startswith(config.prefix) else config.prefix + clean
+    if len(whole) <= _LONGEST_NAME:
+        return whole
+    return f"{whole[: _LONGEST_NAME - 9]}_{hashlib.sha256(name.encode()).hexdigest()[:8]}"
+
+
+def version(server_name: str, theirs: types.Tool) -> str:
+    """A digest of all that the tool is judged by. Raises ValueError for what is not JSON."""
+    hints = theirs.annotations.model_dump(mode="json") if theirs.annotations else None
+    shape = canonical([server_name, theirs.name, theirs.description, theirs.input_schema, hints])
+    return hashlib.sha256(shape.encode()).hexdigest()[:16]
+
+
+def risk(config: ServerConfig, hints: types.ToolAnnotations | None) -> Risk:
+    """What the hints say, as far as the server may say it. Without any word a tool writes."""
+    if hints is not None and hints.destructive_hint:
+        return Risk(Level.DESTRUCTIVE, f"{config.name} says it cannot be undone")
+    if hints is not None and hints.read_only_hint:
+        if config.trust is Trust.TRUSTED:
+            return Risk(Level.READ, f"it only reads, says {config.name}, which is trusted")
+        return Risk(Level.WRITE, f"{config.name} says it only reads, but is not trusted to say so")
+    if hints is None or hints.read_only_hint is None:
+        return Risk(Level.WRITE, f"{config.name} does not say that it only reads")
+    return Risk(Level.WRITE, "it changes something")
+
+
+def output(config: ServerConfig, result: types.CallToolResult) -> ToolOutput:
+    """What the tool answered: data where it gave some, else text; what cannot be shown is named.
+
+    Raises ToolError where the tool says that it failed.
+    """
+    texts, notes = _read(result.content)
+    text = "\n".join([*texts, *notes])
+    if result.is_error:
+        raise ToolError(config.scrub(text)[:_LONGEST_ERROR] or f"{config.name} failed and did not say why.")
+    data = result.structured_content
+    if data is None:
+        return ToolOutput(text or "no output")
+    if isinstance(data, dict) and data.keys() == {"result"}:
+        data = data["result"]  # how the SDK's servers wrap a plain value
+    return ToolOutput("\n".join([_text(data), *notes]) if notes else data)
+
+
+def _read(content: Sequence[types.ContentBlock]) -> tuple[list[str], list[str]]:
+    """The texts, and a note for each part that is none."""
+    texts, notes = [], []
+    for part in content:
+        if isinstance(part, types.TextContent):
+            texts.append(part.text)
+        elif isinstance(part, types.ImageContent | types.AudioContent):
+            notes.append(f"[{part.type}, {part.mime_type}, about {len(part.data) * 3 // 4} bytes, not shown]")
+        elif isinstance(part, types.ResourceLink):
+            notes.append(f"[link to {part.name}: {part.uri}]")
+        elif isinstance(part.resource, types.TextResourceContents):
+            texts.append(part.resource.text)
+        else:
+            notes.append(
+                f"[file {part.resource.uri}, {part.resource.mime_type or 'unknown type'}, not shown]"
+            )
+    return texts, notes
+
+
+def _repeatable(config: ServerConfig, hints: types.ToolAnnotations | None) -> bool:
+    return config.trust is Trust.TRUSTED and hints is not None and bool(hints.idempotent_hint)
+
+
+def _words(name: str) -> str:
+    words = " ".join(re.sub(r"[^A-Za-z0-9]+", " ", name).split())
+    return _cut(words[:1].upper() + words[1:])
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _cut(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= _SHOWN else f"{line[: _SHOWN - 1]}…"

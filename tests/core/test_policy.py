@@ -1,0 +1,67 @@
+"""Who may decide what, as pure rules."""
+
+import pytest
+
+from bot.domain.people import Actor, Person, Role
+from bot.domain.policy import Judgement, Mode, Policy
+from bot.domain.proposals import Deciders
+from bot.domain.risk import Level, Risk
+from tests.core.test_cards import make_proposal
+
+RISKS = {level: Risk(level, "") for level in Level}
+ANA, BEN, EVE = (Person(f"chat:{n}", n, frozenset({f"chat:{n}"})) for n in ("ana", "ben", "eve"))
+
+
+@pytest.mark.parametrize(
+    ("mode", "asks"),
+    [
+        (Mode.ALWAYS, {Level.READ, Level.WRITE, Level.DESTRUCTIVE}),
+        (Mode.WRITES, {Level.WRITE, Level.DESTRUCTIVE}),
+        (Mode.DESTRUCTIVE, {Level.DESTRUCTIVE}),
+    ],
+)
+def test_a_mode_says_which_calls_ask_and_the_rest_run(mode: Mode, asks: set[Level]) -> None:
+    policy = Policy(mode)
+    asked = {lv for lv, r in RISKS.items() if policy.judge(r, private=True).judgement is Judgement.ASK}
+    assert asked == asks
+
+
+def test_a_verdict_names_its_rule() -> None:
+    assert Policy().judge(RISKS[Level.WRITE], private=True).rule == "policy writes: write calls"
+
+
+def test_in_a_private_chat_the_requester_decides_and_in_a_shared_room_approvers_too() -> None:
+    policy = Policy(approvers=frozenset({"chat:ben"}), admins=frozenset({"chat:ada"}))
+    assert policy.judge(RISKS[Level.WRITE], private=True).deciders == Deciders(
+        requester=True, roles=(Role.ADMIN,)
+    )
+    assert policy.judge(RISKS[Level.WRITE], private=False).deciders == Deciders(
+        requester=True, roles=(Role.APPROVER, Role.ADMIN)
+    )
+
+
+def test_a_role_is_a_persons_whichever_account_has_it() -> None:
+    policy = Policy(admins=frozenset({"slack:T1/U1"}))
+    linked = Person("chat:ana", "Ana", frozenset({"chat:ana", "slack:T1/U1"}))
+    assert policy.roles_of(linked) == {Role.ADMIN}
+    assert policy.roles_of(ANA) == frozenset()
+
+
+def test_who_may_not_decide_is_told_who_may() -> None:
+    proposal = make_proposal(deciders=Deciders(requester=True, roles=("approver",), people=("chat:zoe",)))
+    policy = Policy(approvers=frozenset({"chat:ben"}))
+    assert policy.objection(proposal, ANA, ANA) is None
+    assert policy.objection(proposal, BEN, ANA) is None
+    assert policy.objection(proposal, EVE, ANA) == (
+        "You may not decide this one. Who may: Ana, any approver or chat:zoe. It stays open."
+    )
+
+
+def test_without_anybody_who_may_decide_everybody_is_refused() -> None:
+    proposal = make_proposal(deciders=Deciders(requester=False))
+    assert all(Policy().objection(proposal, person, ANA) for person in (ANA, BEN, EVE))
+
+
+def test_an_actor_is_known_by_its_account_not_by_its_name() -> None:
+    assert Actor("chat", "ana", "Ana") == Actor("chat", "ana", "Somebody")
+    assert Actor("chat", "ana") != Actor("slack", "ana")

@@ -1,0 +1,159 @@
+"""The mcpServers file: what it takes, and how it says what is wrong."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from bot.errors import SettingsError
+from bot.tools.mcp.config import Http, ServerConfig, Stdio, Trust, load
+
+
+@pytest.fixture
+def write(tmp_path: Path):
+    def write(servers: Any) -> Path:
+        path = tmp_path / "mcp.json"
+        path.write_text(servers if isinstance(servers, str) else json.dumps({"mcpServers": servers}))
+        return path
+
+    return write
+
+
+def one(path: Path, **environment: str) -> ServerConfig:
+    [config] = load(path, environment)
+    return config
+
+
+def test_a_file_of_another_client_is_read_as_it_is(write):
+    path = write({
+        "github": {
+            "type": "stdio",
+            "command": "npx",
+            "args": ["-y", "server-github"],
+            "env": {"TOKEN": "${GITHUB_TOKEN}", "LANG": "C"},
+            "autoApprove": ["delete_repository"],
+        },
+        "docs": {"type": "http", "url": "https://docs.example/mcp", "headers": {"X-Key": "a ${KEY} b"}},
+        "old": {"command": "gone", "disabled": True},
+    })
+    github, docs = load(path, {"GITHUB_TOKEN": "t-1", "KEY": "k"})
+    assert github == ServerConfig(
+        "github",
+        Stdio("npx", ("-y", "server-github"), {"TOKEN": "t-1", "LANG": "C"}),
+        prefix="github_",
+    )
+    assert docs.launch == Http("https://docs.example/mcp", {"X-Key": "a k b"})
+    assert (github.trust, github.allow, github.deny, github.timeout) == (Trust.UNTRUSTED, ("*",), (), 60.0)
+
+
+def test_our_own_keys_stand_beside_theirs(write, tmp_path):
+    path = write({
+        "git": {
+            "command": "git-mcp",
+            "cwd": ".",
+            "trust": "trusted",
+            "allow": ["git_*"],
+            "deny": ["*_push"],
+            "prefix": "",
+            "timeout": 5,
+        }
+    })
+    assert one(path) == ServerConfig(
+        "git",
+        Stdio("git-mcp", cwd=tmp_path),
+        Trust.TRUSTED,
+        ("git_*",),
+        ("*_push",),
+        "",
+        5.0,
+    )
+
+
+def test_an_address_may_hold_a_variable_too(write):
+    launch = one(write({"a": {"url": "https://${HOST}/mcp"}}), HOST="h.example").launch
+    assert launch == Http("https://h.example/mcp")
+
+
+@pytest.mark.parametrize(
+    ("server", "words"),
+    [
+        ({"command": "x", "env": {"T": "${NOPE}"}}, "env.T: the environment variable NOPE is not set; set it"),
+        ({"url": "https://a/b", "headers": {"T": "${NOPE}"}}, "headers.T: the environment variable NOPE"),
+        ({"command": "x", "env": {"PORT": 80}}, "env: write an object of texts"),
+        ({"command": "x", "args": "-v"}, "args: write a list of texts"),
+        ({}, 'write either "command" (Nod starts it) or "url"'),
+        ({"command": "x", "url": "https://a/b"}, 'write either "command"'),
+        ({"url": "ftp://a/b"}, "url: write an address such as https://example.com/mcp"),
+        ({"type": "sse", "url": "https://a/sse"}, "type: 'sse' is not spoken here"),
+        ({"type": "http", "command": "x"}, "type: 'http' is not spoken here"),
+        ({"command": "x", "trust": "yes"}, 'trust: write "untrusted" (every call asks) or "trusted"'),
+        ({"command": "x", "denny": ["*"]}, "denny: there is no such key; did you mean 'deny'?"),
+        ({"command": "x", "deny": "rm"}, "deny: write a list of texts"),
+        ({"command": "x", "timeout": 0}, "timeout: write seconds, more than 0 and at most 3600"),
+        ({"command": "x", "timeout": True}, "timeout: write seconds"),
+        ({"command": "x", "timeout": "1"}, "timeout: write seconds, as a number"),
+        ({"command": "x", "prefix": "a b"}, "prefix: use up to 40 letters, digits, '_' and '-'"),
+        ({"command": "x", "disabled": "no"}, "disabled: write true or false"),
+        ({"command": "x", "cwd": "/no/such/folder"}, "cwd: there is no folder /no/such/folder"),
+        ("npx", 'write an object such as {"command": "npx"}'),
+    ],
+    ids=str,
+)
+def test_a_fault_names_the_file_the_server_the_key_and_the_mend(write, server, words):
+    path = write({"lamps": server})
+    with pytest.raises(SettingsError) as caught:
+        load(path, {})
+    assert caught.value.message.startswith(f"{path}: server 'lamps': ")
+    assert words in caught.value.message
+
+
+def test_every_fault_of_the_file_is_told_at_once(write):
+    path = write({"a": {"command": "x", "timeout": -1, "trust": "?"}, "b": {}, "c d": {"command": "x"}})
+    with pytest.raises(SettingsError) as caught:
+        load(path, {})
+    for words in ("server 'a': timeout", "server 'a': trust", "server 'b': write", "server 'c d': a name has"):
+        assert words in caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("{", "this is not JSON: "),
+        ("[]", 'write {"mcpServers"'),
+        ('{"mcpServers": []}', 'write {"mcpServers"'),
+        ('{"mcpServers": {"a": {"command": "x"}, "a": {"command": "y"}}}', "the key 'a' stands twice"),
+    ],
+)
+def test_a_file_that_is_none_of_the_kind_says_so(write, text, words):
+    with pytest.raises(SettingsError) as caught:
+        load(write(text), {})
+    assert words in caught.value.message
+
+
+def test_a_file_that_is_not_there_names_the_variable(tmp_path):
+    with pytest.raises(SettingsError, match="NOD_MCP_CONFIG: .*nothing.json cannot be read"):
+        load(tmp_path / "nothing.json", {})
+
+
+def test_a_disabled_server_may_miss_its_variables(write):
+    assert load(write({"a": {"command": "x", "env": {"T": "${NOPE}"}, "disabled": True}}), {}) == ()
+
+
+@pytest.mark.parametrize(
+    ("name", "offered"),
+    [("list_issues", True), ("create_issue", True), ("list_admin", False), ("drop", False)],
+)
+def test_a_tool_is_offered_where_a_pattern_allows_it_and_none_denies_it(name, offered):
+    config = ServerConfig("a", Stdio("x"), allow=("list_*", "create_issue"), deny=("*_admin",))
+    assert config.offers(name) is offered
+
+
+def test_a_configuration_shows_none_of_its_secrets(write):
+    path = write({
+        "a": {"command": "x", "env": {"T": "${T}"}},
+        "b": {"url": "https://u:${T}@h.example/?key=${T}", "headers": {"Authorization": "Bearer ${T}"}},
+    })
+    configs = load(path, {"T": "tok-4711-very-secret"})
+    assert "4711" not in repr(configs)
+    assert "4711" not in configs[0].scrub("it said tok-4711-very-secret")
+    assert "4711" not in configs[1].scrub("no tok-4711-very-secret, no https://u:tok-4711-very-secret@h.example/")
