@@ -19,7 +19,6 @@ from bot.channels.http.views import Views
 from bot.delivery import Bell, Delivery
 from bot.desk import CoreDesk
 from bot.domain.chat import Address, Channel, Clock
-from bot.domain.people import Actor
 from bot.domain.policy import Mode, Policy
 from bot.jobs.embedded import EmbeddedDispatcher
 from bot.scheduler import Scheduler
@@ -27,6 +26,7 @@ from bot.settings import Settings
 from bot.store import migrations
 from bot.store.database import Database
 from bot.store.lock import ProcessLock
+from bot.store.rules import Policies
 from bot.telemetry import logger
 from bot.tools.builtin.issues import issue_tools
 from bot.tools.registry import Registry
@@ -98,12 +98,7 @@ def build(
     """Make every part; nothing runs yet. ``model`` and ``toolsets`` replace those the settings name."""
     database = Database(settings.database_url)
     registry = Registry(toolsets if toolsets is not None else [issue_tools(database, clock)])
-    policy = Policy(
-        mode=Mode(settings.approval_policy),
-        ttl=settings.proposal_ttl,
-        admins=frozenset(settings.admins),
-        approvers=frozenset(settings.approvers),
-    )
+    policies = policies_of(settings)
     model = model or _model(settings)
     bell = Bell()
     channels: dict[str, Channel] = {}
@@ -111,19 +106,19 @@ def build(
         channels,
         registry,
         database,
+        policies,
         clock,
         bell,
         routes=[Address.parse(chat) for chat in settings.approver_chats],
-        admins=[Actor.parse(admin) for admin in settings.admins],
     )
-    gate = Gate(registry, policy, database, clock)
+    gate = Gate(registry, policies, database, clock)
     limits = Limits(settings.max_model_calls, settings.history_tokens)
     dispatcher = EmbeddedDispatcher()
     assistant = Assistant(
         database, gate, Loop(model, gate, database, clock, limits), delivery, dispatcher, clock
     )
-    desk = CoreDesk(database, delivery, policy)
-    http = HttpChannel(database, registry, Views(desk, policy), bell)
+    desk = CoreDesk(database, delivery, gate, policies)
+    http = HttpChannel(database, registry, Views(desk, policies), bell)
     channels[http.name] = http
     application = api.create(http, Doorkeeper(settings.tokens), model_name=model.name, demo=demo)
     return App(
@@ -139,6 +134,18 @@ def build(
         channels=channels,
         web=WebServer(application, settings.host, settings.port),
         lock=ProcessLock(settings.sqlite_file),
+    )
+
+
+def policies_of(settings: Settings) -> Policies:
+    """The policy in force over the settings' defaults."""
+    return Policies(
+        Policy(
+            mode=Mode(settings.approval_policy),
+            ttl=settings.proposal_ttl,
+            admins=frozenset(settings.admins),
+            approvers=frozenset(settings.approvers),
+        )
     )
 
 

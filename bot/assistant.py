@@ -6,7 +6,10 @@ No platform is known here. What a turn says goes out by ``bot/delivery.py``; too
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import replace
 from datetime import datetime, timedelta
+
+from sqlmodel import Session
 
 from sqlmodel import Session
 
@@ -14,15 +17,17 @@ from bot.agent.gate import Gate
 from bot.agent.loop import Loop
 from bot.commands import Commands
 from bot.delivery import Delivery
+from bot.reminders import Reminders
 from bot.domain.chat import Address, Answer, Clock, Command, Incoming, Message, Press, Reply, Verb
 from bot.domain.conversations import Turn
 from bot.domain.events import Ending, ProposalOpened, TurnEnded, TurnEvent
 from bot.domain.jobs import Dispatcher, Job, Work
+from bot.domain.policy import Policy
 from bot.domain.proposals import Proposal, State
 from bot.errors import BadArguments, ToolError
 from bot.store import conversations, copies, decisions, events, proposals
 from bot.store.database import Database
-from bot.store.decisions import Decided, Edit, LostRace
+from bot.store.decisions import Decided, LostRace, Prepared, Similar
 from bot.telemetry import logger
 
 log = logger(__name__)
@@ -57,7 +62,9 @@ class Assistant:
         self._delivery = delivery
         self._dispatcher = dispatcher
         self._clock = clock
-        self._commands = Commands(database, gate.registry, gate.policy, clock, self.handle, self.stop)
+        self._policies = gate.policies
+        self._reminders = Reminders(database, gate.policies, delivery)
+        self._commands = Commands(database, gate.policies, gate.registry, clock, self.handle, self.stop)
         self._stopping: set[str] = set()
         self._work: dict[Work, Callable[[str], Awaitable[tuple[Job, ...]]]] = {
             Work.TURN: self._turn,
@@ -111,26 +118,50 @@ class Assistant:
         return Reply(Answer.STALE, "Many people are pressing at once. Please press again.")
 
     async def _decide(self, press: Press) -> Decided:
-        edit: Edit | None = None
-        if press.arguments is not None and press.verb in (Verb.APPROVE, Verb.EDIT):
-            proposal = await self._database.read(proposals.get, press.proposal_id)
-            if proposal is not None and proposal.state is State.PROPOSED and await self._may(press, proposal):
-                try:
-                    edit = await self._edit(proposal, press)
-                except BadArguments as error:
-                    return Decided(Reply(Answer.INVALID, error.message, (proposal,), error.fields))
-                except ToolError as error:
-                    return Decided(Reply(Answer.INVALID, error.message, (proposal,)))
-        return await self._database.write(decisions.decide, press, self._gate.policy, self._clock(), edit)
+        decided = await self._prepared(press)
+        late = [p for p in decided.reply.proposals if p.state is State.EXPIRED]
+        if decided.reply.answer is Answer.ALREADY and press.verb in (Verb.APPROVE, Verb.SIMILAR) and late:
+            return await self._ask_anew(press, late[0], decided)
+        return decided
 
-    async def _may(self, press: Press, proposal: Proposal) -> bool:
-        objection = await self._database.read(decisions.objection, self._gate.policy, proposal, press.actor)
-        return objection is None
+    async def _prepared(self, press: Press) -> Decided:
+        """Work out what the press needs before its transaction, if anything, then decide."""
+        prepared: Prepared = None
+        if press.arguments is not None or press.verb is Verb.SIMILAR:
+            proposal = await self._database.read(self._pressable, press)
+            try:
+                prepared = await self._prepare(press, proposal) if proposal else None
+            except BadArguments as error:
+                return Decided(Reply(Answer.INVALID, error.message, fields=error.fields))
+            except ToolError as error:
+                return Decided(Reply(Answer.INVALID, error.message))
+        return await self._database.write(decisions.decide, press, self._policies, self._clock(), prepared)
 
-    async def _edit(self, proposal: Proposal, press: Press) -> Edit:
-        conversation = await self._database.read(conversations.get_conversation, proposal.conversation_id)
-        private = conversation is not None and conversation.private
-        return await self._gate.edit(proposal, press.arguments or {}, private=private)
+    def _pressable(self, session: Session, press: Press) -> Proposal | None:
+        """The proposal, if it is open and this person may press: nobody else makes a tool work."""
+        found = proposals.get(session, press.proposal_id)
+        if found is None or found.state is not State.PROPOSED:
+            return None
+        refusal = decisions.objection(session, self._policies, found, press.actor, press.verb, press.address)
+        return None if refusal else found
+
+    async def _prepare(self, press: Press, proposal: Proposal) -> Prepared:
+        if press.verb is not Verb.SIMILAR:
+            return await self._gate.edit(proposal, press.arguments or {})
+        for scope, words in await self._gate.ladder(proposal):
+            if scope.rung is press.rung and press.lasting is not None:
+                return Similar(scope, words, press.lasting)
+        return None
+
+    async def _ask_anew(self, press: Press, expired: Proposal, decided: Decided) -> Decided:
+        """A press that came too late asks again, with what is there now."""
+        try:
+            fresh = await self._gate.fresh(expired)
+        except ToolError as error:
+            text = f"{decided.reply.text} It cannot be asked again: {error.message}"
+            return replace(decided, reply=replace(decided.reply, text=text))
+        anew = await self._database.write(decisions.decide, press, self._policies, self._clock(), fresh)
+        return replace(anew, jobs=(*decided.jobs, *anew.jobs))
 
     async def stop(self, address: Address) -> bool:
         """A person stops the turn at an address; False when nothing runs there."""
@@ -143,15 +174,20 @@ class Assistant:
 
     async def _turn(self, conversation_id: str) -> tuple[Job, ...]:
         self._stopping.discard(conversation_id)  # whoever stopped an earlier turn did not mean this one
-        turn = await self._database.read(conversations.take_up, conversation_id)
+        turn, policy = await self._database.read(self._take_up, conversation_id)
         if turn is None:
             return ()
         conversation = turn.transcript.conversation
-        shows_rows = self._delivery.shows_rows(conversation)
+        shows_rows = self._delivery.shows_rows(conversation, policy.book)
         made: list[Job] = []
         events_of_turn = self._watched(turn, made, delivered=shows_rows)
-        made += await self._delivery.show(conversation, turn.transcript.asker, events_of_turn)
+        made += await self._delivery.show(
+            conversation, turn.transcript.asker, events_of_turn, rows_shown=shows_rows
+        )
         return tuple(made)
+
+    def _take_up(self, session: Session, conversation_id: str) -> tuple[Turn | None, Policy]:
+        return conversations.take_up(session, conversation_id), self._policies.load(session)
 
     async def _watched(self, turn: Turn, made: list[Job], *, delivered: bool) -> AsyncIterator[TurnEvent]:
         """The turn's events; notes work for what policy lets run, and ends well when a person stops it."""
@@ -178,7 +214,7 @@ class Assistant:
         """Expire what nobody decided in time; returns how many."""
         count = 0
         while True:
-            expired = await self._database.write(decisions.expire_due, now, _BATCH)
+            expired = await self._database.write(decisions.expire_due, self._policies, now, _BATCH)
             count += len(expired)
             await self._dispatcher.wake(*dict.fromkeys(job for _, jobs in expired for job in jobs))
             if len(expired) < _BATCH:
@@ -209,6 +245,10 @@ class Assistant:
         jobs += [Job(Work.DELIVER, ident) for ident in await read(conversations.with_undelivered, patience)]
         jobs += [Job(Work.REDRAW, str(ident)) for ident in await read(copies.all_behind)]
         await self._dispatcher.wake(*dict.fromkeys(jobs))
+
+    async def remind(self, now: datetime) -> None:
+        """Warn, remind, escalate, send the daily digest, seal the audit: whatever is due."""
+        await self._reminders.sweep(now)
 
     async def purge(self, now: datetime) -> None:
         """Drop what no platform will deliver again."""

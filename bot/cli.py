@@ -17,11 +17,10 @@ from sqlalchemy.exc import DBAPIError
 from sqlmodel import Session
 
 from bot import telemetry
-from bot.app import App, build, now
+from bot.app import App, build, now, policies_of
 from bot.domain.cards import card_of, whole_text
 from bot.domain.chat import Answer, Press, Verb
 from bot.domain.people import Actor
-from bot.domain.policy import Mode, Policy
 from bot.domain.proposals import Proposal, State
 from bot.domain.redaction import redact_text
 from bot.errors import NodError, SettingsError
@@ -29,6 +28,7 @@ from bot.settings import Settings
 from bot.store import audit, decisions, migrations, proposals
 from bot.store.database import Database
 from bot.store.decisions import Decided, LostRace
+from bot.store.rules import Policies
 from bot.tools.builtin.issue_seed import seed
 
 main = typer.Typer(
@@ -242,13 +242,7 @@ def _press(prefix: str, verb: Verb, reason: str | None) -> None:
         settings = Settings.load()
         with _database(settings) as database:
             press = Press(_operator(), verb, _find(database, prefix).id, reason=reason)
-            policy = Policy(
-                mode=Mode(settings.approval_policy),
-                ttl=settings.proposal_ttl,
-                admins=frozenset(settings.admins),
-                approvers=frozenset(settings.approvers),
-            )
-            decided = _decided(database, press, policy)
+            decided = _decided(database, press, policies_of(settings))
             print(plain(decided.reply.text))
             if decided.reply.answer is Answer.REFUSED:
                 raise NodError(f"you act as {press.actor} here; an admin can add it to NOD_ADMINS")
@@ -256,10 +250,10 @@ def _press(prefix: str, verb: Verb, reason: str | None) -> None:
                 raise typer.Exit(1)
 
 
-def _decided(database: Database, press: Press, policy: Policy) -> Decided:
+def _decided(database: Database, press: Press, policies: Policies) -> Decided:
     while True:
         try:
-            return database.write_now(decisions.decide, press, policy, now())
+            return database.write_now(decisions.decide, press, policies, now())
         except LostRace:
             continue
 

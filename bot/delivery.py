@@ -16,12 +16,14 @@ from bot.domain.chat import Address, Channel, Clock, Stream
 from bot.domain.conversations import Conversation, Line
 from bot.domain.events import TextDelta, TurnEnded, TurnEvent, TurnFailed
 from bot.domain.jobs import Job
-from bot.domain.people import Actor
+from bot.domain.people import Actor, Role
 from bot.domain.proposals import Proposal, State
+from bot.domain.rules import Rulebook, Subject
 from bot.errors import ChannelError, CopyGone, NotDeliverable
 from bot.store import conversations, copies, decisions, proposals
 from bot.store.copies import Copy
 from bot.store.database import Database
+from bot.store.rules import Policies
 from bot.telemetry import logger
 from bot.tools.registry import Registry
 
@@ -59,29 +61,35 @@ class Delivery:
         channels: Mapping[str, Channel],
         registry: Registry,
         database: Database,
+        policies: Policies,
         clock: Clock,
         bell: Bell,
         routes: Sequence[Address] = (),
-        admins: Sequence[Actor] = (),
     ) -> None:
         self._channels = channels
         self._registry = registry
         self._database = database
+        self._policies = policies
         self._clock = clock
         self._bell = bell
         self._routes = routes
-        self._admins = admins
         self._tries: dict[int, int] = {}  # by message id
         self._told: set[int] = set()  # ids of messages whose text arrived, but not yet all their cards
         self._speaking: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()  # by conversation id
 
-    def shows_rows(self, conversation: Conversation) -> bool:
+    def shows_rows(self, conversation: Conversation, book: Rulebook) -> bool:
         """Whether people there read rows themselves, so that nothing has to be delivered."""
         channel = self._channels.get(conversation.address.channel)
-        return channel is None or (channel.pulls and not self._routes)
+        routed = self._routes or book.about(Subject.ROUTE)
+        return channel is None or (channel.pulls and not routed)
 
     async def show(
-        self, conversation: Conversation, requester: Actor, events: AsyncIterator[TurnEvent]
+        self,
+        conversation: Conversation,
+        requester: Actor,
+        events: AsyncIterator[TurnEvent],
+        *,
+        rows_shown: bool,
     ) -> tuple[Job, ...]:
         """Show one turn as it happens, then its cards. Returns the work that undeliverable cards made."""
         channel = self._channels.get(conversation.address.channel)
@@ -94,7 +102,7 @@ class Delivery:
             async for event in events:
                 await stream.send(event)
             self._bell.ring()
-            return await self.deliver(conversation.id) if self._routes else ()
+            return () if rows_shown else await self.deliver(conversation.id)
         async with self._alone(conversation.id):
             # what was left unsaid before stands above what comes now
             jobs = await self._deliver(conversation.id)
@@ -157,7 +165,9 @@ class Delivery:
         Raises ChannelError when it stands nowhere yet, but may another time, unless this is the ``last`` try.
         """
         there = {copy.address for copy in await self._database.read(copies.of_proposal, proposal.id)}
-        addresses = dict.fromkeys((conversation.address, *self._routes))
+        policy = await self._database.read(self._policies.load)
+        routes = policy.book.routes(str(conversation.address), proposal.tool_name)
+        addresses = dict.fromkeys((conversation.address, *self._routes, *map(Address.parse, routes)))
         failures: list[ChannelError] = []
         for address in addresses:
             channel = self._channels.get(address.channel)
@@ -192,14 +202,40 @@ class Delivery:
         return jobs
 
     async def _tell_admins(self, text: str) -> None:
-        for admin in self._admins:
-            channel = self._channels.get(admin.channel)
-            if channel is None or channel.pulls:
-                continue
-            try:
-                await channel.post(Address(admin.channel, admin.key), text)
-            except ChannelError as error:
-                log.error("an admin could not be told", admin=str(admin), why=error.message)
+        policy = await self._database.read(self._policies.load)
+        for admin in sorted(policy.holders(Role.ADMIN)):
+            await self.say(Address.parse(admin), text)
+
+    async def say(self, address: Address, text: str) -> None:
+        """Post a text of Nod's own; what cannot arrive is in the log."""
+        channel = self._channels.get(address.channel)
+        if channel is None or channel.pulls:
+            return
+        try:
+            await channel.post(address, text)
+        except ChannelError as error:
+            log.error("a word of Nod's own did not arrive", address=str(address), why=error.message)
+
+    async def nudge(self, proposal_id: str, text: str) -> None:
+        """Say something about a proposal wherever its card stands."""
+        there = await self._database.read(copies.of_proposal, proposal_id)
+        for address in dict.fromkeys(copy.address for copy in there):
+            await self.say(address, text)
+
+    async def post_at(self, proposal_id: str, address: Address) -> None:
+        """Post the card at one more place, unless it stands there."""
+        channel = self._channels.get(address.channel)
+        if channel is None or channel.pulls or await self._database.read(copies.is_at, proposal_id, address):
+            return
+        current, card = await self.card(proposal_id)
+        try:
+            ref = await channel.post_card(address, card)
+        except ChannelError as error:
+            log.error(
+                "a card could not be posted", proposal=proposal_id, address=str(address), why=error.message
+            )
+            return
+        await self._database.write(copies.add, proposal_id, address, ref, current.version)
 
     async def redraw(self, message_id: int) -> None:
         """Bring every copy of an answer's cards up to date."""

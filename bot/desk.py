@@ -1,27 +1,31 @@
 """What channels may look up, each answer checked against who asks and where."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sqlmodel import Session
 
+from bot.agent.gate import Gate
 from bot.delivery import Delivery
 from bot.domain.cards import Card
 from bot.domain.chat import Address, Overview
 from bot.domain.people import Actor
-from bot.domain.policy import Policy
 from bot.domain.proposals import SETTLED, Proposal, State
-from bot.store import conversations, copies, decisions, people, proposals
+from bot.domain.similarity import Rung
+from bot.errors import ToolError
+from bot.store import conversations, copies, decisions, grants, people, proposals
 from bot.store.database import Database
+from bot.store.rules import Policies
 
 _RECENT = 20
 
 
 class CoreDesk:
-    def __init__(self, database: Database, delivery: Delivery, policy: Policy) -> None:
+    def __init__(self, database: Database, delivery: Delivery, gate: Gate, policies: Policies) -> None:
         self._database = database
         self._delivery = delivery
-        self._policy = policy
+        self._policies = policies
+        self._gate = gate
 
     async def card(self, proposal_id: str, actor: Actor, address: Address | None = None) -> Card | None:
         if not await self._database.read(self._may_see, proposal_id, actor, address):
@@ -36,6 +40,22 @@ class CoreDesk:
     async def may_decide(self, proposal_id: str, actor: Actor) -> bool:
         return await self._database.read(self._may_decide, proposal_id, actor)
 
+    async def ladder(self, proposal_id: str, actor: Actor) -> Sequence[tuple[Rung, str]]:
+        proposal = await self._database.read(self._grantable, proposal_id, actor)
+        if proposal is None:
+            return []
+        try:
+            return [(scope.rung, words) for scope, words in await self._gate.ladder(proposal)]
+        except ToolError:
+            return []
+
+    def _grantable(self, session: Session, proposal_id: str, actor: Actor) -> Proposal | None:
+        proposal = proposals.get(session, proposal_id)
+        if proposal is None or proposal.state is not State.PROPOSED:
+            return None
+        refused = decisions.objection(session, self._policies, proposal, actor)
+        return None if refused or grants.hindrance(session, self._policies, proposal) else proposal
+
     async def overview(self, actor: Actor) -> Overview:
         waiting, asked, recent = await self._database.read(self._overview, actor)
         cards = {p.id: (await self._delivery.card(p.id))[1] for p in (*waiting, *asked, *recent)}
@@ -49,9 +69,9 @@ class CoreDesk:
         """Whether a person may see a proposal anywhere: it is theirs, or theirs to decide."""
         person = people.person_of(session, actor)
         return (
-            decisions.objection(session, self._policy, proposal, actor) is None
+            decisions.objection(session, self._policies, proposal, actor) is None
             or person == people.person_of(session, proposal.requester)
-            or bool(self._policy.roles_of(person))
+            or bool(self._policies.load(session).roles_of(person))
         )
 
     def _may_see(self, session: Session, proposal_id: str, actor: Actor, address: Address | None) -> bool:
@@ -68,14 +88,14 @@ class CoreDesk:
         proposal = proposals.get(session, proposal_id)
         if proposal is None:
             return False
-        return decisions.objection(session, self._policy, proposal, actor) is None
+        return decisions.objection(session, self._policies, proposal, actor) is None
 
     def _overview(
         self, session: Session, actor: Actor
     ) -> tuple[list[Proposal], list[Proposal], list[Proposal]]:
         person = people.person_of(session, actor)
         pending = proposals.in_states(session, [State.PROPOSED])
-        waiting = [p for p in pending if decisions.objection(session, self._policy, p, actor) is None]
+        waiting = [p for p in pending if decisions.objection(session, self._policies, p, actor) is None]
         ended = proposals.in_states(session, sorted(SETTLED), _RECENT * 5)
 
         def mine(p: Proposal) -> bool:

@@ -17,6 +17,7 @@ log = logger(__name__)
 
 EXPIRE_SECONDS = 2
 RECOVER_SECONDS = 5
+REMIND_SECONDS = 10
 PURGE_SECONDS = 3600
 
 
@@ -34,6 +35,7 @@ class Scheduler:
         for seconds, sweep in (
             (EXPIRE_SECONDS, self._assistant.expire_due),
             (RECOVER_SECONDS, self._assistant.recover),
+            (REMIND_SECONDS, self._assistant.remind),
             (PURGE_SECONDS, self._assistant.purge),
         ):
             self._ticker.add_job(self._tick, IntervalTrigger(seconds=seconds), args=[sweep])

@@ -9,7 +9,7 @@ import contextlib
 import json
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from itertools import count, pairwise
 from typing import Annotated, Any
@@ -41,11 +41,13 @@ from bot.domain.events import TextDelta, TextRestarted, TurnEvent, TurnFailed
 from bot.domain.jobs import Job
 from bot.domain.people import Actor
 from bot.domain.policy import Policy
+from bot.domain.similarity import Lasting, Rung
 from bot.domain.proposals import TRANSITIONS, PreviewField, Proposal, State
 from bot.errors import ChannelError, CopyGone, ToolError
 from bot.jobs.embedded import EmbeddedDispatcher
 from bot.store import audit, conversations, proposals
 from bot.store.database import Database
+from bot.store.rules import Policies
 from bot.tools.registry import Registry
 from bot.tools.tool import CallContext, FixedToolset, ToolOutput, tool
 from tests.conftest import FakeClock
@@ -310,7 +312,7 @@ def lamp_tools(world: World, version: str = "1") -> FixedToolset:
             await hold.wait()
         return world.lamp(lamp)
 
-    @tool(summary="Paint lamp {lamp} {color}", preview=old_and_new, version=version)
+    @tool(summary="Paint lamp {lamp} {color}", preview=old_and_new, key=("lamp",), version=version)
     async def paint(lamp: str, color: str, context: CallContext, coats: int = 1) -> ToolOutput:
         """Paint a lamp."""
         async with world.running("paint", context, lamp=lamp, color=color, coats=coats):
@@ -451,13 +453,15 @@ class Nod:
         registry = Registry([self.toolset])
         self.dispatcher = EmbeddedDispatcher()
         self.valve = Valve(self.dispatcher)
+        accounts = frozenset(str(admin) for admin in self.admins)
+        policies = Policies(replace(self.policy, admins=self.policy.admins | accounts))
         self.delivery = Delivery(
-            self.channels, registry, self.database, clock, Bell(), routes=self.routes, admins=self.admins
+            self.channels, registry, self.database, policies, clock, Bell(), routes=self.routes
         )
-        gate = Gate(registry, self.policy, self.database, clock)
+        gate = Gate(registry, policies, self.database, clock)
         loop = Loop(self.model, gate, self.database, clock, self.limits)
         self.assistant = Assistant(self.database, gate, loop, self.delivery, self.valve, clock)
-        self.desk = CoreDesk(self.database, self.delivery, self.policy)
+        self.desk = CoreDesk(self.database, self.delivery, gate, policies)
         self.dispatcher.start(self.assistant.run)
 
     # people
@@ -484,9 +488,12 @@ class Nod:
         reason: str | None = None,
         arguments: Mapping[str, Any] | None = None,
         digest: str | None = None,
+        at: Address | None = None,
+        rung: Rung | None = None,
+        lasting: Lasting | None = None,
     ) -> Reply:
         return await self.assistant.handle(
-            Press(by, verb, proposal.id, round_shown, reason, arguments, digest)
+            Press(by, verb, proposal.id, round_shown, reason, arguments, digest, at, rung, lasting)
         )
 
     async def command(self, text: str, *, by: Actor = ANA, at: Address = ROOM) -> Reply:
@@ -494,11 +501,18 @@ class Nod:
         name, _, rest = text.removeprefix("/").partition(" ")
         return await self.assistant.handle(Command(by, name, rest, at))
 
-    async def asked(self, *calls: ToolCall, text: str = "please", by: Actor = ANA) -> list[Proposal]:
+    async def asked(
+        self,
+        *calls: ToolCall,
+        text: str = "please",
+        by: Actor = ANA,
+        at: Address = ROOM,
+        private: bool = True,
+    ) -> list[Proposal]:
         """A person asks, the model answers with these calls; gives what was proposed."""
         before = {p.id for p in await self.proposals()}
         self.model.will(says("I will.", *calls))
-        await self.say(text, by=by)
+        await self.say(text, by=by, at=at, private=private)
         await self.idle()
         return [p for p in await self.proposals() if p.id not in before]
 
@@ -517,6 +531,7 @@ class Nod:
         """Time passes and the scheduler's sweeps run."""
         self.clock.forward(passed)
         await self.assistant.expire_due(self.clock())
+        await self.assistant.remind(self.clock())
         await self.assistant.recover(self.clock())
         await self.idle()
 

@@ -12,20 +12,24 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
+from sqlmodel import Session
+
 from bot.agent.model import ToolCall, ToolSpec
 from bot.agent.transcript import REASON
 from bot.domain.chat import Clock
 from bot.domain.conversations import Call, CallResult, Conversation
 from bot.domain.jobs import Job
 from bot.domain.outcomes import bounded
-from bot.domain.people import Actor
-from bot.domain.policy import Judgement, Policy
+from bot.domain.people import Actor, Person
+from bot.domain.policy import Judgement, Place, Policy, Verdict, terms
 from bot.domain.proposals import Cause, Kind, PreviewField, Proposal, State, canonical, digest
 from bot.domain.redaction import HIDDEN, redact
+from bot.domain.similarity import Scope, ladder
 from bot.errors import BadArguments, ToolError, ToolTimedOut
-from bot.store import decisions, proposals
+from bot.store import conversations, decisions, people, proposals
 from bot.store.database import Database
-from bot.store.decisions import Edit
+from bot.store.decisions import Edit, Fresh
+from bot.store.rules import Policies
 from bot.telemetry import logger
 from bot.tools.registry import Registry, Shelf
 from bot.tools.tool import CallContext, Tool
@@ -47,6 +51,7 @@ class Considered:
     call: Call
     read: tuple[Tool, Mapping[str, Any]] | None = None
     proposal: Proposal | None = None
+    key: Mapping[str, Any] | None = None  # the tool's own key of the call, for grants
     result: CallResult | None = None
 
 
@@ -64,9 +69,9 @@ def offer(tool: Tool) -> ToolSpec:
 class Gate:
     """Holds what a call needs to be judged and run; no state of its own."""
 
-    def __init__(self, registry: Registry, policy: Policy, database: Database, clock: Clock) -> None:
+    def __init__(self, registry: Registry, policies: Policies, database: Database, clock: Clock) -> None:
         self.registry = registry
-        self.policy = policy
+        self.policies = policies
         self._database = database
         self._clock = clock
 
@@ -74,29 +79,31 @@ class Gate:
         self, shelf: Shelf, calls: Sequence[ToolCall], conversation: Conversation, asker: Actor, said: str
     ) -> list[Considered]:
         """Judge every call of one answer. What cannot be proposed is answered with the reason."""
-        return [
-            await self._consider(shelf, call, position, conversation, asker, said)
-            for position, call in enumerate(calls)
-        ]
+        if not calls:
+            return []
+        policy, person = await self._database.read(self._in_force, asker)
+        case = _Case(shelf, conversation, asker, said, policy, person)
+        return [await self._consider(case, call, position) for position, call in enumerate(calls)]
 
-    async def _consider(
-        self, shelf: Shelf, call: ToolCall, position: int, conversation: Conversation, asker: Actor, said: str
-    ) -> Considered:
+    def _in_force(self, session: Session, actor: Actor) -> tuple[Policy, Person]:
+        return self.policies.load(session), people.person_of(session, actor)
+
+    async def _consider(self, case: "_Case", call: ToolCall, position: int) -> Considered:
         summary = call.name
         try:
-            tool = shelf.get(call.name)
+            tool = case.shelf.get(call.name)
             raw = _decoded(call.arguments)
             reason = raw.pop(REASON, "") if not tool.reads else ""
             arguments = tool.validate(raw)
             summary = _summary(tool, arguments)
-            risk = tool.classify(arguments)
-            verdict = self.policy.judge(risk, private=conversation.private)
+            verdict = case.policy.judge(tool.name, tool.classify(arguments), case.place, case.person)
             kept = Call(call.id, call.name, call.arguments, summary)
             if verdict.judgement is Judgement.REFUSE:
                 return Considered(kept, result=CallResult(f"REFUSED: {verdict.rule}", ok=False))
-            if verdict.judgement is Judgement.RUN and not risk.writes:
+            if verdict.judgement is Judgement.RUN and not verdict.risk.writes:
                 return Considered(kept, read=(tool, arguments))
             preview = await _preview(tool, arguments)
+            key = await tool.key(arguments) if tool.key else None
         except Exception as error:  # noqa: BLE001 - a tool's own code; the model hears it, the turn goes on
             text = f"ERROR: {_words(error, call.name)}"
             return Considered(
@@ -106,10 +113,11 @@ class Gate:
         auto = verdict.judgement is Judgement.RUN
         return Considered(
             kept,
+            key=key,
             proposal=Proposal(
                 id=secrets.token_hex(8),
                 kind=Kind.CALL,
-                conversation_id=conversation.id,
+                conversation_id=case.conversation.id,
                 message_id=0,
                 call_id=call.id,
                 position=position,
@@ -118,21 +126,17 @@ class Gate:
                 arguments=arguments,
                 description=summary,
                 preview=preview,
-                risk=risk,
-                reason=" ".join(str(reason or said).split())[:500],
-                requester=asker,
-                deciders=verdict.deciders,
-                quorum=verdict.quorum,
-                rule=verdict.rule,
+                reason=" ".join(str(reason or case.said).split())[:500],
+                requester=case.asker,
                 state=State.APPROVED if auto else State.PROPOSED,
-                decided_by="policy" if auto else None,
+                decided_by=f"policy ({verdict.rule})" if auto else None,
                 decided_at=now if auto else None,
                 round=1,
                 version=1,
                 digest=digest(tool.name, tool.version, arguments),
                 created_at=now,
                 updated_at=now,
-                expires_at=now + verdict.ttl,
+                **terms(verdict, now),
             ),
         )
 
@@ -145,37 +149,61 @@ class Gate:
         except Exception as error:  # noqa: BLE001 - a tool's own code; the model hears it, the turn goes on
             return CallResult(f"ERROR: {_words(error, tool.name)}", ok=False)
 
-    async def edit(self, proposal: Proposal, given: Mapping[str, Any], *, private: bool) -> Edit:
+    async def edit(self, proposal: Proposal, given: Mapping[str, Any]) -> Edit:
         """Everything that follows from new arguments; raises BadArguments or ToolError. Stores nothing.
 
         A secret that comes back as it was shown (hidden) means: keep what it was.
         """
         try:
-            return await self._edit(proposal, given, private=private)
+            return await self._edit(proposal, given)
         except ToolError:
             raise
         except Exception as error:  # noqa: BLE001 - a tool's own code; the person who edits hears it
             raise ToolError(_words(error, proposal.tool_name)) from None
 
-    async def _edit(self, proposal: Proposal, given: Mapping[str, Any], *, private: bool) -> Edit:
+    async def _edit(self, proposal: Proposal, given: Mapping[str, Any]) -> Edit:
         tool = (await self.registry.shelf()).get(proposal.tool_name)
         shown = redact(proposal.arguments, tool.parameters)
         arguments = tool.validate(_unhidden(given, proposal.arguments, shown))
-        risk = tool.classify(arguments)
-        verdict = self.policy.judge(risk, private=private)
-        if verdict.judgement is Judgement.REFUSE:
-            raise ToolError(verdict.rule)
         return Edit(
             arguments=arguments,
             tool_version=tool.version,
             digest=digest(tool.name, tool.version, arguments),
             description=_summary(tool, arguments),
             preview=await _preview(tool, arguments),
-            risk=risk,
-            deciders=verdict.deciders,
-            quorum=verdict.quorum,
-            rule=verdict.rule,
+            verdict=await self._judge_again(tool, arguments, proposal),
         )
+
+    async def fresh(self, proposal: Proposal) -> Fresh:
+        """What an expired proposal would show today; raises ToolError when it cannot be proposed any more."""
+        try:
+            tool = (await self.registry.shelf()).get(proposal.tool_name)
+            if digest(tool.name, tool.version, proposal.arguments) != proposal.digest:
+                raise ToolError("The tool changed meanwhile; ask for it anew.")
+            preview = await _preview(tool, proposal.arguments)
+            return Fresh(preview, await self._judge_again(tool, proposal.arguments, proposal))
+        except ToolError:
+            raise
+        except Exception as error:  # noqa: BLE001 - a tool's own code; the person who pressed hears it
+            raise ToolError(_words(error, proposal.tool_name)) from None
+
+    async def ladder(self, proposal: Proposal) -> list[tuple[Scope, str]]:
+        """The rungs of a grant for calls like this one; raises ToolError when the tool is not there."""
+        tool = (await self.registry.shelf()).get(proposal.tool_name)
+        try:
+            key = await tool.key(proposal.arguments) if tool.key else None
+        except Exception as error:  # noqa: BLE001 - a tool's own code; the person who pressed hears it
+            raise ToolError(_words(error, proposal.tool_name)) from None
+        return ladder(tool.name, tool.version, proposal.arguments, key)
+
+    async def _judge_again(self, tool: Tool, arguments: Mapping[str, Any], proposal: Proposal) -> Verdict:
+        """The verdict on a proposal's new contents. What would now run without asking still asks."""
+        policy, person = await self._database.read(self._in_force, proposal.requester)
+        place = await self._database.read(_place_of, proposal.conversation_id)
+        verdict = policy.judge(tool.name, tool.classify(arguments), place, person)
+        if verdict.judgement is Judgement.REFUSE:
+            raise ToolError(verdict.rule)
+        return verdict
 
     async def execute(self, proposal_id: str) -> tuple[Job, ...]:
         """Run an approved proposal. Whoever does not win the claim does nothing. Returns the work it made."""
@@ -197,10 +225,9 @@ class Gate:
             return await self._finish(proposal, State.FAILED, cause=Cause.ERROR, error=words)
         now = self._clock()
         if _old_values(preview) != _old_values(proposal.preview):
-            later = now + self.policy.ttl
-            return await self._database.write(decisions.ask_again, proposal, preview, later, now)
+            return await self._database.write(decisions.ask_again, proposal, preview, now)
         lease = now + timedelta(seconds=tool.timeout) + _LEASE_MARGIN
-        claimed = await self._database.write(decisions.claim, proposal, lease, now)
+        claimed = await self._database.write(decisions.claim, self.policies, proposal, lease, now)
         return () if claimed is None else await self._run(tool, claimed)
 
     async def _run(self, tool: Tool, claimed: Proposal) -> tuple[Job, ...]:
@@ -219,6 +246,27 @@ class Gate:
     async def _finish(self, proposal: Proposal, state: State, **changes: Any) -> tuple[Job, ...]:
         done = await self._database.write(decisions.finish, proposal, state, self._clock(), **changes)
         return done[1] if done else ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Case:
+    """What all calls of one answer have in common."""
+
+    shelf: Shelf
+    conversation: Conversation
+    asker: Actor
+    said: str
+    policy: Policy
+    person: Person
+
+    @property
+    def place(self) -> Place:
+        return Place(str(self.conversation.address), self.conversation.private)
+
+
+def _place_of(session: Session, conversation_id: str) -> Place:
+    found = conversations.get_conversation(session, conversation_id)
+    return Place(str(found.address) if found else "", private=found is not None and found.private)
 
 
 async def _in_time(work: Any, seconds: float) -> Any:

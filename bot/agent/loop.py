@@ -34,9 +34,10 @@ from bot.domain.events import (
 from bot.domain.proposals import Proposal
 from bot.domain.redaction import redact
 from bot.errors import ModelCut, ModelError
-from bot.store import conversations, proposals
+from bot.store import conversations, grants, proposals
 from bot.store.audit import By
 from bot.store.database import Database
+from bot.store.rules import Policies
 from bot.telemetry import logger
 from bot.tools.registry import Shelf
 from bot.tools.tool import Tool
@@ -149,7 +150,7 @@ class Loop:
         run.turn = turn = replace(turn, usage=_spent(turn.usage, finished))
         run.said.append(said)
         committed = await self._database.write(
-            _commit, turn, said, considered, results, run.delivered, self._clock()
+            _commit, self._gate.policies, turn, said, considered, results, run.delivered, self._clock()
         )
         run.ending = committed.ending
         for proposal in committed.opened:
@@ -193,6 +194,7 @@ class Loop:
 
 def _commit(
     session: Session,
+    policies: Policies,
     turn: Turn,
     text: str,
     considered: Sequence[Considered],
@@ -207,7 +209,8 @@ def _commit(
     )
     if message_id is None:  # a person stopped the turn
         return Committed((), Ending.STOPPED)
-    opened = tuple(replace(c.proposal, message_id=message_id) for c in considered if c.proposal)
+    asked = ((replace(c.proposal, message_id=message_id), c.key) for c in considered if c.proposal)
+    opened = tuple(grants.use(session, policies, proposal, key, now) for proposal, key in asked)
     proposals.insert_all(session, opened, By.nod("propose"))
     ending = Ending.WAITING if opened else None if calls else Ending.DONE
     seen = turn.transcript.seen

@@ -22,6 +22,8 @@ class Action(StrEnum):
     APPROVE = "approve"
     DECLINE = "decline"
     EDIT = "edit"
+    SIMILAR = "similar"
+    EXTEND = "extend"
     RETRY = "retry"
     APPROVE_ALL = "approve_all"
     DECLINE_ALL = "decline_all"
@@ -120,7 +122,9 @@ def _outcome(p: Proposal) -> tuple[Tone, str]:
 def _actions(p: Proposal, group: Group | None) -> tuple[Action, ...]:
     alone: tuple[Action, ...] = ()
     if p.state is State.PROPOSED:
-        alone = (Action.APPROVE, Action.DECLINE, Action.EDIT)
+        alone = (Action.APPROVE, Action.DECLINE, Action.EDIT, Action.EXTEND)
+        if p.quorum == 1 and p.kind is Kind.CALL:
+            alone = (*alone, Action.SIMILAR)
     elif p.state is State.FAILED and p.cause is not Cause.TOOL_CHANGED:
         alone = (Action.RETRY,)
     return (*alone, Action.APPROVE_ALL, Action.DECLINE_ALL) if group and group.open > 1 else alone
@@ -148,6 +152,13 @@ def card_of(p: Proposal, schema: Mapping[str, Any], siblings: Sequence[Proposal]
         group = Group(size=len(siblings), open=waiting, round=sum(s.round for s in siblings))
     tone, outcome = _outcome(p)
     notes = []
+    if p.quorum > 1 and p.state is State.PROPOSED:
+        approvals = sum(v.verb == "approve" for v in p.votes)
+        notes.append(f"{approvals} of {p.quorum} approvals so far.")
+    if p.deciders.four_eyes and p.state is State.PROPOSED:
+        notes.append(f"Four eyes: somebody other than {p.requester.label} must approve.")
+    if p.decided_by and p.decided_by.startswith("policy ("):
+        notes.append(f"Nobody was asked: {p.rule}.")
     if p.edited_by:
         notes.append(f"Edited by {p.edited_by} before approval.")
     if p.changed and p.state is State.PROPOSED:

@@ -5,7 +5,7 @@ A channel turns what its platform sends into a `Message`, a `Press` or a `Comman
 How a turn's events reach a stream is in ``bot/delivery.py``; what a card says is in ``bot/domain/cards.py``.
 """
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -15,6 +15,7 @@ from bot.domain.cards import Card
 from bot.domain.events import TurnEvent
 from bot.domain.people import Actor
 from bot.domain.proposals import Proposal
+from bot.domain.similarity import Lasting, Rung
 
 Clock = Callable[[], datetime]
 """Now, always timezone-aware UTC."""
@@ -47,6 +48,10 @@ class Verb(StrEnum):
     EDIT = "edit"  # replace the arguments and ask again, without a vote
     CANCEL = "cancel"  # the requester or an admin takes it back
     RETRY = "retry"  # run a failed one again
+    SIMILAR = "similar"  # one vote for, and a grant for calls like it
+    EXTEND = "extend"  # let it wait its whole time again
+    EXPIRE = "expire"  # an admin ends the waiting
+    REASSIGN = "reassign"  # an admin says who may decide; ``reason`` names them
     APPROVE_ALL = "approve_all"  # every open proposal of the same answer
     DECLINE_ALL = "decline_all"
 
@@ -81,6 +86,9 @@ class Press:
     reason: str | None = None
     arguments: Mapping[str, Any] | None = None
     digest: str | None = None
+    address: Address | None = None  # where the pressed card stands
+    rung: Rung | None = None  # with SIMILAR: how far the grant reaches
+    lasting: Lasting | None = None  # with SIMILAR: how long it holds
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,6 +180,9 @@ class Desk(Protocol):
 
     async def arguments(self, proposal_id: str, actor: Actor) -> Mapping[str, Any] | None:
         """What an edit form starts from (secrets as `HIDDEN`); None when this person may not decide."""
+
+    async def ladder(self, proposal_id: str, actor: Actor) -> Sequence[tuple[Rung, str]]:
+        """What "approve similar" may allow here, narrowest first, in words; empty when nothing."""
 
     async def overview(self, actor: Actor) -> Overview: ...
 

@@ -1,12 +1,18 @@
-"""Policy: what needs approval, who may decide, how many must, how long it waits. Pure rules, no clock."""
+"""Policy: what needs approval, who may decide, how many must, how long it waits. Pure rules, no clock.
 
-from dataclasses import dataclass
-from datetime import timedelta
+`Policy` joins the settings' defaults with the rulebook that admins keep at run time. `Policy.judge` is asked
+before a call becomes a proposal, `Policy.objection` at every press; both say which rule spoke.
+"""
+
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
 from enum import StrEnum
+from typing import Any
 
 from bot.domain.people import Person, Role
-from bot.domain.proposals import Deciders, Proposal
+from bot.domain.proposals import Deciders, Proposal, clock
 from bot.domain.risk import Level, Risk
+from bot.domain.rules import Rulebook, Subject
 
 
 class Mode(StrEnum):
@@ -15,6 +21,18 @@ class Mode(StrEnum):
     ALWAYS = "always"  # every tool, reads too
     WRITES = "writes"  # every tool that changes something
     DESTRUCTIVE = "destructive"  # only what cannot be undone; other writes run and are reported
+    NEVER = "never"  # nothing; an admin's own decision, warned about in the conversation
+
+    def asks(self, level: Level) -> bool:
+        match self:
+            case Mode.ALWAYS:
+                return True
+            case Mode.WRITES:
+                return level is not Level.READ
+            case Mode.DESTRUCTIVE:
+                return level is Level.DESTRUCTIVE
+            case Mode.NEVER:
+                return False
 
 
 class Judgement(StrEnum):
@@ -24,14 +42,28 @@ class Judgement(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Place:
+    """Where a call was asked for: the conversation's address as text, and whether it is a private chat."""
+
+    address: str
+    private: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Verdict:
     """What happens to a call, and which rule says so."""
 
     judgement: Judgement
+    risk: Risk
     rule: str
-    deciders: Deciders = Deciders(requester=False)
+    deciders: Deciders
     quorum: int = 1
+    declines: int = 1
     ttl: timedelta = timedelta(hours=24)
+    warning: str = ""
+    remind_every: timedelta | None = None
+    escalate_after: timedelta | None = None
+    escalate_to: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,46 +74,148 @@ class Policy:
     ttl: timedelta = timedelta(hours=24)
     admins: frozenset[str] = frozenset()
     approvers: frozenset[str] = frozenset()
+    book: Rulebook = field(default_factory=Rulebook)
+
+    def holders(self, role: Role) -> frozenset[str]:
+        """Accounts with a role, by the settings or by an admin's rule."""
+        settled = {Role.ADMIN: self.admins, Role.APPROVER: self.approvers}[role]
+        return settled | self.book.accounts_with(role)
 
     def roles_of(self, person: Person) -> frozenset[Role]:
-        found = set()
-        if person.accounts & self.admins:
-            found.add(Role.ADMIN)
-        if person.accounts & self.approvers:
-            found.add(Role.APPROVER)
-        return frozenset(found)
+        return frozenset(role for role in Role if person.accounts & self.holders(role))
 
-    def judge(self, risk: Risk, *, private: bool) -> Verdict:
+    def judge(self, tool_name: str, risk: Risk, place: Place, requester: Person) -> Verdict:
         """Whether a call runs at once, asks people, or cannot be asked for at all."""
-        rule = f"policy {self.mode}: {risk.level} calls"
-        asks = {
-            Mode.ALWAYS: True,
-            Mode.WRITES: risk.writes,
-            Mode.DESTRUCTIVE: risk.level is Level.DESTRUCTIVE,
-        }[self.mode]
-        deciders = self._deciders(private=private)
-        judgement = Judgement.ASK if asks else Judgement.RUN
-        if asks and not (deciders.requester or deciders.roles or deciders.people):
-            return Verdict(Judgement.REFUSE, "nobody may decide here; an admin must name approvers", deciders)
-        return Verdict(judgement, rule, deciders, 1, self.ttl)
-
-    def _deciders(self, *, private: bool) -> Deciders:
-        roles = tuple(
-            role
-            for role, people in ((Role.APPROVER, self.approvers), (Role.ADMIN, self.admins))
-            if people and (role is Role.ADMIN or not private)
+        overridden = self.book.level(place.address, tool_name, risk.level)
+        if overridden.rule is not None:
+            risk = Risk(Level(overridden.value), overridden.rule.words)
+        found = self.book.mode(place.address, tool_name, self.mode)
+        mode = Mode(found.value)
+        rule = found.rule.words if found.rule else f"policy {mode}"
+        deciders = self._deciders(tool_name, risk, place, requester)
+        if not mode.asks(risk.level):
+            warning = f"{tool_name} runs without approval here ({rule})." if mode is Mode.NEVER else ""
+            return Verdict(Judgement.RUN, risk, rule, deciders, warning=warning if risk.writes else "")
+        needed, of = self.book.quorum(place.address, tool_name).value
+        objection = self._nobody(deciders, requester, needed)
+        if objection:
+            return Verdict(Judgement.REFUSE, risk, objection, deciders, needed)
+        ttl = self.book.ttl(place.address, tool_name, self.ttl.total_seconds())
+        remind = self.book.soonest(Subject.REMIND, place.address, tool_name)
+        escalate = self.book.soonest(Subject.ESCALATE, place.address, tool_name)
+        return Verdict(
+            Judgement.ASK,
+            risk,
+            rule,
+            deciders,
+            quorum=needed,
+            declines=max(1, of - needed + 1) if of else 1,
+            ttl=timedelta(seconds=ttl.value),
+            remind_every=timedelta(seconds=remind[0]) if remind else None,
+            escalate_after=timedelta(seconds=escalate[0]) if escalate else None,
+            escalate_to=escalate[1] if escalate else None,
         )
-        return Deciders(requester=True, roles=roles)
 
-    def objection(self, proposal: Proposal, person: Person, requester: Person) -> str | None:
-        """Why this person may not decide this proposal, in words; None when they may."""
+    def _deciders(self, tool_name: str, risk: Risk, place: Place, requester: Person) -> Deciders:
+        found = self.book.deciders(place.address, tool_name)
+        if found.rule is None:
+            words = ["requester", Role.ADMIN] if place.private else ["requester", Role.APPROVER, Role.ADMIN]
+        else:
+            words = list(found.value)
+        roles = tuple(r for r in (Role.APPROVER, Role.ADMIN) if r in words and self.holders(r))
+        others = frozenset().union(*(self.holders(r) for r in roles)) - requester.accounts
+        named = tuple(w for w in words if ":" in w)
+        second = bool(others or set(named) - requester.accounts)
+        return Deciders(
+            requester="requester" in words,
+            roles=roles,
+            people=named,
+            members=str(place.address) if "member" in words else None,
+            four_eyes=risk.level is Level.DESTRUCTIVE and second,
+        )
+
+    def _nobody(self, deciders: Deciders, requester: Person, needed: int) -> str | None:
+        """Why nobody, or too few, could ever decide; None when enough could."""
+        accounts = set(deciders.people)
+        for role in deciders.roles:
+            accounts |= self.holders(Role(role))
+        own = deciders.requester and not deciders.four_eyes
+        if deciders.members:
+            return None
+        enough = len(accounts - requester.accounts) + int(
+            own or (not deciders.four_eyes and bool(accounts & requester.accounts))
+        )
+        if enough == 0:
+            return "nobody may decide this here; an admin must name approvers (/approvals approvers)"
+        if enough < needed:
+            return f"{needed} approvals are needed, but only {enough} may decide; an admin must change that"
+        return None
+
+    def objection(
+        self,
+        proposal: Proposal,
+        person: Person,
+        requester: Person,
+        at: str | None = None,
+        *,
+        approves: bool = True,
+    ) -> str | None:
+        """Why this person may not decide this proposal, in words; None when they may.
+
+        ``at`` is the address where the card was pressed, for circles that are "whoever is in this chat".
+        """
         deciders = proposal.deciders
+        if person == requester and deciders.four_eyes and approves:
+            return "Four eyes: it cannot be undone and you asked for it, so somebody else must approve it."
         if deciders.requester and person == requester:
             return None
-        if person.id in deciders.people or self.roles_of(person) & set(deciders.roles):
+        if person.accounts & set(deciders.people) or self.roles_of(person) & set(deciders.roles):
+            return None
+        if deciders.members is not None and at is not None and _same_chat(deciders.members, at):
             return None
         words = deciders.in_words(proposal.requester.label)
         return f"You may not decide this one. Who may: {words}. It stays open."
 
     def may_take_back(self, person: Person, requester: Person) -> bool:
         return person == requester or Role.ADMIN in self.roles_of(person)
+
+    def with_book(self, book: Rulebook) -> "Policy":
+        return replace(self, book=book)
+
+
+def _same_chat(origin: str, pressed: str) -> bool:
+    """A thread of a chat, or the chat itself."""
+    return pressed == origin or origin.startswith(f"{pressed}/") or pressed.startswith(f"{origin}/")
+
+
+def terms(verdict: Verdict, now: datetime) -> dict[str, Any]:
+    """What a verdict makes of a proposal: its fields by name, the clock starting now."""
+    return {
+        "risk": verdict.risk,
+        "deciders": verdict.deciders,
+        "quorum": verdict.quorum,
+        "declines": verdict.declines,
+        "rule": verdict.rule,
+        "ttl": verdict.ttl,
+        "remind_every": verdict.remind_every,
+        "escalate_at": now + verdict.escalate_after if verdict.escalate_after else None,
+        "escalate_to": verdict.escalate_to,
+        **clock(verdict.ttl, verdict.remind_every, now),
+    }
+
+
+def explain(verdict: Verdict, requester: str) -> str:
+    """What would happen to a call and why, for ``/approvals policy test``."""
+    level = f"{verdict.risk.level} ({verdict.risk.reason})"
+    match verdict.judgement:
+        case Judgement.RUN:
+            return f"It would run at once. Risk: {level}. Because: {verdict.rule}."
+        case Judgement.REFUSE:
+            return f"It would be refused: {verdict.rule}. Risk: {level}."
+        case Judgement.ASK:
+            who = verdict.deciders.in_words(requester)
+            need = f"{verdict.quorum} approvals" if verdict.quorum > 1 else "one approval"
+            return (
+                f"It would ask for {need}. Who may decide: {who}. It would wait {verdict.ttl}. "
+                f"Risk: {level}. Because: {verdict.rule}."
+            )

@@ -7,7 +7,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
@@ -35,13 +35,17 @@ TRANSITIONS: Mapping[State, frozenset[State]] = {
     State.FAILED: frozenset({State.APPROVED}),
     State.SUCCEEDED: frozenset(),
     State.DECLINED: frozenset(),
-    State.EXPIRED: frozenset(),
+    State.EXPIRED: frozenset({State.PROPOSED}),  # a late press asks again, with a fresh preview
     State.CANCELLED: frozenset(),
 }
 """Every legal move. The database guards each with ``WHERE id = ? AND state = ? AND version = ?``."""
 
 SETTLED = frozenset({State.SUCCEEDED, State.FAILED, State.DECLINED, State.EXPIRED, State.CANCELLED})
 """States in which the model can be told how the call ended."""
+
+
+WARN_SHARE = 0.2
+"""Deciders are warned when this share of the waiting time is left."""
 
 
 class Cause(StrEnum):
@@ -86,12 +90,17 @@ class Deciders:
     requester: bool
     roles: tuple[str, ...] = ()
     people: tuple[str, ...] = ()
+    members: str | None = None  # whoever is in this chat (an address as text)
+    four_eyes: bool = False  # the requester may not approve it
 
     def in_words(self, requester: str) -> str:
-        """For example ``Ana, any approver or admin``."""
-        names = [requester] if self.requester else []
+        """For example ``Ana, any approver or any admin``."""
+        names = [requester] if self.requester and not self.four_eyes else []
         names += [f"any {role}" for role in self.roles]
         names += list(self.people)
+        names += ["anybody in this chat"] if self.members else []
+        if self.four_eyes and names:
+            names[-1] += f", but not {requester}"
         return " or ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names) or "nobody"
 
 
@@ -138,6 +147,14 @@ class Proposal:
     result_url: str | None = None
     error: str | None = None
     rule: str = ""
+    declines: int = 1  # votes against that end it
+    grant_id: int | None = None
+    ttl: timedelta = timedelta(hours=24)
+    warn_at: datetime | None = None  # when deciders are told that time runs out; None once they were
+    remind_at: datetime | None = None
+    remind_every: timedelta | None = None
+    escalate_at: datetime | None = None  # when it is shown to a second circle; None once it was
+    escalate_to: str | None = None  # that circle's address
 
     @property
     def idempotency_key(self) -> str:
@@ -147,6 +164,15 @@ class Proposal:
     @property
     def settled(self) -> bool:
         return self.state in SETTLED
+
+
+def clock(ttl: timedelta, remind_every: timedelta | None, now: datetime) -> dict[str, Any]:
+    """The due times of a proposal that begins to wait now, by field name."""
+    return {
+        "expires_at": now + ttl,
+        "warn_at": now + ttl * (1 - WARN_SHARE),
+        "remind_at": now + remind_every if remind_every else None,
+    }
 
 
 def canonical(value: Any) -> str:

@@ -28,7 +28,7 @@ class Subject(StrEnum):
     DECIDERS = "deciders"  # list of: requester, admin, approver, member, or accounts
     ROUTE = "route"  # an address where cards are posted too
     ESCALATE = "escalate"  # [seconds, address]: posted there when nobody decided for so long
-    REMIND = "remind"  # seconds between reminders
+    REMIND = "remind"  # [seconds] between reminders
     QUIET = "quiet"  # [from, to] as HH:MM in UTC: no reminders then
     DIGEST = "digest"  # [HH:MM in UTC, address]
     ROLE = "role"  # [account, role]
@@ -121,6 +121,10 @@ class Rulebook:
     def deciders(self, place: str, tool_name: str) -> Found:
         """The circle with the fewest words counts: each word lets more people in."""
         return self.strictest(Subject.DECIDERS, place, tool_name, None, lambda words: -len(words))
+
+    def soonest(self, subject: Subject, place: str, tool_name: str) -> list[Any] | None:
+        """Of rules whose value begins with seconds, the shortest."""
+        return self.strictest(subject, place, tool_name, None, lambda value: -value[0]).value  # type: ignore[no-any-return]
 
     def routes(self, place: str, tool_name: str) -> list[str]:
         return list(dict.fromkeys(rule.value for rule in self.matching(Subject.ROUTE, place, tool_name)))

@@ -49,6 +49,7 @@ class Entry:
     state: str
     digest: str
     rule: str
+    grant_id: int | None
     previous: str
     hash: str
 
@@ -85,6 +86,7 @@ def append(session: Session, proposal: Proposal, by: By, previous: str | None = 
         "reason": storable_or_none(by.reason),
         "digest": proposal.digest,
         "rule": proposal.rule,
+        "grant_id": proposal.grant_id,
         "previous": previous,
     }
     session.connection().execute(_INSERT, row | {"hash": row_hash(row)})
@@ -166,6 +168,7 @@ def _entry(row: AuditRow) -> Entry:
         state=row.state,
         digest=row.digest,
         rule=row.rule,
+        grant_id=row.grant_id,
         previous=row.previous,
         hash=row.hash,
     )

@@ -8,15 +8,16 @@ from typing import Any
 
 from sqlmodel import Session
 
-from bot.domain.chat import Answer, Press, Reply, Verb
+from bot.domain.chat import Address, Answer, Press, Reply, Verb
 from bot.domain.jobs import Job, Work
 from bot.domain.outcomes import for_model, too_late
-from bot.domain.people import Actor, Person
-from bot.domain.policy import Policy
-from bot.domain.proposals import Cause, Deciders, PreviewField, Proposal, State, Vote
-from bot.domain.risk import Risk
-from bot.store import conversations, people, proposals
+from bot.domain.people import Actor, Person, Role
+from bot.domain.policy import Policy, Verdict, terms
+from bot.domain.proposals import Cause, Deciders, PreviewField, Proposal, State, Vote, clock
+from bot.domain.similarity import Lasting, Scope
+from bot.store import conversations, grants, people, proposals
 from bot.store.audit import By
+from bot.store.rules import Policies
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,10 +29,28 @@ class Edit:
     digest: str
     description: str
     preview: tuple[PreviewField, ...]
-    risk: Risk
-    deciders: Deciders
-    quorum: int
-    rule: str
+    verdict: Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Similar:
+    """The grant a press wants to give, worked out by the tool's own key."""
+
+    scope: Scope
+    words: str
+    lasting: Lasting
+
+
+@dataclass(frozen=True, slots=True)
+class Fresh:
+    """What an expired proposal would show today."""
+
+    preview: tuple[PreviewField, ...]
+    verdict: Verdict
+
+
+Prepared = Edit | Similar | Fresh | None
+"""What a press needs worked out before its transaction, since a preview may need the network."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,22 +66,39 @@ class LostRace(Exception):
 
 
 def objection(
-    session: Session, policy: Policy, proposal: Proposal, actor: Actor, verb: Verb = Verb.APPROVE
+    session: Session,
+    policies: Policies,
+    proposal: Proposal,
+    actor: Actor,
+    verb: Verb = Verb.APPROVE,
+    at: Address | None = None,
 ) -> str | None:
-    """Why this account's Person may not press that, in words; None when they may."""
+    """Why this account's Person may not press that, in words; None when they may.
+
+    ``at`` is where the pressed card stands: some circles are whoever is in a chat.
+    """
     person = people.person_of(session, actor)
-    return _objection(session, policy, proposal, person, actor, verb)
+    return _objection(session, policies.load(session), proposal, person, actor, verb, at)
 
 
 def _objection(
-    session: Session, policy: Policy, proposal: Proposal, person: Person, actor: Actor, verb: Verb
+    session: Session,
+    policy: Policy,
+    proposal: Proposal,
+    person: Person,
+    actor: Actor,
+    verb: Verb,
+    at: Address | None,
 ) -> str | None:
     requester = person if actor == proposal.requester else people.person_of(session, proposal.requester)
     if verb is Verb.CANCEL:
         if policy.may_take_back(person, requester):
             return None
         return f"Only {proposal.requester.label} or an admin can take this one back. It stays open."
-    return policy.objection(proposal, person, requester)
+    if verb in (Verb.EXPIRE, Verb.REASSIGN):
+        return None if Role.ADMIN in policy.roles_of(person) else "Only an admin can do that. It stays open."
+    approves = verb in (Verb.APPROVE, Verb.SIMILAR, Verb.RETRY)
+    return policy.objection(proposal, person, requester, str(at) if at else None, approves=approves)
 
 
 def redraw(p: Proposal) -> Job:
@@ -71,22 +107,21 @@ def redraw(p: Proposal) -> Job:
 
 
 def decide(
-    session: Session, press: Press, policy: Policy, now: datetime, edit: Edit | None = None
+    session: Session, press: Press, policies: Policies, now: datetime, prepared: Prepared = None
 ) -> Decided:
-    """Take in one press: authorise, check that it is about what is there now, change, record.
-
-    ``edit`` is the press's arguments, validated before the transaction (a preview may need the network).
-    """
+    """Take in one press: authorise, check that it is about what is there now, change, record."""
     proposal = proposals.get(session, press.proposal_id)
     if proposal is None:
         return Decided(Reply(Answer.UNKNOWN, f"There is no proposal {press.proposal_id}."))
     if press.verb in (Verb.APPROVE_ALL, Verb.DECLINE_ALL):
-        return _decide_group(session, press, policy, now, proposals.of_message(session, proposal.message_id))
-    return _decide_one(session, press, policy, now, proposal, edit)
+        return _decide_group(
+            session, press, policies, now, proposals.of_message(session, proposal.message_id)
+        )
+    return _decide_one(session, press, policies, now, proposal, prepared)
 
 
 def _decide_group(
-    session: Session, press: Press, policy: Policy, now: datetime, group: Sequence[Proposal]
+    session: Session, press: Press, policies: Policies, now: datetime, group: Sequence[Proposal]
 ) -> Decided:
     if press.round is not None and press.round != sum(p.round for p in group):
         return Decided(
@@ -97,7 +132,7 @@ def _decide_group(
         return Decided(Reply(Answer.ALREADY, "All of them are decided already.", tuple(group)))
     verb = Verb.APPROVE if press.verb is Verb.APPROVE_ALL else Verb.DECLINE
     each = [
-        _decide_one(session, replace(press, verb=verb, round=None, digest=None), policy, now, p, None)
+        _decide_one(session, replace(press, verb=verb, round=None, digest=None), policies, now, p, None)
         for p in waiting
     ]
     jobs = tuple(dict.fromkeys(job for d in each for job in d.jobs))
@@ -112,15 +147,19 @@ def _decide_group(
 
 
 def _decide_one(
-    session: Session, press: Press, policy: Policy, now: datetime, p: Proposal, edit: Edit | None
+    session: Session, press: Press, policies: Policies, now: datetime, p: Proposal, prepared: Prepared
 ) -> Decided:
     person = people.person_of(session, press.actor)
-    if refusal := _objection(session, policy, p, person, press.actor, press.verb):
+    policy = policies.load(session)
+    if refusal := _objection(session, policy, p, person, press.actor, press.verb, press.address):
         return Decided(Reply(Answer.REFUSED, refusal, (p,)))
     by = By.press(press.verb, press.actor, person, press.reason)
-    if p.state is State.PROPOSED and p.expires_at <= now:
-        expired = _expire(session, p, now)
-        return Decided(Reply(Answer.ALREADY, too_late(expired[0], now), (expired[0],)), expired[1])
+    if p.state is State.PROPOSED and p.expires_at <= now and not policy.book.paused:
+        p, jobs = _expire(session, p, now)
+        if not isinstance(prepared, Fresh):
+            return Decided(Reply(Answer.ALREADY, too_late(p, now), (p,)), jobs)
+    if p.state is State.EXPIRED and isinstance(prepared, Fresh):
+        return _propose_anew(session, p, by, prepared, now)
     if p.state is not (State.FAILED if press.verb is Verb.RETRY else State.PROPOSED):
         return Decided(Reply(Answer.ALREADY, too_late(p, now), (p,)))
     if (press.round is not None and press.round != p.round) or (press.digest and press.digest != p.digest):
@@ -129,15 +168,94 @@ def _decide_one(
     label = person.name or person.id
     match press.verb:
         case Verb.DECLINE:
-            p, jobs = _end(session, p, by, now, State.DECLINED, label, decline_reason=press.reason)
-            return Decided(Reply(Answer.ACCEPTED, "Declined.", (p,)), jobs)
+            return _decline(session, press, person, p, by, now)
         case Verb.CANCEL:
             p, jobs = _end(session, p, by, now, State.CANCELLED, label, cause=Cause.TAKEN_BACK)
             return Decided(Reply(Answer.ACCEPTED, "Taken back.", (p,)), jobs)
+        case Verb.EXPIRE:
+            p, jobs = _expire(session, p, now, by)
+            return Decided(Reply(Answer.ACCEPTED, "Expired.", (p,)), jobs)
+        case Verb.EXTEND:
+            p = _moved(proposals.move(session, p, by, now, **clock(p.ttl, p.remind_every, now)))
+            text = f"It waits until {p.expires_at:%Y-%m-%d %H:%M} UTC now."
+            return Decided(Reply(Answer.ACCEPTED, text, (p,)), (redraw(p),))
+        case Verb.REASSIGN:
+            p = _moved(proposals.move(session, p, by, now, deciders=_named(press.reason or ""), votes=()))
+            return Decided(Reply(Answer.ACCEPTED, "Reassigned; votes start anew.", (p,)), (redraw(p),))
         case Verb.RETRY:
             return _retry(session, p, by, now)
+        case Verb.SIMILAR:
+            return _grant_and_vote(session, press, person, p, policies, now, prepared)
         case _:
-            return _edit_and_vote(session, press, person, p, policy, now, edit)
+            return _edit_and_vote(session, press, person, p, policies, now, prepared)
+
+
+def _decline(session: Session, press: Press, person: Person, p: Proposal, by: By, now: datetime) -> Decided:
+    """One vote against; as many as the rule asks for end it."""
+    if any(v.person_id == person.id for v in p.votes):
+        return Decided(Reply(Answer.ALREADY, "Your vote is counted already.", (p,)))
+    votes = (*p.votes, Vote(person.id, press.actor, Verb.DECLINE, press.reason, now))
+    against = sum(v.verb == Verb.DECLINE for v in votes)
+    if against < p.declines:
+        p = _moved(proposals.move(session, p, by, now, votes=votes))
+        text = f"Your vote counts: {against} of the {p.declines} that decline it."
+        return Decided(Reply(Answer.ACCEPTED, text, (p,)), (redraw(p),))
+    label = person.name or person.id
+    p, jobs = _end(session, p, by, now, State.DECLINED, label, decline_reason=press.reason, votes=votes)
+    return Decided(Reply(Answer.ACCEPTED, "Declined.", (p,)), jobs)
+
+
+def _named(words: str) -> Deciders:
+    """Who may decide, as an admin named them."""
+    each = words.split()
+    return Deciders(
+        requester="requester" in each,
+        roles=tuple(word for word in each if word in set(Role)),
+        people=tuple(word for word in each if ":" in word),
+    )
+
+
+def _propose_anew(session: Session, p: Proposal, by: By, fresh: Fresh, now: datetime) -> Decided:
+    """A press that came too late asks again, with what is there now, instead of dying."""
+    p = _moved(
+        proposals.move(
+            session,
+            p,
+            replace(by, verb="ask again"),
+            now,
+            State.PROPOSED,
+            **terms(fresh.verdict, now),
+            preview=fresh.preview,
+            round=p.round + 1,
+            votes=(),
+            decided_at=None,
+        )
+    )
+    text = "It had expired, so nothing was run. I ask again with what is there now: look, then decide."
+    return Decided(Reply(Answer.STALE, text, (p,)), (redraw(p),))
+
+
+def _grant_and_vote(
+    session: Session,
+    press: Press,
+    person: Person,
+    p: Proposal,
+    policies: Policies,
+    now: datetime,
+    similar: Prepared,
+) -> Decided:
+    """Approve, and allow what the chosen rung covers; both or neither."""
+    if not isinstance(similar, Similar):
+        return Decided(Reply(Answer.INVALID, "Choose what else shall be allowed, and for how long.", (p,)))
+    if why := grants.hindrance(session, policies, p):
+        return Decided(Reply(Answer.REFUSED, why, (p,)))
+    voted = _edit_and_vote(session, press, person, p, policies, now, None)
+    if voted.reply.answer is not Answer.ACCEPTED:
+        return voted
+    grant = grants.give(session, p, person, similar.scope, similar.words, similar.lasting, now)
+    until = grant.expires_at.strftime("%Y-%m-%d %H:%M UTC") if grant.expires_at else "this conversation ends"
+    text = f"Approved. {grant.label} now allows {grant.words}, until {until}. An admin can revoke it."
+    return replace(voted, reply=replace(voted.reply, text=text))
 
 
 def _edit_and_vote(
@@ -145,11 +263,12 @@ def _edit_and_vote(
     press: Press,
     person: Person,
     p: Proposal,
-    policy: Policy,
+    policies: Policies,
     now: datetime,
-    edit: Edit | None,
+    prepared: Prepared,
 ) -> Decided:
     label = person.name or person.id
+    edit = prepared if isinstance(prepared, Edit) else None
     if edit is None and press.verb is Verb.EDIT:
         return Decided(Reply(Answer.INVALID, "There is nothing to edit: no arguments were given.", (p,)))
     if edit is not None and edit.digest != p.digest:
@@ -164,10 +283,7 @@ def _edit_and_vote(
                 digest=edit.digest,
                 description=edit.description,
                 preview=edit.preview,
-                risk=edit.risk,
-                deciders=edit.deciders,
-                quorum=edit.quorum,
-                rule=edit.rule,
+                **terms(edit.verdict, now),
                 round=p.round + 1,
                 votes=(),
                 edited_by=label,
@@ -178,17 +294,18 @@ def _edit_and_vote(
         return Decided(
             Reply(Answer.ACCEPTED, "Edited. It waits for approval as it is now.", (p,)), (redraw(p),)
         )
-    if edit is not None and (refusal := objection(session, policy, p, press.actor)):
+    if edit is not None and (refusal := objection(session, policies, p, press.actor, at=press.address)):
         # the edit brought it under another rule, which this person's vote does not satisfy
         return Decided(Reply(Answer.ACCEPTED, f"Edited, not approved. {refusal}", (p,)), (redraw(p),))
     if any(v.person_id == person.id for v in p.votes):
         return Decided(Reply(Answer.ALREADY, "Your vote is counted already.", (p,)))
     vote = Vote(person.id, press.actor, Verb.APPROVE, press.reason, now)
     votes = (*p.votes, vote)
-    by = By.press(Verb.APPROVE, press.actor, person, press.reason)
-    if len(votes) < p.quorum:
+    approvals = sum(v.verb == Verb.APPROVE for v in votes)
+    by = By.press(press.verb, press.actor, person, press.reason)
+    if approvals < p.quorum:
         p = _moved(proposals.move(session, p, by, now, votes=votes))
-        text = f"Your vote counts: {len(votes)} of {p.quorum}."
+        text = f"Your vote counts: {approvals} of {p.quorum}."
         return Decided(Reply(Answer.ACCEPTED, text, (p,)), (redraw(p),))
     p = _moved(
         proposals.move(
@@ -227,17 +344,23 @@ def _end(
     return p, (redraw(p), *settle(session, p, now))
 
 
-def expire_due(session: Session, now: datetime, limit: int) -> list[tuple[Proposal, tuple[Job, ...]]]:
-    """Expire what nobody decided in time, at most ``limit`` at once."""
-    expired = []
+def expire_due(
+    session: Session, policies: Policies, now: datetime, limit: int
+) -> list[tuple[Proposal, tuple[Job, ...]]]:
+    """Expire what nobody decided in time, at most ``limit`` at once; nothing while clocks stand still."""
+    expired: list[tuple[Proposal, tuple[Job, ...]]] = []
+    if policies.load(session).book.paused:
+        return expired
     for p in proposals.due(session, now, limit):
         with contextlib.suppress(LostRace):  # decided a moment ago: then it does not expire
             expired.append(_expire(session, p, now))
     return expired
 
 
-def _expire(session: Session, p: Proposal, now: datetime) -> tuple[Proposal, tuple[Job, ...]]:
-    return _end(session, p, By.nod("expire"), now, State.EXPIRED, None, decided_at=now)
+def _expire(
+    session: Session, p: Proposal, now: datetime, by: By | None = None
+) -> tuple[Proposal, tuple[Job, ...]]:
+    return _end(session, p, by or By.nod("expire"), now, State.EXPIRED, None, decided_at=now)
 
 
 def undeliverable(session: Session, proposal_id: str, why: str, now: datetime) -> tuple[Job, ...]:
@@ -250,7 +373,7 @@ def undeliverable(session: Session, proposal_id: str, why: str, now: datetime) -
 
 
 def ask_again(
-    session: Session, p: Proposal, preview: tuple[PreviewField, ...], expires_at: datetime, now: datetime
+    session: Session, p: Proposal, preview: tuple[PreviewField, ...], now: datetime
 ) -> tuple[Job, ...]:
     """What the preview showed as old has moved: back to people, with what is there now."""
     moved = proposals.move(
@@ -263,7 +386,7 @@ def ask_again(
         round=p.round + 1,
         votes=(),
         changed=True,
-        expires_at=expires_at,
+        **clock(p.ttl, p.remind_every, now),
         decided_by=None,
         decided_from=None,
         decided_at=None,
@@ -271,8 +394,12 @@ def ask_again(
     return (redraw(p),) if moved else ()
 
 
-def claim(session: Session, p: Proposal, lease_until: datetime, now: datetime) -> Proposal | None:
-    """``approved → executing`` for exactly one caller; everybody else gets None and does nothing."""
+def claim(
+    session: Session, policies: Policies, p: Proposal, lease_until: datetime, now: datetime
+) -> Proposal | None:
+    """``approved → executing`` for exactly one caller; everybody else, and all while paused, get None."""
+    if policies.load(session).book.paused:
+        return None
     return proposals.move(session, p, By.nod("execute"), now, State.EXECUTING, lease_until=lease_until)
 
 

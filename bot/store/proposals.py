@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import Any
 
@@ -154,6 +154,15 @@ def due(session: Session, now: datetime, limit: int) -> list[Proposal]:
     return [_proposal(row) for row in rows]
 
 
+def calling(session: Session, what: str, now: datetime, limit: int) -> list[Proposal]:
+    """Open proposals whose time to ``warn``, ``remind`` or ``escalate`` has come."""
+    due_at = _TABLE.c[f"{what}_at"]
+    rows = session.connection().execute(
+        _ALL.where(_TABLE.c.state == State.PROPOSED, due_at <= now).order_by(due_at).limit(limit)
+    )
+    return [_proposal(row) for row in rows]
+
+
 def approved(session: Session) -> list[str]:
     """Ids of what waits to be run."""
     return list(
@@ -195,8 +204,18 @@ def _row(p: Proposal) -> dict[str, Any]:
             "requester": p.deciders.requester,
             "roles": list(p.deciders.roles),
             "people": list(p.deciders.people),
+            "members": p.deciders.members,
+            "four_eyes": p.deciders.four_eyes,
         },
         "quorum": p.quorum,
+        "declines": p.declines,
+        "grant_id": p.grant_id,
+        "ttl_seconds": p.ttl.total_seconds(),
+        "warn_at": p.warn_at,
+        "remind_at": p.remind_at,
+        "remind_every": p.remind_every.total_seconds() if p.remind_every else None,
+        "escalate_at": p.escalate_at,
+        "escalate_to": p.escalate_to,
         "rule": p.rule,
         "state": p.state,
         "cause": p.cause,
@@ -242,8 +261,18 @@ def _proposal(row: Row[Any]) -> Proposal:
             requester=row.deciders["requester"],
             roles=tuple(row.deciders["roles"]),
             people=tuple(row.deciders["people"]),
+            members=row.deciders["members"],
+            four_eyes=row.deciders["four_eyes"],
         ),
         quorum=row.quorum,
+        declines=row.declines,
+        grant_id=row.grant_id,
+        ttl=timedelta(seconds=row.ttl_seconds),
+        warn_at=row.warn_at,
+        remind_at=row.remind_at,
+        remind_every=timedelta(seconds=row.remind_every) if row.remind_every else None,
+        escalate_at=row.escalate_at,
+        escalate_to=row.escalate_to,
         rule=row.rule,
         state=State(row.state),
         cause=Cause(row.cause) if row.cause else None,

@@ -146,6 +146,14 @@ class ProposalRow(SQLModel, table=True):
     deciders: dict[str, Any] = _json()
     quorum: int
     rule: str
+    declines: int = 1
+    grant_id: int | None = None
+    ttl_seconds: float = 86400.0
+    warn_at: datetime | None = Field(default=None, sa_type=UTCDateTime)
+    remind_at: datetime | None = Field(default=None, sa_type=UTCDateTime)
+    remind_every: float | None = None
+    escalate_at: datetime | None = Field(default=None, sa_type=UTCDateTime)
+    escalate_to: str | None = None
     state: str
     cause: str | None = None
     round: int
@@ -186,6 +194,7 @@ class AuditRow(SQLModel, table=True):
     reason: str | None = None
     digest: str
     rule: str
+    grant_id: int | None = None
     previous: str
     hash: str
 
@@ -269,3 +278,74 @@ class LinkCodeRow(SQLModel, table=True):
     actor: str
     name: str
     expires_at: datetime = Field(sa_type=UTCDateTime)
+
+
+class RuleRow(SQLModel, table=True):
+    """A rule an admin set; ended ones stay as the record of who set and ended what."""
+
+    __tablename__ = "rule"
+
+    id: int | None = _serial()
+    subject: str
+    scope: str
+    pattern: str
+    value: Any = _json()
+    set_by: str
+    set_at: datetime = Field(sa_type=UTCDateTime)
+    ended_by: str | None = None
+    ended_at: datetime | None = Field(default=None, sa_type=UTCDateTime)
+
+
+class BookRow(SQLModel, table=True):
+    """The rulebook as a whole: one row. ``memory`` is what recurring tasks remember."""
+
+    __tablename__ = "book"
+
+    id: int = Field(primary_key=True)
+    version: int
+    paused_at: datetime | None = Field(default=None, sa_type=UTCDateTime)
+    memory: dict[str, Any] | None = _json(nullable=True)
+
+
+class GrantRow(SQLModel, table=True):
+    """Approve similar: a permission born from one decision."""
+
+    __tablename__ = "grant_given"
+    __table_args__ = (
+        Index(
+            "grant_of_tool",
+            "tool_name",
+            sqlite_where=text("revoked_at IS NULL"),
+            postgresql_where=text("revoked_at IS NULL"),
+        ),
+    )
+
+    id: int | None = _serial()
+    tool_name: str
+    tool_version: str
+    rung: str
+    match: str
+    words: str
+    person_id: str
+    person_name: str
+    conversation_id: str
+    only_there: bool
+    proposal_id: str = Field(foreign_key="proposal.id")
+    uses: int = 0
+    created_at: datetime = Field(sa_type=UTCDateTime)
+    expires_at: datetime | None = Field(default=None, sa_type=UTCDateTime)
+    revoked_at: datetime | None = Field(default=None, sa_type=UTCDateTime)
+    revoked_by: str | None = None
+
+
+class CheckpointRow(SQLModel, table=True):
+    """A day's seal over the whole audit: chained to the day before, so that no chain can vanish whole."""
+
+    __tablename__ = "checkpoint"
+
+    day: str = Field(primary_key=True)
+    last_audit_id: int
+    rows: int
+    previous: str
+    hash: str
+    made_at: datetime = Field(sa_type=UTCDateTime)

@@ -52,6 +52,8 @@ class ToolOutput:
 
 Run = Callable[[Arguments, CallContext], Awaitable[ToolOutput]]
 Preview = Callable[[Arguments], Awaitable[Sequence[PreviewField]]]
+Key = Callable[[Arguments], Awaitable[Mapping[str, Any]]]
+"""The arguments, or what they resolve to (a real folder), by which two calls are of one kind."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +79,7 @@ class Tool:
     summary: Callable[[Arguments], str]
     run: Run
     preview: Preview | None = None
+    key: Key | None = None  # what "the same kind of call" means, for grants; None: only exact or any
 
     async def preview_fields(self, arguments: Arguments) -> tuple[PreviewField, ...]:
         """Ask the tool's own preview; every argument is a new value where it has none."""
@@ -113,6 +116,7 @@ def tool(
     group: str = "own",
     summary: str | Callable[[Arguments], str] | None = None,
     preview: Preview | None = None,
+    key: Sequence[str] | Key | None = None,
     classify: Callable[[Arguments], Risk] | None = None,
     timeout: float = 30.0,
     version: str = "1",
@@ -122,7 +126,8 @@ def tool(
     The schema comes from the signature; descriptions from the docstring: its first paragraph for the tool,
     the lines ``name: text`` under ``Args:`` for the parameters. A parameter with a default is optional;
     null in it means "not given". A tool writes unless it says ``writes=False``. ``summary`` is a format
-    string over the arguments (``"Close issue #{number}"``) or a function of them. Raises TypeError, where
+    string over the arguments (``"Close issue #{number}"``) or a function of them. ``key`` names the arguments
+    (or resolves them) by which two calls are of one kind, for "approve similar". Raises TypeError, where
     the tool is defined, for a parameter without an annotation or a function that is not async.
     """
 
@@ -160,9 +165,21 @@ def tool(
             summary=_summary(summary, name),
             run=run,
             preview=preview,
+            key=_key(key),
         )
 
     return make
+
+
+def _key(given: Sequence[str] | Key | None) -> Key | None:
+    if given is None or callable(given):
+        return given
+    names = tuple(given)
+
+    async def key(arguments: Arguments) -> Mapping[str, Any]:
+        return {name: arguments.get(name) for name in names}
+
+    return key
 
 
 def _declared_risk(*, writes: bool, destructive: bool) -> Risk:

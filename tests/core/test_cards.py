@@ -53,7 +53,7 @@ def test_a_pending_card_says_what_why_how_risky_who_decides_and_until_when() -> 
     assert (card.reason, card.level, card.risk_reason) == ("it is drab", Level.WRITE, "it changes something")
     assert card.deciders == "Ana, any approver or any admin"
     assert card.expires_at == AT
-    assert card.actions == (Action.APPROVE, Action.DECLINE, Action.EDIT)
+    assert card.actions == (Action.APPROVE, Action.DECLINE, Action.EDIT, Action.EXTEND, Action.SIMILAR)
 
 
 ENDS = [

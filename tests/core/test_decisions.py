@@ -104,7 +104,7 @@ async def test_twenty_approvals_at_once_are_one_execution(nod: Nod) -> None:
 async def test_a_press_after_expiry_expires_it_and_runs_nothing(nod: Nod) -> None:
     [p] = await nod.asked(red())
     nod.clock.forward(timedelta(hours=24))
-    reply = await nod.press(Verb.APPROVE, p)
+    reply = await nod.press(Verb.DECLINE, p)
     await nod.idle()
     assert reply.answer is Answer.ALREADY
     assert reply.text == "This one expired before anybody decided. Nothing was changed."

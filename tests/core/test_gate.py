@@ -222,7 +222,10 @@ async def test_an_idempotent_tool_acts_once_however_often_it_runs(nod: Nod) -> N
 async def test_policy_destructive_lets_plain_writes_run_and_keeps_a_record(make_nod: MakeNod) -> None:
     nod = make_nod(policy=Policy(Mode.DESTRUCTIVE))
     painted, smashed = await nod.asked(red(), call("smash", lamp="door"))
-    assert ((await nod.now(painted)).state, painted.decided_by) == (State.SUCCEEDED, "policy")
+    assert ((await nod.now(painted)).state, painted.decided_by) == (
+        State.SUCCEEDED,
+        "policy (policy destructive)",
+    )
     assert (await nod.now(smashed)).state is State.PROPOSED
     assert [run.tool for run in nod.world.runs] == ["paint"]
 

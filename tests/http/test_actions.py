@@ -187,9 +187,9 @@ async def test_a_press_that_comes_after_the_time_is_up_runs_nothing(serve: Serve
         nod.clock.forward(timedelta(hours=25))
         answer = await nod.press(proposal, "approve")
         await nod.app.dispatcher.idle()
-        assert answer.status_code == 200
-        assert answer.json()["answer"] == "already"
-        assert answer.json()["proposal"]["state"] == "expired"
+        assert answer.status_code == 409
+        assert "I ask again" in answer.json()["error"]
+        assert answer.json()["proposal"]["state"] == "proposed"
         assert nod.notes.kept == []
 
 

@@ -10,19 +10,19 @@ from bot.desk import CoreDesk
 from bot.domain.cards import Card, card_of
 from bot.domain.conversations import Conversation, Line, Role, Transcript
 from bot.domain.people import Actor
-from bot.domain.policy import Policy
 from bot.domain.proposals import Proposal
 from bot.domain.redaction import redact_text
 from bot.store import conversations, decisions, proposals
+from bot.store.rules import Policies
 from bot.tools.registry import Shelf
 
 
 class Views:
     """Makes JSON of what a person may see. Its functions take a session: one snapshot per answer."""
 
-    def __init__(self, desk: CoreDesk, policy: Policy) -> None:
+    def __init__(self, desk: CoreDesk, policies: Policies) -> None:
         self._desk = desk
-        self._policy = policy
+        self._policies = policies
 
     def find(self, session: Session, proposal_id: str, actor: Actor, shelf: Shelf) -> dict[str, Any] | None:
         """One proposal; None when there is none, or none for this person."""
@@ -42,7 +42,7 @@ class Views:
         group = proposals.of_message(session, p.message_id)
         tool = shelf.tools.get(p.tool_name)
         card = card_of(p, tool.parameters if tool else {}, group if group[-1].id == p.id else [])
-        may = decisions.objection(session, self._policy, p, actor) is None
+        may = decisions.objection(session, self._policies, p, actor) is None
         conversation = conversations.get_conversation(session, p.conversation_id)
         return _proposal(p, card) | {
             "may_decide": may,

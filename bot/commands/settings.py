@@ -1,0 +1,155 @@
+"""The words with which admins set rules: parsed strictly, stored with who set them."""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import time, timedelta
+from typing import Any
+
+from bot.commands.words import Misspoken
+from bot.domain.chat import Address, Command
+from bot.domain.people import Actor, Role
+from bot.domain.policy import Mode
+from bot.domain.risk import Level
+from bot.domain.rules import EVERYWHERE, Subject
+from bot.settings import duration
+
+_ENDING = re.compile(r"\s+(for|in)\s+(\S+)$")
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """A rule as an admin wrote it."""
+
+    subject: Subject
+    value: Any
+    pattern: str
+    scope: str
+
+
+def parse(subject: Subject, text: str, command: Command) -> Setting:
+    """Read ``VALUE [for TOOLS] [in PLACE]``; raises Misspoken. ``here`` is the place of the command."""
+    pattern = scope = EVERYWHERE
+    text = f" {text.strip()}"
+    while found := _ENDING.search(text):
+        if found[1] == "for":
+            pattern = found[2]
+        else:
+            scope = _place(found[2], command)
+        text = text[: found.start()]
+    words = text.split()
+    if not words:
+        raise Misspoken("Something is missing.")
+    return Setting(subject, _VALUES[subject](words), pattern, scope)
+
+
+def _place(text: str, command: Command) -> str:
+    if text == "here":
+        key = command.address.key
+        return f"{command.address.channel}:{key.rsplit('/', 1)[0] if key.count('/') > 1 else key}"
+    if text.endswith(":*"):
+        return text
+    return str(_address(text))
+
+
+def _address(text: str) -> Address:
+    try:
+        return Address.parse(text)
+    except ValueError:
+        raise Misspoken(
+            f"{text!r} is not a place. Write channel:key, such as slack:T1/C2, or here."
+        ) from None
+
+
+def account(text: str) -> Actor:
+    """Read an account; raises Misspoken."""
+    try:
+        return Actor.parse(text)
+    except ValueError:
+        raise Misspoken(
+            f"{text!r} is not an account. Write it as slack:TEAM/USER, telegram:ID or http:NAME."
+        ) from None
+
+
+def seconds(text: str) -> float:
+    """Read a duration such as 15m; raises Misspoken."""
+    try:
+        read = duration(text)
+    except ValueError as error:
+        raise Misspoken(f"{text!r}: {error}.") from None
+    if not isinstance(read, timedelta) or not timedelta(seconds=10) <= read <= timedelta(days=90):
+        raise Misspoken(f"{text!r}: between 10s and 90d, please.")
+    return read.total_seconds()
+
+
+def _one_of(kind: type[Mode | Level]) -> Callable[[list[str]], str]:
+    def read(words: list[str]) -> str:
+        known = [str(member) for member in kind]
+        if len(words) != 1 or words[0] not in known:
+            raise Misspoken(f"One of {', '.join(known)}, please.")
+        return words[0]
+
+    return read
+
+
+def _quorum(words: list[str]) -> list[int]:
+    numbers = [w for w in words if w != "of"]
+    if not 1 <= len(numbers) <= 2 or not all(n.isdigit() for n in numbers):  # noqa: PLR2004 - n of m
+        raise Misspoken("A number of approvals, please, such as 2 or 2 of 3.")
+    needed, of = (int(numbers[0]), int(numbers[1]) if len(numbers) > 1 else 0)
+    if not 1 <= needed <= 20 or (of and of < needed):  # noqa: PLR2004 - more than anybody can gather
+        raise Misspoken("Between 1 and 20, and not more than there are.")
+    return [needed, of]
+
+
+def _deciders(words: list[str]) -> list[str]:
+    known = {"requester", "member", *Role}
+    for word in words:
+        if word not in known:
+            account(word)
+    return list(dict.fromkeys(words))
+
+
+def _clock(text: str) -> str:
+    try:
+        return time.fromisoformat(text).strftime("%H:%M")
+    except ValueError:
+        raise Misspoken(f"{text!r} is not a time of day. Write HH:MM, in UTC.") from None
+
+
+def _exactly(count: int, *readers: Callable[[str], Any]) -> Callable[[list[str]], list[Any]]:
+    def read(words: list[str]) -> list[Any]:
+        if len(words) != count:
+            raise Misspoken(f"{count} values, please.")
+        return [reader(word) for reader, word in zip(readers, words, strict=True)]
+
+    return read
+
+
+def _first(read: Callable[[list[str]], list[Any]]) -> Callable[[list[str]], Any]:
+    return lambda words: read(words)[0]
+
+
+def _address_text(text: str) -> str:
+    return str(_address(text))
+
+
+def _destructive(words: list[str]) -> str:
+    if words != ["destructive"]:
+        raise Misspoken("Only `destructive` can be allowed.")
+    return words[0]
+
+
+_VALUES: dict[Subject, Callable[[list[str]], Any]] = {
+    Subject.POLICY: _one_of(Mode),
+    Subject.RISK: _one_of(Level),
+    Subject.TTL: _first(_exactly(1, seconds)),
+    Subject.QUORUM: _quorum,
+    Subject.DECIDERS: _deciders,
+    Subject.ROUTE: _first(_exactly(1, _address_text)),
+    Subject.ESCALATE: _exactly(2, seconds, _address_text),
+    Subject.REMIND: _exactly(1, seconds),
+    Subject.QUIET: _exactly(2, _clock, _clock),
+    Subject.DIGEST: _exactly(2, _clock, _address_text),
+    Subject.GRANTS: _destructive,
+}

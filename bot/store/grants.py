@@ -1,0 +1,153 @@
+"""Grants as rows: given in the transaction of a decision, matched in the transaction of a proposal."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import ColumnElement, update
+from sqlmodel import Session, col, or_, select
+
+from bot.domain.people import Person
+from bot.domain.proposals import Kind, Proposal, State
+from bot.domain.risk import Level
+from bot.domain.similarity import Grant, Lasting, Rung, Scope
+from bot.store import conversations, people
+from bot.store.rules import Policies
+from bot.store.tables import GrantRow
+
+
+def give(
+    session: Session,
+    proposal: Proposal,
+    person: Person,
+    scope: Scope,
+    words: str,
+    lasting: Lasting,
+    now: datetime,
+) -> Grant:
+    """Store a grant born from the decision on a proposal."""
+    row = GrantRow(
+        tool_name=scope.tool_name,
+        tool_version=scope.tool_version,
+        rung=scope.rung,
+        match=scope.match,
+        words=words,
+        person_id=person.id,
+        person_name=person.name or person.id,
+        conversation_id=proposal.conversation_id,
+        only_there=lasting is Lasting.CONVERSATION,
+        proposal_id=proposal.id,
+        created_at=now,
+        expires_at=now + lasting.span if lasting.span else None,
+    )
+    session.add(row)
+    session.flush()
+    return _grant(row)
+
+
+def hindrance(session: Session, policies: Policies, proposal: Proposal) -> str | None:
+    """Why no grant can be given for calls like this, in words; None when one can."""
+    if proposal.kind is not Kind.CALL:
+        return "A plan is approved one at a time."
+    if proposal.quorum > 1:
+        return "This needs several people each time, so one person cannot allow calls like it."
+    conversation = conversations.get_conversation(session, proposal.conversation_id)
+    place = str(conversation.address) if conversation else ""
+    book = policies.load(session).book
+    if proposal.risk.level is Level.DESTRUCTIVE and not book.grants_reach_destructive(
+        place, proposal.tool_name
+    ):
+        return "What cannot be undone asks each time, unless an admin allows grants for it."
+    return None
+
+
+def use(
+    session: Session, policies: Policies, proposal: Proposal, key: Mapping[str, Any] | None, now: datetime
+) -> Proposal:
+    """A proposal about to be stored: approved by the narrowest grant that covers it, or as it is.
+
+    The grant counts only while its giver could still decide this very call alone.
+    """
+    if proposal.state is not State.PROPOSED:
+        return proposal
+    found = _covering(session, proposal, key, now)
+    if not found or hindrance(session, policies, proposal):
+        return proposal
+    policy = policies.load(session)
+    requester = people.person_of(session, proposal.requester)
+    for grant in found:
+        giver = people.person_by_id(session, grant.person_id, grant.person_name)
+        if policy.objection(proposal, giver, requester) is None:
+            session.execute(
+                update(GrantRow).where(col(GrantRow.id) == grant.id).values(uses=GrantRow.uses + 1)
+            )
+            by = f"{grant.person_name}'s grant {grant.label}"
+            return replace(proposal, state=State.APPROVED, grant_id=grant.id, decided_by=by, decided_at=now)
+    return proposal
+
+
+def _covering(
+    session: Session, proposal: Proposal, key: Mapping[str, Any] | None, now: datetime
+) -> list[Grant]:
+    """Live grants that cover a call, narrowest first."""
+    rows = session.exec(
+        select(GrantRow).where(
+            _live(now),
+            GrantRow.tool_name == proposal.tool_name,
+            GrantRow.tool_version == proposal.tool_version,
+            or_(col(GrantRow.only_there).is_(False), GrantRow.conversation_id == proposal.conversation_id),
+        )
+    )
+    each = (_grant(row) for row in rows)
+    covering = [
+        g for g in each if g.scope.covers(proposal.tool_name, proposal.tool_version, proposal.arguments, key)
+    ]
+    return sorted(covering, key=lambda g: (list(Rung).index(g.scope.rung), g.id))
+
+
+def live(session: Session, now: datetime) -> list[Grant]:
+    """All grants in force, oldest first."""
+    return [
+        _grant(row) for row in session.exec(select(GrantRow).where(_live(now)).order_by(col(GrantRow.id)))
+    ]
+
+
+def revoke(session: Session, grant_id: int | None, by: str, now: datetime) -> int:
+    """End one grant, or all (None); returns how many ended."""
+    statement = update(GrantRow).where(_live(now))
+    if grant_id is not None:
+        statement = statement.where(col(GrantRow.id) == grant_id)
+    ended = session.execute(statement.values(revoked_at=now, revoked_by=by))
+    return int(ended.rowcount)  # type: ignore[attr-defined]
+
+
+def end_with_conversation(session: Session, conversation_id: str, now: datetime) -> None:
+    """A grant for one conversation ends with it."""
+    session.execute(
+        update(GrantRow)
+        .where(
+            _live(now), col(GrantRow.conversation_id) == conversation_id, col(GrantRow.only_there).is_(True)
+        )
+        .values(revoked_at=now, revoked_by="its conversation ended")
+    )
+
+
+def _live(now: datetime) -> ColumnElement[bool]:
+    unexpired = or_(col(GrantRow.expires_at).is_(None), col(GrantRow.expires_at) > now)
+    return col(GrantRow.revoked_at).is_(None) & unexpired
+
+
+def _grant(row: GrantRow) -> Grant:
+    return Grant(
+        id=row.id or 0,
+        scope=Scope(row.tool_name, row.tool_version, Rung(row.rung), row.match),
+        words=row.words,
+        person_id=row.person_id,
+        person_name=row.person_name,
+        conversation_id=row.conversation_id if row.only_there else None,
+        proposal_id=row.proposal_id,
+        created_at=row.created_at,
+        expires_at=row.expires_at,
+        uses=row.uses,
+    )

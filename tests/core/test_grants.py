@@ -1,0 +1,186 @@
+"""Approve similar: what a grant covers, whom it needs, when it ends; and hostile arguments against it."""
+
+import json
+from datetime import timedelta
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bot.domain.chat import Address, Answer, Reply, Verb
+from bot.domain.proposals import Proposal, State, canonical
+from bot.domain.similarity import Lasting, Rung, Scope, ladder
+from tests.core.conftest import MakeNod
+from tests.kit import ADA, ANA, BEN, EVE, ROOM, Nod, call
+
+OTHER = Address("chat", "other")
+
+
+@pytest.fixture
+def nod(make_nod: MakeNod) -> Nod:
+    return make_nod(admins=[ADA])
+
+
+async def similar(
+    nod: Nod, proposal: Proposal, rung: Rung, lasting: Lasting = Lasting.HOUR, **more: object
+) -> Reply:
+    reply = await nod.press(Verb.SIMILAR, proposal, rung=rung, lasting=lasting, **more)  # type: ignore[arg-type]
+    await nod.idle()
+    return reply
+
+
+async def paint(nod: Nod, lamp: str, color: str, at: Address = ROOM) -> Proposal:
+    (painted,) = await nod.asked(call("paint", lamp=lamp, color=color), at=at)
+    return await nod.now(painted)
+
+
+async def test_the_ladder_is_offered_narrowest_first_in_words(nod: Nod) -> None:
+    first = await paint(nod, "desk", "red")
+    assert await nod.desk.ladder(first.id, ANA) == [
+        (Rung.EXACT, "paint with exactly these arguments"),
+        (Rung.KEY, "paint with lamp = desk, whatever the rest"),
+        (Rung.TOOL, "paint with any arguments"),
+    ]
+    assert await nod.desk.ladder(first.id, EVE) == []
+
+
+async def test_one_press_approves_and_allows_and_says_exactly_what(nod: Nod) -> None:
+    first = await paint(nod, "desk", "red")
+    reply = await similar(nod, first, Rung.KEY)
+    assert (await nod.now(first)).state is State.SUCCEEDED
+    assert reply.text.startswith("Approved. G-1 now allows paint with lamp = desk, whatever the rest, until ")
+
+
+async def test_a_covered_call_runs_and_is_shown_as_approved_by_the_grant(nod: Nod) -> None:
+    await similar(nod, await paint(nod, "desk", "red"), Rung.KEY)
+    second = await paint(nod, "desk", "blue")
+    assert (second.state, second.decided_by, second.grant_id) == (State.SUCCEEDED, "Ana's grant G-1", 1)
+    assert "Approved by Ana's grant G-1" in nod.chat.card_of(second).outcome
+    assert nod.world.lamps["desk"] == "blue"
+    assert "used 1 times" in (await nod.command("/approvals grants", by=ADA)).text
+
+
+@pytest.mark.parametrize(
+    ("rung", "lamp", "color", "covered"),
+    [
+        (Rung.EXACT, "desk", "red", True),
+        (Rung.EXACT, "desk", "blue", False),
+        (Rung.KEY, "desk", "blue", True),
+        (Rung.KEY, "door", "red", False),
+        (Rung.TOOL, "door", "blue", True),
+    ],
+)
+async def test_each_rung_covers_what_it_says(
+    nod: Nod, rung: Rung, lamp: str, color: str, covered: bool
+) -> None:
+    await similar(nod, await paint(nod, "desk", "red"), rung)
+    nod.world.lamps["desk"] = "white"
+    assert (await paint(nod, lamp, color)).state is (State.SUCCEEDED if covered else State.PROPOSED)
+
+
+async def test_another_tool_is_never_covered(nod: Nod) -> None:
+    await similar(nod, await paint(nod, "desk", "red"), Rung.TOOL)
+    (smashed,) = await nod.asked(call("smash", lamp="desk"))
+    assert smashed.state is State.PROPOSED
+
+
+async def test_a_grant_for_one_conversation_holds_only_there_and_ends_with_it(nod: Nod) -> None:
+    await similar(nod, await paint(nod, "desk", "red"), Rung.TOOL, Lasting.CONVERSATION)
+    assert (await paint(nod, "door", "red", at=OTHER)).state is State.PROPOSED
+    assert (await paint(nod, "door", "red")).state is State.SUCCEEDED
+    await nod.command("/nod new")
+    assert (await paint(nod, "roof", "red")).state is State.PROPOSED
+
+
+async def test_a_grant_ends_when_its_time_is_up(nod: Nod) -> None:
+    await similar(nod, await paint(nod, "desk", "red"), Rung.TOOL, Lasting.HOUR)
+    nod.clock.forward(timedelta(minutes=59))
+    assert (await paint(nod, "door", "red")).state is State.SUCCEEDED
+    nod.clock.forward(timedelta(minutes=1))
+    assert (await paint(nod, "roof", "red")).state is State.PROPOSED
+
+
+@pytest.mark.parametrize("words", ["revoke G-1", "revoke all", "policy writes", "quorum 1", "risk write for paint"])
+async def test_a_grant_ends_when_revoked_or_when_the_rules_change(nod: Nod, words: str) -> None:
+    await similar(nod, await paint(nod, "desk", "red"), Rung.TOOL)
+    await nod.command(f"/approvals {words}", by=ADA)
+    assert (await paint(nod, "door", "red")).state is State.PROPOSED
+
+
+async def test_destructive_calls_are_not_granted_unless_an_admin_allows_it(nod: Nod) -> None:
+    (smashed,) = await nod.asked(call("smash", lamp="desk"))
+    assert await nod.desk.ladder(smashed.id, ANA) == []
+    refused = await similar(nod, smashed, Rung.TOOL)
+    assert refused.answer is Answer.REFUSED
+    assert (await nod.now(smashed)).state is State.PROPOSED
+
+    await nod.command("/approvals grants allow destructive for smash", by=ADA)
+    await nod.press(Verb.DECLINE, smashed)
+    await nod.idle()
+    (again,) = await nod.asked(call("smash", lamp="desk"), private=True)
+    await similar(nod, again, Rung.TOOL, by=ADA)
+    (door,) = await nod.asked(call("smash", lamp="door"))
+    assert (await nod.now(door)).state is State.SUCCEEDED
+
+
+async def test_what_needs_several_people_is_not_granted_by_one(nod: Nod) -> None:
+    await nod.command("/approvals approvers chat:ana chat:ben", by=ADA)
+    await nod.command("/approvals quorum 2", by=ADA)
+    refused = await similar(nod, await paint(nod, "desk", "red"), Rung.TOOL)
+    assert refused.answer is Answer.REFUSED
+
+
+async def test_a_grant_of_one_who_may_not_decide_that_call_does_not_count(nod: Nod) -> None:
+    await similar(nod, await paint(nod, "desk", "red"), Rung.TOOL)
+    (bens,) = await nod.asked(call("paint", lamp="door", color="red"), by=BEN, at=OTHER)
+    assert bens.state is State.PROPOSED
+
+
+async def test_a_stranger_can_give_no_grant(nod: Nod) -> None:
+    first = await paint(nod, "desk", "red")
+    assert (await similar(nod, first, Rung.TOOL, by=EVE)).answer is Answer.REFUSED
+    assert (await paint(nod, "door", "red")).state is State.PROPOSED
+
+
+async def test_a_tool_that_changed_is_not_covered_any_more(nod: Nod) -> None:
+    from tests.kit import lamp_tools
+
+    await similar(nod, await paint(nod, "desk", "red"), Rung.TOOL)
+    nod.toolset = lamp_tools(nod.world, version="2")
+    await nod.restart()
+    assert (await paint(nod, "door", "red")).state is State.PROPOSED
+
+
+async def test_a_grant_survives_a_crash(nod: Nod) -> None:
+    await similar(nod, await paint(nod, "desk", "red"), Rung.TOOL)
+    await nod.crash()
+    assert (await paint(nod, "door", "red")).state is State.SUCCEEDED
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+@settings(max_examples=500, deadline=None)
+@given(st.dictionaries(st.text(), json_values, max_size=4), st.dictionaries(st.text(), json_values, max_size=4))
+def test_an_exact_grant_covers_equal_arguments_only_whatever_they_are(
+    shown: dict[str, object], called: dict[str, object]
+) -> None:
+    (scope, _), *_ = ladder("t", "1", shown, None)
+    assert scope.covers("t", "1", called, None) == (canonical(shown) == canonical(called))
+    assert scope.covers("t", "1", json.loads(canonical(shown)), None)
+
+
+def test_ten_thousand_hostile_spellings_of_a_folder_match_no_grant_for_it() -> None:
+    import itertools
+
+    parts = ["..", ".", "", "Docs", "DOCS", "docs ", "docs\x00", "docs\\", "d\u043ecs", "docs/..", "%2e%2e", "~"]
+    spellings = ["/".join(p) for n in range(1, 5) for p in itertools.product(parts, repeat=n)][:10_000]
+    assert len(spellings) == 10_000
+    scope = Scope("file_write", "1", Rung.KEY, canonical({"folder": "docs"}))
+    wrong = [s for s in spellings if scope.covers("file_write", "1", {}, {"folder": s})]
+    assert wrong == []
+    assert scope.covers("file_write", "1", {}, {"folder": "docs"})

@@ -1,0 +1,258 @@
+"""Rules that admins set at run time: what needs approval, who decides, how many, and the kill switch."""
+
+import json
+
+import pytest
+
+from bot.domain.chat import Address, Answer, Verb
+from bot.domain.policy import Policy
+from bot.domain.proposals import State
+from bot.domain.rules import EVERYWHERE, Rule, Rulebook, Subject, covers
+from tests.core.conftest import MakeNod
+from tests.kit import ADA, ANA, BEN, EVE, Nod, call
+
+HALL = Address("chat", "T1/hall")
+
+
+@pytest.fixture
+def ruled(make_nod: MakeNod) -> Nod:
+    return make_nod(admins=[ADA])
+
+
+async def rule(nod: Nod, words: str) -> None:
+    reply = await nod.command(f"/approvals {words}", by=ADA)
+    assert reply.answer is Answer.ACCEPTED, reply.text
+
+
+async def test_the_strictest_of_several_matching_rules_wins_and_is_named(ruled: Nod) -> None:
+    await rule(ruled, "policy never")
+    await rule(ruled, "policy always for pa*")
+    (painted,) = await ruled.asked(call("paint", lamp="desk", color="red"))
+
+    assert painted.state is State.PROPOSED
+    assert painted.rule == "rule 2: policy always for pa*"
+
+
+async def test_a_rule_for_one_place_does_not_reach_its_neighbour(ruled: Nod) -> None:
+    await rule(ruled, "policy destructive in chat:T1/hall")
+    (there,) = await ruled.asked(call("paint", lamp="desk", color="red"), at=Address("chat", "T1/hall/7"))
+    (elsewhere,) = await ruled.asked(call("paint", lamp="door", color="red"), at=Address("chat", "T1/hallway"))
+
+    assert (await ruled.now(there)).state is State.SUCCEEDED
+    assert elsewhere.state is State.PROPOSED
+
+
+async def test_what_runs_without_asking_is_shown_as_a_resolved_card_that_says_why(ruled: Nod) -> None:
+    await rule(ruled, "policy never for paint")
+    (painted,) = await ruled.asked(call("paint", lamp="desk", color="red"))
+    card = ruled.chat.card_of(painted)
+
+    assert (await ruled.now(painted)).state is State.SUCCEEDED
+    assert not card.pending
+    assert any("Nobody was asked: rule 1: policy never" in note for note in card.notes)
+
+
+async def test_an_admin_may_raise_a_tools_risk_but_a_read_made_a_write_then_asks(ruled: Nod) -> None:
+    await rule(ruled, "risk destructive for paint")
+    (painted,) = await ruled.asked(call("paint", lamp="desk", color="red"))
+    assert painted.risk.level == "destructive"
+    assert "rule 1" in painted.risk.reason
+
+    await rule(ruled, "risk write for look")
+    (looked,) = await ruled.asked(call("look", lamp="desk"))
+    assert looked.tool_name == "look"
+    assert ruled.world.reads == []
+
+
+async def test_destructive_calls_need_other_eyes_once_there_is_a_second_approver(ruled: Nod) -> None:
+    await rule(ruled, "roles add chat:ben approver")
+    (smashed,) = await ruled.asked(call("smash", lamp="desk"), private=False)
+    refused = await ruled.press(Verb.APPROVE, smashed, by=ANA)
+    assert refused.answer is Answer.REFUSED
+    assert "Four eyes" in refused.text
+    assert (await ruled.now(smashed)).state is State.PROPOSED
+
+    assert (await ruled.approve(smashed, by=BEN)).state is State.SUCCEEDED
+
+
+async def test_the_requester_may_still_decline_what_needs_other_eyes(ruled: Nod) -> None:
+    await rule(ruled, "roles add chat:ben approver")
+    (smashed,) = await ruled.asked(call("smash", lamp="desk"), private=False)
+    assert (await ruled.press(Verb.DECLINE, smashed, by=ANA)).answer is Answer.ACCEPTED
+
+
+async def test_self_approval_through_a_second_linked_account_is_refused(ruled: Nod) -> None:
+    await rule(ruled, "roles add chat:ben approver")
+    await rule(ruled, "roles add chat:ana2 approver")
+    second = type(ANA)("chat", "ana2", "Ana")
+    code = (await ruled.command("/nod link", by=ANA)).text.split("`")[1]
+    await ruled.command(f"/nod link {code}", by=second)
+    (smashed,) = await ruled.asked(call("smash", lamp="desk"), private=False)
+
+    assert (await ruled.press(Verb.APPROVE, smashed, by=second)).answer is Answer.REFUSED
+
+
+async def test_a_quorum_gathers_one_vote_per_person_with_a_live_tally(ruled: Nod) -> None:
+    await rule(ruled, "roles add chat:ben approver")
+    await rule(ruled, "quorum 2 for paint")
+    (painted,) = await ruled.asked(call("paint", lamp="desk", color="red"), private=False)
+    assert (await ruled.press(Verb.APPROVE, painted, by=ANA)).text == "Your vote counts: 1 of 2."
+    await ruled.idle()
+    assert "1 of 2 approvals so far." in ruled.chat.card_of(painted).notes
+    assert (await ruled.press(Verb.APPROVE, painted, by=ANA)).answer is Answer.ALREADY
+    assert ruled.world.lamps["desk"] == "white"
+
+    assert (await ruled.approve(painted, by=BEN)).state is State.SUCCEEDED
+
+
+async def test_two_linked_accounts_are_one_vote(ruled: Nod) -> None:
+    second = type(ANA)("chat", "ana2", "Ana")
+    await rule(ruled, "approvers requester chat:ana2 chat:ben")
+    await rule(ruled, "quorum 2")
+    code = (await ruled.command("/nod link", by=ANA)).text.split("`")[1]
+    await ruled.command(f"/nod link {code}", by=second)
+    (painted,) = await ruled.asked(call("paint", lamp="desk", color="red"))
+    await ruled.press(Verb.APPROVE, painted, by=ANA)
+
+    assert (await ruled.press(Verb.APPROVE, painted, by=second)).answer is Answer.ALREADY
+    assert (await ruled.now(painted)).state is State.PROPOSED
+
+
+async def test_with_n_of_m_it_takes_m_minus_n_plus_one_declines(ruled: Nod) -> None:
+    await rule(ruled, "approvers chat:ana chat:ben chat:eve")
+    await rule(ruled, "quorum 2 of 3")
+    (painted,) = await ruled.asked(call("paint", lamp="desk", color="red"))
+    first = await ruled.press(Verb.DECLINE, painted, by=EVE, reason="no")
+    assert first.text == "Your vote counts: 1 of the 2 that decline it."
+    assert (await ruled.now(painted)).state is State.PROPOSED
+
+    await ruled.press(Verb.DECLINE, painted, by=BEN)
+    assert (await ruled.now(painted)).state is State.DECLINED
+
+
+async def test_a_quorum_that_can_never_gather_is_refused_when_it_is_proposed(ruled: Nod) -> None:
+    await rule(ruled, "approvers chat:ben")
+    await rule(ruled, "quorum 2")
+    assert await ruled.asked(call("paint", lamp="desk", color="red")) == []
+    assert ruled.model.results[-1].startswith("REFUSED: 2 approvals are needed, but only 1 may decide")
+
+
+async def test_with_nobody_to_decide_the_call_is_refused_with_the_reason(ruled: Nod) -> None:
+    await rule(ruled, "approvers approver")
+    assert await ruled.asked(call("paint", lamp="desk", color="red")) == []
+    assert ruled.model.results[-1].startswith("REFUSED: nobody may decide this here")
+
+
+async def test_members_of_a_chat_may_decide_there_and_nowhere_else(ruled: Nod) -> None:
+    await rule(ruled, "approvers member in chat:T1/hall")
+    (painted,) = await ruled.asked(
+        call("paint", lamp="desk", color="red"), at=Address("chat", "T1/hall/7"), private=False
+    )
+    elsewhere = await ruled.press(Verb.APPROVE, painted, by=EVE, at=Address("chat", "T1/hallway"))
+    assert elsewhere.answer is Answer.REFUSED
+    assert (await ruled.press(Verb.APPROVE, painted, by=EVE)).answer is Answer.REFUSED
+
+    there = await ruled.press(Verb.APPROVE, painted, by=EVE, at=Address("chat", "T1/hall/7"))
+    assert there.answer is Answer.ACCEPTED
+
+
+async def test_while_paused_nothing_executes_and_no_clock_runs(ruled: Nod, clock: object) -> None:
+    (painted,) = await ruled.asked(call("paint", lamp="desk", color="red"))
+    (waiting,) = await ruled.asked(call("paint", lamp="door", color="red"))
+    await rule(ruled, "pause")
+    assert (await ruled.approve(painted)).state is State.APPROVED
+    from datetime import timedelta
+
+    await ruled.tick(timedelta(hours=30))
+    assert (await ruled.now(waiting)).state is State.PROPOSED
+    assert ruled.world.runs == []
+
+    await rule(ruled, "resume")
+    await ruled.tick(timedelta(hours=23))
+    assert (await ruled.now(painted)).state is State.SUCCEEDED
+    assert (await ruled.now(waiting)).state is State.PROPOSED
+    await ruled.tick(timedelta(hours=2))
+    assert (await ruled.now(waiting)).state is State.EXPIRED
+
+
+async def test_policy_test_says_what_would_happen_and_which_rule_says_so(ruled: Nod) -> None:
+    await rule(ruled, "policy always for look")
+    arguments = json.dumps({"lamp": "desk"})
+    reply = await ruled.command(f"/approvals policy test look {arguments}", by=ADA)
+    assert "It would ask for one approval" in reply.text
+    assert "rule 1: policy always for look" in reply.text
+    assert ruled.world.reads == []
+
+
+async def test_who_is_no_admin_is_refused_and_changes_nothing(ruled: Nod) -> None:
+    reply = await ruled.command("/approvals policy never", by=EVE)
+    assert reply.answer is Answer.REFUSED
+    (painted,) = await ruled.asked(call("paint", lamp="desk", color="red"))
+    assert painted.state is State.PROPOSED
+
+
+async def test_a_rule_can_be_dropped_and_stays_in_the_record(ruled: Nod) -> None:
+    await rule(ruled, "policy never")
+    await rule(ruled, "drop 1")
+    (painted,) = await ruled.asked(call("paint", lamp="desk", color="red"))
+    assert painted.state is State.PROPOSED
+    again = await ruled.command("/approvals drop 1", by=ADA)
+    assert "no rule 1" in again.text
+
+
+@pytest.mark.parametrize(
+    ("words", "mend"),
+    [
+        ("policy sometimes", "always, writes, destructive, never"),
+        ("ttl tomorrow", "90s, 15m, 24h"),
+        ("quorum 3 of 2", "not more than there are"),
+        ("roles add somebody admin", "not an account"),
+        ("digest 25:00 chat:room", "HH:MM"),
+        ("revoke all of them", "Which grant"),
+        ("polcy never", "Did you mean"),
+    ],
+)
+async def test_words_that_do_not_fit_change_nothing_and_say_the_mend(
+    ruled: Nod, words: str, mend: str
+) -> None:
+    reply = await ruled.command(f"/approvals {words}", by=ADA)
+    assert reply.answer is Answer.INVALID
+    assert mend in reply.text
+    assert "rule" not in (await ruled.command("/approvals rules", by=ADA)).text
+
+
+async def test_an_admin_may_reassign_expire_and_extend(ruled: Nod) -> None:
+    (painted,) = await ruled.asked(call("paint", lamp="desk", color="red"))
+    await rule(ruled, f"reassign {painted.id} chat:ben")
+    assert (await ruled.press(Verb.APPROVE, painted, by=ANA)).answer is Answer.REFUSED
+    assert (await ruled.press(Verb.EXTEND, painted, by=BEN)).answer is Answer.ACCEPTED
+    await rule(ruled, f"expire {painted.id}")
+    assert (await ruled.now(painted)).state is State.EXPIRED
+
+
+async def test_settings_and_rules_both_make_admins(make_nod: MakeNod) -> None:
+    nod = make_nod(policy=Policy(admins=frozenset({str(ADA)})))
+    await nod.command("/approvals roles add chat:ben admin", by=ADA)
+    assert (await nod.command("/approvals roles", by=BEN)).answer is Answer.ACCEPTED
+    await nod.command("/approvals roles remove chat:ben admin", by=ADA)
+    assert (await nod.command("/approvals roles", by=BEN)).answer is Answer.REFUSED
+
+
+def test_a_scope_covers_itself_and_what_lies_below_it_only() -> None:
+    assert covers(EVERYWHERE, "slack:T1/C1/1")
+    assert covers("slack:*", "slack:T1/C1/1")
+    assert covers("slack:T1/C1", "slack:T1/C1/1")
+    assert not covers("slack:T1/C1", "slack:T1/C11/1")
+    assert not covers("slack:*", "slackish:T1")
+
+
+def test_of_two_times_to_live_the_shorter_counts() -> None:
+    book = Rulebook(
+        1,
+        (
+            Rule(1, Subject.TTL, EVERYWHERE, EVERYWHERE, 60.0),
+            Rule(2, Subject.TTL, EVERYWHERE, "paint", 3600.0),
+        ),
+    )
+    assert book.ttl("chat:room", "paint", 5.0) == (60.0, book.rules[0])
+    assert book.ttl("chat:room", "look", 86400.0).value == 60.0
