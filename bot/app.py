@@ -5,6 +5,8 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from starlette.routing import BaseRoute
+
 from bot.agent.gate import Gate
 from bot.agent.loop import Limits, Loop
 from bot.agent.model import Model
@@ -16,6 +18,8 @@ from bot.channels.http.auth import Doorkeeper
 from bot.channels.http.channel import HttpChannel
 from bot.channels.http.server import WebServer
 from bot.channels.http.views import Views
+from bot.channels.slack.channel import SlackChannel
+from bot.channels.telegram.channel import TelegramChannel
 from bot.delivery import Bell, Delivery
 from bot.desk import CoreDesk
 from bot.domain.chat import Address, Channel, Clock
@@ -120,7 +124,16 @@ def build(
     desk = CoreDesk(database, delivery, gate, policies)
     http = HttpChannel(database, registry, Views(desk, policies), bell)
     channels[http.name] = http
-    application = api.create(http, Doorkeeper(settings.tokens), model_name=model.name, demo=demo)
+    routes: list[BaseRoute] = []
+    if settings.slack_bot_token or settings.slack_client_id:
+        channels["slack"] = slack = SlackChannel(settings, database, clock)
+        routes += slack.routes()
+    if settings.telegram_bot_token:
+        channels["telegram"] = telegram = TelegramChannel(settings, database, clock)
+        routes += telegram.routes()
+    application = api.create(
+        http, Doorkeeper(settings.tokens), model_name=model.name, demo=demo, more_routes=routes
+    )
     return App(
         settings=settings,
         clock=clock,

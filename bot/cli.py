@@ -99,6 +99,7 @@ def run() -> None:
     """Run Nod with the settings of the environment and .env."""
     with told():
         settings = Settings.load()
+        settings.require_admin()
         telemetry.configure(settings.log_level)
         asyncio.run(_serve(build(settings), "Nod is up: {url}"))
 

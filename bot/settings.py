@@ -170,6 +170,15 @@ class Settings(BaseSettings):
         """Token name by token value."""
         return {t.partition(":")[2]: t.partition(":")[0] for t in self.http_tokens}
 
+    def require_admin(self) -> None:
+        """Raises SettingsError where people could reach Nod and nobody could set it right."""
+        reached = self.slack_bot_token or self.slack_client_id or self.telegram_bot_token or self.http_tokens
+        if reached and not self.admins:
+            raise SettingsError(
+                "NOD_ADMINS: name at least one account that may set the rules, such as slack:T0123/U0456, "
+                "telegram:991 or http:ana"
+            )
+
     @property
     def sqlite_file(self) -> Path | None:
         """The database file; None where the database is a server."""

@@ -148,9 +148,9 @@ def breaks(session: Session) -> list[str]:
 
 def _difference(row: ProposalRow, last: Entry | None) -> str | None:
     """How a proposal is not what its last audit row says, or its arguments not what was approved."""
-    if last is None or row.version != last.version:
-        missing = last.version + 1 if last else 1
-        return f"proposal {row.id}: version {missing} is missing from the audit"
+    version = last.version if last else 0
+    if last is None or row.version != version:
+        return f"proposal {row.id}: its row is at version {row.version}, its audit at {version}"
     if (row.state, row.digest) != (last.state, last.digest):
         return f"proposal {row.id}: its row is not what audit row {last.id} (version {last.version}) says"
     if digest(row.tool_name, row.tool_version, row.arguments) != row.digest:

@@ -168,6 +168,8 @@ class _SQLiteWriter:
         except BaseException as error:  # noqa: BLE001 - whatever broke the commit, every caller must hear it
             if connection is not None:
                 connection.rollback()
+                driver: Any = connection.connection
+                driver.rollback()  # a COMMIT that failed is over for SQLAlchemy, but not for SQLite
             outcomes = [(None, error) for _ in batch]
         for (_, future), (value, failure) in zip(batch, outcomes, strict=True):
             if failure is None:

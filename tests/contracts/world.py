@@ -88,7 +88,7 @@ class World:
     async def start(self) -> None:
         app = build(self.settings(), model=self.model, toolsets=[_Notebook(self)], clock=self.clock)
         channel = self.add_channel(app)
-        if channel is not None and channel.name not in app.channels:
+        if channel is not None:
             app.channels[channel.name] = channel
         self._app = app
         self._stack = AsyncExitStack()

@@ -24,7 +24,12 @@ from bot.tools.tool import FixedToolset, Tool, tool
 from tests.conftest import FakeClock
 from tests.http.scripted import ScriptedModel
 
-ANA, BEN, CHIEF, DEE = "ana-0123456789abcdef", "ben-0123456789abcdef", "chief-0123456789abcd", "dee-0123456789abcdef"
+ANA, BEN, CHIEF, DEE = (
+    "ana-0123456789abcdef",
+    "ben-0123456789abcdef",
+    "chief-0123456789abcd",
+    "dee-0123456789abcdef",
+)
 TOKENS = (f"ana:{ANA}", f"ben:{BEN}", f"chief:{CHIEF}", f"dee:{DEE}")
 
 _PATIENCE = 30  # seconds, after which a test that waits for what never comes fails instead of hanging

@@ -35,7 +35,16 @@ async def test_these_are_all_the_ways_in(serve: Serve):
 
 @pytest.mark.parametrize(
     "authorization",
-    [None, "", "Bearer", "Bearer wrong-0123456789ab", f"Basic {ANA}", ANA, f"Bearer {ANA}x", f"Bearer {ANA[:-1]}"],
+    [
+        None,
+        "",
+        "Bearer",
+        "Bearer wrong-0123456789ab",
+        f"Basic {ANA}",
+        ANA,
+        f"Bearer {ANA}x",
+        f"Bearer {ANA[:-1]}",
+    ],
 )
 async def test_a_missing_or_wrong_token_is_401_everywhere(serve: Serve, authorization):
     async with serve(NOD_HTTP_TOKENS=TOKENS) as nod:
@@ -45,7 +54,10 @@ async def test_a_missing_or_wrong_token_is_401_everywhere(serve: Serve, authoriz
             answer = await nod.client.request(method, path, headers=headers, json=body)
             assert answer.status_code == 401, path
             assert answer.headers["www-authenticate"] == "Bearer"
-            assert answer.json() == {"ok": False, "error": "Send a valid token: Authorization: Bearer <token>."}
+            assert answer.json() == {
+                "ok": False,
+                "error": "Send a valid token: Authorization: Bearer <token>.",
+            }
 
 
 async def test_a_valid_token_says_who_calls(serve: Serve):
@@ -69,7 +81,9 @@ async def test_without_tokens_this_machine_is_let_in(serve: Serve):
             assert (await nod.client.get("/api/me", headers={"Host": host})).json()["name"] == "you"
 
 
-@pytest.mark.parametrize("host", ["evil.example", "evil.example:8080", "127.0.0.1.evil.example", "[::", "0.0.0.0", "a b", ""])
+@pytest.mark.parametrize(
+    "host", ["evil.example", "evil.example:8080", "127.0.0.1.evil.example", "[::", "0.0.0.0", "a b", ""]
+)
 async def test_without_tokens_a_foreign_host_name_is_403(serve: Serve, host):
     async with serve() as nod:
         answer = await nod.client.get("/api/me", headers={"Host": host})
@@ -77,7 +91,9 @@ async def test_without_tokens_a_foreign_host_name_is_403(serve: Serve, host):
         assert answer.json()["ok"] is False
 
 
-@pytest.mark.parametrize("origin", ["http://evil.example", "null", "http://127.0.0.1:1", "http://[::", "file://"])
+@pytest.mark.parametrize(
+    "origin", ["http://evil.example", "null", "http://127.0.0.1:1", "http://[::", "file://"]
+)
 async def test_a_foreign_origin_is_403_with_and_without_tokens(serve: Serve, origin):
     async with serve() as nod:
         answer = await nod.client.post("/api/chat", json={"message": "hi"}, headers={"Origin": origin})

@@ -193,7 +193,9 @@ async def test_a_press_that_comes_after_the_time_is_up_runs_nothing(serve: Serve
         assert nod.notes.kept == []
 
 
-@pytest.mark.parametrize("verb", ["approve", "decline", "edit", "cancel", "retry", "approve_all", "decline_all"])
+@pytest.mark.parametrize(
+    "verb", ["approve", "decline", "edit", "cancel", "retry", "approve_all", "decline_all"]
+)
 async def test_an_unknown_proposal_is_404_for_every_verb(serve: Serve, verb):
     async with serve() as nod:
         answer = await nod.press({"id": "0" * 16}, verb)
@@ -296,7 +298,9 @@ async def test_secrets_are_shown_nowhere_and_still_reach_the_tool(serve: Serve):
         given.append(password)
         return "in, with key sk-abcdefghijklmnopqrstuvwx"
 
-    async with serve(model=asking(("log_in", {"user": "ana", "password": "hunter2"})), tools=(log_in,)) as nod:
+    async with serve(
+        model=asking(("log_in", {"user": "ana", "password": "hunter2"})), tools=(log_in,)
+    ) as nod:
         events = await nod.chat("Log me in")
         proposal = next(e["proposal"] for e in events if e["type"] == "action_proposed")
         answer = await nod.press(proposal, "approve", arguments=proposal["tool_arguments"])

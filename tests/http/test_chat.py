@@ -138,9 +138,7 @@ async def test_a_stream_that_ended_leaves_no_listener_behind(serve: Serve):
         await nod.chat("Hi")
         await nod.client.post("/api/chat", json={"message": "  "})
         for _ in range(2):
-            await nod.client.post(
-                "/api/chat", json={"message": "x"}, headers={"Idempotency-Key": "same"}
-            )
+            await nod.client.post("/api/chat", json={"message": "x"}, headers={"Idempotency-Key": "same"})
         assert not nod.app.channels["http"].hub._listeners  # type: ignore[attr-defined]
 
 
@@ -201,7 +199,10 @@ async def test_a_message_that_joins_a_failing_turn_is_answered_by_the_next(serve
 
 
 async def test_stop_ends_the_stream_and_keeps_what_was_asked(serve: Serve):
-    async with serve(model=ScriptedModel([Text("On and "), asyncio.Event()])) as nod, nod.chatting("Go") as stream:
+    async with (
+        serve(model=ScriptedModel([Text("On and "), asyncio.Event()])) as nod,
+        nod.chatting("Go") as stream,
+    ):
         conversation_id = (await stream.next())["conversation_id"]
         await stream.until("delta")
         stopped = await nod.client.post(f"/api/chat/conversations/{conversation_id}/stop")

@@ -32,7 +32,9 @@ async def test_a_body_that_is_too_large_is_413_also_without_a_length(serve: Serv
 @pytest.mark.parametrize("body", [b"{", b"", b"{'message': 1}", b'{"message": "\xff\xfe"}', b"[" * 100_000])
 async def test_a_body_that_is_not_json_is_refused_in_words(serve: Serve, body):
     async with serve() as nod:
-        answer = await nod.client.post("/api/chat", content=body, headers={"Content-Type": "application/json"})
+        answer = await nod.client.post(
+            "/api/chat", content=body, headers={"Content-Type": "application/json"}
+        )
         assert answer.status_code == (400 if body else 422)
         assert answer.json()["ok"] is False
 
@@ -73,7 +75,9 @@ async def test_what_no_column_can_hold_is_not_a_500(serve: Serve):
             assert (await nod.client.get(f"/api/chat/actions/{path}")).status_code in (404, 405)
 
 
-@pytest.mark.parametrize("path", ["/nothing", "/api/nothing", "/static/nothing.js", "/docs/static/nothing", "/api/chat/"])
+@pytest.mark.parametrize(
+    "path", ["/nothing", "/api/nothing", "/static/nothing.js", "/docs/static/nothing", "/api/chat/"]
+)
 async def test_an_address_that_is_not_there_is_404_as_json(serve: Serve, path):
     async with serve() as nod:
         answer = await nod.client.get(path)
@@ -113,12 +117,22 @@ async def test_what_breaks_is_a_500_without_a_trace_and_with_the_same_headers(se
 
 async def test_every_answer_carries_safe_headers(serve: Serve):
     async with serve() as nod:
-        for path in ("/", "/docs", "/openapi.json", "/api/me", "/nothing", "/healthz", "/docs/static/swagger-ui.css"):
+        for path in (
+            "/",
+            "/docs",
+            "/openapi.json",
+            "/api/me",
+            "/nothing",
+            "/healthz",
+            "/docs/static/swagger-ui.css",
+        ):
             headers = (await nod.client.get(path)).headers
             assert headers["x-content-type-options"] == "nosniff"
             assert headers["x-frame-options"] == "DENY"
             assert headers["referrer-policy"] == "no-referrer"
-            policy = dict(part.strip().partition(" ")[::2] for part in headers["content-security-policy"].split(";"))
+            policy = dict(
+                part.strip().partition(" ")[::2] for part in headers["content-security-policy"].split(";")
+            )
             assert policy["default-src"] == "'none'"
             assert policy["frame-ancestors"] == policy["base-uri"] == "'none'"
             assert policy["connect-src"] == "'self'"
@@ -152,7 +166,16 @@ async def test_the_console_page_asks_no_outside_host_and_all_it_names_is_there(s
 
 @pytest.mark.parametrize("prefix", ["/static", "/docs/static"])
 @pytest.mark.parametrize(
-    "way", ["/../api.py", "/..%2fapi.py", "/%2e%2e/api.py", "//etc/passwd", "/..%5capi.py", "/%2e%2e%2f%2e%2e%2fapp.py", "/.."]
+    "way",
+    [
+        "/../api.py",
+        "/..%2fapi.py",
+        "/%2e%2e/api.py",
+        "//etc/passwd",
+        "/..%5capi.py",
+        "/%2e%2e%2f%2e%2e%2fapp.py",
+        "/..",
+    ],
 )
 async def test_nothing_outside_the_static_folder_is_served(serve: Serve, prefix, way):
     async with serve() as nod:

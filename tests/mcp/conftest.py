@@ -31,22 +31,32 @@ async def until(true: Callable[[], bool]) -> None:
 
 
 class Pauses:
-    """Sleeps only as long as the test wants: `waiting` says that somebody does, `go` ends it."""
+    """Sleeps only as long as the test wants: `begun` waits for the next pause, `end` and `end_all` end them."""
 
     def __init__(self) -> None:
-        self.asked: list[float] = []
-        self.waiting = asyncio.Event()
-        self._go = asyncio.Event()
+        self._begun: asyncio.Queue[tuple[float, asyncio.Event]] = asyncio.Queue()
+        self._all = asyncio.Event()
+        self._last = self._all
 
     async def __call__(self, seconds: float) -> None:
-        self.asked.append(seconds)
-        self.waiting.set()
-        await self._go.wait()
-        self.waiting.clear()
-        self._go.clear()
+        end = self._all if self._all.is_set() else asyncio.Event()
+        self._begun.put_nowait((seconds, end))
+        await end.wait()
 
-    def go(self) -> None:
-        self._go.set()
+    async def begun(self) -> float:
+        seconds, self._last = await self._begun.get()
+        return seconds
+
+    def end(self) -> None:
+        """The pause that `begun` told of is over."""
+        self._last.set()
+
+    def end_all(self) -> None:
+        """No pause lasts any more."""
+        self._all.set()
+        self._last.set()
+        while not self._begun.empty():
+            self._begun.get_nowait()[1].set()
 
 
 class Quiet(uvicorn.Server):

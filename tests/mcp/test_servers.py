@@ -105,13 +105,12 @@ async def test_a_server_killed_in_a_write_leaves_the_outcome_unknown_and_comes_b
         await write
 
     await until(lambda: not lamps.toolset.servers[0].up)
-    await lamps.pauses.waiting.wait()
     assert "lamps_paint" in await lamps.names()  # still offered
     with pytest.raises(ToolError, match="lamps is unavailable right now .* Nothing was done") as caught:
         await lamps.run("lamps_paint", lamp="desk", color="red")
     assert not isinstance(caught.value, ToolTimedOut)
 
-    lamps.pauses.go()
+    lamps.pauses.end_all()
     await until(lambda: lamps.toolset.servers[0].up)
     assert await lamps.run("lamps_paint", lamp="desk", color="red") == "paint desk red 1"
     assert await lamps.run("lamps_process") != process
@@ -131,9 +130,8 @@ async def test_a_server_killed_in_a_read_is_unavailable(connect, stdio, folder):
 async def test_a_server_that_dies_unused_is_noticed_and_started_again(connect, stdio):
     lamps = connect(stdio())
     os.kill(await lamps.run("lamps_process"), signal.SIGKILL)
-    await lamps.pauses.waiting.wait()
     await until(lambda: not lamps.toolset.servers[0].up)
-    lamps.pauses.go()
+    lamps.pauses.end_all()
     await until(lambda: lamps.toolset.servers[0].up)
     assert await lamps.run("lamps_look", lamp="desk") == "desk is white"
 
@@ -154,23 +152,29 @@ async def test_a_server_that_cannot_start_is_tried_ever_more_rarely_and_holds_up
     assert await both.run("lamps_look", lamp="desk") == "desk is white"
     pauses = []
     for _ in range(9):
-        await both.pauses.waiting.wait()
-        pauses.append(both.pauses.asked[-1])
-        both.pauses.go()
-        await until(lambda: not both.pauses.waiting.is_set())
+        pauses.append(await both.pauses.begun())
+        both.pauses.end()
     assert pauses == [1, 2, 4, 8, 16, 32, 60, 60, 60]
     with pytest.raises(ToolError, match=why):
         await broken.call("x", {}, CONTEXT, writes=True)
 
 
+MUTE = ServerConfig("mute", Stdio(sys.executable, ("-c", "import sys; sys.stdin.read()")))
+
+
 async def test_a_server_that_never_says_a_word_holds_up_no_turn(connect, stdio):
-    mute = ServerConfig("mute", Stdio(sys.executable, ("-c", "import sys; sys.stdin.read()")))
-    both = connect(stdio(), mute, first_wait=0, start_seconds=0.2)
+    both = connect(MUTE, stdio(), first_wait=0)
     assert await both.names() == set()
     await both.has("lamps_look")
-    await both.pauses.waiting.wait()
+    assert await both.run("lamps_look", lamp="desk") == "desk is white"
+
+
+async def test_a_server_that_never_says_a_word_is_given_up_and_tried_again(connect):
+    mute = connect(MUTE, start_seconds=0.2)
+    assert await mute.names() == set()
+    assert await mute.pauses.begun() == 1
     with pytest.raises(ToolError, match=r"it did not start within 0\.2 s"):
-        await both.toolset.servers[1].call("x", {}, CONTEXT, writes=False)
+        await mute.toolset.servers[0].call("x", {}, CONTEXT, writes=False)
 
 
 async def test_a_stopped_server_has_no_process_and_is_not_started_again(connect, stdio):

@@ -1,7 +1,5 @@
 """The record of every change: append-only, and any change of it shows."""
 
-from collections.abc import Callable
-
 import pytest
 from sqlalchemy import text
 
@@ -45,16 +43,18 @@ CHANGES = [
     ("UPDATE audit SET hash = 'x' WHERE version = 3", "version 3) was altered"),
     ("DELETE FROM audit WHERE version = 1", "version 1 is missing"),
     ("DELETE FROM audit WHERE version = 2", "version 2 is missing"),
-    ("DELETE FROM audit WHERE version = 4", "version 4 is missing"),
-    ("DELETE FROM audit", "version 1 is missing"),
+    ("DELETE FROM audit WHERE version = 4", "its row is at version 4, its audit at 3"),
+    ("DELETE FROM audit", "its row is at version 4, its audit at 0"),
     (
-        "INSERT INTO audit (proposal_id, version, at, verb, state, actor, person, channel, digest, rule, "
-        "previous, hash) SELECT proposal_id, 5, at, verb, state, actor, person, channel, digest, rule, hash, "
-        "'x' FROM audit WHERE version = 4",
+        (
+            "INSERT INTO audit (proposal_id, version, at, verb, state, actor, person, channel, digest, rule, "
+            "previous, hash) SELECT proposal_id, 5, at, verb, state, actor, person, channel, digest, rule, "
+            "hash, 'x' FROM audit WHERE version = 4"
+        ),
         "version 5) was altered",
     ),
     ("UPDATE proposal SET state = 'succeeded'", "its row is not what audit row"),
-    ("UPDATE proposal SET version = 5", "version 5 is missing"),
+    ("UPDATE proposal SET version = 5", "its row is at version 5, its audit at 4"),
     ('UPDATE proposal SET arguments = \'{"lamp": "roof"}\'', "its tool or arguments were altered"),
 ]
 
@@ -76,13 +76,13 @@ def test_a_well_made_extra_row_is_found_too(rows: Rows, ended: Proposal) -> None
     forged = type(ended)(**{n: getattr(ended, n) for n in ended.__slots__} | {"version": 5})
     by = By("approve", "chat:eve", "chat:eve", "chat")
     rows.database.write_now(audit.append, forged, by, last.hash)
-    assert broken(rows, ended) == f"proposal {ended.id}: version 6 is missing from the audit" or (
-        "version" in (broken(rows, ended) or "")
-    )
+    assert broken(rows, ended) == f"proposal {ended.id}: its row is at version 4, its audit at 5"
 
 
 def test_the_feed_of_changes_goes_on_from_where_one_left_off(rows: Rows, ended: Proposal) -> None:
-    feed: Callable[..., list[tuple[int, str]]] = lambda last: rows.database.read_now(audit.since, last)  # noqa: E731
+    def feed(last: int) -> list[tuple[int, str]]:
+        return rows.database.read_now(audit.since, last)
+
     everything = feed(0)
     assert [proposal_id for _, proposal_id in everything] == [ended.id] * 4
     newest = rows.database.read_now(audit.last_id)

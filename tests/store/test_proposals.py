@@ -23,7 +23,7 @@ def test_what_is_stored_comes_back_the_same(rows: Rows) -> None:
 @pytest.mark.parametrize(
     ("before", "after"),
     [(a, b) for a, b in product(State, State) if b not in TRANSITIONS[a]],
-    ids=lambda state: str(state),
+    ids=str,
 )
 def test_a_move_that_is_not_in_the_table_is_refused(rows: Rows, before: State, after: State) -> None:
     [p] = rows.propose(state=before)

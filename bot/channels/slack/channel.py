@@ -30,7 +30,6 @@ from bot.channels.slack.places import NAME, Place, Post, user_of
 from bot.channels.slack.presses import BROKEN, Presses
 from bot.channels.slack.sessions import Sessions
 from bot.channels.slack.stream import SlackStream
-from bot.channels.slack.tables import create_tables
 from bot.channels.slack.whispers import Whispers
 from bot.channels.slack.workspaces import Workspaces, make_client
 from bot.domain.cards import Card
@@ -92,7 +91,6 @@ class SlackChannel:
 
     async def start(self, inbox: Inbox, desk: Desk) -> None:
         """Connect; raises ChannelError when Slack does not accept the tokens or cannot be reached."""
-        await self._database.write(create_tables)
         await self._workspaces.open()
         self._homes = Homes(self._workspaces, self._database, desk, self._clock)
         self._presses = Presses(self._workspaces, self._whispers, inbox, desk)

@@ -8,7 +8,7 @@ from slack_sdk.errors import SlackClientError
 
 from bot.channels.slack import home
 from bot.channels.slack.places import actor_of
-from bot.channels.slack.tables import homes, remember_home
+from bot.store.slack import homes, remember_home
 from bot.channels.slack.workspaces import Workspaces
 from bot.domain.chat import Clock, Desk
 from bot.errors import ChannelError

@@ -14,7 +14,7 @@ from sqlalchemy import delete, update
 from sqlmodel import Session, col
 
 from bot.channels.slack.manifest import SCOPES
-from bot.channels.slack.tables import InstallRow, WorkspaceRow
+from bot.store.slack import InstallRow, WorkspaceRow
 from bot.domain.chat import Clock
 from bot.errors import ChannelError
 from bot.settings import Settings

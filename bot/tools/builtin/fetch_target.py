@@ -23,7 +23,7 @@ _OWN_ENDS = ("localhost", "local", "internal", "intranet", "lan", "home", "corp"
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Where to go: ``host`` is a lower-case ASCII name or an address, without brackets; ``path`` has the query."""
+    """Where to go: ``host`` is a lower-case name or a bare address; ``path`` includes the query."""
 
     scheme: str
     host: str

@@ -93,6 +93,7 @@ class Server:
     async def stop(self) -> None:
         """End the process or close the connection, for good. Calls under way break off."""
         self._stopped = True
+        self.tried.set()
         if self._owner is not None and self._scope is not None:
             self._scope.cancel()
             await asyncio.wait([self._owner])

@@ -1,7 +1,6 @@
 """Slack's own rows: workspaces that installed Nod, running installs, people who opened App Home."""
 
 from datetime import datetime
-from typing import Any
 
 from sqlmodel import Field, Session, SQLModel, col, select
 from sqlmodel.sql.sqltypes import UTCDateTime
@@ -41,14 +40,6 @@ class HomeRow(SQLModel, table=True):
     team: str = Field(primary_key=True)
     user: str = Field(primary_key=True)
     opened_at: datetime = Field(sa_type=UTCDateTime)
-
-
-def create_tables(session: Session) -> None:
-    """Make the tables that are missing."""
-    tables: list[Any] = [
-        SQLModel.metadata.tables[t] for t in ("slack_workspace", "slack_install", "slack_home")
-    ]
-    SQLModel.metadata.create_all(session.connection(), tables=tables)
 
 
 def remember_home(session: Session, team: str, user: str, now: datetime) -> None:

@@ -1,0 +1,154 @@
+"""Settings: each wrong value is one line that names the variable and the mend."""
+
+import re
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from bot.errors import SettingsError
+from bot.settings import Settings
+
+WRONG = [
+    ("NOD_DATABASE_URL", "mysql://x/y", "sqlite:///file.db"),
+    ("NOD_DATABASE_URL", "nod.db", "sqlite:///file.db"),
+    ("NOD_DATABASE_URL", "sqlite://", "sqlite:///file.db"),
+    ("NOD_DATABASE_URL", "sqlite:///:memory:", "name a file"),
+    ("NOD_DATABASE_URL", "postgresql+psycopg://u:p@host:port/name", "user:password@host"),
+    ("NOD_DATABASE_URL", "postgresql+psycopg://u:p@host", "user:password@host"),
+    ("NOD_PORT", "eighty", "valid integer"),
+    ("NOD_PORT", "65536", "65535"),
+    ("NOD_HTTP_TOKENS", "ana", "name:token"),
+    ("NOD_HTTP_TOKENS", "ana:short", "at least 16"),
+    ("NOD_HTTP_TOKENS", "a/b:0123456789abcdef", "name:token"),
+    ("NOD_HTTP_TOKENS", "ana:0123456789abcdef,ana:0123456789abcdeg", "stands twice"),
+    ("NOD_HTTP_TOKENS", "ana:0123456789abcdef,ben:0123456789abcdef", "its own"),
+    ("NOD_PUBLIC_URL", "nod.example.com", "https://"),
+    ("NOD_ADMINS", "ana", "channel:account"),
+    ("NOD_APPROVERS", "slack:", "channel:account"),
+    ("NOD_APPROVER_CHATS", ":C1", "channel:account"),
+    ("NOD_APPROVAL_POLICY", "sometimes", "'always', 'writes' or 'destructive'"),
+    ("NOD_PROPOSAL_TTL", "soon", "24h"),
+    ("NOD_PROPOSAL_TTL", "0s", "from 1s"),
+    ("NOD_PROPOSAL_TTL", "999999999w", "to 520w"),
+    ("NOD_PROPOSAL_TTL", "-1h", "24h"),
+    ("NOD_RETENTION", "365", "7d"),
+    ("NOD_MAX_MODEL_CALLS", "0", "1"),
+    ("NOD_HISTORY_TOKENS", "many", "valid integer"),
+    ("NOD_LOG_LEVEL", "loud", "'debug'"),
+    ("NOD_MODEL_STRICT", "perhaps", "true or false"),
+    ("NOD_MODEL_STREAM_OPTIONS", "2", "true or false"),
+    ("NOD_MODEL_PARALLEL_TOOL_CALLS", "?", "true or false"),
+    ("OPENAI_BASE_URL", "localhost:11434/v1", "https://"),
+    ("SLACK_API_URL", "slack.com", "https://"),
+    ("TELEGRAM_API_URL", "ftp://telegram", "https://"),
+]
+
+
+@pytest.fixture(autouse=True)
+def _nobodys(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    for field in Settings.model_fields.values():
+        monkeypatch.delenv(str(field.validation_alias), raising=False)
+
+
+@pytest.mark.parametrize(("name", "value", "mend"), WRONG)
+def test_a_wrong_value_is_one_line_with_the_variable_and_the_mend(monkeypatch, name, value, mend):
+    monkeypatch.setenv(name, value)
+    with pytest.raises(SettingsError) as raised:
+        Settings.load()
+    assert raised.value.message.startswith(f"{name}: ")
+    assert mend in raised.value.message
+    assert "\n" not in raised.value.message
+
+
+def test_several_wrong_values_are_all_told_at_once(monkeypatch):
+    monkeypatch.setenv("NOD_PORT", "x")
+    monkeypatch.setenv("NOD_LOG_LEVEL", "x")
+    with pytest.raises(SettingsError, match=r"NOD_PORT: .*; NOD_LOG_LEVEL: "):
+        Settings.load()
+
+
+@pytest.mark.parametrize("name", ["NOD_HTTP_TOKENS", "NOD_DATABASE_URL", "OPENAI_BASE_URL"])
+def test_no_secret_stands_in_a_fault_or_in_what_settings_look_like(monkeypatch, name):
+    monkeypatch.setenv(name, "ana:hunter2-hunter2-hunter2,ana:hunter2-hunter2-hunter2")
+    with pytest.raises(SettingsError) as raised:
+        Settings.load()
+    assert "hunter2" not in str(raised.value)
+    given = {
+        "NOD_HTTP_TOKENS": "ana:hunter2-hunter2-hunter2",
+        "NOD_DATABASE_URL": "postgresql+psycopg://u:hunter2@h/n",
+        "OPENAI_API_KEY": "hunter2",
+    }
+    assert "hunter2" not in repr(Settings.load(**given))
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.4", "nod.example.com", "127.0.0.1.example.com"])
+def test_an_address_others_can_reach_is_refused_without_tokens(host):
+    with pytest.raises(SettingsError, match="NOD_HTTP_TOKENS: needed when NOD_HOST is not loopback"):
+        Settings.load(NOD_HOST=host)
+    assert Settings.load(NOD_HOST=host, NOD_HTTP_TOKENS="ana:0123456789abcdef").host == host
+
+
+def test_the_defaults_are_a_start_without_any_setting():
+    settings = Settings.load()
+    assert settings.sqlite_file == Path("nod.db")
+    assert (settings.host, settings.port) == ("127.0.0.1", 8080)
+    assert settings.proposal_ttl == timedelta(hours=24)
+    assert settings.tokens == {}
+
+
+def test_dotenv_is_read_and_the_environment_wins(monkeypatch, tmp_path):
+    (tmp_path / ".env").write_text("NOD_PORT=9001\nNOD_MODEL=of-the-file\nNOD_PROPOSAL_TTL=\n", "utf-8")
+    monkeypatch.setenv("NOD_PORT", "9002")
+    settings = Settings.load()
+    assert (settings.port, settings.model) == (9002, "of-the-file")
+    assert settings.proposal_ttl == timedelta(hours=24)
+
+
+def test_a_dotenv_that_cannot_be_read_is_one_line(tmp_path):
+    (tmp_path / ".env").write_bytes(b"NOD_MODEL=caf\xe9\n")
+    with pytest.raises(SettingsError, match=r"^\.env: cannot be read"):
+        Settings.load()
+
+
+@pytest.mark.parametrize(
+    ("text", "length"),
+    [
+        ("90s", timedelta(seconds=90)),
+        ("15m", timedelta(minutes=15)),
+        ("7d", timedelta(days=7)),
+        ("2w", timedelta(weeks=2)),
+    ],
+)
+def test_durations_are_written_with_a_unit(text, length):
+    assert Settings.load(NOD_PROPOSAL_TTL=text).proposal_ttl == length
+
+
+def test_lists_are_commas_and_tokens_are_looked_up_by_their_value():
+    settings = Settings.load(
+        NOD_ADMINS=" slack:T1/U1 , telegram:991,",
+        NOD_HTTP_TOKENS="ana:0123456789abcdef,ci-bot:with:colons:0123456",
+    )
+    assert settings.admins == ("slack:T1/U1", "telegram:991")
+    assert settings.tokens == {"0123456789abcdef": "ana", "with:colons:0123456": "ci-bot"}
+
+
+def test_a_database_file_may_stand_anywhere():
+    assert Settings.load(NOD_DATABASE_URL="sqlite:////var/lib/nod.db").sqlite_file == Path("/var/lib/nod.db")
+    assert Settings.load(NOD_DATABASE_URL="postgresql+psycopg://u@h/n").sqlite_file is None
+
+
+def test_the_example_names_every_setting_and_no_other():
+    example = (Path(__file__).parent.parent / ".env.example").read_text("utf-8")
+    named = re.findall(r"^(?:# ?)?([A-Z][A-Z0-9_]+)=", example, re.MULTILINE)
+    aliases = {str(field.validation_alias) for field in Settings.model_fields.values()}
+    assert aliases - set(named) == set(), "settings without an entry"
+    assert set(named) - aliases == set(), "entries without a setting"
+    assert len(named) == len(set(named))
+
+
+def test_every_example_value_is_a_valid_one(tmp_path):
+    example = (Path(__file__).parent.parent / ".env.example").read_text("utf-8")
+    lines = [line.removeprefix("# ") for line in example.splitlines() if re.match(r"^(# )?[A-Z0-9_]+=", line)]
+    (tmp_path / ".env").write_text("\n".join(lines), "utf-8")
+    Settings.load()
