@@ -93,6 +93,8 @@ class Wire:
     async def redraw_card(self, address: Address, ref: str, card: Card) -> None:
         raise NotImplementedError
 
+    async def changed(self) -> None: ...
+
 
 class World:
     """The running Nod and its driver."""

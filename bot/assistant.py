@@ -11,13 +11,10 @@ from datetime import datetime, timedelta
 
 from sqlmodel import Session
 
-from sqlmodel import Session
-
 from bot.agent.gate import Gate
 from bot.agent.loop import Loop
 from bot.commands import Commands
 from bot.delivery import Delivery
-from bot.reminders import Reminders
 from bot.domain.chat import Address, Answer, Clock, Command, Incoming, Message, Press, Reply, Verb
 from bot.domain.conversations import Turn
 from bot.domain.events import Ending, ProposalOpened, TurnEnded, TurnEvent
@@ -25,6 +22,7 @@ from bot.domain.jobs import Dispatcher, Job, Work
 from bot.domain.policy import Policy
 from bot.domain.proposals import Proposal, State
 from bot.errors import BadArguments, ToolError
+from bot.reminders import Reminders
 from bot.store import conversations, copies, decisions, events, proposals
 from bot.store.database import Database
 from bot.store.decisions import Decided, LostRace, Prepared, Similar

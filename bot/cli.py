@@ -1,23 +1,23 @@
-"""The ``nod`` command."""
+"""The ``nod`` command.
+
+What serves and what reaches out is imported by the commands that need it: the others start in a moment.
+"""
 
 import asyncio
 import contextlib
 import getpass
 import os
-import signal
 import sys
-from collections.abc import Callable, Iterator
-from datetime import datetime
+from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from alembic.util import CommandError
 from sqlalchemy.exc import DBAPIError
-from sqlmodel import Session
 
 from bot import telemetry
-from bot.app import App, build, now, policies_of
 from bot.domain.cards import card_of, whole_text
 from bot.domain.chat import Answer, Press, Verb
 from bot.domain.people import Actor
@@ -29,7 +29,6 @@ from bot.store import audit, decisions, migrations, proposals
 from bot.store.database import Database
 from bot.store.decisions import Decided, LostRace
 from bot.store.rules import Policies
-from bot.tools.builtin.issue_seed import seed
 
 main = typer.Typer(
     no_args_is_help=True,
@@ -80,6 +79,8 @@ def demo(
     database: Annotated[Path, typer.Option(help="the demo's own database file")] = Path("nod-demo.db"),
 ) -> None:
     """Try Nod: offline model, a small issue tracker, a console in the browser; no account or key."""
+    from bot.serving import serve
+
     with told():
         given: dict[str, Any] = {
             "NOD_DATABASE_URL": f"sqlite:///{database}",
@@ -90,38 +91,25 @@ def demo(
         }
         settings = Settings.load(**given | ({"NOD_PORT": port} if port is not None else {}))
         telemetry.configure(settings.log_level)
-        app = build(settings, demo=True)
-        asyncio.run(_serve(app, "Nod's console: {url}   (Ctrl+C stops it)", seed))
+        serve(settings, "Nod's console: {url}   (Ctrl+C stops it)", demo=True)
 
 
 @main.command()
 def run() -> None:
     """Run Nod with the settings of the environment and .env."""
+    from bot.serving import serve
+
     with told():
         settings = Settings.load()
         settings.require_admin()
         telemetry.configure(settings.log_level)
-        asyncio.run(_serve(build(settings), "Nod is up: {url}"))
-
-
-async def _serve(
-    app: App, greeting: str, prepare: Callable[[Session, datetime], object] | None = None
-) -> None:
-    stopped = asyncio.Event()
-    for signal_ in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(signal_, stopped.set)
-    async with app.running():
-        if prepare is not None:
-            await app.database.write(prepare, now())
-        host = f"[{app.settings.host}]" if ":" in app.settings.host else app.settings.host
-        print(greeting.format(url=f"http://{host}:{app.web.port}"), flush=True)
-        await stopped.wait()
+        serve(settings, "Nod is up: {url}")
 
 
 @main.command()
 def doctor() -> None:
     """Check the settings and what they reach; says the mend for each fault."""
-    from bot.doctor import check  # the platforms' libraries take a moment
+    from bot.doctor import check
 
     with told():
         findings = asyncio.run(check(Settings.load()))
@@ -239,9 +227,11 @@ def _find(database: Database, prefix: str) -> Proposal:
 
 
 def _press(prefix: str, verb: Verb, reason: str | None) -> None:
+    from bot.app import policies_of
+
     with told():
         settings = Settings.load()
-        with _database(settings) as database:
+        with _existing(settings) as database:
             press = Press(_operator(), verb, _find(database, prefix).id, reason=reason)
             decided = _decided(database, press, policies_of(settings))
             print(plain(decided.reply.text))
@@ -254,7 +244,7 @@ def _press(prefix: str, verb: Verb, reason: str | None) -> None:
 def _decided(database: Database, press: Press, policies: Policies) -> Decided:
     while True:
         try:
-            return database.write_now(decisions.decide, press, policies, now())
+            return database.write_now(decisions.decide, press, policies, datetime.now(UTC))
         except LostRace:
             continue
 

@@ -29,18 +29,29 @@ from bot.tools.registry import Registry
 
 log = logger(__name__)
 
+_RING_SECONDS = 0.02
 _MAX_PASSES = 5  # redraws of one card in a row; the next tick goes on
 _MAX_TRIES = 5  # posts of one text that a platform refuses for unknown reasons
 
 
 class Bell:
-    """Wakes whoever waits for rows to change in this process."""
+    """Wakes whoever waits for rows to change in this process.
+
+    Changes that come close together ring once: each ring makes everybody who waits read rows.
+    """
 
     def __init__(self) -> None:
         self._event = asyncio.Event()
+        self._soon: asyncio.TimerHandle | None = None
         self.rings = 0
 
     def ring(self) -> None:
+        """Ring within `_RING_SECONDS`."""
+        if self._soon is None:
+            self._soon = asyncio.get_running_loop().call_later(_RING_SECONDS, self._ring)
+
+    def _ring(self) -> None:
+        self._soon = None
         self.rings += 1
         self._event.set()
         self._event = asyncio.Event()
@@ -101,7 +112,7 @@ class Delivery:
             stream = channel.open_stream(conversation.address, requester)
             async for event in events:
                 await stream.send(event)
-            self._bell.ring()
+            await self._changed()
             return () if rows_shown else await self.deliver(conversation.id)
         async with self._alone(conversation.id):
             # what was left unsaid before stands above what comes now
@@ -146,7 +157,7 @@ class Delivery:
             await self._database.write(conversations.mark_delivered, [line.id])
             self._tries.pop(line.id, None)
             self._told.discard(line.id)
-        self._bell.ring()
+        await self._changed()
         return tuple(jobs)
 
     async def _say(self, channel: Channel, conversation: Conversation, line: Line) -> None:
@@ -239,7 +250,7 @@ class Delivery:
 
     async def redraw(self, message_id: int) -> None:
         """Bring every copy of an answer's cards up to date."""
-        self._bell.ring()
+        await self._changed()
         for _ in range(_MAX_PASSES):
             behind = await self._database.read(copies.behind, message_id)
             done = [await self._redraw(copy) for copy in behind]
@@ -261,6 +272,12 @@ class Delivery:
         else:
             await self._database.write(copies.mark_rendered, copy)
         return True
+
+    async def _changed(self) -> None:
+        """Wake whoever waits for rows, and let every channel bring its lists up to date."""
+        self._bell.ring()
+        for channel in self._channels.values():
+            await channel.changed()
 
     async def card(self, proposal_id: str) -> tuple[Proposal, Card]:
         """The card as it is now; the last of several in one answer carries the group's buttons."""

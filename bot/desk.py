@@ -32,16 +32,20 @@ class CoreDesk:
             return None
         return (await self._delivery.card(proposal_id))[1]
 
-    async def arguments(self, proposal_id: str, actor: Actor) -> Mapping[str, Any] | None:
-        if not await self.may_decide(proposal_id, actor):
+    async def arguments(
+        self, proposal_id: str, actor: Actor, address: Address | None = None
+    ) -> Mapping[str, Any] | None:
+        if not await self.may_decide(proposal_id, actor, address):
             return None
         return (await self._delivery.card(proposal_id))[1].arguments
 
-    async def may_decide(self, proposal_id: str, actor: Actor) -> bool:
-        return await self._database.read(self._may_decide, proposal_id, actor)
+    async def may_decide(self, proposal_id: str, actor: Actor, address: Address | None = None) -> bool:
+        return await self._database.read(self._may_decide, proposal_id, actor, address)
 
-    async def ladder(self, proposal_id: str, actor: Actor) -> Sequence[tuple[Rung, str]]:
-        proposal = await self._database.read(self._grantable, proposal_id, actor)
+    async def ladder(
+        self, proposal_id: str, actor: Actor, address: Address | None = None
+    ) -> Sequence[tuple[Rung, str]]:
+        proposal = await self._database.read(self._grantable, proposal_id, actor, address)
         if proposal is None:
             return []
         try:
@@ -49,11 +53,13 @@ class CoreDesk:
         except ToolError:
             return []
 
-    def _grantable(self, session: Session, proposal_id: str, actor: Actor) -> Proposal | None:
+    def _grantable(
+        self, session: Session, proposal_id: str, actor: Actor, address: Address | None
+    ) -> Proposal | None:
         proposal = proposals.get(session, proposal_id)
         if proposal is None or proposal.state is not State.PROPOSED:
             return None
-        refused = decisions.objection(session, self._policies, proposal, actor)
+        refused = decisions.objection(session, self._policies, proposal, actor, at=address)
         return None if refused or grants.hindrance(session, self._policies, proposal) else proposal
 
     async def overview(self, actor: Actor) -> Overview:
@@ -84,11 +90,11 @@ class CoreDesk:
         home = conversation is not None and conversation.address == address
         return home or (address is not None and copies.is_at(session, proposal_id, address))
 
-    def _may_decide(self, session: Session, proposal_id: str, actor: Actor) -> bool:
+    def _may_decide(self, session: Session, proposal_id: str, actor: Actor, address: Address | None) -> bool:
         proposal = proposals.get(session, proposal_id)
         if proposal is None:
             return False
-        return decisions.objection(session, self._policies, proposal, actor) is None
+        return decisions.objection(session, self._policies, proposal, actor, at=address) is None
 
     def _overview(
         self, session: Session, actor: Actor

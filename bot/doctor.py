@@ -102,6 +102,10 @@ def _port(settings: Settings, *, running: bool) -> Finding:
 
 
 def _admins(settings: Settings) -> Finding:
+    try:
+        settings.require_admin()
+    except SettingsError as error:
+        return Finding("admins", ok=False, mend=error.message)
     if settings.admins:
         return Finding("admins", ok=True, mend=", ".join(settings.admins))
     return Finding("admins", ok=True, mend="none; NOD_ADMINS names those who may decide everything")

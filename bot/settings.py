@@ -24,7 +24,7 @@ from bot.domain.people import Actor
 from bot.errors import SettingsError
 
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
-_DURATION = re.compile(r"([0-9]{1,9})([smhdw])")
+_DURATION = re.compile(r"([0-9]{1,7})([smhdw])")
 _FLAGS = {
     "true": True,
     "yes": True,

@@ -41,8 +41,8 @@ from bot.domain.events import TextDelta, TextRestarted, TurnEvent, TurnFailed
 from bot.domain.jobs import Job
 from bot.domain.people import Actor
 from bot.domain.policy import Policy
-from bot.domain.similarity import Lasting, Rung
 from bot.domain.proposals import TRANSITIONS, PreviewField, Proposal, State
+from bot.domain.similarity import Lasting, Rung
 from bot.errors import ChannelError, CopyGone, ToolError
 from bot.jobs.embedded import EmbeddedDispatcher
 from bot.store import audit, conversations, proposals
@@ -209,6 +209,7 @@ class RecordingChannel:
         self.cards: dict[str, Card] = {}  # what each copy shows now, by its reference
         self.places: dict[str, Address] = {}
         self.refusals: dict[str, ChannelError] = {}  # by what is asked: send, post, post_card, redraw_card
+        self.changes = 0
 
     async def start(self, inbox: Inbox, desk: Desk) -> None:
         self.inbox = inbox
@@ -236,6 +237,9 @@ class RecordingChannel:
         if ref not in self.cards:
             raise CopyGone
         self.cards[ref] = card
+
+    async def changed(self) -> None:
+        self.changes += 1
 
     def maybe_refuse(self, what: str) -> None:
         if error := self.refusals.get(what):

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 from sqlmodel import Session
 
-from bot.commands.settings import account, parse, seconds
+from bot.commands.settings import Setting, account, parse, seconds
 from bot.commands.words import Misspoken, Word
 from bot.domain.chat import Clock, Command
 from bot.domain.people import Role
@@ -76,18 +76,14 @@ class RulingWords:
 
     def _set(self, subject: Subject) -> Callable[[Command, str], Awaitable[str]]:
         async def do(command: Command, text: str) -> str:
-            setting = parse(subject, text, command)
-            rule, ended = await self._database.write(self._add, setting.subject, setting.scope, setting.pattern,
-                                                     setting.value, command)  # fmt: skip
+            rule, ended = await self._database.write(self._add, parse(subject, text, command), command)
             return f"Set: {rule.words}.{ended}"
 
         return do
 
-    def _add(
-        self, session: Session, subject: Subject, scope: str, pattern: str, value: object, command: Command
-    ) -> tuple[Rule, str]:
+    def _add(self, session: Session, given: Setting, command: Command) -> tuple[Rule, str]:
         now = self._clock()
-        rule = rules.add(session, subject, scope, pattern, value, command.actor, now)
+        rule = rules.add(session, given.subject, given.scope, given.pattern, given.value, command.actor, now)
         return rule, _ended_grants(session, rule, command, now)
 
     async def _rules(self, _: Command, __: str) -> str:
@@ -142,9 +138,8 @@ class RulingWords:
             raise Misspoken("Add or remove one account and its role, please.")
         value = [str(account(words[1])), words[2]]
         if words[0] == "add":
-            rule, _ = await self._database.write(
-                self._add, Subject.ROLE, EVERYWHERE, EVERYWHERE, value, command
-            )
+            setting = Setting(Subject.ROLE, value, EVERYWHERE, EVERYWHERE)
+            rule, _ = await self._database.write(self._add, setting, command)
             return f"Set: {rule.words}."
         policy = await self._database.read(self._policies.load)
         held = next((r for r in policy.book.about(Subject.ROLE) if list(r.value) == value), None)
@@ -179,7 +174,8 @@ class RulingWords:
             return "\n".join(f"- {fault}" for fault in found) or "The record is whole."
         shown = await self._database.read(checkpoints.rows, self._wanted(text), _SHOWN_AUDIT)
         lines = [
-            f"- {row['at'][:16]} `{row['proposal_id'][:8]}` {row['tool_name']}: {row['verb']} by {row['person']}"
+            f"- {row['at'][:16]} `{row['proposal_id'][:8]}` {row['tool_name']}: "
+            f"{row['verb']} by {row['person']}"
             for row in shown
         ]
         return "\n".join(lines) or "Nothing is recorded about that."

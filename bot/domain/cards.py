@@ -40,11 +40,16 @@ class Tone(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """The other proposals of the same answer; ``round`` is the sum of all their rounds."""
+    """All proposals of the same answer; ``round`` is the sum of all their rounds.
+
+    A card may be too small for what it is about, so before all are approved at once, a channel shows the
+    whole content of each of ``members``.
+    """
 
     size: int
     open: int
     round: int
+    members: tuple[str, ...] = ()  # ids of those still open, in the order they were asked for
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,8 +153,8 @@ def card_of(p: Proposal, schema: Mapping[str, Any], siblings: Sequence[Proposal]
     """
     group = None
     if len(siblings) > 1:
-        waiting = sum(s.state is State.PROPOSED for s in siblings)
-        group = Group(size=len(siblings), open=waiting, round=sum(s.round for s in siblings))
+        waiting = tuple(s.id for s in siblings if s.state is State.PROPOSED)
+        group = Group(len(siblings), len(waiting), sum(s.round for s in siblings), waiting)
     tone, outcome = _outcome(p)
     notes = []
     if p.quorum > 1 and p.state is State.PROPOSED:

@@ -162,6 +162,12 @@ class Channel(Protocol):
     async def redraw_card(self, address: Address, ref: str, card: Card) -> None:
         """Make the copy show ``card``; raises CopyGone when it no longer can."""
 
+    async def changed(self) -> None:
+        """Note that a proposal somewhere changed, so that lists which show proposals come up to date.
+
+        Returns fast and never raises: whatever needs the network is done later, many changes at once.
+        """
+
 
 @dataclass(frozen=True, slots=True)
 class Overview:
@@ -173,17 +179,24 @@ class Overview:
 
 
 class Desk(Protocol):
-    """What a channel may look up. Everything is checked against who asks."""
+    """What a channel may look up. Everything is checked against who asks.
+
+    ``address`` is where the card in question stands before them; some circles are whoever is in a chat.
+    """
 
     async def card(self, proposal_id: str, actor: Actor, address: Address | None = None) -> Card | None:
         """The card as it is now; None when there is none, or none for this person at this address."""
 
-    async def arguments(self, proposal_id: str, actor: Actor) -> Mapping[str, Any] | None:
+    async def arguments(
+        self, proposal_id: str, actor: Actor, address: Address | None = None
+    ) -> Mapping[str, Any] | None:
         """What an edit form starts from (secrets as `HIDDEN`); None when this person may not decide."""
 
-    async def ladder(self, proposal_id: str, actor: Actor) -> Sequence[tuple[Rung, str]]:
+    async def ladder(
+        self, proposal_id: str, actor: Actor, address: Address | None = None
+    ) -> Sequence[tuple[Rung, str]]:
         """What "approve similar" may allow here, narrowest first, in words; empty when nothing."""
 
     async def overview(self, actor: Actor) -> Overview: ...
 
-    async def may_decide(self, proposal_id: str, actor: Actor) -> bool: ...
+    async def may_decide(self, proposal_id: str, actor: Actor, address: Address | None = None) -> bool: ...

@@ -111,7 +111,7 @@ class Wanted:
 
 
 def rows(session: Session, wanted: Wanted, limit: int | None = None) -> list[dict[str, Any]]:
-    """Audit rows with their tool and arguments' digest, oldest first (with ``limit``: the newest that many)."""
+    """Audit rows with their tool and arguments' digest, oldest first; ``limit`` keeps the newest."""
     audit: Any = AuditRow.__table__  # type: ignore[attr-defined]
     proposal: Any = ProposalRow.__table__  # type: ignore[attr-defined]
     statement = select(  # type: ignore[call-overload]

@@ -180,7 +180,10 @@ def _decide_one(
             text = f"It waits until {p.expires_at:%Y-%m-%d %H:%M} UTC now."
             return Decided(Reply(Answer.ACCEPTED, text, (p,)), (redraw(p),))
         case Verb.REASSIGN:
-            p = _moved(proposals.move(session, p, by, now, deciders=_named(press.reason or ""), votes=()))
+            named = _named(press.reason or "")
+            if not (named.requester or named.roles or named.people):
+                return Decided(Reply(Answer.INVALID, "Say who shall decide.", (p,)))
+            p = _moved(proposals.move(session, p, by, now, deciders=named, votes=()))
             return Decided(Reply(Answer.ACCEPTED, "Reassigned; votes start anew.", (p,)), (redraw(p),))
         case Verb.RETRY:
             return _retry(session, p, by, now)

@@ -46,7 +46,7 @@ def keep(session: Session, conversation_id: str, text: str, now: datetime) -> st
 
 
 def part(session: Session, conversation_id: str, handle: str, offset: int, most: int) -> Part | None:
-    """From ``offset`` on, up to ``most`` characters; None for a handle that this conversation does not have."""
+    """Up to ``most`` characters from ``offset`` on; None for a handle this conversation does not have."""
     query = select(OutputRow.text).where(OutputRow.id == handle, OutputRow.conversation_id == conversation_id)
     text = session.exec(query).one_or_none()
     return None if text is None else Part(text[offset : offset + most], offset, len(text))

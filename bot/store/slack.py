@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from sqlmodel import Field, Session, SQLModel, col, select
+from sqlmodel import Field, Session, SQLModel, select
 from sqlmodel.sql.sqltypes import UTCDateTime
 
 
@@ -46,6 +46,6 @@ def remember_home(session: Session, team: str, user: str, now: datetime) -> None
     session.merge(HomeRow(team=team, user=user, opened_at=now))
 
 
-def homes(session: Session, team: str) -> list[str]:
-    """List the users of a workspace whose App Home is kept current."""
-    return list(session.exec(select(HomeRow.user).where(col(HomeRow.team) == team)))
+def homes(session: Session) -> list[tuple[str, str]]:
+    """List team and user of everybody whose App Home is kept current."""
+    return list(session.exec(select(HomeRow.team, HomeRow.user)))

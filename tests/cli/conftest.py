@@ -1,15 +1,21 @@
 """The command as people run it: a real process in a folder of its own."""
 
+import logging
 import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import httpx
 import pytest
+import structlog
+from click.testing import Result
+from typer.testing import CliRunner
+
+from bot.cli import main
 from bot.settings import Settings
 
 NOD = (sys.executable, "-m", "bot.cli")
@@ -24,7 +30,12 @@ class Shell:
     environment: dict[str, str]
     started: list[subprocess.Popen[str]] = field(default_factory=list)
 
-    def nod(self, *words: str, **more: str) -> subprocess.CompletedProcess[str]:
+    def nod(self, *words: str, **more: str) -> Result:
+        """In this process: for commands that look and go."""
+        return CliRunner().invoke(main, words, env=self.environment | more, catch_exceptions=False)
+
+    def process(self, *words: str, **more: str) -> subprocess.CompletedProcess[str]:
+        """In a process of its own, to its end."""
         return subprocess.run(  # noqa: S603 - our own command
             [*NOD, *words],
             cwd=self.folder,
@@ -36,23 +47,23 @@ class Shell:
         )
 
     def start(self, *words: str, **more: str) -> "Running":
-        """Start it and read its first line, which has the address."""
-        errors = (self.folder / f"stderr-{len(self.started)}").open("w+")
-        process = subprocess.Popen(  # noqa: S603 - our own command
-            [*NOD, *words],
-            cwd=self.folder,
-            env=self.environment | more,
-            stdout=subprocess.PIPE,
-            stderr=errors,
-            text=True,
-        )
+        """Start a server and read its first line, which has the address."""
+        errors = self.folder / f"stderr-{len(self.started)}"
+        with errors.open("w") as kept:
+            process = subprocess.Popen(  # noqa: S603 - our own command
+                [*NOD, *words],
+                cwd=self.folder,
+                env=self.environment | more,
+                stdout=subprocess.PIPE,
+                stderr=kept,
+                text=True,
+            )
         self.started.append(process)
         assert process.stdout is not None
         first = process.stdout.readline()
         found = re.search(r"http://\S+", first)
-        errors.seek(0)
-        assert found, first + errors.read()
-        return Running(process, found[0], Path(errors.name))
+        assert found, first + errors.read_text()
+        return Running(process, found[0], errors)
 
 
 @dataclass
@@ -71,19 +82,23 @@ class Running:
 
 
 @pytest.fixture
-def shell(tmp_path: Path) -> Iterator[Shell]:
-    ours = {str(f.validation_alias) for f in Settings.model_fields.values()} | {"PORT"}
-    environment = {k: v for k, v in os.environ.items() if k not in ours and not k.startswith("NOD_")}
+def shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Shell]:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("LOGNAME", "operator")
+    for name in {str(f.validation_alias) for f in Settings.model_fields.values()} | {"PORT"}:
+        monkeypatch.delenv(name, raising=False)
     root = Path(__file__).parent.parent.parent
-    environment |= {"PYTHONPATH": str(root), "LOGNAME": "operator", "NO_COLOR": "1"}
-    made = Shell(tmp_path, environment)
+    inherited = {k: v for k, v in os.environ.items() if not k.startswith("NOD_")}
+    log = logging.getLogger()
+    handlers, level = list(log.handlers), log.level
+    made = Shell(tmp_path, inherited | {"PYTHONPATH": str(root), "NO_COLOR": "1"})
     yield made
+    log.handlers = handlers
+    log.setLevel(level)
+    structlog.reset_defaults()
     for process in made.started:
         if process.poll() is None:
             process.kill()
             process.wait()
         if process.stdout is not None:
             process.stdout.close()
-
-
-Write = Callable[..., str]

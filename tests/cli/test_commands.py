@@ -8,13 +8,13 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+
 from bot.agent.offline import OfflineModel
 from bot.app import App, build
 from bot.domain.chat import Address, Message
 from bot.domain.people import Actor
 from bot.settings import Settings
 from bot.store import proposals
-
 from tests.cli.conftest import Shell
 from tests.cli.test_demo import said
 from tests.fakes.openai_server import OpenAIServer
@@ -45,21 +45,21 @@ def parked(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return asyncio.run(_ask(shell.folder / "nod.db", "create an issue 'First'", "create an issue 'Second'"))
 
 
-def tamper(shell: Shell, statement: str) -> None:
+def tamper(shell: Shell, statement: str, *values: str) -> None:
     with closing(sqlite3.connect(shell.folder / "nod.db")) as connection, connection:
-        connection.execute(statement)
+        connection.execute(statement, values)
 
 
 def test_pending_lists_what_waits_oldest_first(shell: Shell, parked: list[str]):
     listed = shell.nod("pending")
-    assert listed.returncode == 0
+    assert listed.exit_code == 0
     assert [line.split()[0] for line in listed.stdout.splitlines()] == parked
     assert "asked by Ana" in listed.stdout
 
 
 def test_show_takes_the_first_characters_of_an_id(shell: Shell, parked: list[str]):
     shown = shell.nod("show", parked[0][:10].upper())
-    assert shown.returncode == 0
+    assert shown.exit_code == 0
     assert shown.stdout.startswith(f"{parked[0]}: Waiting for a decision.")
     assert "First" in shown.stdout
 
@@ -70,7 +70,7 @@ def test_show_takes_the_first_characters_of_an_id(shell: Shell, parked: list[str
 def test_an_id_that_is_none_is_told(shell: Shell, parked: list[str], prefix: str, word: str):
     for command in ("show", "approve", "decline", "audit"):
         refused = shell.nod(command, prefix)
-        assert refused.returncode == 1
+        assert refused.exit_code == 1
         assert word in refused.stderr
 
 
@@ -84,21 +84,21 @@ def test_an_ambiguous_id_is_told_and_nothing_is_decided(shell: Shell, parked: li
                     (f"abc{number}", ident),
                 )
     refused = shell.nod("approve", "abc")
-    assert refused.returncode == 1
+    assert refused.exit_code == 1
     assert "abc could be several" in refused.stderr
     assert len(shell.nod("pending").stdout.splitlines()) == 2
 
 
 def test_a_decision_without_a_running_server_is_kept_and_recorded(shell: Shell, parked: list[str]):
     declined = shell.nod("decline", parked[0], "not now")
-    assert (declined.returncode, declined.stdout) == (0, "Declined.\n")
+    assert (declined.exit_code, declined.stdout) == (0, "Declined.\n")
     approved = shell.nod("approve", parked[1])
-    assert (approved.returncode, approved.stdout) == (0, "Approved.\n")
+    assert (approved.exit_code, approved.stdout) == (0, "Approved.\n")
     again = shell.nod("approve", parked[0])
-    assert again.returncode == 1
+    assert again.exit_code == 1
     assert again.stdout.startswith("Already declined by operator")
     history = shell.nod("audit", parked[0])
-    assert history.returncode == 0
+    assert history.exit_code == 0
     assert "propose by nod" in history.stdout
     assert "decline by cli:operator (not now) → declined" in history.stdout
     assert history.stdout.endswith("The record is whole.\n")
@@ -106,7 +106,7 @@ def test_a_decision_without_a_running_server_is_kept_and_recorded(shell: Shell, 
 
 def test_who_may_not_decide_is_told_the_mend_and_it_stays_open(shell: Shell, parked: list[str]):
     refused = shell.nod("approve", parked[0], NOD_ADMINS="slack:T1/U1")
-    assert refused.returncode == 1
+    assert refused.exit_code == 1
     assert "you act as cli:operator here; an admin can add it to NOD_ADMINS" in refused.stderr
     assert parked[0] in shell.nod("pending").stdout
 
@@ -141,15 +141,15 @@ def test_a_tampered_record_is_told_by_the_audit_of_all(shell: Shell, parked: lis
     assert shell.nod("audit").stdout.endswith("The record is whole.\n")
     tamper(shell, statement)
     told = shell.nod("audit")
-    assert told.returncode == 1
+    assert told.exit_code == 1
     assert "nod: the audit was tampered with: proposal " in told.stderr
     assert all(ident in told.stderr for ident in parked)
 
 
 def test_a_tampered_record_is_told_by_the_audit_of_one(shell: Shell, parked: list[str]):
-    tamper(shell, f"UPDATE audit SET reason = 'x' WHERE proposal_id = '{parked[0]}'")
-    assert shell.nod("audit", parked[0]).returncode == 1
-    assert shell.nod("audit", parked[1]).returncode == 0
+    tamper(shell, "UPDATE audit SET reason = 'x' WHERE proposal_id = ?", parked[0])
+    assert shell.nod("audit", parked[0]).exit_code == 1
+    assert shell.nod("audit", parked[1]).exit_code == 0
 
 
 def test_what_a_model_wrote_cannot_move_the_cursor_of_a_terminal(shell: Shell, parked: list[str]):
@@ -166,7 +166,7 @@ def test_what_a_model_wrote_cannot_move_the_cursor_of_a_terminal(shell: Shell, p
 @pytest.mark.parametrize("words", [("pending",), ("show", "a"), ("approve", "a"), ("audit",)])
 def test_a_look_at_a_file_that_is_not_there_makes_none(shell: Shell, words: tuple[str, ...]):
     refused = shell.nod(*words)
-    assert refused.returncode == 1
+    assert refused.exit_code == 1
     assert "nod: NOD_DATABASE_URL: there is no file nod.db here" in refused.stderr
     assert not (shell.folder / "nod.db").exists()
 
@@ -174,7 +174,7 @@ def test_a_look_at_a_file_that_is_not_there_makes_none(shell: Shell, words: tupl
 def test_db_upgrade_makes_the_schema_and_says_which(shell: Shell):
     for _ in range(2):
         done = shell.nod("db", "upgrade")
-        assert done.returncode == 0
+        assert done.exit_code == 0
         assert re.fullmatch(r"The schema is at \w+\.\n", done.stdout)
     assert shell.nod("pending").stdout == "Nothing waits for a decision.\n"
 
@@ -183,7 +183,7 @@ def test_a_schema_from_a_newer_nod_is_one_line(shell: Shell):
     shell.nod("db", "upgrade")
     tamper(shell, "UPDATE alembic_version SET version_num = '9999'")
     refused = shell.nod("pending")
-    assert refused.returncode == 1
+    assert refused.exit_code == 1
     (line,) = refused.stderr.splitlines()
     assert "newer nod" in line
     assert "newer nod" in shell.nod("doctor").stdout
@@ -191,7 +191,7 @@ def test_a_schema_from_a_newer_nod_is_one_line(shell: Shell):
 
 def test_doctor_finds_a_sound_place_sound_and_changes_nothing(shell: Shell):
     checked = shell.nod("doctor", NOD_PORT="0")
-    assert checked.returncode == 0, checked.stdout
+    assert checked.exit_code == 0, checked.stdout
     assert "FAIL" not in checked.stdout
     assert "it will be made at the first start" in checked.stdout
     assert "offline demo model" in checked.stdout
@@ -209,7 +209,7 @@ def test_doctor_names_each_fault_with_its_mend(shell: Shell):
         checked = shell.nod(
             "doctor", NOD_PORT=str(port), NOD_PROT="1", OPENAI_BASE_URL="http://127.0.0.1:1/v1"
         )
-    assert checked.returncode == 1
+    assert checked.exit_code == 1
     faults = [line for line in checked.stdout.splitlines() if line.startswith("FAIL")]
     assert len(faults) == 4
     assert "setting NOD_PROT: there is no such setting; did you mean NOD_PORT?" in faults[0]
@@ -220,7 +220,7 @@ def test_doctor_names_each_fault_with_its_mend(shell: Shell):
 
 def test_doctor_tells_a_locked_or_unwritable_database(shell: Shell):
     checked = shell.nod("doctor", NOD_PORT="0", NOD_DATABASE_URL="sqlite:///no/such/nod.db")
-    assert checked.returncode == 1
+    assert checked.exit_code == 1
     assert "NOD_DATABASE_URL: name a folder to write in" in checked.stdout
 
 
@@ -228,7 +228,7 @@ def test_doctor_beside_a_running_nod_takes_its_port_for_its_own(shell: Shell):
     demo = shell.start("demo", PORT="0")
     port = demo.url.rpartition(":")[2]
     checked = shell.nod("doctor", NOD_DATABASE_URL="sqlite:///nod-demo.db", NOD_PORT=port)
-    assert checked.returncode == 0, checked.stdout
+    assert checked.exit_code == 0, checked.stdout
     assert "a nod is running on this database" in checked.stdout
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from bot.domain.cards import Action
+from bot.domain.similarity import Lasting, Rung
 from tests.contracts.world import World
 
 
@@ -22,7 +23,11 @@ class Seen:
 
 
 class Driver(Protocol):
-    """A conversation of Ana with Nod in one channel; Eve is a stranger who can see it."""
+    """A conversation of Ana with Nod in one channel; Eve is a stranger who can see it.
+
+    The fixture's settings make Ana an admin (NOD_ADMINS) and Ben, who sees it too, an approver
+    (NOD_APPROVERS).
+    """
 
     world: World
 
@@ -55,3 +60,18 @@ class Driver(Protocol):
 
     def fail_redraws(self, times: int) -> None:
         """The next redraws fail, as when the platform is down for a moment."""
+
+    async def ben_presses(self, card: Seen, action: Action) -> None:
+        """As `press`, but by Ben."""
+
+    async def approve_similar(self, card: Seen, rung: Rung, lasting: Lasting) -> str:
+        """Ana presses "Approve similar", chooses, and confirms; gives all she could read before confirming.
+
+        Raises LookupError when the card or the ladder does not offer it.
+        """
+
+    async def command(self, line: str, *, eve: bool = False) -> str:
+        """Ana (or Eve) sends a command such as ``/approvals pause``; gives what Nod answered.
+
+        Raises AssertionError when others could read the answer too, where the channel has private answers.
+        """

@@ -133,6 +133,7 @@ def test_votes_edits_and_moved_previews_are_told() -> None:
     card = card_of(make_proposal(votes=(vote,), quorum=2, edited_by="Ben", changed=True), {})
     assert card.votes == ("Ben: approve (looks good)",)
     assert card.notes == (
+        "1 of 2 approvals so far.",
         "Edited by Ben before approval.",
         "Changed since it was approved: the old values moved, so it needs a fresh look.",
     )

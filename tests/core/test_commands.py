@@ -29,7 +29,7 @@ async def test_help_lists_the_words_for_everyone_and_for_admins(nod: Nod) -> Non
 @pytest.mark.parametrize(
     ("typed", "words"),
     [
-        ("/nod statsu", "Did you mean `status`?"),
+        ("/nod statsu", "Did you mean `/nod status`?"),
         ("/nod zzz", "I do not know `zzz`."),
         ("/gibberish", "Try /nod help."),
     ],

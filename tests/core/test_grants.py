@@ -71,7 +71,7 @@ async def test_a_covered_call_runs_and_is_shown_as_approved_by_the_grant(nod: No
     ],
 )
 async def test_each_rung_covers_what_it_says(
-    nod: Nod, rung: Rung, lamp: str, color: str, covered: bool
+    nod: Nod, rung: Rung, lamp: str, color: str, *, covered: bool
 ) -> None:
     await similar(nod, await paint(nod, "desk", "red"), rung)
     nod.world.lamps["desk"] = "white"
@@ -100,7 +100,9 @@ async def test_a_grant_ends_when_its_time_is_up(nod: Nod) -> None:
     assert (await paint(nod, "roof", "red")).state is State.PROPOSED
 
 
-@pytest.mark.parametrize("words", ["revoke G-1", "revoke all", "policy writes", "quorum 1", "risk write for paint"])
+@pytest.mark.parametrize(
+    "words", ["revoke G-1", "revoke all", "policy writes", "quorum 1", "risk write for paint"]
+)
 async def test_a_grant_ends_when_revoked_or_when_the_rules_change(nod: Nod, words: str) -> None:
     await similar(nod, await paint(nod, "desk", "red"), Rung.TOOL)
     await nod.command(f"/approvals {words}", by=ADA)
@@ -165,7 +167,9 @@ json_values = st.recursive(
 
 
 @settings(max_examples=500, deadline=None)
-@given(st.dictionaries(st.text(), json_values, max_size=4), st.dictionaries(st.text(), json_values, max_size=4))
+@given(
+    st.dictionaries(st.text(), json_values, max_size=4), st.dictionaries(st.text(), json_values, max_size=4)
+)
 def test_an_exact_grant_covers_equal_arguments_only_whatever_they_are(
     shown: dict[str, object], called: dict[str, object]
 ) -> None:
@@ -177,7 +181,20 @@ def test_an_exact_grant_covers_equal_arguments_only_whatever_they_are(
 def test_ten_thousand_hostile_spellings_of_a_folder_match_no_grant_for_it() -> None:
     import itertools
 
-    parts = ["..", ".", "", "Docs", "DOCS", "docs ", "docs\x00", "docs\\", "d\u043ecs", "docs/..", "%2e%2e", "~"]
+    parts = [
+        "..",
+        ".",
+        "",
+        "Docs",
+        "DOCS",
+        "docs ",
+        "docs\x00",
+        "docs\\",
+        "d\u043ecs",
+        "docs/..",
+        "%2e%2e",
+        "~",
+    ]
     spellings = ["/".join(p) for n in range(1, 5) for p in itertools.product(parts, repeat=n)][:10_000]
     assert len(spellings) == 10_000
     scope = Scope("file_write", "1", Rung.KEY, canonical({"folder": "docs"}))

@@ -3,7 +3,7 @@
 import pytest
 
 from bot.domain.people import Actor, Person, Role
-from bot.domain.policy import Judgement, Mode, Policy
+from bot.domain.policy import Judgement, Mode, Place, Policy
 from bot.domain.proposals import Deciders
 from bot.domain.risk import Level, Risk
 from tests.core.test_cards import make_proposal
@@ -12,30 +12,33 @@ RISKS = {level: Risk(level, "") for level in Level}
 ANA, BEN, EVE = (Person(f"chat:{n}", n, frozenset({f"chat:{n}"})) for n in ("ana", "ben", "eve"))
 
 
+CHAT, ROOM = Place("chat:ana", private=True), Place("chat:room", private=False)
+
+
 @pytest.mark.parametrize(
     ("mode", "asks"),
     [
         (Mode.ALWAYS, {Level.READ, Level.WRITE, Level.DESTRUCTIVE}),
         (Mode.WRITES, {Level.WRITE, Level.DESTRUCTIVE}),
         (Mode.DESTRUCTIVE, {Level.DESTRUCTIVE}),
+        (Mode.NEVER, set()),
     ],
 )
 def test_a_mode_says_which_calls_ask_and_the_rest_run(mode: Mode, asks: set[Level]) -> None:
-    policy = Policy(mode)
-    asked = {lv for lv, r in RISKS.items() if policy.judge(r, private=True).judgement is Judgement.ASK}
-    assert asked == asks
+    verdicts = {level: Policy(mode).judge("paint", risk, CHAT, ANA) for level, risk in RISKS.items()}
+    assert {level for level, v in verdicts.items() if v.judgement is Judgement.ASK} == asks
+    assert {v.judgement for level, v in verdicts.items() if level not in asks} <= {Judgement.RUN}
 
 
 def test_a_verdict_names_its_rule() -> None:
-    assert Policy().judge(RISKS[Level.WRITE], private=True).rule == "policy writes: write calls"
+    assert Policy().judge("paint", RISKS[Level.WRITE], CHAT, ANA).rule == "policy writes"
 
 
 def test_in_a_private_chat_the_requester_decides_and_in_a_shared_room_approvers_too() -> None:
     policy = Policy(approvers=frozenset({"chat:ben"}), admins=frozenset({"chat:ada"}))
-    assert policy.judge(RISKS[Level.WRITE], private=True).deciders == Deciders(
-        requester=True, roles=(Role.ADMIN,)
-    )
-    assert policy.judge(RISKS[Level.WRITE], private=False).deciders == Deciders(
+    write = RISKS[Level.WRITE]
+    assert policy.judge("paint", write, CHAT, ANA).deciders == Deciders(requester=True, roles=(Role.ADMIN,))
+    assert policy.judge("paint", write, ROOM, ANA).deciders == Deciders(
         requester=True, roles=(Role.APPROVER, Role.ADMIN)
     )
 

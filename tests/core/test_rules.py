@@ -36,7 +36,9 @@ async def test_the_strictest_of_several_matching_rules_wins_and_is_named(ruled: 
 async def test_a_rule_for_one_place_does_not_reach_its_neighbour(ruled: Nod) -> None:
     await rule(ruled, "policy destructive in chat:T1/hall")
     (there,) = await ruled.asked(call("paint", lamp="desk", color="red"), at=Address("chat", "T1/hall/7"))
-    (elsewhere,) = await ruled.asked(call("paint", lamp="door", color="red"), at=Address("chat", "T1/hallway"))
+    (elsewhere,) = await ruled.asked(
+        call("paint", lamp="door", color="red"), at=Address("chat", "T1/hallway")
+    )
 
     assert (await ruled.now(there)).state is State.SUCCEEDED
     assert elsewhere.state is State.PROPOSED

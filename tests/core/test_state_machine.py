@@ -14,7 +14,7 @@ from typing import Any
 
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from bot.agent.model import Entry, UserText
 from bot.domain.chat import Answer, Verb
@@ -63,14 +63,9 @@ class CoreMachine(RuleBasedStateMachine):
         assert reply.answer is Answer.ACCEPTED
         self.accepted.append(text)
 
-    def proposal(self, pick: int) -> Proposal:
+    def proposal(self, pick: int) -> Proposal | None:
         found = self.run(self.nod.proposals())
-        chosen: Proposal = found[pick % len(found)]
-        return chosen
-
-    @property
-    def has_proposals(self) -> bool:
-        return bool(self.run(self.nod.proposals()))
+        return found[pick % len(found)] if found else None
 
     @rule(calls=st.lists(CALLS, max_size=3), wait=st.booleans())
     def a_person_writes(self, calls: list[tuple[str, dict[str, Any]]], *, wait: bool) -> None:
@@ -82,7 +77,6 @@ class CoreMachine(RuleBasedStateMachine):
     def the_model_breaks(self, fault: Exception) -> None:
         self.nod.model.will(breaks(fault, after="Well,"))
 
-    @precondition(lambda self: self.has_proposals)
     @rule(
         pick=st.integers(0, 50),
         presses=st.lists(st.tuples(st.sampled_from(Verb), PEOPLE), min_size=1, max_size=4),
@@ -90,7 +84,8 @@ class CoreMachine(RuleBasedStateMachine):
         stale=st.booleans(),
     )
     def people_press(self, pick: int, presses: list[tuple[Verb, Any]], *, wait: bool, stale: bool) -> None:
-        self.run(self._press(self.proposal(pick), presses, stale=stale))
+        if p := self.proposal(pick):
+            self.run(self._press(p, presses, stale=stale))
         if wait:
             self.run(self.nod.idle())
 
@@ -152,11 +147,10 @@ class CoreMachine(RuleBasedStateMachine):
             task.cancel()
         await self.nod.crash()
 
-    @precondition(lambda self: self.has_proposals)
     @rule(pick=st.integers(0, 50), happened=st.booleans())
     def it_crashes_while_a_tool_runs(self, pick: int, *, happened: bool) -> None:
         p = self.proposal(pick)
-        if p.state is State.PROPOSED and p.tool_name in ("paint", "pay"):
+        if p and p.state is State.PROPOSED and p.tool_name in ("paint", "pay"):
             self.run(self._crash_in_tool(p, happened=happened))
 
     async def _crash_in_tool(self, p: Proposal, *, happened: bool) -> None:

@@ -1,15 +1,15 @@
-"""What time does: warnings, reminders, quiet hours, escalation, extension, late presses, the digest, the seal."""
+"""What time does: warnings, reminders, quiet hours, escalation, late presses, the digest, the seal."""
 
 from datetime import timedelta
 
 import pytest
+from sqlalchemy import delete, update
+from sqlmodel import col, select
 
 from bot.domain.chat import Answer, Verb
 from bot.domain.proposals import State
 from bot.store import checkpoints
 from bot.store.tables import AuditRow, ProposalRow
-from sqlalchemy import delete, update
-from sqlmodel import col, select
 from tests.core.conftest import MakeNod
 from tests.kit import ADA, WALL, Nod, RecordingChannel, call
 
@@ -157,19 +157,24 @@ async def sealed(nod: Nod) -> None:
 
 async def test_a_changed_row_is_named(nod: Nod) -> None:
     await sealed(nod)
-    await nod.database.write(lambda s: s.execute(update(AuditRow).where(col(AuditRow.id) == 2).values(actor="chat:eve")))
+    await nod.database.write(
+        lambda s: s.execute(update(AuditRow).where(col(AuditRow.id) == 2).values(actor="chat:eve"))
+    )
     assert any("audit row 2" in fault for fault in await nod.database.read(checkpoints.faults))
-    await nod.database.write(lambda s: s.execute(update(AuditRow).where(col(AuditRow.id) == 2).values(actor="chat:ana")))
+    await nod.database.write(
+        lambda s: s.execute(update(AuditRow).where(col(AuditRow.id) == 2).values(actor="chat:ana"))
+    )
 
 
 async def test_removed_rows_are_named_at_the_end_in_the_middle_and_all_together(nod: Nod) -> None:
-
 
     await sealed(nod)
     rows = await nod.database.read(lambda s: [r.model_dump() for r in s.exec(select(AuditRow))])
     for gone in ([rows[-1]], [rows[1]], rows):
         ids = [row["id"] for row in gone]
-        await nod.database.write(lambda s, ids=ids: s.execute(delete(AuditRow).where(col(AuditRow.id).in_(ids))))
+        await nod.database.write(
+            lambda s, ids=ids: s.execute(delete(AuditRow).where(col(AuditRow.id).in_(ids)))
+        )
         faults = await nod.database.read(checkpoints.faults)
         assert faults, gone
         await nod.database.write(lambda s, gone=gone: [s.add(AuditRow(**row)) for row in gone])

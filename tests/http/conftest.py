@@ -13,6 +13,7 @@ from typing import Any
 import httpx
 import pytest
 import structlog
+
 from bot import telemetry
 from bot.agent.model import Model
 from bot.app import App, build
@@ -20,7 +21,6 @@ from bot.channels.http.streams import Pace
 from bot.errors import ToolError
 from bot.settings import Settings
 from bot.tools.tool import FixedToolset, Tool, tool
-
 from tests.conftest import FakeClock
 from tests.http.scripted import ScriptedModel
 

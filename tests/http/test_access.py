@@ -25,12 +25,16 @@ async def test_these_are_all_the_ways_in(serve: Serve):
         paths = (await nod.client.get("/openapi.json")).json()["paths"]
         described = {(m.upper(), path) for path, methods in paths.items() for m in methods}
         plain = {("GET", "/healthz"), ("GET", "/readyz")}
-        templated = {
-            (m, path.replace("conversations/x", "conversations/{conversation_id}").replace(
-                "actions/x/approve", "actions/{proposal_id}/{verb}").replace("actions/x", "actions/{proposal_id}"))
-            for m, path in WAYS_IN
-        }  # fmt: skip
-        assert described == plain | templated
+        filled = {
+            (
+                m,
+                path.replace("{verb}", "approve")
+                .replace("{conversation_id}", "x")
+                .replace("{proposal_id}", "x"),
+            )
+            for m, path in described - plain
+        }
+        assert filled == set(WAYS_IN)
 
 
 @pytest.mark.parametrize(
@@ -82,7 +86,8 @@ async def test_without_tokens_this_machine_is_let_in(serve: Serve):
 
 
 @pytest.mark.parametrize(
-    "host", ["evil.example", "evil.example:8080", "127.0.0.1.evil.example", "[::", "0.0.0.0", "a b", ""]
+    "host",
+    ["evil.example", "evil.example:8080", "127.0.0.1.evil.example", "[::", "0.0.0.0", "a b", ""],  # noqa: S104
 )
 async def test_without_tokens_a_foreign_host_name_is_403(serve: Serve, host):
     async with serve() as nod:

@@ -4,16 +4,16 @@ import asyncio
 from datetime import timedelta
 
 import pytest
+
 from bot.channels.http import guide
 from bot.tools.tool import tool
-
 from tests.http.conftest import ANA, BEN, CHIEF, DEE, TOKENS, Serve
 from tests.http.scripted import ScriptedModel, ask
 
 FIELDS = {
     "id", "conversation_id", "message_id", "tool_name", "tool_arguments", "description", "preview", "state",
-    "idempotency_key", "result", "result_url", "error", "created_at", "updated_at", "expires_at", "decided_by",
-    "decided_from", "digest", "version",
+    "idempotency_key", "result", "result_url", "error", "created_at", "updated_at", "expires_at",
+    "decided_by", "decided_from", "digest", "version",
 }  # fmt: skip
 
 MILK = ("keep", {"text": "milk", "approval_reason": "You asked for it."})

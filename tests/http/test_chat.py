@@ -3,11 +3,11 @@
 import asyncio
 
 import pytest
+
 from bot.agent.model import Finished, Stop, Text
 from bot.agent.offline import OfflineModel
 from bot.channels.http.streams import Pace
 from bot.errors import ModelCut, ModelError
-
 from tests.http.conftest import ANA, BEN, TOKENS, Serve
 from tests.http.scripted import ScriptedModel, ask, say
 
@@ -233,15 +233,15 @@ async def test_a_silent_stream_is_kept_open_by_comments(serve: Serve):
 
 
 async def test_a_stream_whose_turn_ended_unheard_ends_too(serve: Serve):
-    async with serve(model=ScriptedModel([asyncio.Event()]), pace=Pace(quiet=0.05)) as nod:
-        async with nod.chatting("Hi") as stream:
-            accepted = await stream.next()
-            await nod.model.asked.wait()
-            ended = "UPDATE turn SET state = 'done'"
-            await nod.app.database.write(lambda session: session.connection().exec_driver_sql(ended) and None)
-            assert await stream.rest() == [
-                {"type": "done", "conversation_id": accepted["conversation_id"], "ending": "done"}
-            ]
+    model = ScriptedModel([asyncio.Event()])
+    async with serve(model=model, pace=Pace(quiet=0.05)) as nod, nod.chatting("Hi") as stream:
+        accepted = await stream.next()
+        await model.asked.wait()
+        ended = "UPDATE turn SET state = 'done'"
+        await nod.app.database.write(lambda session: session.connection().exec_driver_sql(ended) and None)
+        assert await stream.rest() == [
+            {"type": "done", "conversation_id": accepted["conversation_id"], "ending": "done"}
+        ]
 
 
 async def test_whoever_listens_to_a_conversation_hears_its_turns_and_its_proposals(serve: Serve):

@@ -9,7 +9,6 @@ from bot.domain.people import Actor
 from bot.domain.policy import Policy
 from bot.store import decisions
 from bot.store.database import Database
-
 from tests.http.conftest import ANA, BEN, CHIEF, TOKENS, Serve, Stream
 from tests.http.scripted import ScriptedModel, ask
 

@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator
 from urllib.parse import urljoin
 
 import pytest
-from bot.tools.tool import Toolset
 
+from bot.tools.tool import Toolset
 from tests.http.conftest import Serve
 from tests.http.scripted import ScriptedModel, ask
 

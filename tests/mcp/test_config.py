@@ -25,17 +25,19 @@ def one(path: Path, **environment: str) -> ServerConfig:
 
 
 def test_a_file_of_another_client_is_read_as_it_is(write):
-    path = write({
-        "github": {
-            "type": "stdio",
-            "command": "npx",
-            "args": ["-y", "server-github"],
-            "env": {"TOKEN": "${GITHUB_TOKEN}", "LANG": "C"},
-            "autoApprove": ["delete_repository"],
-        },
-        "docs": {"type": "http", "url": "https://docs.example/mcp", "headers": {"X-Key": "a ${KEY} b"}},
-        "old": {"command": "gone", "disabled": True},
-    })
+    path = write(
+        {
+            "github": {
+                "type": "stdio",
+                "command": "npx",
+                "args": ["-y", "server-github"],
+                "env": {"TOKEN": "${GITHUB_TOKEN}", "LANG": "C"},
+                "autoApprove": ["delete_repository"],
+            },
+            "docs": {"type": "http", "url": "https://docs.example/mcp", "headers": {"X-Key": "a ${KEY} b"}},
+            "old": {"command": "gone", "disabled": True},
+        }
+    )
     github, docs = load(path, {"GITHUB_TOKEN": "t-1", "KEY": "k"})
     assert github == ServerConfig(
         "github",
@@ -47,17 +49,19 @@ def test_a_file_of_another_client_is_read_as_it_is(write):
 
 
 def test_our_own_keys_stand_beside_theirs(write, tmp_path):
-    path = write({
-        "git": {
-            "command": "git-mcp",
-            "cwd": ".",
-            "trust": "trusted",
-            "allow": ["git_*"],
-            "deny": ["*_push"],
-            "prefix": "",
-            "timeout": 5,
+    path = write(
+        {
+            "git": {
+                "command": "git-mcp",
+                "cwd": ".",
+                "trust": "trusted",
+                "allow": ["git_*"],
+                "deny": ["*_push"],
+                "prefix": "",
+                "timeout": 5,
+            }
         }
-    })
+    )
     assert one(path) == ServerConfig(
         "git",
         Stdio("git-mcp", cwd=tmp_path),
@@ -77,13 +81,18 @@ def test_an_address_may_hold_a_variable_too(write):
 @pytest.mark.parametrize(
     ("server", "words"),
     [
-        ({"command": "x", "env": {"T": "${NOPE}"}}, "env.T: the environment variable NOPE is not set; set it"),
+        (
+            {"command": "x", "env": {"T": "${NOPE}"}},
+            "env.T: the environment variable NOPE is not set; set it",
+        ),
         ({"url": "https://a/b", "headers": {"T": "${NOPE}"}}, "headers.T: the environment variable NOPE"),
         ({"command": "x", "env": {"PORT": 80}}, "env: write an object of texts"),
         ({"command": "x", "args": "-v"}, "args: write a list of texts"),
         ({}, 'write either "command" (Nod starts it) or "url"'),
         ({"command": "x", "url": "https://a/b"}, 'write either "command"'),
         ({"url": "ftp://a/b"}, "url: write an address such as https://example.com/mcp"),
+        ({"url": "http://[/"}, "url: write an address"),
+        ({"url": "https://ana:pw@a/b"}, "a password goes into headers"),
         ({"type": "sse", "url": "https://a/sse"}, "type: 'sse' is not spoken here"),
         ({"type": "http", "command": "x"}, "type: 'http' is not spoken here"),
         ({"command": "x", "trust": "yes"}, 'trust: write "untrusted" (every call asks) or "trusted"'),
@@ -111,7 +120,12 @@ def test_every_fault_of_the_file_is_told_at_once(write):
     path = write({"a": {"command": "x", "timeout": -1, "trust": "?"}, "b": {}, "c d": {"command": "x"}})
     with pytest.raises(SettingsError) as caught:
         load(path, {})
-    for words in ("server 'a': timeout", "server 'a': trust", "server 'b': write", "server 'c d': a name has"):
+    for words in (
+        "server 'a': timeout",
+        "server 'a': trust",
+        "server 'b': write",
+        "server 'c d': a name has",
+    ):
         assert words in caught.value.message
 
 
@@ -149,11 +163,15 @@ def test_a_tool_is_offered_where_a_pattern_allows_it_and_none_denies_it(name, of
 
 
 def test_a_configuration_shows_none_of_its_secrets(write):
-    path = write({
-        "a": {"command": "x", "env": {"T": "${T}"}},
-        "b": {"url": "https://u:${T}@h.example/?key=${T}", "headers": {"Authorization": "Bearer ${T}"}},
-    })
+    path = write(
+        {
+            "a": {"command": "x", "env": {"T": "${T}"}},
+            "b": {"url": "https://h.example/?key=${T}", "headers": {"Authorization": "Bearer ${T}"}},
+        }
+    )
     configs = load(path, {"T": "tok-4711-very-secret"})
     assert "4711" not in repr(configs)
     assert "4711" not in configs[0].scrub("it said tok-4711-very-secret")
-    assert "4711" not in configs[1].scrub("no tok-4711-very-secret, no https://u:tok-4711-very-secret@h.example/")
+    assert "4711" not in configs[1].scrub(
+        "no tok-4711-very-secret, no https://h.example/?key=tok-4711-very-secret"
+    )

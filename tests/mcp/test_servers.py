@@ -1,4 +1,4 @@
-"""Servers that are processes: started when needed, called side by side, killed, and back again."""
+"""What servers offer; and those that are processes: started when needed, killed, and back again."""
 
 import asyncio
 import os
@@ -26,9 +26,9 @@ async def test_a_server_starts_when_its_tools_are_first_asked_for_and_answers(co
     assert done() == ["paint desk red 1"]
 
 
-async def test_a_tool_that_refuses_tells_why(connect, stdio):
+async def test_a_tool_that_refuses_tells_why(connect, http):
     with pytest.raises(ToolError, match="the bulb is hot"):
-        await connect(stdio()).run("lamps_fail")
+        await connect(http()).run("lamps_fail")
 
 
 async def test_calls_of_one_server_run_side_by_side(connect, stdio):
@@ -38,18 +38,18 @@ async def test_calls_of_one_server_run_side_by_side(connect, stdio):
     assert answers == ["met 0", "met 1", "met 2"]
 
 
-async def test_only_what_is_allowed_and_not_denied_is_offered(connect, stdio):
-    lamps = connect(stdio(allow=("look", "p*"), deny=("pic*",), prefix="l-"))
+async def test_only_what_is_allowed_and_not_denied_is_offered(connect, http):
+    lamps = connect(http(allow=("look", "p*"), deny=("pic*",), prefix="l-"))
     assert await lamps.names() == {"l-look", "l-paint", "l-process"}
 
 
-async def test_a_tool_whose_name_another_has_is_left_out(connect, stdio):
-    lamps = connect(stdio(allow=("look", "paint"), prefix=""), taken=lambda: {"paint"})
+async def test_a_tool_whose_name_another_has_is_left_out(connect, http):
+    lamps = connect(http(allow=("look", "paint"), prefix=""), taken=lambda: {"paint"})
     assert await lamps.names() == {"look"}
 
 
-async def test_of_two_servers_with_one_name_for_a_tool_the_first_keeps_it(connect, stdio):
-    first, second = stdio(allow=("look",)), stdio(allow=("look", "paint"))
+async def test_of_two_servers_with_one_name_for_a_tool_the_first_keeps_it(connect, http):
+    first, second = http(allow=("look",)), http(allow=("look", "paint"))
     both = connect(first, ServerConfig("other", second.launch, prefix="lamps_", allow=second.allow))
     assert [(tool.name, tool.group) for tool in await both.toolset.tools()] == [
         ("lamps_look", "mcp:lamps"),
@@ -72,8 +72,8 @@ async def test_a_tool_that_comes_while_the_server_runs_is_picked_up(connect, std
     assert await lamps.run("lamps_dim", lamp="desk") == "dim desk"
 
 
-async def test_the_same_list_gives_the_same_tools(connect, stdio):
-    lamps = connect(stdio())
+async def test_the_same_list_gives_the_same_tools(connect, http):
+    lamps = connect(http())
     assert await lamps.tool("lamps_look") is await lamps.tool("lamps_look")
 
 
@@ -157,6 +157,35 @@ async def test_a_server_that_cannot_start_is_tried_ever_more_rarely_and_holds_up
     assert pauses == [1, 2, 4, 8, 16, 32, 60, 60, 60]
     with pytest.raises(ToolError, match=why):
         await broken.call("x", {}, CONTEXT, writes=True)
+
+
+BARE = """
+import asyncio
+from mcp.server import Server
+from mcp.server.stdio import stdio_server
+async def main():
+    server = Server("bare")
+    async with stdio_server() as (read, write):
+        await server.run(read, write, server.create_initialization_options())
+asyncio.run(main())
+"""
+
+
+async def test_a_server_without_tools_is_up_and_offers_none(connect):
+    bare = connect(ServerConfig("bare", Stdio(sys.executable, ("-c", BARE))))
+    assert await bare.names() == set()
+    assert bare.toolset.servers[0].up
+
+
+async def test_what_a_server_said_before_it_died_is_in_the_log(connect, capfd):
+    program = "import sys; sys.exit('\x1b[31mno licence, token tok-4711-very-secret')"
+    launch = Stdio(sys.executable, ("-c", program), {"T": "tok-4711-very-secret"})
+    dead = connect(ServerConfig("dead", launch))
+    await dead.names()
+    assert await dead.pauses.begun() == 1
+    dead.pauses.end()
+    assert await dead.pauses.begun() == 2
+    assert "no licence, token ••••••" in capfd.readouterr().out
 
 
 MUTE = ServerConfig("mute", Stdio(sys.executable, ("-c", "import sys; sys.stdin.read()")))

@@ -1,7 +1,7 @@
 """The Slack channel against the fake Slack, with the core's two ports (inbox and desk) written by hand."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -16,6 +16,7 @@ from bot.domain.chat import Address, Answer, Incoming, Message, Overview, Reply
 from bot.domain.people import Actor
 from bot.domain.proposals import Deciders, Kind, PreviewField, Proposal, State
 from bot.domain.risk import Level, Risk
+from bot.domain.similarity import Rung
 from bot.settings import Settings
 from bot.store.database import Database
 from tests.conftest import FakeClock
@@ -78,7 +79,10 @@ def card_factory() -> Callable[..., Card]:
         if not group:
             return card
         siblings = [make_proposal(id=f"p{n}") for n in range(1, group + 1)]
-        return replace(card_of(make_proposal(**changes), schema, siblings), group=Group(group, group, group))
+        members = tuple(s.id for s in siblings)
+        return replace(
+            card_of(make_proposal(**changes), schema, siblings), group=Group(group, group, group, members)
+        )
 
     return make
 
@@ -90,6 +94,11 @@ class FakeCore:
     got: list[Incoming] = field(default_factory=list)
     cards: dict[str, Card] = field(default_factory=dict)
     deciders: set[str] = field(default_factory=lambda: {"slack:T1/U7"})
+    circles: set[str] = field(default_factory=set)  # addresses where whoever is there may decide
+    rungs: tuple[tuple[Rung, str], ...] = (
+        (Rung.EXACT, "update_issue with exactly these arguments"),
+        (Rung.TOOL, "update_issue with any arguments"),
+    )
     visible_at: set[str] = field(default_factory=set)  # addresses; empty: everywhere in T1
     reply: Reply = field(default_factory=lambda: Reply(Answer.ACCEPTED, ""))
     seen: set[str] = field(default_factory=set)
@@ -113,8 +122,16 @@ class FakeCore:
             return None
         return self.cards.get(proposal_id)
 
-    async def arguments(self, proposal_id: str, actor: Actor) -> Mapping[str, Any] | None:
-        return self.cards[proposal_id].arguments if str(actor) in self.deciders else None
+    async def arguments(
+        self, proposal_id: str, actor: Actor, address: Address | None = None
+    ) -> Mapping[str, Any] | None:
+        may = await self.may_decide(proposal_id, actor, address)
+        return self.cards[proposal_id].arguments if may else None
+
+    async def ladder(
+        self, proposal_id: str, actor: Actor, address: Address | None = None
+    ) -> Sequence[tuple[Rung, str]]:
+        return self.rungs if await self.may_decide(proposal_id, actor, address) else []
 
     async def overview(self, actor: Actor) -> Overview:
         shown = tuple(self.cards.values())
@@ -123,8 +140,8 @@ class FakeCore:
             waiting, tuple(c for c in shown if c.pending), tuple(c for c in shown if not c.pending)
         )
 
-    async def may_decide(self, proposal_id: str, actor: Actor) -> bool:
-        return str(actor) in self.deciders
+    async def may_decide(self, proposal_id: str, actor: Actor, address: Address | None = None) -> bool:
+        return str(actor) in self.deciders or (address is not None and str(address) in self.circles)
 
     @property
     def last(self) -> Incoming:

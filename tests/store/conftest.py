@@ -19,11 +19,12 @@ from bot.store.audit import By
 from bot.store.conversations import Accepted
 from bot.store.database import Database
 from bot.store.decisions import Decided
+from bot.store.rules import Policies
 from tests.conftest import FakeClock
 from tests.core.test_cards import make_proposal
 from tests.kit import ANA, ROOM
 
-POLICY = Policy()
+POLICIES = Policies(Policy())
 
 
 @dataclass
@@ -85,12 +86,12 @@ class Rows:
 
     def decide(self, proposal: Proposal, verb: Verb = Verb.APPROVE, **press: Any) -> Decided:
         asked = Press(**({"actor": ANA, "verb": verb, "proposal_id": proposal.id} | press))
-        return self.database.write_now(decisions.decide, asked, POLICY, self.clock())
+        return self.database.write_now(decisions.decide, asked, POLICIES, self.clock())
 
     def claim(self, proposal: Proposal) -> Proposal | None:
         now = self.clock()
         lease = now + timedelta(minutes=1)
-        return self.database.write_now(decisions.claim, self.now(proposal), lease, now)
+        return self.database.write_now(decisions.claim, POLICIES, self.now(proposal), lease, now)
 
     def running(self, how_many: int = 1) -> list[Proposal]:
         """Proposals of one answer that are being executed."""

@@ -7,11 +7,12 @@ from sqlmodel import Session
 
 from bot.domain.chat import Answer, Verb
 from bot.domain.jobs import Work
+from bot.domain.policy import Judgement, Verdict
 from bot.domain.proposals import Cause, State
 from bot.store import conversations, decisions
 from bot.store.decisions import LostRace
 from tests.kit import ANA
-from tests.store.conftest import POLICY, Rows, Together
+from tests.store.conftest import POLICIES, Rows, Together
 
 
 def test_of_twenty_who_decide_at_once_one_wins_and_the_rest_are_told(rows: Rows, together: Together) -> None:
@@ -62,7 +63,7 @@ def test_a_group_decision_and_single_ones_at_once_leave_every_proposal_decided_o
 def test_many_tickers_expire_each_due_proposal_once(rows: Rows, together: Together) -> None:
     due = [rows.propose()[0] for _ in range(10)]
     rows.clock.forward(timedelta(hours=24))
-    tick = lambda: rows.database.write_now(decisions.expire_due, rows.clock(), 100)  # noqa: E731
+    tick = lambda: rows.database.write_now(decisions.expire_due, POLICIES, rows.clock(), 100)  # noqa: E731
     expired = [p.id for batch in together([tick] * 8) for p, _ in batch]
     assert sorted(expired) == sorted(p.id for p in due)
     assert {rows.now(p).version for p in due} == {2}
@@ -73,7 +74,7 @@ def test_expiry_and_approval_at_once_have_one_outcome(rows: Rows, together: Toge
     deadline = rows.clock() + timedelta(hours=24)
 
     def expire() -> object:
-        return rows.database.write_now(decisions.expire_due, deadline, 100)
+        return rows.database.write_now(decisions.expire_due, POLICIES, deadline, 100)
 
     presses = [lambda p=p: rows.decide(p) for p in found]  # type: ignore[misc]
     outcomes = together([*presses, *[expire] * 8])
@@ -113,13 +114,12 @@ def test_what_was_decided_meanwhile_is_not_cancelled_as_undeliverable(rows: Rows
 def test_an_edit_that_brings_it_under_another_rule_does_not_count_the_editors_vote(rows: Rows) -> None:
     [p] = rows.propose()
     admins_only = type(p.deciders)(requester=False, roles=("admin",))
-    edit = decisions.Edit(
-        {"lamp": "roof"}, "1", "other", "Smash roof", (), p.risk, admins_only, 1, "destructive calls"
-    )
+    verdict = Verdict(Judgement.ASK, p.risk, "destructive calls", admins_only)
+    edit = decisions.Edit({"lamp": "roof"}, "1", "other", "Smash roof", (), verdict)
 
     def press(session: Session) -> decisions.Decided:
         asked = decisions.Press(ANA, Verb.APPROVE, p.id, arguments=edit.arguments)
-        return decisions.decide(session, asked, POLICY, rows.clock(), edit)
+        return decisions.decide(session, asked, POLICIES, rows.clock(), edit)
 
     decided = rows.database.write_now(press)
     assert decided.reply.text.startswith("Edited, not approved. You may not decide this one.")
@@ -132,7 +132,7 @@ def test_a_decision_and_its_record_are_one_transaction(rows: Rows, verb: Verb) -
     [p] = rows.propose()
 
     def press_then_break(session: Session) -> None:
-        decisions.decide(session, decisions.Press(ANA, verb, p.id), POLICY, rows.clock())
+        decisions.decide(session, decisions.Press(ANA, verb, p.id), POLICIES, rows.clock())
         raise ValueError("the process dies here")
 
     with pytest.raises(ValueError, match="dies here"):

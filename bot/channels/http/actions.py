@@ -15,6 +15,7 @@ from bot.channels.http.streams import STILL_THERE, sse, streaming
 from bot.domain.chat import Answer, Press, Verb
 from bot.domain.people import Actor
 from bot.domain.proposals import State
+from bot.domain.similarity import Lasting, Rung
 from bot.store import audit, proposals
 
 router = APIRouter(prefix="/api")
@@ -32,6 +33,7 @@ class Decide(BaseModel):
     """``round`` or ``digest``: what was looked at; the press is refused (409) if it changed since.
 
     ``arguments`` replace the proposed ones (verbs approve and edit); what was hidden stays what it was.
+    ``rung`` and ``lasting`` go with the verb similar: how far the grant reaches, and how long it holds.
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -40,6 +42,8 @@ class Decide(BaseModel):
     digest: str | None = None
     reason: Annotated[str, Field(max_length=1000)] | None = None
     arguments: dict[str, Any] | None = None
+    rung: Rung | None = None
+    lasting: Lasting | None = None
 
 
 @router.get("/chat/actions", summary="Proposals you may see, across all channels, newest first")
@@ -60,6 +64,15 @@ async def action(proposal_id: str, actor: Caller, site: Here) -> JSONResponse:
     return _nothing() if shown is None else ok(proposal=shown)
 
 
+@router.get("/chat/actions/{proposal_id}/ladder", summary="What approving similar calls may allow")
+async def ladder(proposal_id: str, actor: Caller, site: Here) -> JSONResponse:
+    """Narrowest first, each in words; empty when this person cannot allow anything here."""
+    if await _shown(site.channel, proposal_id, actor) is None:
+        return _nothing()
+    rungs = await site.desk.ladder(proposal_id, actor)
+    return ok(ladder=[{"rung": rung, "words": words} for rung, words in rungs], lasting=list(Lasting))
+
+
 @router.post("/chat/actions/{proposal_id}/{verb}", summary="Decide: one press")
 async def press(
     proposal_id: str, verb: Verb, actor: Caller, site: Here, body: Decide | None = None
@@ -69,7 +82,17 @@ async def press(
         return _nothing()
     given = body or Decide()
     reply = await site.take_in(
-        Press(actor, verb, proposal_id, given.round, given.reason, given.arguments, given.digest)
+        Press(
+            actor,
+            verb,
+            proposal_id,
+            given.round,
+            given.reason,
+            given.arguments,
+            given.digest,
+            rung=given.rung,
+            lasting=given.lasting,
+        )
     )
     shown = await _shown(site.channel, proposal_id, actor)
     if reply.answer in _STATUS:

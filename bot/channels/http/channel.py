@@ -72,10 +72,11 @@ class HttpChannel:
         self.pace = pace or Pace()
         self.hub = Hub()
         self.inbox: Inbox | None = None
+        self.desk: Desk | None = None
         self._feeder: asyncio.Task[None] | None = None
 
-    async def start(self, inbox: Inbox, desk: Desk) -> None:  # noqa: ARG002 - views know more than the desk
-        self.inbox = inbox
+    async def start(self, inbox: Inbox, desk: Desk) -> None:
+        self.inbox, self.desk = inbox, desk
         self._feeder = asyncio.create_task(self._feed(), name="http feed")
 
     async def stop(self) -> None:
@@ -99,6 +100,9 @@ class HttpChannel:
 
     async def redraw_card(self, address: Address, ref: str, card: Card) -> None:
         raise NotDeliverable(f"{address} reads rows; card {card.proposal_id} has no copy {ref} there")
+
+    async def changed(self) -> None:
+        """Nothing to do: people there read rows, and the bell calls them."""
 
     async def _feed(self) -> None:
         """Tell listeners of a conversation about every change of its proposals, whoever made it."""

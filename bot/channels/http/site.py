@@ -8,7 +8,7 @@ from starlette.responses import JSONResponse
 
 from bot.channels.http.auth import Doorkeeper
 from bot.channels.http.channel import HttpChannel
-from bot.domain.chat import Command, Message, Press, Reply
+from bot.domain.chat import Command, Desk, Message, Press, Reply
 from bot.domain.people import Actor
 
 
@@ -23,6 +23,13 @@ class Site(FastAPI):
         self.doorkeeper = doorkeeper
         self.model_name = model_name
         self.demo = demo
+
+    @property
+    def desk(self) -> Desk:
+        """What may be looked up. Raises RuntimeError before the channel is started."""
+        if self.channel.desk is None:
+            raise RuntimeError("the channel was not started")
+        return self.channel.desk
 
     async def take_in(self, incoming: Message | Press | Command) -> Reply:
         if self.channel.inbox is None:

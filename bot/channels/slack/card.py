@@ -67,8 +67,7 @@ def render(card: Card) -> Rendered:
     shown = [*title, *b.rich(_reason(card)), *change]
     if not whole:
         shown.append(b.context("✂️ Too long for this card. View all shows everything."))
-    if card.notes:
-        shown.append(b.context(*(f"⚠️ {note}" for note in card.notes)))
+    shown += _notes(card)
     shown += _pending(card, whole=whole) if card.pending else _resolved(card)
     shown += _group(card)
     return Rendered(shown, _notification(card), whole)
@@ -78,7 +77,8 @@ def brief(card: Card) -> Rendered:
     """Render the least that can be decided on: title, state and buttons; "View all" has the rest."""
     note = b.context("✂️ Slack could not show this card in full. View all shows everything.")
     title = b.rich([Line((Run(text.cut(text.link_text(card.title) or b.BLANK, 300)[0], "bold"),))])
-    shown = [*title, note, *(_pending(card, whole=False) if card.pending else _resolved(card)), *_group(card)]
+    state = _pending(card, whole=False) if card.pending else _resolved(card)
+    shown = [*title, note, *_notes(card), *state, *_group(card)]
     return Rendered(shown, _notification(card), whole=False)
 
 
@@ -152,10 +152,14 @@ def _inline(old: str | None, new: str | None) -> tuple[Run, ...]:
     return (Run(old or b.BLANK, "strike"), Run(" → "), after)
 
 
+def _notes(card: Card) -> list[Block]:
+    """What else to know before or after deciding: the tally, four eyes, edits, that nobody was asked."""
+    return [b.context(*(f"📌 {note}" for note in card.notes))] if card.notes else []
+
+
 def _pending(card: Card, *, whole: bool) -> list[Block]:
     who = f"May decide: {text.cut(card.deciders, 300)[0]}"
-    votes = f"{len(card.votes)} of {card.quorum} votes" if card.quorum > 1 else ""
-    footer = [b.context(who, votes, "; ".join(card.votes)), b.moment("Expires", card.expires_at)]
+    footer = [b.context(who, "; ".join(card.votes)), b.moment("Expires", card.expires_at)]
     value = value_of(card.proposal_id, card.round)
     buttons = []
     if Action.APPROVE in card.actions:
@@ -165,15 +169,20 @@ def _pending(card: Card, *, whole: bool) -> list[Block]:
         buttons.append(b.button("Decline", action_id(Action.DECLINE), value, "danger"))
     if Action.EDIT in card.actions:
         buttons.append(b.button("Edit", action_id(Action.EDIT), value))
-    buttons.append(b.overflow(MORE, _more(card, value)))
+    buttons.append(b.overflow(MORE, [*more(card, whole=whole), ("View all", f"{VIEW}:{value}")]))
     return [*footer, b.actions(*buttons)]
 
 
-def _more(card: Card, value: str) -> Iterator[tuple[str, str]]:
-    """Fill the ⋯ menu; what a card offers beyond its buttons goes here."""
+def more(card: Card, *, whole: bool) -> Iterator[tuple[str, str]]:
+    """Fill the ⋯ menu with what a card offers beyond its buttons; ``whole`` says it shows everything."""
+    value = value_of(card.proposal_id, card.round)
     if Action.DECLINE in card.actions:
         yield "Decline with reason", f"{DECLINE_REASON}:{value}"
-    yield "View all", f"{VIEW}:{value}"
+    if Action.SIMILAR in card.actions:
+        label = "Approve similar" if whole else "Read all, then approve similar"
+        yield label, f"{Action.SIMILAR}:{value}"
+    if Action.EXTEND in card.actions:
+        yield "Extend the wait", f"{Action.EXTEND}:{value}"
 
 
 def _resolved(card: Card) -> list[Block]:
@@ -202,11 +211,12 @@ def _group(card: Card) -> list[Block]:
         return []
     value = value_of(card.proposal_id, card.group.round)
     count = card.group.open
-    sure = f"This is for all {count} open changes of this answer. Each has its own card with all of it."
+    sure = f"This is for all {count} open changes of this answer; each has its own card."
     buttons = []
     if Action.APPROVE_ALL in card.actions:
         verb = action_id(Action.APPROVE_ALL)
-        buttons.append(b.button(f"Approve all {count}", verb, value, "primary", sure))
+        also = f"{sure} What a card could not show in full is shown to you first."
+        buttons.append(b.button(f"Approve all {count}", verb, value, "primary", also))
     if Action.DECLINE_ALL in card.actions:
         buttons.append(b.button(f"Decline all {count}", action_id(Action.DECLINE_ALL), value, "danger", sure))
     return [b.actions(*buttons)] if buttons else []

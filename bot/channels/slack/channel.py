@@ -107,6 +107,7 @@ class SlackChannel:
             self._socket = AsyncSocketModeHandler(self._app, token.get_secret_value(), logger=_bolt_logger)
             with told():
                 await self._socket.connect_async()  # type: ignore[no-untyped-call]
+        self._homes.changed()  # what changed right before a crash is made up for
 
     async def stop(self) -> None:
         if self._socket is not None:
@@ -209,9 +210,7 @@ class SlackChannel:
 
         with told():
             client = await self._workspaces.client(place.team)
-            ref = await _fitting(card, post)
-        self._refresh(place.team)
-        return ref
+            return await _fitting(card, post)
 
     async def redraw_card(self, address: Address, ref: str, card: Card) -> None:  # noqa: ARG002 - the copy knows its place
         copy = Post.parse(ref)
@@ -222,11 +221,11 @@ class SlackChannel:
         with told():
             client = await self._workspaces.client(copy.team)
             await _fitting(card, redraw)
-        self._refresh(copy.team)
 
-    def _refresh(self, team: str) -> None:
+    async def changed(self) -> None:
+        """Refresh everybody's App Home soon, wherever the proposal lives."""
         if self._homes is not None:
-            self._homes.changed(team)
+            self._homes.changed()
 
 
 async def _fitting(card: Card, show: Callable[[Rendered], Awaitable[T]]) -> T:

@@ -3,7 +3,7 @@
 from bot.channels.slack import blocks as b
 from bot.channels.slack import text
 from bot.channels.slack.blocks import Block, Line, Run
-from bot.channels.slack.card import DECLINE_REASON, MORE, REVIEW, VIEW, action_id, value_of
+from bot.channels.slack.card import MORE, REVIEW, VIEW, action_id, more, value_of
 from bot.domain.cards import Action, Card
 from bot.domain.chat import Overview, Verb
 from bot.domain.risk import Level
@@ -52,7 +52,7 @@ def _entry(card: Card, *, decide: bool, cancel: bool) -> list[Block]:
         buttons += [
             b.button("Read, then approve", action_id(REVIEW), value, "primary"),
             b.button("Decline", action_id(Action.DECLINE), value, "danger"),
-            b.overflow(MORE, [("Decline with reason", f"{DECLINE_REASON}:{value}")]),
+            b.overflow(MORE, [*more(card, whole=False), ("View all", f"{VIEW}:{value}")]),
         ]
     elif cancel and card.pending:
         sure = "It is taken back and will not run."

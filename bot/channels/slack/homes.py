@@ -8,11 +8,11 @@ from slack_sdk.errors import SlackClientError
 
 from bot.channels.slack import home
 from bot.channels.slack.places import actor_of
-from bot.store.slack import homes, remember_home
 from bot.channels.slack.workspaces import Workspaces
 from bot.domain.chat import Clock, Desk
 from bot.errors import ChannelError
 from bot.store.database import Database
+from bot.store.slack import homes, remember_home
 from bot.telemetry import logger
 
 log = logger(__name__)
@@ -27,7 +27,8 @@ class Homes:
         self._desk = desk
         self._clock = clock
         self._shown: dict[tuple[str, str], int] = {}
-        self._pending: dict[str, asyncio.Task[None]] = {}
+        self._behind = False
+        self._task: asyncio.Task[None] | None = None
 
     async def opened(self, team: str, user: str) -> None:
         """Show a person's home and keep it current from now on."""
@@ -35,25 +36,26 @@ class Homes:
         self._shown.pop((team, user), None)
         await self._publish(team, user)
 
-    def changed(self, team: str) -> None:
-        """Something in this workspace changed: refresh its homes soon."""
-        if team not in self._pending:
-            self._pending[team] = asyncio.create_task(self._refresh(team))
+    def changed(self) -> None:
+        """Note that some proposal changed: refresh every home soon, one refresh after the other."""
+        self._behind = True
+        if self._task is None or self._task.done():
+            self._task = asyncio.create_task(self._refresh())
 
     async def close(self) -> None:
-        for task in self._pending.values():
-            task.cancel()
-        await asyncio.gather(*self._pending.values(), return_exceptions=True)
-        self._pending.clear()
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
 
-    async def _refresh(self, team: str) -> None:
-        await asyncio.sleep(_CALM)
-        self._pending.pop(team, None)
-        try:
-            for user in await self._database.read(homes, team):
-                await self._publish(team, user)
-        except Exception:
-            log.exception("homes were not refreshed", team=team)
+    async def _refresh(self) -> None:
+        while self._behind:
+            await asyncio.sleep(_CALM)
+            self._behind = False
+            try:
+                for team, user in await self._database.read(homes):
+                    await self._publish(team, user)
+            except Exception:
+                log.exception("homes were not refreshed")
 
     async def _publish(self, team: str, user: str) -> None:
         view = home.view(await self._desk.overview(actor_of(team, user)))

@@ -14,11 +14,11 @@ from sqlalchemy import delete, update
 from sqlmodel import Session, col
 
 from bot.channels.slack.manifest import SCOPES
-from bot.store.slack import InstallRow, WorkspaceRow
 from bot.domain.chat import Clock
 from bot.errors import ChannelError
 from bot.settings import Settings
 from bot.store.database import Database
+from bot.store.slack import InstallRow, WorkspaceRow
 
 INSTALL_PATH = "/slack/install"
 REDIRECT_PATH = "/slack/oauth_redirect"

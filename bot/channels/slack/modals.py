@@ -1,10 +1,10 @@
-"""The modals: everything of a change ("View all"), edit, decline with reason, and a last word. Pure.
+"""The modals: everything of a change or of several, edit, decline, approve similar, and a last word. Pure.
 
 A modal carries in ``private_metadata`` what its submit is about; `Subject` is that, typed.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -14,17 +14,29 @@ from bot.channels.slack.blocks import Block, Line, Run
 from bot.channels.slack.fields import fields_of
 from bot.channels.slack.forms import VALUE, inputs
 from bot.domain.cards import Action, Card, whole_text
+from bot.domain.similarity import Lasting, Rung
 
 REVIEW = "nod:review"
 EDIT = "nod:edit"
 DECLINE = "nod:decline"
+SIMILAR = "nod:similar"
+REVIEW_ALL = "nod:review_all"
 REASON = "reason"
 AFTERWARDS = "afterwards"
 APPROVE_EDITED = "approve"
 ASK_AGAIN = "ask"
+RUNG = "rung"
+LASTING = "lasting"
 
 _PIECE = 2900
 _BUDGET = 200_000  # bytes of JSON, below limits.VIEW_BYTES
+_RUNG = 2000  # units; a permission that cannot be said in full is not offered
+_LASTING = {
+    Lasting.CONVERSATION: "As long as this conversation",
+    Lasting.HOUR: "For 1 hour",
+    Lasting.EIGHT_HOURS: "For 8 hours",
+    Lasting.DAY: "For 24 hours",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +62,7 @@ class Subject:
 
 @dataclass(frozen=True, slots=True)
 class Review:
-    """The "View all" modal; ``rest`` says that even it was too small, and a file must carry the whole."""
+    """A modal that shows everything; ``rest`` says that it was too small, and a file must carry the whole."""
 
     view: Block
     rest: bool
@@ -58,23 +70,83 @@ class Review:
 
 def review(card: Card, subject: Subject, *, may_approve: bool) -> Review:
     """Show everything of the change; submitting it approves, for one who may and while it is open."""
+    shown, rest = _everything(whole_text(card))
+    view = _modal("Everything it does", shown, REVIEW, subject)
+    if may_approve and card.pending and Action.APPROVE in card.actions:
+        view["submit"] = b.plain("Approve", limits.VIEW_TITLE)
+    return Review(view, rest)
+
+
+def review_all(cards: Sequence[Card], subject: Subject) -> Review:
+    """Show everything of each open change of an answer; submitting it approves them all."""
+    shown, rest = _everything(all_text(cards))
+    view = _modal("Everything they do", shown, REVIEW_ALL, subject)
+    view["submit"] = b.plain(f"Approve all {len(cards)}", limits.VIEW_TITLE)
+    return Review(view, rest)
+
+
+def all_text(cards: Sequence[Card]) -> str:
+    """Give the whole text of several changes, one after the other, numbered."""
+    each = (f"{n} of {len(cards)}\n{whole_text(card)}" for n, card in enumerate(cards, 1))
+    return "\n\n".join(each)
+
+
+def _everything(whole: str) -> tuple[list[Block], bool]:
+    """Blocks for a whole text, and whether there was more than a window holds."""
     shown: list[Block] = []
     used = 0
-    pieces = text.chunks(whole_text(card), _PIECE)
+    pieces = text.chunks(whole, _PIECE)
     for piece in pieces:
         block = b.rich([Line((Run(piece),), preformatted=True)])
         used += len(json.dumps(block))
-        if used > _BUDGET or len(shown) > limits.BLOCKS_PER_VIEW - 5:
+        if used > _BUDGET or len(shown) > limits.BLOCKS_PER_VIEW - 15:
             break
         shown += block
     rest = len(shown) < len(pieces)
     if rest:
         note = "✂️ Even this window is too small. The whole text is in the file posted beside the card."
         shown = [b.context(note), *shown, b.context(note)]
-    view = _modal("Everything it does", shown, REVIEW, subject)
-    if may_approve and card.pending and Action.APPROVE in card.actions:
-        view["submit"] = b.plain("Approve", limits.VIEW_TITLE)
+    return shown, rest
+
+
+def sayable(ladder: Sequence[tuple[Rung, str]]) -> list[tuple[Rung, str]]:
+    """Keep the rungs whose words fit a modal in full."""
+    return [(rung, words) for rung, words in ladder if text.width(text.link_text(words)) <= _RUNG]
+
+
+def similar(card: Card, subject: Subject, ladder: Sequence[tuple[Rung, str]], *, read_all: bool) -> Review:
+    """Offer what a grant may allow and how long; ``read_all`` puts everything of the change above it.
+
+    ``ladder`` has at least one rung, narrowest first, as `sayable` left it.
+    """
+    shown, rest = _everything(whole_text(card)) if read_all else ([], False)
+    words = [f"{n}. {text.link_text(allowed)}" for n, (_, allowed) in enumerate(ladder, 1)]
+    rungs = [_option(label, rung) for label, (rung, _) in zip(words, ladder, strict=True)]
+    shown = [b.context(text.cut(text.link_text(card.title), 300)[0]), *shown]
+    if any(text.width(text.clean(label)) > limits.OPTION_TEXT for label in words):
+        shown += b.rich(Line((Run(label),)) for label in words)
+    shown += [
+        _choice("What may run without asking", RUNG, rungs),
+        _choice("How long", LASTING, [_option(_LASTING[each], each) for each in Lasting]),
+        b.context(
+            "This approves the change now. Calls within what you choose then run at once, each shown here "
+            "as done, until the time is over or an admin ends it with /approvals revoke."
+        ),
+    ]
+    view = _modal("Approve similar", shown, SIMILAR, subject)
+    view["submit"] = b.plain("Approve and allow", limits.VIEW_TITLE)
     return Review(view, rest)
+
+
+def _choice(label: str, block_id: str, options: list[Block]) -> Block:
+    """Radio buttons, the first one chosen."""
+    element = {
+        "type": "radio_buttons",
+        "action_id": VALUE,
+        "options": options,
+        "initial_option": options[0],
+    }
+    return {"type": "input", "block_id": block_id, "label": b.plain(label, 60), "element": element}
 
 
 def edit(card: Card, arguments: Mapping[str, Any], subject: Subject, team: str) -> Block:
@@ -88,19 +160,7 @@ def edit(card: Card, arguments: Mapping[str, Any], subject: Subject, team: str) 
     shown = [b.context(title), *inputs(fields, team)]
     if len(arguments) > len(fields):
         shown.append(b.context("There are more fields than fit here; those stay as they are."))
-    shown.append(
-        {
-            "type": "input",
-            "block_id": AFTERWARDS,
-            "label": b.plain("Then", 30),
-            "element": {
-                "type": "radio_buttons",
-                "action_id": VALUE,
-                "options": afterwards,
-                "initial_option": afterwards[0],
-            },
-        }
-    )
+    shown.append(_choice("Then", AFTERWARDS, afterwards))
     view = _modal("Edit before it runs", shown, EDIT, subject)
     view["submit"] = b.plain("Save", limits.VIEW_TITLE)
     return view

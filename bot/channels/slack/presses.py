@@ -4,7 +4,7 @@ A button only carries a proposal's id, its round and a verb. Whether this person
 of the `Desk` and the inbox, whatever the button said; a refusal is told to that person alone.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,9 +19,12 @@ from bot.channels.slack.modals import Subject
 from bot.channels.slack.places import Place, actor_of
 from bot.channels.slack.whispers import Whispers
 from bot.channels.slack.workspaces import Workspaces
-from bot.domain.cards import Card, whole_text
+from bot.domain.cards import Card, Group, whole_text
 from bot.domain.chat import Address, Answer, Desk, Inbox, Press, Reply, Verb
 from bot.domain.people import Actor
+from bot.domain.proposals import State
+from bot.domain.risk import Level
+from bot.domain.similarity import Lasting, Rung
 from bot.errors import ChannelError
 from bot.telemetry import logger
 
@@ -29,7 +32,8 @@ log = logger(__name__)
 
 NOT_HERE = "There is nothing to decide for you here. The proposal is not affected."
 BROKEN = "Something went wrong on my side; nothing was decided. Please try again."
-_OPENERS = frozenset({cards.REVIEW, cards.VIEW, cards.DECLINE_REASON, Verb.EDIT.value})
+_OPENERS = frozenset({cards.REVIEW, cards.VIEW, cards.DECLINE_REASON, Verb.EDIT.value, Verb.SIMILAR.value})
+_NOT_AFFECTED = "The proposal is not affected."
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +116,8 @@ class Presses:
         """Do what the button says; gives the words for the person, empty where the card tells."""
         name = await self._workspaces.name(click.team, click.user)
         actor = actor_of(click.team, click.user, name or click.name)
-        card = await self._card(click.proposal_id, actor, click.place)
+        at = _address(click.place)
+        card = await self._card(click.proposal_id, actor, at)
         if card is None:
             return NOT_HERE
         verb = click.verb
@@ -120,41 +125,80 @@ class Presses:
             verb = cards.REVIEW  # a card that does not show everything approves through "View all" only
         if verb in _OPENERS:
             return await self._open(click, actor, card, verb)
-        reply = await self._inbox(Press(actor, Verb(verb), click.proposal_id, click.round))
-        return "" if reply.answer is Answer.ACCEPTED and click.place else reply.text
+        if verb == Verb.APPROVE_ALL:
+            if card.group is None:
+                return NOT_HERE  # only the card that carries the group's buttons can press them
+            if click.round == card.group.round and (each := await self._to_read(card.group, actor, at)):
+                return await self._open_all(click, each)
+        reply = await self._inbox(Press(actor, Verb(verb), click.proposal_id, click.round, address=at))
+        return "" if click.place and _card_tells(reply) else reply.text
 
-    async def _card(self, proposal_id: str, actor: Actor, place: Place | None) -> Card | None:
-        """Look the card up at the place it was pressed; a person's own chat also goes by their id."""
-        card = await self._desk.card(proposal_id, actor, place.address if place else None)
-        if card is None and place is not None and place.private and place.thread is None:
+    async def _card(self, proposal_id: str, actor: Actor, at: Address | None) -> Card | None:
+        """Look the card up where it was pressed; a person's own chat also goes by their id."""
+        card = await self._desk.card(proposal_id, actor, at)
+        if card is None and at is not None and (place := Place.of(at)).private and place.thread is None:
             card = await self._desk.card(proposal_id, actor, Address(actor.channel, actor.key))
         return card
 
+    async def _to_read(self, group: Group, actor: Actor, at: Address | None) -> list[Card]:
+        """Every open change of an answer where any of their cards was cut; nothing where all showed all."""
+        found = [await self._card(member, actor, at) for member in group.members]
+        each = [card for card in found if card is not None]
+        if len(each) < len(found):
+            raise ValueError("one of them is not for this person")
+        return [] if at is not None and all(cards.render(card).whole for card in each) else each
+
+    async def _open_all(self, click: Click, each: Sequence[Card]) -> str:
+        client = await self._workspaces.client(click.team)
+        review = modals.review_all(each, _subject(click, click.proposal_id, click.round))
+        await self._show(client, click, review.view)
+        if review.rest:
+            await self._attach(client, click, "all", modals.all_text(each))
+        return ""
+
     async def _open(self, click: Click, actor: Actor, card: Card, verb: str) -> str:
         client = await self._workspaces.client(click.team)
-        subject = Subject(card.proposal_id, card.round, click.place.address.key if click.place else "")
+        at = _address(click.place)
+        subject = _subject(click, card.proposal_id, card.round)
         if verb in (cards.REVIEW, cards.VIEW):
-            may = await self._desk.may_decide(card.proposal_id, actor)
+            may = await self._desk.may_decide(card.proposal_id, actor, at)
             review = modals.review(card, subject, may_approve=may)
             await self._show(client, click, review.view)
             if review.rest:
-                await self._attach(client, click, card)
+                await self._attach(client, click, card.tool_name, whole_text(card))
             return ""
-        arguments = await self._desk.arguments(card.proposal_id, actor)
+        if verb == Verb.SIMILAR:
+            return await self._offer(client, click, actor, card)
+        arguments = await self._desk.arguments(card.proposal_id, actor, at)
         if arguments is None or not card.pending:
             reason = "It is no longer open." if not card.pending else "You may not decide this one."
-            return f"{reason} The proposal is not affected."
+            return f"{reason} {_NOT_AFFECTED}"
         if verb == cards.DECLINE_REASON:
             await self._show(client, click, modals.decline(card, subject))
         else:
             await self._show(client, click, modals.edit(card, arguments, subject, click.team))
         return ""
 
+    async def _offer(self, client: AsyncWebClient, click: Click, actor: Actor, card: Card) -> str:
+        """Open the ladder of "approve similar"; gives the reason where there is none for this person."""
+        at = _address(click.place)
+        ladder = modals.sayable(await self._desk.ladder(card.proposal_id, actor, at))
+        if not ladder:
+            may = await self._desk.may_decide(card.proposal_id, actor, at)
+            return f"{_why_no_ladder(card, may=may)} {_NOT_AFFECTED}"
+        read_all = at is None or not cards.render(card).whole
+        subject = _subject(click, card.proposal_id, card.round)
+        review = modals.similar(card, subject, ladder, read_all=read_all)
+        await self._show(client, click, review.view)
+        if review.rest:
+            await self._attach(client, click, card.tool_name, whole_text(card))
+        return ""
+
     async def _show(self, client: AsyncWebClient, click: Click, view: dict[str, Any]) -> None:
         with told():
             await client.views_open(trigger_id=click.trigger_id, view=view)
 
-    async def _attach(self, client: AsyncWebClient, click: Click, card: Card) -> None:
+    async def _attach(self, client: AsyncWebClient, click: Click, name: str, content: str) -> None:
         """Post everything as a file, for a change that no window can hold."""
         with told():
             if click.place is not None and not click.place.channel.startswith("U"):
@@ -165,9 +209,9 @@ class Presses:
             await client.files_upload_v2(
                 channel=channel,
                 thread_ts=thread,
-                filename=f"{card.tool_name[:40]}.txt",
+                filename=f"{name[:40]}.txt",
                 title="Everything it does",
-                content=whole_text(card),
+                content=content,
             )
 
     async def submitted(self, body: Mapping[str, Any], view: Mapping[str, Any], team: str) -> dict[str, Any]:
@@ -187,27 +231,51 @@ class Presses:
         name = await self._workspaces.name(team, user["id"])
         actor = actor_of(team, user["id"], name or str(user.get("name") or ""))
         address = Address(actor.channel, subject.address) if subject.address else None
-        card = await self._card(subject.proposal_id, actor, Place.of(address) if address else None)
+        card = await self._card(subject.proposal_id, actor, address)
         if card is None or (address is not None and not subject.address.startswith(f"{team}/")):
             return _update("Not done", NOT_HERE)
         state = (view.get("state") or {}).get("values") or {}
         match view.get("callback_id"):
             case modals.REVIEW:
-                press = Press(actor, Verb.APPROVE, subject.proposal_id, subject.round)
+                press = Press(actor, Verb.APPROVE, subject.proposal_id, subject.round, address=address)
+            case modals.REVIEW_ALL:
+                press = Press(actor, Verb.APPROVE_ALL, subject.proposal_id, subject.round, address=address)
+            case modals.SIMILAR:
+                press = Press(
+                    actor,
+                    Verb.SIMILAR,
+                    subject.proposal_id,
+                    subject.round,
+                    address=address,
+                    rung=Rung(_chosen(state, modals.RUNG)),
+                    lasting=Lasting(_chosen(state, modals.LASTING)),
+                )
             case modals.DECLINE:
                 reason = str((state.get(modals.REASON) or {}).get(VALUE, {}).get("value") or "").strip()
-                press = Press(actor, Verb.DECLINE, subject.proposal_id, subject.round, reason=reason or None)
+                press = Press(
+                    actor,
+                    Verb.DECLINE,
+                    subject.proposal_id,
+                    subject.round,
+                    reason=reason or None,
+                    address=address,
+                )
             case modals.EDIT:
-                return await self._edited(actor, card, subject, state)
+                return await self._edited(actor, card, subject, state, address)
             case other:
                 raise ValueError(f"unknown modal {other!r}")
-        return _answer(await self._inbox(press))
+        return _answer(press, await self._inbox(press))
 
     async def _edited(
-        self, actor: Actor, card: Card, subject: Subject, state: Mapping[str, Any]
+        self,
+        actor: Actor,
+        card: Card,
+        subject: Subject,
+        state: Mapping[str, Any],
+        address: Address | None,
     ) -> dict[str, Any]:
         team = actor.key.partition("/")[0]
-        original = await self._desk.arguments(subject.proposal_id, actor)
+        original = await self._desk.arguments(subject.proposal_id, actor, address)
         if original is None:
             return _update("Not done", NOT_HERE)
         if card.round != subject.round:
@@ -216,14 +284,13 @@ class Presses:
         arguments, faults = read(fields, state, original, team)
         if faults:
             return {"response_action": "errors", "errors": faults}
-        choice = (state.get(modals.AFTERWARDS) or {}).get(VALUE, {}).get("selected_option") or {}
-        verb = Verb.EDIT if choice.get("value") == modals.ASK_AGAIN else Verb.APPROVE
-        press = Press(actor, verb, subject.proposal_id, subject.round, arguments=arguments)
+        verb = Verb.EDIT if _chosen(state, modals.AFTERWARDS) == modals.ASK_AGAIN else Verb.APPROVE
+        press = Press(actor, verb, subject.proposal_id, subject.round, arguments=arguments, address=address)
         reply = await self._inbox(press)
         if reply.answer is Answer.INVALID and reply.fields:
             blocks = {f.name: f.block_id for f in fields if f.editable}
             return {"response_action": "errors", "errors": _at_blocks(reply.fields, blocks)}
-        return _answer(reply)
+        return _answer(press, reply)
 
 
 def _at_blocks(faults: Mapping[str, str], blocks: Mapping[str, str]) -> dict[str, str]:
@@ -237,8 +304,43 @@ def _at_blocks(faults: Mapping[str, str], blocks: Mapping[str, str]) -> dict[str
     return errors
 
 
-def _answer(reply: Reply) -> dict[str, Any]:
-    return {} if reply.answer is Answer.ACCEPTED else _update("Not done", reply.text)
+def _address(place: Place | None) -> Address | None:
+    return place.address if place else None
+
+
+def _subject(click: Click, proposal_id: str, round_: int) -> Subject:
+    return Subject(proposal_id, round_, click.place.address.key if click.place else "")
+
+
+def _chosen(state: Mapping[str, Any], block_id: str) -> str:
+    """What was chosen by radio buttons; empty for nothing."""
+    chosen = (state.get(block_id) or {}).get(VALUE, {}).get("selected_option") or {}
+    return str(chosen.get("value") or "")
+
+
+def _why_no_ladder(card: Card, *, may: bool) -> str:
+    if not card.pending:
+        return "It is no longer open."
+    if not may:
+        return "You may not decide this one."
+    if card.level is Level.DESTRUCTIVE:
+        return "What cannot be undone asks each time, unless an admin allows grants for it."
+    return "Calls like this one cannot be allowed in advance; each is decided by itself."
+
+
+def _card_tells(reply: Reply) -> bool:
+    """Whether the card itself shows all that the answer says: it was taken, and nothing stayed open."""
+    open_still = any(p.state is State.PROPOSED for p in reply.proposals)
+    return reply.answer is Answer.ACCEPTED and not open_still
+
+
+def _answer(press: Press, reply: Reply) -> dict[str, Any]:
+    """Close the modal where the card tells the rest; else say it."""
+    if reply.answer is not Answer.ACCEPTED:
+        return _update("Not done", reply.text)
+    if press.verb is Verb.SIMILAR:
+        return _update("Allowed", reply.text)
+    return {} if _card_tells(reply) or press.verb is Verb.EDIT else _update("Noted", reply.text)
 
 
 def _update(title: str, words: str) -> dict[str, Any]:

@@ -4,39 +4,22 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from telegram import InlineKeyboardMarkup, User
+from telegram import InlineKeyboardMarkup
 
 from bot.channels.telegram import screens
 from bot.channels.telegram.callback import Callback, Does
-from bot.channels.telegram.card import rendered
 from bot.channels.telegram.dialogue import Dialogue, Step
+from bot.channels.telegram.dialogues import MOVED_ON, NOT_YOURS, Dialogues, Who
 from bot.channels.telegram.form import BadAnswer, Field, fields_of
-from bot.channels.telegram.places import CHANNEL, Ref, Spot
+from bot.channels.telegram.places import Ref
 from bot.channels.telegram.screens import Screen
 from bot.channels.telegram.text import plain
 from bot.channels.telegram.transport import Transport
+from bot.channels.telegram.views import Views
 from bot.domain.cards import Card
 from bot.domain.chat import Answer, Clock, Desk, Inbox, Press, Verb
-from bot.domain.people import Actor
-from bot.store import copies, events
-from bot.store.database import Database
 
-_NOT_YOURS = "This form is not open for you. Press Edit on the card."
-_MOVED_ON = "This was decided or changed meanwhile."
 _EMPTY = "-"  # typed where a field is to be left empty
-
-
-@dataclass(frozen=True, slots=True)
-class Who:
-    """The person in a dialogue, and where."""
-
-    user: User
-    actor: Actor
-    spot: Spot
-
-    @property
-    def key(self) -> str:
-        return f"ask:{self.spot.chat_id}/{self.user.id}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,12 +35,19 @@ class _Form:
 
 
 class Asker:
-    """One dialogue per person and chat; a new one ends the old."""
+    """Asks for edits and reasons."""
 
     def __init__(
-        self, database: Database, transport: Transport, inbox: Inbox, desk: Desk, clock: Clock
+        self,
+        dialogues: Dialogues,
+        transport: Transport,
+        inbox: Inbox,
+        desk: Desk,
+        views: Views,
+        clock: Clock,
     ) -> None:
-        self._database = database
+        self._dialogues = dialogues
+        self._views = views
         self._transport = transport
         self._inbox = inbox
         self._desk = desk
@@ -65,20 +55,22 @@ class Asker:
 
     async def press(self, who: Who, callback: Callback, card: Card, message: Ref) -> str:
         """Take a form's button; return what to tell the person, empty when the screen says it all."""
-        found = await self._load(who)
+        found = await self._dialogues.load(who)
         if found and (found.proposal_id, found.round) != (callback.id, callback.round):
             found = None
+        if found and found.climbs:
+            found = found if callback.does is Does.CLOSE and found.prompt == message.message_id else None
         if callback.does is Does.CLOSE:
             return await self._close(who, found, message)
         if callback.round != card.round or not card.pending:
-            return _MOVED_ON
+            return MOVED_ON
         if callback.does is Does.REASON:
             return await self._begin_decline(who, card)
         return await self._edit(who, found, callback, card, message)
 
     async def answer(self, who: Who, text: str, reply_to: int | None, message_id: int) -> bool:
         """Take a text if it answers a question; False leaves it to the conversation."""
-        dialogue = await self._load(who)
+        dialogue = await self._dialogues.load(who)
         if dialogue is None or not dialogue.listens(reply_to, self._clock(), private=who.spot.private):
             return False
         trouble = await self._answered(who, dialogue, text)
@@ -88,16 +80,16 @@ class Asker:
 
     async def cancel(self, who: Who) -> bool:
         """Stop asking; False when nothing was being asked."""
-        if await self._load(who) is None:
+        if await self._dialogues.load(who) is None:
             return False
-        await self._keep(who, None)
+        await self._dialogues.keep(who, None)
         await self._transport.send(who.spot, plain("Stopped asking. Nothing was changed."))
         return True
 
     async def _close(self, who: Who, found: Dialogue | None, message: Ref) -> str:
         if found is None:
-            return _NOT_YOURS
-        await self._keep(who, None)
+            return NOT_YOURS
+        await self._dialogues.keep(who, None)
         await self._transport.edit(message, plain("Closed. Nothing was changed."))
         return ""
 
@@ -110,7 +102,7 @@ class Asker:
         if callback.does is Does.EDIT:
             await self._show_form(who, Dialogue.edit(card, self._clock()), form)
             return ""
-        return await self._step(who, found, callback, form, message) if found else _NOT_YOURS
+        return await self._step(who, found, callback, form, message) if found else NOT_YOURS
 
     async def _begin_decline(self, who: Who, card: Card) -> str:
         if not await self._desk.may_decide(card.proposal_id, who.actor):
@@ -122,18 +114,25 @@ class Asker:
         """Take a typed answer; return what to tell the person, empty when a screen says it."""
         card = await self._desk.card(dialogue.proposal_id, who.actor, who.spot.address)
         if card is None or not dialogue.concerns(card):
-            await self._keep(who, None)
-            return _MOVED_ON
+            await self._dialogues.keep(who, None)
+            return MOVED_ON
         if dialogue.step is Step.REASON:
-            press = Press(who.actor, Verb.DECLINE, card.proposal_id, card.round, reason=text)
+            press = Press(
+                who.actor,
+                Verb.DECLINE,
+                card.proposal_id,
+                card.round,
+                reason=text,
+                address=who.spot.address,
+            )
             reply = await self._inbox(press)
-            await self._keep(who, None)
+            await self._dialogues.keep(who, None)
             return reply.text
         form = await self._form(who, card)
         asked = form.field(dialogue.asked) if form else None
         if form is None or asked is None:
-            await self._keep(who, None)
-            return _MOVED_ON
+            await self._dialogues.keep(who, None)
+            return MOVED_ON
         try:
             value = None if asked.nullable and text.strip() == _EMPTY else asked.read(text)
         except BadAnswer as trouble:
@@ -157,7 +156,7 @@ class Asker:
             return ""
         asked = form.field(dialogue.asked)
         if asked is None or (callback.does is Does.CHOOSE and index >= len(asked.choices)):
-            return _NOT_YOURS
+            return NOT_YOURS
         try:
             value = asked.checked(None if callback.does is Does.CLEAR else asked.choices[index])
         except BadAnswer as trouble:
@@ -168,19 +167,24 @@ class Asker:
     async def _save(self, who: Who, dialogue: Dialogue, form: _Form, message: Ref) -> str:
         edited = dialogue.arguments(form.arguments)
         reply = await self._inbox(
-            Press(who.actor, Verb.EDIT, dialogue.proposal_id, dialogue.round, arguments=edited)
+            Press(
+                who.actor,
+                Verb.EDIT,
+                dialogue.proposal_id,
+                dialogue.round,
+                arguments=edited,
+                address=who.spot.address,
+            )
         )
         if reply.answer is Answer.INVALID:
             return "; ".join(f"{k}: {v}" for k, v in reply.fields.items()) or reply.text
-        await self._keep(who, None)
+        await self._dialogues.keep(who, None)
         anew = await self._desk.card(dialogue.proposal_id, who.actor, who.spot.address)
         if reply.answer is not Answer.ACCEPTED or anew is None:
             await self._transport.edit(message, plain(reply.text))
             return reply.text
         # the form becomes one more copy of the card: what was edited is right above its Approve
-        view = rendered(anew)
-        await self._transport.edit(message, view.rich, view.keyboard)
-        await self._database.write(copies.add, anew.proposal_id, who.spot.address, str(message), anew.version)
+        await self._views.put(anew, who.spot, message)
         return reply.text
 
     async def _show_form(self, who: Who, dialogue: Dialogue, form: _Form, message: Ref | None = None) -> None:
@@ -192,23 +196,15 @@ class Asker:
 
     async def _show(self, who: Who, dialogue: Dialogue, screen: Screen, message: Ref | None = None) -> None:
         """Keep first, then show in ``message`` or anew; a question by reply is kept with its message."""
-        await self._keep(who, dialogue)
+        await self._dialogues.keep(who, dialogue)
         if message is not None and isinstance(screen.markup, InlineKeyboardMarkup):
             await self._transport.edit(message, screen.rich, screen.markup)
             return
         sent = await self._transport.send(who.spot, screen.rich, screen.markup)
         if screen.replies:
-            await self._keep(who, dialogue.prompted(sent.message_id))
+            await self._dialogues.keep(who, dialogue.prompted(sent.message_id))
 
     async def _form(self, who: Who, card: Card) -> _Form | None:
         """None when this person may not edit."""
         arguments = await self._desk.arguments(card.proposal_id, who.actor)
         return None if arguments is None else _Form(card, arguments, fields_of(card.schema, arguments))
-
-    async def _load(self, who: Who) -> Dialogue | None:
-        state = await self._database.read(events.dialogue, CHANNEL, who.key)
-        return Dialogue.from_state(state) if state else None
-
-    async def _keep(self, who: Who, dialogue: Dialogue | None) -> None:
-        state = dialogue.state() if dialogue else None
-        await self._database.write(events.keep_dialogue, CHANNEL, who.key, state, self._clock())

@@ -17,9 +17,11 @@ class Does(StrEnum):
     APPROVE = "ap"
     DECLINE = "de"
     RETRY = "re"
+    EXTEND = "et"
     APPROVE_ALL = "aa"
     DECLINE_ALL = "da"
     VIEW = "vw"  # show the whole payload, then Approve
+    VIEW_GROUP = "va"  # show the payloads of the group that were cut, then Approve all
     REASON = "dr"  # start to decline with a reason
     EDIT = "ed"  # start to edit
     FIELD = "ef"  # pick the field of that index
@@ -28,6 +30,9 @@ class Does(StrEnum):
     BACK = "eb"  # pick another field
     SAVE = "es"  # propose the edited arguments
     CLOSE = "ex"  # stop asking
+    SIMILAR = "si"  # start to approve it and what is like it
+    RUNG = "sr"  # reach as far as the rung of that index
+    LASTING = "sl"  # for as long as the choice of that index; approves
     LET_IN = "pi"  # the id is a person who asked to talk to Nod
     KEEP_OUT = "po"
 
@@ -36,6 +41,7 @@ VERBS = {
     Does.APPROVE: Verb.APPROVE,
     Does.DECLINE: Verb.DECLINE,
     Does.RETRY: Verb.RETRY,
+    Does.EXTEND: Verb.EXTEND,
     Does.APPROVE_ALL: Verb.APPROVE_ALL,
     Does.DECLINE_ALL: Verb.DECLINE_ALL,
 }
@@ -45,6 +51,9 @@ FORM = frozenset(
     {Does.REASON, Does.EDIT, Does.FIELD, Does.CHOOSE, Does.CLEAR, Does.BACK, Does.SAVE, Does.CLOSE}
 )
 """The buttons that belong to a dialogue."""
+
+LADDER = frozenset({Does.SIMILAR, Does.RUNG, Does.LASTING})
+"""The buttons that lead to a grant."""
 
 _SHAPE = re.compile(r"([a-z]{2})\.([A-Za-z0-9_-]{1,48})\.(0|[1-9][0-9]{0,8})(?:\.(0|[1-9][0-9]{0,3}))?")
 

@@ -33,10 +33,18 @@ _BUTTONS: dict[Action, tuple[str, Does, KeyboardButtonStyle | None]] = {
     Action.APPROVE: ("Approve", Does.APPROVE, KeyboardButtonStyle.SUCCESS),
     Action.DECLINE: ("Decline", Does.DECLINE, KeyboardButtonStyle.DANGER),
     Action.EDIT: ("Edit", Does.EDIT, KeyboardButtonStyle.PRIMARY),
+    Action.SIMILAR: ("Similar", Does.SIMILAR, KeyboardButtonStyle.PRIMARY),
+    Action.EXTEND: ("Extend", Does.EXTEND, None),
     Action.RETRY: ("Retry", Does.RETRY, KeyboardButtonStyle.PRIMARY),
     Action.APPROVE_ALL: ("Approve all", Does.APPROVE_ALL, KeyboardButtonStyle.SUCCESS),
     Action.DECLINE_ALL: ("Decline all", Does.DECLINE_ALL, KeyboardButtonStyle.DANGER),
 }
+_ROWS = (
+    (Action.APPROVE, Action.DECLINE, Action.RETRY),
+    (Action.EDIT, Action.SIMILAR, Action.EXTEND),
+)
+_GROUP = (Action.APPROVE_ALL, Action.DECLINE_ALL)
+_APPROVING = frozenset({Action.APPROVE, Action.SIMILAR, Action.APPROVE_ALL})
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +56,11 @@ class Rendered:
     cut: bool
 
 
-def rendered(card: Card) -> Rendered:
-    """Lay out the pending or the resolved twin; fits one message whatever the card holds."""
+def rendered(card: Card, unseen: int = 0) -> Rendered:
+    """Lay out the pending or the resolved twin; fits one message whatever the card holds.
+
+    ``unseen``: how many others of its group are cut and have not been viewed where this card stands.
+    """
     head, head_cut = _lines(_head(card))
     foot, foot_cut = _lines(_foot(card))
     room = TEXT_UNITS - head.units - foot.units - _BETWEEN
@@ -60,27 +71,29 @@ def rendered(card: Card) -> Rendered:
     if cut:
         parts.insert(2, styled(_CUT, "italic"))
     whole_card = joined((p for p in parts if p.text), "\n\n")
-    return Rendered(trimmed(whole_card), keyboard(card, cut=cut), cut)
+    return Rendered(trimmed(whole_card), keyboard(card, cut=cut, unseen=unseen), cut)
 
 
-def keyboard(card: Card, *, cut: bool, viewed: bool = False) -> InlineKeyboardMarkup | None:
-    """Give the buttons of the card; ``viewed``: those under the whole payload, where Approve may stand."""
+def keyboard(
+    card: Card, *, cut: bool, viewed: bool = False, unseen: int = 0
+) -> InlineKeyboardMarkup | None:
+    """Give the buttons of the card; ``viewed``: those under the whole payload, where Approve may stand.
+
+    What this module does not know of is not offered.
+    """
     hidden = cut and not viewed
+    offered = [a for a in card.actions if a in _BUTTONS and not (hidden and a in _APPROVING)]
     rows: list[list[InlineKeyboardButton]] = []
     if hidden:
-        view = Callback(Does.VIEW, card.proposal_id, card.round)
-        style = KeyboardButtonStyle.PRIMARY
-        rows.append([InlineKeyboardButton("View all", callback_data=view.pack(), style=style)])
-    offered = [a for a in card.actions if not (hidden and a in (Action.APPROVE, Action.APPROVE_ALL))]
-    first = [a for a in offered if a in (Action.APPROVE, Action.DECLINE, Action.RETRY)]
-    every = [a for a in offered if a in (Action.APPROVE_ALL, Action.DECLINE_ALL)]
-    rows.append([_button(card, a) for a in first])
-    second = [_button(card, Action.EDIT)] if Action.EDIT in offered else []
+        rows.append([_viewing(card, Does.VIEW, "View all")])
+    rows += [[_button(card, a) for a in row if a in offered] for row in _ROWS]
     if Action.DECLINE in offered:
         data = Callback(Does.REASON, card.proposal_id, card.round).pack()
-        second.append(InlineKeyboardButton("Decline with a reason", callback_data=data))
-    rows.append(second)
-    rows.append([_button(card, a) for a in every])
+        rows.append([InlineKeyboardButton("Decline with a reason", callback_data=data)])
+    group = [_button(card, a) for a in _GROUP if a in offered and not (unseen and a is Action.APPROVE_ALL)]
+    if unseen and Action.APPROVE_ALL in card.actions:
+        group.insert(0, _viewing(card, Does.VIEW_GROUP, f"View what is cut ({unseen})"))
+    rows.append(group)
     if not card.pending and card.result_url and web_link(card.result_url):
         rows.append([InlineKeyboardButton("Open", url=card.result_url)])
     rows = [row for row in rows if row]
@@ -99,10 +112,15 @@ def whole(card: Card) -> list[Rich] | None:
     return pieces if len(pieces) <= _MESSAGES else None
 
 
+def _viewing(card: Card, does: Does, text: str) -> InlineKeyboardButton:
+    data = Callback(does, card.proposal_id, card.round).pack()
+    return InlineKeyboardButton(text, callback_data=data, style=KeyboardButtonStyle.PRIMARY)
+
+
 def _button(card: Card, action: Action) -> InlineKeyboardButton:
     text, does, style = _BUTTONS[action]
     shown = card.round
-    if action in (Action.APPROVE_ALL, Action.DECLINE_ALL) and card.group:
+    if action in _GROUP and card.group:
         text, shown = f"{text} ({card.group.open})", card.group.round
     data = Callback(does, card.proposal_id, shown).pack()
     return InlineKeyboardButton(text, callback_data=data, style=style)

@@ -141,6 +141,9 @@ class TelegramChannel:
         await self._transport.edit(message, view.rich, view.keyboard)
         await self._views.settle(card, message.chat_id)
 
+    async def changed(self) -> None:
+        """Nothing to do: no list of proposals stands in Telegram."""
+
     def _build(self, root: str) -> _App:
         builder = (
             Application.builder()

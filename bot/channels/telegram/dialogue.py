@@ -1,4 +1,4 @@
-"""What Nod is in the middle of asking one person in one chat: to edit a proposal, or why they decline.
+"""What Nod is in the middle of asking one person in one chat: to edit, why they decline, what else to allow.
 
 Values and moves only. A dialogue is kept as JSON between two answers, so it survives a restart; what a step
 shows is in ``screens.py``; who keeps and sends it is ``asker.py``.
@@ -12,6 +12,7 @@ from typing import Any, Self
 
 from bot.channels.telegram.form import Field
 from bot.domain.cards import Card
+from bot.domain.similarity import Rung
 
 _FRESH = timedelta(minutes=30)
 
@@ -21,11 +22,13 @@ class Step(StrEnum):
     ASK = "ask"  # the new value of ``asked``
     CONFIRM = "confirm"  # old → new is shown; save, change another, or close
     REASON = "reason"  # why the proposal is declined
+    RUNG = "rung"  # how far a grant reaches
+    LASTING = "lasting"  # how long a grant of ``rung`` holds
 
 
 @dataclass(frozen=True, slots=True)
 class Dialogue:
-    """``changes`` are the edited arguments so far; ``prompt`` is the message the answer replies to."""
+    """``changes`` are the edited arguments so far; ``prompt`` is the message that asks."""
 
     proposal_id: str
     round: int
@@ -34,6 +37,7 @@ class Dialogue:
     asked: str | None = None
     changes: Mapping[str, Any] = field(default_factory=dict)
     prompt: int | None = None
+    rung: Rung | None = None
 
     @classmethod
     def edit(cls, card: Card, now: datetime) -> Self:
@@ -42,6 +46,23 @@ class Dialogue:
     @classmethod
     def decline(cls, card: Card, now: datetime) -> Self:
         return cls(card.proposal_id, card.round, Step.REASON, now)
+
+    @classmethod
+    def similar(cls, card: Card, now: datetime) -> Self:
+        return cls(card.proposal_id, card.round, Step.RUNG, now)
+
+    def reach(self, rung: Rung, now: datetime) -> Self:
+        """Ask for how long a grant of this rung shall hold."""
+        return replace(self, step=Step.LASTING, rung=rung, at=now)
+
+    def down(self, now: datetime) -> Self:
+        """Back to the choice of a rung."""
+        return replace(self, step=Step.RUNG, rung=None, at=now)
+
+    @property
+    def climbs(self) -> bool:
+        """Whether it is about a grant, not about the proposal's own contents."""
+        return self.step in (Step.RUNG, Step.LASTING)
 
     def pick(self, field: Field, now: datetime) -> Self:
         """Ask for this field next."""
@@ -87,6 +108,7 @@ class Dialogue:
             "asked": self.asked,
             "changes": dict(self.changes),
             "prompt": self.prompt,
+            "rung": self.rung,
         }
 
     @classmethod
@@ -99,4 +121,5 @@ class Dialogue:
             asked=state["asked"],
             changes=state["changes"],
             prompt=state["prompt"],
+            rung=Rung(state["rung"]) if state.get("rung") else None,
         )

@@ -11,6 +11,7 @@ from bot.channels.telegram.dialogue import Dialogue
 from bot.channels.telegram.form import Field, shown
 from bot.channels.telegram.text import Rich, joined, plain, styled
 from bot.channels.telegram.transport import Markup
+from bot.domain.similarity import Lasting, Rung
 
 _VALUE = 1200  # characters of a value in a question
 _LABEL = 40  # characters on a button
@@ -87,6 +88,62 @@ def reason(person: User, title: str) -> Screen:
     )
     hint = ForceReply(selective=True, input_field_placeholder="Reason")
     return Screen(text, hint, replies=True)
+
+
+_LASTING = {
+    Lasting.CONVERSATION: "This conversation",
+    Lasting.HOUR: "1 hour",
+    Lasting.EIGHT_HOURS: "8 hours",
+    Lasting.DAY: "24 hours",
+}
+
+
+def rungs(
+    dialogue: Dialogue, ladder: Sequence[tuple[Rung, str]], tool: str, title: str, person: User
+) -> Screen:
+    """Ask how far a grant shall reach; every step is there in full words."""
+    lines = [
+        _similar(title),
+        _named(person) + plain("approve this one, and what else from now on without asking?"),
+    ]
+    rows = []
+    for number, (rung, words) in enumerate(ladder, 1):
+        lines.append(plain(f"{number}. {words}"))
+        short = _label(f"{number}. {words.removeprefix(tool).strip()}")
+        rows.append([_button(dialogue, Does.RUNG, short, index=list(Rung).index(rung))])
+    lines.append(plain("Each step allows more than the one before it."))
+    rows.append([_button(dialogue, Does.CLOSE, "Cancel")])
+    return Screen(joined(lines), InlineKeyboardMarkup(rows))
+
+
+def lasting(dialogue: Dialogue, words: str, title: str, person: User) -> Screen:
+    """Ask how long the grant shall hold; the answer approves."""
+    lines = [
+        _similar(title),
+        plain("Runs without asking from then on:"),
+        plain(words),
+        _named(person) + plain("for how long? Your choice approves this one too."),
+    ]
+
+    def choice(each: Lasting) -> InlineKeyboardButton:
+        return _button(
+            dialogue,
+            Does.LASTING,
+            _LASTING[each],
+            index=list(Lasting).index(each),
+            style=KeyboardButtonStyle.SUCCESS,
+        )
+
+    rows = [
+        [choice(Lasting.CONVERSATION)],
+        [choice(each) for each in Lasting if each.span],
+        [_button(dialogue, Does.SIMILAR, "Back", index=0), _button(dialogue, Does.CLOSE, "Cancel")],
+    ]
+    return Screen(joined(lines), InlineKeyboardMarkup(rows))
+
+
+def _similar(title: str) -> Rich:
+    return styled("Approve similar: ", "bold") + plain(_label(title, 200))
 
 
 def _typing(field: Field) -> str:

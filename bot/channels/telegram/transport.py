@@ -101,11 +101,11 @@ class Transport:
         with translated():
             await _simpler(ref.chat_id, rich, markup, edit)
 
-    async def strip(self, ref: Ref) -> None:
-        """Take the keyboard away and leave the text; a message that is gone has none."""
+    async def dress(self, ref: Ref, markup: InlineKeyboardMarkup | None) -> None:
+        """Replace the keyboard, or take it away, and leave the text; a message that is gone has none."""
         try:
             with translated():
-                await self._bot.edit_message_reply_markup(ref.chat_id, ref.message_id, reply_markup=None)
+                await self._bot.edit_message_reply_markup(ref.chat_id, ref.message_id, reply_markup=markup)
         except CopyGone:
             return
 

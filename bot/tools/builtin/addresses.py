@@ -1,6 +1,6 @@
 """Which network addresses are public: what may be fetched, and what belongs to somebody's own network.
 
-The special ranges: https://www.iana.org/assignments/iana-ipv4-special-registry and …/iana-ipv6-special-registry.
+The special ranges: https://www.iana.org/assignments/iana-ipv4-special-registry and the same with ipv6.
 """
 
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network

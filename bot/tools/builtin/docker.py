@@ -6,7 +6,7 @@ name is noticed before an approval runs. The SDK blocks; each call is a thread a
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Annotated, Any
 
 import docker  # type: ignore[import-untyped]
@@ -16,15 +16,15 @@ from pydantic import Field
 
 from bot.domain.proposals import PreviewField
 from bot.errors import ToolError, ToolTimedOut
+from bot.tools.builtin.docker_views import listed, log_end, told
 from bot.tools.tool import Arguments, FixedToolset, Preview, Tool, tool
 
 _GRACE = 10  # seconds a container has to stop by itself
-_MOST_LOG = 200_000  # bytes
-_SHORT = 12  # characters of an id, as Docker shows it
 
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,127}$")]
 Lines = Annotated[int, Field(ge=1, le=5000)]
-Work = Callable[[Any], Any]
+Work = Callable[[Any], Any]  # of a client
+Change = Callable[[Any, str], Any]  # of a client and a container's id
 
 
 def docker_tools(url: str = "unix:///var/run/docker.sock", *, seconds: float = 20.0) -> FixedToolset:
@@ -72,7 +72,7 @@ def _reads(daemon: Daemon) -> tuple[Tool, ...]:
 
         """
         found = await daemon.ask(lambda client: client.api.containers(all=stopped))
-        return {"containers": [_listed(each) for each in found]}
+        return {"containers": [listed(each) for each in found]}
 
     @tool(writes=False, group="runtime", summary="Inspect container {container}")
     async def docker_inspect(container: Name) -> dict[str, Any]:
@@ -82,7 +82,7 @@ def _reads(daemon: Daemon) -> tuple[Tool, ...]:
             container: its name or id
 
         """
-        return _told(await daemon.ask(lambda client: client.api.inspect_container(container)))
+        return told(await daemon.ask(lambda client: client.api.inspect_container(container)))
 
     @tool(writes=False, group="runtime", summary="Read the log of {container}")
     async def docker_logs(container: Name, lines: Lines = 200) -> dict[str, Any]:
@@ -93,7 +93,7 @@ def _reads(daemon: Daemon) -> tuple[Tool, ...]:
             lines: how many lines from the end, 200 when not given
 
         """
-        log, cut = await daemon.ask(lambda client: _log(client, container, lines))
+        log, cut = await daemon.ask(lambda client: log_end(client, container, lines))
         return {"container": container, "log": log, **({"cut": "the log is longer"} if cut else {})}
 
     return docker_list, docker_inspect, docker_logs
@@ -117,7 +117,7 @@ def _writes(daemon: Daemon) -> tuple[Tool, ...]:
             container: its name or id
 
         """
-        return await _changed(daemon, container, lambda client: client.api.start(container))
+        return await _changed(daemon, container, lambda client, known: client.api.start(known))
 
     @tool(
         group="runtime",
@@ -132,7 +132,9 @@ def _writes(daemon: Daemon) -> tuple[Tool, ...]:
             container: its name or id
 
         """
-        return await _changed(daemon, container, lambda client: client.api.restart(container, timeout=_GRACE))
+        return await _changed(
+            daemon, container, lambda client, known: client.api.restart(known, timeout=_GRACE)
+        )
 
     return docker_start, docker_restart
 
@@ -153,7 +155,7 @@ def _ends(daemon: Daemon) -> tuple[Tool, ...]:
             container: its name or id
 
         """
-        return await _changed(daemon, container, lambda client: client.api.stop(container, timeout=_GRACE))
+        return await _changed(daemon, container, lambda client, known: client.api.stop(known, timeout=_GRACE))
 
     @tool(
         destructive=True,
@@ -180,7 +182,7 @@ def _preview(daemon: Daemon, wanted: str | None) -> Preview:
 
     async def read(arguments: Arguments) -> Sequence[PreviewField]:
         found = await daemon.ask(lambda client: client.api.inspect_container(arguments["container"]))
-        now = _told(found)
+        now = told(found)
         name, state = now["name"], now["state"]
         if state == wanted:
             raise ToolError(f"This would change nothing: {name} is {state} already.")
@@ -199,58 +201,11 @@ def _preview(daemon: Daemon, wanted: str | None) -> Preview:
     return read
 
 
-async def _changed(daemon: Daemon, container: str, work: Work) -> dict[str, Any]:
+async def _changed(daemon: Daemon, container: str, work: Change) -> dict[str, Any]:
     def act(client: Any) -> dict[str, Any]:
-        before = _told(client.api.inspect_container(container))
-        work(client)
-        after = _told(client.api.inspect_container(before["id"]))
+        before = told(client.api.inspect_container(container))
+        work(client, before["id"])
+        after = told(client.api.inspect_container(before["id"]))
         return {"container": after["name"], "id": after["id"], "was": before["state"], "is": after["state"]}
 
-    done: Awaitable[Any] = daemon.ask(act)
-    return dict(await done)
-
-
-def _log(client: Any, container: str, lines: int) -> tuple[str, bool]:
-    """The log's end; read only as far as it is told."""
-    parts: list[bytes] = []
-    left = _MOST_LOG
-    for part in client.containers.get(container).logs(stream=True, follow=False, tail=lines):
-        parts.append(part[:left])
-        left -= len(part)
-        if left < 0:
-            break
-    return b"".join(parts).decode(errors="backslashreplace").replace("\0", "\\x00"), left < 0
-
-
-def _listed(found: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "id": found["Id"][:_SHORT],
-        "name": (found.get("Names") or [""])[0].lstrip("/"),
-        "image": found.get("Image", ""),
-        "state": found.get("State", ""),
-        "status": found.get("Status", ""),
-    }
-
-
-def _told(found: dict[str, Any]) -> dict[str, Any]:
-    """What matters of an inspection. Environment values are secrets more often than not."""
-    state, config, host = found["State"], found.get("Config") or {}, found.get("HostConfig") or {}
-    return {
-        "id": found["Id"][:_SHORT],
-        "name": found.get("Name", "").lstrip("/"),
-        "image": config.get("Image", ""),
-        "state": state.get("Status", "unknown"),
-        "exit_code": state.get("ExitCode"),
-        "health": (state.get("Health") or {}).get("Status"),
-        "created_at": found.get("Created", ""),
-        "started_at": state.get("StartedAt", ""),
-        "command": [*(config.get("Entrypoint") or []), *(config.get("Cmd") or [])],
-        "environment": [each.partition("=")[0] for each in config.get("Env") or []],
-        "labels": config.get("Labels") or {},
-        "restart_policy": (host.get("RestartPolicy") or {}).get("Name", ""),
-        "ports": sorted((found.get("NetworkSettings") or {}).get("Ports") or {}),
-        "mounts": [
-            f"{each.get('Source', '')}:{each.get('Destination', '')}" for each in found.get("Mounts", [])
-        ],
-        "restarts": found.get("RestartCount", 0),
-    }
+    return dict(await daemon.ask(act))

@@ -7,7 +7,8 @@ from typing import Any
 _SILENT = frozenset({"script", "style", "template", "noscript", "svg", "iframe", "object", "head"})
 _BLOCKS = frozenset({
     "p", "div", "section", "article", "header", "footer", "main", "nav", "aside", "ul", "ol", "li", "table",
-    "tr", "h1", "h2", "h3", "h4", "h5", "h6", "pre", "blockquote", "br", "hr", "dl", "dt", "dd", "form", "figure",
+    "tr", "h1", "h2", "h3", "h4", "h5", "h6",
+    "pre", "blockquote", "br", "hr", "dl", "dt", "dd", "form", "figure",
 })  # fmt: skip
 _HEADINGS = {"h1": "# ", "h2": "## ", "h3": "### ", "li": "- "}
 

@@ -76,7 +76,7 @@ def _writes(database: Database, clock: Clock) -> tuple[Tool, ...]:
         summary="Create issue “{title}”",
         preview=_read_by(database, previews.created),
     )
-    async def create_issue(  # noqa: D417 - the context comes from Nod, not from the model
+    async def create_issue(
         *,
         context: CallContext,
         title: Title,
@@ -153,7 +153,7 @@ def _writes(database: Database, clock: Clock) -> tuple[Tool, ...]:
         summary="Comment on issue #{number}",
         preview=_read_by(database, previews.commented),
     )
-    async def comment_issue(  # noqa: D417 - as above
+    async def comment_issue(
         context: CallContext, number: Number, body: Said
     ) -> dict[str, Any]:
         """Add a comment to an issue.
@@ -177,7 +177,7 @@ def _ends(database: Database, clock: Clock) -> tuple[Tool, ...]:
         summary="Close issue #{number}",
         preview=_read_by(database, previews.closed),
     )
-    async def close_issue(  # noqa: D417 - as above
+    async def close_issue(
         context: CallContext, number: Number, reason: Said | None = None
     ) -> dict[str, Any]:
         """Close an issue. It can be reopened with update_issue.

@@ -127,9 +127,7 @@ class Jail:
 
     def state(self, names: Names) -> Shown:
         """What people see of what stands there; it changes when that does."""
-        entry = self.look(names)
-        if entry is None:
-            raise ToolError(f"There is no {shown(names)} in the workspace.")
+        entry = _there(names, self.look(names))
         if entry.kind == "folder":
             return Shown(f"folder with {len(self.listing(names))} entries", whole=False)
         if entry.size > self.max_read or entry.links > 1:
@@ -171,9 +169,7 @@ class Jail:
     def move(self, names: Names, to: Names) -> None:
         """Rename a file or folder; never over something that is there."""
         with self.folder(names[:-1]) as fd, self.folder(to[:-1], make=True) as to_fd:
-            entry = _look(names[-1], fd)
-            if entry is None:
-                raise ToolError(f"There is no {shown(names)} in the workspace.")
+            entry = _there(names, _look(names[-1], fd))
             if entry.kind not in ("file", "folder"):
                 raise ToolError(f"{shown(names)} is a link or a device; those are left alone.")
             with told(to):
@@ -184,9 +180,7 @@ class Jail:
     def delete(self, names: Names) -> None:
         """Remove a file or an empty folder."""
         with self.folder(names[:-1]) as fd, told(names):
-            entry = _look(names[-1], fd)
-            if entry is None:
-                raise ToolError(f"There is no {shown(names)} in the workspace.")
+            entry = _there(names, _look(names[-1], fd))
             if entry.kind == "folder":
                 os.rmdir(names[-1], dir_fd=fd)
             elif entry.kind == "file":
@@ -216,6 +210,12 @@ def _look(name: str, fd: int) -> Entry | None:
         return Entry.of(name, os.stat(name, dir_fd=fd, follow_symlinks=False))
     except FileNotFoundError:
         return None
+
+
+def _there(names: Names, entry: Entry | None) -> Entry:
+    if entry is None:
+        raise ToolError(f"There is no {shown(names)} in the workspace.")
+    return entry
 
 
 def _regular(names: Names, found: os.stat_result) -> None:

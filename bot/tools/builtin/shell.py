@@ -130,6 +130,13 @@ def _in_words(argv: Sequence[str]) -> str:
 
 def _quoted(word: str) -> str:
     if not all(each.isprintable() or each in "\n\t" for each in word):
-        return "$'" + word.encode("unicode_escape").decode().replace("'", "\\'") + "'"
+        return "$'" + "".join(map(_escaped, word)) + "'"
     plain = word and all(each.isalnum() or each in "@%_-+=:,./" for each in word)
     return word if plain else "'" + word.replace("'", "'\"'\"'") + "'"
+
+
+def _escaped(letter: str) -> str:
+    """For ``$'…'``; what cannot be seen is told by its number."""
+    if letter in "\\'":
+        return f"\\{letter}"
+    return letter if letter.isprintable() else f"\\U{ord(letter):08x}"

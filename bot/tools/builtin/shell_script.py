@@ -103,7 +103,7 @@ def _statements(node: Node, reading: _Reading, depth: int) -> Iterator[Simple]:
         case "command":
             yield _command(node, reading)
         case "redirected_statement":
-            yield _redirected(node, reading)
+            yield from _redirected(node, reading, depth)
         case "program" | "list" | "subshell" | "negated_command":
             yield from _row(node, reading, depth)
         case "pipeline":
@@ -129,13 +129,13 @@ def _row(node: Node, reading: _Reading, depth: int) -> Iterator[Simple]:
     yield from before
 
 
-def _redirected(node: Node, reading: _Reading) -> Simple:
+def _redirected(node: Node, reading: _Reading, depth: int) -> Iterator[Simple]:
+    """A statement with redirections; they are told of its last command, where one shell or another puts them."""
     body, *rest = node.children
-    if body.type != "command":
-        raise NotUnderstood("it redirects more than one command")
-    command = _command(body, reading)
+    *before, last = _statements(body, reading, depth + 1)
     redirects = tuple(_redirect(each, reading) for each in rest)
-    return replace(command, redirects=(*command.redirects, *redirects))
+    yield from before
+    yield replace(last, redirects=(*last.redirects, *redirects))
 
 
 def _command(node: Node, reading: _Reading) -> Simple:

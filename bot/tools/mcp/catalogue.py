@@ -33,18 +33,16 @@ class Catalogue:
         self._reading = asyncio.Lock()
 
     async def read(self, client: Client) -> tuple[types.Tool, ...]:
-        """Ask for the whole list, page by page. Raises MCPError."""
+        """Ask for the whole list; none where the server has no tools at all. Raises MCPError."""
         async with self._reading:
-            found: list[types.Tool] = []
-            cursor = None
-            for _ in range(_MOST_PAGES):
-                page = await client.list_tools(cursor=cursor)
-                found += page.tools
-                cursor = page.next_cursor
-                if cursor is None or len(found) >= _MOST_TOOLS:
-                    break
-            if found[:_MOST_TOOLS] != list(self.known):
-                self.known = tuple(found[:_MOST_TOOLS])
+            try:
+                found = await _pages(client)
+            except MCPError as error:
+                if error.code != types.METHOD_NOT_FOUND:
+                    raise
+                found = []
+            if found != list(self.known):
+                self.known = tuple(found)
             return self.known
 
     async def keep_up(self, client: Client) -> None:
@@ -54,7 +52,7 @@ class Catalogue:
             self._stale.clear()
             try:
                 await self.read(client)
-            except MCPError as error:
+            except Exception as error:  # noqa: BLE001 - a bad list is no reason to break off calls under way
                 why = told(self._config, error)
                 log.warning("an mcp server gave no new list", server=self._config.name, why=why)
 
@@ -76,6 +74,18 @@ class Catalogue:
         """Take in what the server says unasked."""
         if isinstance(message, types.ToolListChangedNotification):
             self._stale.set()
+
+
+async def _pages(client: Client) -> list[types.Tool]:
+    found: list[types.Tool] = []
+    cursor = None
+    for _ in range(_MOST_PAGES):
+        page = await client.list_tools(cursor=cursor)
+        found += page.tools
+        cursor = page.next_cursor
+        if cursor is None or len(found) >= _MOST_TOOLS:
+            break
+    return found[:_MOST_TOOLS]
 
 
 def told(config: ServerConfig, error: BaseException) -> str:

@@ -189,8 +189,8 @@ class _Reader:
                 self._fault(f"cwd: there is no folder {folder}")
             return Stdio(command, self._words("args"), self._values("env"), folder)
         url = self._filled("url", url)
-        if urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).hostname:
-            self._fault("url: write an address such as https://example.com/mcp")
+        if not _is_address(url):
+            self._fault("url: write an address such as https://example.com/mcp; a password goes into headers")
         return Http(url, self._values("headers"))
 
     def _get(self, key: str, kind: type | tuple[type, ...], *, default: Any) -> Any:
@@ -222,6 +222,15 @@ class _Reader:
 
     def _fault(self, words: str) -> None:
         self.faults.append(words)
+
+
+def _is_address(url: str) -> bool:
+    """An http address without a password, which every library on the way would log."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return False
+    return parts.scheme in ("http", "https") and bool(parts.hostname) and "@" not in parts.netloc
 
 
 _SHAPES = {"timeout": "write seconds, as a number", "disabled": "write true or false"}

@@ -50,6 +50,7 @@ class McpToolset:
         self._first_wait = first_wait
         self._waited = False
         self._adopted: dict[str, _Adopted] = {}
+        self._twins: set[tuple[str, str]] = set()
 
     async def tools(self) -> Sequence[Tool]:
         """What the servers offered when they were last heard of, without what is denied."""
@@ -62,7 +63,7 @@ class McpToolset:
         for server in self.servers:
             for tool in self._tools_of(server):
                 if tool.name in taken or tool.name in found:
-                    log.warning("two tools have one name", tool=tool.name, left_out=server.config.name)
+                    self._warn_of_twins(tool.name, server.config.name)
                 else:
                     found[tool.name] = tool
         return tuple(found.values())
@@ -80,6 +81,12 @@ class McpToolset:
             late = [server.config.name for server in self.servers if not server.tried.is_set()]
             log.warning("mcp servers are slow to start", servers=late)
         self._waited = True
+
+    def _warn_of_twins(self, tool_name: str, server_name: str) -> None:
+        """Once for each, not in every turn."""
+        if (tool_name, server_name) not in self._twins:
+            self._twins.add((tool_name, server_name))
+            log.warning("two tools have one name; change a prefix", tool=tool_name, left_out=server_name)
 
     def _tools_of(self, server: Server) -> tuple[Tool, ...]:
         known = server.known

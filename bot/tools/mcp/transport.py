@@ -108,9 +108,15 @@ class _Lines(asyncio.Protocol):
         *lines, self._rest = (self._rest + data).split(b"\n")
         self._rest = self._rest[-_LONGEST_LINE:]
         for line in lines:
-            text = "".join(filter(str.isprintable, line.decode(errors="replace"))).strip()
-            if text:
-                self._heard(text[:_LONGEST_LINE])
+            self._tell(line)
+
+    def connection_lost(self, _: Exception | None) -> None:
+        self._tell(self._rest)
+
+    def _tell(self, line: bytes) -> None:
+        text = "".join(filter(str.isprintable, line.decode(errors="replace"))).strip()
+        if text:
+            self._heard(text[:_LONGEST_LINE])
 
 
 @asynccontextmanager

@@ -190,8 +190,12 @@ function follow(always = false) {
 
 function setUpScrolling() {
   const scroll = $("scroll");
+  let before = 0;
   scroll.addEventListener("scroll", () => {
-    stuck = scroll.scrollHeight - scroll.scrollTop - scroll.clientHeight < 60;
+    // what grows below is no reason to stop following; going up is
+    if (scroll.scrollHeight - scroll.scrollTop - scroll.clientHeight < 60) stuck = true;
+    else if (scroll.scrollTop < before) stuck = false;
+    before = scroll.scrollTop;
     $("latest").hidden = stuck;
   }, { passive: true });
   $("latest").addEventListener("click", () => follow(true));

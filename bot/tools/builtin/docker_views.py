@@ -1,0 +1,52 @@
+"""What Docker's API answers, as the few things that matter to a reader."""
+
+from typing import Any
+
+_MOST_LOG = 200_000  # bytes
+_ID = 12  # characters of an id, as Docker shows it
+
+
+def log_end(client: Any, container: str, lines: int) -> tuple[str, bool]:
+    """The log's end; read only as far as it is told."""
+    parts: list[bytes] = []
+    left = _MOST_LOG
+    for part in client.containers.get(container).logs(stream=True, follow=False, tail=lines):
+        parts.append(part[:left])
+        left -= len(part)
+        if left < 0:
+            break
+    return b"".join(parts).decode(errors="backslashreplace").replace("\0", "\\x00"), left < 0
+
+
+def listed(found: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "id": found["Id"][:_ID],
+        "name": (found.get("Names") or [""])[0].lstrip("/"),
+        "image": found.get("Image", ""),
+        "state": found.get("State", ""),
+        "status": found.get("Status", ""),
+    }
+
+
+def told(found: dict[str, Any]) -> dict[str, Any]:
+    """What matters of an inspection. Environment values are secrets more often than not."""
+    state, config, host = found["State"], found.get("Config") or {}, found.get("HostConfig") or {}
+    return {
+        "id": found["Id"][:_ID],
+        "name": found.get("Name", "").lstrip("/"),
+        "image": config.get("Image", ""),
+        "state": state.get("Status", "unknown"),
+        "exit_code": state.get("ExitCode"),
+        "health": (state.get("Health") or {}).get("Status"),
+        "created_at": found.get("Created", ""),
+        "started_at": state.get("StartedAt", ""),
+        "command": [*(config.get("Entrypoint") or []), *(config.get("Cmd") or [])],
+        "environment": [each.partition("=")[0] for each in config.get("Env") or []],
+        "labels": config.get("Labels") or {},
+        "restart_policy": (host.get("RestartPolicy") or {}).get("Name", ""),
+        "ports": sorted((found.get("NetworkSettings") or {}).get("Ports") or {}),
+        "mounts": [
+            f"{each.get('Source', '')}:{each.get('Destination', '')}" for each in found.get("Mounts", [])
+        ],
+        "restarts": found.get("RestartCount", 0),
+    }

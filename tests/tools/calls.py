@@ -1,0 +1,26 @@
+"""Calls tools as the core does: arguments are validated, then previewed or run."""
+
+from typing import Any
+
+from bot.domain.risk import Risk
+from bot.tools.tool import CallContext, FixedToolset, Tool
+
+Shown = list[tuple[str, str | None, str | None]]
+
+
+class Hands:
+    def __init__(self, toolset: FixedToolset) -> None:
+        self.tools: dict[str, Tool] = {each.name: each for each in toolset.fixed}
+
+    async def run(self, name: str, /, conversation: str = "c1", **arguments: Any) -> Any:
+        tool = self.tools[name]
+        return (await tool.run(tool.validate(arguments), CallContext(conversation, "http:ana"))).data
+
+    async def preview(self, name: str, /, **arguments: Any) -> Shown:
+        tool = self.tools[name]
+        fields = await tool.preview_fields(tool.validate(arguments))
+        return [(each.field, each.old_value, each.new_value) for each in fields]
+
+    def risk(self, name: str, /, **arguments: Any) -> Risk:
+        tool = self.tools[name]
+        return tool.classify(tool.validate(arguments))
