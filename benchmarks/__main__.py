@@ -19,25 +19,26 @@ class Part:
 
 
 def parts(*, quick: bool) -> dict[str, Part]:
-    rounds, each = (3, 100) if quick else (9, 300)
+    rounds, each = (3, 100) if quick else (7, 200)
     return {
         "server": Part(
             "Complete cycles, real client",
-            "A cycle: a message in a fresh conversation → the model asks for a write → parked on disk → approve\n"
-            "→ executed → final text on disk; all of Nod as shipped in one process, durable settings as shipped.\n"
-            "The floor does two model calls with the same payload and four commits, and nothing else. Rounds\n"
-            "alternate; figures are medians, ratios are medians of each round's own ratio.",
+            "A cycle: a message in a fresh conversation → the model asks for a write → parked on disk →\n"
+            "approve → executed → final text on disk. All of Nod as shipped, in one process, over a SQLite\n"
+            "file with the durable settings as shipped; six commits each wait for the disk. The floor does\n"
+            "two model calls with the same payload and four commits, and nothing else. Rounds alternate;\n"
+            "figures are medians, ratios are medians of each round's own ratio.",
             lambda where: cycles.with_server(where, rounds=rounds, cycles=each),
         ),
         "process": Part(
             "Complete cycles, model in this process",
-            "The same cycle; the model costs next to nothing here, so what is measured is Nod and the disk.",
+            "The same cycle; the model costs next to nothing here, so what is left is Nod and the disk.",
             lambda where: cycles.in_process(where, rounds=rounds, cycles=each),
         ),
         "latency": Part(
             "Approve → executed",
-            "From calling handle(Press) until the tool (which costs nothing) has run and its end is on disk:\n"
-            "three durable commits (decision, claim, end), one conversation at a time.",
+            "From calling handle(Press) until the tool (which costs nothing) has run and its end is on\n"
+            "disk: three durable commits (decision, claim, end), one conversation at a time.",
             lambda where: latency.approve_to_executed(where, times=200 if quick else 1000),
         ),
         "parked": Part(
@@ -47,8 +48,8 @@ def parts(*, quick: bool) -> dict[str, Part]:
         ),
         "cold": Part(
             "Cold start to first decision",
-            "From starting a new process (interpreter and imports included), through build, schema check, start\n"
-            "of all channels and recovery, until one approve press is on disk.",
+            "From starting a new process (interpreter and imports included), through build, schema check,\n"
+            "start of all channels and recovery, until one approve press is on disk.",
             lambda where: cold.rows(where, rounds=3 if quick else 9, parked=1000 if quick else 5000),
         ),
     }

@@ -30,8 +30,8 @@ async def approve_to_executed(where: Path, *, times: int) -> list[Row]:
         Row("p99", f"{1000 * _p99(took):.2f} ms"),
         Row("  floor: two bare commits, p50", f"{1000 * median(bare):.2f} ms"),
         Row("  floor: two bare commits, p99", f"{1000 * _p99(bare):.2f} ms"),
-        Row("  p50 / floor's p50", f"{median(took) / median(bare):.1f} ×"),
-        Row("  p99 / floor's p99", f"{_p99(took) / _p99(bare):.1f} ×"),
+        Row("  p50 / floor's p50", f"{median(took) / median(bare):.1f}x"),
+        Row("  p99 / floor's p99", f"{_p99(took) / _p99(bare):.1f}x"),
     ]
 
 

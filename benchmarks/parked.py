@@ -39,10 +39,21 @@ async def rows(where: Path, *, warm: int, count: int) -> list[Row]:
     growth = found["after"] - found["before"]
     return [
         Row(f"memory (RSS) of the process with {warm:,} parked", f"{found['before']:.1f} MB"),
-        Row(f"  growth by {count:,} more, page caches given back", f"{growth:+.1f} MB", "0", met=growth < _NOISE_MB),
-        Row("  the same as it stands, page caches (≤ 16 MB a connection) included", f"{found['cached']:+.1f} MB"),
+        Row(
+            f"  growth by {count:,} more, page caches given back",
+            f"{growth:+.1f} MB",
+            "0",
+            met=growth < _NOISE_MB,
+        ),
+        Row(
+            "  the same as it stands, page caches (≤ 16 MB a connection) included",
+            f"{found['cached']:+.1f} MB",
+        ),
         Row("  growth of asyncio tasks", f"{found['tasks']:+d}", "0", met=found["tasks"] <= 0),
-        Row("bytes on disk per parked proposal (conversation, messages, turn, audit)", f"{found['bytes']:,.0f}"),
+        Row(
+            "bytes on disk per parked proposal (conversation, messages, turn, audit)",
+            f"{found['bytes']:,.0f}",
+        ),
     ]
 
 

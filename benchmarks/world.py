@@ -131,7 +131,8 @@ class World:
         done = self._executed[proposal.id] = asyncio.get_running_loop().create_future()
         begun = perf_counter()
         await self.approve(proposal)
-        return await asyncio.wait_for(done, _PATIENCE) - begun
+        ended: float = await asyncio.wait_for(done, _PATIENCE)
+        return ended - begun
 
     def forget(self) -> None:
         """Let go of the driver's own memory of conversations."""
@@ -173,7 +174,9 @@ def make(database: Path, model: Model | None = None) -> World:
     )
     notes: list[str] = []
     wire = Wire()
-    app = build(settings, model=model or ScriptedModel(), toolsets=[FixedToolset("notes", (note_add(notes),))])
+    app = build(
+        settings, model=model or ScriptedModel(), toolsets=[FixedToolset("notes", (note_add(notes),))]
+    )
     app.channels[wire.name] = wire
     return World(app, wire, notes)
 

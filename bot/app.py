@@ -1,10 +1,12 @@
 """The composition root: every part is made here and nowhere else, and handed what it needs."""
 
 import contextlib
+import os
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from dotenv import dotenv_values
 from starlette.routing import BaseRoute
 
 from bot.agent.gate import Gate
@@ -33,8 +35,10 @@ from bot.store.lock import ProcessLock
 from bot.store.rules import Policies
 from bot.telemetry import logger
 from bot.tools.builtin.issues import issue_tools
+from bot.tools.mcp.config import load
+from bot.tools.mcp.toolset import McpToolset
 from bot.tools.registry import Registry
-from bot.tools.tool import Toolset
+from bot.tools.tool import FixedToolset, Toolset
 
 log = logger(__name__)
 
@@ -61,6 +65,7 @@ class App:
     channels: dict[str, Channel]
     web: WebServer
     lock: ProcessLock
+    mcp: McpToolset
 
     @contextlib.asynccontextmanager
     async def running(self, *, ticking: bool = True) -> AsyncIterator[None]:
@@ -74,6 +79,7 @@ class App:
             self.dispatcher.start(self.assistant.run)
             async with contextlib.AsyncExitStack() as stack:
                 stack.callback(self.database.close)
+                stack.push_async_callback(self.mcp.stop)
                 stack.push_async_callback(self.dispatcher.close, _SHUTDOWN_SECONDS)
                 for channel in self.channels.values():
                     stack.push_async_callback(channel.stop)
@@ -101,7 +107,9 @@ def build(
 ) -> App:
     """Make every part; nothing runs yet. ``model`` and ``toolsets`` replace those the settings name."""
     database = Database(settings.database_url)
-    registry = Registry(toolsets if toolsets is not None else [issue_tools(database, clock)])
+    builtin = builtin_tools(settings, database, clock)
+    mcp = _mcp(settings, clock, {tool.name for toolset in builtin for tool in toolset.fixed})
+    registry = Registry(toolsets if toolsets is not None else [*builtin, mcp])
     policies = policies_of(settings)
     model = model or _model(settings)
     bell = Bell()
@@ -147,7 +155,21 @@ def build(
         channels=channels,
         web=WebServer(application, settings.host, settings.port),
         lock=ProcessLock(settings.sqlite_file),
+        mcp=mcp,
     )
+
+
+def builtin_tools(settings: Settings, database: Database, clock: Clock) -> list[FixedToolset]:
+    """The tools Nod brings itself, as far as the settings turn them on."""
+    return [issue_tools(database, clock)]
+
+
+def _mcp(settings: Settings, clock: Clock, taken: set[str]) -> McpToolset:
+    """The tools of the configured MCP servers; none where no file is named."""
+    if settings.mcp_config is None:
+        return McpToolset((), clock=clock)
+    given = {key: value for key, value in dotenv_values(".env").items() if value is not None}
+    return McpToolset(load(settings.mcp_config, {**given, **os.environ}), clock=clock, taken=lambda: taken)
 
 
 def policies_of(settings: Settings) -> Policies:

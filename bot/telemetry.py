@@ -41,7 +41,7 @@ def configure(level: str) -> None:
     root = logging.getLogger()
     root.handlers = [handler]
     root.setLevel(level.upper())
-    for chatty in ("httpx", "httpx2", "httpcore", "httpcore2", "apscheduler", "uvicorn.access"):
+    for chatty in ("httpx", "httpx2", "httpcore", "httpcore2", "mcp", "apscheduler", "uvicorn.access"):
         logging.getLogger(chatty).setLevel(max(logging.WARNING, root.level))
 
 

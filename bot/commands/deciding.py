@@ -2,7 +2,7 @@
 
 from bot.commands.lists import SHORT_ID, find, titled
 from bot.commands.settings import account
-from bot.commands.words import Misspoken, Word
+from bot.commands.words import Misspoken, Told, Word
 from bot.domain.cards import card_of, whole_text
 from bot.domain.chat import Command, Inbox, Press, Verb
 from bot.domain.people import Role
@@ -36,14 +36,15 @@ class DecidingWords:
         waiting = await self._database.read(proposals.in_states, [State.PROPOSED])
         return titled("Waiting for a decision", waiting) or "Nothing waits for a decision."
 
-    async def _show(self, _: Command, prefix: str) -> str:
+    async def _show(self, _: Command, prefix: str) -> Told:
         found = await find(self._database, prefix)
         history = await self._database.read(audit.history, found.id)
         lines = [f"- {e.at:%Y-%m-%d %H:%M} UTC: {e.by.verb} by {e.by.person}" for e in history]
         tool = (await self._registry.shelf()).tools.get(found.tool_name)
         card = card_of(found, tool.parameters if tool else {})
         body = whole_text(card).replace("```", "'''")
-        return f"`{found.id}` {card.outcome}\n\n```\n{body}\n```\n" + "\n".join(lines)
+        text = f"`{found.id}` {card.outcome}\n\n```\n{body}\n```\n" + "\n".join(lines)
+        return Told(text, (found,))
 
     async def _approve(self, command: Command, prefix: str) -> str:
         return await self._press(command, prefix, Verb.APPROVE)

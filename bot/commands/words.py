@@ -5,9 +5,19 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 
 from bot.domain.chat import Answer, Command, Reply
+from bot.domain.proposals import Proposal
 from bot.errors import NodError
 
-Do = Callable[[Command, str], Awaitable[str]]
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """An answer with the proposals it is about: a channel may show their cards, too."""
+
+    text: str
+    proposals: tuple[Proposal, ...]
+
+
+Do = Callable[[Command, str], Awaitable[str | Told]]
 
 
 class Misspoken(NodError):
@@ -39,9 +49,11 @@ class Words:
             hint = f" Did you mean `/{self._name} {self._words[near[0]].usage}`?" if near else ""
             return Reply(Answer.INVALID, f"I do not know `{name[:40]}`.{hint}\n\n{self.help}")
         try:
-            return Reply(Answer.ACCEPTED, await word.do(command, rest.strip()))
+            said = await word.do(command, rest.strip())
         except Misspoken as error:
             return Reply(Answer.INVALID, f"{error.message}\nIt goes like this: `/{self._name} {word.usage}`")
+        told = said if isinstance(said, Told) else Told(said, ())
+        return Reply(Answer.ACCEPTED, told.text, told.proposals)
 
     @property
     def help(self) -> str:

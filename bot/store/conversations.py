@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import bindparam, delete, func, insert, literal, literal_column, update
+from sqlalchemy import bindparam, func, insert, literal, literal_column, update
 from sqlmodel import Session, col, select
 
 from bot.domain.chat import Address, Message
@@ -89,8 +89,11 @@ class Accepted:
 
 def accept(session: Session, message: Message, now: datetime) -> Accepted | None:
     """Append a person's message and want a turn; None when its event was taken in before."""
-    going_on = _open_at(session, message.address)
-    conversation_id = going_on or _begin(session, message, now)
+    conversation_id = _open_at(session, message.address)
+    if conversation_id is None:
+        if of_event(session, message.address.channel, message.event_id):
+            return None  # taken in elsewhere, or before what went on here was ended: it begins nothing
+        conversation_id = _begin(session, message, now)
     message_id = session.execute(
         insert_or_ignore(session, MessageRow, "id"),
         {
@@ -106,8 +109,6 @@ def accept(session: Session, message: Message, now: datetime) -> Accepted | None
         },
     ).scalar_one_or_none()
     if message_id is None:
-        if going_on is None:  # an event that was taken in elsewhere begins nothing here
-            session.execute(delete(ConversationRow).where(col(ConversationRow.id) == conversation_id))
         return None
     want_turn(session, conversation_id, now)
     return Accepted(conversation_id, message_id)

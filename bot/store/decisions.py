@@ -165,11 +165,24 @@ def _decide_one(
     if (press.round is not None and press.round != p.round) or (press.digest and press.digest != p.digest):
         text = "This changed after the card was shown. Look at it as it is now, then decide."
         return Decided(Reply(Answer.STALE, text, (p,)))
-    label = person.name or person.id
     match press.verb:
         case Verb.DECLINE:
             return _decline(session, press, person, p, by, now)
+        case Verb.RETRY:
+            return _retry(session, p, by, now)
+        case Verb.SIMILAR:
+            return _grant_and_vote(session, press, person, p, policies, now, prepared)
+        case Verb.APPROVE | Verb.EDIT:
+            return _edit_and_vote(session, press, person, p, policies, now, prepared)
+        case _:
+            return _manage(session, press, person, p, by, now)
+
+
+def _manage(session: Session, press: Press, person: Person, p: Proposal, by: By, now: datetime) -> Decided:
+    """What is no vote: take it back, end or prolong the waiting, say who decides."""
+    match press.verb:
         case Verb.CANCEL:
+            label = person.name or person.id
             p, jobs = _end(session, p, by, now, State.CANCELLED, label, cause=Cause.TAKEN_BACK)
             return Decided(Reply(Answer.ACCEPTED, "Taken back.", (p,)), jobs)
         case Verb.EXPIRE:
@@ -179,18 +192,12 @@ def _decide_one(
             p = _moved(proposals.move(session, p, by, now, **clock(p.ttl, p.remind_every, now)))
             text = f"It waits until {p.expires_at:%Y-%m-%d %H:%M} UTC now."
             return Decided(Reply(Answer.ACCEPTED, text, (p,)), (redraw(p),))
-        case Verb.REASSIGN:
+        case _:
             named = _named(press.reason or "")
             if not (named.requester or named.roles or named.people):
                 return Decided(Reply(Answer.INVALID, "Say who shall decide.", (p,)))
             p = _moved(proposals.move(session, p, by, now, deciders=named, votes=()))
             return Decided(Reply(Answer.ACCEPTED, "Reassigned; votes start anew.", (p,)), (redraw(p),))
-        case Verb.RETRY:
-            return _retry(session, p, by, now)
-        case Verb.SIMILAR:
-            return _grant_and_vote(session, press, person, p, policies, now, prepared)
-        case _:
-            return _edit_and_vote(session, press, person, p, policies, now, prepared)
 
 
 def _decline(session: Session, press: Press, person: Person, p: Proposal, by: By, now: datetime) -> Decided:

@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, update
+from sqlalchemy import ColumnElement, bindparam, update
 from sqlmodel import Session, col, or_, select
 
 from bot.domain.people import Person
@@ -87,17 +87,28 @@ def use(
     return proposal
 
 
+_GRANT: Any = GrantRow.__table__  # type: ignore[attr-defined]
+_FOR_CALL = select(_GRANT).where(
+    _GRANT.c.revoked_at.is_(None),
+    or_(_GRANT.c.expires_at.is_(None), _GRANT.c.expires_at > bindparam("now")),
+    _GRANT.c.tool_name == bindparam("tool_name"),
+    _GRANT.c.tool_version == bindparam("tool_version"),
+    or_(~_GRANT.c.only_there, _GRANT.c.conversation_id == bindparam("conversation_id")),
+)
+
+
 def _covering(
     session: Session, proposal: Proposal, key: Mapping[str, Any] | None, now: datetime
 ) -> list[Grant]:
     """Live grants that cover a call, narrowest first."""
-    rows = session.exec(
-        select(GrantRow).where(
-            _live(now),
-            GrantRow.tool_name == proposal.tool_name,
-            GrantRow.tool_version == proposal.tool_version,
-            or_(col(GrantRow.only_there).is_(False), GrantRow.conversation_id == proposal.conversation_id),
-        )
+    rows = session.execute(
+        _FOR_CALL,
+        {
+            "now": now,
+            "tool_name": proposal.tool_name,
+            "tool_version": proposal.tool_version,
+            "conversation_id": proposal.conversation_id,
+        },
     )
     each = (_grant(row) for row in rows)
     covering = [
@@ -138,7 +149,7 @@ def _live(now: datetime) -> ColumnElement[bool]:
     return col(GrantRow.revoked_at).is_(None) & unexpired
 
 
-def _grant(row: GrantRow) -> Grant:
+def _grant(row: Any) -> Grant:
     return Grant(
         id=row.id or 0,
         scope=Scope(row.tool_name, row.tool_version, Rung(row.rung), row.match),

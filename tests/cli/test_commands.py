@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+import shutil
 import socket
 import sqlite3
 from contextlib import closing
@@ -37,12 +38,19 @@ async def _ask(database: Path, *messages: str) -> list[str]:
         return [p.id for p in reversed(found)]
 
 
+@pytest.fixture(scope="module")
+def asked(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
+    """A database with two proposals, made once; every test works on a copy."""
+    file = tmp_path_factory.mktemp("asked") / "nod.db"
+    return file, asyncio.run(_ask(file, "create an issue 'First'", "create an issue 'Second'"))
+
+
 @pytest.fixture
-def parked(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def parked(shell: Shell, asked: tuple[Path, list[str]]) -> list[str]:
     """Two proposals in ``nod.db``, and an operator who may decide them."""
-    monkeypatch.chdir(shell.folder)
     shell.environment["NOD_ADMINS"] = "cli:operator"
-    return asyncio.run(_ask(shell.folder / "nod.db", "create an issue 'First'", "create an issue 'Second'"))
+    shutil.copy(asked[0], shell.folder / "nod.db")
+    return list(asked[1])
 
 
 def tamper(shell: Shell, statement: str, *values: str) -> None:

@@ -37,7 +37,8 @@ def said(page: Page, text: str | re.Pattern[str]) -> Locator:
 
 
 def button(within: Locator | Page, name: str) -> Locator:
-    return within.get_by_role("button", name=re.compile(f"^{name}"))
+    """The button with that word, whatever more its label tells after a colon."""
+    return within.get_by_role("button", name=re.compile(f"^{name}(:|$)"))
 
 
 def issue(nod: Served, number: int) -> dict[str, object]:
@@ -157,6 +158,27 @@ def test_decline_all_leaves_everything_as_it_is(nod: Served, new_page: NewPage):
     page.locator(".card-form").get_by_role("button", name="Decline all 2").click()
     expect(page.locator(f"{CARDS} .state")).to_have_text(["Declined", "Declined"])
     assert (issue(nod, 2)["state"], issue(nod, 3)["assignee"]) == ("open", None)
+
+
+def test_approving_similar_lets_the_next_one_run_at_once(nod: Served, new_page: NewPage):
+    page = new_page(nod.url)
+    ask(page, "close #4")
+    button(card(page, "Close issue #4"), "Approve similar").click()
+    page.get_by_label("close_issue with any arguments").check()
+    page.get_by_label("For how long").select_option("1h")
+    button(page, "Approve and allow").click()
+    expect(said(page, "Done: closed #4")).to_be_visible()
+    ask(page, "close #2")
+    expect(said(page, "Done: closed #2")).to_be_visible()
+    assert issue(nod, 2)["state"] == "closed"
+
+
+def test_a_proposal_can_be_given_more_time(nod: Served, new_page: NewPage):
+    page = new_page(nod.url)
+    ask(page, "close #4")
+    before = page.locator(f"{CARDS} time[data-told=expiry]").get_attribute("datetime")
+    button(card(page, "Close issue #4"), "Wait longer").click()
+    expect(page.locator(f"{CARDS} time[data-told=expiry]")).not_to_have_attribute("datetime", before or "")
 
 
 def test_a_reload_keeps_the_card_and_pressing_it_works(nod: Served, new_page: NewPage):
@@ -293,8 +315,9 @@ def test_everything_works_by_keyboard(nod: Served, new_page: NewPage):
     shown = card(page, "Close issue #4")
     expect(button(shown, "Edit")).to_be_visible()
     expect(page.locator("#working")).to_be_hidden()
-    page.keyboard.press("Shift+Tab")
-    expect(button(shown, "Edit")).to_be_focused()
+    for name in ("Approve similar", "Wait longer", "Edit"):
+        page.keyboard.press("Shift+Tab")
+        expect(button(shown, name)).to_be_focused()
     page.keyboard.press("Enter")
     expect(shown.get_by_label("number")).to_be_focused()
     page.keyboard.press("Escape")

@@ -5,6 +5,7 @@ from datetime import timedelta
 import pytest
 
 from bot.domain.cards import Action
+from bot.domain.similarity import Lasting, Rung
 from tests.contracts.driver import Driver, Seen
 from tests.contracts.world import Says, eventually
 
@@ -181,3 +182,127 @@ class Contract:
 
         with pytest.raises(LookupError):
             await driver.press(gone, Action.APPROVE)
+
+    async def test_approve_similar_lets_the_next_such_call_run_and_shows_by_whose_grant(
+        self, driver: Driver
+    ) -> None:
+        driver.world.script(
+            Says("Shall I?", (note("milk"),)), Says("Noted."), Says("Again.", (note("bread"),)), Says("Too.")
+        )
+        await driver.say("note milk")
+        (card,) = await cards(driver)
+        read = await driver.approve_similar(card, Rung.TOOL, Lasting.HOUR)
+        assert "note with any arguments" in read
+        assert "note with exactly these arguments" in read
+        assert (await becomes(driver, 0, "Done. Approved by")).actions == ()
+        await hears(driver, "Noted.")
+
+        await driver.say("note bread")
+        await cards(driver, 2)
+        assert (await becomes(driver, 1, "grant G-1")).actions == ()
+        await hears(driver, "Too.")
+        assert driver.world.notes == ["milk", "bread"]
+
+    async def test_a_grant_ends_with_its_time(self, driver: Driver) -> None:
+        driver.world.script(
+            Says("Shall I?", (note("milk"),)), Says("Noted."), Says("Again.", (note("milk"),))
+        )
+        await driver.say("note milk")
+        (card,) = await cards(driver)
+        await driver.approve_similar(card, Rung.EXACT, Lasting.HOUR)
+        await hears(driver, "Noted.")
+        await driver.world.let_pass(timedelta(minutes=61))
+
+        await driver.say("note milk again")
+        _, second = await cards(driver, 2)
+        assert Action.APPROVE in second.actions
+        assert driver.world.notes == ["milk"]
+
+    async def test_a_wait_that_was_extended_is_not_over_at_its_first_end(self, driver: Driver) -> None:
+        driver.world.script(Says("Shall I?", (note("milk"),)))
+        await driver.say("note milk")
+        (card,) = await cards(driver)
+        await driver.world.let_pass(timedelta(hours=20))
+        await driver.press(card, Action.EXTEND)
+        await eventually(lambda: driver.cards()[0].words != card.words, "the new end on the card")
+        await driver.world.let_pass(timedelta(hours=20))
+
+        await driver.press(driver.cards()[0], Action.APPROVE)
+        await becomes(driver, 0, "Done. Approved by")
+        assert driver.world.notes == ["milk"]
+
+    async def test_where_two_must_approve_the_card_counts_and_one_alone_is_not_enough(
+        self, driver: Driver
+    ) -> None:
+        assert "quorum 2" in await driver.command("/approvals quorum 2")
+        driver.world.script(Says("Shall I?", (note("milk"),)))
+        await driver.say("note milk")
+        (card,) = await cards(driver)
+        assert "0 of 2 approvals" in card.words
+        await driver.press(card, Action.APPROVE)
+
+        counted = await becomes(driver, 0, "1 of 2 approvals")
+        assert driver.world.notes == []
+        await driver.ben_presses(counted, Action.APPROVE)
+        await becomes(driver, 0, "Done. Approved by")
+        assert driver.world.notes == ["milk"]
+
+    async def test_what_cannot_be_undone_is_not_approved_by_the_one_who_asked(self, driver: Driver) -> None:
+        driver.world.notes.append("milk")
+        driver.world.script(Says("Shall I?", (("erase", {"text": "milk"}),)))
+        await driver.say("erase milk")
+        (card,) = await cards(driver)
+        assert "Four eyes" in card.words
+        await driver.press(card, Action.APPROVE)
+
+        told = await eventually(driver.told, "a word to the one who asked")
+        assert "four eyes" in told[-1].lower()
+        assert driver.world.notes == ["milk"]
+        await driver.ben_presses(driver.cards()[0], Action.APPROVE)
+        await becomes(driver, 0, "Done. Approved by")
+        assert driver.world.notes == []
+
+    async def test_a_late_press_asks_again_with_a_fresh_card(self, driver: Driver) -> None:
+        driver.world.script(Says("Shall I?", (note("milk"),)))
+        await driver.say("note milk")
+        (card,) = await cards(driver)
+        await driver.world.let_pass(timedelta(hours=25))
+        await becomes(driver, 0, "Expired")
+        await driver.press_remembered(card, Action.APPROVE)
+
+        await eventually(lambda: Action.APPROVE in driver.cards()[-1].actions, "buttons again")
+        assert driver.world.notes == []
+        await driver.press(driver.cards()[-1], Action.APPROVE)
+        await becomes(driver, -1, "Done. Approved by")
+        assert driver.world.notes == ["milk"]
+
+    async def test_while_paused_nothing_runs_and_afterwards_it_goes_on(self, driver: Driver) -> None:
+        driver.world.script(Says("Shall I?", (note("milk"),)))
+        await driver.say("note milk")
+        (card,) = await cards(driver)
+        assert "Paused" in await driver.command("/approvals pause")
+        await driver.press(card, Action.APPROVE)
+        await becomes(driver, 0, "It has not run yet")
+        await driver.world.let_pass(timedelta(hours=25))
+        assert driver.world.notes == []
+
+        assert "Going on" in await driver.command("/approvals resume")
+        await driver.world.let_pass(timedelta(minutes=1))
+        await becomes(driver, 0, "Done. Approved by")
+        assert driver.world.notes == ["milk"]
+
+    async def test_an_admin_can_ask_what_the_policy_would_do(self, driver: Driver) -> None:
+        would = await driver.command('/approvals policy test note {"text": "milk"}')
+        assert "It would ask for one approval" in would
+
+        assert "policy never" in await driver.command("/approvals policy never for note")
+        would = await driver.command('/approvals policy test note {"text": "milk"}')
+        assert "It would run at once" in would
+
+    async def test_who_is_no_admin_is_refused_privately(self, driver: Driver) -> None:
+        said = len(driver.texts())
+
+        assert "for admins" in await driver.command("/approvals pause", eve=True)
+        assert len(driver.texts()) == said
+        assert "By default" in await driver.command("/approvals rules")
+        assert "Paused." not in await driver.command("/approvals rules")

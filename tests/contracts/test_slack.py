@@ -8,15 +8,16 @@ import pytest
 
 from bot.channels.slack.channel import SlackChannel
 from bot.domain.cards import Action
+from bot.domain.similarity import Lasting, Rung
 from bot.settings import Settings
 from tests.conftest import FakeClock
 from tests.contracts.driver import Seen
 from tests.contracts.scenarios import Contract
 from tests.contracts.world import World, eventually
 from tests.fakes.slack_server import APP_TOKEN, BOT_TOKEN, FakeSlack
-from tests.fakes.slack_state import Posted
+from tests.fakes.slack_state import Modal, Posted
 
-ANA, EVE = "U7", "U9"
+ANA, BEN, EVE = "U7", "U8", "U9"
 REVIEW = "Read all, then approve"
 
 
@@ -44,23 +45,53 @@ class SlackDriver:
         ] + [m.words for m in self.slack.modals if m.user == user and m.title == "Not done"]
 
     async def press(self, card: Seen, action: Action, *, eve: bool = False) -> None:
-        user = EVE if eve else ANA
-        message: Posted = card.handle
-        label = _label(message, action)
-        await self.slack.click(message, label, user)
-        if label == REVIEW:
-            await eventually(lambda: [m for m in self.slack.modals if m.user == user], "a window")
-            await self.slack.submit(user)
+        await self._press(card, action, EVE if eve else ANA)
+
+    async def ben_presses(self, card: Seen, action: Action) -> None:
+        await self._press(card, action, BEN)
+
+    async def _press(self, card: Seen, action: Action, user: str) -> None:
+        label = _label(card.handle, action)
+        if label != REVIEW:
+            await self.slack.click(card.handle, label, user)
+            return
+        await self._open(card, label, user)
+        await self.slack.submit(user)
+
+    async def _open(self, card: Seen, label: str, user: str) -> Modal:
+        """Press what opens a window, and wait for it."""
+        before = len(self.slack.modals)
+        await self.slack.click(card.handle, label, user)
+
+        def opened() -> list[Modal]:
+            return [m for m in self.slack.modals[before:] if m.user == user]
+
+        return (await eventually(opened, f"a window after {label!r}"))[0]  # type: ignore[no-any-return]
+
+    async def approve_similar(self, card: Seen, rung: Rung, lasting: Lasting) -> str:
+        modal = await self._open(card, _label(card.handle, Action.SIMILAR), ANA)
+        chosen = {}
+        for label, value in (("What may run without asking", rung), ("How long", lasting)):
+            options = modal.block_of(label)["element"]["options"]
+            chosen[label] = next((o["text"]["text"] for o in options if o["value"] == value), None)
+            if chosen[label] is None:
+                raise LookupError(f"{value} is not among {options}")
+        read = "\n".join([modal.words, *modal.choices])
+        await self.slack.submit(ANA, chosen)
+        return read
+
+    async def command(self, line: str, *, eve: bool = False) -> str:
+        name, _, words = line.partition(" ")
+        return await self.slack.slash(EVE if eve else ANA, name, words)
 
     async def press_remembered(self, card: Seen, action: Action) -> None:
         remembered: dict[str, dict[str, Any]] = card.handle.remembered
         await self.slack.press(card.handle, remembered[_label_among(remembered, action)], ANA)
 
     async def read_all(self, card: Seen) -> str:
-        await self.slack.click(card.handle, "View all", ANA)
-        modal = await eventually(lambda: self.slack.modals and self.slack.modals[-1], "a window")
+        modal = await self._open(card, "View all", ANA)
         modal.open = False
-        return str(modal.words)
+        return modal.words
 
     def refuse_cards(self) -> None:
         self.slack.fail("chat.postMessage", "is_archived", times=50)
@@ -75,6 +106,7 @@ def _label_among(labels: Any, action: Action) -> str:
         Action.DECLINE: ("Decline",),
         Action.EDIT: ("Edit",),
         Action.RETRY: ("Retry",),
+        Action.SIMILAR: ("Approve similar", f"{REVIEW} similar"),
     }.get(action)
     for label in labels:
         if wanted and label in wanted:
@@ -110,6 +142,8 @@ async def driver(tmp_path: Path, clock: FakeClock) -> AsyncIterator[SlackDriver]
         values: dict[str, Any] = {
             "NOD_DATABASE_URL": f"sqlite:///{tmp_path / 'nod.db'}",
             "NOD_PORT": 0,
+            "NOD_ADMINS": f"slack:T1/{ANA}",
+            "NOD_APPROVERS": f"slack:T1/{BEN}",
             "SLACK_BOT_TOKEN": BOT_TOKEN,
             "SLACK_APP_TOKEN": APP_TOKEN,
             "SLACK_API_URL": slack.url,

@@ -1,6 +1,6 @@
 """The contract in Telegram: a group, by long polling."""
 
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,6 +10,7 @@ import pytest
 from bot.channels.telegram.channel import TelegramChannel
 from bot.channels.telegram.limits import ChatPace
 from bot.domain.cards import Action
+from bot.domain.similarity import Lasting, Rung
 from bot.settings import Settings
 from tests.conftest import FakeClock
 from tests.contracts.driver import Seen
@@ -17,15 +18,23 @@ from tests.contracts.scenarios import Contract
 from tests.contracts.world import World, eventually
 from tests.fakes.telegram_server import TOKEN, FakeTelegram, Posted
 
-ANA, EVE, TEAM = 101, 102, -100200
+ANA, EVE, BEN, TEAM = 101, 102, 103, -100200
 SIGNS = ("🟡", "✅", "🔴", "⚪️")  # a card begins with how it stands
 LABELS = {
     Action.APPROVE: "Approve",
     Action.DECLINE: "Decline",
     Action.EDIT: "Edit",
+    Action.SIMILAR: "Similar",
+    Action.EXTEND: "Extend",
     Action.RETRY: "Retry",
     Action.APPROVE_ALL: "Approve all (",
     Action.DECLINE_ALL: "Decline all (",
+}
+HOLDS = {
+    Lasting.CONVERSATION: "This conversation",
+    Lasting.HOUR: "1 hour",
+    Lasting.EIGHT_HOURS: "8 hours",
+    Lasting.DAY: "24 hours",
 }
 
 
@@ -56,13 +65,19 @@ class TelegramDriver:
         return [q.text for q in self.telegram.queries.values() if q.user_id == user and q.text]
 
     async def press(self, card: Seen, action: Action, *, eve: bool = False) -> None:
+        await self._press(EVE if eve else ANA, card, action)
+
+    async def ben_presses(self, card: Seen, action: Action) -> None:
+        await self._press(BEN, card, action)
+
+    async def _press(self, user: int, card: Seen, action: Action) -> None:
         """Where the card was too long for Approve, it is under what "View all" showed."""
         message = card.handle.message
         below = [m for m in self.telegram.shown(TEAM) if m.message_id > message.message_id]
         shown = [message] if "View all" not in message.labels else [message, *below]
         for each in shown:
             if (data := _data(_buttons(each), action)) is not None:
-                await self.telegram.press_data(EVE if eve else ANA, each, data)
+                await self.telegram.press_data(user, each, data)
                 return
         raise LookupError(f"the card does not offer {action}: {message.labels}")
 
@@ -83,6 +98,39 @@ class TelegramDriver:
 
         below = await eventually(all_below, "the whole payload")
         return "\n".join(m.document or m.text for m in below)
+
+    async def approve_similar(self, card: Seen, rung: Rung, lasting: Lasting) -> str:
+        await self._press(ANA, card, Action.SIMILAR)
+        ladder = self._newest("Approve similar")
+        read = ladder.text
+        data = [b["callback_data"] for b in ladder.buttons]
+        wanted = f".{list(Rung).index(rung)}"
+        chosen = next((d for d in data if d.startswith("sr.") and d.endswith(wanted)), None)
+        if chosen is None:
+            raise LookupError(f"the ladder does not offer {rung}: {ladder.labels}")
+        await self.telegram.press_data(ANA, ladder, chosen)
+        ladder = self._newest("Approve similar")
+        read = f"{read}\n{ladder.text}"
+        await self.telegram.press(ANA, ladder, HOLDS[lasting])
+        return read
+
+    def _newest(self, words: str) -> Posted:
+        found = self.telegram.shown(TEAM, words)
+        if not found or not found[-1].buttons:
+            raise LookupError(f"no {words!r} to press")
+        return found[-1]
+
+    async def command(self, line: str, *, eve: bool = False) -> str:
+        user = EVE if eve else ANA
+        heard = len(self.telegram.shown(user)), len(self.telegram.shown(TEAM))
+        await self.telegram.say(user, line, TEAM)
+
+        def answer() -> Sequence[Posted]:
+            return self.telegram.shown(user)[heard[0] :] or self.telegram.shown(TEAM)[heard[1] :]
+
+        found = await eventually(answer, f"an answer to {line}")
+        assert not line.startswith("/approvals") or found[0].chat_id == user, "others can read the answer"
+        return "\n".join(m.text for m in found)
 
     def refuse_cards(self) -> None:
         self.telegram.blocked[TEAM] = "bot was kicked from the supergroup chat"
@@ -131,6 +179,7 @@ async def driver(tmp_path: Path, clock: FakeClock) -> AsyncIterator[TelegramDriv
     await telegram.start()
     telegram.person(ANA, "Ana")
     telegram.person(EVE, "Eve")
+    telegram.person(BEN, "Ben")
     telegram.group(TEAM)
 
     def settings() -> Settings:
@@ -140,6 +189,8 @@ async def driver(tmp_path: Path, clock: FakeClock) -> AsyncIterator[TelegramDriv
             "TELEGRAM_BOT_TOKEN": TOKEN,
             "TELEGRAM_API_URL": telegram.url,
             "TELEGRAM_ALLOWED_CHATS": str(TEAM),
+            "NOD_ADMINS": f"telegram:{ANA}",
+            "NOD_APPROVERS": f"telegram:{BEN}",
         }
         return Settings(_env_file=None, **values)
 

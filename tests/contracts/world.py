@@ -83,7 +83,13 @@ class World:
             self.notes.append(text)
             return f"noted {len(text)} characters"
 
-        return [note]
+        @tool(summary="Erase {text}", destructive=True)
+        async def erase(text: str) -> str:
+            """Take something out of the notes, for good."""
+            self.notes.remove(text)
+            return "erased"
+
+        return [note, erase]
 
     async def start(self) -> None:
         app = build(self.settings(), model=self.model, toolsets=[_Notebook(self)], clock=self.clock)

@@ -201,3 +201,12 @@ async def test_a_failure_shows_its_words_and_offers_a_retry(nod: Nod) -> None:
     await nod.approve(p)
     card = nod.chat.card_of(p)
     assert (card.result, [str(action) for action in card.actions]) == ("no paint", ["retry"])
+
+
+async def test_every_channel_hears_of_every_change_wherever_the_proposal_lives(make_nod: MakeNod) -> None:
+    nod = make_nod(channels=[RecordingChannel(pulls=True), RecordingChannel("wall")])
+    [p] = await nod.asked(red())
+    asked = nod.channels["wall"].changes
+    assert asked > 0
+    await nod.approve(p)
+    assert nod.channels["wall"].changes > asked

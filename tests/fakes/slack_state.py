@@ -100,6 +100,12 @@ class Modal:
     def title(self) -> str:
         return str(self.view["title"]["text"])
 
+    @property
+    def choices(self) -> list[str]:
+        """What stands on its radio buttons and menus."""
+        elements = [block["element"] for block in self.view["blocks"] if block["type"] == "input"]
+        return [option["text"]["text"] for element in elements for option in element.get("options", ())]
+
     def block_of(self, label: str) -> dict[str, Any]:
         for block in self.view["blocks"]:
             if block["type"] == "input" and block["label"]["text"] == label:

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import json
 import logging
+import shutil
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
@@ -20,6 +21,8 @@ from bot.app import App, build
 from bot.channels.http.streams import Pace
 from bot.errors import ToolError
 from bot.settings import Settings
+from bot.store import migrations
+from bot.store.database import Database
 from bot.tools.tool import FixedToolset, Tool, tool
 from tests.conftest import FakeClock
 from tests.http.scripted import ScriptedModel
@@ -175,10 +178,21 @@ def _log() -> Iterator[None]:
 Serve = Callable[..., AbstractAsyncContextManager[Served]]
 
 
+@pytest.fixture(scope="session")
+def migrated(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An empty database with today's schema, made once; every test works on a copy."""
+    file = tmp_path_factory.mktemp("migrated") / "nod.db"
+    database = Database(f"sqlite:///{file}")
+    migrations.upgrade(database.engine)
+    database.close()
+    return file
+
+
 @pytest.fixture
-def serve(tmp_path: Path, clock: FakeClock, monkeypatch: pytest.MonkeyPatch) -> Serve:
+def serve(migrated: Path, tmp_path: Path, clock: FakeClock, monkeypatch: pytest.MonkeyPatch) -> Serve:
     """Start a Nod on the test's own file: ``async with serve() as nod``; again for a restart."""
     monkeypatch.chdir(tmp_path)  # no .env of anybody's
+    shutil.copy(migrated, tmp_path / "nod.db")
     notes = Notes()
 
     @contextlib.asynccontextmanager

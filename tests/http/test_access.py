@@ -3,38 +3,17 @@
 import httpx
 import pytest
 
-from tests.http.conftest import ANA, TOKENS, Serve
+from tests.http.conftest import ANA, TOKENS, Serve, Served
 
-WAYS_IN = [
-    ("POST", "/api/chat"),
-    ("GET", "/api/chat/conversations"),
-    ("GET", "/api/chat/conversations/x/messages"),
-    ("GET", "/api/chat/conversations/x/proposals"),
-    ("GET", "/api/chat/conversations/x/events"),
-    ("POST", "/api/chat/conversations/x/stop"),
-    ("GET", "/api/chat/actions"),
-    ("GET", "/api/chat/actions/x"),
-    ("POST", "/api/chat/actions/x/approve"),
-    ("GET", "/api/events"),
-    ("GET", "/api/me"),
-]
+OPEN = {"/healthz", "/readyz"}
 
 
-async def test_these_are_all_the_ways_in(serve: Serve):
-    async with serve() as nod:
-        paths = (await nod.client.get("/openapi.json")).json()["paths"]
-        described = {(m.upper(), path) for path, methods in paths.items() for m in methods}
-        plain = {("GET", "/healthz"), ("GET", "/readyz")}
-        filled = {
-            (
-                m,
-                path.replace("{verb}", "approve")
-                .replace("{conversation_id}", "x")
-                .replace("{proposal_id}", "x"),
-            )
-            for m, path in described - plain
-        }
-        assert filled == set(WAYS_IN)
+async def ways_in(nod: Served) -> list[tuple[str, str]]:
+    """Every address that is described and asks who calls."""
+    paths = (await nod.client.get("/openapi.json")).json()["paths"]
+    found = [(m.upper(), path) for path, methods in paths.items() if path not in OPEN for m in methods]
+    assert len(found) > 10
+    return [(m, path.replace("{verb}", "approve").replace("{", "").replace("}", "")) for m, path in found]
 
 
 @pytest.mark.parametrize(
@@ -53,8 +32,8 @@ async def test_these_are_all_the_ways_in(serve: Serve):
 async def test_a_missing_or_wrong_token_is_401_everywhere(serve: Serve, authorization):
     async with serve(NOD_HTTP_TOKENS=TOKENS) as nod:
         headers = {"Authorization": authorization} if authorization is not None else {}
-        for method, path in WAYS_IN:
-            body = {"message": "hi"} if path == "/api/chat" else None
+        for method, path in await ways_in(nod):
+            body = {"message": "hi"} if method == "POST" else None
             answer = await nod.client.request(method, path, headers=headers, json=body)
             assert answer.status_code == 401, path
             assert answer.headers["www-authenticate"] == "Bearer"

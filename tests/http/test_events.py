@@ -9,6 +9,7 @@ from bot.domain.people import Actor
 from bot.domain.policy import Policy
 from bot.store import decisions
 from bot.store.database import Database
+from bot.store.rules import Policies
 from tests.http.conftest import ANA, BEN, CHIEF, TOKENS, Serve, Stream
 from tests.http.scripted import ScriptedModel, ask
 
@@ -91,10 +92,10 @@ async def test_a_change_made_by_another_process_shows_up(serve: Serve):
         async with nod.stream("GET", "/api/events") as feed:
             await feed.raw()
             press = Press(Actor("cli", "root"), Verb.DECLINE, proposal["id"])
-            policy = Policy(admins=frozenset({"cli:root"}))
-            refused = other.write_now(decisions.decide, press, policy, nod.clock())
-            assert refused.reply.answer == "refused"  # this proposal was frozen before there was an admin
-            other.write_now(decisions.expire_due, nod.clock() + timedelta(days=2), 10)
+            policies = Policies(Policy())
+            refused = other.write_now(decisions.decide, press, policies, nod.clock())
+            assert refused.reply.answer == "refused"
+            other.write_now(decisions.expire_due, policies, nod.clock() + timedelta(days=2), 10)
             await hear(feed, proposal["id"], "expired")
         other.close()
 
@@ -105,8 +106,9 @@ async def test_whoever_talks_hears_of_a_change_made_by_another_process(serve: Se
         path = f"/api/chat/conversations/{proposal['conversation_id']}/events"
         async with nod.stream("GET", path) as stream:
             await stream.raw()
+            policies = Policies(Policy())
             other = Database(nod.app.settings.database_url)
-            other.write_now(decisions.expire_due, nod.clock() + timedelta(days=2), 10)
+            other.write_now(decisions.expire_due, policies, nod.clock() + timedelta(days=2), 10)
             other.close()
             assert (await stream.until("action_update"))["proposal"]["state"] == "expired"
 

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 import uvicorn
+
 from bot.tools.mcp.config import Http, ServerConfig, Stdio, Trust
 from bot.tools.mcp.toolset import McpToolset
 from bot.tools.tool import CallContext, Tool
-
 from tests.conftest import FakeClock
 from tests.kit import Nod
 from tests.mcp.servers import lamps
@@ -31,7 +31,7 @@ async def until(true: Callable[[], bool]) -> None:
 
 
 class Pauses:
-    """Sleeps only as long as the test wants: `begun` waits for the next pause, `end` and `end_all` end them."""
+    """Sleeps as long as the test wants: `begun` waits for the next pause, `end` and `end_all` end it."""
 
     def __init__(self) -> None:
         self._begun: asyncio.Queue[tuple[float, asyncio.Event]] = asyncio.Queue()

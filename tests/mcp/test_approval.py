@@ -4,7 +4,6 @@ from bot.domain.chat import Verb
 from bot.domain.proposals import Cause, PreviewField, State
 from bot.domain.risk import Level
 from bot.tools.mcp.config import Trust
-
 from tests.kit import BEN, call, says
 from tests.mcp.conftest import until
 

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from bot.errors import SettingsError
 from bot.tools.mcp.config import Http, ServerConfig, Stdio, Trust, load
 
@@ -145,7 +146,7 @@ def test_a_file_that_is_none_of_the_kind_says_so(write, text, words):
 
 
 def test_a_file_that_is_not_there_names_the_variable(tmp_path):
-    with pytest.raises(SettingsError, match="NOD_MCP_CONFIG: .*nothing.json cannot be read"):
+    with pytest.raises(SettingsError, match=r"NOD_MCP_CONFIG: .*nothing\.json cannot be read"):
         load(tmp_path / "nothing.json", {})
 
 

@@ -4,9 +4,9 @@ import asyncio
 import logging
 
 import pytest
+
 from bot.errors import ToolError, ToolTimedOut
 from bot.tools.mcp.config import Http, ServerConfig, Stdio
-
 from tests.mcp.conftest import SECRET, until
 
 
@@ -49,7 +49,7 @@ async def test_an_address_that_is_gone_is_unavailable_and_comes_back(connect, ht
     lamps = connect(http())
     assert await lamps.run("lamps_look", lamp="desk") == "desk is white"
     await http_lamps.down()
-    with pytest.raises(ToolError, match="lamps is unavailable right now .* Nothing was done") as caught:
+    with pytest.raises(ToolError, match=r"lamps is unavailable right now .* Nothing was done") as caught:
         await lamps.run("lamps_paint", lamp="desk", color="red")
     assert not isinstance(caught.value, ToolTimedOut)
     assert "lamps_paint" in await lamps.names()

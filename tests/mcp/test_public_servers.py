@@ -7,11 +7,11 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from bot.domain.proposals import State
 from bot.domain.risk import Level
 from bot.errors import ToolError
 from bot.tools.mcp.config import ServerConfig, Stdio, Trust
-
 from tests.kit import call
 
 FILESYSTEM = "@modelcontextprotocol/server-filesystem@2026.8.31"
@@ -20,7 +20,7 @@ FILESYSTEM = "@modelcontextprotocol/server-filesystem@2026.8.31"
 def git(folder: Path, *arguments: str) -> str:
     """Run git without anybody's own settings."""
     identity = ["-c", "user.name=Ana", "-c", "user.email=ana@example.com"]
-    done = subprocess.run(
+    done = subprocess.run(  # noqa: S603 - words of this test
         ["git", *identity, *arguments],  # noqa: S607
         cwd=folder,
         capture_output=True,
@@ -80,7 +80,7 @@ def filesystem_server(tmp_path_factory: pytest.TempPathFactory) -> Path:
         pytest.skip("node and npm are not installed")
     folder = tmp_path_factory.mktemp("npm")
     options = ["--no-audit", "--no-fund", "--ignore-scripts", "--loglevel=error", "--fetch-retries=0"]
-    got = subprocess.run(
+    got = subprocess.run(  # noqa: S603 - words of this test
         ["npm", "install", *options, "--prefix", str(folder), FILESYSTEM],  # noqa: S607
         capture_output=True,
         text=True,

@@ -3,11 +3,11 @@
 import asyncio
 
 import pytest
+from mcp import types
+
 from bot.errors import ToolError
 from bot.tools.mcp.questions import Action, Answer, Question, responder
 from bot.tools.tool import CallContext
-from mcp import types
-
 from tests.kit import call
 from tests.mcp.conftest import CONTEXT, until
 

@@ -4,11 +4,12 @@ import asyncio
 import os
 import signal
 import sys
+from datetime import timedelta
 
 import pytest
+
 from bot.errors import ToolError, ToolTimedOut
 from bot.tools.mcp.config import ServerConfig, Stdio
-
 from tests.mcp.conftest import CONTEXT, SECRET, until
 
 OLD_AND_NEW = pytest.mark.parametrize("era", ["modern", "legacy"])
@@ -106,7 +107,7 @@ async def test_a_server_killed_in_a_write_leaves_the_outcome_unknown_and_comes_b
 
     await until(lambda: not lamps.toolset.servers[0].up)
     assert "lamps_paint" in await lamps.names()  # still offered
-    with pytest.raises(ToolError, match="lamps is unavailable right now .* Nothing was done") as caught:
+    with pytest.raises(ToolError, match=r"lamps is unavailable right now .* Nothing was done") as caught:
         await lamps.run("lamps_paint", lamp="desk", color="red")
     assert not isinstance(caught.value, ToolTimedOut)
 
@@ -186,6 +187,44 @@ async def test_what_a_server_said_before_it_died_is_in_the_log(connect, capfd):
     dead.pauses.end()
     assert await dead.pauses.begun() == 2
     assert "no licence, token ••••••" in capfd.readouterr().out
+
+
+LIAR = """
+import asyncio, sys
+from mcp import types
+from mcp.server import Server
+from mcp.server.stdio import stdio_server
+async def tools(context, params):
+    schema = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+    tool = types.Tool(name="sign", input_schema={"type": "object"}, output_schema=schema)
+    return types.ListToolsResult(tools=[tool])
+async def sign(context, params):
+    return types.CallToolResult(content=[], structured_content={"n": "one"})
+async def main():
+    server = Server("liar", on_list_tools=tools, on_call_tool=sign)
+    async with stdio_server() as (read, write):
+        await server.run(read, write, server.create_initialization_options())
+asyncio.run(main())
+"""
+
+
+async def test_a_write_whose_answer_cannot_be_read_may_have_happened(connect):
+    liar = connect(ServerConfig("liar", Stdio(sys.executable, ("-c", LIAR))))
+    with pytest.raises(ToolTimedOut, match="liar broke off before it answered"):
+        await liar.run("sign")
+
+
+async def test_a_server_that_lived_long_is_started_again_soon(connect, stdio, clock):
+    lamps = connect(stdio("legacy"))
+    pauses = []
+    for minutes in (0, 0, 2):
+        process = await lamps.run("lamps_process")
+        clock.forward(timedelta(minutes=minutes))
+        os.kill(process, signal.SIGKILL)
+        pauses.append(await lamps.pauses.begun())
+        lamps.pauses.end()
+        await until(lambda: lamps.toolset.servers[0].up)
+    assert pauses == [1, 2, 1]
 
 
 MUTE = ServerConfig("mute", Stdio(sys.executable, ("-c", "import sys; sys.stdin.read()")))

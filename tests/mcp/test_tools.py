@@ -4,6 +4,9 @@ import json
 from typing import Any
 
 import pytest
+from mcp import types
+from mcp.types import ToolAnnotations as Hints
+
 from bot.agent.gate import offer
 from bot.domain.redaction import redact
 from bot.domain.risk import Level
@@ -13,8 +16,6 @@ from bot.tools.mcp.questions import decline
 from bot.tools.mcp.server import Server
 from bot.tools.mcp.tools import adopt, name_of, output, risk, version
 from bot.tools.tool import Tool
-from mcp import types
-from mcp.types import ToolAnnotations as Hints
 
 TRUSTED = ServerConfig("lamps", Stdio("x"), Trust.TRUSTED, prefix="lamps_")
 UNTRUSTED = ServerConfig("lamps", Stdio("x"), Trust.UNTRUSTED, prefix="lamps_")
@@ -290,7 +291,7 @@ def test_an_answer_is_its_data_or_its_text_with_a_note_for_what_cannot_be_shown(
 
 def test_an_answer_that_is_an_error_is_told_without_the_servers_secrets():
     config = ServerConfig("lamps", Stdio("x", env={"T": "tok-4711-very-secret"}))
-    with pytest.raises(ToolError, match="^the bulb is hot, token ••••••$"):
+    with pytest.raises(ToolError, match=r"^the bulb is hot, token ••••••$"):
         output(config, answer(text("the bulb is hot, token tok-4711-very-secret"), is_error=True))
     with pytest.raises(ToolError, match="lamps failed and did not say why"):
         output(config, answer(is_error=True))

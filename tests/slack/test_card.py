@@ -15,8 +15,9 @@ from bot.channels.slack.modals import Subject
 from bot.domain.cards import Action, Card, card_of
 from bot.domain.chat import Overview
 from bot.domain.people import Actor
-from bot.domain.proposals import Cause, PreviewField, State, Vote
+from bot.domain.proposals import Cause, Deciders, PreviewField, State, Vote
 from bot.domain.risk import Level, Risk
+from bot.domain.similarity import Rung
 from tests.fakes.slack_rules import check_blocks, check_view
 from tests.fakes.slack_state import buttons_in, shown_text
 from tests.slack.conftest import NOW, SCHEMA, make_proposal
@@ -101,7 +102,7 @@ def test_a_pending_card_says_what_changes_why_who_decides_and_until_when(card_fa
         "Changes something: changes an issue",
         "Asked by Ana",
         "May decide: Ana or any admin",
-        "0 of 2 votes",
+        "0 of 2 approvals so far",
         "<!date^1772528400^",
     ):
         assert part in words
@@ -110,9 +111,46 @@ def test_a_pending_card_says_what_changes_why_who_decides_and_until_when(card_fa
 def test_a_pending_card_offers_approve_decline_edit_and_more(card_factory: Factory) -> None:
     buttons = buttons_in(render(card_factory()).blocks)
 
-    assert list(buttons) == ["Approve", "Decline", "Edit", "Decline with reason", "View all"]
+    assert list(buttons) == [
+        "Approve",
+        "Decline",
+        "Edit",
+        "Decline with reason",
+        "Approve similar",
+        "Extend the wait",
+        "View all",
+    ]
     assert buttons["Approve"]["action_id"] == "nod:approve"
     assert buttons["Approve"]["value"] == "p1:1"
+
+
+def test_an_action_that_a_later_core_offers_breaks_nothing(card_factory: Factory) -> None:
+    card = card_factory()
+    later: Any = (*card.actions, "teleport")
+
+    assert render(replace(card, actions=later)).blocks == render(card).blocks
+
+
+def test_tally_four_eyes_and_edits_are_noted_on_the_full_and_on_the_brief_card(card_factory: Factory) -> None:
+    deciders = Deciders(requester=True, roles=("admin",), four_eyes=True)
+    card = card_factory(quorum=2, deciders=deciders, edited_by="Ben")
+
+    for rendered in (render(card), brief(card)):
+        words = "\n".join(shown_text(rendered.blocks))
+        assert "0 of 2 approvals so far." in words
+        assert "Four eyes: somebody other than Ana must approve." in words
+        assert "Edited by Ben before approval." in words
+
+
+def test_what_ran_by_a_grant_or_unasked_says_so(card_factory: Factory) -> None:
+    granted = card_factory(state=State.SUCCEEDED, decided_by="Ana's grant G-7", grant_id=7, decided_at=NOW)
+    assert "✅ Done. Approved by Ana's grant G-7." in _words(granted)
+    assert buttons_in(render(granted).blocks) == {}
+
+    unasked = card_factory(
+        state=State.SUCCEEDED, decided_by="policy (destructive)", rule="policy destructive"
+    )
+    assert "Nobody was asked: policy destructive." in _words(unasked)
 
 
 def test_the_last_card_of_a_group_offers_the_whole_group(card_factory: Factory) -> None:
@@ -220,6 +258,16 @@ def test_what_even_a_modal_cannot_hold_says_that_a_file_follows(card_factory: Fa
     review = modals.review(card, Subject("p1", 1), may_approve=True)
     assert review.rest
     assert "in the file" in "".join(shown_text(review.view["blocks"]))
+
+
+def test_a_permission_too_long_for_a_radio_button_is_written_out_above(card_factory: Factory) -> None:
+    long = "update_issue with path = " + "deep/" * 60
+    ladder = modals.sayable([(Rung.EXACT, "short"), (Rung.KEY, long), (Rung.TOOL, "x" * 5000)])
+    assert [rung for rung, _ in ladder] == [Rung.EXACT, Rung.KEY]
+
+    view = modals.similar(card_factory(), Subject("p1", 1), ladder, read_all=False).view
+    check_view(view)
+    assert f"2. {long.strip()}" in "\n".join(shown_text(view["blocks"]))
 
 
 def test_home_offers_reading_before_approving(card_factory: Factory) -> None:

@@ -10,8 +10,10 @@ from bot.domain.cards import Card
 from bot.domain.chat import Address, Answer, Press, Reply, Verb
 from bot.domain.people import Actor
 from bot.domain.proposals import PreviewField, State
+from bot.domain.risk import Level, Risk
+from bot.domain.similarity import Lasting, Rung
 from tests.fakes.slack_state import Posted
-from tests.slack.conftest import Running
+from tests.slack.conftest import Running, make_proposal
 
 Factory = Callable[..., Card]
 THREAD = Address("slack", "T1/C1/1700.1")
@@ -27,6 +29,14 @@ async def _post(running: Running, card: Card, address: Address = THREAD) -> Post
     running.core.cards[card.proposal_id] = card
     ref = await running.channel.post_card(address, card)
     return next(m for m in running.slack.posted if f"T1/{m.channel}/{m.ts}" == ref)
+
+
+async def _post_group(running: Running, card_factory: Factory, **bodies: str) -> Posted:
+    """Three changes of one answer; ``bodies`` by proposal id make some of them long."""
+    for ident in ("p2", "p3"):
+        preview = (PreviewField("body", "", bodies.get(ident, "short")),)
+        running.core.cards[ident] = card_factory(id=ident, preview=preview)
+    return await _post(running, card_factory(group=3))
 
 
 def _press(running: Running) -> Press:
@@ -48,16 +58,127 @@ async def test_a_button_becomes_a_press_by_that_person_in_that_round(
     assert (await running.slack.click(posted, label, "U8")).status == 200
 
     await running.slack.until(lambda: running.core.got)
-    assert _press(running) == Press(Actor("slack", "T1/U8"), verb, "p1", 1)
+    assert _press(running) == Press(Actor("slack", "T1/U8"), verb, "p1", 1, address=THREAD)
     assert _press(running).actor.name == "Ben"
 
 
 async def test_the_groups_buttons_press_for_the_group(running: Running, card_factory: Factory) -> None:
-    posted = await _post(running, card_factory(group=3))
+    posted = await _post_group(running, card_factory)
     await running.slack.click(posted, "Approve all 3")
 
     await running.slack.until(lambda: running.core.got)
     assert (_press(running).verb, _press(running).round) == (Verb.APPROVE_ALL, 3)
+
+
+async def test_a_group_with_a_cut_card_is_approved_after_reading_all_of_all(
+    running: Running, card_factory: Factory
+) -> None:
+    body = "_*[<&😀" * 900
+    posted = await _post_group(running, card_factory, p2=body)
+    await running.slack.click(posted, "Approve all 3")
+
+    modal = await running.slack.until(lambda: running.slack.modals and running.slack.modals[0])
+    assert running.core.got == []
+    assert body in modal.words.replace("\n", "")
+    for head in ("1 of 3", "2 of 3", "3 of 3"):
+        assert head in modal.words
+    await running.slack.submit("U7")
+    assert _press(running) == Press(Actor("slack", "T1/U7"), Verb.APPROVE_ALL, "p1", 3, address=THREAD)
+
+
+async def test_a_forged_approve_all_on_a_card_without_that_button_is_refused(
+    running: Running, posted: Posted
+) -> None:
+    action = posted.buttons["Approve"] | {"action_id": "nod:approve_all"}
+    await running.slack.press(posted, action)
+
+    assert "not affected" in (await _told(running, "U7")).words
+    assert running.core.got == []
+
+
+async def test_in_a_circle_of_whoever_is_there_the_place_of_the_card_counts(
+    running: Running, card_factory: Factory
+) -> None:
+    running.core.circles = {str(THREAD)}
+    long = card_factory(preview=(PreviewField("body", "", "x" * 9000),))
+    posted = await _post(running, long)
+    await running.slack.click(posted, "Read all, then approve", "U8")
+    await running.slack.until(lambda: running.slack.modals)
+    await running.slack.submit("U8")
+
+    assert _press(running).address == THREAD
+
+
+async def test_approve_similar_offers_the_ladder_and_hands_the_choice_on(
+    running: Running, posted: Posted
+) -> None:
+    await running.slack.click(posted, "Approve similar")
+    modal = await running.slack.until(lambda: running.slack.modals and running.slack.modals[0])
+    allowed = modal.block_of("What may run without asking")["element"]
+    assert [o["text"]["text"] for o in allowed["options"]] == [
+        "1. update_issue with exactly these arguments",
+        "2. update_issue with any arguments",
+    ]
+    assert allowed["initial_option"]["value"] == "exact"
+    running.core.reply = Reply(Answer.ACCEPTED, "Approved. G-1 now allows update_issue with any arguments.")
+    await running.slack.submit(
+        "U7",
+        {"What may run without asking": "2. update_issue with any arguments", "How long": "For 8 hours"},
+    )
+
+    assert _press(running) == Press(
+        Actor("slack", "T1/U7"),
+        Verb.SIMILAR,
+        "p1",
+        1,
+        address=THREAD,
+        rung=Rung.TOOL,
+        lasting=Lasting.EIGHT_HOURS,
+    )
+    assert "G-1 now allows" in modal.words
+
+
+async def test_approve_similar_on_a_cut_card_shows_everything_first(
+    running: Running, card_factory: Factory
+) -> None:
+    body = "_*[<&😀" * 900
+    posted = await _post(running, card_factory(preview=(PreviewField("body", "", body),)))
+    assert "Approve similar" not in posted.buttons
+    await running.slack.click(posted, "Read all, then approve similar")
+
+    modal = await running.slack.until(lambda: running.slack.modals and running.slack.modals[0])
+    assert body in modal.words.replace("\n", "")
+
+
+@pytest.mark.parametrize(
+    ("user", "changes", "why"),
+    [
+        ("U8", {}, "You may not decide"),
+        ("U7", {}, "cannot be allowed in advance"),
+        ("U7", {"risk": Risk(Level.DESTRUCTIVE, "gone for good")}, "cannot be undone asks each time"),
+        ("U7", {"state": State.DECLINED}, "no longer open"),
+    ],
+)
+async def test_where_nothing_can_be_allowed_one_person_hears_why(
+    running: Running, posted: Posted, card_factory: Factory, user: str, changes: dict[str, Any], why: str
+) -> None:
+    running.core.rungs = ()
+    running.core.cards["p1"] = card_factory(**changes)
+    await running.slack.click(posted, "Approve similar", user)
+
+    told = await _told(running, user)
+    assert told.only_for == user
+    assert why in told.words
+    assert running.slack.modals == []
+
+
+async def test_extend_is_a_press_whose_answer_is_told(running: Running, posted: Posted) -> None:
+    still_open = (make_proposal(),)
+    running.core.reply = Reply(Answer.ACCEPTED, "It waits until tomorrow now.", still_open)
+    await running.slack.click(posted, "Extend the wait")
+
+    assert "until tomorrow" in (await _told(running, "U7")).words
+    assert _press(running).verb is Verb.EXTEND
 
 
 async def test_retry_after_a_failure_is_a_press_too(running: Running, card_factory: Factory) -> None:
@@ -265,7 +386,7 @@ async def test_home_shows_what_waits_and_follows_every_change(
 
     done = card_factory(state=State.SUCCEEDED, decided_by="Ana")
     running.core.cards["p1"] = done
-    await running.channel.redraw_card(THREAD, f"T1/C1/{posted.ts}", done)
+    await running.channel.changed()
     await running.slack.until(lambda: "Done. Approved by Ana" in str(running.slack.homes["U7"]))
 
 

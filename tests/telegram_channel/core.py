@@ -1,7 +1,7 @@
 """The core as the channel sees it, by hand: an inbox that remembers and a desk of cards."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -13,6 +13,7 @@ from bot.domain.chat import Address, Answer, Command, Incoming, Message, Overvie
 from bot.domain.people import Actor
 from bot.domain.proposals import Kind, PreviewField, State
 from bot.domain.risk import Level
+from bot.domain.similarity import Rung
 from bot.store.database import Database
 from bot.store.tables import ConversationRow, ProposalRow
 from tests.conftest import FakeClock
@@ -94,6 +95,11 @@ class FakeCore:
         self.cards: dict[str, Card] = {}
         self.addresses: set[Address] = set()
         self.may = True
+        self.rungs: list[tuple[Rung, str]] = [
+            (Rung.EXACT, "issue_close with exactly these arguments"),
+            (Rung.KEY, "issue_close with number = 7, whatever the rest"),
+            (Rung.TOOL, "issue_close with any arguments"),
+        ]
         self.reply = Reply(Answer.ACCEPTED, "")
         self.hold: asyncio.Event | None = None
         self.broken = False
@@ -157,6 +163,9 @@ class FakeCore:
     async def arguments(self, proposal_id: str, actor: Actor) -> Mapping[str, Any] | None:
         return self.cards[proposal_id].arguments if self.may else None
 
+    async def ladder(self, proposal_id: str, actor: Actor) -> Sequence[tuple[Rung, str]]:
+        return self.rungs if self.may else []
+
     async def overview(self, actor: Actor) -> Overview:
         return Overview((), (), ())
 
@@ -196,7 +205,7 @@ def _insert(session: Session, card: Card, now: datetime) -> None:
             reason="",
             requester="telegram:101",
             requester_name="Ana",
-            deciders={"requester": True, "roles": [], "people": []},
+            deciders={"requester": True, "roles": [], "people": [], "members": None, "four_eyes": False},
             quorum=1,
             rule="",
             state="proposed",

@@ -33,8 +33,7 @@ def test_a_pending_card_says_what_why_who_and_until_when():
         "state: open → closed",
         "May decide: Ana or any admin",
         "Expires: 2026-03-03 09:00 UTC",
-        "Votes: 1 of 2 needed",
-        "Ben: approve",
+        "Votes:\n• Ben: approve",
         "Edited by Ben",
     ):
         assert words in view.rich.text
@@ -64,12 +63,26 @@ def test_a_failed_card_offers_retry():
         (None, "x", "f: x"),
         ("x", None, "f: x → (nothing)"),
         ("", "x", "f: (empty) → x"),
-        ("a", "b\nc", "old:\na\n→ new:\nb\nc"),
+        ("a", "b\nc", "f\nold:\na\n→ new:\nb\nc"),
+        (None, "b\nc", "f:\nb\nc"),
+        ("a\nb", None, "f\nold:\na\nb\n→ new:\n(nothing)"),
         (None, " ", "f: ' '"),
     ],
 )
 def test_old_and_new_are_told_apart(old, new, words):
     assert words in rendered(make_card(fields=(PreviewField("f", old, new),))).rich.text
+
+
+def test_many_lines_are_cut_too():
+    view = rendered(make_card(fields=(PreviewField("f", None, "a\n" * 30),)))
+    assert view.cut
+    assert view.rich.text.count("a\n") < 25
+    assert labels(view.keyboard)[0] == "View all"
+
+
+def test_an_action_of_tomorrow_is_not_offered_and_harms_nothing():
+    view = rendered(make_card(actions=("snooze", Action.APPROVE)))
+    assert labels(view.keyboard) == ["Approve"]
 
 
 def test_a_card_without_a_preview_shows_its_arguments():

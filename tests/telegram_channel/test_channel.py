@@ -72,9 +72,13 @@ async def test_commands_are_said_in_the_cores_words(channel, telegram: FakeTeleg
         "/decline 12 too late",
         "/cancel 12",
         "/stop",
+        '/approvals policy test note {"text": "a  b"}',
+        "/approvals@nod_test_bot",
+        "/nod link 12AB",
+        "/link 12AB",
     ):
         await telegram.say(ADMIN, text)
-    await core.took(8)
+    await core.took(12)
     assert [(c.name, c.text) for c in core.commands] == [
         ("nod", "help"),
         ("nod", "help"),
@@ -84,6 +88,10 @@ async def test_commands_are_said_in_the_cores_words(channel, telegram: FakeTeleg
         ("approvals", "decline 12 too late"),
         ("approvals", "cancel 12"),
         ("stop", ""),
+        ("approvals", 'policy test note {"text": "a  b"}'),
+        ("approvals", ""),
+        ("nod", "link 12AB"),
+        ("nod", "link 12AB"),
     ]
 
 
@@ -94,6 +102,37 @@ async def test_the_answer_to_a_command_is_posted(channel, telegram: FakeTelegram
     assert answer.entities[0]["type"] == "bold"
 
 
+@pytest.mark.parametrize("typed", ["/approvals grants", "/pending", "/show 12", "/link", "/nod link"])
+async def test_what_is_for_one_person_is_answered_in_private(
+    channel, telegram: FakeTelegram, core: FakeCore, typed: str
+):
+    telegram.group(TEAM)
+    core.reply = Reply(Answer.ACCEPTED, "only for you")
+    await telegram.say(ADMIN, typed, TEAM)
+    await telegram.see(ADMIN, "only for you")
+    assert core.commands[0].address == Address("telegram", str(TEAM))
+    assert telegram.shown(TEAM) == []
+
+
+async def test_who_cannot_be_written_to_is_asked_to_open_a_chat(
+    channel, telegram: FakeTelegram, core: FakeCore
+):
+    telegram.group(TEAM)
+    telegram.blocked[ADMIN] = "bot can't initiate conversation with a user"
+    core.reply = Reply(Answer.ACCEPTED, "only for you")
+    await telegram.say(ADMIN, "/approvals rules", TEAM)
+    await telegram.see(TEAM, "Open a chat with me")
+    assert not telegram.shown(TEAM, "only for you")
+
+
+async def test_a_long_answer_is_split(channel, telegram: FakeTelegram, core: FakeCore):
+    core.reply = Reply(Answer.ACCEPTED, "\n".join(f"- rule {n} says so" for n in range(600)))
+    await telegram.say(ADMIN, "/approvals rules")
+    await telegram.see(ADMIN, "rule 599")
+    assert len(telegram.shown(ADMIN)) > 1
+    assert "".join(m.text for m in telegram.shown(ADMIN)).count("says so") == 600
+
+
 async def test_commands_are_listed_by_scope(channel, telegram: FakeTelegram):
     by_scope = telegram.commands
     private = by_scope['{"type": "all_private_chats"}']
@@ -102,7 +141,8 @@ async def test_commands_are_listed_by_scope(channel, telegram: FakeTelegram):
     assert "link" in private
     assert "link" not in group
     assert not {"approve", "pending"} & {*private, *group}
-    assert {"approve", "decline", "pending", "show", "cancel", "help"} <= set(admin)
+    assert {"approve", "decline", "pending", "show", "cancel", "help", "approvals"} <= set(admin)
+    assert "nod" not in {*private, *group, *admin}
 
 
 @pytest.mark.parametrize(
@@ -155,7 +195,7 @@ async def test_a_card_is_posted_pressed_and_redrawn_without_its_buttons(
     assert [b.get("style") for b in posted.buttons] == ["success", "danger", "primary", None]
     core.reply = Reply(Answer.ACCEPTED, "Approved.")
     query = await telegram.press(ANA, posted, "Approve")
-    assert core.presses == [Press(Actor("telegram", str(ANA)), Verb.APPROVE, PROPOSAL, 1)]
+    assert core.presses == [Press(Actor("telegram", str(ANA)), Verb.APPROVE, PROPOSAL, 1, address=HERE)]
     assert (query.text, query.alert) == ("Approved.", False)
     await channel.redraw_card(HERE, ref, done(card))
     assert posted.labels == ["Open"]

@@ -115,3 +115,41 @@ async def test_somebody_elses_card_is_decided_by_an_admin_from_a_list(app: App, 
     await telegram.say(ADMIN, f"/approve {ident[:8]}")
     await telegram.until(lambda: "Done. Approved by Ada" in card.text)
     assert ran == ["new"]
+
+
+async def test_a_shown_proposal_can_be_decided_there(app: App, telegram: FakeTelegram):
+    await telegram.say(ANA, "rename it")
+    card = await telegram.see(ANA, 'Rename it to "new"')
+    ident = card.buttons[0]["callback_data"].split(".")[1]
+    await telegram.say(ADMIN, f"/show {ident[:8]}")
+    await telegram.see(ADMIN, ident)
+    copy = await telegram.see(ADMIN, "Waiting for a decision", count=2)
+    await telegram.press(ADMIN, copy, "Approve")
+    await telegram.until(
+        lambda: "Done. Approved by Ada" in card.text and "Done. Approved by Ada" in copy.text
+    )
+    assert ran == ["new"]
+    assert card.labels == copy.labels == []
+
+
+@pytest.mark.parametrize("word", ["/link", "/nod link"])
+async def test_accounts_are_linked_by_a_code(app: App, telegram: FakeTelegram, word: str):
+    await telegram.say(ANA, word)
+    told = await telegram.see(ANA, "Your code is")
+    code = told.text.split("Your code is ")[1].split(".")[0]
+    await telegram.say(ADMIN, f"{word} {code}")
+    await telegram.see(ADMIN, "are one person now")
+
+
+async def test_approve_similar_lets_the_next_one_run(app: App, telegram: FakeTelegram):
+    await telegram.say(ANA, "rename it")
+    card = await telegram.see(ANA, 'Rename it to "new"')
+    await telegram.press(ANA, card, "Similar")
+    ladder = await telegram.see(ANA, "Approve similar")
+    await telegram.press(ANA, ladder, "2. with any arguments")
+    await telegram.press(ANA, ladder, "1 hour")
+    await telegram.until(lambda: "G-1 now allows rename with any arguments" in ladder.text)
+    await telegram.until(lambda: "Done. Approved by Ana" in card.text)
+    await telegram.say(ANA, "rename it again")
+    await telegram.until(lambda: telegram.shown(ANA, "Done. Approved by Ana's grant G-1"))
+    assert ran == ["new", "new"]

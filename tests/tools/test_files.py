@@ -14,15 +14,15 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
 from bot.domain.risk import Level
 from bot.errors import BadArguments, SettingsError, ToolError
 from bot.tools.builtin.diffs import unified
 from bot.tools.builtin.files import file_tools, folder_of
 from bot.tools.builtin.jail import Jail
 from bot.tools.builtin.jail_names import names
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
-
 from tests.tools.calls import Hands
 from tests.tools.corpora import lines
 
@@ -128,9 +128,12 @@ async def test_no_written_escape_reaches_anything_outside(here, path):
 
 
 PIECES = st.sampled_from([
-    "..", ".", "", "a", "b", "~", " ", "secret.txt", "outside", "work", "inner", ".git", "config", "hooks", "etc",
-    "passwd", "link-to-folder", "relative-link", "link-in-the-middle", "link-to-root", "link-to-proc", "hard-link",
-    "cwd", "root", "proc", "\uff0e\uff0e", "\u2025", "..\u200d", "\\..\\", "\x00", "%2e%2e", "fifo", "plain.txt",
+    "..", ".", "", "a", "b", "~", " ", "secret.txt", "outside", "work", "inner", ".git", "config", "hooks",
+    "etc",
+    "passwd", "link-to-folder", "relative-link", "link-in-the-middle", "link-to-root", "link-to-proc",
+    "hard-link",
+    "cwd", "root", "proc", "\uff0e\uff0e", "\u2025", "..\u200d", "\\..\\", "\x00", "%2e%2e", "fifo",
+    "plain.txt",
 ])  # fmt: skip
 PATHS = st.lists(PIECES | st.text(max_size=4), min_size=1, max_size=7).map("/".join)
 
@@ -396,7 +399,7 @@ def test_git_makes_the_new_text_of_the_old_one_and_the_diff(old, new):
         (Path(folder) / "f.txt").write_bytes(old.encode())
         (Path(folder) / "diff").write_bytes(diff.encode())
         command = ["git", "apply", "--unidiff-zero", "--whitespace=nowarn", "diff"]
-        subprocess.run(command, cwd=folder, check=True, capture_output=True)
+        subprocess.run(command, cwd=folder, check=True, capture_output=True)  # noqa: S603
         assert (Path(folder) / "f.txt").read_bytes() == new.encode()
 
 

@@ -4,19 +4,26 @@ import asyncio
 import os
 import signal
 import subprocess
+import sys
 from pathlib import Path
 from uuid import uuid4
 
 import pytest
-from bot.domain.risk import Level
-from bot.errors import BadArguments, SettingsError
-from bot.tools.builtin.shell import shell_tools
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bot.domain.risk import Level
+from bot.errors import BadArguments, SettingsError
+from bot.tools.builtin.shell import shell_tools
 from tests.tools.calls import Hands
 
-NOD = {"SLACK_BOT_TOKEN": "xoxb-1", "LD_PRELOAD": "x.so", "BASH_ENV": "evil", "LANG": "C.UTF-8", "TEAM_SETTING": "seven"}
+NOD = {
+    "SLACK_BOT_TOKEN": "xoxb-1",
+    "LD_PRELOAD": "x.so",
+    "BASH_ENV": "evil",
+    "LANG": "C.UTF-8",
+    "TEAM_SETTING": "seven",
+}
 
 
 def shell(workspace: Path, **more) -> Hands:
@@ -39,6 +46,10 @@ def alive(mark: str) -> list[str]:
         if mark in text and f"/{os.getpid()}/" not in str(each):
             found.append(text)
     return found
+
+
+async def git(*arguments: str) -> None:
+    assert await (await asyncio.create_subprocess_exec("git", *arguments)).wait() == 0
 
 
 async def test_a_program_runs_in_the_workspace_and_tells_how_it_ended(hands, tmp_path):
@@ -137,14 +148,15 @@ async def test_when_nod_is_killed_its_commands_die_too(tmp_path):
 import asyncio, pathlib
 from bot.tools.builtin.shell_process import run
 script = "exec 3> held; setsid sleep 1000.{mark} & echo > started; sleep 1000.{mark}"
-asyncio.run(run(["sh", "-c", script], pathlib.Path({str(tmp_path)!r}), {{"PATH": "/usr/bin:/bin"}}, seconds=900, most=9))
+folder, environment = pathlib.Path({str(tmp_path)!r}), {{"PATH": "/usr/bin:/bin"}}
+asyncio.run(run(["sh", "-c", script], folder, environment, seconds=900, most=9))
 """
-    nod = subprocess.Popen(["python", "-c", program], executable=os.sys.executable)
+    nod = await asyncio.create_subprocess_exec(sys.executable, "-c", program)
     # the pipe "held" is open in every process of the command; its end is the end of the last of them
     held = asyncio.create_task(asyncio.to_thread((tmp_path / "held").read_text))
     await asyncio.to_thread((tmp_path / "started").read_text)
     nod.send_signal(signal.SIGKILL)
-    nod.wait()
+    await nod.wait()
     assert await asyncio.wait_for(held, 30) == ""
     assert [each for each in alive(mark) if each.startswith("sleep")] == []
 
@@ -152,13 +164,13 @@ asyncio.run(run(["sh", "-c", script], pathlib.Path({str(tmp_path)!r}), {{"PATH":
 async def test_a_reading_git_never_looks_above_the_workspace_nor_into_a_planted_repository(tmp_path):
     inside, made = tmp_path / "work", tmp_path / "made"
     inside.mkdir()
-    subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
+    await git("init", "-q", str(tmp_path))
     hands = shell(inside)
     assert hands.risk("shell_run", argv=["git", "status"]).level is Level.READ
     told = await hands.run("shell_run", argv=["git", "status"])
     assert told["exit_code"] == 128
     # a bare repository whose files could be written by anybody who may write files here
-    subprocess.run(["git", "init", "-q", "--bare", str(inside)], check=True)
+    await git("init", "-q", "--bare", str(inside))
     with (inside / "config").open("a") as config:
         config.write(f'[core]\n\tfsmonitor = "touch {made}; false"\n\tbare = false\n\tworktree = "."\n')
     (inside / ".gitconfig").write_text(f'[core]\n\tfsmonitor = "touch {made}; false"\n')
@@ -177,12 +189,17 @@ async def test_the_card_shows_the_command_as_it_would_be_typed_and_why_it_asks(h
 
 
 @settings(deadline=None)
-@given(st.lists(st.text(alphabet=st.characters(codec="utf-8", exclude_characters="\0"), max_size=8), min_size=1))
+@given(
+    st.lists(st.text(alphabet=st.characters(codec="utf-8", exclude_characters="\0"), max_size=8), min_size=1)
+)
 def test_the_command_on_the_card_means_the_same_argv_to_a_shell(argv):
     hands = shell(Path.cwd())
     line = hands.tools["shell_run"].summary({"argv": argv}).removeprefix("Run ")
-    said = subprocess.run(
-        ["/bin/bash", "-c", f"printf '%s\\0' {line}"], capture_output=True, check=True, env={"LC_ALL": "C.UTF-8"}
+    said = subprocess.run(  # noqa: S603 - words of this test
+        ["/bin/bash", "-c", f"printf '%s\\0' {line}"],
+        capture_output=True,
+        check=True,
+        env={"LC_ALL": "C.UTF-8"},
     )
     assert said.stdout.decode().split("\0")[:-1] == argv
 

@@ -1,19 +1,18 @@
 """How much an argv can harm: what only reads runs at once, so nothing else may be taken for it."""
 
 import json
-import os
 import shlex
 import subprocess
 from pathlib import Path
 
 import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
 from bot.domain.risk import Level
 from bot.tools.builtin.shell_harm import program_name
 from bot.tools.builtin.shell_risk import classifier
 from bot.tools.builtin.shell_script import NotUnderstood, parse
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
-
 from tests.tools.corpora import lines
 
 
@@ -61,7 +60,14 @@ def test_a_script_around_an_escape_is_no_read_either(judge, argv):
     if "\0" in "".join(words):
         return
     inner = shlex.join(words)
-    for script in (inner, f"ls; {inner}", f"ls | {inner}", f"({inner})", f"! {inner}", f"ls && {inner} || true"):
+    for script in (
+        inner,
+        f"ls; {inner}",
+        f"ls | {inner}",
+        f"({inner})",
+        f"! {inner}",
+        f"ls && {inner} || true",
+    ):
         assert judge(["sh", "-c", script]).level is not Level.READ, script
 
 
@@ -96,7 +102,10 @@ def test_other_commands_write(judge, argv):
 
 def test_the_reason_says_what_it_was(judge):
     assert judge(["git", "push", "--force"]).reason == "git push --force can lose something or run a program"
-    assert judge(["cat", "/etc/passwd"]).reason == "cat may change something: “/etc/passwd” is outside the workspace"
+    assert (
+        judge(["cat", "/etc/passwd"]).reason
+        == "cat may change something: “/etc/passwd” is outside the workspace"
+    )
     assert judge(["sh", "-c", "for f in a; do ls; done"]).reason == (
         "the script is not understood: it uses for statement"
     )
@@ -111,7 +120,7 @@ def test_one_program_has_one_name():
 
 
 def test_a_script_is_read_as_its_commands_with_their_words_unquoted():
-    found = parse("grep -n \"a \\\"b\\\"\" 'c d'e | head -5 2>/dev/null; (pwd && ls) &")
+    found = parse('grep -n "a \\"b\\"" \'c d\'e | head -5 2>/dev/null; (pwd && ls) &')
     assert [[word.text for word in each.words] for each in found] == [
         ["grep", "-n", 'a "b"', "c de"],
         ["head", "-5"],
@@ -124,10 +133,14 @@ def test_a_script_is_read_as_its_commands_with_their_words_unquoted():
 
 
 TOKENS = st.sampled_from([
-    "ls", "cat", "rm", "git push --force", "x", "-f", "-rf", "/etc", "../x", ";", "&&", "||", "|", "&", "\n", "(", ")",
-    ">", ">>", "<", "2>&1", "<<EOF", "'", '"', "`", "$(", "${x}", "$x", "\\", "{", "}", "{a,b}", "*", "?", "~", "#",
-    "!", "=", "A=1", "eval", "exec", "if", "then", "fi", "for", "do", "done", "case", "in", "esac", "function f",
-    "f()", "[[", "]]", "[", "]", "((", "))", "<(", ">(", "\t", "\r", "\x00", "é", "\u2028", "\\\n", "sh", "sh -c",
+    "ls", "cat", "rm", "git push --force", "x", "-f", "-rf", "/etc", "../x", ";", "&&", "||", "|", "&",
+    "\n", "(", ")",
+    ">", ">>", "<", "2>&1", "<<EOF", "'", '"', "`", "$(", "${x}", "$x", "\\", "{", "}", "{a,b}", "*", "?",
+    "~", "#",
+    "!", "=", "A=1", "eval", "exec", "if", "then", "fi", "for", "do", "done", "case", "in", "esac",
+    "function f",
+    "f()", "[[", "]]", "[", "]", "((", "))", "<(", ">(", "\t", "\r", "\x00", "é", "\u2028", "\\\n", "sh",
+    "sh -c",
 ])  # fmt: skip
 SCRIPTS = st.lists(TOKENS, max_size=12).flatmap(
     lambda made: st.sampled_from(["", " "]).map(lambda between: between.join(made))
@@ -140,7 +153,7 @@ RAW = st.text(alphabet="lsrmcat .;&|<>'\"\\$(){}*~-=#!\n\t[]`/xEOF", max_size=40
 @example("ls'\nrm x\n'")
 @example('ls "a" "b"\\\n; rm x')
 def test_words_that_the_parser_reads_are_the_words_that_a_shell_runs(script):
-    """Every program is replaced by one that prints its words, so nothing that is invented here can do harm."""
+    """The program is replaced by one that prints its words, so nothing that is invented here does harm."""
     try:
         commands = parse(script)
     except NotUnderstood:
@@ -153,7 +166,7 @@ def test_words_that_the_parser_reads_are_the_words_that_a_shell_runs(script):
     words = [word.text for word in commands[0].words]
     if words[0] in ("ls", "cat", "rm", "git"):
         shadow = f"{words[0]}() {{ printf '%s\\0' {words[0]} \"$@\"; }}\n"
-        said = subprocess.run(
+        said = subprocess.run(  # noqa: S603 - words of this test
             ["/bin/bash", "--norc", "-c", shadow + script],
             env={"PATH": "/nonexistent"},
             stdin=subprocess.DEVNULL,
@@ -165,10 +178,14 @@ def test_words_that_the_parser_reads_are_the_words_that_a_shell_runs(script):
 
 SAFE = frozenset({"ls", "cat", "pwd", "true", "echo"})
 SAFE_TOKENS = st.sampled_from([
-    "ls", "cat", "pwd", "true", "echo", "README.md", "src", "-l", ";", "&&", "|", "||", "(", ")", "'a b'", '"c"', "\n",
-    "touch made", ">made", "> made", ">>made", "$(touch made)", "`touch made`", "<(touch made)", "&", "&>made", "{",
-    "}", "eval 'touch made'", "touch${IFS}made", "2>made", ">|made", "<>made", "\\\n", "'", '"', "\\", "#", "made",
-    "| tee made", "mkdir made", "A=$(touch made)", "if true; then touch made; fi", "f() { touch made; }; f", "exec >made",
+    "ls", "cat", "pwd", "true", "echo", "README.md", "src", "-l", ";", "&&", "|", "||", "(", ")", "'a b'",
+    '"c"', "\n",
+    "touch made", ">made", "> made", ">>made", "$(touch made)", "`touch made`", "<(touch made)", "&",
+    "&>made", "{",
+    "}", "eval 'touch made'", "touch${IFS}made", "2>made", ">|made", "<>made", "\\\n", "'", '"', "\\", "#",
+    "made",
+    "| tee made", "mkdir made", "A=$(touch made)", "if true; then touch made; fi", "f() { touch made; }; f",
+    "exec >made",
 ])  # fmt: skip
 
 
@@ -177,9 +194,9 @@ SAFE_TOKENS = st.sampled_from([
 def test_a_script_taken_for_a_read_makes_no_file_when_it_really_runs(judge, workspace, script):
     if judge(["sh", "-c", script]).level is not Level.READ:
         return
-    before = sorted(os.listdir(workspace))
+    before = snapshot(workspace)
     for shell in ("/bin/sh", "/bin/bash"):
-        subprocess.run(
+        subprocess.run(  # noqa: S603 - words of this test
             [shell, "-c", script],
             cwd=workspace,
             env={"PATH": "/usr/bin:/bin"},
@@ -187,19 +204,24 @@ def test_a_script_taken_for_a_read_makes_no_file_when_it_really_runs(judge, work
             capture_output=True,
             check=False,
         )
-    assert sorted(os.listdir(workspace)) == before
+    assert snapshot(workspace) == before
 
 
 ARGUMENTS = st.lists(
     st.sampled_from([
-        "-o", "-i", "--output=made", "--out", "-f", "-e", "-n", "--", "made", "w made", "1p", "README.md", "-exec", "touch",
-        "{}", ";", "-delete", "-fprint", "-print", ".", "-c", "-k", "1", "e touch made", "s/h/x/w made", "-s", "-r",
-        "--in-place", "-name", "{print $1}", "{print > \"made\"}", "BEGIN{system(\"touch made\")}", "-v", "--files0-from=x",
+        "-o", "-i", "--output=made", "--out", "-f", "-e", "-n", "--", "made", "w made", "1p", "README.md",
+        "-exec", "touch",
+        "{}", ";", "-delete", "-fprint", "-print", ".", "-c", "-k", "1", "e touch made", "s/h/x/w made",
+        "-s", "-r",
+        "--in-place", "-name", "{print $1}", '{print > "made"}', 'BEGIN{system("touch made")}', "-v",
+        "--files0-from=x",
     ])
     | st.text(alphabet="-abcefikmnoprsuvwz=/.1", min_size=1, max_size=4),
     max_size=5,
 )  # fmt: skip
-PROGRAMS = st.sampled_from(["sort", "uniq", "sed", "awk", "find", "grep", "cat", "head", "cut", "tr", "wc", "date"])
+PROGRAMS = st.sampled_from(
+    ["sort", "uniq", "sed", "awk", "find", "grep", "cat", "head", "cut", "tr", "wc", "date"]
+)
 
 
 @settings(max_examples=500, deadline=None)
@@ -210,7 +232,7 @@ def test_an_argv_taken_for_a_read_changes_no_file_when_it_really_runs(judge, wor
     if judge(argv).level is not Level.READ:
         return
     before = snapshot(workspace)
-    subprocess.run(
+    subprocess.run(  # noqa: S603 - words of this test
         argv,
         cwd=workspace,
         env={"PATH": "/usr/bin:/bin"},

@@ -60,6 +60,7 @@ class Admission:
         if await self._state(key) is not None:
             return
         code = secrets.token_hex(3).upper()
+        _log.info("a stranger wrote on telegram", id=user.id, chat=spot.chat_id)
         asking = bool(spot.private and self.admins) and await self._room()
         state = {"stands": "asking" if asking else "told", "code": code, "name": user.full_name}
         await self._keep(key, state)

@@ -17,8 +17,9 @@ from bot.channels.telegram.text import Rich, joined, plain, split, styled, trimm
 from bot.domain.cards import Action, Card, Tone, whole_text
 from bot.domain.proposals import Kind, PreviewField, State
 
-_CUT = "… cut here: View all shows the rest."
+_CUT = "… cut here: View all shows the rest"
 _FIELD_UNITS = 700  # of one value on the card; longer ones are cut
+_FIELD_LINES = 20
 _LINE_UNITS = 200  # of a reason, a name, a link
 _NOTE_UNITS = 120  # of one vote or note
 _NOTES = 4  # of each, the newest
@@ -33,7 +34,7 @@ _BUTTONS: dict[Action, tuple[str, Does, KeyboardButtonStyle | None]] = {
     Action.APPROVE: ("Approve", Does.APPROVE, KeyboardButtonStyle.SUCCESS),
     Action.DECLINE: ("Decline", Does.DECLINE, KeyboardButtonStyle.DANGER),
     Action.EDIT: ("Edit", Does.EDIT, KeyboardButtonStyle.PRIMARY),
-    Action.SIMILAR: ("Similar", Does.SIMILAR, KeyboardButtonStyle.PRIMARY),
+    Action.SIMILAR: ("Similar", Does.SIMILAR, None),
     Action.EXTEND: ("Extend", Does.EXTEND, None),
     Action.RETRY: ("Retry", Does.RETRY, KeyboardButtonStyle.PRIMARY),
     Action.APPROVE_ALL: ("Approve all", Does.APPROVE_ALL, KeyboardButtonStyle.SUCCESS),
@@ -69,14 +70,12 @@ def rendered(card: Card, unseen: int = 0) -> Rendered:
     cut = head_cut or body_cut or (foot_cut and not card.pending)
     parts = [head, body, foot]
     if cut:
-        parts.insert(2, styled(_CUT, "italic"))
+        parts.insert(2, styled(f"{_CUT}, then it can be approved." if card.pending else f"{_CUT}.", "italic"))
     whole_card = joined((p for p in parts if p.text), "\n\n")
     return Rendered(trimmed(whole_card), keyboard(card, cut=cut, unseen=unseen), cut)
 
 
-def keyboard(
-    card: Card, *, cut: bool, viewed: bool = False, unseen: int = 0
-) -> InlineKeyboardMarkup | None:
+def keyboard(card: Card, *, cut: bool, viewed: bool = False, unseen: int = 0) -> InlineKeyboardMarkup | None:
     """Give the buttons of the card; ``viewed``: those under the whole payload, where Approve may stand.
 
     What this module does not know of is not offered.
@@ -152,11 +151,10 @@ def _foot(card: Card) -> Iterator[Line]:
         yield _labelled("Expires", f"{card.expires_at:%Y-%m-%d %H:%M} UTC")
     elif card.decided_at:
         yield _labelled("Decided", f"{card.decided_at:%Y-%m-%d %H:%M} UTC")
-    if card.votes or (card.pending and card.quorum > 1):
-        yield _labelled("Votes", f"{len(card.votes)} of {card.quorum} needed")
-    for line in (*card.votes[-_NOTES:], *card.notes[-_NOTES:]):
-        text, cut = _short(line, units=_NOTE_UNITS)
-        yield plain("• ") + text, cut
+    yield from map(_point, card.notes[-_NOTES:])
+    if card.votes:
+        yield styled("Votes:", "bold"), False
+    yield from map(_point, card.votes[-_NOTES:])
     if card.result:
         label = "Result" if card.state is State.SUCCEEDED else "What happened"
         yield _labelled(label, card.result, _RESULT_UNITS)
@@ -190,13 +188,23 @@ def _field(each: PreviewField) -> Line:
         old, new = _value(each.old_value, "code"), _value(each.new_value, "code")
         change = new if each.old_value is None else old + plain(" → ") + new
         return name + plain(": ") + change, name_cut
-    old, old_cut = _short(each.old_value or "", "pre", units=_FIELD_UNITS)
-    new, new_cut = _short(each.new_value or "", "pre", units=_FIELD_UNITS)
-    lines = [name]
+    old, old_cut = _block(each.old_value)
+    new, new_cut = _block(each.new_value)
+    lines = [name + plain(":"), new]
     if each.old_value is not None:
-        lines += [plain("old:"), old if each.old_value else plain("(empty)")]
-    lines += [plain("→ new:"), new if each.new_value else _value(each.new_value, "pre")]
+        lines = [name, plain("old:"), old, plain("→ new:"), new]
     return joined(lines), name_cut or old_cut or new_cut
+
+
+def _block(value: str | None) -> Line:
+    """A value in lines of its own: at most so many, and so many units."""
+    if not value:
+        return _value(value, "pre"), False
+    lines = value.split("\n")
+    if len(lines) <= _FIELD_LINES:
+        return _short(value, "pre", units=_FIELD_UNITS)
+    first, _ = _short("\n".join(lines[:_FIELD_LINES]), units=_FIELD_UNITS - 2)
+    return styled(f"{first.text}\n…", "pre"), True
 
 
 def _value(value: str | None, kind: str) -> Rich:
@@ -205,6 +213,11 @@ def _value(value: str | None, kind: str) -> Rich:
     if value == "":
         return plain("(empty)")
     return styled(value, kind) if value.strip() else styled(repr(value), kind)
+
+
+def _point(text: str) -> Line:
+    short, cut = _short(text, units=_NOTE_UNITS)
+    return plain("• ") + short, cut
 
 
 def _labelled(label: str, text: str, units: int = _LINE_UNITS) -> Line:

@@ -4,11 +4,14 @@ Long polling by default; with a public URL Telegram posts each update to `WEBHOO
 Either way an update is in the database before Telegram hears that it arrived (``mailbox.py``).
 """
 
+import asyncio
+import contextlib
 import hashlib
 import hmac
 import json
 import os
 import re
+from collections.abc import Awaitable, Callable
 from http import HTTPStatus
 from typing import Any
 
@@ -23,15 +26,16 @@ from telegram.ext import Application, Defaults, ExtBot, TypeHandler
 from bot.channels.telegram import commands
 from bot.channels.telegram.admission import Admission
 from bot.channels.telegram.asker import Asker
-from bot.channels.telegram.card import rendered
+from bot.channels.telegram.dialogues import Dialogues
 from bot.channels.telegram.inbound import Inbound
+from bot.channels.telegram.ladder import Ladder
 from bot.channels.telegram.limits import ChatPace
 from bot.channels.telegram.mailbox import Kept, Mailbox, OrderedByChat, event_id
 from bot.channels.telegram.places import CHANNEL, Ref, Spot
 from bot.channels.telegram.presses import Presses
 from bot.channels.telegram.stream import TelegramStream
 from bot.channels.telegram.text import from_markdown
-from bot.channels.telegram.transport import Transport, translated
+from bot.channels.telegram.transport import Transport
 from bot.channels.telegram.views import Views
 from bot.domain.cards import Card
 from bot.domain.chat import Address, Clock, Desk, Inbox
@@ -46,6 +50,9 @@ _SECRET_HEADER = "X-Telegram-Bot-Api-Secret-Token"  # noqa: S105 - the header's 
 _SECRET = re.compile(r"[A-Za-z0-9_-]{1,256}")
 _UPDATES = [UpdateType.MESSAGE, UpdateType.EDITED_MESSAGE, UpdateType.CALLBACK_QUERY]
 
+_BAD_TOKEN = "TELEGRAM_BOT_TOKEN: Telegram does not know this token"  # noqa: S105 - says what is wrong
+_SLOWEST = 60.0  # seconds between two tries to reach Telegram
+
 _App = Application[Any, Any, Any, Any, Any, Any]
 
 _log = logger(__name__)
@@ -58,7 +65,12 @@ class TelegramChannel:
     pulls = False
 
     def __init__(
-        self, settings: Settings, database: Database, clock: Clock, pace: ChatPace | None = None
+        self,
+        settings: Settings,
+        database: Database,
+        clock: Clock,
+        pace: ChatPace | None = None,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         if settings.telegram_bot_token is None:
             raise SettingsError("TELEGRAM_BOT_TOKEN: needed for Telegram; @BotFather gives one")
@@ -69,6 +81,8 @@ class TelegramChannel:
         self._database = database
         self._clock = clock
         self._pace = pace or ChatPace()
+        self._sleep = sleep
+        self._connecting: asyncio.Task[None] | None = None
         self._mailbox = Mailbox(database, clock)
         self._app = self._build(settings.telegram_api_url.rstrip("/"))
         self._bot: ExtBot[Any] = self._app.bot
@@ -79,23 +93,55 @@ class TelegramChannel:
         self._presses: Presses | None = None
 
     async def start(self, inbox: Inbox, desk: Desk) -> None:
-        """Connect, take up what an earlier process left unhandled, then listen. Raises ChannelError."""
+        """Connect and listen; while Telegram cannot be reached, go on trying in the background.
+
+        Raises SettingsError when Telegram does not know the token.
+        """
+        fault = await self._connect(inbox, desk)
+        if isinstance(fault, InvalidToken):
+            await self.stop()
+            raise SettingsError(_BAD_TOKEN)
+        if fault is not None:
+            self._connecting = asyncio.create_task(self._keep_connecting(inbox, desk, fault))
+
+    async def _keep_connecting(self, inbox: Inbox, desk: Desk, fault: TelegramError) -> None:
+        told, pause = "", 1.0
+        while True:
+            if isinstance(fault, InvalidToken):
+                _log.error(_BAD_TOKEN)
+                return
+            if fault.message != told:
+                told = fault.message
+                _log.warning("telegram cannot be reached, will go on trying", reason=told)
+            await self._sleep(pause)
+            pause = min(pause * 2, _SLOWEST)
+            found = await self._connect(inbox, desk)
+            if found is None:
+                _log.info("telegram is reached")
+                return
+            fault = found
+
+    async def _connect(self, inbox: Inbox, desk: Desk) -> TelegramError | None:
+        """Take up what an earlier process left unhandled, then listen; safe to repeat. Returns the fault."""
         try:
-            with translated():
-                await self._app.initialize()
-                asker = Asker(self._database, self._transport, inbox, desk, self._clock)
-                shared = (self._database, self._transport, self._admission, asker)
-                self._inbound = Inbound(*shared, inbox, desk, self._bot.bot)
-                self._presses = Presses(*shared, inbox, desk, self._views)
+            await self._app.initialize()
+            if not self._app.running:
+                self._wire(inbox, desk)
                 await commands.publish(self._bot, self._admission.admins)
                 await self._mailbox.put_unhandled(self._bot)
                 await self._app.start()
-                await self._listen()
-        except ChannelError as error:
-            await self.stop()
-            if isinstance(error.__cause__, InvalidToken):
-                raise SettingsError("TELEGRAM_BOT_TOKEN: Telegram does not know this token") from None
-            raise
+            await self._listen()
+        except TelegramError as error:
+            return error
+        return None
+
+    def _wire(self, inbox: Inbox, desk: Desk) -> None:
+        dialogues = Dialogues(self._database, self._clock)
+        transport, admission, views = self._transport, self._admission, self._views
+        asker = Asker(dialogues, transport, inbox, desk, views, self._clock)
+        ladder = Ladder(dialogues, transport, inbox, desk, self._clock)
+        self._inbound = Inbound(transport, admission, asker, inbox, desk, views, self._bot.bot)
+        self._presses = Presses(self._database, transport, admission, asker, ladder, inbox, desk, views)
 
     async def _listen(self) -> None:
         if self._webhook is not None:
@@ -107,6 +153,10 @@ class TelegramChannel:
 
     async def stop(self) -> None:
         """Stop listening, finish what was taken in, disconnect."""
+        if self._connecting is not None:
+            self._connecting.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._connecting
         if self._app.updater is not None and self._app.updater.running:
             await self._app.updater.stop()
         if self._app.running:
@@ -128,8 +178,9 @@ class TelegramChannel:
 
     async def post_card(self, address: Address, card: Card) -> str:
         """Post a card; the reference is ``chat/message``."""
-        view = rendered(card)
-        return str(await self._transport.send(Spot.of(address), view.rich, view.keyboard))
+        spot = Spot.of(address)
+        view = await self._views.lay_out(card, spot.chat_id)
+        return str(await self._transport.send(spot, view.rich, view.keyboard))
 
     async def redraw_card(self, address: Address, ref: str, card: Card) -> None:  # noqa: ARG002 - the ref says it
         """Show the card as it now is, and take the buttons from payloads shown before."""
@@ -137,7 +188,7 @@ class TelegramChannel:
             message = Ref.parse(ref)
         except ValueError:
             raise CopyGone(f"{ref!r} is no message in Telegram.") from None
-        view = rendered(card)
+        view = await self._views.lay_out(card, message.chat_id)
         await self._transport.edit(message, view.rich, view.keyboard)
         await self._views.settle(card, message.chat_id)
 
@@ -188,6 +239,8 @@ class TelegramChannel:
             update = Update.de_json(json.loads(await request.body()), self._bot)
         except (ValueError, TypeError, KeyError, AttributeError):
             return Response(status_code=HTTPStatus.BAD_REQUEST)
+        if not self._app.running:  # it will come again, when what an earlier process left has been taken up
+            return Response(status_code=HTTPStatus.SERVICE_UNAVAILABLE)
         try:
             await self._mailbox.put(update)
         except TelegramError:

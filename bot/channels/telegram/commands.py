@@ -22,7 +22,10 @@ _log = logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """``name`` and ``text`` are the core's own command; what the person adds follows ``text``."""
+    """``name`` and ``text`` are the core's own command; what the person adds follows ``text``.
+
+    What is for ``admins``, or not for ``groups``, is answered in private wherever it was asked.
+    """
 
     typed: str
     description: str
@@ -30,6 +33,7 @@ class Entry:
     text: str
     groups: bool = True
     admins: bool = False
+    listed: bool = True
 
 
 ENTRIES = (
@@ -43,6 +47,8 @@ ENTRIES = (
     Entry("approve", "Approve one: /approve ID", "approvals", "approve", groups=False, admins=True),
     Entry("decline", "Decline one: /decline ID reason", "approvals", "decline", groups=False, admins=True),
     Entry("cancel", "Take one back: /cancel ID, or stop answering", "approvals", "cancel", admins=True),
+    Entry("approvals", "Rules, grants, the record: /approvals help", "approvals", "", admins=True),
+    Entry("nod", "The same commands, as they are called elsewhere", "nod", "", listed=False),
 )
 _BY_NAME = {e.typed: e for e in ENTRIES} | {"start": ENTRIES[0]}
 
@@ -58,6 +64,13 @@ class Typed:
     @property
     def known(self) -> bool:
         return self.name in _BY_NAME
+
+    @property
+    def confidential(self) -> bool:
+        """Whether the answer is for nobody but who asked; raises KeyError when it is not `known`."""
+        entry = _BY_NAME[self.name]
+        links = entry.typed == "nod" and self.arguments.lower().startswith("link")
+        return entry.admins or links or not entry.groups
 
     def command(self, actor: Actor, address: Address, *, private: bool) -> Command:
         """Say it in the core's words; raises KeyError for a command that is not `known`."""
@@ -77,11 +90,12 @@ def read(text: str) -> Typed | None:
 
 async def publish(bot: ExtBot[Any], admins: list[int]) -> None:
     """Set the lists people see after a slash; one that cannot be set is no reason not to start."""
-    everyone = [e for e in ENTRIES if not e.admins]
+    listed = [e for e in ENTRIES if e.listed]
+    everyone = [e for e in listed if not e.admins]
     lists: list[tuple[BotCommandScope, list[Entry]]] = [
         (BotCommandScopeAllPrivateChats(), everyone),
         (BotCommandScopeAllGroupChats(), [e for e in everyone if e.groups]),
-        *((BotCommandScopeChat(admin), list(ENTRIES)) for admin in admins),
+        *((BotCommandScopeChat(admin), listed) for admin in admins),
     ]
     for scope, entries in lists:
         try:

@@ -7,21 +7,22 @@ from telegram.constants import ChatType
 
 from bot.channels.telegram import commands
 from bot.channels.telegram.admission import Admission
-from bot.channels.telegram.asker import Asker, Who
-from bot.channels.telegram.card import rendered
+from bot.channels.telegram.asker import Asker
 from bot.channels.telegram.commands import Typed
+from bot.channels.telegram.dialogues import Who
 from bot.channels.telegram.places import CHANNEL, Spot
 from bot.channels.telegram.text import from_markdown, plain
 from bot.channels.telegram.transport import Transport
+from bot.channels.telegram.views import Views
 from bot.domain import chat as seam
-from bot.domain.chat import Answer, Desk, Inbox
+from bot.domain.chat import Answer, Desk, Inbox, Reply
 from bot.domain.people import Actor
-from bot.store import copies
-from bot.store.database import Database
+from bot.errors import NotDeliverable
 
 _ONLY_TEXT = "I can read text only for now. Please say it in words."
 _EDITED = "I have already taken in what you first wrote. Send what changed as a new message."
 _ANONYMOUS = "I cannot tell who you are while you write as a chat. Write as yourself."
+_PRIVATELY = "The answer is for you alone, and I may not write to you yet. Open a chat with me and ask there."
 _NO_COMMAND = "I do not know this command. /help lists what I know."
 
 
@@ -80,12 +81,12 @@ def _mentions(message: Message, me: User) -> list[str]:
 class Inbound:
     """Hands messages and commands in, and tells people what the core says to them alone."""
 
-    database: Database
     transport: Transport
     admission: Admission
     asker: Asker
     inbox: Inbox
     desk: Desk
+    views: Views
     me: User
 
     async def handle(self, message: Message, event_id: str, *, edited: bool = False) -> None:
@@ -129,22 +130,22 @@ class Inbound:
             return
         command = typed.command(who.actor, who.spot.address, private=_private(message.chat))
         reply = await self.inbox(command)
-        shown = False
-        if typed.name == "show":
-            for proposal in reply.proposals:
-                shown = await self._show(who, proposal.id) or shown
-        if reply.text and not shown:
-            await self.transport.send(who.spot, from_markdown(reply.text), answer_to=message.message_id)
+        if not typed.confidential or who.spot.private:
+            await self._answer(who, reply, who.spot, message.message_id)
+            return
+        try:
+            await self._answer(who, reply, Spot(who.user.id))
+        except NotDeliverable:
+            await self._say(who.spot, _PRIVATELY, message)
 
-    async def _show(self, who: Who, proposal_id: str) -> bool:
-        """Post a card where it was asked for, as one more copy that is kept up to date."""
-        card = await self.desk.card(proposal_id, who.actor)
-        if card is None:
-            return False
-        view = rendered(card)
-        ref = await self.transport.send(who.spot, view.rich, view.keyboard)
-        await self.database.write(copies.add, proposal_id, who.spot.address, str(ref), card.version)
-        return True
+    async def _answer(self, who: Who, reply: Reply, spot: Spot, answer_to: int | None = None) -> None:
+        """Say it, then post the cards it is about, as further copies that are kept up to date."""
+        if reply.text:
+            await self.transport.send(spot, from_markdown(reply.text), answer_to=answer_to)
+        for proposal in reply.proposals:
+            card = await self.desk.card(proposal.id, who.actor)
+            if card is not None:
+                await self.views.put(card, spot)
 
     async def _say(self, spot: Spot, text: str, message: Message) -> None:
         await self.transport.send(spot, plain(text), answer_to=message.message_id)

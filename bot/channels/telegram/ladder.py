@@ -5,6 +5,7 @@ Where they are is kept with the message that asks, so only who began can go on, 
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from telegram import InlineKeyboardMarkup
 
@@ -23,6 +24,7 @@ from bot.domain.similarity import Lasting, Rung
 
 _NOTHING = "Nothing more can be allowed: you may not decide this one, or it has to be asked each time."
 
+T = TypeVar("T")
 Rungs = Sequence[tuple[Rung, str]]
 
 
@@ -45,7 +47,9 @@ class Ladder:
             await self._ask(who, Dialogue.similar(card, self.clock()), rungs, card)
             return ""
         found = await self.dialogues.load(who)
-        if found is None or not (found.climbs and found.concerns(card) and found.prompt == message.message_id):
+        if found is None or not (
+            found.climbs and found.concerns(card) and found.prompt == message.message_id
+        ):
             return NOT_YOURS
         return await self._step(who, found, callback, rungs, card, message)
 
@@ -98,7 +102,7 @@ class Ladder:
         await self.dialogues.keep(who, dialogue.prompted(sent.message_id))
 
 
-def _chosen[T](choices: list[T], index: int | None) -> T | None:
+def _chosen(choices: list[T], index: int | None) -> T | None:
     return choices[index] if index is not None and index < len(choices) else None
 
 

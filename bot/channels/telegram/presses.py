@@ -6,9 +6,11 @@ from sqlmodel import Session, select
 from telegram import CallbackQuery
 
 from bot.channels.telegram.admission import Admission
-from bot.channels.telegram.asker import Asker, Who
-from bot.channels.telegram.callback import FORM, VERBS, Callback, Does
+from bot.channels.telegram.asker import Asker
+from bot.channels.telegram.callback import FORM, LADDER, VERBS, Callback, Does
+from bot.channels.telegram.dialogues import Who
 from bot.channels.telegram.inbound import actor_of, spot_of
+from bot.channels.telegram.ladder import Ladder
 from bot.channels.telegram.places import CHANNEL, Ref, Spot
 from bot.channels.telegram.transport import Transport
 from bot.channels.telegram.views import Views
@@ -24,6 +26,7 @@ _NOT_HERE = "I cannot find this here."
 _STRANGER = "We have not met. Write to me first."
 _UNSEEN = "Press View all first: the card does not show everything."
 _PAIRING = frozenset({Does.LET_IN, Does.KEEP_OUT})
+_APPROVING = frozenset({Does.APPROVE, Does.APPROVE_ALL, *LADDER})
 
 _log = logger(__name__)
 
@@ -36,6 +39,7 @@ class Presses:
     transport: Transport
     admission: Admission
     asker: Asker
+    ladder: Ladder
     inbox: Inbox
     desk: Desk
     views: Views
@@ -61,21 +65,36 @@ class Presses:
         elif callback.does in FORM:
             said = await self.asker.press(who, callback, card, message)
             await self._toast(query, said, alert=bool(said))
-        elif callback.does is Does.VIEW:
+        elif callback.does in (Does.VIEW, Does.VIEW_GROUP):
             await self._toast(query)
-            await self.views.show(card, who.spot)
-            await self._settle(card, who)  # it may have ended while it was being shown
+            shown = [card] if callback.does is Does.VIEW else await self._hidden(card, who)
+            for each in shown:
+                await self.views.show(each, who.spot)
+                await self._settle(each, who)  # it may have ended while it was being shown
+            await self.views.settle_group(card.proposal_id, self.desk, who.actor, who.spot)
+        elif callback.does in _APPROVING and await self._hidden(card, who, callback.does):
+            await self._toast(query, _UNSEEN, alert=True)
+        elif callback.does in LADDER:
+            said = await self.ladder.press(who, callback, card, message)
+            await self._toast(query, said, alert=bool(said) and callback.does is not Does.LASTING)
+            await self._settle(card, who)
         else:
             await self._decide(query, callback, card, who)
 
     async def _decide(self, query: CallbackQuery, callback: Callback, card: Card, who: Who) -> None:
-        approving = callback.does in (Does.APPROVE, Does.APPROVE_ALL)
-        if approving and card.pending and not await self.views.approvable(card, who.spot):
-            await self._toast(query, _UNSEEN, alert=True)
-            return
-        reply = await self.inbox(Press(who.actor, VERBS[callback.does], callback.id, callback.round))
+        press = Press(who.actor, VERBS[callback.does], callback.id, callback.round, address=who.spot.address)
+        reply = await self.inbox(press)
         await self._toast(query, reply.text, alert=reply.answer is not Answer.ACCEPTED)
         await self._settle(card, who)
+
+    async def _hidden(self, card: Card, who: Who, does: Does = Does.VIEW_GROUP) -> list[Card]:
+        """Give the cards a press is about that hide something nobody here has viewed yet."""
+        about = [card]
+        if does in (Does.VIEW_GROUP, Does.APPROVE_ALL) and card.group:
+            others = [m for m in card.group.members if m != card.proposal_id]
+            found = [await self.desk.card(m, who.actor, who.spot.address) for m in others]
+            about = [*(c for c in found if c), card]
+        return [c for c in about if c.pending and not await self.views.approvable(c, who.spot)]
 
     async def _settle(self, card: Card, who: Who) -> None:
         anew = await self.desk.card(card.proposal_id, who.actor, who.spot.address)

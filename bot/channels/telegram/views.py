@@ -1,34 +1,80 @@
-"""What "View all" shows: the whole payload of a card that was cut, with Approve under its last message.
+"""What a chat was shown of a proposal: its cards, and by "View all" the whole payload of one that was cut.
 
-Which messages those are is kept, so that their buttons go away when the proposal ends, and so that Approve
-is refused where the payload has not been shown.
+Kept for each proposal: whether its card is cut, and the messages with its payload. So their buttons go away
+when it ends, Approve is refused where the payload has not been shown, and Approve all is not offered before
+every payload of the group has been.
 """
 
-from bot.channels.telegram.card import everything, keyboard, rendered, whole
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from sqlmodel import Session
+
+from bot.channels.telegram.card import Rendered, everything, keyboard, rendered, whole
 from bot.channels.telegram.places import CHANNEL, Ref, Spot
 from bot.channels.telegram.transport import Transport
-from bot.domain.cards import Card
-from bot.domain.chat import Clock
+from bot.domain.cards import Action, Card
+from bot.domain.chat import Clock, Desk
+from bot.domain.people import Actor
 from bot.errors import ChannelError
-from bot.store import events
+from bot.store import copies, events, proposals
 from bot.store.database import Database
 from bot.telemetry import logger
+
+_PASSES = 3
 
 _log = logger(__name__)
 
 
+@dataclass(frozen=True, slots=True)
+class _Shown:
+    """``cut`` is the round in which the card was cut, if it was; a message is ``[chat, id, round]``."""
+
+    cut: int | None = None
+    messages: Sequence[list[int]] = ()
+
+    def hides(self, chat_id: int) -> bool:
+        """Whether something of it has not been shown in this chat."""
+        seen = any(chat == chat_id and shown == self.cut for chat, _, shown in self.messages)
+        return self.cut is not None and not seen
+
+    def state(self) -> dict[str, Any] | None:
+        if self.cut is None and not self.messages:
+            return None
+        return {"cut": self.cut, "messages": [*self.messages]}
+
+
 class Views:
-    """Shows payloads and remembers where; every message is ``[chat, message, round]``."""
+    """Lays out cards, shows payloads, and remembers what was shown where."""
 
     def __init__(self, database: Database, transport: Transport, clock: Clock) -> None:
         self._database = database
         self._transport = transport
         self._clock = clock
 
+    async def lay_out(self, card: Card, chat_id: int) -> Rendered:
+        """Give the card as it should look in this chat."""
+        view = rendered(card, await self._unseen(card, chat_id))
+        shown = await self._shown(card.proposal_id)
+        cut = card.round if view.cut and card.pending else None
+        if shown.cut != cut:
+            await self._keep(card, replace(shown, cut=cut))
+        return view
+
+    async def put(self, card: Card, spot: Spot, message: Ref | None = None) -> None:
+        """Post a card, or make a message one, as a further copy that is kept up to date."""
+        view = await self.lay_out(card, spot.chat_id)
+        if message is None:
+            message = await self._transport.send(spot, view.rich, view.keyboard)
+        else:
+            await self._transport.edit(message, view.rich, view.keyboard)
+        await self._database.write(copies.add, card.proposal_id, spot.address, str(message), card.version)
+
     async def show(self, card: Card, spot: Spot) -> None:
         """Post everything the card left out."""
         await self._close(card, spot.chat_id, same_round=True)
-        buttons = keyboard(card, cut=True, viewed=True)
+        buttons = keyboard(card, cut=True, viewed=True, unseen=await self._unseen(card, spot.chat_id))
         pieces = whole(card)
         if pieces is None:
             name = f"proposal-{card.proposal_id}.txt"
@@ -37,38 +83,72 @@ class Views:
             for piece in pieces[:-1]:
                 await self._transport.send(spot, piece)
             last = await self._transport.send(spot, pieces[-1], buttons)
-        kept = [*await self._kept(card), [last.chat_id, last.message_id, card.round]]
-        await self._keep(card, kept)
+        shown = await self._shown(card.proposal_id)
+        kept = [*shown.messages, [last.chat_id, last.message_id, card.round]]
+        await self._keep(card, replace(shown, messages=kept))
 
     async def approvable(self, card: Card, spot: Spot) -> bool:
         """Whether everything that would run has been shown in this chat."""
         if not rendered(card).cut:
             return True
-        return any(chat == spot.chat_id and shown == card.round for chat, _, shown in await self._kept(card))
+        shown = await self._shown(card.proposal_id)
+        return not replace(shown, cut=card.round).hides(spot.chat_id)
 
     async def settle(self, card: Card, chat_id: int) -> None:
         """Take the buttons away from payloads that are not, or no longer, up for decision."""
         await self._close(card, chat_id, same_round=not card.pending)
 
+    async def settle_group(self, proposal_id: str, desk: Desk, actor: Actor, spot: Spot) -> None:
+        """After a payload was shown: offer Approve all where the group's buttons stand, if it may be now."""
+        bearer = await self._database.read(_bearer, proposal_id)
+        for _ in range(_PASSES if bearer else 0):
+            card = await desk.card(bearer or "", actor, spot.address)
+            if card is None or not card.pending or card.group is None:
+                return
+            await self._draw_buttons(card, spot.chat_id)
+            now = await desk.card(card.proposal_id, actor, spot.address)
+            if now is None or now.version == card.version:
+                return  # what was drawn is what is there
+
+    async def _draw_buttons(self, card: Card, chat_id: int) -> None:
+        view = await self.lay_out(card, chat_id)
+        for copy in await self._database.read(copies.of_proposal, card.proposal_id):
+            if copy.address.channel == CHANNEL and Spot.of(copy.address).chat_id == chat_id:
+                await self._transport.dress(Ref.parse(copy.ref), view.keyboard)
+        below = keyboard(card, cut=True, viewed=True, unseen=await self._unseen(card, chat_id))
+        for chat, message, shown in (await self._shown(card.proposal_id)).messages:
+            if chat == chat_id and shown == card.round:
+                await self._transport.dress(Ref(chat, message), below)
+
+    async def _unseen(self, card: Card, chat_id: int) -> int:
+        """How many others of the card's group hide something from this chat."""
+        if card.group is None or Action.APPROVE_ALL not in card.actions:
+            return 0
+        others = [await self._shown(m) for m in card.group.members if m != card.proposal_id]
+        return sum(shown.hides(chat_id) for shown in others)
+
     async def _close(self, card: Card, chat_id: int, *, same_round: bool) -> None:
-        kept = await self._kept(card)
-        closed = [m for m in kept if m[0] == chat_id and (same_round or m[2] != card.round)]
+        shown = await self._shown(card.proposal_id)
+        closed = [m for m in shown.messages if m[0] == chat_id and (same_round or m[2] != card.round)]
         for chat, message, _ in closed:
             try:
-                await self._transport.strip(Ref(chat, message))
+                await self._transport.dress(Ref(chat, message), None)
             except ChannelError as error:  # a press there is refused anyway
                 _log.info("telegram buttons left behind", chat=chat, reason=error.message)
         if closed:
-            await self._keep(card, [m for m in kept if m not in closed])
+            await self._keep(card, replace(shown, messages=[m for m in shown.messages if m not in closed]))
 
-    async def _kept(self, card: Card) -> list[list[int]]:
-        state = await self._database.read(events.dialogue, CHANNEL, _key(card))
-        return list(state["messages"]) if state else []
+    async def _shown(self, proposal_id: str) -> _Shown:
+        state = await self._database.read(events.dialogue, CHANNEL, f"view:{proposal_id}")
+        return _Shown(state.get("cut"), state["messages"]) if state else _Shown()
 
-    async def _keep(self, card: Card, messages: list[list[int]]) -> None:
-        state = {"messages": messages} if messages else None
-        await self._database.write(events.keep_dialogue, CHANNEL, _key(card), state, self._clock())
+    async def _keep(self, card: Card, shown: _Shown) -> None:
+        key = f"view:{card.proposal_id}"
+        await self._database.write(events.keep_dialogue, CHANNEL, key, shown.state(), self._clock())
 
 
-def _key(card: Card) -> str:
-    return f"view:{card.proposal_id}"
+def _bearer(session: Session, proposal_id: str) -> str | None:
+    """Find the proposal whose card carries the buttons of this one's group: the last of several."""
+    found = proposals.get(session, proposal_id)
+    group = proposals.of_message(session, found.message_id) if found else []
+    return group[-1].id if len(group) > 1 else None

@@ -6,6 +6,7 @@ name is noticed before an approval runs. The SDK blocks; each call is a thread a
 
 import asyncio
 import contextlib
+import socket
 from collections.abc import Callable, Iterator, Sequence
 from typing import Annotated, Any
 
@@ -45,8 +46,27 @@ class Daemon:
         return await asyncio.to_thread(self._ask, work)
 
     def _ask(self, work: Work) -> Any:
+        self._knock()
         with self._told(), contextlib.closing(docker.DockerClient(self._url, timeout=self.seconds)) as client:
             return work(client)
+
+    def _knock(self) -> None:
+        """Tell a missing socket from one we may not use; the SDK says the same of both, and leaks its own."""
+        scheme, _, path = self._url.partition("://")
+        if scheme != "unix":
+            return
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as door:
+            door.settimeout(self.seconds)
+            try:
+                door.connect(path)
+            except PermissionError:
+                raise ToolError(
+                    f"Nod may not use the Docker daemon at {self._url}; let its account join the group of it."
+                ) from None
+            except OSError as error:
+                raise ToolError(
+                    f"The Docker daemon at {self._url} cannot be reached ({error.strerror}). Is it running?"
+                ) from None
 
     @contextlib.contextmanager
     def _told(self) -> Iterator[None]:
@@ -58,8 +78,8 @@ class Daemon:
             raise ToolError(f"Docker refused: {error.explanation or error}") from None
         except requests.exceptions.ReadTimeout:
             raise ToolTimedOut(f"Docker did not answer within {self.seconds:g} s.") from None
-        except (DockerException, requests.exceptions.RequestException) as error:
-            raise ToolError(f"The Docker daemon at {self._url} cannot be reached. Is it running?") from error
+        except (DockerException, requests.exceptions.RequestException):
+            raise ToolError(f"The Docker daemon at {self._url} cannot be reached. Is it running?") from None
 
 
 def _reads(daemon: Daemon) -> tuple[Tool, ...]:
@@ -171,8 +191,13 @@ def _ends(daemon: Daemon) -> tuple[Tool, ...]:
             container: its name or id
 
         """
-        await daemon.ask(lambda client: client.api.remove_container(container))
-        return {"removed": container}
+
+        def remove(client: Any) -> dict[str, Any]:
+            known = told(client.api.inspect_container(container))["id"]
+            client.api.remove_container(known)
+            return {"removed": container, "id": known}
+
+        return dict(await daemon.ask(remove))
 
     return docker_stop, docker_remove
 

@@ -7,14 +7,12 @@ _ID = 12  # characters of an id, as Docker shows it
 
 
 def log_end(client: Any, container: str, lines: int) -> tuple[str, bool]:
-    """The log's end; read only as far as it is told."""
+    """The log's end; no more of it in memory than is told."""
     parts: list[bytes] = []
     left = _MOST_LOG
     for part in client.containers.get(container).logs(stream=True, follow=False, tail=lines):
-        parts.append(part[:left])
+        parts.append(part[: max(left, 0)])  # heard to its end: a stream left in the middle stays open
         left -= len(part)
-        if left < 0:
-            break
     return b"".join(parts).decode(errors="backslashreplace").replace("\0", "\\x00"), left < 0
 
 

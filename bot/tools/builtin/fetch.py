@@ -106,11 +106,19 @@ async def _followed(
         answer = await _answer(goal, pinned, tls, max_bytes)
         if isinstance(answer, dict):
             return answer
-        following = target(urljoin(goal.url, answer))
-        if goal.scheme == "https" and following.scheme == "http":
-            raise ToolError(f"{goal.url} leads from https back to http; that is not followed.")
-        goal = following
+        goal = _next(goal, answer)
     raise ToolError(f"The page leads on more than {_REDIRECTS} times.")
+
+
+def _next(goal: Target, location: str) -> Target:
+    """Where a redirect leads. Raises ToolError for a place that is not fetched."""
+    try:
+        following = target(urljoin(goal.url, location))
+    except ValueError as error:
+        raise ToolError(f"The page leads to what is no URL: {error}.") from None
+    if goal.scheme == "https" and following.scheme == "http":
+        raise ToolError(f"{goal.url} leads from https back to http; that is not followed.")
+    return following
 
 
 async def _answer(

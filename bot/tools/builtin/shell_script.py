@@ -130,7 +130,7 @@ def _row(node: Node, reading: _Reading, depth: int) -> Iterator[Simple]:
 
 
 def _redirected(node: Node, reading: _Reading, depth: int) -> Iterator[Simple]:
-    """A statement with redirections; they are told of its last command, where one shell or another puts them."""
+    """A statement with redirections, which are put on its last command: what they harm is the same."""
     body, *rest = node.children
     *before, last = _statements(body, reading, depth + 1)
     redirects = tuple(_redirect(each, reading) for each in rest)

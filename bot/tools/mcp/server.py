@@ -28,9 +28,7 @@ from bot.tools.tool import CallContext
 log = logger(__name__)
 
 LOOK_SECONDS = 10.0  # for a look at the list before a write
-_STEADY = timedelta(
-    minutes=1
-)  # up for so long, a server that dies is no longer taken for one that cannot live
+_STEADY = timedelta(minutes=1)  # what was up for so long is started again at once, whatever went before
 
 # after these the call may have been carried out: no answer came, or one that says nothing
 _UNKNOWN_END = frozenset({

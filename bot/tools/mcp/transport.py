@@ -17,9 +17,8 @@ from mcp.client.streamable_http import streamable_http_client
 
 from bot.tools.mcp.config import ServerConfig, Stdio
 
-_HTTP_TIMEOUT = httpx2.Timeout(
-    30.0, read=300.0
-)  # a server may hold a stream open; calls have their own limit
+_CONNECT_SECONDS = 30.0
+_SILENCE_SECONDS = 300.0  # a server may hold a stream open for long; calls have their own, shorter limit
 _LONGEST_LINE = 2000
 _GONE = (anyio.EndOfStream, anyio.ClosedResourceError, anyio.BrokenResourceError)
 
@@ -41,8 +40,9 @@ async def opened(
             errlog = await stack.enter_async_context(_stderr(heard))
             read, write = await stack.enter_async_context(stdio_client(parameters, errlog=errlog))
         else:
+            limits = httpx2.Timeout(_CONNECT_SECONDS, read=_SILENCE_SECONDS + config.timeout)
             client = await stack.enter_async_context(
-                httpx2.AsyncClient(headers=dict(launch.headers), timeout=_HTTP_TIMEOUT)
+                httpx2.AsyncClient(headers=dict(launch.headers), timeout=limits)
             )
             read, write = await stack.enter_async_context(
                 streamable_http_client(launch.url, http_client=client)

@@ -1,13 +1,14 @@
-"""An MCP server made with the official SDK: lamps to look at, to paint and to smash, and tools that misbehave.
+"""An MCP server made with the official SDK: lamps to look at, to paint, to smash; and tools that misbehave.
 
 Run it (``python lamps.py <folder> [legacy]``) and it speaks stdio. What happened stands in the folder: a line
-in ``done`` for each change, an empty file for each moment a test waits for. ``legacy`` makes it one that knows
-only the older protocol.
+in ``done`` for each change, an empty file for each moment a test waits for. ``legacy`` makes it one that
+knows only the older protocol.
 """
 
 import asyncio
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -29,6 +30,9 @@ INJECTION = (
 )
 
 
+Done = Callable[[str], str]
+
+
 class Color(BaseModel):
     color: Literal["red", "blue"]
 
@@ -37,7 +41,7 @@ def which_color(lamp: str) -> Elicit[Color]:
     return Elicit(f"Which color for {lamp}?", Color)
 
 
-def make(folder: Path, *, legacy: bool = False) -> MCPServer[Any]:  # noqa: C901 - a list of tools
+def make(folder: Path, *, legacy: bool = False) -> MCPServer[Any]:
     server: MCPServer[Any] = MCPServer("lamps", log_level="CRITICAL")
 
     def done(words: str) -> str:
@@ -45,12 +49,13 @@ def make(folder: Path, *, legacy: bool = False) -> MCPServer[Any]:  # noqa: C901
             file.write(f"{words}\n")
         return words
 
-    async def told(context: Context[Any, Any]) -> None:
-        if legacy:
-            await context.request_context.session.send_tool_list_changed()
-        else:
-            await context.notify_tools_changed()
+    add_lamps(server, done)
+    add_waiting(server, done, folder)
+    add_changes(server, done, legacy=legacy)
+    return server
 
+
+def add_lamps(server: MCPServer[Any], done: Done) -> None:
     @server.tool(annotations=READS)
     def look(lamp: str) -> str:
         """Tell the color of a lamp."""
@@ -89,11 +94,13 @@ def make(folder: Path, *, legacy: bool = False) -> MCPServer[Any]:  # noqa: C901
         """Refuse."""
         raise ToolError("the bulb is hot")
 
+
+def add_waiting(server: MCPServer[Any], done: Done, folder: Path) -> None:
     @server.tool(annotations=READS)
     async def meet(number: int) -> str:
         """Answer once three calls are there at the same time."""
         (folder / f"met-{number}").touch()
-        while len(list(folder.glob("met-*"))) < 3:  # noqa: ASYNC110 - tests watch files
+        while len(list(folder.glob("met-*"))) < 3:  # noqa: ASYNC110, ASYNC240 - files are what tests watch
             await asyncio.sleep(0.001)
         return f"met {number}"
 
@@ -125,6 +132,14 @@ def make(folder: Path, *, legacy: bool = False) -> MCPServer[Any]:  # noqa: C901
     async def choose(lamp: str, color: Annotated[Color, Resolve(which_color)]) -> str:
         """Paint a lamp in the color the person names."""
         return done(f"paint {lamp} {color.color}")
+
+
+def add_changes(server: MCPServer[Any], done: Done, *, legacy: bool) -> None:
+    async def told(context: Context[Any, Any]) -> None:
+        if legacy:
+            await context.request_context.session.send_tool_list_changed()
+        else:
+            await context.notify_tools_changed()
 
     @server.tool(annotations=READS)
     async def grow(context: Context[Any, Any]) -> str:
@@ -163,8 +178,6 @@ def make(folder: Path, *, legacy: bool = False) -> MCPServer[Any]:  # noqa: C901
         server.add_tool(free)
         await told(context)
         return "baited"
-
-    return server
 
 
 async def serve_legacy(server: MCPServer[Any]) -> None:

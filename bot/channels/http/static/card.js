@@ -2,8 +2,9 @@
 
 import { announce, h, icon, link, safeAddress, shown } from "./dom.js";
 import { changes, growing } from "./diff.js";
+import { declineForm, similarForm } from "./decisions.js";
 import { EditForm, exact } from "./form.js";
-import { find, listen, press, refresh, siblings } from "./proposals.js";
+import { find, ladder, listen, press, refresh, siblings } from "./proposals.js";
 import { ago, expiry } from "./times.js";
 
 const LOOK = 1200; // milliseconds without buttons after the content changed under somebody's finger
@@ -24,11 +25,15 @@ const LABELS = {
   approve: ["Approve", "Approving…"],
   decline: ["Decline", "Declining…"],
   edit: ["Edit", "Saving…"],
+  similar: ["Approve similar", "Approving…"],
+  extend: ["Wait longer", "Extending…"],
   retry: ["Retry", "Retrying…"],
   cancel: ["Take back", "Taking back…"],
   approve_all: ["Approve all", "Approving all…"],
   decline_all: ["Decline all", "Declining all…"],
 };
+
+const SELDOM = new Set(["similar", "extend", "cancel"]);
 
 /** Fit to read: JSON with line breaks, anything else as it is. */
 export function pretty(text) {
@@ -90,7 +95,7 @@ export class Card {
 
   /** The content moved while the card was on screen: say so, and keep a finger that is on its way from pressing. */
   changed() {
-    if (this.form instanceof EditForm) this.close(false);
+    if (this.form && !this.formVerb.startsWith("decline")) this.close(false);
     this.say("The content of this card just changed. Look at it as it is now.", true);
     clearTimeout(this.resting);
     this.resting = setTimeout(() => {
@@ -165,7 +170,7 @@ export class Card {
   drawButtons() {
     const p = this.proposal;
     const had = this.buttons.contains(document.activeElement) ? document.activeElement.dataset.verb : null;
-    const may = p.may_decide ? p.actions : [];
+    const may = p.may_decide ? p.actions.filter((verb) => verb in LABELS) : [];
     const one = may.filter((verb) => !verb.endsWith("_all"));
     const group = may.filter((verb) => verb.endsWith("_all"));
     if (this.own && !p.may_decide && p.state === "proposed") one.push("cancel");
@@ -187,9 +192,9 @@ export class Card {
 
   button(verb) {
     const p = this.proposal;
-    const [label, doing] = LABELS[verb] ?? [verb, `${verb}…`];
+    const [label, doing] = LABELS[verb];
     const count = verb.endsWith("_all") && p.group ? ` ${p.group.open}` : "";
-    const kind = verb === "approve" ? (p.risk === "destructive" ? "primary danger" : "primary") : "";
+    const kind = verb === "approve" ? (p.risk === "destructive" ? "primary danger" : "primary") : SELDOM.has(verb) ? "seldom" : "";
     const off = Boolean(this.busy || this.resting);
     return h("button", {
       type: "button",
@@ -205,6 +210,7 @@ export class Card {
     if (this.busy || this.resting) return;
     if (verb === "edit") this.edit();
     else if (verb === "decline" || verb === "decline_all") this.decline(verb);
+    else if (verb === "similar") this.similar();
     else this.send(verb);
   }
 
@@ -220,22 +226,24 @@ export class Card {
   }
 
   decline(verb) {
-    const all = verb === "decline_all";
-    const field = h("textarea", { rows: 2, maxlength: 1000, id: `reason-${this.id}-${this.own}`, enterkeyhint: "send" });
-    const submit = h("button", { type: "submit", class: "button primary" }, all ? `Decline all ${this.proposal.group?.open ?? ""}` : "Decline");
-    const element = h("form", { class: "card-form", "aria-label": "Decline" },
-      h("label", { class: "label", for: field.id }, "Reason (optional). Nod is told."), field,
-      h("div", { class: "buttons" }, submit, h("button", { type: "button", class: "button", onclick: () => this.close(true) }, "Cancel")));
-    element.addEventListener("submit", (event) => {
-      event.preventDefault();
-      this.send(verb, field.value.trim() ? { reason: field.value.trim() } : {});
-    });
-    field.addEventListener("keydown", (event) => {
-      if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
-      event.preventDefault();
-      element.requestSubmit();
-    });
-    this.open({ element, submit, focus: () => field.focus() }, verb);
+    const title = verb === "decline_all" ? `Decline all ${this.proposal.group?.open ?? ""}` : "Decline";
+    this.open(declineForm(title, this.answers(verb)), verb);
+  }
+
+  async similar() {
+    const round = this.proposal.round;
+    try {
+      const offered = await ladder(this.id);
+      if (this.form || round !== this.proposal.round || this.proposal.state !== "proposed") return;
+      if (offered.ladder.length) this.open(similarForm(offered, this.answers("similar")), "similar");
+      else this.say("Nothing like this can be allowed by you here.");
+    } catch (error) {
+      this.say(error.message, true);
+    }
+  }
+
+  answers(verb) {
+    return { send: (body) => this.send(verb, body), cancel: () => this.close(true) };
   }
 
   open(form, verb) {

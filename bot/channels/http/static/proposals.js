@@ -40,6 +40,9 @@ export async function refresh(id) {
   put((await get(`api/chat/actions/${encodeURIComponent(id)}`)).proposal);
 }
 
+/** What approving similar calls may allow: `{ladder: [{rung, words}], lasting: [...]}`. */
+export const ladder = (id) => get(`api/chat/actions/${encodeURIComponent(id)}/ladder`);
+
 /** Everything that waits, across channels; what waited before and is not among it is asked for. */
 export async function refreshWaiting() {
   const { proposals } = await get("api/chat/actions?state=proposed");

@@ -1,0 +1,56 @@
+// The small forms that go with a decision: why not, and what may run without asking from now on.
+
+import { h, shown } from "./dom.js";
+
+const LASTING = {
+  conversation: "as long as this conversation",
+  "1h": "one hour",
+  "8h": "eight hours",
+  "24h": "one day",
+};
+let made = 0;
+
+function form(label, fields, submit, cancel) {
+  return h("form", { class: "card-form", "aria-label": label }, fields,
+    h("div", { class: "buttons" }, submit, h("button", { type: "button", class: "button", onclick: cancel }, "Cancel")));
+}
+
+/** Asks for a reason that may be left out; `send(body)` or `cancel()`. */
+export function declineForm(title, { send, cancel }) {
+  const id = `reason-${(made += 1)}`;
+  const field = h("textarea", { rows: 2, maxlength: 1000, id, enterkeyhint: "send" });
+  const submit = h("button", { type: "submit", class: "button primary" }, title);
+  const element = form(title, [h("label", { class: "label", for: id }, "Reason (optional). Nod is told."), field], submit, cancel);
+  element.addEventListener("submit", (event) => {
+    event.preventDefault();
+    send(field.value.trim() ? { reason: field.value.trim() } : {});
+  });
+  field.addEventListener("keydown", (event) => {
+    if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+    event.preventDefault();
+    element.requestSubmit();
+  });
+  return { element, submit, focus: () => field.focus() };
+}
+
+/** Asks how far and how long calls like this one may run at once, narrowest first. */
+export function similarForm({ ladder, lasting }, { send, cancel }) {
+  const group = `rung-${(made += 1)}`;
+  const choices = ladder.map(({ rung, words }, at) => {
+    const radio = h("input", { type: "radio", name: group, value: rung });
+    radio.checked = at === 0;
+    return h("label", {}, radio, h("span", { dir: "auto" }, shown(words)));
+  });
+  const time = h("select", { id: `${group}-time` }, lasting.map((each) => h("option", { value: each }, LASTING[each] ?? each)));
+  const submit = h("button", { type: "submit", class: "button primary" }, "Approve and allow");
+  const element = form("Approve similar", [
+    h("fieldset", { class: "rungs" }, h("legend", { class: "label" }, "What may run without asking"), choices),
+    h("label", { class: "label", for: time.id }, "For how long"), time,
+    h("p", { class: "help" }, "This approves the change now. What you allow then runs at once and is shown as done, until the time is over or somebody revokes it."),
+  ], submit, cancel);
+  element.addEventListener("submit", (event) => {
+    event.preventDefault();
+    send({ rung: element.querySelector("input:checked").value, lasting: time.value });
+  });
+  return { element, submit, focus: () => element.querySelector("input").focus() };
+}

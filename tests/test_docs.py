@@ -1,0 +1,61 @@
+"""What the documents say is true: commands exist, tests that are named exist, links lead somewhere."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text()
+DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+def test_the_first_screen_names_the_two_commands_and_make_has_them() -> None:
+    first = README[: README.index("## Run it")]
+    makefile = (ROOT / "Makefile").read_text()
+    for command in ("demo", "test"):
+        assert f"make {command}" in first
+        assert re.search(rf"^{command}:", makefile, re.MULTILINE)
+
+
+def test_ci_runs_the_readmes_test_command() -> None:
+    assert re.search(r"^make test$", (ROOT / ".ci" / "run").read_text(), re.MULTILINE)
+
+
+def test_every_nod_command_in_the_documents_exists() -> None:
+    said = {
+        match[1].strip()
+        for document in DOCUMENTS
+        for match in re.finditer(r"[`\n]nod ((?:[a-z]+ ?){1,2})", document.read_text())
+    }
+    assert "demo" in said
+    for words in sorted(said):
+        command = [sys.executable, "-m", "bot.cli", *words.split(), "--help"]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
+        assert done.returncode == 0, f"nod {words}: {done.stderr}"
+
+
+def test_every_test_that_security_names_exists() -> None:
+    named = set(re.findall(r"`(test_\w+)`", (ROOT / "docs" / "security.md").read_text()))
+    source = "\n".join(path.read_text() for path in (ROOT / "tests").rglob("*.py"))
+    files = {path.stem for path in (ROOT / "tests").rglob("test_*.py")}
+    missing = sorted(n for n in named if n not in files and f"def {n}(" not in source)
+    assert missing == []
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_every_link_to_a_file_leads_to_one(document: Path) -> None:
+    for target in re.findall(r"\]\((?!https?://|#)([^)#]+)", document.read_text()):
+        assert (document.parent / target).exists(), target
+
+
+def test_the_readmes_tool_works_as_it_is_written() -> None:
+    code = re.search(r"```python\n(.*?)```", README, re.DOTALL)
+    assert code is not None
+    made: dict[str, object] = {}
+    exec(code[1], made)  # noqa: S102 - our own document
+    toolset = made["toolset"]
+    assert [tool.name for tool in toolset.fixed] == ["set_seats"]  # type: ignore[attr-defined]
+    assert toolset.fixed[0].validate({"city": "paris", "number": "4"}) == {"city": "paris", "number": 4}  # type: ignore[attr-defined]
