@@ -107,7 +107,7 @@ def build(
 ) -> App:
     """Make every part; nothing runs yet. ``model`` and ``toolsets`` replace those the settings name."""
     database = Database(settings.database_url)
-    builtin = builtin_tools(settings, database, clock)
+    builtin = builtin_tools(database, clock)
     mcp = _mcp(settings, clock, {tool.name for toolset in builtin for tool in toolset.fixed})
     registry = Registry(toolsets if toolsets is not None else [*builtin, mcp])
     policies = policies_of(settings)
@@ -159,8 +159,8 @@ def build(
     )
 
 
-def builtin_tools(settings: Settings, database: Database, clock: Clock) -> list[FixedToolset]:
-    """The tools Nod brings itself, as far as the settings turn them on."""
+def builtin_tools(database: Database, clock: Clock) -> list[FixedToolset]:
+    """The tools Nod brings itself."""
     return [issue_tools(database, clock)]
 
 

@@ -23,9 +23,10 @@ from bot.domain.policy import Policy
 from bot.domain.proposals import Proposal, State
 from bot.errors import BadArguments, ToolError
 from bot.reminders import Reminders
-from bot.store import conversations, copies, decisions, events, proposals
+from bot.store import conversations, copies, decisions, endings, events, proposals
 from bot.store.database import Database
-from bot.store.decisions import Decided, LostRace, Prepared, Similar
+from bot.store.decisions import Decided, Prepared, Similar
+from bot.store.endings import LostRace
 from bot.telemetry import logger
 
 log = logger(__name__)
@@ -212,7 +213,7 @@ class Assistant:
         """Expire what nobody decided in time; returns how many."""
         count = 0
         while True:
-            expired = await self._database.write(decisions.expire_due, self._policies, now, _BATCH)
+            expired = await self._database.write(endings.expire_due, self._policies, now, _BATCH)
             count += len(expired)
             await self._dispatcher.wake(*dict.fromkeys(job for _, jobs in expired for job in jobs))
             if len(expired) < _BATCH:
@@ -233,7 +234,7 @@ class Assistant:
             tool = shelf.tools.get(proposal.tool_name)
             rerun = tool is not None and tool.idempotent
             try:
-                jobs += await self._database.write(decisions.abandon, proposal, now, rerun=rerun)
+                jobs += await self._database.write(endings.abandon, proposal, now, rerun=rerun)
             except LostRace:
                 continue
         patience = now if alone else now - _DELIVERY_PATIENCE

@@ -7,6 +7,7 @@ import asyncio
 import contextlib
 import getpass
 import os
+import re
 import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -18,6 +19,7 @@ from alembic.util import CommandError
 from sqlalchemy.exc import DBAPIError
 
 from bot import telemetry
+from bot.channels.slack.manifest import manifest_yaml
 from bot.domain.cards import card_of, whole_text
 from bot.domain.chat import Answer, Press, Verb
 from bot.domain.people import Actor
@@ -27,7 +29,8 @@ from bot.errors import NodError, SettingsError
 from bot.settings import Settings
 from bot.store import audit, decisions, migrations, proposals
 from bot.store.database import Database
-from bot.store.decisions import Decided, LostRace
+from bot.store.decisions import Decided
+from bot.store.endings import LostRace
 from bot.store.rules import Policies
 
 main = typer.Typer(
@@ -37,6 +40,8 @@ main = typer.Typer(
 )
 db = typer.Typer(no_args_is_help=True, help="The database's schema.")
 main.add_typer(db, name="db")
+slack = typer.Typer(no_args_is_help=True, help="What Slack needs to know about Nod.")
+main.add_typer(slack, name="slack")
 
 _LISTED = 50
 
@@ -181,6 +186,20 @@ def db_upgrade() -> None:
     """Bring the schema to this release's version (also done at every start)."""
     with told(), _database(Settings.load()) as database:
         print(f"The schema is at {migrations.current(database.engine)}.")
+
+
+@slack.command(name="manifest")
+def slack_manifest(
+    http: Annotated[
+        str | None,
+        typer.Option(metavar="URL", help="the bot's public https address; without it Socket Mode"),
+    ] = None,
+) -> None:
+    """Print the manifest to paste where Slack creates an app."""
+    with told():
+        if http is not None and not re.fullmatch(r"https://[^\s/]+(/\S*)?", http):
+            raise SettingsError("--http: Slack calls https addresses only, such as https://nod.example.com")
+        print(manifest_yaml(http), end="")
 
 
 @contextlib.contextmanager

@@ -20,7 +20,7 @@ from bot.domain.people import Actor, Role
 from bot.domain.proposals import Proposal, State
 from bot.domain.rules import Rulebook, Subject
 from bot.errors import ChannelError, CopyGone, NotDeliverable
-from bot.store import conversations, copies, decisions, proposals
+from bot.store import conversations, copies, endings, proposals
 from bot.store.copies import Copy
 from bot.store.database import Database
 from bot.store.rules import Policies
@@ -204,7 +204,7 @@ class Delivery:
         if hopeful and not last:
             raise hopeful[0]
         why = failures[0].message
-        jobs = await self._database.write(decisions.undeliverable, proposal.id, why, self._clock())
+        jobs = await self._database.write(endings.undeliverable, proposal.id, why, self._clock())
         if jobs:
             await self._tell_admins(
                 f"A proposal could not be delivered to anybody who may decide, so it was cancelled: "

@@ -26,7 +26,7 @@ from bot.domain.proposals import Cause, Kind, PreviewField, Proposal, State, can
 from bot.domain.redaction import HIDDEN, redact
 from bot.domain.similarity import Scope, ladder
 from bot.errors import BadArguments, ToolError, ToolTimedOut
-from bot.store import conversations, decisions, people, proposals
+from bot.store import conversations, endings, people, proposals
 from bot.store.database import Database
 from bot.store.decisions import Edit, Fresh
 from bot.store.rules import Policies
@@ -225,9 +225,9 @@ class Gate:
             return await self._finish(proposal, State.FAILED, cause=Cause.ERROR, error=words)
         now = self._clock()
         if _old_values(preview) != _old_values(proposal.preview):
-            return await self._database.write(decisions.ask_again, proposal, preview, now)
+            return await self._database.write(endings.ask_again, proposal, preview, now)
         lease = now + timedelta(seconds=tool.timeout) + _LEASE_MARGIN
-        claimed = await self._database.write(decisions.claim, self.policies, proposal, lease, now)
+        claimed = await self._database.write(endings.claim, self.policies, proposal, lease, now)
         return () if claimed is None else await self._run(tool, claimed)
 
     async def _run(self, tool: Tool, claimed: Proposal) -> tuple[Job, ...]:
@@ -244,7 +244,7 @@ class Gate:
         )
 
     async def _finish(self, proposal: Proposal, state: State, **changes: Any) -> tuple[Job, ...]:
-        done = await self._database.write(decisions.finish, proposal, state, self._clock(), **changes)
+        done = await self._database.write(endings.finish, proposal, state, self._clock(), **changes)
         return done[1] if done else ()
 
 

@@ -1,6 +1,8 @@
-"""What people and time do to proposals: press, expire, claim, finish, settle. One transaction each."""
+"""What people do to proposals: every press, authorised, checked and recorded in one transaction.
 
-import contextlib
+What time and machines do is in ``bot/store/endings.py``.
+"""
+
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -10,13 +12,14 @@ from sqlmodel import Session
 
 from bot.domain.chat import Address, Answer, Press, Reply, Verb
 from bot.domain.jobs import Job, Work
-from bot.domain.outcomes import for_model, too_late
+from bot.domain.outcomes import too_late
 from bot.domain.people import Actor, Person, Role
 from bot.domain.policy import Policy, Verdict, terms
 from bot.domain.proposals import Cause, Deciders, PreviewField, Proposal, State, Vote, clock
 from bot.domain.similarity import Lasting, Scope
-from bot.store import conversations, grants, people, proposals
+from bot.store import grants, people, proposals
 from bot.store.audit import By
+from bot.store.endings import end, expire, moved, redraw
 from bot.store.rules import Policies
 
 
@@ -61,10 +64,6 @@ class Decided:
     jobs: tuple[Job, ...] = ()
 
 
-class LostRace(Exception):
-    """Another transaction changed the proposal between our read and our write (PostgreSQL only)."""
-
-
 def objection(
     session: Session,
     policies: Policies,
@@ -99,11 +98,6 @@ def _objection(
         return None if Role.ADMIN in policy.roles_of(person) else "Only an admin can do that. It stays open."
     approves = verb in (Verb.APPROVE, Verb.SIMILAR, Verb.RETRY)
     return policy.objection(proposal, person, requester, str(at) if at else None, approves=approves)
-
-
-def redraw(p: Proposal) -> Job:
-    """Its cards, and the one that carries its group's buttons, are behind."""
-    return Job(Work.REDRAW, str(p.message_id))
 
 
 def decide(
@@ -155,7 +149,7 @@ def _decide_one(
         return Decided(Reply(Answer.REFUSED, refusal, (p,)))
     by = By.press(press.verb, press.actor, person, press.reason)
     if p.state is State.PROPOSED and p.expires_at <= now and not policy.book.paused:
-        p, jobs = _expire(session, p, now)
+        p, jobs = expire(session, p, now)
         if not isinstance(prepared, Fresh):
             return Decided(Reply(Answer.ALREADY, too_late(p, now), (p,)), jobs)
     if p.state is State.EXPIRED and isinstance(prepared, Fresh):
@@ -183,20 +177,20 @@ def _manage(session: Session, press: Press, person: Person, p: Proposal, by: By,
     match press.verb:
         case Verb.CANCEL:
             label = person.name or person.id
-            p, jobs = _end(session, p, by, now, State.CANCELLED, label, cause=Cause.TAKEN_BACK)
+            p, jobs = end(session, p, by, now, State.CANCELLED, label, cause=Cause.TAKEN_BACK)
             return Decided(Reply(Answer.ACCEPTED, "Taken back.", (p,)), jobs)
         case Verb.EXPIRE:
-            p, jobs = _expire(session, p, now, by)
+            p, jobs = expire(session, p, now, by)
             return Decided(Reply(Answer.ACCEPTED, "Expired.", (p,)), jobs)
         case Verb.EXTEND:
-            p = _moved(proposals.move(session, p, by, now, **clock(p.ttl, p.remind_every, now)))
+            p = moved(proposals.move(session, p, by, now, **clock(p.ttl, p.remind_every, now)))
             text = f"It waits until {p.expires_at:%Y-%m-%d %H:%M} UTC now."
             return Decided(Reply(Answer.ACCEPTED, text, (p,)), (redraw(p),))
         case _:
             named = _named(press.reason or "")
             if not (named.requester or named.roles or named.people):
                 return Decided(Reply(Answer.INVALID, "Say who shall decide.", (p,)))
-            p = _moved(proposals.move(session, p, by, now, deciders=named, votes=()))
+            p = moved(proposals.move(session, p, by, now, deciders=named, votes=()))
             return Decided(Reply(Answer.ACCEPTED, "Reassigned; votes start anew.", (p,)), (redraw(p),))
 
 
@@ -207,11 +201,11 @@ def _decline(session: Session, press: Press, person: Person, p: Proposal, by: By
     votes = (*p.votes, Vote(person.id, press.actor, Verb.DECLINE, press.reason, now))
     against = sum(v.verb == Verb.DECLINE for v in votes)
     if against < p.declines:
-        p = _moved(proposals.move(session, p, by, now, votes=votes))
+        p = moved(proposals.move(session, p, by, now, votes=votes))
         text = f"Your vote counts: {against} of the {p.declines} that decline it."
         return Decided(Reply(Answer.ACCEPTED, text, (p,)), (redraw(p),))
     label = person.name or person.id
-    p, jobs = _end(session, p, by, now, State.DECLINED, label, decline_reason=press.reason, votes=votes)
+    p, jobs = end(session, p, by, now, State.DECLINED, label, decline_reason=press.reason, votes=votes)
     return Decided(Reply(Answer.ACCEPTED, "Declined.", (p,)), jobs)
 
 
@@ -227,7 +221,7 @@ def _named(words: str) -> Deciders:
 
 def _propose_anew(session: Session, p: Proposal, by: By, fresh: Fresh, now: datetime) -> Decided:
     """A press that came too late asks again, with what is there now, instead of dying."""
-    p = _moved(
+    p = moved(
         proposals.move(
             session,
             p,
@@ -282,7 +276,7 @@ def _edit_and_vote(
     if edit is None and press.verb is Verb.EDIT:
         return Decided(Reply(Answer.INVALID, "There is nothing to edit: no arguments were given.", (p,)))
     if edit is not None and edit.digest != p.digest:
-        p = _moved(
+        p = moved(
             proposals.move(
                 session,
                 p,
@@ -314,10 +308,10 @@ def _edit_and_vote(
     approvals = sum(v.verb == Verb.APPROVE for v in votes)
     by = By.press(press.verb, press.actor, person, press.reason)
     if approvals < p.quorum:
-        p = _moved(proposals.move(session, p, by, now, votes=votes))
+        p = moved(proposals.move(session, p, by, now, votes=votes))
         text = f"Your vote counts: {approvals} of {p.quorum}."
         return Decided(Reply(Answer.ACCEPTED, text, (p,)), (redraw(p),))
-    p = _moved(
+    p = moved(
         proposals.move(
             session,
             p,
@@ -336,123 +330,9 @@ def _edit_and_vote(
 def _retry(session: Session, p: Proposal, by: By, now: datetime) -> Decided:
     if p.cause is Cause.TOOL_CHANGED:
         return Decided(Reply(Answer.ALREADY, "The tool changed; ask for it anew.", (p,)))
-    p = _moved(
+    p = moved(
         proposals.move(
             session, p, by, now, State.APPROVED, cause=None, error=None, result=None, round=p.round + 1
         )
     )
     return Decided(Reply(Answer.ACCEPTED, "Trying again.", (p,)), (Job(Work.EXECUTE, p.id), redraw(p)))
-
-
-def _end(
-    session: Session, p: Proposal, by: By, now: datetime, state: State, who: str | None, **changes: Any
-) -> tuple[Proposal, tuple[Job, ...]]:
-    """Bring an open proposal to an end without running it."""
-    if who is not None:
-        changes |= {"decided_by": who, "decided_from": by.channel, "decided_at": now}
-    p = _moved(proposals.move(session, p, by, now, state, **changes))
-    return p, (redraw(p), *settle(session, p, now))
-
-
-def expire_due(
-    session: Session, policies: Policies, now: datetime, limit: int
-) -> list[tuple[Proposal, tuple[Job, ...]]]:
-    """Expire what nobody decided in time, at most ``limit`` at once; nothing while clocks stand still."""
-    expired: list[tuple[Proposal, tuple[Job, ...]]] = []
-    if policies.load(session).book.paused:
-        return expired
-    for p in proposals.due(session, now, limit):
-        with contextlib.suppress(LostRace):  # decided a moment ago: then it does not expire
-            expired.append(_expire(session, p, now))
-    return expired
-
-
-def _expire(
-    session: Session, p: Proposal, now: datetime, by: By | None = None
-) -> tuple[Proposal, tuple[Job, ...]]:
-    return _end(session, p, by or By.nod("expire"), now, State.EXPIRED, None, decided_at=now)
-
-
-def undeliverable(session: Session, proposal_id: str, why: str, now: datetime) -> tuple[Job, ...]:
-    """The card could not be posted anywhere: nobody could ever decide, so it ends."""
-    p = proposals.get(session, proposal_id)
-    if p is None or p.state is not State.PROPOSED:
-        return ()
-    by = By.nod("undeliverable", why)
-    return _end(session, p, by, now, State.CANCELLED, None, cause=Cause.UNDELIVERABLE, error=why)[1]
-
-
-def ask_again(
-    session: Session, p: Proposal, preview: tuple[PreviewField, ...], now: datetime
-) -> tuple[Job, ...]:
-    """What the preview showed as old has moved: back to people, with what is there now."""
-    moved = proposals.move(
-        session,
-        p,
-        By.nod("changed", "the old values moved"),
-        now,
-        State.PROPOSED,
-        preview=preview,
-        round=p.round + 1,
-        votes=(),
-        changed=True,
-        **clock(p.ttl, p.remind_every, now),
-        decided_by=None,
-        decided_from=None,
-        decided_at=None,
-    )
-    return (redraw(p),) if moved else ()
-
-
-def claim(
-    session: Session, policies: Policies, p: Proposal, lease_until: datetime, now: datetime
-) -> Proposal | None:
-    """``approved → executing`` for exactly one caller; everybody else, and all while paused, get None."""
-    if policies.load(session).book.paused:
-        return None
-    return proposals.move(session, p, By.nod("execute"), now, State.EXECUTING, lease_until=lease_until)
-
-
-def finish(
-    session: Session, /, claimed: Proposal, state: State, now: datetime, **changes: Any
-) -> tuple[Proposal, tuple[Job, ...]] | None:
-    """Store how it ended (``SUCCEEDED`` or ``FAILED`` with its cause); None when the claim was lost."""
-    p = proposals.move(session, claimed, By.nod(str(state)), now, state, **changes)
-    return None if p is None else (p, (redraw(p), *settle(session, p, now)))
-
-
-def settle(session: Session, p: Proposal, now: datetime) -> tuple[Job, ...]:
-    """When every call of an answer has ended, the conversation goes on.
-
-    If it went on meanwhile, the model has already spoken past these calls, or is speaking in a turn that read
-    them as they were: a note tells it how they ended.
-    """
-    if proposals.has_unsettled(session, p.message_id):
-        return ()
-    resumed = conversations.want_turn(session, p.conversation_id, now)
-    if not resumed or conversations.spoken_since(session, p.conversation_id, p.message_id):
-        group = proposals.of_message(session, p.message_id)
-        lines = "\n".join(f"- {each.description}: {for_model(each)}" for each in group)
-        conversations.add_note(session, p.conversation_id, f"[Nod] What you proposed earlier:\n{lines}", now)
-    return (Job(Work.TURN, p.conversation_id),)
-
-
-def _moved(p: Proposal | None) -> Proposal:
-    if p is None:
-        raise LostRace
-    return p
-
-
-def abandon(session: Session, p: Proposal, now: datetime, *, rerun: bool) -> tuple[Job, ...]:
-    """The process that ran it is gone: nobody knows how it ended.
-
-    ``rerun``: the tool declared itself idempotent, so it runs again with the same key; else people decide.
-    """
-    error = "The process that ran it stopped before it heard the end."
-    by = By.nod("abandoned", error)
-    p = _moved(proposals.move(session, p, by, now, State.FAILED, cause=Cause.OUTCOME_UNKNOWN, error=error))
-    if not rerun:
-        return (redraw(p), *settle(session, p, now))
-    by = By.nod("rerun", "the tool is idempotent")
-    p = _moved(proposals.move(session, p, by, now, State.APPROVED, cause=None, error=None))
-    return (redraw(p), Job(Work.EXECUTE, p.id))

@@ -82,15 +82,31 @@ def test_asking_shows_a_card_and_approving_it_runs_it_and_goes_on(nod: Served, n
 
 def test_declining_takes_a_reason_along(nod: Served, new_page: NewPage):
     page = new_page(nod.url)
-    ask(page, "delete #5")
-    shown = card(page, "Delete issue #5")
-    expect(shown.locator(".risk")).to_have_text("Destructive")
+    ask(page, "close #4")
+    shown = card(page, "Close issue #4")
     button(shown, "Decline").click()
     page.keyboard.type("we still need it")
     page.keyboard.press("Enter")
     expect(shown.locator(".state")).to_have_text("Declined")
     expect(shown).to_contain_text("we still need it")
     expect(said(page, "was declined")).to_contain_text("we still need it")
+    assert issue(nod, 4)["state"] == "open"
+
+
+def test_what_destroys_stands_out_and_can_be_taken_back_by_who_asked(nod: Served, new_page: NewPage):
+    page = new_page(nod.url)
+    ask(page, "delete #5")
+    shown = card(page, "Delete issue #5")
+    expect(shown.locator(".risk")).to_have_text("Destructive")
+    expect(shown.locator(".facts")).to_contain_text("it cannot be undone")
+    (proposal,) = nod.waiting()
+    if proposal["may_decide"]:
+        expect(button(shown, "Approve")).to_have_class(re.compile("danger"))
+        nod.press(proposal, "cancel")
+    else:
+        expect(button(shown, "Approve")).to_have_count(0)
+        button(shown, "Take back").click()
+    expect(shown.locator(".state")).to_have_text("Cancelled")
     assert issue(nod, 5)["state"] == "open"
 
 

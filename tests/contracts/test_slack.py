@@ -8,12 +8,14 @@ import pytest
 
 from bot.channels.slack.channel import SlackChannel
 from bot.domain.cards import Action
+from bot.domain.chat import Address, Message
+from bot.domain.people import Actor
 from bot.domain.similarity import Lasting, Rung
 from bot.settings import Settings
 from tests.conftest import FakeClock
 from tests.contracts.driver import Seen
-from tests.contracts.scenarios import Contract
-from tests.contracts.world import World, eventually
+from tests.contracts.scenarios import Contract, note
+from tests.contracts.world import Says, World, eventually
 from tests.fakes.slack_server import APP_TOKEN, BOT_TOKEN, FakeSlack
 from tests.fakes.slack_state import Modal, Posted
 
@@ -160,3 +162,15 @@ async def driver(tmp_path: Path, clock: FakeClock) -> AsyncIterator[SlackDriver]
 
 class TestSlack(Contract):
     """Every scenario of the contract."""
+
+    async def test_home_follows_proposals_that_never_were_in_slack(self, driver: SlackDriver) -> None:
+        home = {"type": "app_home_opened", "user": ANA, "channel": driver.slack.dm(ANA), "tab": "home"}
+        await driver.slack.deliver_event(home)
+        driver.world.script(Says("Shall I?", (note("milk"),)))
+        web = Actor("http", "ci")
+        await driver.world.app.assistant.handle(Message(Address("http", "ci/1"), web, "note milk", "e1"))
+        await eventually(lambda: "Note milk" in str(driver.slack.homes.get(ANA)), "the proposal at home")
+
+        await driver.slack.click_home(ANA, "Decline")
+        await eventually(lambda: "Declined by Ana" in str(driver.slack.homes[ANA]), "its end at home")
+        assert driver.world.notes == []

@@ -7,7 +7,7 @@ from bot.channels.http.streams import Pace
 from bot.domain.chat import Press, Verb
 from bot.domain.people import Actor
 from bot.domain.policy import Policy
-from bot.store import decisions
+from bot.store import decisions, endings
 from bot.store.database import Database
 from bot.store.rules import Policies
 from tests.http.conftest import ANA, BEN, CHIEF, TOKENS, Serve, Stream
@@ -95,7 +95,7 @@ async def test_a_change_made_by_another_process_shows_up(serve: Serve):
             policies = Policies(Policy())
             refused = other.write_now(decisions.decide, press, policies, nod.clock())
             assert refused.reply.answer == "refused"
-            other.write_now(decisions.expire_due, policies, nod.clock() + timedelta(days=2), 10)
+            other.write_now(endings.expire_due, policies, nod.clock() + timedelta(days=2), 10)
             await hear(feed, proposal["id"], "expired")
         other.close()
 
@@ -108,9 +108,10 @@ async def test_whoever_talks_hears_of_a_change_made_by_another_process(serve: Se
             await stream.raw()
             policies = Policies(Policy())
             other = Database(nod.app.settings.database_url)
-            other.write_now(decisions.expire_due, policies, nod.clock() + timedelta(days=2), 10)
+            other.write_now(endings.expire_due, policies, nod.clock() + timedelta(days=2), 10)
             other.close()
-            assert (await stream.until("action_update"))["proposal"]["state"] == "expired"
+            while (await stream.until("action_update"))["proposal"]["state"] != "expired":
+                pass
 
 
 async def test_a_quiet_feed_is_kept_open_by_comments(serve: Serve):

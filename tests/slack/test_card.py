@@ -81,6 +81,10 @@ def test_no_content_makes_a_card_a_modal_or_a_home_that_slack_refuses(card: Card
         assert "<!" not in rendered.text
         assert "<@" not in rendered.text
     subject = Subject(card.proposal_id, card.round, "T1/C1/1700000000.000001")
+    ladder = [(Rung.EXACT, card.title), (Rung.KEY, card.reason), (Rung.TOOL, card.tool_name)]
+    if allowed := modals.sayable(ladder):
+        check_view(modals.similar(card, subject, allowed, read_all=True).view)
+    check_view(modals.review_all([card] * 3, subject).view)
     check_view(modals.review(card, subject, may_approve=True).view)
     check_view(modals.decline(card, subject))
     check_view(modals.edit(card, card.arguments, subject, "T1"))

@@ -8,11 +8,14 @@ from typing import Any
 import aiohttp
 import jsonschema
 import pytest
+from click.testing import Result
+from typer.testing import CliRunner
 
 from bot.channels.slack.channel import SlackChannel
 from bot.channels.slack.doctor import check
 from bot.channels.slack.install import find_workspace
 from bot.channels.slack.manifest import EVENTS, SCOPES, manifest, manifest_yaml
+from bot.cli import main
 from bot.domain.cards import Card
 from bot.domain.chat import Address
 from bot.errors import ChannelError, NotDeliverable
@@ -45,6 +48,18 @@ def test_the_yaml_says_what_the_manifest_says() -> None:
         assert f'- "{value}"' in manifest_yaml()
     assert "socket_mode_enabled: true" in manifest_yaml()
     assert 'url: "https://nod.example.org/slack/events"' in manifest_yaml("https://nod.example.org")
+
+
+def test_the_command_prints_the_manifest_for_socket_mode_or_http() -> None:
+    def nod(*words: str) -> Result:
+        return CliRunner().invoke(main, ["slack", "manifest", *words])
+
+    assert nod().stdout == manifest_yaml()
+    assert nod("--http", "https://nod.example.org").stdout == manifest_yaml("https://nod.example.org")
+    for wrong in ("http://nod.example.org", "nod.example.org", "https://a b"):
+        refused = nod("--http", wrong)
+        assert refused.exit_code == 1
+        assert "https addresses only" in refused.stderr
 
 
 async def _findings(slack: FakeSlack, **changes: Any) -> dict[str, str]:

@@ -14,7 +14,7 @@ from bot.domain.chat import Address, Message, Press, Verb
 from bot.domain.conversations import Call, Turn, Usage
 from bot.domain.policy import Policy
 from bot.domain.proposals import Proposal, State, digest
-from bot.store import conversations, decisions, proposals
+from bot.store import conversations, decisions, endings, proposals
 from bot.store.audit import By
 from bot.store.conversations import Accepted
 from bot.store.database import Database
@@ -91,7 +91,7 @@ class Rows:
     def claim(self, proposal: Proposal) -> Proposal | None:
         now = self.clock()
         lease = now + timedelta(minutes=1)
-        return self.database.write_now(decisions.claim, POLICIES, self.now(proposal), lease, now)
+        return self.database.write_now(endings.claim, POLICIES, self.now(proposal), lease, now)
 
     def running(self, how_many: int = 1) -> list[Proposal]:
         """Proposals of one answer that are being executed."""
@@ -104,7 +104,7 @@ class Rows:
         return found
 
     def finish(self, claimed: Proposal) -> Any:
-        return self.database.write_now(decisions.finish, claimed, State.SUCCEEDED, self.clock(), result="ok")
+        return self.database.write_now(endings.finish, claimed, State.SUCCEEDED, self.clock(), result="ok")
 
     def now(self, proposal: Proposal) -> Proposal:
         found = self.database.read_now(proposals.get, proposal.id)

@@ -5,7 +5,7 @@ from sqlalchemy import text
 
 from bot.domain.chat import Verb
 from bot.domain.proposals import Proposal, State
-from bot.store import audit, decisions
+from bot.store import audit, endings
 from bot.store.audit import By
 from tests.store.conftest import Rows
 
@@ -14,7 +14,7 @@ from tests.store.conftest import Rows
 def ended(rows: Rows) -> Proposal:
     """A proposal with four changes: proposed, approved, executed, failed."""
     [p] = rows.running()
-    failed = rows.database.write_now(decisions.finish, p, State.FAILED, rows.clock(), error="no paint")
+    failed = rows.database.write_now(endings.finish, p, State.FAILED, rows.clock(), error="no paint")
     assert failed is not None
     return failed[0]
 

@@ -9,8 +9,8 @@ from bot.domain.chat import Answer, Verb
 from bot.domain.jobs import Work
 from bot.domain.policy import Judgement, Verdict
 from bot.domain.proposals import Cause, State
-from bot.store import conversations, decisions
-from bot.store.decisions import LostRace
+from bot.store import conversations, decisions, endings
+from bot.store.endings import LostRace
 from tests.kit import ANA
 from tests.store.conftest import POLICIES, Rows, Together
 
@@ -63,7 +63,7 @@ def test_a_group_decision_and_single_ones_at_once_leave_every_proposal_decided_o
 def test_many_tickers_expire_each_due_proposal_once(rows: Rows, together: Together) -> None:
     due = [rows.propose()[0] for _ in range(10)]
     rows.clock.forward(timedelta(hours=24))
-    tick = lambda: rows.database.write_now(decisions.expire_due, POLICIES, rows.clock(), 100)  # noqa: E731
+    tick = lambda: rows.database.write_now(endings.expire_due, POLICIES, rows.clock(), 100)  # noqa: E731
     expired = [p.id for batch in together([tick] * 8) for p, _ in batch]
     assert sorted(expired) == sorted(p.id for p in due)
     assert {rows.now(p).version for p in due} == {2}
@@ -74,7 +74,7 @@ def test_expiry_and_approval_at_once_have_one_outcome(rows: Rows, together: Toge
     deadline = rows.clock() + timedelta(hours=24)
 
     def expire() -> object:
-        return rows.database.write_now(decisions.expire_due, POLICIES, deadline, 100)
+        return rows.database.write_now(endings.expire_due, POLICIES, deadline, 100)
 
     presses = [lambda p=p: rows.decide(p) for p in found]  # type: ignore[misc]
     outcomes = together([*presses, *[expire] * 8])
@@ -92,14 +92,14 @@ def test_the_same_person_votes_once_and_a_quorum_needs_two(rows: Rows) -> None:
 
 def test_a_late_end_changes_nothing_once_the_claim_is_lost(rows: Rows) -> None:
     [p] = rows.running()
-    rows.database.write_now(decisions.abandon, p, rows.clock(), rerun=False)
+    rows.database.write_now(endings.abandon, p, rows.clock(), rerun=False)
     assert rows.finish(p) is None
     assert rows.now(p).cause is Cause.OUTCOME_UNKNOWN
 
 
 def test_an_abandoned_idempotent_one_is_approved_again(rows: Rows) -> None:
     [p] = rows.running()
-    jobs = rows.database.write_now(decisions.abandon, p, rows.clock(), rerun=True)
+    jobs = rows.database.write_now(endings.abandon, p, rows.clock(), rerun=True)
     assert rows.now(p).state is State.APPROVED
     assert Work.EXECUTE in [job.work for job in jobs]
 
@@ -107,7 +107,7 @@ def test_an_abandoned_idempotent_one_is_approved_again(rows: Rows) -> None:
 def test_what_was_decided_meanwhile_is_not_cancelled_as_undeliverable(rows: Rows) -> None:
     [p] = rows.propose()
     rows.decide(p)
-    assert rows.database.write_now(decisions.undeliverable, p.id, "archived", rows.clock()) == ()
+    assert rows.database.write_now(endings.undeliverable, p.id, "archived", rows.clock()) == ()
     assert rows.now(p).state is State.APPROVED
 
 

@@ -37,7 +37,11 @@ PROMPTS = (
 )
 _COMMANDS = (
     ("/nod", "Talk about Nod itself", "help | new | status | link"),
-    ("/approvals", "List and decide proposals", "list | show ID | approve ID | decline ID | cancel ID"),
+    (
+        "/approvals",
+        "Decide proposals and set the rules (admins)",
+        "list | show ID | approve ID | decline ID | cancel ID | policy | grants | audit | pause | help",
+    ),
 )
 _DESCRIPTION = (
     "A teammate that does real work through tools and asks, with buttons, before it changes anything."

@@ -95,14 +95,14 @@ def _everything(whole: str) -> tuple[list[Block], bool]:
     """Blocks for a whole text, and whether there was more than a window holds."""
     shown: list[Block] = []
     used = 0
-    pieces = text.chunks(whole, _PIECE)
+    pieces = text.chunks(whole[:_BUDGET], _PIECE)  # more could never be shown
     for piece in pieces:
         block = b.rich([Line((Run(piece),), preformatted=True)])
         used += len(json.dumps(block))
         if used > _BUDGET or len(shown) > limits.BLOCKS_PER_VIEW - 15:
             break
         shown += block
-    rest = len(shown) < len(pieces)
+    rest = len(shown) < len(pieces) or len(whole) > _BUDGET
     if rest:
         note = "✂️ Even this window is too small. The whole text is in the file posted beside the card."
         shown = [b.context(note), *shown, b.context(note)]

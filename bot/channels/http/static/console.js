@@ -14,7 +14,7 @@ const EXAMPLES = [
   "Show open issues",
   "Create an issue 'Add CSV export' with high priority, assigned to Sam",
   "Close #2 and #4, and assign #3 to Ana",
-  "Delete #5",
+  "Who has the most work?",
 ];
 const ANYWHERE = ["What can you do?", "What can you look up for me?"];
 

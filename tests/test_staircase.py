@@ -1,0 +1,105 @@
+"""Imports go down one staircase; this table is the only place that says so.
+
+Every import counts, also one inside a function. Parts on one floor do not know each other.
+"""
+
+import ast
+from collections.abc import Iterator
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+FLOORS = (
+    ("errors",),
+    ("domain",),
+    ("settings", "telemetry"),
+    ("store",),
+    ("tools",),
+    ("tools.builtin", "tools.mcp"),
+    ("agent", "delivery"),
+    ("desk", "commands", "reminders", "jobs"),
+    ("assistant", "channels.http", "channels.slack", "channels.telegram"),
+    ("scheduler",),
+    ("app",),
+    ("doctor", "serving"),
+    ("cli",),
+)
+HEIGHT = {part: height for height, floor in enumerate(FLOORS) for part in floor}
+PLATFORMS = {"slack_bolt", "slack_sdk", "telegram", "fastapi", "starlette", "uvicorn"}
+MAY_KNOW_PLATFORMS = {"channels.http", "channels.slack", "channels.telegram", "app", "doctor", "cli"}
+
+
+def _modules() -> dict[str, ast.Module]:
+    found = {}
+    for path in sorted((ROOT / "bot").rglob("*.py")):
+        name = ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+        found[name] = ast.parse(path.read_text())
+    return found
+
+
+MODULES = _modules()
+
+
+def _imports(name: str) -> Iterator[str]:
+    """Every module that one imports, wherever in its text; of our own the file, of others the package."""
+    for node in ast.walk(MODULES[name]):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{name} imports by dots"
+            for alias in node.names:
+                whole = f"{node.module}.{alias.name}"
+                yield whole if whole in MODULES else str(node.module)
+
+
+def _part(module: str) -> str:
+    """The part a module belongs to: the longest name in the table that it begins with."""
+    words = module.split(".")[1:]
+    longer = ".".join(words[:2])
+    return longer if longer in HEIGHT else words[0] if words else ""
+
+
+OWN = {name: {i for i in _imports(name) if i.split(".")[0] == "bot" and i != "bot"} for name in MODULES}
+
+
+def test_every_file_has_a_floor_and_every_floor_has_files() -> None:
+    parts = {_part(name) for name in MODULES} - {"", "channels"}
+    assert parts - set(HEIGHT) == set(), "write them into FLOORS, where they belong"
+    assert set(HEIGHT) - parts == set(), "take them out of FLOORS"
+
+
+def test_imports_go_down_only() -> None:
+    up = [
+        f"{name} → {target}"
+        for name, targets in OWN.items()
+        for target in sorted(targets)
+        if _part(name) != _part(target) and HEIGHT[_part(name)] <= HEIGHT[_part(target)]
+    ]
+    assert up == []
+
+
+def test_no_module_imports_itself_over_others() -> None:
+    try:
+        TopologicalSorter(OWN).prepare()
+    except CycleError as error:
+        raise AssertionError(" → ".join(error.args[1])) from None
+
+
+def test_no_import_hides_behind_type_checking() -> None:
+    hidden = [
+        name
+        for name, tree in MODULES.items()
+        if any(isinstance(node, ast.Name) and node.id == "TYPE_CHECKING" for node in ast.walk(tree))
+    ]
+    assert hidden == []
+
+
+def test_no_platform_is_known_to_the_core() -> None:
+    known = [
+        f"{name} → {target}"
+        for name in MODULES
+        if _part(name) not in MAY_KNOW_PLATFORMS
+        for target in _imports(name)
+        if target.split(".")[0] in PLATFORMS
+    ]
+    assert known == []
