@@ -34,7 +34,12 @@ from bot.store.database import Database
 from bot.store.lock import ProcessLock
 from bot.store.rules import Policies
 from bot.telemetry import logger
+from bot.tools.builtin.docker import docker_tools
+from bot.tools.builtin.fetch import fetch_tools
+from bot.tools.builtin.files import file_tools
 from bot.tools.builtin.issues import issue_tools
+from bot.tools.builtin.outputs import output_tools
+from bot.tools.builtin.shell import shell_tools
 from bot.tools.mcp.config import load
 from bot.tools.mcp.toolset import McpToolset
 from bot.tools.registry import Registry
@@ -107,7 +112,7 @@ def build(
 ) -> App:
     """Make every part; nothing runs yet. ``model`` and ``toolsets`` replace those the settings name."""
     database = Database(settings.database_url)
-    builtin = builtin_tools(database, clock)
+    builtin = builtin_tools(settings, database, clock)
     mcp = _mcp(settings, clock, {tool.name for toolset in builtin for tool in toolset.fixed})
     registry = Registry(toolsets if toolsets is not None else [*builtin, mcp])
     policies = policies_of(settings)
@@ -159,9 +164,18 @@ def build(
     )
 
 
-def builtin_tools(database: Database, clock: Clock) -> list[FixedToolset]:
-    """The tools Nod brings itself."""
-    return [issue_tools(database, clock)]
+def builtin_tools(settings: Settings, database: Database, clock: Clock) -> list[FixedToolset]:
+    """The tools Nod brings itself, as far as the settings turn them on."""
+    found = [issue_tools(database, clock), output_tools(database)]
+    if settings.workspace is not None:
+        found.append(file_tools(settings.workspace))
+        if settings.shell:
+            found.append(shell_tools(settings.workspace))
+    if settings.docker_url is not None:
+        found.append(docker_tools(settings.docker_url))
+    if settings.fetch:
+        found.append(fetch_tools())
+    return found
 
 
 def _mcp(settings: Settings, clock: Clock, taken: set[str]) -> McpToolset:

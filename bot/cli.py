@@ -4,40 +4,38 @@ What serves and what reaches out is imported by the commands that need it: the o
 """
 
 import asyncio
-import contextlib
-import getpass
-import os
 import re
-import sys
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from alembic.util import CommandError
-from sqlalchemy.exc import DBAPIError
 
 from bot import telemetry
 from bot.channels.slack.manifest import manifest_yaml
+from bot.commands import Commands
 from bot.domain.cards import card_of, whole_text
-from bot.domain.chat import Answer, Press, Verb
-from bot.domain.people import Actor
-from bot.domain.proposals import Proposal, State
-from bot.domain.redaction import redact_text
+from bot.domain.chat import Address, Answer, Command, Incoming, Press, Reply, Verb
+from bot.domain.proposals import State
 from bot.errors import NodError, SettingsError
 from bot.settings import Settings
-from bot.store import audit, decisions, migrations, proposals
+from bot.store import audit, checkpoints, decisions, migrations, proposals
+from bot.store.audit import Entry
+from bot.store.checkpoints import Wanted
 from bot.store.database import Database
 from bot.store.decisions import Decided
 from bot.store.endings import LostRace
 from bot.store.rules import Policies
+from bot.terminal import existing, find, line, opened, operator, plain, told
+from bot.tools.registry import Registry
 
 main = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     help="An AI teammate that asks, with buttons, before it changes anything.",
 )
+record = typer.Typer(help="Who did what to proposals, and whether the record is whole.")
+main.add_typer(record, name="audit")
 db = typer.Typer(no_args_is_help=True, help="The database's schema.")
 main.add_typer(db, name="db")
 slack = typer.Typer(no_args_is_help=True, help="What Slack needs to know about Nod.")
@@ -46,36 +44,6 @@ main.add_typer(slack, name="slack")
 _LISTED = 50
 
 Id = Annotated[str, typer.Argument(help="the proposal's ID, or its first characters")]
-
-
-@contextlib.contextmanager
-def told() -> Iterator[None]:
-    """A fault we know is one line on stderr and exit code 1; never a stack trace."""
-    try:
-        yield
-    except NodError as error:
-        words = error.message
-    except DBAPIError as error:
-        words = f"NOD_DATABASE_URL: {str(error.orig).strip().splitlines()[0]}; nod doctor looks closer"
-    except CommandError as error:
-        words = f"NOD_DATABASE_URL: {error}; the schema is from a newer nod, so upgrade this one"
-    except ModuleNotFoundError as error:
-        if error.name != "psycopg":
-            raise
-        words = f'NOD_DATABASE_URL: {error}; install it: pip install "nod[postgres]"'
-    else:
-        return
-    print(f"nod: {plain(words)}", file=sys.stderr)
-    raise typer.Exit(1) from None
-
-
-def plain(text: str) -> str:
-    """Text of models and tools as a terminal may show it: control and direction characters made visible."""
-    return "".join(c if c.isprintable() or c == "\n" else c.encode("unicode_escape").decode() for c in text)
-
-
-def line(text: str) -> str:
-    return plain(" ".join(redact_text(text).split()))
 
 
 @main.command()
@@ -91,7 +59,7 @@ def demo(
             "NOD_DATABASE_URL": f"sqlite:///{database}",
             "NOD_HOST": "127.0.0.1",
             "NOD_HTTP_TOKENS": (),
-            "NOD_ADMINS": ("http:local", str(_operator())),
+            "NOD_ADMINS": ("http:local", str(operator())),
             "NOD_LOG_LEVEL": "warning",
         }
         settings = Settings.load(**given | ({"NOD_PORT": port} if port is not None else {}))
@@ -127,7 +95,7 @@ def doctor() -> None:
 @main.command()
 def pending() -> None:
     """List what waits for a decision."""
-    with told(), _existing(Settings.load()) as database:
+    with told(), existing(Settings.load()) as database:
         waiting = database.read_now(proposals.in_states, [State.PROPOSED])
         for p in reversed(waiting):
             until = f"{p.expires_at:%Y-%m-%d %H:%M} UTC"
@@ -139,8 +107,8 @@ def pending() -> None:
 @main.command()
 def show(proposal: Id) -> None:
     """Show one proposal, whole."""
-    with told(), _existing(Settings.load()) as database:
-        found = _find(database, proposal)
+    with told(), existing(Settings.load()) as database:
+        found = find(database, proposal)
         card = card_of(found, {})
         print(plain(f"{found.id}: {card.outcome}\n\n{whole_text(card)}"))
 
@@ -157,34 +125,94 @@ def decline(proposal: Id, reason: Annotated[str | None, typer.Argument()] = None
     _press(proposal, Verb.DECLINE, reason)
 
 
-@main.command(name="audit")
-def audit_(
-    proposal: Annotated[
-        str | None, typer.Argument(help="one proposal; without it the newest changes")
-    ] = None,
+@record.callback(invoke_without_command=True)
+def audit_(context: typer.Context) -> None:
+    """Show the newest changes, and whether the record is whole."""
+    if context.invoked_subcommand is None:
+        with told(), existing(Settings.load()) as database:
+            _entries(list(reversed(database.read_now(audit.newest, _LISTED))))
+            _whole(database.read_now(checkpoints.faults))
+
+
+@record.command(name="show")
+def audit_show(proposal: Id) -> None:
+    """Show all that happened to one proposal, and whether its record is whole."""
+    with told(), existing(Settings.load()) as database:
+        found = find(database, proposal)
+        _entries(database.read_now(audit.history, found.id))
+        broken = database.read_now(audit.first_break, found.id)
+        _whole([broken] if broken else [])
+
+
+@record.command(name="verify")
+def audit_verify() -> None:
+    """Check every row and every seal; names what was changed, removed or inserted."""
+    with told(), existing(Settings.load()) as database:
+        _whole(database.read_now(checkpoints.faults))
+
+
+@record.command(name="export")
+def audit_export(
+    form: Annotated[str, typer.Option("--format", help="jsonl or csv")] = "jsonl",
+    who: Annotated[str, typer.Option(help="one account or person")] = "",
+    tool: Annotated[str, typer.Option(help="one tool")] = "",
 ) -> None:
-    """Show who did what to proposals, and whether the record is whole."""
-    with told(), _existing(Settings.load()) as database:
-        if proposal is None:
-            entries = list(reversed(database.read_now(audit.newest, _LISTED)))
-            broken = database.read_now(audit.breaks)
-        else:
-            found = _find(database, proposal)
-            entries = database.read_now(audit.history, found.id)
-            broken = [one for one in [database.read_now(audit.first_break, found.id)] if one]
-        for e in entries:
-            why = f" ({line(e.by.reason)})" if e.by.reason else ""
-            who = f"{e.by.verb} by {e.by.actor}"
-            print(f"{e.at:%Y-%m-%d %H:%M:%S}  {e.proposal_id}  v{e.version}  {line(who)}{why} → {e.state}")
-        if broken:
-            raise NodError(f"the audit was tampered with: {'; '.join(broken)}")
-        print("The record is whole.")
+    """Print the whole record, oldest first, without secrets."""
+    with told(), existing(Settings.load()) as database:
+        writers = {"jsonl": checkpoints.as_jsonl, "csv": checkpoints.as_csv}
+        if form not in writers:
+            raise SettingsError(f"--format: {form} is neither jsonl nor csv")
+        print(writers[form](database.read_now(checkpoints.rows, Wanted(who=who, tool=tool))), end="")
+
+
+def _entries(entries: list[Entry]) -> None:
+    for e in entries:
+        why = f" ({line(e.by.reason)})" if e.by.reason else ""
+        who = f"{e.by.verb} by {e.by.actor}"
+        print(f"{e.at:%Y-%m-%d %H:%M:%S}  {e.proposal_id}  v{e.version}  {line(who)}{why} → {e.state}")
+
+
+def _whole(broken: list[str]) -> None:
+    if broken:
+        raise NodError(f"the audit was tampered with: {'; '.join(broken)}")
+    print("The record is whole.")
+
+
+@main.command()
+def approvals(
+    words: Annotated[list[str] | None, typer.Argument(help="as in the chats; try: help")] = None,
+) -> None:
+    """Say an admin's words, as /approvals in the chats: policy, approvers, grants, pause."""
+    from bot.app import builtin_tools, policies_of
+
+    with told():
+        settings = Settings.load()
+        with existing(settings) as database:
+            policies = policies_of(settings)
+
+            async def press(incoming: Incoming) -> Reply:
+                if not isinstance(incoming, Press):
+                    raise TypeError("the shell only presses")
+                return _decided(database, incoming, policies).reply
+
+            async def stop(_: Address) -> bool:
+                return False
+
+            registry = Registry(builtin_tools(settings, database, _now))
+            commands = Commands(database, policies, registry, _now, press, stop)
+            command = Command(operator(), "approvals", " ".join(words or []), Address("cli", "shell"))
+            reply = asyncio.run(commands.handle(command))
+            print(plain(reply.text))
+            if reply.answer is Answer.REFUSED:
+                raise NodError(f"you act as {command.actor} here; an admin can add it to NOD_ADMINS")
+            if reply.answer is not Answer.ACCEPTED:
+                raise typer.Exit(1)
 
 
 @db.command(name="upgrade")
 def db_upgrade() -> None:
     """Bring the schema to this release's version (also done at every start)."""
-    with told(), _database(Settings.load()) as database:
+    with told(), opened(Settings.load()) as database:
         print(f"The schema is at {migrations.current(database.engine)}.")
 
 
@@ -202,56 +230,13 @@ def slack_manifest(
         print(manifest_yaml(http), end="")
 
 
-@contextlib.contextmanager
-def _database(settings: Settings) -> Iterator[Database]:
-    file = settings.sqlite_file
-    if file is not None and not file.parent.is_dir():
-        raise SettingsError(f"NOD_DATABASE_URL: there is no folder {file.parent}; create it first")
-    database = Database(settings.database_url)
-    try:
-        migrations.upgrade(database.engine)
-        yield database
-    finally:
-        database.close()
-
-
-@contextlib.contextmanager
-def _existing(settings: Settings) -> Iterator[Database]:
-    """For commands that look at what is there: an empty new file would be a wrong answer."""
-    file = settings.sqlite_file
-    if file is not None and not file.exists():
-        raise SettingsError(
-            f"NOD_DATABASE_URL: there is no file {file} here; the demo's is sqlite:///nod-demo.db"
-        )
-    with _database(settings) as database:
-        yield database
-
-
-def _operator() -> Actor:
-    """Who sits at this machine's shell."""
-    try:
-        name = getpass.getuser()
-    except (KeyError, OSError):  # a container's user may have no name
-        name = str(os.getuid())
-    return Actor("cli", name, name)
-
-
-def _find(database: Database, prefix: str) -> Proposal:
-    found = database.read_now(proposals.starting_with, prefix.lower()) if prefix else []
-    if not found:
-        raise NodError(f"there is no proposal {prefix}; see: nod pending")
-    if len(found) > 1:
-        raise NodError(f"{prefix} could be several; give more characters of the ID")
-    return found[0]
-
-
 def _press(prefix: str, verb: Verb, reason: str | None) -> None:
     from bot.app import policies_of
 
     with told():
         settings = Settings.load()
-        with _existing(settings) as database:
-            press = Press(_operator(), verb, _find(database, prefix).id, reason=reason)
+        with existing(settings) as database:
+            press = Press(operator(), verb, find(database, prefix).id, reason=reason)
             decided = _decided(database, press, policies_of(settings))
             print(plain(decided.reply.text))
             if decided.reply.answer is Answer.REFUSED:
@@ -260,10 +245,14 @@ def _press(prefix: str, verb: Verb, reason: str | None) -> None:
                 raise typer.Exit(1)
 
 
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
 def _decided(database: Database, press: Press, policies: Policies) -> Decided:
     while True:
         try:
-            return database.write_now(decisions.decide, press, policies, datetime.now(UTC))
+            return database.write_now(decisions.decide, press, policies, _now())
         except LostRace:
             continue
 

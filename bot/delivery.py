@@ -7,6 +7,7 @@ never: messages stay undelivered and copies stay behind until their row says oth
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Mapping, Sequence
+from datetime import timedelta
 from weakref import WeakValueDictionary
 
 from sqlmodel import Session
@@ -31,7 +32,7 @@ log = logger(__name__)
 
 _RING_SECONDS = 0.02
 _MAX_PASSES = 5  # redraws of one card in a row; the next tick goes on
-_MAX_TRIES = 5  # posts of one text that a platform refuses for unknown reasons
+_GIVE_UP = timedelta(hours=1)  # how long a platform that cannot be reached is tried again
 
 
 class Bell:
@@ -84,7 +85,6 @@ class Delivery:
         self._clock = clock
         self._bell = bell
         self._routes = routes
-        self._tries: dict[int, int] = {}  # by message id
         self._told: set[int] = set()  # ids of messages whose text arrived, but not yet all their cards
         self._speaking: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()  # by conversation id
 
@@ -142,20 +142,18 @@ class Delivery:
             channel = self._channels.get(conversation.address.channel)
             if channel is None:
                 continue
-            last = self._tries.get(line.id, 0) + 1 >= _MAX_TRIES
+            last = self._clock() - line.created_at >= _GIVE_UP
             try:
                 await self._say(channel, conversation, line)
                 for proposal in opened:
                     jobs += await self._post(conversation, proposal, last=last)
             except ChannelError as error:
-                self._tries[line.id] = self._tries.get(line.id, 0) + 1
-                log.warning("a message did not arrive", tries=self._tries[line.id], why=error.message)
+                log.warning("a message did not arrive", message=line.id, why=error.message)
                 if not last:
                     continue
                 for proposal in opened:
                     jobs += await self._post(conversation, proposal, last=True)
             await self._database.write(conversations.mark_delivered, [line.id])
-            self._tries.pop(line.id, None)
             self._told.discard(line.id)
         await self._changed()
         return tuple(jobs)

@@ -111,6 +111,10 @@ class Settings(BaseSettings):
     model_stream_options: Flag = Field(default=True, validation_alias="NOD_MODEL_STREAM_OPTIONS")
     model_parallel_tool_calls: Flag = Field(default=True, validation_alias="NOD_MODEL_PARALLEL_TOOL_CALLS")
 
+    workspace: Path | None = Field(None, validation_alias="NOD_WORKSPACE")
+    shell: bool = Field(False, validation_alias="NOD_SHELL")  # noqa: FBT003
+    docker_url: str | None = Field(None, validation_alias="NOD_DOCKER_URL")
+    fetch: bool = Field(False, validation_alias="NOD_FETCH")  # noqa: FBT003
     mcp_config: Path | None = Field(None, validation_alias="NOD_MCP_CONFIG")
 
     slack_bot_token: SecretStr | None = Field(None, validation_alias="SLACK_BOT_TOKEN")
@@ -165,7 +169,19 @@ class Settings(BaseSettings):
     def _whole(self) -> Self:
         if not self.http_tokens and self.host not in ("127.0.0.1", "::1", "localhost"):
             raise ValueError("NOD_HTTP_TOKENS: needed when NOD_HOST is not loopback; add name:token")
+        if self.workspace is not None:
+            self._check_workspace(self.workspace.resolve())
+        elif self.shell:
+            raise ValueError("NOD_WORKSPACE: name the folder in which NOD_SHELL may run commands")
         return self
+
+    def _check_workspace(self, workspace: Path) -> None:
+        """Raises ValueError: reads in it run without asking, so Nod's own files must not lie there."""
+        if not workspace.is_dir():
+            raise ValueError(f"NOD_WORKSPACE: there is no folder {workspace}; create it first")
+        own = [Path(".env").resolve(), *([self.sqlite_file.resolve()] if self.sqlite_file else [])]
+        if any(file.is_relative_to(workspace) for file in own):
+            raise ValueError("NOD_WORKSPACE: name a folder that holds neither the database nor .env")
 
     @property
     def tokens(self) -> dict[str, str]:

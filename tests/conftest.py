@@ -6,12 +6,13 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from uuid import uuid4
 
-import bot.store.issues
-import bot.store.tables  # noqa: F401 - their tables join SQLModel.metadata
 import pytest
-from bot.store.database import Database
 from sqlalchemy import create_engine, make_url, text
 from sqlmodel import SQLModel
+
+import bot.store.issues
+import bot.store.tables  # noqa: F401 - their tables join SQLModel.metadata
+from bot.store.database import Database
 
 POSTGRES_URL = os.environ.get("NOD_TEST_POSTGRES_URL", "")
 

@@ -21,7 +21,7 @@ FLOORS = (
     ("assistant", "channels.http", "channels.slack", "channels.telegram"),
     ("scheduler",),
     ("app",),
-    ("doctor", "serving"),
+    ("doctor", "serving", "terminal"),
     ("cli",),
 )
 HEIGHT = {part: height for height, floor in enumerate(FLOORS) for part in floor}

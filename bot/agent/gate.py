@@ -31,6 +31,7 @@ from bot.store.database import Database
 from bot.store.decisions import Edit, Fresh
 from bot.store.rules import Policies
 from bot.telemetry import logger
+from bot.tools.builtin import outputs
 from bot.tools.registry import Registry, Shelf
 from bot.tools.tool import CallContext, Tool
 
@@ -145,9 +146,15 @@ class Gate:
         context = CallContext(conversation.id, str(conversation.requester))
         try:
             output = await _in_time(tool.run(arguments, context), tool.timeout)
-            return CallResult(bounded(output.text), ok=True)
+            return CallResult(await self._fitting(output.text, conversation), ok=True)
         except Exception as error:  # noqa: BLE001 - a tool's own code; the model hears it, the turn goes on
             return CallResult(f"ERROR: {_words(error, tool.name)}", ok=False)
+
+    async def _fitting(self, text: str, conversation: Conversation) -> str:
+        """The text as long as the model may see it at once; with a handle where it can read on."""
+        if "output_read" in (await self.registry.shelf()).tools:
+            return await outputs.cut(self._database, conversation.id, text, self._clock)
+        return bounded(text)
 
     async def edit(self, proposal: Proposal, given: Mapping[str, Any]) -> Edit:
         """Everything that follows from new arguments; raises BadArguments or ToolError. Stores nothing.
@@ -158,7 +165,7 @@ class Gate:
             return await self._edit(proposal, given)
         except ToolError:
             raise
-        except Exception as error:  # noqa: BLE001 - a tool's own code; the person who edits hears it
+        except Exception as error:  # noqa: BLE001 - a tool's own code; the model hears it, the turn goes on
             raise ToolError(_words(error, proposal.tool_name)) from None
 
     async def _edit(self, proposal: Proposal, given: Mapping[str, Any]) -> Edit:
@@ -184,7 +191,7 @@ class Gate:
             return Fresh(preview, await self._judge_again(tool, proposal.arguments, proposal))
         except ToolError:
             raise
-        except Exception as error:  # noqa: BLE001 - a tool's own code; the person who pressed hears it
+        except Exception as error:  # noqa: BLE001 - a tool's own code; the model hears it, the turn goes on
             raise ToolError(_words(error, proposal.tool_name)) from None
 
     async def ladder(self, proposal: Proposal) -> list[tuple[Scope, str]]:
@@ -192,9 +199,10 @@ class Gate:
         tool = (await self.registry.shelf()).get(proposal.tool_name)
         try:
             key = await tool.key(proposal.arguments) if tool.key else None
-        except Exception as error:  # noqa: BLE001 - a tool's own code; the person who pressed hears it
+        except Exception as error:  # noqa: BLE001 - a tool's own code; the model hears it, the turn goes on
             raise ToolError(_words(error, proposal.tool_name)) from None
-        return ladder(tool.name, tool.version, proposal.arguments, key)
+        shown = redact(key, tool.parameters) if key else None
+        return ladder(tool.name, tool.version, proposal.arguments, key, shown)
 
     async def _judge_again(self, tool: Tool, arguments: Mapping[str, Any], proposal: Proposal) -> Verdict:
         """The verdict on a proposal's new contents. What would now run without asking still asks."""
@@ -220,7 +228,7 @@ class Gate:
                     error="It is not the tool that was shown.",
                 )
             preview = await _preview(tool, proposal.arguments)
-        except Exception as error:  # noqa: BLE001 - nothing has run; people and the model hear why
+        except Exception as error:  # noqa: BLE001 - a tool's own code; the model hears it, the turn goes on
             words = _words(error, proposal.tool_name)
             return await self._finish(proposal, State.FAILED, cause=Cause.ERROR, error=words)
         now = self._clock()
@@ -236,7 +244,7 @@ class Gate:
             output = await _in_time(tool.run(claimed.arguments, context), tool.timeout)
         except ToolTimedOut as error:
             return await self._finish(claimed, State.FAILED, cause=Cause.OUTCOME_UNKNOWN, error=error.message)
-        except Exception as error:  # noqa: BLE001 - a tool's own code; people and the model hear it
+        except Exception as error:  # noqa: BLE001 - a tool's own code; the model hears it, the turn goes on
             words = _words(error, tool.name)
             return await self._finish(claimed, State.FAILED, cause=Cause.ERROR, error=words)
         return await self._finish(

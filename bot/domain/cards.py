@@ -92,9 +92,12 @@ def _text(value: str | None) -> str:
     return "(nothing)" if value is None else value
 
 
+_PLACES = {"http": "the web", "cli": "the shell"}
+
+
 def _outcome(p: Proposal) -> tuple[Tone, str]:
     who = p.decided_by or "somebody"
-    where = f" from {p.decided_from}" if p.decided_from else ""
+    where = f" from {_PLACES.get(p.decided_from, p.decided_from)}" if p.decided_from else ""
     match p.state:
         case State.PROPOSED:
             return Tone.WAITING, "Waiting for a decision. Nothing has been changed."

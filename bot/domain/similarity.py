@@ -80,9 +80,16 @@ class Grant:
 
 
 def ladder(
-    tool_name: str, tool_version: str, arguments: Mapping[str, Any], key: Mapping[str, Any] | None
+    tool_name: str,
+    tool_version: str,
+    arguments: Mapping[str, Any],
+    key: Mapping[str, Any] | None,
+    shown: Mapping[str, Any] | None = None,
 ) -> list[tuple[Scope, str]]:
-    """The rungs there are for a call, narrowest first, each with what it allows in words."""
+    """The rungs there are for a call, narrowest first, each with what it allows in words.
+
+    ``shown`` is the key as people may see it (without its secrets); the match is over the true one.
+    """
     rungs = [
         (
             Scope(tool_name, tool_version, Rung.EXACT, canonical(arguments)),
@@ -90,7 +97,7 @@ def ladder(
         )
     ]
     if key:
-        same = ", ".join(f"{name} = {value}" for name, value in key.items())
+        same = ", ".join(f"{name} = {value}" for name, value in (shown or key).items())
         rungs.append(
             (
                 Scope(tool_name, tool_version, Rung.KEY, canonical(key)),

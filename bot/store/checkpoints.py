@@ -16,7 +16,7 @@ from typing import Any
 from sqlmodel import Session, col, select
 
 from bot.domain.redaction import redact
-from bot.store.audit import row_hash
+from bot.store import audit
 from bot.store.tables import AuditRow, CheckpointRow, ProposalRow
 
 _COLUMNS = tuple(c.name for c in AuditRow.__table__.columns)  # type: ignore[attr-defined]
@@ -44,7 +44,7 @@ def seal(session: Session, now: datetime) -> bool:
 
 def faults(session: Session) -> list[str]:
     """Every row that was changed, removed or inserted, named in words; empty when the record is whole."""
-    return [*_broken_chains(session), *_broken_seals(session)]
+    return [*audit.breaks(session), *_broken_seals(session)]
 
 
 def _sealed(session: Session, after: int, until: int, previous: str) -> tuple[int, str]:
@@ -60,32 +60,6 @@ def _sealed(session: Session, after: int, until: int, previous: str) -> tuple[in
         running.update(f"{ident}:{row};".encode())
         count += 1
     return count, running.hexdigest()
-
-
-def _broken_chains(session: Session) -> Iterator[str]:
-    heads: dict[str, tuple[int, str]] = {}
-    table: Any = AuditRow.__table__  # type: ignore[attr-defined]
-    for row in session.connection().execute(select(table).order_by(table.c.id)).mappings():
-        proposal_id = row["proposal_id"]
-        version, previous = heads.get(proposal_id, (0, ""))
-        content = {name: row[name] for name in _COLUMNS if name not in ("id", "hash")}
-        if row["version"] != version + 1:
-            yield (
-                f"audit row {row['id']}: proposal {proposal_id} goes from version {version} to "
-                f"{row['version']}; a row between them was removed or one was inserted"
-            )
-        elif row["previous"] != previous or row_hash(content) != row["hash"]:
-            yield f"audit row {row['id']} (proposal {proposal_id}, version {row['version']}) was altered"
-        heads[proposal_id] = (row["version"], row["hash"])
-    for ident, version in session.execute(select(ProposalRow.id, ProposalRow.version)):
-        told = heads.pop(ident, (0, ""))[0]
-        if told != version:
-            yield (
-                f"proposal {ident} is at version {version}, but its audit ends at version {told}; "
-                "rows at the end were removed, or the proposal was changed past the audit"
-            )
-    for ident in heads:
-        yield f"the audit has rows of proposal {ident}, which does not exist"
 
 
 def _broken_seals(session: Session) -> Iterator[str]:

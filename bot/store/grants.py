@@ -82,7 +82,10 @@ def use(
             session.execute(
                 update(GrantRow).where(col(GrantRow.id) == grant.id).values(uses=GrantRow.uses + 1)
             )
-            by = f"{grant.person_name}'s grant {grant.label}"
+            whose = (
+                "your" if grant.person_name == "you" else f"{grant.person_name}'s"
+            )  # the demo's one person
+            by = f"{whose} grant {grant.label}"
             return replace(proposal, state=State.APPROVED, grant_id=grant.id, decided_by=by, decided_at=now)
     return proposal
 

@@ -130,10 +130,15 @@ def of_conversation(session: Session, conversation_id: str) -> list[Proposal]:
     return [_proposal(row) for row in rows]
 
 
-def in_states(session: Session, states: Sequence[State], limit: int = 200) -> list[Proposal]:
-    """Newest first."""
+def in_states(
+    session: Session, states: Sequence[State], limit: int = 200, *, after: int = 0
+) -> list[Proposal]:
+    """Newest first; ``after`` leaves out that many of the newest."""
     rows = session.connection().execute(
-        _ALL.where(_TABLE.c.state.in_(states)).order_by(_TABLE.c.updated_at.desc(), _TABLE.c.id).limit(limit)
+        _ALL.where(_TABLE.c.state.in_(states))
+        .order_by(_TABLE.c.updated_at.desc(), _TABLE.c.id)
+        .limit(limit)
+        .offset(after)
     )
     return [_proposal(row) for row in rows]
 

@@ -76,8 +76,8 @@ def test_show_takes_the_first_characters_of_an_id(shell: Shell, parked: list[str
     ("prefix", "word"), [("zzz", "there is no proposal zzz"), ("", "there is no proposal")]
 )
 def test_an_id_that_is_none_is_told(shell: Shell, parked: list[str], prefix: str, word: str):
-    for command in ("show", "approve", "decline", "audit"):
-        refused = shell.nod(command, prefix)
+    for command in ("show", "approve", "decline", "audit show"):
+        refused = shell.nod(*command.split(), prefix)
         assert refused.exit_code == 1
         assert word in refused.stderr
 
@@ -105,7 +105,7 @@ def test_a_decision_without_a_running_server_is_kept_and_recorded(shell: Shell, 
     again = shell.nod("approve", parked[0])
     assert again.exit_code == 1
     assert again.stdout.startswith("Already declined by operator")
-    history = shell.nod("audit", parked[0])
+    history = shell.nod("audit", "show", parked[0])
     assert history.exit_code == 0
     assert "propose by nod" in history.stdout
     assert "decline by cli:operator (not now) → declined" in history.stdout
@@ -156,8 +156,8 @@ def test_a_tampered_record_is_told_by_the_audit_of_all(shell: Shell, parked: lis
 
 def test_a_tampered_record_is_told_by_the_audit_of_one(shell: Shell, parked: list[str]):
     tamper(shell, "UPDATE audit SET reason = 'x' WHERE proposal_id = ?", parked[0])
-    assert shell.nod("audit", parked[0]).exit_code == 1
-    assert shell.nod("audit", parked[1]).exit_code == 0
+    assert shell.nod("audit", "show", parked[0]).exit_code == 1
+    assert shell.nod("audit", "show", parked[1]).exit_code == 0
 
 
 def test_what_a_model_wrote_cannot_move_the_cursor_of_a_terminal(shell: Shell, parked: list[str]):

@@ -9,6 +9,7 @@ import pytest
 from bot.domain.cards import Action, Tone, card_of, whole_text
 from bot.domain.people import Actor
 from bot.domain.proposals import Cause, Deciders, Kind, PreviewField, Proposal, State, Vote
+from bot.domain.redaction import HIDDEN
 from bot.domain.risk import Level, Risk
 
 AT = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
@@ -137,6 +138,12 @@ def test_votes_edits_and_moved_previews_are_told() -> None:
         "Edited by Ben before approval.",
         "Changed since it was approved: the old values moved, so it needs a fresh look.",
     )
+
+
+def test_a_field_that_the_schema_calls_secret_is_hidden_in_old_and_new() -> None:
+    schema = {"properties": {"code": {"writeOnly": True}}}
+    card = card_of(make_proposal(preview=(PreviewField("code", "old one", "new one"),)), schema)
+    assert card.fields == (PreviewField("code", HIDDEN, HIDDEN),)
 
 
 def test_the_whole_text_has_every_field_and_argument_uncut() -> None:

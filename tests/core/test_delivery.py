@@ -120,6 +120,19 @@ async def test_what_was_left_unsaid_is_said_before_the_next_answer(nod: Nod) -> 
     assert len(nod.chat.texts) == 1
 
 
+async def test_what_was_left_unsaid_is_not_taken_for_said_when_the_next_answer_arrives(nod: Nod) -> None:
+    nod.chat.refusals |= {"send": ChannelError("down"), "post": ChannelError("down")}
+    nod.model.will(says("First."))
+    await nod.say("hi")
+    await nod.idle()
+    del nod.chat.refusals["send"]
+    await nod.say("hello?")
+    await nod.idle()
+    nod.chat.refusals.clear()
+    await later(nod)
+    assert [text for _, text in nod.chat.texts] == ["First."]
+
+
 async def test_a_stream_that_breaks_does_not_stop_the_turn_and_the_whole_text_follows(nod: Nod) -> None:
     hold = Hold()
     nod.model.will(says("", call("look", lamp="desk")), says("It is white.", red(), hold=hold))
@@ -165,11 +178,12 @@ async def test_a_card_that_does_not_arrive_just_now_is_posted_later_and_its_text
     assert nod.chat.shown == "I will."
 
 
-async def test_a_card_that_never_arrives_ends_its_proposal_after_some_tries(nod: Nod) -> None:
+async def test_a_card_that_does_not_arrive_for_an_hour_ends_its_proposal(nod: Nod) -> None:
     nod.chat.refusals["post_card"] = ChannelError("rate limited")
     [p] = await nod.asked(red())
-    for _ in range(4):
-        await later(nod)
+    await nod.tick(timedelta(minutes=59))
+    assert (await nod.now(p)).state is State.PROPOSED
+    await nod.tick(timedelta(minutes=1))
     assert (await nod.now(p)).cause is Cause.UNDELIVERABLE
 
 

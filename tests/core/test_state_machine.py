@@ -232,7 +232,7 @@ def _user(entry: Entry) -> bool:
 
 TestCore = CoreMachine.TestCase
 TestCore.settings = settings(
-    max_examples=25,
+    max_examples=20,
     stateful_step_count=20,
     deadline=None,
     derandomize=False,

@@ -7,11 +7,12 @@ from sqlmodel import Session
 
 from bot.domain.chat import Answer, Verb
 from bot.domain.jobs import Work
-from bot.domain.policy import Judgement, Verdict
+from bot.domain.policy import Judgement, Policy, Verdict
 from bot.domain.proposals import Cause, State
 from bot.store import conversations, decisions, endings
 from bot.store.endings import LostRace
-from tests.kit import ANA
+from bot.store.rules import Policies
+from tests.kit import ADA, ANA
 from tests.store.conftest import POLICIES, Rows, Together
 
 
@@ -102,6 +103,18 @@ def test_an_abandoned_idempotent_one_is_approved_again(rows: Rows) -> None:
     jobs = rows.database.write_now(endings.abandon, p, rows.clock(), rerun=True)
     assert rows.now(p).state is State.APPROVED
     assert Work.EXECUTE in [job.work for job in jobs]
+
+
+def test_an_admin_cannot_give_it_to_nobody(rows: Rows) -> None:
+    [p] = rows.propose()
+    policies = Policies(Policy(admins=frozenset({str(ADA)})))
+
+    def press(session: Session) -> decisions.Decided:
+        asked = decisions.Press(ADA, Verb.REASSIGN, p.id, reason="whoever")
+        return decisions.decide(session, asked, policies, rows.clock())
+
+    assert rows.database.write_now(press).reply.answer is Answer.INVALID
+    assert rows.now(p) == p
 
 
 def test_what_was_decided_meanwhile_is_not_cancelled_as_undeliverable(rows: Rows) -> None:

@@ -4,6 +4,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+
 from bot.domain.risk import Level
 from bot.errors import BadArguments, ToolError
 from bot.store import issues

@@ -7,12 +7,13 @@ from enum import StrEnum
 from typing import Annotated, Any, Literal
 
 import pytest
+from pydantic import BaseModel, Field
+
 from bot.domain.proposals import PreviewField
 from bot.domain.risk import Level
 from bot.errors import BadArguments, SettingsError, UnknownTool
 from bot.tools.registry import Registry
 from bot.tools.tool import CallContext, FixedToolset, Tool, ToolOutput, tool
-from pydantic import BaseModel, Field
 
 CONTEXT = CallContext("c1", "http:ana", "key-1")
 

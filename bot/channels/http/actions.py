@@ -21,6 +21,8 @@ from bot.store import audit, proposals
 router = APIRouter(prefix="/api")
 
 _NEWEST_ROW = 2**63 - 1
+_PAGE = 200  # how many proposals one answer lists
+_SEARCHED = 20_000  # how many it looks through for those this person may see
 _STATUS = {
     Answer.REFUSED: 403,
     Answer.UNKNOWN: 404,
@@ -53,7 +55,13 @@ async def actions(actor: Caller, site: Here, state: State | None = None) -> JSON
     states = [state] if state else list(State)
 
     def found(session: Session) -> list[dict[str, Any]]:
-        return http.views.visible(session, proposals.in_states(session, states), actor, shelf)
+        shown: list[dict[str, Any]] = []
+        for after in range(0, _SEARCHED, _PAGE):  # others' newer ones must not hide this person's
+            page = proposals.in_states(session, states, _PAGE, after=after)
+            shown += http.views.visible(session, page, actor, shelf)
+            if len(page) < _PAGE or len(shown) >= _PAGE:
+                break
+        return shown[:_PAGE]
 
     return ok(proposals=await http.database.read(found))
 

@@ -4,6 +4,7 @@ from alembic import context
 from sqlmodel import SQLModel
 
 import bot.store.issues
+import bot.store.outputs
 import bot.store.slack
 import bot.store.tables  # noqa: F401 - registers its tables
 

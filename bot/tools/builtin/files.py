@@ -120,7 +120,11 @@ def _reads(jail: Jail) -> tuple[Tool, ...]:
 
 
 def _writes(jail: Jail) -> tuple[Tool, ...]:
-    @tool(group="fs", idempotent=True, summary=_write_in_words, preview=_in_thread(jail, _written))
+    folder = folder_of(jail)
+
+    @tool(
+        group="fs", idempotent=True, summary=_write_in_words, preview=_in_thread(jail, _written), key=folder
+    )
     async def file_write(path: PathText, content: Content) -> dict[str, Any]:
         """Write a whole text file in the workspace: a new one, or in place of the one that is there.
 
@@ -135,7 +139,7 @@ def _writes(jail: Jail) -> tuple[Tool, ...]:
         await asyncio.to_thread(jail.write, found, new)
         return {"written": shown(found), "bytes": len(new)}
 
-    @tool(group="fs", summary="Move {path} to {to}", preview=_in_thread(jail, _moved))
+    @tool(group="fs", summary="Move {path} to {to}", preview=_in_thread(jail, _moved), key=folder)
     async def file_move(path: PathText, to: PathText) -> dict[str, Any]:
         """Move or rename a file or folder of the workspace. Nothing is overwritten.
 

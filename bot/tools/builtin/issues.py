@@ -153,9 +153,7 @@ def _writes(database: Database, clock: Clock) -> tuple[Tool, ...]:
         summary="Comment on issue #{number}",
         preview=_read_by(database, previews.commented),
     )
-    async def comment_issue(
-        context: CallContext, number: Number, body: Said
-    ) -> dict[str, Any]:
+    async def comment_issue(context: CallContext, number: Number, body: Said) -> dict[str, Any]:
         """Add a comment to an issue.
 
         Args:
@@ -177,9 +175,7 @@ def _ends(database: Database, clock: Clock) -> tuple[Tool, ...]:
         summary="Close issue #{number}",
         preview=_read_by(database, previews.closed),
     )
-    async def close_issue(
-        context: CallContext, number: Number, reason: Said | None = None
-    ) -> dict[str, Any]:
+    async def close_issue(context: CallContext, number: Number, reason: Said | None = None) -> dict[str, Any]:
         """Close an issue. It can be reopened with update_issue.
 
         Args:

@@ -138,7 +138,6 @@ class Jail:
         """Put a file in place as a whole: other processes see the old one or the new one."""
         if len(content) > self.max_write:
             raise ToolError(f"The content has {len(content)} bytes; at most {self.max_write} are written.")
-        name = names[-1]
         with self.folder(names[:-1], make=True) as fd, told(names):
             before = self._replaceable(names, fd)
             temporary = f".nod-{secrets.token_hex(8)}.tmp"
@@ -149,7 +148,7 @@ class Jail:
                     out.flush()
                     os.fchmod(out.fileno(), before)
                     os.fsync(out.fileno())
-                os.rename(temporary, name, src_dir_fd=fd, dst_dir_fd=fd)
+                os.rename(temporary, names[-1], src_dir_fd=fd, dst_dir_fd=fd)
             except BaseException:
                 with contextlib.suppress(FileNotFoundError):
                     os.unlink(temporary, dir_fd=fd)

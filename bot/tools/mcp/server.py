@@ -190,7 +190,7 @@ class Server:
                         self._client = None
             if attempt.cancelled_caught:
                 why = f"it did not start within {self._start_seconds:g} s"
-        except Exception as error:  # noqa: BLE001 - whatever it died of, it is started again
+        except Exception as error:  # noqa: BLE001 - whatever it is, nothing was asked for yet
             why = told(self.config, error)
         self._why = why
         self.tried.set()

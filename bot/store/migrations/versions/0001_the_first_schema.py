@@ -120,6 +120,18 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("code_hash"),
     )
     op.create_table(
+        "output",
+        sa.Column("id", sqlmodel.sql.sqltypes.AutoString(), nullable=False),
+        sa.Column("conversation_id", sqlmodel.sql.sqltypes.AutoString(), nullable=False),
+        sa.Column("text", sa.Text(), nullable=False),
+        sa.Column("created_at", sqlmodel.sql.sqltypes.UTCDateTime(), nullable=False),
+        sa.PrimaryKeyConstraint("id"),
+    )
+    with op.batch_alter_table("output", schema=None) as batch_op:
+        batch_op.create_index(batch_op.f("ix_output_conversation_id"), ["conversation_id"], unique=False)
+        batch_op.create_index(batch_op.f("ix_output_created_at"), ["created_at"], unique=False)
+
+    op.create_table(
         "rule",
         sa.Column(
             "id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), autoincrement=True, nullable=False
@@ -447,6 +459,11 @@ def downgrade() -> None:
     op.drop_table("slack_install")
     op.drop_table("slack_home")
     op.drop_table("rule")
+    with op.batch_alter_table("output", schema=None) as batch_op:
+        batch_op.drop_index(batch_op.f("ix_output_created_at"))
+        batch_op.drop_index(batch_op.f("ix_output_conversation_id"))
+
+    op.drop_table("output")
     op.drop_table("link_code")
     with op.batch_alter_table("issue", schema=None) as batch_op:
         batch_op.drop_index(batch_op.f("ix_issue_state"))

@@ -1,0 +1,92 @@
+"""What every command of ``nod`` needs: faults in one line, safe text, the database, who sits here."""
+
+import contextlib
+import getpass
+import os
+import sys
+from collections.abc import Iterator
+
+import typer
+from alembic.util import CommandError
+from sqlalchemy.exc import DBAPIError
+
+from bot.domain.people import Actor
+from bot.domain.proposals import Proposal
+from bot.domain.redaction import redact_text
+from bot.errors import NodError, SettingsError
+from bot.settings import Settings
+from bot.store import migrations, proposals
+from bot.store.database import Database
+
+
+@contextlib.contextmanager
+def told() -> Iterator[None]:
+    """A fault we know is one line on stderr and exit code 1; never a stack trace."""
+    try:
+        yield
+    except NodError as error:
+        words = error.message
+    except DBAPIError as error:
+        words = f"NOD_DATABASE_URL: {str(error.orig).strip().splitlines()[0]}; nod doctor looks closer"
+    except CommandError as error:
+        words = f"NOD_DATABASE_URL: {error}; the schema is from a newer nod, so upgrade this one"
+    except ModuleNotFoundError as error:
+        if error.name != "psycopg":
+            raise
+        words = f'NOD_DATABASE_URL: {error}; install it: pip install "nod[postgres]"'
+    else:
+        return
+    print(f"nod: {plain(words)}", file=sys.stderr)
+    raise typer.Exit(1) from None
+
+
+def plain(text: str) -> str:
+    """Text of models and tools as a terminal may show it: control and direction characters made visible."""
+    return "".join(c if c.isprintable() or c == "\n" else c.encode("unicode_escape").decode() for c in text)
+
+
+def line(text: str) -> str:
+    return plain(" ".join(redact_text(text).split()))
+
+
+@contextlib.contextmanager
+def opened(settings: Settings) -> Iterator[Database]:
+    file = settings.sqlite_file
+    if file is not None and not file.parent.is_dir():
+        raise SettingsError(f"NOD_DATABASE_URL: there is no folder {file.parent}; create it first")
+    database = Database(settings.database_url)
+    try:
+        migrations.upgrade(database.engine)
+        yield database
+    finally:
+        database.close()
+
+
+@contextlib.contextmanager
+def existing(settings: Settings) -> Iterator[Database]:
+    """For commands that look at what is there: an empty new file would be a wrong answer."""
+    file = settings.sqlite_file
+    if file is not None and not file.exists():
+        raise SettingsError(
+            f"NOD_DATABASE_URL: there is no file {file} here; the demo's is sqlite:///nod-demo.db"
+        )
+    with opened(settings) as database:
+        yield database
+
+
+def operator() -> Actor:
+    """Who sits at this machine's shell."""
+    try:
+        name = getpass.getuser()
+    except (KeyError, OSError):  # a container's user may have no name
+        name = str(os.getuid())
+    return Actor("cli", name, name)
+
+
+def find(database: Database, prefix: str) -> Proposal:
+    found = database.read_now(proposals.starting_with, prefix.lower()) if prefix else []
+    if not found:
+        raise NodError(f"there is no proposal {prefix}; see: nod pending")
+    if len(found) > 1:
+        raise NodError(f"{prefix} could be several; give more characters of the ID")
+    return found[0]
