@@ -170,7 +170,7 @@ def builtin_tools(settings: Settings, database: Database, clock: Clock) -> list[
     if settings.workspace is not None:
         found.append(file_tools(settings.workspace))
         if settings.shell:
-            found.append(shell_tools(settings.workspace))
+            found.append(shell_tools(settings.workspace, environment=os.environ))
     if settings.docker_url is not None:
         found.append(docker_tools(settings.docker_url))
     if settings.fetch:

@@ -36,7 +36,7 @@ def told() -> Iterator[None]:
         words = f'NOD_DATABASE_URL: {error}; install it: pip install "nod[postgres]"'
     else:
         return
-    print(f"nod: {plain(words)}", file=sys.stderr)
+    print(f"nod: {plain(words)}", file=sys.stderr)  # noqa: T201 - a command answers
     raise typer.Exit(1) from None
 
 
