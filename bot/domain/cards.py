@@ -92,7 +92,7 @@ def _text(value: str | None) -> str:
     return "(nothing)" if value is None else value
 
 
-_PLACES = {"http": "the web", "cli": "the shell"}
+_PLACES = {"http": "the web", "cli": "the shell", "slack": "Slack", "telegram": "Telegram"}
 
 
 def _outcome(p: Proposal) -> tuple[Tone, str]:

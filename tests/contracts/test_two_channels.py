@@ -85,7 +85,7 @@ async def test_raised_in_slack_it_is_approved_in_telegram(both: Both) -> None:
     await both.slack.say("note milk")
     _, there = await both.cards()
     await both.telegram.telegram.press(BEN, there, "Approve")
-    await both.both_say("Done. Approved by Ben from telegram")
+    await both.both_say("Done. Approved by Ben from Telegram")
     await eventually(lambda: "It is noted." in "\n".join(both.slack.texts()), "the end in the thread")
     assert both.world.notes == ["milk"]
 

@@ -58,20 +58,20 @@ def test_a_pending_card_says_what_why_how_risky_who_decides_and_until_when() -> 
 
 
 ENDS = [
-    ({"state": State.APPROVED}, Tone.WAITING, "Approved by Ben from slack. It has not run yet."),
-    ({"state": State.EXECUTING}, Tone.WAITING, "Approved by Ben from slack. It is running now."),
-    ({"state": State.SUCCEEDED}, Tone.GOOD, "Done. Approved by Ben from slack."),
-    ({"state": State.DECLINED}, Tone.QUIET, "Declined by Ben from slack. Nothing was changed."),
+    ({"state": State.APPROVED}, Tone.WAITING, "Approved by Ben from Slack. It has not run yet."),
+    ({"state": State.EXECUTING}, Tone.WAITING, "Approved by Ben from Slack. It is running now."),
+    ({"state": State.SUCCEEDED}, Tone.GOOD, "Done. Approved by Ben from Slack."),
+    ({"state": State.DECLINED}, Tone.QUIET, "Declined by Ben from Slack. Nothing was changed."),
     (
         {"state": State.DECLINED, "decline_reason": "Not now."},
         Tone.QUIET,
-        "Declined by Ben from slack: Not now. Nothing was changed.",
+        "Declined by Ben from Slack: Not now. Nothing was changed.",
     ),
     ({"state": State.EXPIRED}, Tone.QUIET, "Expired: nobody decided in time. Nothing was changed."),
     (
         {"state": State.CANCELLED, "cause": Cause.TAKEN_BACK},
         Tone.QUIET,
-        "Cancelled by Ben from slack. Nothing was changed.",
+        "Cancelled by Ben from Slack. Nothing was changed.",
     ),
     (
         {"state": State.CANCELLED, "cause": Cause.UNDELIVERABLE},
@@ -81,13 +81,13 @@ ENDS = [
     (
         {"state": State.FAILED, "cause": Cause.ERROR},
         Tone.BAD,
-        "Failed after Ben approved it from slack.",
+        "Failed after Ben approved it from Slack.",
     ),
     (
         {"state": State.FAILED, "cause": Cause.OUTCOME_UNKNOWN},
         Tone.BAD,
         (
-            "Outcome unknown: approved by Ben from slack, started, and never heard back from. "
+            "Outcome unknown: approved by Ben from Slack, started, and never heard back from. "
             "Check whether it happened before you retry."
         ),
     ),

@@ -16,8 +16,8 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from bot.agent.model import Entry, UserText
 from bot.domain.chat import Answer, Verb
+from bot.domain.outcomes import for_model
 from bot.domain.policy import Policy
 from bot.domain.proposals import Proposal, State, digest
 from bot.errors import ModelCut, ModelError, ToolError
@@ -30,13 +30,16 @@ ALLOWED = {str(ANA), str(BEN), str(ADA)}
 PEOPLE = st.sampled_from([ANA, BEN, ADA, EVE, EVE])
 LAMPS = st.sampled_from(["desk", "door", "roof"])
 COLORS = st.sampled_from(["red", "green", "blue"])
+PAINT = st.builds(lambda lamp, color: ("paint", {"lamp": lamp, "color": color}), LAMPS, COLORS)
 CALLS = st.one_of(
-    st.builds(lambda lamp, color: ("paint", {"lamp": lamp, "color": color}), LAMPS, COLORS),
+    PAINT,
+    PAINT,
     st.builds(lambda amount: ("pay", {"amount": amount}), st.integers(1, 9)),
     st.builds(lambda lamp: ("look", {"lamp": lamp}), LAMPS),
     st.sampled_from([("trip", {}), ("hang", {}), ("paint", {"lamp": "sun"}), ("unknown", {})]),
 )
 IDEMPOTENT = {"pay"}
+VERBS = st.sampled_from([*[Verb.APPROVE] * 5, Verb.RETRY, Verb.RETRY, *Verb])
 
 
 class CoreMachine(RuleBasedStateMachine):
@@ -53,7 +56,8 @@ class CoreMachine(RuleBasedStateMachine):
 
     async def _begin(self) -> None:
         self.nod = Nod(f"sqlite:///{Path(self.directory.name) / 'nod.db'}", FakeClock(), policy=TEAM)
-        await self.say([])
+        await self.say([("paint", {"lamp": "desk", "color": "red"}), ("pay", {"amount": 5})])
+        await self.nod.idle()
 
     async def say(self, calls: Sequence[tuple[str, dict[str, Any]]]) -> None:
         text = f"message {len(self.accepted)}"
@@ -63,9 +67,11 @@ class CoreMachine(RuleBasedStateMachine):
         assert reply.answer is Answer.ACCEPTED
         self.accepted.append(text)
 
-    def proposal(self, pick: int) -> Proposal | None:
-        found = self.run(self.nod.proposals())
-        return found[pick % len(found)] if found else None
+    def proposal(self, pick: int) -> Proposal:
+        """One of them; the lower the pick, the likelier one that still can be decided."""
+        found: list[Proposal] = self.run(self.nod.proposals())
+        ordered = sorted(found, key=lambda p: p.state not in (State.PROPOSED, State.FAILED))
+        return ordered[pick % len(ordered)]
 
     @rule(calls=st.lists(CALLS, max_size=3), wait=st.booleans())
     def a_person_writes(self, calls: list[tuple[str, dict[str, Any]]], *, wait: bool) -> None:
@@ -77,15 +83,28 @@ class CoreMachine(RuleBasedStateMachine):
     def the_model_breaks(self, fault: Exception) -> None:
         self.nod.model.will(breaks(fault, after="Well,"))
 
+    @rule()
+    def somebody_writes_while_the_model_breaks(self) -> None:
+        self.run(self._break_between())
+
+    async def _break_between(self) -> None:
+        await self.nod.idle()
+        self.nod.model.answers.clear()
+        hold = Hold()
+        self.nod.model.will(breaks(ModelError("busy"), hold=hold))
+        await self.say([])
+        await hold.reached.wait()
+        await self.say([])
+        hold.go.set()
+
     @rule(
-        pick=st.integers(0, 50),
-        presses=st.lists(st.tuples(st.sampled_from(Verb), PEOPLE), min_size=1, max_size=4),
+        pick=st.integers(0, 9),
+        presses=st.lists(st.tuples(VERBS, PEOPLE), min_size=1, max_size=4),
         wait=st.booleans(),
-        stale=st.booleans(),
+        stale=st.sampled_from([False, False, False, True]),
     )
     def people_press(self, pick: int, presses: list[tuple[Verb, Any]], *, wait: bool, stale: bool) -> None:
-        if p := self.proposal(pick):
-            self.run(self._press(p, presses, stale=stale))
+        self.run(self._press(self.proposal(pick), presses, stale=stale))
         if wait:
             self.run(self.nod.idle())
 
@@ -147,10 +166,10 @@ class CoreMachine(RuleBasedStateMachine):
             task.cancel()
         await self.nod.crash()
 
-    @rule(pick=st.integers(0, 50), happened=st.booleans())
+    @rule(pick=st.integers(0, 3), happened=st.booleans())
     def it_crashes_while_a_tool_runs(self, pick: int, *, happened: bool) -> None:
         p = self.proposal(pick)
-        if p and p.state is State.PROPOSED and p.tool_name in ("paint", "pay"):
+        if p.state is State.PROPOSED and p.tool_name in ("paint", "pay"):
             self.run(self._crash_in_tool(p, happened=happened))
 
     async def _crash_in_tool(self, p: Proposal, *, happened: bool) -> None:
@@ -212,11 +231,12 @@ class CoreMachine(RuleBasedStateMachine):
         await nod.idle()
         await nod.tick(timedelta(days=10))
         await nod.tick(timedelta(minutes=5))
-        seen = {entry.text for transcript in nod.model.transcripts for entry in transcript if _user(entry)}
+        seen = {entry.text for transcript in nod.model.transcripts for entry in transcript}
         assert set(self.accepted) <= seen
         assert not (await nod.transcript()).awaits_answer or await self._failed_last()
         for p in await nod.proposals():
             assert p.settled
+            assert any(for_model(p) in text for text in seen), f"its end was never told: {p}"
             assert nod.chat.card_of(p).state is p.state
         await self._check()
         await nod.close()
@@ -224,10 +244,6 @@ class CoreMachine(RuleBasedStateMachine):
     async def _failed_last(self) -> bool:
         """A turn that failed has told people so; they have the word."""
         return (await self.nod.transcript()).lines[-1].role == "notice"
-
-
-def _user(entry: Entry) -> bool:
-    return isinstance(entry, UserText)
 
 
 TestCore = CoreMachine.TestCase

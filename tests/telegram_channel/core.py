@@ -77,7 +77,7 @@ def done(card: Card, **changes: Any) -> Card:
     values: dict[str, Any] = {
         "state": State.SUCCEEDED,
         "tone": Tone.GOOD,
-        "outcome": "Done. Approved by Ana from telegram.",
+        "outcome": "Done. Approved by Ana from Telegram.",
         "decided_at": datetime(2026, 3, 2, 9, 5, tzinfo=UTC),
         "result": "closed",
         "result_url": "https://issues.example.com/7",

@@ -1,0 +1,155 @@
+"""The contract over HTTP: people read rows, press by POST, and hear of changes by asking again."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from bot.domain.cards import Action
+from bot.domain.similarity import Lasting, Rung
+from bot.settings import Settings
+from tests.conftest import FakeClock
+from tests.contracts.driver import Seen
+from tests.contracts.scenarios import Contract
+from tests.contracts.world import World
+
+TOKENS = {name: f"{name}-0123456789abcdef" for name in ("ana", "ben", "eve")}
+_VERBS = {Action.APPROVE_ALL, Action.DECLINE_ALL}
+
+
+class HttpDriver:
+    """A conversation of Ana's token; a task reads it again and again, as a page that polls would."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self._conversation: str | None = None
+        self._proposals: list[dict[str, Any]] = []
+        self._messages: list[dict[str, Any]] = []
+        self._told: dict[str, list[str]] = {"ana": [], "ben": [], "eve": []}
+        self._clients = {
+            name: httpx.AsyncClient(headers={"Authorization": f"Bearer {token}"}, timeout=20)
+            for name, token in TOKENS.items()
+        }
+
+    def _url(self, path: str) -> str:
+        return f"http://127.0.0.1:{self.world.app.web.port}{path}"
+
+    async def watch(self) -> None:
+        """Keep what is seen current."""
+        while True:
+            with suppress(httpx.HTTPError, AssertionError, KeyError):
+                if self._conversation:
+                    base = f"/api/chat/conversations/{self._conversation}"
+                    ana = self._clients["ana"]
+                    self._proposals = (await ana.get(self._url(f"{base}/proposals"))).json()["proposals"]
+                    self._messages = (await ana.get(self._url(f"{base}/messages"))).json()["messages"]
+            await asyncio.sleep(0.02)
+
+    async def close(self) -> None:
+        for client in self._clients.values():
+            await client.aclose()
+
+    async def say(self, text: str) -> None:
+        body = {"message": text} | ({"conversation_id": self._conversation} if self._conversation else {})
+        async with self._clients["ana"].stream("POST", self._url("/api/chat"), json=body) as answer:
+            async for line in answer.aiter_lines():
+                if line.startswith("data: "):
+                    event = json.loads(line[6:])
+                    self._conversation = event.get("conversation_id", self._conversation)
+
+    def cards(self) -> Sequence[Seen]:
+        return [_seen(p) for p in self._proposals]
+
+    def texts(self) -> Sequence[str]:
+        return [m["text"] for m in self._messages if m["role"] != "user"]
+
+    def told(self, *, eve: bool = False) -> Sequence[str]:
+        return self._told["eve" if eve else "ana"]
+
+    async def press(self, card: Seen, action: Action, *, eve: bool = False) -> None:
+        now = next(p for p in self._proposals if p["id"] == card.handle["id"])
+        if action not in now["actions"]:
+            raise LookupError(action)
+        await self._press(now, action, "eve" if eve else "ana")
+
+    async def press_remembered(self, card: Seen, action: Action) -> None:
+        await self._press(card.handle, action, "ana")
+
+    async def ben_presses(self, card: Seen, action: Action) -> None:
+        await self._press(card.handle, action, "ben")
+
+    async def _press(self, proposal: dict[str, Any], action: Action, who: str, **more: Any) -> None:
+        shown = proposal["group"]["round"] if action in _VERBS else proposal["round"]
+        path = f"/api/chat/actions/{proposal['id']}/{action}"
+        answer = await self._clients[who].post(self._url(path), json={"round": shown, **more})
+        body = answer.json()
+        if answer.status_code != 200 or body["answer"] != "accepted":
+            self._told[who].append(body.get("text") or body["error"])
+
+    async def read_all(self, card: Seen) -> str:
+        return json.dumps(card.handle["tool_arguments"], ensure_ascii=False).replace("\\\\", "\\")
+
+    def refuse_cards(self) -> None:
+        raise NotImplementedError("nothing is posted: people read rows")
+
+    def fail_redraws(self, times: int) -> None:
+        raise NotImplementedError("nothing is redrawn: people read rows")
+
+    async def approve_similar(self, card: Seen, rung: Rung, lasting: Lasting) -> str:
+        path = f"/api/chat/actions/{card.handle['id']}/ladder"
+        offered = (await self._clients["ana"].get(self._url(path))).json()
+        if Action.SIMILAR not in card.actions or rung not in [step["rung"] for step in offered["ladder"]]:
+            raise LookupError(rung)
+        await self._press(card.handle, Action.SIMILAR, "ana", rung=rung, lasting=lasting)
+        return json.dumps(offered)
+
+    async def command(self, line: str, *, eve: bool = False) -> str:
+        name, _, text = line.removeprefix("/").partition(" ")
+        body = {"name": name, "text": text, "conversation_id": self._conversation or ""}
+        answer = await self._clients["eve" if eve else "ana"].post(self._url("/api/commands"), json=body)
+        said = answer.json()
+        return str(said.get("text") or said["error"])
+
+
+def _seen(proposal: dict[str, Any]) -> Seen:
+    words = [proposal["description"], proposal["outcome"], *proposal["notes"], *proposal["votes"]]
+    words.append(proposal["expires_at"])
+    return Seen("\n".join(words), tuple(Action(a) for a in proposal["actions"]), proposal)
+
+
+@pytest.fixture
+async def driver(tmp_path: Path, clock: FakeClock) -> AsyncIterator[HttpDriver]:
+    def settings() -> Settings:
+        return Settings.load(
+            NOD_DATABASE_URL=f"sqlite:///{tmp_path / 'nod.db'}",
+            NOD_PORT=0,
+            NOD_HTTP_TOKENS=tuple(f"{name}:{token}" for name, token in TOKENS.items()),
+            NOD_ADMINS=("http:ana", "http:ben"),
+        )
+
+    world = World(settings, lambda _: None, clock)
+    await world.start()
+    driver = HttpDriver(world)
+    watching = asyncio.create_task(driver.watch())
+    yield driver
+    watching.cancel()
+    await asyncio.gather(watching, return_exceptions=True)
+    await driver.close()
+    await world.stop()
+
+
+class TestHttp(Contract):
+    async def test_a_card_that_cannot_be_posted_ends_its_proposal_and_the_model_hears_it(
+        self, driver: HttpDriver
+    ) -> None:
+        """Nothing is posted over HTTP; what is true here is that a proposal is there to be read."""
+        assert driver.world.app.channels["http"].pulls
+
+    async def test_a_redraw_that_fails_is_made_up_for_later(self, driver: HttpDriver) -> None:
+        """Nothing is redrawn over HTTP; each answer renders the row."""
+        assert driver.world.app.channels["http"].pulls
