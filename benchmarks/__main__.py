@@ -44,7 +44,7 @@ def parts(*, quick: bool) -> dict[str, Part]:
         "parked": Part(
             "Parked proposals",
             "One conversation each, in a process of its own that has everything running.",
-            lambda where: parked.rows(where, warm=1000, count=1000 if quick else 5000),
+            lambda where: parked.rows(where, warm=1000 if quick else 5000, count=1000 if quick else 5000),
         ),
         "cold": Part(
             "Cold start to first decision",

@@ -26,6 +26,7 @@ from bot.delivery import Bell, Delivery
 from bot.desk import CoreDesk
 from bot.domain.chat import Address, Channel, Clock
 from bot.domain.policy import Mode, Policy
+from bot.errors import SettingsError
 from bot.jobs.embedded import EmbeddedDispatcher
 from bot.scheduler import Scheduler
 from bot.settings import Settings
@@ -168,6 +169,8 @@ def builtin_tools(settings: Settings, database: Database, clock: Clock) -> list[
     """The tools Nod brings itself, as far as the settings turn them on."""
     found = [issue_tools(database, clock), output_tools(database)]
     if settings.workspace is not None:
+        if not settings.workspace.is_dir():
+            raise SettingsError(f"NOD_WORKSPACE: there is no folder {settings.workspace}; create it first")
         found.append(file_tools(settings.workspace))
         if settings.shell:
             found.append(shell_tools(settings.workspace, environment=os.environ))

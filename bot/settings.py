@@ -177,8 +177,6 @@ class Settings(BaseSettings):
 
     def _check_workspace(self, workspace: Path) -> None:
         """Raises ValueError: reads in it run without asking, so Nod's own files must not lie there."""
-        if not workspace.is_dir():
-            raise ValueError(f"NOD_WORKSPACE: there is no folder {workspace}; create it first")
         own = [Path(".env").resolve(), *([self.sqlite_file.resolve()] if self.sqlite_file else [])]
         if any(file.is_relative_to(workspace) for file in own):
             raise ValueError("NOD_WORKSPACE: name a folder that holds neither the database nor .env")

@@ -1,5 +1,6 @@
 """Fixtures every test may use: a real, empty database and a clock that moves only when told."""
 
+import logging
 import os
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -7,6 +8,7 @@ from pathlib import Path
 from uuid import uuid4
 
 import pytest
+import structlog
 from sqlalchemy import create_engine, make_url, text
 from sqlmodel import SQLModel
 
@@ -59,3 +61,14 @@ def database(database_url: str) -> Iterator[Database]:
     SQLModel.metadata.create_all(opened.engine)
     yield opened
     opened.close()
+
+
+@pytest.fixture(autouse=True)
+def _log_as_it_was() -> Iterator[None]:
+    """A test that sets up logging does so for itself alone."""
+    root = logging.getLogger()
+    handlers, level = list(root.handlers), root.level
+    yield
+    root.handlers = handlers
+    root.setLevel(level)
+    structlog.reset_defaults()

@@ -56,6 +56,7 @@ class Database:
         self.engine = open_engine(url)
         self.dialect: str = self.engine.dialect.name
         self._writer: _SQLiteWriter | None = None
+        self._reading: Connection | None = None  # SQLite: the reader thread's own, kept open
         if self.dialect == "sqlite":
             self._writer = _SQLiteWriter(self.engine)
             self._readers = ThreadPoolExecutor(1, "nod-read")
@@ -77,7 +78,7 @@ class Database:
     ) -> T:
         """Run ``function(session, …)`` over one snapshot; it must not write."""
         return await asyncio.get_running_loop().run_in_executor(
-            self._readers, lambda: self.read_now(function, *args, **kwargs)
+            self._readers, lambda: self._read(lambda s: function(s, *args, **kwargs))
         )
 
     def write_now(
@@ -93,21 +94,33 @@ class Database:
         self, function: Callable[Concatenate[Session, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
         with self.engine.connect() as connection:
-            if self.dialect == "sqlite":
-                connection.exec_driver_sql("BEGIN")
-            else:
-                connection.execution_options(isolation_level="REPEATABLE READ")
-            with Session(connection, expire_on_commit=False, autoflush=False) as session:
-                try:
-                    return function(session, *args, **kwargs)
-                finally:
-                    connection.rollback()
+            return self._over_snapshot(connection, lambda s: function(s, *args, **kwargs))
+
+    def _read(self, function: Callable[[Session], T]) -> T:
+        if self._writer is None:
+            return self.read_now(function)
+        if self._reading is None:
+            self._reading = self.engine.connect()
+        return self._over_snapshot(self._reading, function)
+
+    def _over_snapshot(self, connection: Connection, function: Callable[[Session], T]) -> T:
+        if self.dialect == "sqlite":
+            connection.exec_driver_sql("BEGIN")
+        else:
+            connection.execution_options(isolation_level="REPEATABLE READ")
+        with Session(connection, expire_on_commit=False, autoflush=False) as session:
+            try:
+                return function(session)
+            finally:
+                connection.rollback()
 
     def close(self) -> None:
         """Finish what is queued, then let go of every connection."""
         if self._writer is not None:
             self._writer.close()
         self._readers.shutdown()
+        if self._reading is not None:
+            self._reading.close()
         self.engine.dispose()
 
 

@@ -166,10 +166,17 @@ class CoreMachine(RuleBasedStateMachine):
             task.cancel()
         await self.nod.crash()
 
-    @rule(pick=st.integers(0, 3), happened=st.booleans())
-    def it_crashes_while_a_tool_runs(self, pick: int, *, happened: bool) -> None:
+    @rule(pick=st.integers(0, 3), happened=st.sampled_from([None, False, True]))
+    def it_crashes_after_an_approval(self, pick: int, *, happened: bool | None) -> None:
+        """Before the tool runs (None), while it runs and has not yet acted, or after it acted."""
         p = self.proposal(pick)
-        if p.state is State.PROPOSED and p.tool_name in ("paint", "pay"):
+        if p.state is not State.PROPOSED or p.tool_name not in ("paint", "pay"):
+            return
+        if happened is None:
+            self.nod.valve.shut = True
+            self.run(self._press(p, [(Verb.APPROVE, ANA)], stale=False))
+            self.run(self.nod.crash())
+        else:
             self.run(self._crash_in_tool(p, happened=happened))
 
     async def _crash_in_tool(self, p: Proposal, *, happened: bool) -> None:

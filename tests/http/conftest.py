@@ -3,9 +3,8 @@
 import asyncio
 import contextlib
 import json
-import logging
 import shutil
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,7 +12,6 @@ from typing import Any
 
 import httpx
 import pytest
-import structlog
 
 from bot import telemetry
 from bot.agent.model import Model
@@ -164,15 +162,10 @@ class Served:
         return shown
 
 
-@pytest.fixture(scope="session", autouse=True)
-def _log() -> Iterator[None]:
+@pytest.fixture(autouse=True)
+def _log() -> None:
     """The real log, down to errors."""
-    root = logging.getLogger()
-    handlers = list(root.handlers)
     telemetry.configure("error")
-    yield
-    root.handlers = handlers
-    structlog.reset_defaults()
 
 
 Serve = Callable[..., AbstractAsyncContextManager[Served]]
