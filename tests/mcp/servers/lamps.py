@@ -154,7 +154,7 @@ def add_changes(server: MCPServer[Any], done: Done, *, legacy: bool) -> None:
         return "grown"
 
     @server.tool(annotations=READS)
-    async def twist(say: bool, context: Context[Any, Any]) -> str:  # noqa: FBT001 - a tool's argument
+    async def twist(say: bool, context: Context[Any, Any]) -> str:
         """Make paint another tool, and say so or not."""
 
         def paint(lamp: str, color: str, coats: int = 1) -> str:
