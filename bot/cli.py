@@ -59,7 +59,7 @@ def demo(
             "NOD_DATABASE_URL": f"sqlite:///{database}",
             "NOD_HOST": "127.0.0.1",
             "NOD_HTTP_TOKENS": (),
-            "NOD_ADMINS": ("http:local", str(operator())),
+            "NOD_ADMINS": ("http:local",),
             "NOD_LOG_LEVEL": "warning",
         }
         settings = Settings.load(**given | ({"NOD_PORT": port} if port is not None else {}))
