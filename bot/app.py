@@ -87,11 +87,13 @@ class App:
                 stack.callback(self.database.close)
                 stack.push_async_callback(self.mcp.stop)
                 stack.push_async_callback(self.dispatcher.close, _SHUTDOWN_SECONDS)
+                if alone:
+                    await self.assistant.take_over(self.clock())
                 for channel in self.channels.values():
                     stack.push_async_callback(channel.stop)
                     await channel.start(self.assistant.handle, self.desk)
                 await self.assistant.expire_due(self.clock())
-                await self.assistant.recover(self.clock(), alone=alone)
+                await self.assistant.recover(self.clock(), starting=alone)
                 if ticking:
                     self.scheduler.start()
                     stack.callback(self.scheduler.stop)

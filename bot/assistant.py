@@ -5,7 +5,8 @@ No platform is known here. What a turn says goes out by ``bot/delivery.py``; too
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+import contextlib
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
@@ -219,31 +220,36 @@ class Assistant:
             if len(expired) < _BATCH:
                 return count
 
-    async def recover(self, now: datetime, *, alone: bool = False) -> None:
-        """Find in the rows what is not done, and have it done.
+    async def take_over(self, now: datetime) -> None:
+        """Call before any channel starts, when no other process works on this database.
 
-        ``alone``: this process just started and no other works on this database, so whatever is marked as
-        under way is not.
+        What is marked as under way is not: its process is gone. Nothing is woken yet; `recover` does that.
         """
-        if alone:
-            for conversation_id in await self._database.write(_give_up, now):
-                log.error("a turn was given up after repeated restarts", conversation=conversation_id)
-        jobs: list[Job] = []
-        shelf = await self._gate.registry.shelf()
-        for proposal in await self._database.read(proposals.abandoned, None if alone else now):
-            tool = shelf.tools.get(proposal.tool_name)
-            rerun = tool is not None and tool.idempotent
-            try:
-                jobs += await self._database.write(endings.abandon, proposal, now, rerun=rerun)
-            except LostRace:
-                continue
-        patience = now if alone else now - _DELIVERY_PATIENCE
+        for conversation_id in await self._database.write(_give_up, now):
+            log.error("a turn was given up after repeated restarts", conversation=conversation_id)
+        await self._abandon(await self._database.read(proposals.abandoned, None), now)
+
+    async def recover(self, now: datetime, *, starting: bool = False) -> None:
+        """Find in the rows what is not done, and have it done. ``starting``: nobody else is at it already."""
+        jobs = await self._abandon(await self._database.read(proposals.abandoned, now), now)
+        patience = now if starting else now - _DELIVERY_PATIENCE
         read = self._database.read
         jobs += [Job(Work.EXECUTE, ident) for ident in await read(proposals.approved)]
         jobs += [Job(Work.TURN, ident) for ident in await read(conversations.wanted)]
         jobs += [Job(Work.DELIVER, ident) for ident in await read(conversations.with_undelivered, patience)]
         jobs += [Job(Work.REDRAW, str(ident)) for ident in await read(copies.all_behind)]
         await self._dispatcher.wake(*dict.fromkeys(jobs))
+
+    async def _abandon(self, lost: Sequence[Proposal], now: datetime) -> list[Job]:
+        """Say of executions whose process is gone that nobody knows; idempotent ones run again."""
+        jobs: list[Job] = []
+        shelf = await self._gate.registry.shelf()
+        for proposal in lost:
+            tool = shelf.tools.get(proposal.tool_name)
+            rerun = tool is not None and tool.idempotent
+            with contextlib.suppress(LostRace):
+                jobs += await self._database.write(endings.abandon, proposal, now, rerun=rerun)
+        return jobs
 
     async def remind(self, now: datetime) -> None:
         """Warn, remind, escalate, send the daily digest, seal the audit: whatever is due."""

@@ -7,7 +7,7 @@ never: messages stay undelivered and copies stay behind until their row says oth
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Mapping, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from weakref import WeakValueDictionary
 
 from sqlmodel import Session
@@ -85,6 +85,7 @@ class Delivery:
         self._clock = clock
         self._bell = bell
         self._routes = routes
+        self._failing: dict[int, datetime] = {}  # since when, by message id
         self._told: set[int] = set()  # ids of messages whose text arrived, but not yet all their cards
         self._speaking: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()  # by conversation id
 
@@ -142,19 +143,21 @@ class Delivery:
             channel = self._channels.get(conversation.address.channel)
             if channel is None:
                 continue
-            last = self._clock() - line.created_at >= _GIVE_UP
+            last = self._clock() - self._failing.get(line.id, self._clock()) >= _GIVE_UP
             try:
                 await self._say(channel, conversation, line)
                 for proposal in opened:
                     jobs += await self._post(conversation, proposal, last=last)
             except ChannelError as error:
                 log.warning("a message did not arrive", message=line.id, why=error.message)
+                self._failing.setdefault(line.id, self._clock())
                 if not last:
                     continue
                 for proposal in opened:
                     jobs += await self._post(conversation, proposal, last=True)
             await self._database.write(conversations.mark_delivered, [line.id])
             self._told.discard(line.id)
+            self._failing.pop(line.id, None)
         await self._changed()
         return tuple(jobs)
 

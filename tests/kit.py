@@ -559,8 +559,9 @@ class Nod:
 
     async def _up(self, *, wait: bool = True) -> None:
         self._build()
+        await self.assistant.take_over(self.clock())
         await self.assistant.expire_due(self.clock())
-        await self.assistant.recover(self.clock(), alone=True)
+        await self.assistant.recover(self.clock(), starting=True)
         if wait:
             await self.idle()
 
