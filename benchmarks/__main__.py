@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks import cold, cycles, latency, parked
+from benchmarks import cold, cycles, latency, parked, slack
 from benchmarks.table import Row, show
 
 
@@ -40,6 +40,12 @@ def parts(*, quick: bool) -> dict[str, Part]:
             "From calling handle(Press) until the tool (which costs nothing) has run and its end is on\n"
             "disk: three durable commits (decision, claim, end), one conversation at a time.",
             lambda where: latency.approve_to_executed(where, times=200 if quick else 1000),
+        ),
+        "slack": Part(
+            "A press in Slack",
+            "From the press at Slack's door (a real websocket to a fake Slack in this process, which takes no\n"
+            "time itself) until the tool starts, and until the call that redraws the card is sent.",
+            lambda where: slack.rows(where, times=50 if quick else 200),
         ),
         "parked": Part(
             "Parked proposals",
