@@ -43,7 +43,7 @@ def parts(*, quick: bool) -> dict[str, Part]:
         ),
         "slack": Part(
             "A press in Slack",
-            "From the press at Slack's door (a real websocket to a fake Slack in this process, which takes no\n"
+            "From the press at Slack's door (a real websocket to a fake Slack in this process, taking no\n"
             "time itself) until the tool starts, and until the call that redraws the card is sent.",
             lambda where: slack.rows(where, times=50 if quick else 200),
         ),
