@@ -214,7 +214,7 @@ class Assistant:
         """Expire what nobody decided in time; returns how many."""
         count = 0
         while True:
-            expired = await self._database.write(endings.expire_due, self._policies, now, _BATCH)
+            expired = await self._database.write_aside(endings.expire_due, self._policies, now, _BATCH)
             count += len(expired)
             await self._dispatcher.wake(*dict.fromkeys(job for _, jobs in expired for job in jobs))
             if len(expired) < _BATCH:
@@ -257,7 +257,7 @@ class Assistant:
 
     async def purge(self, now: datetime) -> None:
         """Drop what no platform will deliver again."""
-        await self._database.write(events.forget_handled, now - _EVENTS_KEPT)
+        await self._database.write_aside(events.forget_handled, now - _EVENTS_KEPT)
 
 
 def _give_up(session: Session, now: datetime) -> list[str]:

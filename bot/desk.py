@@ -63,7 +63,7 @@ class CoreDesk:
         return None if refused or grants.hindrance(session, self._policies, proposal) else proposal
 
     async def overview(self, actor: Actor) -> Overview:
-        waiting, asked, recent = await self._database.read(self._overview, actor)
+        waiting, asked, recent = await self._database.read_aside(self._overview, actor)
         cards = {p.id: (await self._delivery.card(p.id))[1] for p in (*waiting, *asked, *recent)}
         return Overview(
             waiting=tuple(cards[p.id] for p in waiting),

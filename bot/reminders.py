@@ -42,7 +42,7 @@ class Reminders:
         for proposal in await self._database.write(self._take, "escalate", now):
             if proposal.escalate_to:
                 await self._delivery.post_at(proposal.id, Address.parse(proposal.escalate_to))
-        await self._database.write(checkpoints.seal, now)
+        await self._database.write_aside(checkpoints.seal, now)
 
     async def _tell(
         self, due: list[Proposal], words: Callable[[Proposal, datetime], str], now: datetime
@@ -82,7 +82,7 @@ class Reminders:
                 continue
             if not await self._database.write(_first_today, f"digest {rule.id}", now):
                 continue
-            text = await self._database.read(_open_in, rule.scope, now)
+            text = await self._database.read_aside(_open_in, rule.scope, now)
             await self._delivery.say(Address.parse(address), text)
 
 

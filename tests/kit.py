@@ -406,13 +406,21 @@ class FusedDatabase(Database):
         self.dead = asyncio.Event()
 
     async def write(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        return await self._fused(super().write, function, *args, **kwargs)
+
+    async def write_aside(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        return await self._fused(super().write_aside, function, *args, **kwargs)
+
+    async def _fused(
+        self, write: Callable[..., Any], function: Callable[..., Any], *args: Any, **kwargs: Any
+    ) -> Any:
         self.writes += 1
         dying = self.writes == self.fuse
         if dying and not self.dies_after_commit:
             self.dead.set()
         if self.dead.is_set():
             await asyncio.Event().wait()
-        value = await super().write(function, *args, **kwargs)
+        value = await write(function, *args, **kwargs)
         if dying:
             self.dead.set()
             await asyncio.Event().wait()  # whoever asked never hears of it

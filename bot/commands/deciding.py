@@ -33,7 +33,7 @@ class DecidingWords:
         }
 
     async def _list(self, _: Command, __: str) -> str:
-        waiting = await self._database.read(proposals.in_states, [State.PROPOSED])
+        waiting = await self._database.read_aside(proposals.in_states, [State.PROPOSED])
         return titled("Waiting for a decision", waiting) or "Nothing waits for a decision."
 
     async def _show(self, _: Command, prefix: str) -> Told:

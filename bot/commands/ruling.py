@@ -170,9 +170,9 @@ class RulingWords:
 
     async def _audit(self, _: Command, text: str) -> str:
         if text == "verify":
-            found = await self._database.read(checkpoints.faults)
+            found = await self._database.read_aside(checkpoints.faults)
             return "\n".join(f"- {fault}" for fault in found) or "The record is whole."
-        shown = await self._database.read(checkpoints.rows, self._wanted(text), _SHOWN_AUDIT)
+        shown = await self._database.read_aside(checkpoints.rows, self._wanted(text), _SHOWN_AUDIT)
         lines = [
             f"- {row['at'][:16]} `{row['proposal_id'][:8]}` {row['tool_name']}: "
             f"{row['verb']} by {row['person']}"
@@ -198,7 +198,7 @@ class RulingWords:
         return "It is paused already."
 
     async def _resume(self, _: Command, __: str) -> str:
-        stood = await self._database.write(rules.resume, self._clock())
+        stood = await self._database.write_aside(rules.resume, self._clock())
         if stood is None:
             return "Nothing was paused."
         return f"Going on. Open proposals got back the {stood} they stood still."

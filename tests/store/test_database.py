@@ -9,6 +9,7 @@ from sqlalchemy import text
 from sqlalchemy.exc import IntegrityError, OperationalError
 from sqlmodel import Session
 
+from bot.store import migrations
 from bot.store.database import Database
 
 
@@ -69,7 +70,7 @@ async def test_a_read_sees_one_snapshot(database: Database) -> None:
         return before, count(session)
 
     first, go = threading.Event(), threading.Event()
-    reading = asyncio.create_task(database.read(twice, first, go))
+    reading = asyncio.create_task(database.read_aside(twice, first, go))
     await asyncio.to_thread(first.wait, 30)
     await database.write(add, "a")
     go.set()
@@ -84,7 +85,7 @@ async def test_a_caller_that_goes_away_does_not_disturb_the_others(database: Dat
         assert go.wait(30)
 
     started, go = threading.Event(), threading.Event()
-    leaving = asyncio.create_task(database.write(slow, started, go))
+    leaving = asyncio.create_task(database.write_aside(slow, started, go))
     await asyncio.to_thread(started.wait, 30)
     queued = asyncio.create_task(database.write(add, "b"))
     await asyncio.sleep(0)
@@ -114,7 +115,7 @@ async def test_a_commit_that_fails_reaches_every_caller_and_nothing_is_kept(tmp_
         started.set()
         assert go.wait(30)
 
-    first = asyncio.create_task(database.write(block))
+    first = asyncio.create_task(database.write_aside(block))
     await asyncio.to_thread(started.wait, 30)
     rest = [asyncio.create_task(database.write(work)) for work in (fine, orphan, fine)]
     await asyncio.sleep(0)
@@ -129,6 +130,34 @@ async def test_a_commit_that_fails_reaches_every_caller_and_nothing_is_kept(tmp_
     assert await database.read(parents) == 0
     await database.write(fine)
     assert await database.read(parents) == 1
+    database.close()
+
+
+async def test_a_write_waits_for_another_process_without_holding_up_the_rest(database: Database) -> None:
+    await database.write(add, "a")
+    with database.engine.connect() as another:
+        sqlite = database.dialect == "sqlite"
+        another.execute(text("BEGIN IMMEDIATE" if sqlite else "LOCK TABLE account IN EXCLUSIVE MODE"))
+        waiting = [asyncio.create_task(database.write(add, name)) for name in ("b", "c")]
+        for _ in range(5):
+            assert await database.read(count) == 1
+        assert not any(task.done() for task in waiting)
+        another.rollback()
+    assert await asyncio.gather(*waiting) == ["b", "c"]
+    assert await database.read(count) == 3
+
+
+async def test_what_is_queued_at_the_end_is_written(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'nod.db'}"
+    database = Database(url)
+    migrations.upgrade(database.engine)
+    await database.write(add, "a")
+    queued = [asyncio.create_task(database.write(add, name)) for name in ("b", "c")]
+    await asyncio.sleep(0)
+    database.close()
+    assert await asyncio.gather(*queued) == ["b", "c"]
+    database = Database(url)
+    assert database.read_now(count) == 3
     database.close()
 
 

@@ -63,7 +63,7 @@ async def actions(actor: Caller, site: Here, state: State | None = None) -> JSON
                 break
         return shown[:_PAGE]
 
-    return ok(proposals=await http.database.read(found))
+    return ok(proposals=await http.database.read_aside(found))
 
 
 @router.get("/chat/actions/{proposal_id}", summary="One proposal")

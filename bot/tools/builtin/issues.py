@@ -33,7 +33,7 @@ def _reads(database: Database) -> tuple[Tool, ...]:
             state: only open or only closed issues; both when not given
 
         """
-        return _listed(*await database.read(issues.search, query, state, limit=_LISTED))
+        return _listed(*await database.read_aside(issues.search, query, state, limit=_LISTED))
 
     @tool(writes=False, group="issues", summary="Read issue #{number}")
     async def get_issue(number: Number) -> dict[str, Any]:
@@ -59,12 +59,12 @@ def _reads(database: Database) -> tuple[Tool, ...]:
             label: only issues with this label
 
         """
-        return _listed(*await database.read(issues.listing, state, assignee, label, limit=_LISTED))
+        return _listed(*await database.read_aside(issues.listing, state, assignee, label, limit=_LISTED))
 
     @tool(writes=False, group="issues", summary="Count open issues by assignee")
     async def workload() -> dict[str, Any]:
         """Count the open and urgent issues of each assignee. Assignee null is the issues nobody has."""
-        return {"workload": [asdict(load) for load in await database.read(issues.workload)]}
+        return {"workload": [asdict(load) for load in await database.read_aside(issues.workload)]}
 
     return search_issues, get_issue, list_issues, workload
 
