@@ -252,6 +252,8 @@ class Delivery:
     async def redraw(self, message_id: int) -> None:
         """Bring every copy of an answer's cards up to date."""
         await self._changed()
+        if all(channel.pulls for channel in self._channels.values()):
+            return  # nowhere is there a copy
         for _ in range(_MAX_PASSES):
             behind = await self._database.read(copies.behind, message_id)
             done = [await self._redraw(copy) for copy in behind]

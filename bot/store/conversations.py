@@ -44,6 +44,9 @@ _OPEN_AT = select(_CONVERSATION.c.id).where(
     _CONVERSATION.c.key == bindparam("key"),
     _CONVERSATION.c.ended_at.is_(None),
 )
+_OF_EVENT = select(_MESSAGE.c.conversation_id).where(
+    _MESSAGE.c.channel == bindparam("channel"), _MESSAGE.c.event_id == bindparam("event_id")
+)
 _LINES = select(
     *(
         _MESSAGE.c[name]
@@ -116,11 +119,7 @@ def accept(session: Session, message: Message, now: datetime) -> Accepted | None
 
 def of_event(session: Session, channel: str, event_id: str) -> str | None:
     """The conversation that took in an event; None when none did."""
-    return session.execute(
-        select(MessageRow.conversation_id).where(
-            MessageRow.channel == channel, MessageRow.event_id == event_id
-        )
-    ).scalar_one_or_none()
+    return session.execute(_OF_EVENT, {"channel": channel, "event_id": event_id}).scalar_one_or_none()
 
 
 def add_note(session: Session, conversation_id: str, text: str, now: datetime) -> None:

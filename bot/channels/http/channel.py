@@ -110,6 +110,11 @@ class HttpChannel:
         while True:
             rings = self.bell.rings
             try:
+                if self.hub.alone:
+                    newest = await self.database.read(audit.last_id)
+                    seen = newest if self.hub.alone else seen  # who came meanwhile shall miss nothing
+                    await self.hub.somebody(self.pace.feed)
+                    continue
                 shelf = await self.registry.shelf()
                 seen, changes = await self.database.read(self._changes, seen, shelf)
             except Exception as error:  # a toolset or the database is away; go on when it is back

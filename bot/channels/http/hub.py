@@ -3,7 +3,7 @@
 import asyncio
 from collections import defaultdict
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from bot.domain.events import (
@@ -28,6 +28,7 @@ class Hub:
 
     def __init__(self) -> None:
         self._listeners: dict[str, set[Listener]] = defaultdict(set)
+        self._somebody = asyncio.Event()
         self.closed = False
 
     def close(self) -> None:
@@ -43,12 +44,26 @@ class Hub:
         if self.closed:
             listener.put_nowait(None)
         self._listeners[key].add(listener)
+        self._somebody.set()
         try:
             yield listener
         finally:
             self._listeners[key].discard(listener)
             if not self._listeners[key]:
                 del self._listeners[key]
+            if not self._listeners:
+                self._somebody.clear()
+
+    @property
+    def alone(self) -> bool:
+        """Nobody listens to anything."""
+        return not self._listeners
+
+    async def somebody(self, seconds: float) -> None:
+        """Return once anybody listens, or after ``seconds``."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._somebody.wait()
 
     def heard(self, key: str) -> bool:
         return key in self._listeners
