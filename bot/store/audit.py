@@ -14,6 +14,7 @@ from sqlmodel import Session, col, select
 
 from bot.domain.people import Actor, Person
 from bot.domain.proposals import Proposal, canonical, digest
+from bot.store.prepared import Prepared
 from bot.store.tables import AuditRow, ProposalRow
 from bot.store.text import storable_or_none
 
@@ -55,14 +56,14 @@ class Entry:
 
 
 _TABLE: Any = AuditRow.__table__  # type: ignore[attr-defined]
-_INSERT = insert(_TABLE)
-_LAST_HASH = (
+_INSERT = Prepared(insert(_TABLE))
+_LAST_HASH = Prepared(
     select(_TABLE.c.hash)
     .where(_TABLE.c.proposal_id == bindparam("proposal_id"))
     .order_by(_TABLE.c.version.desc())
     .limit(1)
 )
-_SINCE = (
+_SINCE = Prepared(
     select(_TABLE.c.id, _TABLE.c.proposal_id)
     .where(_TABLE.c.id > bindparam("last_id"))
     .order_by(_TABLE.c.id)
@@ -73,7 +74,7 @@ _SINCE = (
 def append(session: Session, proposal: Proposal, by: By, previous: str | None = None) -> None:
     """Record that ``by`` brought the proposal to what it is now. ``previous`` "" says: the first."""
     if previous is None:
-        previous = session.execute(_LAST_HASH, {"proposal_id": proposal.id}).scalar_one()
+        previous = _LAST_HASH.rows(session, {"proposal_id": proposal.id})[0].hash
     row = {
         "proposal_id": proposal.id,
         "version": proposal.version,
@@ -89,7 +90,7 @@ def append(session: Session, proposal: Proposal, by: By, previous: str | None = 
         "grant_id": proposal.grant_id,
         "previous": previous,
     }
-    session.connection().execute(_INSERT, row | {"hash": row_hash(row)})
+    _INSERT.count(session, row | {"hash": row_hash(row)})
 
 
 def row_hash(row: dict[str, Any]) -> str:
@@ -99,7 +100,7 @@ def row_hash(row: dict[str, Any]) -> str:
 
 def since(session: Session, last_id: int, limit: int = 500) -> list[tuple[int, str]]:
     """Audit row ids and their proposal ids after ``last_id``, oldest first: the feed of changes."""
-    rows = session.execute(_SINCE, {"last_id": last_id, "most": limit})
+    rows = _SINCE.rows(session, {"last_id": last_id, "most": limit})
     return [(row[0], row[1]) for row in rows]
 
 

@@ -1,13 +1,13 @@
 """Conversations, their lines and their turns. Every function is one short transaction's work."""
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from sqlalchemy import bindparam, func, insert, literal, literal_column, update
-from sqlmodel import Session, col, select
+from sqlmodel import Session, SQLModel, col, select
 
 from bot.domain.chat import Address, Message
 from bot.domain.conversations import (
@@ -23,9 +23,10 @@ from bot.domain.conversations import (
 )
 from bot.domain.people import Actor
 from bot.store import proposals as proposal_store
+from bot.store.prepared import Prepared
 from bot.store.tables import ConversationRow, MessageRow, ProposalRow, TurnRow
 from bot.store.text import storable
-from bot.store.upsert import insert_or_ignore
+from bot.store.upsert import prepared
 
 WANTED = "wanted"
 MAX_LINES = 400  # how far back a turn reads before the token budget has its say
@@ -38,14 +39,18 @@ _TURN: Any = TurnRow.__table__  # type: ignore[attr-defined]
 # A literal where an index is over those rows alone: with a parameter in its place the index cannot be chosen.
 _IS_WANTED = _TURN.c.state == literal_column(f"'{WANTED}'")
 _IN_CONVERSATION = _MESSAGE.c.conversation_id == bindparam("conversation_id")
-_GET = select(_CONVERSATION).where(_CONVERSATION.c.id == bindparam("id"))
-_OPEN_AT = select(_CONVERSATION.c.id).where(
-    _CONVERSATION.c.channel == bindparam("channel"),
-    _CONVERSATION.c.key == bindparam("key"),
-    _CONVERSATION.c.ended_at.is_(None),
+_GET = Prepared(select(_CONVERSATION).where(_CONVERSATION.c.id == bindparam("id")))
+_OPEN_AT = Prepared(
+    select(_CONVERSATION.c.id).where(
+        _CONVERSATION.c.channel == bindparam("channel"),
+        _CONVERSATION.c.key == bindparam("key"),
+        _CONVERSATION.c.ended_at.is_(None),
+    )
 )
-_OF_EVENT = select(_MESSAGE.c.conversation_id).where(
-    _MESSAGE.c.channel == bindparam("channel"), _MESSAGE.c.event_id == bindparam("event_id")
+_OF_EVENT = Prepared(
+    select(_MESSAGE.c.conversation_id).where(
+        _MESSAGE.c.channel == bindparam("channel"), _MESSAGE.c.event_id == bindparam("event_id")
+    )
 )
 _LINES = select(
     *(
@@ -53,9 +58,9 @@ _LINES = select(
         for name in ("id", "role", "text", "after", "actor", "name", "calls", "results", "created_at")
     )
 )
-_LAST_LINES = _LINES.where(_IN_CONVERSATION).order_by(_MESSAGE.c.id.desc()).limit(MAX_LINES)
-_INSERT_LINE = insert(_MESSAGE).returning(_MESSAGE.c.id)
-_HEARD_SINCE = (
+_LAST_LINES = Prepared(_LINES.where(_IN_CONVERSATION).order_by(_MESSAGE.c.id.desc()).limit(MAX_LINES))
+_INSERT_LINE = Prepared(insert(_MESSAGE).returning(_MESSAGE.c.id))
+_HEARD_SINCE = Prepared(
     select(_MESSAGE.c.id)
     .where(
         _IN_CONVERSATION,
@@ -64,20 +69,22 @@ _HEARD_SINCE = (
     )
     .limit(1)
 )
-_SPOKEN_SINCE = (
+_SPOKEN_SINCE = Prepared(
     select(_MESSAGE.c.id)
     .where(_IN_CONVERSATION, _MESSAGE.c.id > bindparam("seen"), _MESSAGE.c.role != Role.NOTICE)
     .limit(1)
 )
-_WANTED_TURN = select(
+_SELECT_WANTED = select(
     _TURN.c.id, _TURN.c.model_calls, _TURN.c.prompt_tokens, _TURN.c.completion_tokens
 ).where(_TURN.c.conversation_id == bindparam("conversation_id"), _IS_WANTED)
-_NOTE_USAGE = (
+_WANTED_TURN = Prepared(_SELECT_WANTED)
+_LOCKED_TURN = Prepared(_SELECT_WANTED.with_for_update())
+_NOTE_USAGE = Prepared(
     update(_TURN)
     .where(_TURN.c.id == bindparam("turn_id"), _IS_WANTED)
     .values({name: bindparam(name) for name in ("model_calls", "prompt_tokens", "completion_tokens")})
 )
-_END_TURN = (
+_END_TURN = Prepared(
     update(_TURN)
     .where(_TURN.c.id == bindparam("turn_id"), _IS_WANTED)
     .values({name: bindparam(name) for name in ("state", "ended_at", "error")})
@@ -97,8 +104,9 @@ def accept(session: Session, message: Message, now: datetime) -> Accepted | None
         if of_event(session, message.address.channel, message.event_id):
             return None  # taken in elsewhere, or before what went on here was ended: it begins nothing
         conversation_id = _begin(session, message, now)
-    message_id = session.execute(
-        insert_or_ignore(session, MessageRow, "id"),
+    message_id = _or_ignore(
+        session,
+        MessageRow,
         {
             "conversation_id": conversation_id,
             "role": Role.USER,
@@ -110,7 +118,7 @@ def accept(session: Session, message: Message, now: datetime) -> Accepted | None
             "delivered": True,
             "created_at": now,
         },
-    ).scalar_one_or_none()
+    )
     if message_id is None:
         return None
     want_turn(session, conversation_id, now)
@@ -119,7 +127,8 @@ def accept(session: Session, message: Message, now: datetime) -> Accepted | None
 
 def of_event(session: Session, channel: str, event_id: str) -> str | None:
     """The conversation that took in an event; None when none did."""
-    return session.execute(_OF_EVENT, {"channel": channel, "event_id": event_id}).scalar_one_or_none()
+    found: str | None = _OF_EVENT.value(session, {"channel": channel, "event_id": event_id})
+    return found
 
 
 def add_note(session: Session, conversation_id: str, text: str, now: datetime) -> None:
@@ -142,15 +151,15 @@ def want_turn(session: Session, conversation_id: str, now: datetime) -> bool:
     whose = {"conversation_id": conversation_id}
     fresh = whose | {"state": WANTED, "created_at": now} | _NEW_TURN
     while True:
-        if session.execute(insert_or_ignore(session, TurnRow, "id"), fresh).first() is not None:
+        if _or_ignore(session, TurnRow, fresh) is not None:
             return True
-        if session.execute(_WANTED_TURN.with_for_update(), whose).first() is not None:
+        if _LOCKED_TURN.row(session, whose) is not None:
             return False
 
 
 def take_up(session: Session, conversation_id: str) -> Turn | None:
     """Read the wanted turn of a conversation with all the model will see; None when none is wanted."""
-    row = session.execute(_WANTED_TURN, {"conversation_id": conversation_id}).one_or_none()
+    row = _WANTED_TURN.row(session, {"conversation_id": conversation_id})
     if row is None:
         return None
     transcript = read_transcript(session, conversation_id)
@@ -169,8 +178,8 @@ def answer(
     now: datetime,
 ) -> int | None:
     """Store what the model said and what its reads gave; None when the turn is no longer wanted (stopped)."""
-    kept = session.execute(
-        _NOTE_USAGE,
+    kept = _NOTE_USAGE.count(
+        session,
         {
             "turn_id": turn.id,
             "model_calls": usage.model_calls,
@@ -178,7 +187,7 @@ def answer(
             "completion_tokens": usage.completion_tokens,
         },
     )
-    if kept.rowcount != 1:  # type: ignore[attr-defined]
+    if kept != 1:
         return None
     return _insert_line(
         session,
@@ -205,7 +214,7 @@ def end_turn(
     """End a wanted turn. With ``seen``, only if nobody spoke since; False says that it goes on."""
     if seen is not None and heard_since(session, turn.transcript.conversation.id, seen):
         return False
-    session.execute(_END_TURN, {"turn_id": turn.id, "state": state, "ended_at": now, "error": error})
+    _END_TURN.count(session, {"turn_id": turn.id, "state": state, "ended_at": now, "error": error})
     return True
 
 
@@ -216,8 +225,7 @@ def hold_turn(session: Session, turn: Turn) -> None:
 
 def heard_since(session: Session, conversation_id: str, seen: int) -> bool:
     """Whether people spoke, or Nod told the model something, after the line ``seen``."""
-    newer = session.execute(_HEARD_SINCE, {"conversation_id": conversation_id, "seen": seen})
-    return newer.first() is not None
+    return _HEARD_SINCE.row(session, {"conversation_id": conversation_id, "seen": seen}) is not None
 
 
 def last_heard(session: Session, conversation_id: str) -> int:
@@ -242,8 +250,7 @@ def stop_turn(session: Session, conversation_id: str, now: datetime) -> bool:
 
 def spoken_since(session: Session, conversation_id: str, message_id: int) -> bool:
     """Whether people or the agent said more after this message."""
-    later = session.execute(_SPOKEN_SINCE, {"conversation_id": conversation_id, "seen": message_id})
-    return later.first() is not None
+    return _SPOKEN_SINCE.row(session, {"conversation_id": conversation_id, "seen": message_id}) is not None
 
 
 def wanted(session: Session) -> list[str]:
@@ -291,7 +298,7 @@ def mark_delivered(session: Session, message_ids: Sequence[int]) -> None:
 
 
 def get_conversation(session: Session, conversation_id: str) -> Conversation | None:
-    row = session.execute(_GET, {"id": conversation_id}).one_or_none()
+    row = _GET.row(session, {"id": conversation_id})
     return _conversation(row) if row else None
 
 
@@ -336,7 +343,7 @@ def read_transcript(session: Session, conversation_id: str) -> Transcript | None
     conversation = get_conversation(session, conversation_id)
     if conversation is None:
         return None
-    rows = session.execute(_LAST_LINES, {"conversation_id": conversation_id})
+    rows = _LAST_LINES.rows(session, {"conversation_id": conversation_id})
     lines = sorted((_line(row) for row in rows), key=lambda x: (x.after, x.role not in HEARD, x.id))
     proposals = {}
     if any(line.calls for line in lines):
@@ -376,13 +383,15 @@ def _conversation(row: Any) -> Conversation:
 
 def _open_at(session: Session, address: Address) -> str | None:
     where = {"channel": address.channel, "key": address.key}
-    return session.execute(_OPEN_AT, where).scalar_one_or_none()
+    found: str | None = _OPEN_AT.value(session, where)
+    return found
 
 
 def _begin(session: Session, message: Message, now: datetime) -> str:
     """A new conversation; two first messages at once agree on one."""
-    begun: str | None = session.execute(
-        insert_or_ignore(session, ConversationRow, "id"),
+    begun: str | None = _or_ignore(
+        session,
+        ConversationRow,
         {
             "id": message.begin or secrets.token_hex(8),
             "channel": message.address.channel,
@@ -392,7 +401,7 @@ def _begin(session: Session, message: Message, now: datetime) -> str:
             "title": storable(" ".join(message.text.split())[:80]),
             "created_at": now,
         },
-    ).scalar_one_or_none()
+    )
     found = begun or _open_at(session, message.address)
     if found is None:
         raise ValueError(f"a conversation called {message.begin} is already elsewhere")
@@ -411,8 +420,8 @@ def _insert_line(
     results: dict[str, list[Any]] | None = None,
     delivered: bool = True,
 ) -> int:
-    row = session.execute(
-        _INSERT_LINE,
+    ident: int = _INSERT_LINE.value(
+        session,
         {
             "conversation_id": conversation_id,
             "role": role,
@@ -425,7 +434,12 @@ def _insert_line(
             "created_at": now,
         },
     )
-    return int(row.scalar_one())
+    return ident
+
+
+def _or_ignore(session: Session, table: type[SQLModel], values: Mapping[str, Any]) -> Any:
+    """The id of the row inserted; None where a unique key of it is taken."""
+    return prepared(session.get_bind().dialect.name, table, "id").value(session, values)
 
 
 def open_counts(session: Session, conversation_ids: Sequence[str]) -> dict[str, int]:

@@ -7,6 +7,7 @@ from sqlalchemy import bindparam, update
 from sqlmodel import Session, col, select
 
 from bot.domain.chat import Address
+from bot.store.prepared import Prepared
 from bot.store.tables import CopyRow, ProposalRow
 from bot.store.upsert import insert_or_ignore
 
@@ -25,7 +26,7 @@ class Copy:
 _COPY: Any = CopyRow.__table__  # type: ignore[attr-defined]
 _PROPOSAL: Any = ProposalRow.__table__  # type: ignore[attr-defined]
 _BEHIND = (_COPY.c.rendered < _COPY.c.wanted) & ~_COPY.c.gone  # as the index ``copy_behind`` has it
-_BEHIND_OF_MESSAGE = (
+_BEHIND_OF_MESSAGE = Prepared(
     select(_COPY)
     .join(_PROPOSAL, _PROPOSAL.c.id == _COPY.c.proposal_id)
     .where(_PROPOSAL.c.message_id == bindparam("message_id"), _BEHIND)
@@ -56,7 +57,7 @@ def of_proposal(session: Session, proposal_id: str) -> list[Copy]:
 
 def behind(session: Session, message_id: int) -> list[Copy]:
     """Copies of the proposals of one answer that show less than what is."""
-    rows = session.execute(_BEHIND_OF_MESSAGE, {"message_id": message_id})
+    rows = _BEHIND_OF_MESSAGE.rows(session, {"message_id": message_id})
     return [_copy(row) for row in rows]
 
 

@@ -14,7 +14,6 @@ thread does all of it. PostgreSQL, which is a network away, has a small pool of 
 """
 
 import asyncio
-import sqlite3
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -23,7 +22,10 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from sqlalchemy import Connection, Engine, create_engine, event
 from sqlalchemy.engine import make_url
+from sqlalchemy.exc import OperationalError
 from sqlmodel import Session
+
+from bot.store.prepared import execute
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -219,7 +221,7 @@ class _SQLiteWriter:
             return None
         try:
             _begin(self._connection)
-        except sqlite3.OperationalError:
+        except OperationalError:
             self._undo()
             return None
         return _outcomes(self._connection, batch)
@@ -228,12 +230,11 @@ class _SQLiteWriter:
         try:
             if self._connection is None:
                 self._connection = self._engine.connect()
-            driver = _driver(self._connection)
-            driver.execute(_PATIENCE)
+            execute(self._connection, _PATIENCE)
             try:
                 _begin(self._connection)
             finally:
-                driver.execute(_AT_ONCE)
+                execute(self._connection, _AT_ONCE)
         except Exception as error:  # noqa: BLE001 - whatever it is, every caller must hear it
             self._undo()
             return [(None, error)] * len(batch)
@@ -252,19 +253,13 @@ class _SQLiteWriter:
     def _undo(self) -> None:
         if self._connection is not None:
             self._connection.rollback()
-            _driver(
-                self._connection
-            ).rollback()  # a COMMIT that failed is over for SQLAlchemy, but not for SQLite
-
-
-def _driver(connection: Connection) -> Any:
-    """SQLite's own connection: the way through SQLAlchemy costs ten times what a BEGIN does."""
-    return connection.connection.driver_connection
+            driver: Any = self._connection.connection
+            driver.rollback()  # a COMMIT that failed is over for SQLAlchemy, but not for SQLite
 
 
 def _begin(connection: Connection, words: str = "BEGIN IMMEDIATE") -> None:
     connection.begin()  # SQLAlchemy's part: a session shall join this transaction, not end it
-    _driver(connection).execute(words)
+    execute(connection, words)
 
 
 def _outcomes(connection: Connection, batch: list[_Job]) -> list[_Outcome]:
@@ -277,14 +272,13 @@ def _outcomes(connection: Connection, batch: list[_Job]) -> list[_Outcome]:
 
 
 def _one(connection: Connection, work: Callable[[Session], Any]) -> _Outcome:
-    driver = _driver(connection)
-    driver.execute("SAVEPOINT one")
+    execute(connection, "SAVEPOINT one")
     try:
         value = _run(connection, work)
     except Exception as error:  # noqa: BLE001 - handed to the caller; the others' work stands
-        driver.execute("ROLLBACK TO one")
+        execute(connection, "ROLLBACK TO one")
         return None, error
-    driver.execute("RELEASE one")
+    execute(connection, "RELEASE one")
     return value, None
 
 

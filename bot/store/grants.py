@@ -13,6 +13,7 @@ from bot.domain.proposals import Kind, Proposal, State
 from bot.domain.risk import Level
 from bot.domain.similarity import Grant, Lasting, Rung, Scope
 from bot.store import conversations, people
+from bot.store.prepared import Prepared
 from bot.store.rules import Policies
 from bot.store.tables import GrantRow
 
@@ -91,12 +92,14 @@ def use(
 
 
 _GRANT: Any = GrantRow.__table__  # type: ignore[attr-defined]
-_FOR_CALL = select(_GRANT).where(
-    _GRANT.c.revoked_at.is_(None),
-    or_(_GRANT.c.expires_at.is_(None), _GRANT.c.expires_at > bindparam("now")),
-    _GRANT.c.tool_name == bindparam("tool_name"),
-    _GRANT.c.tool_version == bindparam("tool_version"),
-    or_(~_GRANT.c.only_there, _GRANT.c.conversation_id == bindparam("conversation_id")),
+_FOR_CALL = Prepared(
+    select(_GRANT).where(
+        _GRANT.c.revoked_at.is_(None),
+        or_(_GRANT.c.expires_at.is_(None), _GRANT.c.expires_at > bindparam("now")),
+        _GRANT.c.tool_name == bindparam("tool_name"),
+        _GRANT.c.tool_version == bindparam("tool_version"),
+        or_(~_GRANT.c.only_there, _GRANT.c.conversation_id == bindparam("conversation_id")),
+    )
 )
 
 
@@ -104,8 +107,8 @@ def _covering(
     session: Session, proposal: Proposal, key: Mapping[str, Any] | None, now: datetime
 ) -> list[Grant]:
     """Live grants that cover a call, narrowest first."""
-    rows = session.execute(
-        _FOR_CALL,
+    rows = _FOR_CALL.rows(
+        session,
         {
             "now": now,
             "tool_name": proposal.tool_name,

@@ -8,18 +8,19 @@ from sqlalchemy import bindparam, delete, update
 from sqlmodel import Session, col, select
 
 from bot.domain.people import Actor, Person
+from bot.store.prepared import Prepared
 from bot.store.tables import AccountRow, LinkCodeRow
 from bot.store.upsert import insert_or_ignore
 
 CODE_LIFE = timedelta(minutes=10)
 
 _ACCOUNT = AccountRow.__table__  # type: ignore[attr-defined]
-_PERSON_ID = select(_ACCOUNT.c.person_id).where(_ACCOUNT.c.actor == bindparam("actor"))
+_PERSON_ID = Prepared(select(_ACCOUNT.c.person_id).where(_ACCOUNT.c.actor == bindparam("actor")))
 
 
 def person_of(session: Session, actor: Actor) -> Person:
     """The Person behind an account: itself alone, unless it was linked."""
-    person_id = session.execute(_PERSON_ID, {"actor": str(actor)}).scalar_one_or_none()
+    person_id = _PERSON_ID.value(session, {"actor": str(actor)})
     if person_id is None:
         return Person(str(actor), actor.label, frozenset({str(actor)}))
     accounts = session.exec(select(AccountRow.actor).where(AccountRow.person_id == person_id))

@@ -23,6 +23,7 @@ from bot.domain.proposals import (
 from bot.domain.risk import Level, Risk
 from bot.store import audit
 from bot.store.audit import By
+from bot.store.prepared import Prepared
 from bot.store.tables import CopyRow, MessageRow, ProposalRow
 from bot.store.text import storable, storable_or_none
 
@@ -33,14 +34,16 @@ _OPEN = (State.PROPOSED, State.APPROVED, State.EXECUTING)
 # What each cycle uses is built once: to build a statement costs several times what it costs to run it.
 # A literal where an index is over those rows alone: with a parameter in its place the index cannot be chosen.
 _IS_PROPOSED = _TABLE.c.state == literal_column(f"'{State.PROPOSED}'")
-_INSERT = insert(_TABLE)
+_INSERT = Prepared(insert(_TABLE))
 _ALL = select(*(column for column in _TABLE.columns if column.name not in ("idempotency_key", "lease_until")))
-_BY_ID = _ALL.where(_TABLE.c.id == bindparam("id"))
-_OF_MESSAGE = _ALL.where(_TABLE.c.message_id == bindparam("message_id")).order_by(_TABLE.c.position)
-_OF_CONVERSATION = _ALL.where(_TABLE.c.conversation_id == bindparam("conversation_id")).order_by(
-    _TABLE.c.message_id, _TABLE.c.position
+_BY_ID = Prepared(_ALL.where(_TABLE.c.id == bindparam("id")))
+_OF_MESSAGE = Prepared(_ALL.where(_TABLE.c.message_id == bindparam("message_id")).order_by(_TABLE.c.position))
+_OF_CONVERSATION = Prepared(
+    _ALL.where(_TABLE.c.conversation_id == bindparam("conversation_id")).order_by(
+        _TABLE.c.message_id, _TABLE.c.position
+    )
 )
-_UNSETTLED = (
+_UNSETTLED = Prepared(
     select(_TABLE.c.id)
     .where(_TABLE.c.message_id == bindparam("message_id"), _TABLE.c.state.in_(map(literal, _OPEN)))
     .limit(1)
@@ -50,13 +53,15 @@ _LAST = select(func.max(_TABLE.c.position)).where(_SAME_ANSWER).scalar_subquery(
 _BEHIND = select(_TABLE.c.id).where(
     _SAME_ANSWER, (_TABLE.c.id == bindparam("moved_id")) | (_TABLE.c.position == _LAST)
 )
-_WANT_REDRAW = update(_COPIES).where(_COPIES.c.proposal_id.in_(_BEHIND)).values(wanted=_COPIES.c.wanted + 1)
+_WANT_REDRAW = Prepared(
+    update(_COPIES).where(_COPIES.c.proposal_id.in_(_BEHIND)).values(wanted=_COPIES.c.wanted + 1)
+)
 
 
 @lru_cache(maxsize=64)
-def _update(columns: tuple[str, ...]) -> Any:
+def _update(columns: tuple[str, ...]) -> Prepared:
     """The guarded update of these columns; their values are its parameters."""
-    return (
+    return Prepared(
         update(_TABLE)
         .where(
             _TABLE.c.id == bindparam("moved_id"),
@@ -69,10 +74,8 @@ def _update(columns: tuple[str, ...]) -> Any:
 
 def insert_all(session: Session, proposals: Sequence[Proposal], by: By) -> None:
     """Open proposals, each with its first audit row."""
-    if not proposals:
-        return
-    session.connection().execute(_INSERT, [_row(p) for p in proposals])
     for proposal in proposals:
+        _INSERT.count(session, _row(proposal))
         audit.append(session, proposal, by, previous="")
 
 
@@ -101,8 +104,7 @@ def move(
     old, new = _row(before), _row(after)
     changed = {key: value for key, value in new.items() if value != old[key]} | {"lease_until": lease_until}
     guard = {"moved_id": before.id, "from_state": before.state, "from_version": before.version}
-    won = session.connection().execute(_update(tuple(changed)), changed | guard)
-    if won.rowcount != 1:
+    if _update(tuple(changed)).count(session, changed | guard) != 1:
         return None
     audit.append(session, after, by)
     _want_redraw(session, after)
@@ -111,22 +113,22 @@ def move(
 
 def _want_redraw(session: Session, proposal: Proposal) -> None:
     """Its copies are behind now, and so is the card that carries the buttons of its group."""
-    session.connection().execute(_WANT_REDRAW, {"message_id": proposal.message_id, "moved_id": proposal.id})
+    _WANT_REDRAW.count(session, {"message_id": proposal.message_id, "moved_id": proposal.id})
 
 
 def get(session: Session, proposal_id: str) -> Proposal | None:
-    row = session.connection().execute(_BY_ID, {"id": proposal_id}).one_or_none()
+    row = _BY_ID.row(session, {"id": proposal_id})
     return _proposal(row) if row else None
 
 
 def of_message(session: Session, message_id: int) -> list[Proposal]:
     """The proposals of one answer, in the order they were asked for."""
-    rows = session.connection().execute(_OF_MESSAGE, {"message_id": message_id})
+    rows = _OF_MESSAGE.rows(session, {"message_id": message_id})
     return [_proposal(row) for row in rows]
 
 
 def of_conversation(session: Session, conversation_id: str) -> list[Proposal]:
-    rows = session.connection().execute(_OF_CONVERSATION, {"conversation_id": conversation_id})
+    rows = _OF_CONVERSATION.rows(session, {"conversation_id": conversation_id})
     return [_proposal(row) for row in rows]
 
 
@@ -184,7 +186,7 @@ def abandoned(session: Session, now: datetime | None) -> list[Proposal]:
 
 
 def has_unsettled(session: Session, message_id: int) -> bool:
-    return session.connection().execute(_UNSETTLED, {"message_id": message_id}).first() is not None
+    return _UNSETTLED.row(session, {"message_id": message_id}) is not None
 
 
 def _row(p: Proposal) -> dict[str, Any]:

@@ -14,12 +14,13 @@ from sqlmodel import Session, col, select
 from bot.domain.people import Actor
 from bot.domain.policy import Policy
 from bot.domain.rules import Rule, Rulebook, Subject
+from bot.store.prepared import Prepared
 from bot.store.tables import BookRow, ProposalRow, RuleRow
 from bot.store.upsert import insert_or_ignore
 
 _BOOK = 1
 _BOOKS: Any = BookRow.__table__  # type: ignore[attr-defined]
-_VERSION = select(_BOOKS.c.version, _BOOKS.c.paused_at).where(_BOOKS.c.id == _BOOK)
+_VERSION = Prepared(select(_BOOKS.c.version, _BOOKS.c.paused_at).where(_BOOKS.c.id == _BOOK))
 
 
 class Policies:
@@ -30,7 +31,7 @@ class Policies:
 
     def load(self, session: Session) -> Policy:
         """The policy as this transaction sees it; read anew only when the book's version moved."""
-        row = session.execute(_VERSION).one_or_none()
+        row = _VERSION.row(session, {})
         version = row[0] if row else 0
         if version != self._held.book.version:
             rules = session.exec(

@@ -6,10 +6,18 @@ from typing import Any
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlmodel import Session, SQLModel
 
+from bot.store.prepared import Prepared
+
 
 def insert_or_ignore(session: Session, table: type[SQLModel], *returning: str) -> Any:
     """An insert that returns no row where a unique key is already taken; ``returning`` are column names."""
     return _insert(session.get_bind().dialect.name, table, returning)
+
+
+@cache
+def prepared(dialect: str, table: type[SQLModel], *returning: str) -> Prepared:
+    """The same, for where it runs many times a second."""
+    return Prepared(_insert(dialect, table, returning))
 
 
 @cache
