@@ -2,7 +2,7 @@
 
 import contextlib
 import os
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -43,6 +43,8 @@ from bot.tools.builtin.outputs import output_tools
 from bot.tools.builtin.shell import shell_tools
 from bot.tools.mcp.config import load
 from bot.tools.mcp.toolset import McpToolset
+from bot.tools.own import OwnTools
+from bot.tools.own import load as load_own
 from bot.tools.registry import Registry
 from bot.tools.tool import FixedToolset, Toolset
 
@@ -71,6 +73,7 @@ class App:
     channels: dict[str, Channel]
     web: WebServer
     lock: ProcessLock
+    own: OwnTools
     mcp: McpToolset
 
     @contextlib.asynccontextmanager
@@ -87,6 +90,7 @@ class App:
                 stack.callback(self.database.close)
                 stack.push_async_callback(self.mcp.stop)
                 stack.push_async_callback(self.dispatcher.close, _SHUTDOWN_SECONDS)
+                await self.own.start()
                 if alone:
                     await self.assistant.take_over(self.clock())
                 for channel in self.channels.values():
@@ -116,8 +120,9 @@ def build(
     """Make every part; nothing runs yet. ``model`` and ``toolsets`` replace those the settings name."""
     database = Database(settings.database_url)
     builtin = builtin_tools(settings, database, clock)
-    mcp = _mcp(settings, clock, {tool.name for toolset in builtin for tool in toolset.fixed})
-    registry = Registry(toolsets if toolsets is not None else [*builtin, mcp])
+    own = own_tools(settings, builtin)
+    mcp = _mcp(settings, clock, lambda: own.known | names_of(builtin))
+    registry = Registry(toolsets if toolsets is not None else [*builtin, own, mcp])
     policies = policies_of(settings)
     model = model or _model(settings)
     bell = Bell()
@@ -163,6 +168,7 @@ def build(
         channels=channels,
         web=WebServer(application, settings.host, settings.port),
         lock=ProcessLock(settings.sqlite_file),
+        own=own,
         mcp=mcp,
     )
 
@@ -183,12 +189,21 @@ def builtin_tools(settings: Settings, database: Database, clock: Clock) -> list[
     return found
 
 
-def _mcp(settings: Settings, clock: Clock, taken: set[str]) -> McpToolset:
+def own_tools(settings: Settings, builtin: Sequence[FixedToolset]) -> OwnTools:
+    """The tools a team names in ``NOD_TOOLS``; raises SettingsError where one cannot be had."""
+    return load_own(settings.tools, names_of(builtin))
+
+
+def names_of(toolsets: Sequence[FixedToolset]) -> frozenset[str]:
+    return frozenset(tool.name for toolset in toolsets for tool in toolset.fixed)
+
+
+def _mcp(settings: Settings, clock: Clock, taken: Callable[[], frozenset[str]]) -> McpToolset:
     """The tools of the configured MCP servers; none where no file is named."""
     if settings.mcp_config is None:
         return McpToolset((), clock=clock)
     given = {key: value for key, value in dotenv_values(".env").items() if value is not None}
-    return McpToolset(load(settings.mcp_config, {**given, **os.environ}), clock=clock, taken=lambda: taken)
+    return McpToolset(load(settings.mcp_config, {**given, **os.environ}), clock=clock, taken=taken)
 
 
 def policies_of(settings: Settings) -> Policies:

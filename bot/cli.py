@@ -183,7 +183,7 @@ def approvals(
     words: Annotated[list[str] | None, typer.Argument(help="as in the chats; try: help")] = None,
 ) -> None:
     """Say an admin's words, as /approvals in the chats: policy, approvers, grants, pause."""
-    from bot.app import builtin_tools, policies_of
+    from bot.app import builtin_tools, own_tools, policies_of
 
     with told():
         settings = Settings.load()
@@ -198,7 +198,8 @@ def approvals(
             async def stop(_: Address) -> bool:
                 return False
 
-            registry = Registry(builtin_tools(settings, database, _now))
+            builtin = builtin_tools(settings, database, _now)
+            registry = Registry([*builtin, own_tools(settings, builtin)])
             commands = Commands(database, policies, registry, _now, press, stop)
             command = Command(operator(), "approvals", " ".join(words or []), Address("cli", "shell"))
             reply = asyncio.run(commands.handle(command))

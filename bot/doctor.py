@@ -1,6 +1,7 @@
 """Whether Nod will work here: the settings and everything they name, each fault with its mend.
 
 Nothing is changed: no file is made, no schema upgraded; only what is configured is asked over the network.
+The modules that ``NOD_TOOLS`` names are imported, as at every start.
 """
 
 import difflib
@@ -13,6 +14,7 @@ from sqlalchemy import Engine
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import DBAPIError
 
+from bot.app import builtin_tools, now, own_tools
 from bot.channels.http.server import listen
 from bot.channels.slack import doctor as slack
 from bot.channels.telegram import doctor as telegram
@@ -20,8 +22,9 @@ from bot.domain.findings import Finding
 from bot.errors import SettingsError
 from bot.settings import Settings
 from bot.store import migrations
-from bot.store.database import open_engine
+from bot.store.database import Database, open_engine
 from bot.store.lock import ProcessLock
+from bot.tools.own import ENTRY, unnamed
 
 _MODEL_SECONDS = 10.0
 
@@ -34,6 +37,7 @@ async def check(settings: Settings) -> list[Finding]:
         _database(settings),
         _port(settings, running=running),
         _admins(settings),
+        *await _tools(settings),
         await _model(settings),
         *[Finding(f.name, f.ok, f.mend) for f in await slack.check(settings)],
         *[Finding(f.name, f.ok, f.mend) for f in await telegram.check(settings)],
@@ -109,6 +113,34 @@ def _admins(settings: Settings) -> Finding:
     if settings.admins:
         return Finding("admins", ok=True, mend=", ".join(settings.admins))
     return Finding("admins", ok=True, mend="none; NOD_ADMINS names those who may decide everything")
+
+
+async def _tools(settings: Settings) -> list[Finding]:
+    """The tools turned on; and what installed packages would add if ``NOD_TOOLS`` named it."""
+    found = [
+        Finding(
+            f"entry point {point.name}",
+            ok=True,
+            mend=f"not loaded; {ENTRY}{point.name} in NOD_TOOLS loads it",
+        )
+        for point in unnamed(settings.tools)
+    ]
+    try:
+        database = Database(settings.database_url)
+    except ModuleNotFoundError:
+        return found  # told with the database
+    try:
+        own = own_tools(settings, builtin_tools(settings, database, now))
+        await own.start()
+    except SettingsError as error:
+        return [Finding("tools", ok=False, mend=error.message), *found]
+    finally:
+        database.close()
+    names = ", ".join(sorted(own.known))
+    return [
+        *([Finding(f"tools of {', '.join(settings.tools)}", ok=True, mend=names)] if names else []),
+        *found,
+    ]
 
 
 async def _model(settings: Settings) -> Finding:

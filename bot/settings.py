@@ -25,6 +25,7 @@ from bot.errors import SettingsError
 
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 _DURATION = re.compile(r"([0-9]{1,7})([smhdw])")
+_ENTRY = re.compile(r"entry:[\w.\-]+")
 _FLAGS = {
     "true": True,
     "yes": True,
@@ -116,6 +117,7 @@ class Settings(BaseSettings):
     docker_url: str | None = Field(None, validation_alias="NOD_DOCKER_URL")
     fetch: bool = Field(False, validation_alias="NOD_FETCH")  # noqa: FBT003
     mcp_config: Path | None = Field(None, validation_alias="NOD_MCP_CONFIG")
+    tools: Words = Field((), validation_alias="NOD_TOOLS")
 
     slack_bot_token: SecretStr | None = Field(None, validation_alias="SLACK_BOT_TOKEN")
     slack_app_token: SecretStr | None = Field(None, validation_alias="SLACK_APP_TOKEN")
@@ -148,6 +150,14 @@ class Settings(BaseSettings):
     def _accounts(cls, values: tuple[str, ...]) -> tuple[str, ...]:
         for value in values:
             Actor.parse(value)
+        return values
+
+    @field_validator("tools")
+    @classmethod
+    def _modules(cls, values: tuple[str, ...]) -> tuple[str, ...]:
+        for value in values:
+            if not all(part.isidentifier() for part in value.split(".")) and not _ENTRY.fullmatch(value):
+                raise ValueError("write modules such as acme.tools, and entry:name for installed packages")
         return values
 
     @field_validator("http_tokens")

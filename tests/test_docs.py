@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from bot.tools.tool import Tool
+
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -56,6 +58,6 @@ def test_the_readmes_tool_works_as_it_is_written() -> None:
     assert code is not None
     made: dict[str, object] = {}
     exec(code[1], made)  # noqa: S102 - our own document
-    toolset = made["toolset"]
-    assert [tool.name for tool in toolset.fixed] == ["set_seats"]  # type: ignore[attr-defined]
-    assert toolset.fixed[0].validate({"city": "paris", "number": "4"}) == {"city": "paris", "number": 4}  # type: ignore[attr-defined]
+    tool = made["set_seats"]
+    assert isinstance(tool, Tool)
+    assert tool.validate({"city": "paris", "number": "4"}) == {"city": "paris", "number": 4}

@@ -40,6 +40,8 @@ WRONG = [
     ("NOD_MODEL_STRICT", "perhaps", "true or false"),
     ("NOD_MODEL_STREAM_OPTIONS", "2", "true or false"),
     ("NOD_MODEL_PARALLEL_TOOL_CALLS", "?", "true or false"),
+    ("NOD_TOOLS", "acme/tools.py", "acme.tools"),
+    ("NOD_TOOLS", "acme.tools,entry:", "entry:name"),
     ("OPENAI_BASE_URL", "localhost:11434/v1", "https://"),
     ("SLACK_API_URL", "slack.com", "https://"),
     ("TELEGRAM_API_URL", "ftp://telegram", "https://"),

@@ -247,3 +247,25 @@ def test_doctor_asks_the_configured_model_server_and_no_other(shell: Shell):
             return (await asyncio.to_thread(shell.nod, "doctor", **given)).stdout
 
     assert "it answers, and keeps no list of models" in asyncio.run(check("test-key"))
+
+
+def test_doctor_lists_own_tools_and_a_start_without_them_stops_with_one_line(shell: Shell):
+    (shell.folder / "seats.py").write_text(
+        "from bot.tools.tool import tool\n\n@tool(writes=False)\nasync def look() -> str: ...\n"
+    )
+    assert "ok   tools of seats: look" in shell.process("doctor", NOD_PORT="0", NOD_TOOLS="seats").stdout
+    checked = shell.process("doctor", NOD_PORT="0", NOD_TOOLS="seat")
+    assert "FAIL tools: NOD_TOOLS: seat: there is no module seat; install it" in checked.stdout
+    stopped = shell.process("run", NOD_PORT="0", NOD_TOOLS="seat")
+    assert (stopped.returncode, stopped.stdout, stopped.stderr.count("\n")) == (1, "", 1)
+    assert stopped.stderr.startswith("nod: NOD_TOOLS: seat: there is no module seat")
+    (shell.folder / "seats.py").write_text(
+        "from bot.tools.tool import tool\n\n@tool(writes=False)\nasync def list_issues() -> str: ...\n"
+    )
+    taken = shell.process("run", NOD_PORT="0", NOD_TOOLS="seats")
+    assert taken.returncode == 1
+    assert (
+        taken.stderr.strip()
+        .splitlines()[-1]
+        .startswith("nod: NOD_TOOLS: 'list_issues' in seats has the name")
+    )
