@@ -140,7 +140,13 @@ def build(
     limits = Limits(settings.max_model_calls, settings.history_tokens)
     dispatcher = EmbeddedDispatcher()
     assistant = Assistant(
-        database, gate, Loop(model, gate, database, clock, limits), delivery, dispatcher, clock
+        database,
+        gate,
+        Loop(model, gate, database, clock, limits),
+        delivery,
+        dispatcher,
+        clock,
+        settings.retention,
     )
     desk = CoreDesk(database, delivery, gate, policies)
     http = HttpChannel(database, registry, Views(desk, policies), bell)

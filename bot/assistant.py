@@ -24,7 +24,7 @@ from bot.domain.policy import Policy
 from bot.domain.proposals import Proposal, State
 from bot.errors import BadArguments, ToolError
 from bot.reminders import Reminders
-from bot.store import conversations, copies, decisions, endings, events, proposals
+from bot.store import conversations, copies, decisions, endings, events, outputs, proposals
 from bot.store.database import Database
 from bot.store.decisions import Decided, Prepared, Similar
 from bot.store.endings import LostRace
@@ -55,13 +55,16 @@ class Assistant:
         delivery: Delivery,
         dispatcher: Dispatcher,
         clock: Clock,
+        retention: timedelta = timedelta(days=30),
     ) -> None:
+        """``retention``: how long the whole of long output is kept."""
         self._database = database
         self._gate = gate
         self._loop = loop
         self._delivery = delivery
         self._dispatcher = dispatcher
         self._clock = clock
+        self._retention = retention
         self._policies = gate.policies
         self._reminders = Reminders(database, gate.policies, delivery)
         self._commands = Commands(database, gate.policies, gate.registry, clock, self.handle, self.stop)
@@ -236,7 +239,8 @@ class Assistant:
         read = self._database.read
         jobs += [Job(Work.EXECUTE, ident) for ident in await read(proposals.approved)]
         jobs += [Job(Work.TURN, ident) for ident in await read(conversations.wanted)]
-        jobs += [Job(Work.DELIVER, ident) for ident in await read(conversations.with_undelivered, patience)]
+        for behind in (conversations.with_undelivered, outputs.with_unposted):
+            jobs += [Job(Work.DELIVER, ident) for ident in await read(behind, patience)]
         jobs += [Job(Work.REDRAW, str(ident)) for ident in await read(copies.all_behind)]
         await self._dispatcher.wake(*dict.fromkeys(jobs))
 
@@ -256,8 +260,9 @@ class Assistant:
         await self._reminders.sweep(now)
 
     async def purge(self, now: datetime) -> None:
-        """Drop what no platform will deliver again."""
+        """Drop what no platform will deliver again, and long output of long ago."""
         await self._database.write_aside(events.forget_handled, now - _EVENTS_KEPT)
+        await self._database.write_aside(outputs.purge, now - self._retention)
 
 
 def _give_up(session: Session, now: datetime) -> list[str]:

@@ -110,7 +110,8 @@ def show(proposal: Id) -> None:
     with told(), existing(Settings.load()) as database:
         found = find(database, proposal)
         card = card_of(found, {})
-        print(plain(f"{found.id}: {card.outcome}\n\n{whole_text(card)}"))
+        result = f"\n\nResult\n{card.result}" if card.result else ""
+        print(plain(f"{found.id}: {card.outcome}\n\n{whole_text(card)}{result}"))
 
 
 @main.command()

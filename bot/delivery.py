@@ -12,6 +12,7 @@ from weakref import WeakValueDictionary
 
 from sqlmodel import Session
 
+from bot.attachments import Attachments
 from bot.domain.cards import Card, card_of
 from bot.domain.chat import Address, Channel, Clock, Stream
 from bot.domain.conversations import Conversation, Line
@@ -85,6 +86,7 @@ class Delivery:
         self._clock = clock
         self._bell = bell
         self._routes = routes
+        self._attachments = Attachments(channels, database, clock)
         self._failing: dict[int, datetime] = {}  # since when, by message id
         self._told: set[int] = set()  # ids of messages whose text arrived, but not yet all their cards
         self._speaking: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()  # by conversation id
@@ -114,7 +116,10 @@ class Delivery:
             async for event in events:
                 await stream.send(event)
             await self._changed()
-            return () if rows_shown else await self.deliver(conversation.id)
+            if not rows_shown:
+                return await self.deliver(conversation.id)
+            await self._attachments.post(conversation.id)
+            return ()
         async with self._alone(conversation.id):
             # what was left unsaid before stands above what comes now
             jobs = await self._deliver(conversation.id)
@@ -158,6 +163,7 @@ class Delivery:
             await self._database.write(conversations.mark_delivered, [line.id])
             self._told.discard(line.id)
             self._failing.pop(line.id, None)
+        await self._attachments.post(conversation_id)
         await self._changed()
         return tuple(jobs)
 

@@ -101,6 +101,7 @@ class Settings(BaseSettings):
         "writes", validation_alias="NOD_APPROVAL_POLICY"
     )
     proposal_ttl: Duration = Field(timedelta(hours=24), validation_alias="NOD_PROPOSAL_TTL")
+    retention: Duration = Field(timedelta(days=30), validation_alias="NOD_RETENTION")
     max_model_calls: int = Field(12, ge=1, le=100, validation_alias="NOD_MAX_MODEL_CALLS")
     history_tokens: int = Field(24_000, ge=1000, validation_alias="NOD_HISTORY_TOKENS")
     log_level: Literal["debug", "info", "warning", "error"] = Field("info", validation_alias="NOD_LOG_LEVEL")

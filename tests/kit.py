@@ -205,6 +205,7 @@ class RecordingChannel:
         self.pulls = pulls
         self.inbox: Inbox | None = None
         self.texts: list[tuple[Address, str]] = []
+        self.files: list[tuple[Address, str, str]] = []  # where, name, text
         self.streams: list[RecordingStream] = []
         self.cards: dict[str, Card] = {}  # what each copy shows now, by its reference
         self.places: dict[str, Address] = {}
@@ -237,6 +238,10 @@ class RecordingChannel:
         if ref not in self.cards:
             raise CopyGone
         self.cards[ref] = card
+
+    async def post_file(self, address: Address, name: str, text: str) -> None:
+        self.maybe_refuse("post_file")
+        self.files.append((address, name, text))
 
     async def changed(self) -> None:
         self.changes += 1

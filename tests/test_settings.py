@@ -34,6 +34,7 @@ WRONG = [
     ("NOD_PROPOSAL_TTL", "-1h", "24h"),
     ("NOD_PROPOSAL_TTL", "365", "7d"),
     ("NOD_PROPOSAL_TTL", "99999999999999999999w", "24h"),
+    ("NOD_RETENTION", "a month", "7d"),
     ("NOD_MAX_MODEL_CALLS", "0", "1"),
     ("NOD_HISTORY_TOKENS", "many", "valid integer"),
     ("NOD_LOG_LEVEL", "loud", "'debug'"),

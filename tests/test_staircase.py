@@ -14,7 +14,7 @@ FLOORS = (
     ("domain",),
     ("settings", "telemetry"),
     ("store",),
-    ("tools",),
+    ("tools", "attachments"),
     ("tools.builtin", "tools.mcp"),
     ("agent", "delivery"),
     ("desk", "commands", "reminders", "jobs"),

@@ -18,6 +18,7 @@ from bot.agent.model import ToolCall, ToolSpec
 from bot.agent.transcript import REASON
 from bot.domain.chat import Clock
 from bot.domain.conversations import Call, CallResult, Conversation
+from bot.domain.files import File
 from bot.domain.jobs import Job
 from bot.domain.outcomes import bounded
 from bot.domain.people import Actor, Person
@@ -27,6 +28,7 @@ from bot.domain.redaction import HIDDEN, redact
 from bot.domain.similarity import Scope, ladder
 from bot.errors import BadArguments, ToolError, ToolTimedOut
 from bot.store import conversations, endings, people, proposals
+from bot.store import outputs as outputs_store
 from bot.store.database import Database
 from bot.store.decisions import Edit, Fresh
 from bot.store.rules import Policies
@@ -146,15 +148,18 @@ class Gate:
         context = CallContext(conversation.id, str(conversation.requester))
         try:
             output = await _in_time(tool.run(arguments, context), tool.timeout)
-            return CallResult(await self._fitting(output.text, conversation), ok=True)
+            for file in output.files:
+                await self._database.write(outputs_store.keep, conversation.id, file, self._clock())
+            told = await self._fitting(File(f"{tool.name}.txt", output.text), conversation)
+            return CallResult(told, ok=True)
         except Exception as error:  # noqa: BLE001 - a tool's own code; the model hears it, the turn goes on
             return CallResult(f"ERROR: {_words(error, tool.name)}", ok=False)
 
-    async def _fitting(self, text: str, conversation: Conversation) -> str:
+    async def _fitting(self, file: File, conversation: Conversation) -> str:
         """The text as long as the model may see it at once; with a handle where it can read on."""
         if "output_read" in (await self.registry.shelf()).tools:
-            return await outputs.cut(self._database, conversation.id, text, self._clock)
-        return bounded(text)
+            return await outputs.cut(self._database, conversation.id, file, self._clock)
+        return bounded(file.text)
 
     async def edit(self, proposal: Proposal, given: Mapping[str, Any]) -> Edit:
         """Everything that follows from new arguments; raises BadArguments or ToolError. Stores nothing.
@@ -248,7 +253,12 @@ class Gate:
             words = _words(error, tool.name)
             return await self._finish(claimed, State.FAILED, cause=Cause.ERROR, error=words)
         return await self._finish(
-            claimed, State.SUCCEEDED, result=output.text, result_url=output.url, error=None
+            claimed,
+            State.SUCCEEDED,
+            result=output.text,
+            result_url=output.url,
+            error=None,
+            files=output.files,
         )
 
     async def _finish(self, proposal: Proposal, state: State, **changes: Any) -> tuple[Job, ...]:

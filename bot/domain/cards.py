@@ -11,6 +11,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
+from bot.domain.files import fits_card
 from bot.domain.proposals import Cause, Kind, PreviewField, Proposal, State, Vote
 from bot.domain.redaction import redact, redact_text
 from bot.domain.risk import Level
@@ -171,6 +172,8 @@ def card_of(p: Proposal, schema: Mapping[str, Any], siblings: Sequence[Proposal]
         notes.append(f"Edited by {p.edited_by} before approval.")
     if p.changed and p.state is State.PROPOSED:
         notes.append("Changed since it was approved: the old values moved, so it needs a fresh look.")
+    if p.result and not fits_card(p.result):
+        notes.append("The result is long; the whole of it is a file.")
     return Card(
         proposal_id=p.id,
         round=p.round,

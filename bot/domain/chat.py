@@ -162,6 +162,9 @@ class Channel(Protocol):
     async def redraw_card(self, address: Address, ref: str, card: Card) -> None:
         """Make the copy show ``card``; raises CopyGone when it no longer can."""
 
+    async def post_file(self, address: Address, name: str, text: str) -> None:
+        """Post a text as a file; raises NotDeliverable where files can never be posted."""
+
     async def changed(self) -> None:
         """Note that a proposal somewhere changed, so that lists which show proposals come up to date.
 

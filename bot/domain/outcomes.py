@@ -8,11 +8,31 @@ from datetime import datetime, timedelta
 from bot.domain.proposals import Cause, Proposal, State
 
 MAX_RESULT = 20_000  # characters of a tool's answer that the model is given
+_END = 2_000  # of them from the end, where a command says how it went
 
 
 def bounded(text: str, most: int = MAX_RESULT) -> str:
     """The text, or its beginning with a word on how much was left out."""
     return text if len(text) <= most else f"{text[:most]}\n[{len(text) - most} more characters left out]"
+
+
+def shortened(text: str, handle: str, most: int = MAX_RESULT) -> str:
+    """The text, or its beginning and end with a word between them on how to read the rest.
+
+    ``most`` is at least 500; ``handle`` is what the whole is kept under (``bot/store/outputs.py``).
+    """
+    if len(text) <= most:
+        return text
+    end = min(_END, most // 4)
+    room = most - end - len(_between(handle, len(text), len(text)))
+    return text[:room] + _between(handle, room, len(text) - room - end) + text[len(text) - end :]
+
+
+def _between(handle: str, offset: int, left_out: int) -> str:
+    return (
+        f"\n[{left_out} characters left out here. Read on with output_read(handle={handle!r}, "
+        f"offset={offset}). What follows is the end.]\n"
+    )
 
 
 def for_model(p: Proposal) -> str:
@@ -31,7 +51,7 @@ def for_model(p: Proposal) -> str:
         case State.APPROVED | State.EXECUTING:
             words = f"AWAITING APPROVAL: approved by {who} and running now; its result is not known yet."
         case State.SUCCEEDED:
-            words = f"SUCCEEDED: approved by {who}. Result: {bounded(p.result or 'no output')}"
+            words = f"SUCCEEDED: approved by {who}. Result: {shortened(p.result or 'no output', p.output)}"
         case State.DECLINED:
             why = p.decline_reason or "none given"
             words = f"DECLINED: {who} said no. Reason: {why}. Nothing was changed. Move on; do not ask again."

@@ -162,6 +162,11 @@ class Proposal:
         return f"nod-{self.id}"
 
     @property
+    def output(self) -> str:
+        """The handle under which a result too long to be told at once is kept whole."""
+        return f"out-{self.id}"
+
+    @property
     def settled(self) -> bool:
         return self.state in SETTLED
 

@@ -4,15 +4,17 @@ What people do is in ``bot/store/decisions.py``.
 """
 
 import contextlib
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
 from sqlmodel import Session
 
+from bot.domain.files import File
 from bot.domain.jobs import Job, Work
 from bot.domain.outcomes import for_model
 from bot.domain.proposals import Cause, PreviewField, Proposal, State, clock
-from bot.store import conversations, proposals
+from bot.store import conversations, outputs, proposals
 from bot.store.audit import By
 from bot.store.rules import Policies
 
@@ -102,11 +104,21 @@ def claim(
 
 
 def finish(
-    session: Session, /, claimed: Proposal, state: State, now: datetime, **changes: Any
+    session: Session,
+    /,
+    claimed: Proposal,
+    state: State,
+    now: datetime,
+    *,
+    files: Sequence[File] = (),
+    **changes: Any,
 ) -> tuple[Proposal, tuple[Job, ...]] | None:
     """Store how it ended (``SUCCEEDED`` or ``FAILED`` with its cause); None when the claim was lost."""
     p = proposals.move(session, claimed, By.nod(str(state)), now, state, **changes)
-    return None if p is None else (p, (redraw(p), *settle(session, p, now)))
+    if p is None:
+        return None
+    posts = (Job(Work.DELIVER, p.conversation_id),) if outputs.keep_result(session, p, files, now) else ()
+    return p, (redraw(p), *settle(session, p, now), *posts)
 
 
 def settle(session: Session, p: Proposal, now: datetime) -> tuple[Job, ...]:

@@ -1,25 +1,43 @@
-"""Long output of tools, kept whole so that the model can read on. Its tool: ``bot/tools/builtin/outputs.py``.
+"""Long output of tools and the files they make, kept whole: the model reads on, people get them as files.
+
+The model's tool is in ``bot/tools/builtin/outputs.py``; people's files are posted by ``bot/attachments.py``.
 
 Every function is one short transaction.
 """
 
 import secrets
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import Text, delete
+from sqlalchemy import Index, Text, delete, update
+from sqlalchemy import text as sql
 from sqlmodel import Field, Session, SQLModel, col, select
 from sqlmodel.sql.sqltypes import UTCDateTime
 
+from bot.domain.files import File, fits_card, safe_name
+from bot.domain.proposals import Proposal
+
 
 class OutputRow(SQLModel, table=True):
-    """One text that was too long to be told at once."""
+    """One text that was too long to be told at once; ``posted`` once people have it or never can."""
 
     __tablename__ = "output"
+    __table_args__ = (
+        Index(
+            "output_unposted",
+            "conversation_id",
+            sqlite_where=sql("posted = 0"),
+            postgresql_where=sql("NOT posted"),
+        ),
+    )
 
     id: str = Field(primary_key=True)
     conversation_id: str = Field(index=True)
+    proposal_id: str | None = None
+    name: str
     text: str = Field(sa_type=Text)
+    posted: bool = False
     created_at: datetime = Field(sa_type=UTCDateTime, index=True)
 
 
@@ -37,12 +55,72 @@ class Part:
         return end if end < self.total else None
 
 
-def keep(session: Session, conversation_id: str, text: str, now: datetime) -> str:
-    """Store the text; returns its handle."""
-    handle = f"out-{secrets.token_hex(8)}"
-    stored = text.replace("\0", "\ufffd").encode(errors="replace").decode()
-    session.add(OutputRow(id=handle, conversation_id=conversation_id, text=stored, created_at=now))
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A kept text as a file for people, and whose result it is, if a proposal's."""
+
+    handle: str
+    file: File
+    proposal_id: str | None
+
+
+def keep(
+    session: Session,
+    conversation_id: str,
+    file: File,
+    now: datetime,
+    *,
+    handle: str | None = None,
+    proposal_id: str | None = None,
+) -> str:
+    """Store the text, to be posted as a file; returns its handle."""
+    handle = handle or f"out-{secrets.token_hex(8)}"
+    session.add(
+        OutputRow(
+            id=handle,
+            conversation_id=conversation_id,
+            proposal_id=proposal_id,
+            name=safe_name(file.name),
+            text=file.text.replace("\0", "\ufffd").encode(errors="replace").decode(),
+            created_at=now,
+        )
+    )
     return handle
+
+
+def keep_result(session: Session, p: Proposal, files: Sequence[File], now: datetime) -> bool:
+    """Store what a card cannot show of an ended proposal; False when there is nothing."""
+    given: list[tuple[File, str | None]] = [(file, None) for file in files if file.text]
+    if p.result and not fits_card(p.result):
+        given.insert(0, (File(f"{p.tool_name}-{p.id}.txt", p.result), p.output))
+    for file, handle in given:
+        keep(session, p.conversation_id, file, now, handle=handle, proposal_id=p.id)
+    return bool(given)
+
+
+def unposted(session: Session, conversation_id: str) -> list[Kept]:
+    """What people in a conversation still have to get, oldest first."""
+    query = select(OutputRow).where(OutputRow.conversation_id == conversation_id, ~col(OutputRow.posted))
+    rows = session.exec(query.order_by(col(OutputRow.created_at), col(OutputRow.id)))
+    return [_kept(row) for row in rows]
+
+
+def with_unposted(session: Session, before: datetime) -> list[str]:
+    """Conversations in which people wait for a file since before then."""
+    query = select(OutputRow.conversation_id).where(~col(OutputRow.posted), OutputRow.created_at <= before)
+    return list(dict.fromkeys(session.exec(query)))
+
+
+def mark_posted(session: Session, handle: str) -> None:
+    session.execute(update(OutputRow).where(col(OutputRow.id) == handle).values(posted=True))
+
+
+def of_proposal(session: Session, p: Proposal) -> list[Kept]:
+    """The files a proposal's tool made, and its result where a card cannot show it."""
+    query = select(OutputRow).where(
+        OutputRow.conversation_id == p.conversation_id, OutputRow.proposal_id == p.id
+    )
+    return [_kept(row) for row in session.exec(query.order_by(col(OutputRow.name), col(OutputRow.id)))]
 
 
 def part(session: Session, conversation_id: str, handle: str, offset: int, most: int) -> Part | None:
@@ -56,3 +134,7 @@ def purge(session: Session, before: datetime) -> int:
     """Forget what was kept before then; returns how many."""
     done = session.execute(delete(OutputRow).where(col(OutputRow.created_at) < before))
     return int(getattr(done, "rowcount", 0))
+
+
+def _kept(row: OutputRow) -> Kept:
+    return Kept(row.id, File(row.name, row.text), row.proposal_id)

@@ -14,6 +14,7 @@ from typing import Any, Protocol
 
 from pydantic_core import to_jsonable_python
 
+from bot.domain.files import File
 from bot.domain.proposals import PreviewField, canonical
 from bot.domain.risk import Level, Risk
 from bot.tools.schema import fits_strict, offered
@@ -36,10 +37,14 @@ class CallContext:
 
 @dataclass(frozen=True, slots=True)
 class ToolOutput:
-    """What a tool answers: JSON data or text for the model and people, and a link to it if there is one."""
+    """What a tool answers: JSON data or text for the model and people, and a link to it if there is one.
+
+    ``files`` are texts for people, which the model does not see.
+    """
 
     data: Any
     url: str | None = None
+    files: tuple[File, ...] = ()
 
     @property
     def text(self) -> str:

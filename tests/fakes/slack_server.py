@@ -62,6 +62,7 @@ class FakeSlack:
         self.prompts: dict[str, list[dict[str, str]]] = {}
         self.sessions: dict[tuple[str, str], list[str]] = defaultdict(list)
         self.files: dict[str, str] = {}
+        self._lengths: dict[str, int] = {}  # announced, not yet uploaded
         self.calls: list[tuple[str, dict[str, Any]]] = []
         self.tokens = {BOT_TOKEN: TEAM}
         self.scopes = SCOPES
@@ -573,15 +574,24 @@ class FakeSlack:
         check_view(view)
         self.homes[user_id] = view
 
-    def _do_files_getuploadurlexternal(self, filename: str, length: Any, **_: Any) -> dict[str, Any]:
+    def _do_files_getuploadurlexternal(self, filename: str = "", length: Any = 0, **_: Any) -> dict[str, Any]:
+        self._need("files:write")
+        if not filename or int(length) <= 0:
+            raise Refusal("invalid_arguments", "a file has a name and a length")
         file = f"F{next(self._count)}"
+        self._lengths[file] = int(length)
         return {"file_id": file, "upload_url": f"{self._root}/upload/{file}"}
 
     def _do_files_completeuploadexternal(
         self, files: Any, channel_id: str, thread_ts: str | None = None, **_: Any
     ) -> dict[str, Any]:
+        self._need("files:write")
+        if channel_id[:1] not in "CDG":
+            raise Refusal("channel_not_found", "files take no user's id")
         files = json.loads(files) if isinstance(files, str) else files
         for file in files:
+            if file["id"] not in self.files:
+                raise Refusal("file_not_found")
             place = self._place(channel_id)
             self.posted.append(
                 Posted(
@@ -591,8 +601,15 @@ class FakeSlack:
         return {"files": files}
 
     async def _upload(self, request: web.Request) -> web.Response:
-        self.files[request.match_info["file"]] = (await request.read()).decode()
+        file, content = request.match_info["file"], await request.read()
+        if len(content) != self._lengths.pop(file, None):
+            return web.Response(status=400, text="not the length that was announced")
+        self.files[file] = content.decode()
         return web.Response(text="OK")
+
+    def _need(self, scope: str) -> None:
+        if scope not in self.scopes.split(","):
+            raise Refusal("missing_scope", scope)
 
     async def _respond(self, request: web.Request) -> web.Response:
         self.whispered[request.match_info["id"]].append(await request.json())

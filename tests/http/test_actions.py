@@ -6,7 +6,8 @@ from datetime import timedelta
 import pytest
 
 from bot.channels.http import guide
-from bot.tools.tool import tool
+from bot.domain.files import File
+from bot.tools.tool import ToolOutput, tool
 from tests.http.conftest import ANA, BEN, CHIEF, DEE, TOKENS, Serve
 from tests.http.scripted import ScriptedModel, ask
 
@@ -319,3 +320,44 @@ async def test_a_press_without_a_body_is_a_plain_press(serve: Serve):
         (proposal,) = await nod.proposed()
         answer = await nod.client.post(f"/api/chat/actions/{proposal['id']}/decline")
         assert answer.json()["proposal"]["state"] == "declined"
+
+
+async def test_the_whole_result_and_the_tools_files_are_downloads_for_those_who_may_see_the_proposal(
+    serve: Serve,
+):
+    @tool()
+    async def export(size: int) -> ToolOutput:
+        return ToolOutput("<script>" + "x" * size, files=(File('a".html', "a;b"),))
+
+    model = asking(("export", {"size": 5000, "approval_reason": "you asked"}))
+    async with serve(model=model, tools=(export,)) as nod:
+        (proposal,) = await nod.proposed()
+        base = f"/api/chat/actions/{proposal['id']}"
+        assert (await nod.client.get(f"{base}/result")).status_code == 404
+        await nod.press(proposal, "approve")
+        await nod.app.dispatcher.idle()
+        got = await nod.client.get(f"{base}/result")
+        assert got.text == "<script>" + "x" * 5000
+        assert got.headers["content-type"] == "text/plain; charset=utf-8"
+        assert got.headers["content-disposition"] == f'attachment; filename="export-{proposal["id"]}.txt"'
+        assert got.headers["x-content-type-options"] == "nosniff"
+        files = (await nod.client.get(f"{base}/files")).json()["files"]
+        assert [f["name"] for f in files] == ["a_.html", f"export-{proposal['id']}.txt"]
+        one = await nod.client.get(f"{base}/files/{files[0]['id']}")
+        assert (one.text, one.headers["content-type"]) == ("a;b", "text/plain; charset=utf-8")
+        assert (await nod.client.get(f"{base}/files/out-0")).status_code == 404
+
+
+async def test_a_result_is_nobody_elses(serve: Serve):
+    async with (
+        serve(model=asking(), NOD_HTTP_TOKENS=TOKENS) as nod,
+        nod.caller(ANA) as ana,
+        nod.caller(DEE) as dee,
+    ):
+        (proposal,) = await nod.proposed(client=ana)
+        await nod.press(proposal, "approve", client=ana)
+        await nod.app.dispatcher.idle()
+        for path in ("result", "files", "files/out-1"):
+            address = f"/api/chat/actions/{proposal['id']}/{path}"
+            assert (await dee.get(address)).status_code == 404
+        assert (await ana.get(f"/api/chat/actions/{proposal['id']}/result")).text == '{"kept": 1}'

@@ -116,3 +116,32 @@ async def test_blocks_slack_refuses_after_all_fall_back_to_a_brief_card(
     (posted,) = running.slack.cards("C1")
     assert "could not show this card in full" in posted.words
     assert "Read all, then approve" in posted.buttons
+
+
+async def test_a_file_is_uploaded_whole_into_the_thread(running: Running) -> None:
+    await running.channel.post_file(THREAD, "export.txt", "zeile 1\nä😀\n")
+
+    (posted,) = running.slack.in_channel("C1")
+    assert (posted.thread, posted.text, posted.file) == ("1700.1", "export.txt", "zeile 1\nä😀\n")
+
+
+async def test_a_file_for_a_person_goes_to_their_dm(running: Running) -> None:
+    await running.channel.post_file(Address("slack", "T1/U8"), "export.txt", "x")
+
+    (posted,) = running.slack.in_channel("D8")
+    assert posted.file == "x"
+
+
+async def test_where_the_app_may_not_upload_the_words_name_the_scope(running: Running) -> None:
+    running.slack.scopes = running.slack.scopes.replace("files:write,", "")
+    with pytest.raises(NotDeliverable, match="lacks a scope"):
+        await running.channel.post_file(THREAD, "export.txt", "x")
+
+
+@pytest.mark.parametrize("method", ["files.getUploadURLExternal", "files.completeUploadExternal"])
+async def test_an_upload_that_broke_may_work_later(running: Running, method: str) -> None:
+    running.slack.fail(method, "internal_error")
+    with pytest.raises(ChannelError) as caught:
+        await running.channel.post_file(THREAD, "export.txt", "x")
+    assert type(caught.value) is ChannelError
+    assert running.slack.in_channel("C1") == []

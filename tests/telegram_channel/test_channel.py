@@ -445,3 +445,16 @@ async def test_a_shown_proposal_comes_as_a_card_that_is_kept_up_to_date(
     await core.took(2)
     kept = await database.read(copies.of_proposal, PROPOSAL)
     assert [c.ref for c in kept] == [f"{ADMIN}/{posted.message_id}"]
+
+
+async def test_a_file_is_sent_as_a_document_into_its_topic(channel, telegram: FakeTelegram):
+    telegram.group(-100300, forum=True)
+    await channel.post_file(Address("telegram", "-100300/7"), "export.txt", "Zeile 1\nä😀\n")
+    [sent] = telegram.shown(-100300)
+    assert (sent.document, sent.thread, sent.text) == ("Zeile 1\nä😀\n", 7, "")
+
+
+async def test_a_file_where_the_bot_may_not_be_is_not_deliverable(channel, telegram: FakeTelegram):
+    telegram.blocked[ANA] = "bot was blocked by the user"
+    with pytest.raises(NotDeliverable, match="blocked"):
+        await channel.post_file(HERE, "export.txt", "x")

@@ -6,10 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bot.domain.files import File
+from bot.domain.outcomes import MAX_RESULT, shortened
 from bot.domain.risk import Level
 from bot.errors import BadArguments, ToolError
 from bot.store import outputs
-from bot.tools.builtin.outputs import MOST, cut, output_tools, shortened
+from bot.tools.builtin import outputs as output_tool
+from bot.tools.builtin.outputs import output_tools
 from tests.tools.calls import Hands
 
 
@@ -18,12 +21,16 @@ def hands(database):
     return Hands(output_tools(database))
 
 
+async def cut(database, conversation, text, clock):
+    return await output_tool.cut(database, conversation, File("look.txt", text), clock)
+
+
 def handle_in(text: str) -> str:
     return text.partition("handle='")[2].partition("'")[0]
 
 
 async def test_a_short_text_is_told_as_it_is_and_not_kept(database, clock):
-    assert await cut(database, "c1", "x" * MOST, clock) == "x" * MOST
+    assert await cut(database, "c1", "x" * MAX_RESULT, clock) == "x" * MAX_RESULT
 
 
 async def test_a_long_text_is_told_with_its_end_and_can_be_read_on_to_the_last_character(
@@ -31,7 +38,7 @@ async def test_a_long_text_is_told_with_its_end_and_can_be_read_on_to_the_last_c
 ):
     text = "".join(f"{n:06}\n" for n in range(10_000))
     told = await cut(database, "c1", text, clock)
-    assert len(told) <= MOST
+    assert len(told) <= MAX_RESULT
     assert text.startswith(told.partition("\n[")[0])
     assert told.endswith("009999\n")
     offset, read = 0, ""

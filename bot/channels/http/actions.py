@@ -1,22 +1,24 @@
 """Proposals: listing them, deciding them, and the feed of their changes."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Header
 from pydantic import BaseModel, ConfigDict, Field
 from sqlmodel import Session
-from starlette.responses import JSONResponse, Response
+from starlette.responses import JSONResponse, PlainTextResponse, Response
 
 from bot.channels.http.channel import HttpChannel
 from bot.channels.http.errors import problem
 from bot.channels.http.site import Caller, Here, ok
 from bot.channels.http.streams import STILL_THERE, sse, streaming
 from bot.domain.chat import Answer, Press, Verb
+from bot.domain.files import File, for_people, safe_name
 from bot.domain.people import Actor
-from bot.domain.proposals import State
+from bot.domain.proposals import Proposal, State
 from bot.domain.similarity import Lasting, Rung
-from bot.store import audit, proposals
+from bot.store import audit, outputs, proposals
 
 router = APIRouter(prefix="/api")
 
@@ -81,6 +83,40 @@ async def ladder(proposal_id: str, actor: Caller, site: Here) -> JSONResponse:
     return ok(ladder=[{"rung": rung, "words": words} for rung, words in rungs], lasting=list(Lasting))
 
 
+@router.get(
+    "/chat/actions/{proposal_id}/result", summary="What came of it, whole, as a text file; 404 before its end"
+)
+async def result(proposal_id: str, actor: Caller, site: Here) -> Response:
+    found = await _seen(site.channel, proposal_id, actor)
+    if found is None:
+        return _nothing()
+    told = found.result or found.error
+    if not told:
+        return problem(404, "It has no result.")
+    return await _download(File(f"{found.tool_name}-{found.id}.txt", told))
+
+
+@router.get(
+    "/chat/actions/{proposal_id}/files", summary="The files its tool made, and its result if it is long"
+)
+async def files(proposal_id: str, actor: Caller, site: Here) -> JSONResponse:
+    found = await _seen(site.channel, proposal_id, actor)
+    if found is None:
+        return _nothing()
+    kept = await site.channel.database.read(outputs.of_proposal, found)
+    return ok(files=[{"id": each.handle, "name": each.file.name} for each in kept])
+
+
+@router.get("/chat/actions/{proposal_id}/files/{file_id}", summary="One of them, as a text file")
+async def file(proposal_id: str, file_id: str, actor: Caller, site: Here) -> Response:
+    found = await _seen(site.channel, proposal_id, actor)
+    kept = await site.channel.database.read(outputs.of_proposal, found) if found else []
+    wanted = next((each.file for each in kept if each.handle == file_id), None)
+    if wanted is None:
+        return problem(404, "There is no such file; it may have been kept its time (NOD_RETENTION).")
+    return await _download(wanted)
+
+
 @router.post("/chat/actions/{proposal_id}/{verb}", summary="Decide: one press")
 async def press(
     proposal_id: str, verb: Verb, actor: Caller, site: Here, body: Decide | None = None
@@ -143,6 +179,20 @@ async def _changes(http: HttpChannel, actor: Actor, seen: int) -> AsyncIterator[
 
 async def _shown(http: HttpChannel, proposal_id: str, actor: Actor) -> dict[str, Any] | None:
     return await http.database.read(http.views.find, proposal_id, actor, await http.registry.shelf())
+
+
+async def _seen(http: HttpChannel, proposal_id: str, actor: Actor) -> Proposal | None:
+    """The proposal itself, for those who may see it."""
+    if await _shown(http, proposal_id, actor) is None:
+        return None
+    return await http.database.read(proposals.get, proposal_id)
+
+
+async def _download(given: File) -> Response:
+    """A text to be saved, never to be shown as a page: what tools say is hostile."""
+    text = await asyncio.to_thread(for_people, given.text)
+    name = f'attachment; filename="{safe_name(given.name)}"'
+    return PlainTextResponse(text, headers={"Content-Disposition": name})
 
 
 def _nothing() -> JSONResponse:

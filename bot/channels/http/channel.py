@@ -101,6 +101,9 @@ class HttpChannel:
     async def redraw_card(self, address: Address, ref: str, card: Card) -> None:
         raise NotDeliverable(f"{address} reads rows; card {card.proposal_id} has no copy {ref} there")
 
+    async def post_file(self, address: Address, name: str, text: str) -> None:
+        """Nothing to do: people there fetch a proposal's result and files from their own addresses."""
+
     async def changed(self) -> None:
         """Nothing to do: people there read rows, and the bell calls them."""
 

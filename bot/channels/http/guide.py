@@ -32,7 +32,7 @@ A stream that a client loses loses nothing: the turn goes on, and its conversati
 | `requester`, `deciders`, `quorum`, `votes`, `may_decide` | who asked, who decides, whether you may |
 | `state`, `outcome`, `cause`, `notes` | how it stands |
 | `actions`, `group` | what can be pressed now; the other proposals of the same answer |
-| `result`, `result_url`, `error` | how it ended |
+| `result`, `result_url`, `error` | how it ended; whole at `…/{id}/result`, and `…/{id}/files` |
 | `decided_by`, `decided_from`, `decided_at`, `decline_reason`, `edited_by` | who decided, and from where |
 | `created_at`, `updated_at`, `expires_at` | ISO 8601, UTC |
 | `idempotency_key` | the same for every run, so that a tool that remembers keys acts once |

@@ -13,6 +13,7 @@ from bot.channels.slack import blocks as b
 from bot.channels.slack import limits, text
 from bot.channels.slack.blocks import Block, Line, Run
 from bot.domain.cards import Action, Card, Tone
+from bot.domain.files import RESULT_SHOWN
 from bot.domain.proposals import PreviewField
 from bot.domain.risk import Level
 
@@ -189,7 +190,7 @@ def _resolved(card: Card) -> list[Block]:
     outcome = text.cut(card.outcome, 800)[0]
     lines = [Line((Run(f"{_SIGNS[card.tone]} "), Run(outcome or b.BLANK, "bold")))]
     if card.result.strip():
-        lines.append(Line((Run(text.cut(card.result.strip(), 1200)[0]),), preformatted=True))
+        lines.append(Line((Run(text.cut(card.result.strip(), RESULT_SHOWN)[0]),), preformatted=True))
     shown = b.rich(lines)
     if card.result_url and is_web(card.result_url):
         link = {"type": "link", "url": card.result_url, "text": "Open the result"}

@@ -23,6 +23,7 @@ from bot.channels.slack import blocks as b
 from bot.channels.slack import text
 from bot.channels.slack.card import Rendered, brief, render
 from bot.channels.slack.faults import code_of, told
+from bot.channels.slack.files import upload
 from bot.channels.slack.homes import Homes
 from bot.channels.slack.inbound import Events
 from bot.channels.slack.install import INSTALL_PATH, REDIRECT_PATH, oauth_flow
@@ -221,6 +222,12 @@ class SlackChannel:
         with told():
             client = await self._workspaces.client(copy.team)
             await _fitting(card, redraw)
+
+    async def post_file(self, address: Address, name: str, text: str) -> None:
+        place = Place.of(address)
+        with told():
+            client = await self._workspaces.client(place.team)
+            await upload(client, place, name, text)
 
     async def changed(self) -> None:
         """Refresh everybody's App Home soon, wherever the proposal lives."""

@@ -14,6 +14,7 @@ from bot.channels.slack import card as cards
 from bot.channels.slack import modals
 from bot.channels.slack.faults import told
 from bot.channels.slack.fields import fields_of
+from bot.channels.slack.files import upload
 from bot.channels.slack.forms import VALUE, read
 from bot.channels.slack.modals import Subject
 from bot.channels.slack.places import Place, actor_of
@@ -201,18 +202,8 @@ class Presses:
     async def _attach(self, client: AsyncWebClient, click: Click, name: str, content: str) -> None:
         """Post everything as a file, for a change that no window can hold."""
         with told():
-            if click.place is not None and not click.place.channel.startswith("U"):
-                channel, thread = click.place.channel, click.place.thread
-            else:
-                opened = await client.conversations_open(users=[click.user])
-                channel, thread = str(opened["channel"]["id"]), None
-            await client.files_upload_v2(
-                channel=channel,
-                thread_ts=thread,
-                filename=f"{name[:40]}.txt",
-                title="Everything it does",
-                content=content,
-            )
+            place = click.place or Place(click.team, click.user)
+            await upload(client, place, f"{name[:40]}.txt", content, title="Everything it does")
 
     async def submitted(self, body: Mapping[str, Any], view: Mapping[str, Any], team: str) -> dict[str, Any]:
         """Handle a modal's submit; gives what to acknowledge it with, empty to close the modal."""

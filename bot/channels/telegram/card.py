@@ -15,6 +15,7 @@ from bot.channels.telegram.callback import Callback, Does
 from bot.channels.telegram.limits import ENTITIES, TEXT_UNITS
 from bot.channels.telegram.text import Rich, joined, plain, split, styled, trimmed, web_link
 from bot.domain.cards import Action, Card, Tone, whole_text
+from bot.domain.files import RESULT_SHOWN
 from bot.domain.proposals import Kind, PreviewField, State
 
 _CUT = "… cut here: View all shows the rest"
@@ -24,7 +25,6 @@ _LINE_UNITS = 200  # of a reason, a name, a link
 _NOTE_UNITS = 120  # of one vote or note
 _NOTES = 4  # of each, the newest
 _TITLE_UNITS = 400
-_RESULT_UNITS = 500
 _BETWEEN = 100  # kept for the mark of a cut and the empty lines
 _SHORT = 60  # a value that stands in a line of its own field
 _MESSAGES = 5  # a longer payload is sent as a file
@@ -157,7 +157,7 @@ def _foot(card: Card) -> Iterator[Line]:
     yield from map(_point, card.votes[-_NOTES:])
     if card.result:
         label = "Result" if card.state is State.SUCCEEDED else "What happened"
-        yield _labelled(label, card.result, _RESULT_UNITS)
+        yield _labelled(label, card.result, RESULT_SHOWN)
     if card.result_url:
         yield _labelled("Link", card.result_url)
 

@@ -192,6 +192,9 @@ class TelegramChannel:
         await self._transport.edit(message, view.rich, view.keyboard)
         await self._views.settle(card, message.chat_id)
 
+    async def post_file(self, address: Address, name: str, text: str) -> None:
+        await self._transport.file(Spot.of(address), name, text, "", None)
+
     async def changed(self) -> None:
         """Nothing to do: no list of proposals stands in Telegram."""
 

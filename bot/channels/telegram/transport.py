@@ -125,7 +125,7 @@ class Transport:
             sent = await self._bot.send_document(
                 spot.chat_id,
                 text.encode(errors="replace"),
-                caption=caption[: CAPTION_UNITS // 2],
+                caption=caption[: CAPTION_UNITS // 2] or None,
                 filename=name,
                 message_thread_id=spot.thread_id,
                 reply_markup=markup,

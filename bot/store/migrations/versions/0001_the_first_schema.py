@@ -123,13 +123,23 @@ def upgrade() -> None:
         "output",
         sa.Column("id", sqlmodel.sql.sqltypes.AutoString(), nullable=False),
         sa.Column("conversation_id", sqlmodel.sql.sqltypes.AutoString(), nullable=False),
+        sa.Column("proposal_id", sqlmodel.sql.sqltypes.AutoString(), nullable=True),
+        sa.Column("name", sqlmodel.sql.sqltypes.AutoString(), nullable=False),
         sa.Column("text", sa.Text(), nullable=False),
+        sa.Column("posted", sa.Boolean(), nullable=False),
         sa.Column("created_at", sqlmodel.sql.sqltypes.UTCDateTime(), nullable=False),
         sa.PrimaryKeyConstraint("id"),
     )
     with op.batch_alter_table("output", schema=None) as batch_op:
         batch_op.create_index(batch_op.f("ix_output_conversation_id"), ["conversation_id"], unique=False)
         batch_op.create_index(batch_op.f("ix_output_created_at"), ["created_at"], unique=False)
+        batch_op.create_index(
+            "output_unposted",
+            ["conversation_id"],
+            unique=False,
+            sqlite_where=sa.text("posted = 0"),
+            postgresql_where=sa.text("NOT posted"),
+        )
 
     op.create_table(
         "rule",
@@ -460,6 +470,9 @@ def downgrade() -> None:
     op.drop_table("slack_home")
     op.drop_table("rule")
     with op.batch_alter_table("output", schema=None) as batch_op:
+        batch_op.drop_index(
+            "output_unposted", sqlite_where=sa.text("posted = 0"), postgresql_where=sa.text("NOT posted")
+        )
         batch_op.drop_index(batch_op.f("ix_output_created_at"))
         batch_op.drop_index(batch_op.f("ix_output_conversation_id"))
 

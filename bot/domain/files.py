@@ -1,0 +1,45 @@
+"""A text that people get as a file: output too long for a card, and what tools make."""
+
+import re
+from dataclasses import dataclass
+
+from bot.domain.redaction import redact_text
+
+MOST_BYTES = 1_000_000
+"""How much of one text people are sent."""
+
+RESULT_SHOWN = 1000
+"""UTF-16 code units of a result that a card shows; what is longer is a file too."""
+
+_LONGEST_NAME = 80
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """``name`` is for people and may be anything; see `safe_name`."""
+
+    name: str
+    text: str
+
+
+def safe_name(name: str) -> str:
+    """A name that every platform and every disk takes: no folders, no odd characters, never empty."""
+    clean = re.sub(r"[^\w.\- ]+", "_", name, flags=re.ASCII).strip("._ ")
+    stem, dot, ending = clean.rpartition(".")
+    if not dot or len(ending) > 10:  # noqa: PLR2004 - longer ones are no ending
+        stem, dot, ending = clean, ".", "txt"
+    return f"{stem[: _LONGEST_NAME - len(ending) - 1] or 'file'}{dot}{ending}"
+
+
+def for_people(text: str) -> str:
+    """The text without secrets, cut with a note where it is longer than `MOST_BYTES`."""
+    whole = redact_text(text).encode(errors="replace")
+    if len(whole) <= MOST_BYTES:
+        return whole.decode()
+    left_out = len(whole) - MOST_BYTES
+    return whole[:MOST_BYTES].decode(errors="ignore") + f"\n[{left_out} more bytes left out]\n"
+
+
+def fits_card(text: str) -> bool:
+    """Whether a card shows the whole of a result."""
+    return len(text.encode("utf-16-le", errors="replace")) <= 2 * RESULT_SHOWN
