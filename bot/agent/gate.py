@@ -244,7 +244,9 @@ class Gate:
         return () if claimed is None else await self._run(tool, claimed)
 
     async def _run(self, tool: Tool, claimed: Proposal) -> tuple[Job, ...]:
-        context = CallContext(claimed.conversation_id, str(claimed.requester), claimed.idempotency_key)
+        context = CallContext(
+            claimed.conversation_id, str(claimed.requester), claimed.idempotency_key, claimed.preview
+        )
         try:
             output = await _in_time(tool.run(claimed.arguments, context), tool.timeout)
         except ToolTimedOut as error:

@@ -20,17 +20,17 @@ class Mode(StrEnum):
 
     ALWAYS = "always"  # every tool, reads too
     WRITES = "writes"  # every tool that changes something
-    DESTRUCTIVE = "destructive"  # only what cannot be undone; other writes run and are reported
+    DESTRUCTIVE = "destructive"  # what cannot be undone, or might not be; other writes run and are reported
     NEVER = "never"  # nothing; an admin's own decision, warned about in the conversation
 
-    def asks(self, level: Level) -> bool:
+    def asks(self, risk: Risk) -> bool:
         match self:
             case Mode.ALWAYS:
                 return True
             case Mode.WRITES:
-                return level is not Level.READ
+                return risk.writes
             case Mode.DESTRUCTIVE:
-                return level is Level.DESTRUCTIVE
+                return risk.level is Level.DESTRUCTIVE or (risk.writes and not risk.vouched)
             case Mode.NEVER:
                 return False
 
@@ -93,7 +93,7 @@ class Policy:
         mode = Mode(found.value)
         rule = found.rule.words if found.rule else f"policy {mode}"
         deciders = self._deciders(tool_name, risk, place, requester)
-        if not mode.asks(risk.level):
+        if not mode.asks(risk):
             warning = f"{tool_name} runs without approval here ({rule})." if mode is Mode.NEVER else ""
             return Verdict(Judgement.RUN, risk, rule, deciders, warning=warning if risk.writes else "")
         needed, of = self.book.quorum(place.address, tool_name).value

@@ -12,10 +12,15 @@ class Level(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Risk:
-    """A level and the reason for it, in words that fit on a card."""
+    """A level and the reason for it, in words that fit on a card.
+
+    ``vouched``: somebody Nod trusts says that it is no worse than this. Where only what cannot be undone
+    asks, a change that nobody vouches for asks as well.
+    """
 
     level: Level
     reason: str
+    vouched: bool = True
 
     @property
     def writes(self) -> bool:

@@ -27,12 +27,14 @@ Arguments = Mapping[str, Any]
 class CallContext:
     """What a running tool may know about its call; taken by a parameter annotated ``CallContext``.
 
-    ``idempotency_key`` is the same for every run of one proposal and empty for reads.
+    ``idempotency_key`` is the same for every run of one proposal and empty for reads. ``preview`` is what the
+    card showed, by which a tool can see to it that nothing moved up to the moment it acts; empty for reads.
     """
 
     conversation_id: str
     requested_by: str
     idempotency_key: str = ""
+    preview: tuple[PreviewField, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

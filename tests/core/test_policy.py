@@ -30,6 +30,22 @@ def test_a_mode_says_which_calls_ask_and_the_rest_run(mode: Mode, asks: set[Leve
     assert {v.judgement for level, v in verdicts.items() if level not in asks} <= {Judgement.RUN}
 
 
+@pytest.mark.parametrize(
+    ("mode", "judgement"),
+    [
+        (Mode.ALWAYS, Judgement.ASK),
+        (Mode.WRITES, Judgement.ASK),
+        (Mode.DESTRUCTIVE, Judgement.ASK),
+        (Mode.NEVER, Judgement.RUN),
+    ],
+)
+def test_a_write_that_nobody_vouches_for_asks_wherever_destructive_calls_ask(
+    mode: Mode, judgement: Judgement
+) -> None:
+    unvouched = Risk(Level.WRITE, "its server says so", vouched=False)
+    assert Policy(mode).judge("paint", unvouched, CHAT, ANA).judgement is judgement
+
+
 def test_a_verdict_names_its_rule() -> None:
     assert Policy().judge("paint", RISKS[Level.WRITE], CHAT, ANA).rule == "policy writes"
 

@@ -189,9 +189,9 @@ def http(http_lamps: HttpLamps) -> Make:
 class McpNod(Nod):
     """The core over an MCP toolset."""
 
-    def __init__(self, url: str, clock: FakeClock, connected: Connected) -> None:
+    def __init__(self, url: str, clock: FakeClock, connected: Connected, **parts: Any) -> None:
         self.connected = connected
-        super().__init__(url, clock)
+        super().__init__(url, clock, **parts)
 
     def _build(self) -> None:
         self.toolset = self.connected.toolset
@@ -199,11 +199,12 @@ class McpNod(Nod):
 
 
 @pytest.fixture
-async def make_nod(tmp_path: Path, clock: FakeClock) -> AsyncIterator[Callable[[Connected], McpNod]]:
+async def make_nod(tmp_path: Path, clock: FakeClock) -> AsyncIterator[Callable[..., McpNod]]:
+    """Make a core over the servers; keywords as those of `Nod`."""
     made: list[McpNod] = []
 
-    def make(connected: Connected) -> McpNod:
-        made.append(McpNod(f"sqlite:///{tmp_path / 'nod.db'}", clock, connected))
+    def make(connected: Connected, **parts: Any) -> McpNod:
+        made.append(McpNod(f"sqlite:///{tmp_path / 'nod.db'}", clock, connected, **parts))
         return made[-1]
 
     yield make

@@ -1,6 +1,9 @@
 """A server's tools through the whole core: what runs at once, what asks, and what never runs."""
 
+import pytest
+
 from bot.domain.chat import Verb
+from bot.domain.policy import Mode, Policy
 from bot.domain.proposals import Cause, PreviewField, State
 from bot.domain.risk import Level
 from bot.tools.mcp.config import Trust
@@ -22,6 +25,19 @@ async def test_an_untrusted_server_cannot_say_that_its_tool_only_reads(connect, 
     assert (proposal.state, proposal.risk.level) == (State.PROPOSED, Level.WRITE)
     assert "is not trusted to say so" in proposal.risk.reason
     assert (await nod.approve(proposal)).result == "desk is white"
+
+
+@pytest.mark.parametrize(("trust", "asked"), [(Trust.UNTRUSTED, 3), (Trust.TRUSTED, 1)])
+async def test_under_destructive_an_untrusted_servers_writes_still_ask(
+    connect, http, make_nod, done, trust, asked
+):
+    nod = make_nod(connect(http(trust=trust)), policy=Policy(Mode.DESTRUCTIVE))
+    calls = (call("lamps_look", lamp="desk"), call("lamps_dust", lamp="desk"), call("lamps_paint", RED))
+    proposals = await nod.asked(*calls)
+    waiting = [p for p in proposals if p.state is State.PROPOSED]
+    assert len(waiting) == asked
+    assert waiting[-1].tool_name == "lamps_paint"  # nobody says that this can be undone
+    assert done() == (["dust desk"] if trust is Trust.TRUSTED else [])
 
 
 async def test_a_write_is_shown_whole_and_runs_only_after_the_press(connect, http, make_nod, done):

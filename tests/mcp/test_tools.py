@@ -53,6 +53,24 @@ def test_hints_may_raise_the_risk_and_lower_it_only_where_the_server_is_trusted(
     assert risk(UNTRUSTED, hints).level == untrusted
 
 
+@pytest.mark.parametrize(
+    ("hints", "vouched"),
+    [
+        (None, False),
+        (Hints(), False),
+        (Hints(read_only_hint=False), False),
+        (Hints(read_only_hint=False, destructive_hint=False), True),
+        (Hints(destructive_hint=False), True),
+        (Hints(idempotent_hint=True), False),
+    ],
+    ids=lambda value: str(getattr(value, "model_dump", dict)() and value),
+)
+def test_that_a_change_can_be_undone_is_believed_of_trusted_servers_that_say_so(hints, vouched):
+    assert risk(TRUSTED, hints).vouched is vouched
+    assert not risk(UNTRUSTED, hints).vouched
+    assert not risk(UNTRUSTED, Hints(read_only_hint=True, destructive_hint=False)).vouched
+
+
 def test_a_tool_reads_only_where_no_arguments_make_it_write(clock):
     read = theirs(annotations=Hints(read_only_hint=True))
     assert ours(clock, read).reads

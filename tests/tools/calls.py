@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from bot.domain.proposals import PreviewField
 from bot.domain.risk import Risk
 from bot.tools.tool import CallContext, FixedToolset, Tool
 
@@ -11,6 +12,13 @@ Shown = list[tuple[str, str | None, str | None]]
 class Hands:
     def __init__(self, toolset: FixedToolset) -> None:
         self.tools: dict[str, Tool] = {each.name: each for each in toolset.fixed}
+
+    async def run_as_shown(self, name: str, /, shown: Shown, **arguments: Any) -> Any:
+        """After a person approved what ``shown`` (of `preview`) shows."""
+        tool = self.tools[name]
+        preview = tuple(PreviewField(*each) for each in shown)
+        context = CallContext("c1", "http:ana", "key-1", preview)
+        return (await tool.run(tool.validate(arguments), context)).data
 
     async def run(self, name: str, /, conversation: str = "c1", **arguments: Any) -> Any:
         tool = self.tools[name]

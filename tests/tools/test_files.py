@@ -21,7 +21,7 @@ from bot.domain.risk import Level
 from bot.errors import BadArguments, SettingsError, ToolError
 from bot.tools.builtin.diffs import unified
 from bot.tools.builtin.files import file_tools, folder_of
-from bot.tools.builtin.jail import Jail
+from bot.tools.builtin.jail import Before, Jail
 from bot.tools.builtin.jail_names import names
 from tests.tools.calls import Hands
 from tests.tools.corpora import lines
@@ -318,6 +318,59 @@ async def test_a_write_keeps_the_mode_of_the_file_and_leaves_no_other_behind(han
 async def test_a_write_that_would_change_nothing_is_refused(hands):
     with pytest.raises(ToolError, match="change nothing"):
         await hands.preview("file_write", path="docs/plan.md", content="one\ntwo\nthree\n")
+
+
+@pytest.mark.parametrize(
+    ("old", "now"),
+    [
+        ("one", "one, and two"),
+        ("one", None),
+        (None, "somebody else's"),
+        ("one", b"\0"),
+        (b"\0one", b"\0two"),
+        ("x" * 2_000_000, "y" * 2_000_000),
+    ],
+    ids=["text", "gone", "appeared", "became binary", "binary", "too long to show"],
+)
+async def test_a_file_that_moved_after_the_last_look_is_not_written_over(hands, tmp_path, old, now):
+    file = tmp_path / "plan.txt"
+
+    def put(content):
+        file.unlink(missing_ok=True)
+        if content is not None:
+            file.write_bytes(content if isinstance(content, bytes) else content.encode())
+
+    put(old)
+    shown = await hands.preview("file_write", path="plan.txt", content="new")
+    put(now)
+    with pytest.raises(ToolError, match=r"plan.txt (changed after it was shown|is there already)"):
+        await hands.run_as_shown("file_write", shown, path="plan.txt", content="new")
+    assert file.exists() == (now is not None)
+    assert now is None or file.read_bytes() == (now if isinstance(now, bytes) else now.encode())
+    assert [each.name for each in tmp_path.iterdir() if each.name.startswith(".nod")] == []
+    put(old)
+    shown = await hands.preview("file_write", path="plan.txt", content="new")
+    await hands.run_as_shown("file_write", shown, path="plan.txt", content="new")
+    assert file.read_text() == "new"
+
+
+async def test_where_nobody_was_shown_anything_a_write_replaces_what_is_there(hands, tmp_path):
+    (tmp_path / "plan.txt").write_text("one")
+    await hands.run("file_write", path="plan.txt", content="new")
+    assert (tmp_path / "plan.txt").read_text() == "new"
+
+
+def test_a_file_that_appears_in_the_very_last_moment_is_not_written_over(here):
+    jail = Jail(here.work)
+
+    class Late(Jail):
+        def _check(self, names, fd, before):
+            super()._check(names, fd, before)
+            (here.work / "late.txt").write_text("theirs")
+
+    with pytest.raises(ToolError, match="is there already"):
+        Late(here.work).write(("late.txt",), b"ours", Before(None))
+    assert jail.read(("late.txt",)) == b"theirs"
 
 
 async def test_a_folder_is_never_written_over(hands):

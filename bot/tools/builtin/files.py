@@ -14,10 +14,10 @@ from bot.domain.proposals import PreviewField
 from bot.errors import ToolError
 from bot.tools.builtin.diffs import unified
 from bot.tools.builtin.file_search import Search
-from bot.tools.builtin.jail import Jail, as_text
-from bot.tools.builtin.jail_names import changeable, file_names, names, plain, shown
+from bot.tools.builtin.jail import Before, Jail, as_text
+from bot.tools.builtin.jail_names import Names, changeable, file_names, names, plain, shown
 from bot.tools.builtin.storable import Storable
-from bot.tools.tool import Arguments, FixedToolset, Tool, tool
+from bot.tools.tool import Arguments, CallContext, FixedToolset, Tool, tool
 
 _LISTED = 500  # entries in one answer
 _LINES = 400  # lines in one answer
@@ -125,7 +125,7 @@ def _writes(jail: Jail) -> tuple[Tool, ...]:
     @tool(
         group="fs", idempotent=True, summary=_write_in_words, preview=_in_thread(jail, _written), key=folder
     )
-    async def file_write(path: PathText, content: Content) -> dict[str, Any]:
+    async def file_write(path: PathText, content: Content, context: CallContext) -> dict[str, Any]:
         """Write a whole text file in the workspace: a new one, or in place of the one that is there.
 
         Folders on the way are made. Read a file before you replace it.
@@ -136,7 +136,8 @@ def _writes(jail: Jail) -> tuple[Tool, ...]:
 
         """
         found, new = changeable(path), content.encode()
-        await asyncio.to_thread(jail.write, found, new)
+        old = [each.old_value for each in context.preview if each.field == _content_of(found)]
+        await asyncio.to_thread(jail.write, found, new, Before(old[0]) if old else None)
         return {"written": shown(found), "bytes": len(new)}
 
     @tool(group="fs", summary="Move {path} to {to}", preview=_in_thread(jail, _moved), key=folder)
@@ -187,10 +188,15 @@ def _written(jail: Jail, arguments: Arguments) -> Sequence[PreviewField]:
     old = None if entry is None else jail.state(found)
     if old == (new, True):
         raise ToolError(f"This would change nothing: {path} is like that already.")
-    content = PreviewField(f"content of {path}", None if old is None else old.text, new)
+    content = PreviewField(_content_of(found), None if old is None else old.text, new)
     if old is not None and not old.whole:
         return [content]
     return [content, PreviewField("diff", None, unified(path, old.text if old else None, new))]
+
+
+def _content_of(found: Names) -> str:
+    """The preview's field for a file."""
+    return f"content of {shown(found)}"
 
 
 def _moved(jail: Jail, arguments: Arguments) -> Sequence[PreviewField]:
@@ -200,13 +206,13 @@ def _moved(jail: Jail, arguments: Arguments) -> Sequence[PreviewField]:
         raise ToolError(f"{shown(to)} is there already; nothing is overwritten.")
     return [
         PreviewField("path", shown(found), shown(to)),
-        PreviewField(f"content of {shown(to)}", state, state),
+        PreviewField(_content_of(to), state, state),
     ]
 
 
 def _deleted(jail: Jail, arguments: Arguments) -> Sequence[PreviewField]:
     found = changeable(arguments["path"])
-    return [PreviewField(f"content of {shown(found)}", jail.state(found).text, None)]
+    return [PreviewField(_content_of(found), jail.state(found).text, None)]
 
 
 def _write_in_words(arguments: Arguments) -> str:

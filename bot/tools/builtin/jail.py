@@ -55,6 +55,13 @@ class Shown(NamedTuple):
     whole: bool
 
 
+@dataclass(frozen=True, slots=True)
+class Before:
+    """What people saw of a file before its change, as `Jail.state` tells it; None where nothing was there."""
+
+    text: str | None
+
+
 class Jail:
     """One workspace. ``max_read`` and ``max_write`` are bytes of one file."""
 
@@ -130,30 +137,52 @@ class Jail:
         entry = _there(names, self.look(names))
         if entry.kind == "folder":
             return Shown(f"folder with {len(self.listing(names))} entries", whole=False)
+        with self.folder(names[:-1]) as fd:
+            return self._state_at(names, fd, _there(names, _look(names[-1], fd)))
+
+    def _state_at(self, names: Names, fd: int, entry: Entry) -> Shown:
         if entry.size > self.max_read or entry.links > 1:
             return Shown(f"{entry.kind}, {entry.size} bytes, not shown, {entry.identity}", whole=False)
-        return as_text(self.read(names))
+        return as_text(self.read_at(names, fd))
 
-    def write(self, names: Names, content: bytes) -> None:
-        """Put a file in place as a whole: other processes see the old one or the new one."""
+    def write(self, names: Names, content: bytes, before: Before | None = None) -> None:
+        """Put a file in place as a whole: other processes see the old one or the new one.
+
+        With ``before``, only if that is what stands there; else ToolError, and nothing is written. Where
+        nothing may stand there, the system itself refuses to replace anything. A file that is there is read
+        and then looked at once more right before the rename; what another process does to it in the
+        microseconds between that look and the rename is lost, for POSIX has no rename that compares.
+        """
         if len(content) > self.max_write:
             raise ToolError(f"The content has {len(content)} bytes; at most {self.max_write} are written.")
         with self.folder(names[:-1], make=True) as fd, told(names):
-            before = self._replaceable(names, fd)
+            mode = self._replaceable(names, fd)
             temporary = f".nod-{secrets.token_hex(8)}.tmp"
             file = os.open(temporary, _NEW, 0o600, dir_fd=fd)
             try:
                 with open(file, "wb", closefd=True) as out:  # noqa: PTH123 - a descriptor, not a path
                     out.write(content)
                     out.flush()
-                    os.fchmod(out.fileno(), before)
+                    os.fchmod(out.fileno(), mode)
                     os.fsync(out.fileno())
-                os.rename(temporary, names[-1], src_dir_fd=fd, dst_dir_fd=fd)
+                if before is not None:
+                    self._check(names, fd, before)
+                if before is not None and before.text is None:
+                    _rename(temporary, fd, names[-1], fd)
+                else:
+                    os.rename(temporary, names[-1], src_dir_fd=fd, dst_dir_fd=fd)
             except BaseException:
                 with contextlib.suppress(FileNotFoundError):
                     os.unlink(temporary, dir_fd=fd)
                 raise
             os.fsync(fd)
+
+    def _check(self, names: Names, fd: int, before: Before) -> None:
+        """Raises ToolError where something else stands than people saw."""
+        entry = _look(names[-1], fd)
+        text = None if entry is None else self._state_at(names, fd, entry).text
+        if text != before.text or _look(names[-1], fd) != entry:
+            raise ToolError(f"{shown(names)} changed after it was shown. Nothing was written.")
 
     @staticmethod
     def _replaceable(names: Names, fd: int) -> int:

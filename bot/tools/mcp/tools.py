@@ -1,7 +1,7 @@
 """A tool of an MCP server as a `Tool`: its name, its risk, its version, its arguments and its answer.
 
-What a server says about its tools is a hint. It may always make a tool more dangerous; that a tool only reads
-is believed of servers which the configuration trusts.
+What a server says about its tools is a hint. It may always make a tool more dangerous; that a tool only
+reads, or that its change can be undone, is believed of servers which the configuration trusts, if they say so.
 """
 
 import hashlib
@@ -80,16 +80,22 @@ def version(server_name: str, theirs: types.Tool) -> str:
 
 
 def risk(config: ServerConfig, hints: types.ToolAnnotations | None) -> Risk:
-    """What the hints say, as far as the server may say it. Without any word a tool writes."""
+    """What the hints say, as far as the server may say it. Without any word a tool writes.
+
+    The protocol's own default is that a tool destroys unless ``destructiveHint`` is false; so nobody vouches
+    for a write without that word from a trusted server.
+    """
     if hints is not None and hints.destructive_hint:
         return Risk(Level.DESTRUCTIVE, f"{config.name} says it cannot be undone")
+    said_mild = hints is not None and hints.destructive_hint is False
+    vouched = config.trust is Trust.TRUSTED and said_mild
     if hints is not None and hints.read_only_hint:
         if config.trust is Trust.TRUSTED:
             return Risk(Level.READ, f"it only reads, says {config.name}, which is trusted")
-        return Risk(Level.WRITE, f"{config.name} says it only reads, but is not trusted to say so")
+        return Risk(Level.WRITE, f"{config.name} says it only reads, but is not trusted to say so", vouched)
     if hints is None or hints.read_only_hint is None:
-        return Risk(Level.WRITE, f"{config.name} does not say that it only reads")
-    return Risk(Level.WRITE, "it changes something")
+        return Risk(Level.WRITE, f"{config.name} does not say that it only reads", vouched)
+    return Risk(Level.WRITE, "it changes something", vouched)
 
 
 def output(config: ServerConfig, result: types.CallToolResult) -> ToolOutput:

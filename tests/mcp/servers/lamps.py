@@ -71,6 +71,11 @@ def add_lamps(server: MCPServer[Any], done: Done) -> None:
         """Paint a lamp."""
         return done(f"paint {lamp} {color} {coats}")
 
+    @server.tool(annotations=ToolAnnotations(read_only_hint=False, destructive_hint=False))
+    def dust(lamp: str) -> str:
+        """Dust a lamp."""
+        return done(f"dust {lamp}")
+
     @server.tool(annotations=ToolAnnotations(destructive_hint=True))
     def smash(lamp: str) -> str:
         """Smash a lamp."""
