@@ -26,6 +26,7 @@ from bot.domain.policy import Judgement, Place, Policy, Verdict, terms
 from bot.domain.proposals import Cause, Kind, PreviewField, Proposal, State, canonical, digest
 from bot.domain.redaction import HIDDEN, redact
 from bot.domain.similarity import Scope, ladder
+from bot.domain.unseen import one_line
 from bot.errors import BadArguments, ToolError, ToolTimedOut
 from bot.store import conversations, endings, people, proposals
 from bot.store import outputs as outputs_store
@@ -311,7 +312,7 @@ async def _preview(tool: Tool, arguments: Mapping[str, Any]) -> tuple[PreviewFie
 
 def _summary(tool: Tool, arguments: Mapping[str, Any]) -> str:
     """One line for people; it stands on cards and in lists, so it never learns a secret."""
-    return tool.summary(redact(arguments, tool.parameters))
+    return one_line(tool.summary(redact(arguments, tool.parameters)))
 
 
 def _decoded(arguments: str) -> dict[str, Any]:

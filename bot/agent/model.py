@@ -39,8 +39,11 @@ class AssistantText:
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
+    """``outside``: the text is a tool's own, not Nod's word on how the call ended."""
+
     call_id: str
     text: str
+    outside: bool = False
 
 
 Entry = SystemText | UserText | AssistantText | ToolResult

@@ -98,7 +98,7 @@ def _arguments(call: ToolCall) -> dict[str, Any]:
 
 def _numbers(entry: Entry) -> set[int]:
     match entry:
-        case ToolResult(_, text):
+        case ToolResult(_, text, _):
             return {int(issue["number"]) for issue in issues_in(text.partition("Result:")[2] or text)}
         case AssistantText(text, calls):
             called = {_arguments(call).get("number") for call in calls}

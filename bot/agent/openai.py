@@ -32,6 +32,7 @@ from bot.agent.model import (
     UserText,
 )
 from bot.agent.openai_errors import TOO_LONG, explain, too_long
+from bot.agent.prompt import OUTSIDE
 from bot.agent.sse import data_of
 from bot.errors import ModelCut, ModelError
 
@@ -206,8 +207,8 @@ def _message(entry: Entry) -> _Json:
                 "content": text or None,
                 "tool_calls": [_call(call) for call in calls],
             }
-        case ToolResult(call_id, text):
-            return {"role": "tool", "tool_call_id": call_id, "content": text}
+        case ToolResult(call_id, text, outside):
+            return {"role": "tool", "tool_call_id": call_id, "content": OUTSIDE + text if outside else text}
 
 
 def _call(call: ToolCall) -> _Json:

@@ -42,7 +42,7 @@ def _line(line: Line, transcript: Transcript) -> Sequence[Entry]:
         return [UserText(line.text, name)]
     proposals = {call.id: transcript.proposals.get((line.id, call.id)) for call in line.calls}
     calls = tuple(ToolCall(c.id, c.tool_name, _arguments(c, proposals[c.id])) for c in line.calls)
-    results = [ToolResult(c.id, _result(c, line, proposals[c.id])) for c in line.calls]
+    results = [_result(c, line, proposals[c.id]) for c in line.calls]
     return [AssistantText(line.text, calls), *results]
 
 
@@ -57,16 +57,18 @@ def _arguments(call: Call, proposal: Proposal | None) -> str:
     return call.arguments if isinstance(decoded, dict) and call.arguments else "{}"
 
 
-def _result(call: Call, line: Line, proposal: Proposal | None) -> str:
+def _result(call: Call, line: Line, proposal: Proposal | None) -> ToolResult:
     if proposal is not None:
-        return for_model(proposal)
+        return ToolResult(call.id, for_model(proposal))
     found = line.results.get(call.id)
-    return found.text if found else "ERROR: no result was kept for this call."
+    if found is None:
+        return ToolResult(call.id, "ERROR: no result was kept for this call.")
+    return ToolResult(call.id, found.text, outside=True)
 
 
 def _size(entry: Entry) -> int:
     match entry:
         case AssistantText(text, calls):
             return len(text) + sum(len(c.name) + len(c.arguments) for c in calls)
-        case SystemText(text) | UserText(text, _) | ToolResult(_, text):
+        case SystemText(text) | UserText(text, _) | ToolResult(_, text, _):
             return len(text)

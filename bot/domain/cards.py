@@ -15,6 +15,7 @@ from bot.domain.files import fits_card
 from bot.domain.proposals import Cause, Kind, PreviewField, Proposal, State, Vote
 from bot.domain.redaction import redact, redact_text
 from bot.domain.risk import Level
+from bot.domain.unseen import one_line
 
 
 class Action(StrEnum):
@@ -142,11 +143,11 @@ def _actions(p: Proposal, group: Group | None) -> tuple[Action, ...]:
 def _redacted(fields: Sequence[PreviewField], schema: Mapping[str, Any]) -> tuple[PreviewField, ...]:
     old = [redact({f.field: f.old_value}, schema)[f.field] for f in fields]
     new = [redact({f.field: f.new_value}, schema)[f.field] for f in fields]
-    return tuple(PreviewField(f.field, o, n) for f, o, n in zip(fields, old, new, strict=True))
+    return tuple(PreviewField(one_line(f.field), o, n) for f, o, n in zip(fields, old, new, strict=True))
 
 
 def _vote_line(vote: Vote) -> str:
-    return f"{vote.actor.label}: {vote.verb}" + (f" ({vote.reason})" if vote.reason else "")
+    return one_line(f"{vote.actor.label}: {vote.verb}" + (f" ({vote.reason})" if vote.reason else ""))
 
 
 def card_of(p: Proposal, schema: Mapping[str, Any], siblings: Sequence[Proposal] = ()) -> Card:
@@ -179,22 +180,22 @@ def card_of(p: Proposal, schema: Mapping[str, Any], siblings: Sequence[Proposal]
         round=p.round,
         version=p.version,
         kind=p.kind,
-        title=redact_text(p.description),
+        title=one_line(redact_text(p.description)),
         tool_name=p.tool_name,
         level=p.risk.level,
-        risk_reason=p.risk.reason,
-        reason=redact_text(p.reason),
+        risk_reason=one_line(p.risk.reason),
+        reason=one_line(redact_text(p.reason)),
         fields=_redacted(p.preview, schema),
         arguments=redact(p.arguments, schema),
         schema=schema,
-        asked_by=p.requester.label,
-        deciders=p.deciders.in_words(p.requester.label),
+        asked_by=one_line(p.requester.label),
+        deciders=one_line(p.deciders.in_words(p.requester.label)),
         votes=tuple(_vote_line(v) for v in p.votes),
         quorum=p.quorum,
         expires_at=p.expires_at,
         state=p.state,
         tone=tone,
-        outcome=redact_text(outcome),
+        outcome=one_line(redact_text(outcome)),
         decided_at=p.decided_at,
         result=redact_text(p.error or p.result or ""),
         result_url=p.result_url,

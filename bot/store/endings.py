@@ -14,6 +14,7 @@ from bot.domain.files import File
 from bot.domain.jobs import Job, Work
 from bot.domain.outcomes import for_model
 from bot.domain.proposals import Cause, PreviewField, Proposal, State, clock
+from bot.domain.unseen import one_line
 from bot.store import conversations, outputs, proposals
 from bot.store.audit import By
 from bot.store.rules import Policies
@@ -132,9 +133,14 @@ def settle(session: Session, p: Proposal, now: datetime) -> tuple[Job, ...]:
     resumed = conversations.want_turn(session, p.conversation_id, now)
     if not resumed or conversations.spoken_since(session, p.conversation_id, p.message_id):
         group = proposals.of_message(session, p.message_id)
-        lines = "\n".join(f"- {each.description}: {for_model(each)}" for each in group)
+        lines = "\n".join(f"- {one_line(each.description)}: {_indented(for_model(each))}" for each in group)
         conversations.add_note(session, p.conversation_id, f"[Nod] What you proposed earlier:\n{lines}", now)
     return (Job(Work.TURN, p.conversation_id),)
+
+
+def _indented(text: str) -> str:
+    """A tool's answer in a note: none of its lines looks like one of the note's own."""
+    return "\n    ".join(text.splitlines())
 
 
 def abandon(session: Session, p: Proposal, now: datetime, *, rerun: bool) -> tuple[Job, ...]:

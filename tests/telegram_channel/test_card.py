@@ -46,7 +46,7 @@ def test_a_resolved_card_keeps_the_change_and_has_no_decision_left():
         "open → closed",
         "Done. Approved by Ana",
         "Decided: 2026-03-02 09:05 UTC",
-        "Result: closed",
+        "Result:\nclosed",
     ):
         assert words in view.rich.text
     assert labels(view.keyboard) == ["Open"]

@@ -8,8 +8,9 @@ Lengths are in UTF-16 units of the escaped text, the widest way Slack may count 
 import re
 from dataclasses import dataclass
 
+from bot.domain.unseen import made_visible
+
 _UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff]")
-_DIRECTION = re.compile("[\u202a-\u202e\u2066-\u2069]")
 _SPECIAL = re.compile(r"<(?=[!@#])")
 _FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})(.*)$")
 _GUARD = "\u200b"  # zero width: `<` and `!` no longer touch, so Slack sees no mention
@@ -19,13 +20,13 @@ POST = 11_000
 
 
 def clean(text: str) -> str:
-    """Without control characters and half emoji, and with marks that turn the reading direction spelled out.
+    """Without control characters and half emoji, and with what people do not see spelled out.
 
-    Such a mark could make the arguments on a card read differently from what runs.
+    Such a character could make the arguments on a card read differently from what runs.
     """
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     text = _UNPRINTABLE.sub("\ufffd", text)
-    return _DIRECTION.sub(lambda m: f"⟨U+{ord(m[0]):04X}⟩", text)
+    return made_visible(text, lambda code: f"⟨U+{code:04X}⟩")
 
 
 def escape(text: str) -> str:

@@ -157,7 +157,9 @@ def _foot(card: Card) -> Iterator[Line]:
     yield from map(_point, card.votes[-_NOTES:])
     if card.result:
         label = "Result" if card.state is State.SUCCEEDED else "What happened"
-        yield _labelled(label, card.result, RESULT_SHOWN)
+        # in a block of its own, so that no line of it looks like one of the card's
+        block, cut = _short(card.result, "pre", units=RESULT_SHOWN)
+        yield joined([styled(f"{label}:", "bold"), block]), cut
     if card.result_url:
         yield _labelled("Link", card.result_url)
 

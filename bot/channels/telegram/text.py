@@ -14,11 +14,11 @@ from telegramify_markdown import MessageEntity as FoundEntity
 from telegramify_markdown import RenderConfig, convert, utf16_len
 
 from bot.channels.telegram.limits import ENTITIES, TEXT_UNITS
+from bot.domain.unseen import made_visible
 
 _PICTURE = "\ue000"  # stands where a picture was; taken out of the source first, so it cannot be forged
 _PICTURE_SHOWN = "▣"
 _APP_LINK = re.compile(r"\b(tg|ton|tonsite)://", re.IGNORECASE)
-_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f\u202a-\u202e\u2066-\u2069]")
 _QUOTES = frozenset({MessageEntity.BLOCKQUOTE, MessageEntity.EXPANDABLE_BLOCKQUOTE})
 _CUTS = (  # where to cut, whether only in the second half, whether inside code
     ("\n\n", True, False),
@@ -52,7 +52,7 @@ class Rich:
 
 def plain(text: str) -> Rich:
     """Text without any styling; characters that could make it lie about itself are shown as escapes."""
-    return Rich(_CONTROL.sub(lambda m: f"\\u{ord(m[0]):04x}", _whole(text)))
+    return Rich(made_visible(_whole(text), lambda code: f"\\u{code:04x}"))
 
 
 def styled(text: str, *kinds: str, language: str | None = None) -> Rich:

@@ -1,7 +1,7 @@
 """A tool of an MCP server as a `Tool`: its name, its risk, its version, its arguments and its answer.
 
 What a server says about its tools is a hint. It may always make a tool more dangerous; that a tool only
-reads, or that its change can be undone, is believed of servers which the configuration trusts, if they say so.
+reads, or that its change can be undone, is believed of servers which the configuration trusts.
 """
 
 import hashlib
