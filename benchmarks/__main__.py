@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks import cold, cycles, latency, parked, slack
+from benchmarks import cold, cycles, latency, parked, slack, tools
 from benchmarks.table import Row, show
 
 
@@ -46,6 +46,13 @@ def parts(*, quick: bool) -> dict[str, Part]:
             "From the press at Slack's door (a real websocket to a fake Slack in this process, taking no\n"
             "time itself) until the tool starts, and until the call that redraws the card is sent.",
             lambda where: slack.rows(where, times=50 if quick else 200),
+        ),
+        "tools": Part(
+            "Reads through the gate",
+            "One call at a time: the shelf, judgement by the policy in force, validation, the call with its\n"
+            "time limit. Bare is the function itself, and the SDK's own client to the same stdio server.\n"
+            "Rounds alternate; figures are medians, ratios are medians of each round's own ratio.",
+            lambda where: tools.rows(where, rounds=rounds, calls=each),
         ),
         "parked": Part(
             "Parked proposals",

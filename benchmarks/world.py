@@ -93,6 +93,8 @@ class Wire:
     async def redraw_card(self, address: Address, ref: str, card: Card) -> None:
         raise NotImplementedError
 
+    async def post_file(self, address: Address, name: str, text: str) -> None: ...
+
     async def changed(self) -> None: ...
 
 

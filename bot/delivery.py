@@ -116,10 +116,7 @@ class Delivery:
             async for event in events:
                 await stream.send(event)
             await self._changed()
-            if not rows_shown:
-                return await self.deliver(conversation.id)
-            await self._attachments.post(conversation.id)
-            return ()
+            return () if rows_shown else await self.deliver(conversation.id)
         async with self._alone(conversation.id):
             # what was left unsaid before stands above what comes now
             jobs = await self._deliver(conversation.id)

@@ -9,14 +9,16 @@ import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
-from sqlalchemy import Index, Text, delete, update
+from sqlalchemy import Index, Text, bindparam, delete, update
 from sqlalchemy import text as sql
 from sqlmodel import Field, Session, SQLModel, col, select
 from sqlmodel.sql.sqltypes import UTCDateTime
 
 from bot.domain.files import File, fits_card, safe_name
 from bot.domain.proposals import Proposal
+from bot.store.prepared import Prepared
 
 
 class OutputRow(SQLModel, table=True):
@@ -39,6 +41,14 @@ class OutputRow(SQLModel, table=True):
     text: str = Field(sa_type=Text)
     posted: bool = False
     created_at: datetime = Field(sa_type=UTCDateTime, index=True)
+
+
+_OUTPUT: Any = OutputRow.__table__  # type: ignore[attr-defined]
+_UNPOSTED = Prepared(
+    select(_OUTPUT)
+    .where(_OUTPUT.c.conversation_id == bindparam("conversation_id"), ~_OUTPUT.c.posted)
+    .order_by(_OUTPUT.c.created_at, _OUTPUT.c.id)
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,9 +110,7 @@ def keep_result(session: Session, p: Proposal, files: Sequence[File], now: datet
 
 def unposted(session: Session, conversation_id: str) -> list[Kept]:
     """What people in a conversation still have to get, oldest first."""
-    query = select(OutputRow).where(OutputRow.conversation_id == conversation_id, ~col(OutputRow.posted))
-    rows = session.exec(query.order_by(col(OutputRow.created_at), col(OutputRow.id)))
-    return [_kept(row) for row in rows]
+    return [_kept(row) for row in _UNPOSTED.rows(session, {"conversation_id": conversation_id})]
 
 
 def with_unposted(session: Session, before: datetime) -> list[str]:
@@ -136,5 +144,5 @@ def purge(session: Session, before: datetime) -> int:
     return int(getattr(done, "rowcount", 0))
 
 
-def _kept(row: OutputRow) -> Kept:
+def _kept(row: Any) -> Kept:
     return Kept(row.id, File(row.name, row.text), row.proposal_id)
