@@ -131,6 +131,19 @@ def of_proposal(session: Session, p: Proposal) -> list[Kept]:
     return [_kept(row) for row in session.exec(query.order_by(col(OutputRow.name), col(OutputRow.id)))]
 
 
+def listed(session: Session, conversation_id: str) -> list[tuple[str, str]]:
+    """Handle and name of all that is kept of a conversation, newest first."""
+    query = select(OutputRow.id, OutputRow.name).where(OutputRow.conversation_id == conversation_id)
+    rows = session.exec(query.order_by(col(OutputRow.created_at).desc(), col(OutputRow.id)))
+    return [(handle, name) for handle, name in rows]
+
+
+def file(session: Session, conversation_id: str, handle: str) -> File | None:
+    query = select(OutputRow).where(OutputRow.id == handle, OutputRow.conversation_id == conversation_id)
+    row = session.exec(query).one_or_none()
+    return File(row.name, row.text) if row else None
+
+
 def part(session: Session, conversation_id: str, handle: str, offset: int, most: int) -> Part | None:
     """Up to ``most`` characters from ``offset`` on; None for a handle this conversation does not have."""
     query = select(OutputRow.text).where(OutputRow.id == handle, OutputRow.conversation_id == conversation_id)

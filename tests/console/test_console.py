@@ -521,3 +521,17 @@ def test_the_page_is_served_with_a_policy_that_allows_no_inline_code(nod: Served
     policy = answer.headers["content-security-policy"]
     assert "default-src 'none'" in policy
     assert "unsafe" not in policy
+
+
+def test_a_result_can_be_saved_as_a_file(nod: Served, new_page: NewPage):
+    page = new_page(nod.url)
+    ask(page, "assign #3 to Ana")
+    shown = card(page, "Change assignee of issue #3")
+    button(shown, "Approve").click()
+    expect(shown.locator(".state")).to_have_text("Done")
+    shown.locator("details[data-part=result] summary").click()
+    with page.expect_download() as saving:
+        button(shown, "Save as a file").click()
+    saved = saving.value
+    assert re.fullmatch(r"update_issue-[0-9a-f]{16}\.txt", saved.suggested_filename)
+    assert '"assignee": "Ana"' in saved.path().read_text()

@@ -40,6 +40,9 @@ class Driver(Protocol):
     def texts(self) -> Sequence[str]:
         """What Nod wrote in the conversation, cards apart, oldest first."""
 
+    def files(self) -> Sequence[str]:
+        """The texts of the files Ana can get in the conversation, oldest first."""
+
     def told(self, *, eve: bool = False) -> Sequence[str]:
         """What Nod told Ana (or Eve) alone after a press."""
 

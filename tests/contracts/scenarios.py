@@ -55,6 +55,20 @@ class Contract:
         assert driver.world.notes == ["milk"]
         await hears(driver, "It is noted.")
 
+    async def test_a_result_too_long_for_a_card_reaches_people_whole_as_one_file(
+        self, driver: Driver
+    ) -> None:
+        driver.world.script(Says("Shall I?", (("print_lines", {"count": 1000}),)), Says("It is printed."))
+        await driver.say("print a thousand lines")
+        (card,) = await cards(driver)
+        await driver.press(card, Action.APPROVE)
+
+        done = await becomes(driver, 0, "Done. Approved by")
+        assert "the whole of it is a file" in done.words
+        await hears(driver, "It is printed.")
+        (file,) = await eventually(driver.files, "the file")
+        assert file.splitlines() == [f"line {n}" for n in range(1000)]
+
     async def test_a_declined_proposal_does_not_run_and_the_model_hears_it(self, driver: Driver) -> None:
         driver.world.script(Says("Shall I?", (note("milk"),)), Says("Then not."))
         await driver.say("note milk")

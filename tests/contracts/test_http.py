@@ -30,6 +30,7 @@ class HttpDriver:
         self._conversation: str | None = None
         self._proposals: list[dict[str, Any]] = []
         self._messages: list[dict[str, Any]] = []
+        self._files: dict[str, str] = {}
         self._told: dict[str, list[str]] = {"ana": [], "ben": [], "eve": []}
         self._clients = {
             name: httpx.AsyncClient(headers={"Authorization": f"Bearer {token}"}, timeout=20)
@@ -47,6 +48,9 @@ class HttpDriver:
                     base = f"/api/chat/conversations/{self._conversation}"
                     ana = self._clients["ana"]
                     self._proposals = (await ana.get(self._url(f"{base}/proposals"))).json()["proposals"]
+                    for proposal in self._proposals:
+                        if any("is a file" in note for note in proposal["notes"]):
+                            await self._fetch(proposal)
                     self._messages = (await ana.get(self._url(f"{base}/messages"))).json()["messages"]
             await asyncio.sleep(0.02)
 
@@ -67,6 +71,16 @@ class HttpDriver:
 
     def texts(self) -> Sequence[str]:
         return [m["text"] for m in self._messages if m["role"] != "user"]
+
+    def files(self) -> Sequence[str]:
+        return list(self._files.values())
+
+    async def _fetch(self, proposal: dict[str, Any]) -> None:
+        """Download what the proposal offers, as a person would click."""
+        base = self._url(f"/api/chat/actions/{proposal['id']}/files")
+        for offered in (await self._clients["ana"].get(base)).json()["files"]:
+            got = await self._clients["ana"].get(f"{base}/{offered['id']}")
+            self._files[offered["id"]] = got.text
 
     def told(self, *, eve: bool = False) -> Sequence[str]:
         return self._told["eve" if eve else "ana"]

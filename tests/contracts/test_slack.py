@@ -40,6 +40,9 @@ class SlackDriver:
     def texts(self) -> list[str]:
         return [m.markdown for m in self.slack.in_channel("C1") if m.markdown]
 
+    def files(self) -> list[str]:
+        return [m.file for m in self.slack.in_channel("C1") if m.file and m.thread == self._thread]
+
     def told(self, *, eve: bool = False) -> list[str]:
         user = EVE if eve else ANA
         return [

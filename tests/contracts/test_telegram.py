@@ -60,6 +60,9 @@ class TelegramDriver:
     def texts(self) -> list[str]:
         return [m.text for m in self.telegram.shown(TEAM) if not m.text.startswith(SIGNS)]
 
+    def files(self) -> list[str]:
+        return [m.document for m in self.telegram.shown(TEAM) if m.document]
+
     def told(self, *, eve: bool = False) -> list[str]:
         user = EVE if eve else ANA
         return [q.text for q in self.telegram.queries.values() if q.user_id == user and q.text]

@@ -89,7 +89,12 @@ class World:
             self.notes.remove(text)
             return "erased"
 
-        return [note, erase]
+        @tool(summary="Print {count} lines")
+        async def print_lines(count: int) -> str:
+            """Print lines."""
+            return "\n".join(f"line {n}" for n in range(count))
+
+        return [note, erase, print_lines]
 
     async def start(self) -> None:
         app = build(self.settings(), model=self.model, toolsets=[_Notebook(self)], clock=self.clock)

@@ -361,3 +361,23 @@ async def test_a_result_is_nobody_elses(serve: Serve):
             address = f"/api/chat/actions/{proposal['id']}/{path}"
             assert (await dee.get(address)).status_code == 404
         assert (await ana.get(f"/api/chat/actions/{proposal['id']}/result")).text == '{"kept": 1}'
+
+
+async def test_what_was_cut_of_a_read_is_a_download_of_its_conversation_alone(serve: Serve):
+    @tool(writes=False)
+    async def scan() -> ToolOutput:
+        return ToolOutput("scanned", files=(File("scan.csv", "a;b"),))
+
+    settings = {"NOD_HTTP_TOKENS": TOKENS}
+    async with (
+        serve(model=asking(("scan", {})), tools=(scan,), **settings) as nod,
+        nod.caller(ANA) as ana,
+        nod.caller(CHIEF) as chief,
+    ):
+        events = await nod.chat("scan", ana)
+        base = f"/api/chat/conversations/{events[0]['conversation_id']}/files"
+        [file] = (await ana.get(base)).json()["files"]
+        assert file["name"] == "scan.csv"
+        assert (await ana.get(f"{base}/{file['id']}")).text == "a;b"
+        assert (await ana.get(f"{base}/out-0")).status_code == 404
+        assert {(await chief.get(address)).status_code for address in (base, f"{base}/{file['id']}")} == {404}

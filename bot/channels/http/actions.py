@@ -1,20 +1,20 @@
 """Proposals: listing them, deciding them, and the feed of their changes."""
 
-import asyncio
 from collections.abc import AsyncIterator
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Header
 from pydantic import BaseModel, ConfigDict, Field
 from sqlmodel import Session
-from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.responses import JSONResponse, Response
 
 from bot.channels.http.channel import HttpChannel
+from bot.channels.http.downloads import download
 from bot.channels.http.errors import problem
 from bot.channels.http.site import Caller, Here, ok
 from bot.channels.http.streams import STILL_THERE, sse, streaming
 from bot.domain.chat import Answer, Press, Verb
-from bot.domain.files import File, for_people, safe_name
+from bot.domain.files import File
 from bot.domain.people import Actor
 from bot.domain.proposals import Proposal, State
 from bot.domain.similarity import Lasting, Rung
@@ -93,7 +93,7 @@ async def result(proposal_id: str, actor: Caller, site: Here) -> Response:
     told = found.result or found.error
     if not told:
         return problem(404, "It has no result.")
-    return await _download(File(f"{found.tool_name}-{found.id}.txt", told))
+    return await download(File(f"{found.tool_name}-{found.id}.txt", told))
 
 
 @router.get(
@@ -111,10 +111,7 @@ async def files(proposal_id: str, actor: Caller, site: Here) -> JSONResponse:
 async def file(proposal_id: str, file_id: str, actor: Caller, site: Here) -> Response:
     found = await _seen(site.channel, proposal_id, actor)
     kept = await site.channel.database.read(outputs.of_proposal, found) if found else []
-    wanted = next((each.file for each in kept if each.handle == file_id), None)
-    if wanted is None:
-        return problem(404, "There is no such file; it may have been kept its time (NOD_RETENTION).")
-    return await _download(wanted)
+    return await download(next((each.file for each in kept if each.handle == file_id), None))
 
 
 @router.post("/chat/actions/{proposal_id}/{verb}", summary="Decide: one press")
@@ -186,13 +183,6 @@ async def _seen(http: HttpChannel, proposal_id: str, actor: Actor) -> Proposal |
     if await _shown(http, proposal_id, actor) is None:
         return None
     return await http.database.read(proposals.get, proposal_id)
-
-
-async def _download(given: File) -> Response:
-    """A text to be saved, never to be shown as a page: what tools say is hostile."""
-    text = await asyncio.to_thread(for_people, given.text)
-    name = f'attachment; filename="{safe_name(given.name)}"'
-    return PlainTextResponse(text, headers={"Content-Disposition": name})
 
 
 def _nothing() -> JSONResponse:

@@ -12,6 +12,7 @@ from starlette.responses import JSONResponse, Response
 
 from bot.channels.http import views
 from bot.channels.http.channel import NAME, HttpChannel, key_of
+from bot.channels.http.downloads import download
 from bot.channels.http.errors import problem
 from bot.channels.http.hub import Listener
 from bot.channels.http.site import Caller, Here, ok
@@ -20,7 +21,7 @@ from bot.domain.chat import Address, Answer, Command, Message
 from bot.domain.conversations import Conversation
 from bot.domain.events import TurnEnded, TurnFailed
 from bot.domain.people import Actor
-from bot.store import conversations, proposals
+from bot.store import conversations, outputs, proposals
 
 router = APIRouter(prefix="/api/chat")
 
@@ -139,6 +140,21 @@ async def conversation_proposals(conversation_id: str, actor: Caller, site: Here
         return http.views.visible(session, proposals.of_conversation(session, conversation_id), actor, shelf)
 
     return ok(proposals=await http.database.read(found))
+
+
+@router.get("/conversations/{conversation_id}/files", summary="Long output and files of its tools, by name")
+async def conversation_files(conversation_id: str, actor: Caller, site: Here) -> JSONResponse:
+    if await _own(site.channel, actor, conversation_id) is None:
+        return _nothing()
+    listed = await site.channel.database.read(outputs.listed, conversation_id)
+    return ok(files=[{"id": handle, "name": name} for handle, name in listed])
+
+
+@router.get("/conversations/{conversation_id}/files/{file_id}", summary="One of them, as a text file")
+async def conversation_file(conversation_id: str, file_id: str, actor: Caller, site: Here) -> Response:
+    if await _own(site.channel, actor, conversation_id) is None:
+        return _nothing()
+    return await download(await site.channel.database.read(outputs.file, conversation_id, file_id))
 
 
 @router.get("/conversations/{conversation_id}/events", summary="SSE: its turns, as they run")

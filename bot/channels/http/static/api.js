@@ -59,6 +59,17 @@ async function json(method, path, body) {
   }
 }
 
+/** Save a text from the server as a file. */
+export async function download(path, name) {
+  const response = await ask("GET", path, { headers: { Accept: "text/plain" }, signal: AbortSignal.timeout(PATIENCE) });
+  const address = URL.createObjectURL(await response.blob());
+  const link = document.createElement("a");
+  link.href = address;
+  link.download = name;
+  link.click();
+  URL.revokeObjectURL(address);
+}
+
 export const get = (path) => json("GET", path);
 export const post = (path, body = {}) => json("POST", path, body);
 

@@ -1,5 +1,6 @@
 // A proposal as a card: what will change, who may decide, and the buttons. It shows only what the server said.
 
+import { download } from "./api.js";
 import { announce, h, icon, link, safeAddress, shown } from "./dom.js";
 import { changes, growing } from "./diff.js";
 import { declineForm, similarForm } from "./decisions.js";
@@ -43,6 +44,13 @@ export function pretty(text) {
   } catch {
     return text;
   }
+}
+
+/** What the tool answered, and a button that saves it whole. */
+function result(p) {
+  const path = `api/chat/actions/${encodeURIComponent(p.id)}/result`;
+  const save = () => download(path, `${p.tool_name}-${p.id}.txt`).catch((error) => announce(error.message));
+  return h("div", {}, boxed(pretty(p.result)), h("button", { type: "button", class: "quiet", onclick: save }, "Save as a file"));
 }
 
 export class Card {
@@ -119,7 +127,7 @@ export class Card {
     if (open) parts.push(this.facts(p));
     const folds = [];
     if (!open && p.state !== "failed") folds.push(this.fold("changes", "What it was about", () => diff));
-    if (p.result && p.state === "succeeded") folds.push(this.fold("result", "Result", () => boxed(pretty(p.result))));
+    if (p.result && p.state === "succeeded") folds.push(this.fold("result", "Result", () => result(p)));
     folds.push(this.fold("all", "All arguments and details", () => everything(p)));
     parts.push(h("div", { class: "folds" }, folds));
     return parts;
