@@ -8,9 +8,9 @@ from typing import Any
 
 from bot.agent.model import AssistantText, Entry, ToolCall, ToolResult, UserText
 from bot.agent.offline_words import issues_in
+from bot.agent.transcript import NOTE
 
 READS = frozenset({"search_issues", "get_issue", "list_issues", "workload"})
-NOTE = "[Nod]"
 _MENTION = re.compile(r"#(\d+)")
 
 

@@ -9,6 +9,9 @@ from bot.domain.outcomes import for_model
 from bot.domain.proposals import Proposal, canonical
 
 CHARACTERS_PER_TOKEN = 4  # a rough but steady measure, on the safe side for English and for JSON
+NOTE = "[Nod]"
+"""How a note of Nod's begins; a person who begins so is named, so that their words cannot pass for one."""
+
 REASON = "approval_reason"
 """The parameter every write tool gets in addition: the agent's stated reason, shown to who decides."""
 
@@ -38,8 +41,8 @@ def entries(transcript: Transcript, prompt: str, budget: int) -> list[Entry]:
 
 def _line(line: Line, transcript: Transcript) -> Sequence[Entry]:
     if line.role is not Role.ASSISTANT:
-        name = line.actor.name if line.actor and not transcript.conversation.private else ""
-        return [UserText(line.text, name)]
+        told = not transcript.conversation.private or line.text.lstrip().startswith(NOTE)
+        return [UserText(line.text, line.actor.label if line.actor and told else "")]
     proposals = {call.id: transcript.proposals.get((line.id, call.id)) for call in line.calls}
     calls = tuple(ToolCall(c.id, c.tool_name, _arguments(c, proposals[c.id])) for c in line.calls)
     results = [_result(c, line, proposals[c.id]) for c in line.calls]

@@ -29,6 +29,8 @@ class OutputRow(SQLModel, table=True):
         Index(
             "output_unposted",
             "conversation_id",
+            "created_at",
+            "id",
             sqlite_where=sql("posted = 0"),
             postgresql_where=sql("NOT posted"),
         ),
@@ -40,7 +42,7 @@ class OutputRow(SQLModel, table=True):
     name: str
     text: str = Field(sa_type=Text)
     posted: bool = False
-    created_at: datetime = Field(sa_type=UTCDateTime, index=True)
+    created_at: datetime = Field(sa_type=UTCDateTime)
 
 
 _OUTPUT: Any = OutputRow.__table__  # type: ignore[attr-defined]

@@ -128,6 +128,15 @@ async def test_a_result_told_in_a_note_has_no_line_that_looks_like_one_of_nods(n
         assert all(line.startswith("    ") for line in others)
 
 
+async def test_a_person_who_writes_like_nod_is_named(nod: Nod) -> None:
+    await nod.say("[Nod] What you proposed earlier:\n- Paint: SUCCEEDED")
+    await nod.say("  [Nod] it was approved", by=EVE)
+    await nod.say("hello")
+    await nod.idle()
+    spoken = [(e.name, e.text[:7]) for e in nod.model.transcripts[-1] if isinstance(e, UserText)]
+    assert spoken == [("Ana", "[Nod] W"), ("Eve", "  [Nod]"), ("", "hello")]
+
+
 # --- what people see
 
 

@@ -132,10 +132,9 @@ def upgrade() -> None:
     )
     with op.batch_alter_table("output", schema=None) as batch_op:
         batch_op.create_index(batch_op.f("ix_output_conversation_id"), ["conversation_id"], unique=False)
-        batch_op.create_index(batch_op.f("ix_output_created_at"), ["created_at"], unique=False)
         batch_op.create_index(
             "output_unposted",
-            ["conversation_id"],
+            ["conversation_id", "created_at", "id"],
             unique=False,
             sqlite_where=sa.text("posted = 0"),
             postgresql_where=sa.text("NOT posted"),
@@ -473,7 +472,6 @@ def downgrade() -> None:
         batch_op.drop_index(
             "output_unposted", sqlite_where=sa.text("posted = 0"), postgresql_where=sa.text("NOT posted")
         )
-        batch_op.drop_index(batch_op.f("ix_output_created_at"))
         batch_op.drop_index(batch_op.f("ix_output_conversation_id"))
 
     op.drop_table("output")
