@@ -12,6 +12,7 @@ import pytest
 from telegram import MessageEntity
 
 from bot.agent.model import SystemText, ToolResult, UserText
+from bot.agent.prompt import system_prompt
 from bot.channels.slack.card import render
 from bot.channels.telegram.card import rendered
 from bot.channels.telegram.text import Rich
@@ -20,7 +21,8 @@ from bot.domain.chat import Address, Verb
 from bot.domain.outcomes import MAX_RESULT
 from bot.domain.proposals import Proposal, State
 from bot.domain.unseen import made_visible
-from bot.tools.tool import FixedToolset, tool
+from bot.tools.registry import Shelf
+from bot.tools.tool import FixedToolset, Tool, tool
 from tests.core.conftest import MakeNod
 from tests.fakes.slack_state import shown_text
 from tests.kit import ANA, EVE, Nod, ToolCall, call, says
@@ -126,6 +128,20 @@ async def test_a_result_told_in_a_note_has_no_line_that_looks_like_one_of_nods(n
         assert first == "[Nod] What you proposed earlier:"
         assert second.startswith(f"- Ring: number = {number}: SUCCEEDED: approved by Ana. Result: ")
         assert all(line.startswith("    ") for line in others)
+
+
+def test_a_tools_description_stands_on_one_line_of_the_prompt() -> None:
+    def named(name: str, description: str) -> Tool:
+        @tool(writes=False)
+        async def made() -> None: ...
+
+        return replace(made, name=name, description=description)
+
+    harmless = {f"t{n}": named(f"t{n}", HARMLESS) for n in range(len(INJECTIONS))}
+    hostile = {f"t{n}": named(f"t{n}", text * 20) for n, text in enumerate(INJECTIONS)}
+    prompts = [system_prompt(Shelf(tools)).splitlines() for tools in (harmless, hostile)]
+    assert [line.partition(":")[0] for line in prompts[0]] == [line.partition(":")[0] for line in prompts[1]]
+    assert max(map(len, prompts[1])) < 400
 
 
 async def test_a_person_who_writes_like_nod_is_named(nod: Nod) -> None:
