@@ -42,4 +42,4 @@ def for_people(text: str) -> str:
 
 def fits_card(text: str) -> bool:
     """Whether a card shows the whole of a result."""
-    return len(text.encode("utf-16-le", errors="replace")) <= 2 * RESULT_SHOWN
+    return len(text) <= RESULT_SHOWN and len(text.encode("utf-16-le", errors="replace")) <= 2 * RESULT_SHOWN
