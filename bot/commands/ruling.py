@@ -10,7 +10,7 @@ from bot.commands.settings import Setting, account, parse, seconds
 from bot.commands.words import Misspoken, Word
 from bot.domain.chat import Clock, Command
 from bot.domain.people import Role
-from bot.domain.policy import Place, explain
+from bot.domain.policy import Mode, Place, explain
 from bot.domain.rules import EVERYWHERE, Rule, Subject
 from bot.errors import ToolError
 from bot.store import checkpoints, grants, people, rules
@@ -77,7 +77,8 @@ class RulingWords:
     def _set(self, subject: Subject) -> Callable[[Command, str], Awaitable[str]]:
         async def do(command: Command, text: str) -> str:
             rule, ended = await self._database.write(self._add, parse(subject, text, command), command)
-            return f"Set: {rule.words}.{ended}"
+            loose = " From now on it runs without asking anybody." if rule.value == Mode.NEVER else ""
+            return f"Set: {rule.words}.{ended}{loose}"
 
         return do
 

@@ -14,6 +14,8 @@ from bot.domain.proposals import Deciders, Proposal, clock
 from bot.domain.risk import Level, Risk
 from bot.domain.rules import Rulebook, Subject
 
+UNASKED = " (warning: nothing here asks before it changes things)"
+
 
 class Mode(StrEnum):
     """What needs approval."""
@@ -60,7 +62,6 @@ class Verdict:
     quorum: int = 1
     declines: int = 1
     ttl: timedelta = timedelta(hours=24)
-    warning: str = ""
     remind_every: timedelta | None = None
     escalate_after: timedelta | None = None
     escalate_to: str | None = None
@@ -93,17 +94,13 @@ class Policy:
         mode = Mode(found.value)
         rule = found.rule.words if found.rule else f"policy {mode}"
         deciders = self._deciders(tool_name, risk, place, requester)
-        if not mode.asks(risk):
-            warning = f"{tool_name} runs without approval here ({rule})." if mode is Mode.NEVER else ""
-            return Verdict(Judgement.RUN, risk, rule, deciders, warning=warning if risk.writes else "")
+        if not risk.writes and not mode.asks(risk):
+            return Verdict(Judgement.RUN, risk, rule, deciders)
         needed, of = self.book.quorum(place.address, tool_name).value
-        objection = self._nobody(deciders, requester, needed)
-        if objection:
-            return Verdict(Judgement.REFUSE, risk, objection, deciders, needed)
         ttl = self.book.ttl(place.address, tool_name, self.ttl.total_seconds())
         remind = self.book.soonest(Subject.REMIND, place.address, tool_name)
         escalate = self.book.soonest(Subject.ESCALATE, place.address, tool_name)
-        return Verdict(
+        verdict = Verdict(
             Judgement.ASK,
             risk,
             rule,
@@ -115,6 +112,14 @@ class Policy:
             escalate_after=timedelta(seconds=escalate[0]) if escalate else None,
             escalate_to=escalate[1] if escalate else None,
         )
+        if not mode.asks(risk):
+            return replace(
+                verdict, judgement=Judgement.RUN, rule=rule + (UNASKED if mode is Mode.NEVER else "")
+            )
+        if objection := self.too_few(deciders, requester, needed):
+            objection += "; an admin must change that (/approvals approvers)"
+            return replace(verdict, judgement=Judgement.REFUSE, rule=objection)
+        return verdict
 
     def _deciders(self, tool_name: str, risk: Risk, place: Place, requester: Person) -> Deciders:
         found = self.book.deciders(place.address, tool_name)
@@ -125,7 +130,7 @@ class Policy:
         roles = tuple(r for r in (Role.APPROVER, Role.ADMIN) if r in words and self.holders(r))
         others = frozenset().union(*(self.holders(r) for r in roles)) - requester.accounts
         named = tuple(w for w in words if ":" in w)
-        second = bool(others or set(named) - requester.accounts)
+        second = bool(others or set(named) - requester.accounts) or ("member" in words and not place.private)
         return Deciders(
             requester="requester" in words,
             roles=roles,
@@ -134,7 +139,7 @@ class Policy:
             four_eyes=risk.level is Level.DESTRUCTIVE and second,
         )
 
-    def _nobody(self, deciders: Deciders, requester: Person, needed: int) -> str | None:
+    def too_few(self, deciders: Deciders, requester: Person, needed: int) -> str | None:
         """Why nobody, or too few, could ever decide; None when enough could."""
         accounts = set(deciders.people)
         for role in deciders.roles:
@@ -146,9 +151,9 @@ class Policy:
             own or (not deciders.four_eyes and bool(accounts & requester.accounts))
         )
         if enough == 0:
-            return "nobody may decide this here; an admin must name approvers (/approvals approvers)"
+            return "nobody may decide this here"
         if enough < needed:
-            return f"{needed} approvals are needed, but only {enough} may decide; an admin must change that"
+            return f"{needed} approvals are needed, but only {enough} may decide"
         return None
 
     def objection(

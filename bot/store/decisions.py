@@ -169,11 +169,14 @@ def _decide_one(
         case Verb.APPROVE | Verb.EDIT:
             return _edit_and_vote(session, press, person, p, policies, now, prepared)
         case _:
-            return _manage(session, press, person, p, by, now)
+            return _manage(session, press, person, p, policies, now)
 
 
-def _manage(session: Session, press: Press, person: Person, p: Proposal, by: By, now: datetime) -> Decided:
+def _manage(
+    session: Session, press: Press, person: Person, p: Proposal, policies: Policies, now: datetime
+) -> Decided:
     """What is no vote: take it back, end or prolong the waiting, say who decides."""
+    by = By.press(press.verb, press.actor, person, press.reason)
     match press.verb:
         case Verb.CANCEL:
             label = person.name or person.id
@@ -187,19 +190,25 @@ def _manage(session: Session, press: Press, person: Person, p: Proposal, by: By,
             text = f"It waits until {p.expires_at:%Y-%m-%d %H:%M} UTC now."
             return Decided(Reply(Answer.ACCEPTED, text, (p,)), (redraw(p),))
         case _:
-            named = _named(press.reason or "")
-            if not (named.requester or named.roles or named.people):
-                return Decided(Reply(Answer.INVALID, "Say who shall decide.", (p,)))
+            named = _named(press.reason or "", four_eyes=p.deciders.four_eyes)
+            requester = people.person_of(session, p.requester)
+            if why := policies.load(session).too_few(named, requester, p.quorum):
+                return Decided(Reply(Answer.INVALID, f"Say who shall decide: {why}.", (p,)))
             p = moved(proposals.move(session, p, by, now, deciders=named, votes=()))
             return Decided(Reply(Answer.ACCEPTED, "Reassigned; votes start anew.", (p,)), (redraw(p),))
 
 
+def _voters(session: Session, p: Proposal, verb: Verb | None = None) -> set[str]:
+    """Ids of the Persons who voted (so), as they are now: accounts may be linked after they voted."""
+    return {people.person_of(session, v.actor).id for v in p.votes if verb in (None, v.verb)}
+
+
 def _decline(session: Session, press: Press, person: Person, p: Proposal, by: By, now: datetime) -> Decided:
     """One vote against; as many as the rule asks for end it."""
-    if any(v.person_id == person.id for v in p.votes):
+    if person.id in _voters(session, p):
         return Decided(Reply(Answer.ALREADY, "Your vote is counted already.", (p,)))
     votes = (*p.votes, Vote(person.id, press.actor, Verb.DECLINE, press.reason, now))
-    against = sum(v.verb == Verb.DECLINE for v in votes)
+    against = 1 + len(_voters(session, p, Verb.DECLINE))
     if against < p.declines:
         p = moved(proposals.move(session, p, by, now, votes=votes))
         text = f"Your vote counts: {against} of the {p.declines} that decline it."
@@ -209,10 +218,11 @@ def _decline(session: Session, press: Press, person: Person, p: Proposal, by: By
     return Decided(Reply(Answer.ACCEPTED, "Declined.", (p,)), jobs)
 
 
-def _named(words: str) -> Deciders:
-    """Who may decide, as an admin named them."""
+def _named(words: str, *, four_eyes: bool) -> Deciders:
+    """Who may decide, as an admin named them. Four eyes stay four: no admin names them away."""
     each = words.split()
     return Deciders(
+        four_eyes=four_eyes,
         requester="requester" in each,
         roles=tuple(word for word in each if word in set(Role)),
         people=tuple(word for word in each if ":" in word),
@@ -301,11 +311,10 @@ def _edit_and_vote(
     if edit is not None and (refusal := objection(session, policies, p, press.actor, at=press.address)):
         # the edit brought it under another rule, which this person's vote does not satisfy
         return Decided(Reply(Answer.ACCEPTED, f"Edited, not approved. {refusal}", (p,)), (redraw(p),))
-    if any(v.person_id == person.id for v in p.votes):
+    if person.id in _voters(session, p):
         return Decided(Reply(Answer.ALREADY, "Your vote is counted already.", (p,)))
-    vote = Vote(person.id, press.actor, Verb.APPROVE, press.reason, now)
-    votes = (*p.votes, vote)
-    approvals = sum(v.verb == Verb.APPROVE for v in votes)
+    votes = (*p.votes, Vote(person.id, press.actor, Verb.APPROVE, press.reason, now))
+    approvals = 1 + len(_voters(session, p, Verb.APPROVE))
     by = By.press(press.verb, press.actor, person, press.reason)
     if approvals < p.quorum:
         p = moved(proposals.move(session, p, by, now, votes=votes))

@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, bindparam, update
 from sqlmodel import Session, col, or_, select
 
-from bot.domain.people import Person
+from bot.domain.people import Actor, Person
 from bot.domain.proposals import Kind, Proposal, State
 from bot.domain.risk import Level
 from bot.domain.similarity import Grant, Lasting, Rung, Scope
@@ -78,7 +78,8 @@ def use(
     policy = policies.load(session)
     requester = people.person_of(session, proposal.requester)
     for grant in found:
-        giver = people.person_by_id(session, grant.person_id, grant.person_name)
+        # a Person's id is one of their accounts, which may be linked with others since
+        giver = people.person_of(session, Actor.parse(grant.person_id, grant.person_name))
         if policy.objection(proposal, giver, requester) is None:
             session.execute(
                 update(GrantRow).where(col(GrantRow.id) == grant.id).values(uses=GrantRow.uses + 1)

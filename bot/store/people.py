@@ -27,12 +27,6 @@ def person_of(session: Session, actor: Actor) -> Person:
     return Person(person_id, actor.label, frozenset(accounts))
 
 
-def person_by_id(session: Session, person_id: str, name: str) -> Person:
-    """A Person as their id says now: with every account linked since."""
-    accounts = session.exec(select(AccountRow.actor).where(AccountRow.person_id == person_id)).all()
-    return Person(person_id, name, frozenset(accounts or (person_id,)))
-
-
 def new_code(session: Session, actor: Actor, now: datetime) -> str:
     """A code that this person types in another channel within `CODE_LIFE`; earlier ones end."""
     session.execute(

@@ -99,8 +99,15 @@ def resume(session: Session, now: datetime) -> timedelta | None:
     _raise_version(session)
     for proposal in session.exec(select(ProposalRow).where(ProposalRow.state == "proposed")):
         proposal.expires_at += stood
+        proposal.warn_at = _later(proposal.warn_at, stood)
+        proposal.remind_at = _later(proposal.remind_at, stood)
+        proposal.escalate_at = _later(proposal.escalate_at, stood)
         session.add(proposal)
     return stood
+
+
+def _later(due: datetime | None, by: timedelta) -> datetime | None:
+    return None if due is None else due + by
 
 
 def state_of(session: Session, name: str) -> Mapping[str, Any]:

@@ -258,3 +258,61 @@ def test_of_two_times_to_live_the_shorter_counts() -> None:
     )
     assert book.ttl("chat:room", "paint", 5.0) == (60.0, book.rules[0])
     assert book.ttl("chat:room", "look", 86400.0).value == 60.0
+
+
+async def test_accounts_linked_after_they_voted_are_one_vote(ruled: Nod) -> None:
+    second = type(ANA)("chat", "ana2", "Ana")
+    await rule(ruled, "approvers requester chat:ana2 chat:ben")
+    await rule(ruled, "quorum 3")
+    (painted,) = await ruled.asked(call("paint", lamp="desk", color="red"))
+    await ruled.press(Verb.APPROVE, painted, by=ANA)
+    await ruled.press(Verb.APPROVE, painted, by=second)
+    code = (await ruled.command("/nod link", by=second)).text.split("`")[1]
+    await ruled.command(f"/nod link {code}", by=ANA)
+
+    assert (await ruled.press(Verb.APPROVE, painted, by=ANA)).answer is Answer.ALREADY
+    assert (await ruled.press(Verb.APPROVE, painted, by=BEN)).text == "Your vote counts: 2 of 3."
+    assert (await ruled.now(painted)).state is State.PROPOSED
+
+
+async def test_an_admin_cannot_name_four_eyes_away(ruled: Nod) -> None:
+    await rule(ruled, "roles add chat:ben approver")
+    (smashed,) = await ruled.asked(call("smash", lamp="desk"), by=ADA, private=False)
+    alone = await ruled.command(f"/approvals reassign {smashed.id} chat:ada", by=ADA)
+    assert "nobody may decide this here" in alone.text
+    await rule(ruled, f"reassign {smashed.id} chat:ada chat:ben")
+
+    assert "Four eyes" in (await ruled.press(Verb.APPROVE, smashed, by=ADA)).text
+    assert (await ruled.approve(smashed, by=BEN)).state is State.SUCCEEDED
+
+
+async def test_where_whoever_is_in_a_group_decides_the_requester_alone_cannot_destroy(ruled: Nod) -> None:
+    await rule(ruled, "approvers member in chat:T1/hall")
+    hall = Address("chat", "T1/hall/7")
+    (smashed,) = await ruled.asked(call("smash", lamp="desk"), at=hall, private=False)
+    assert (await ruled.press(Verb.APPROVE, smashed, by=ANA, at=hall)).answer is Answer.REFUSED
+    assert (await ruled.press(Verb.APPROVE, smashed, by=EVE, at=hall)).answer is Answer.ACCEPTED
+
+
+async def test_after_a_pause_every_clock_goes_on_where_it_stood(ruled: Nod) -> None:
+    from datetime import timedelta
+
+    await rule(ruled, "remind 2h")
+    (painted,) = await ruled.asked(call("paint", lamp="desk", color="red"))
+    await rule(ruled, "pause")
+    await ruled.tick(timedelta(hours=30))
+    await rule(ruled, "resume")
+    now = await ruled.now(painted)
+    assert now.warn_at is not None
+    assert painted.warn_at is not None
+    assert now.warn_at - painted.warn_at == timedelta(hours=30)
+    assert now.remind_at == ruled.clock() + timedelta(hours=2)
+    await ruled.tick()
+    assert not any("Still waiting" in text for _, text in ruled.chat.texts)
+
+
+async def test_where_nothing_asks_the_admin_and_every_card_are_warned(ruled: Nod) -> None:
+    told = await ruled.command("/approvals policy never", by=ADA)
+    assert "From now on it runs without asking anybody." in told.text
+    (painted,) = await ruled.asked(call("paint", lamp="desk", color="red"))
+    assert any("warning: nothing here asks" in note for note in ruled.chat.card_of(painted).notes)
