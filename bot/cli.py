@@ -14,6 +14,7 @@ import typer
 from bot import telemetry
 from bot.channels.slack.manifest import manifest_yaml
 from bot.commands import Commands
+from bot.commands.settings import account
 from bot.domain.cards import card_of, whole_text
 from bot.domain.chat import Address, Answer, Command, Incoming, Press, Reply, Verb
 from bot.domain.proposals import State
@@ -155,15 +156,20 @@ def audit_verify() -> None:
 @record.command(name="export")
 def audit_export(
     form: Annotated[str, typer.Option("--format", help="jsonl or csv")] = "jsonl",
-    who: Annotated[str, typer.Option(help="one account or person")] = "",
-    tool: Annotated[str, typer.Option(help="one tool")] = "",
+    who: Annotated[str, typer.Option(help="one account, and those linked with it")] = "",
+    tool: Annotated[str, typer.Option(help="one tool, and the rules about it")] = "",
+    proposal: Annotated[str, typer.Option("--id", help="one proposal, by the beginning of its ID")] = "",
+    since: Annotated[datetime | None, typer.Option(help="only from then on, UTC")] = None,
 ) -> None:
-    """Print the whole record, oldest first, without secrets."""
+    """Print the whole record, oldest first, without secrets: proposals, rules, grants, linked accounts."""
     with told(), existing(Settings.load()) as database:
+        if who:
+            account(who)
         writers = {"jsonl": checkpoints.as_jsonl, "csv": checkpoints.as_csv}
         if form not in writers:
             raise SettingsError(f"--format: {form} is neither jsonl nor csv")
-        print(writers[form](database.read_now(checkpoints.rows, Wanted(who=who, tool=tool))), end="")
+        wanted = Wanted(who, tool, proposal, since.replace(tzinfo=UTC) if since else None)
+        print(writers[form](database.read_now(checkpoints.rows, wanted)), end="")
 
 
 def _entries(entries: list[Entry]) -> None:

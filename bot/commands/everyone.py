@@ -34,7 +34,7 @@ class EveryonesWords:
 
     async def _new(self, command: Command, _: str) -> str:
         await self._stop(command.address)
-        if not await self._database.write(_end, command.address, self._clock()):
+        if not await self._database.write(_end, command, self._clock()):
             return "There is nothing to end here; just write to me."
         return "Done. Your next message starts a new conversation; open proposals stay open."
 
@@ -67,10 +67,10 @@ class EveryonesWords:
         return f"Linked: {other.label} and {command.actor.label} are one person now."
 
 
-def _end(session: Session, address: Address, now: datetime) -> bool:
+def _end(session: Session, command: Command, now: datetime) -> bool:
     """End the conversation at an address and the grants that hold only there."""
-    found = conversations.open_conversation(session, address)
+    found = conversations.open_conversation(session, command.address)
     if found is None:
         return False
-    grants.end_with_conversation(session, found.id, now)
-    return conversations.end_conversation(session, address, now)
+    grants.end_with_conversation(session, found.id, command.actor, now)
+    return conversations.end_conversation(session, command.address, now)

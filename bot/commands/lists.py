@@ -1,6 +1,7 @@
 """Proposals as lines of text, and finding the one a person means."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from bot.commands.words import Misspoken
 from bot.domain.proposals import Proposal
@@ -35,3 +36,29 @@ def titled(title: str, found: Sequence[Proposal]) -> str:
     ]
     more = f"\n…and {len(found) - LISTED} more" if len(found) > LISTED else ""
     return f"**{title}**\n" + "\n".join(lines) + more
+
+
+def recorded(row: Mapping[str, Any]) -> str:
+    """One row of the record (`bot.store.checkpoints.rows`) as a line: when, what, who, from where, why."""
+    who = f"{row['person']} ({row['actor']})" if row["person"] != row["actor"] else row["person"]
+    if row["thing"]:
+        was, now = row["before"], row["after"]
+        change = " → ".join(_shown(each) for each in (was, now))
+        return f"{row['at'][:16]} {row['thing']} {row['key']}: {row['verb']} by {who}: {change}"
+    more = [row["reason"] or "", f"rule: {row['rule']}"]
+    more += [f"grant G-{row['grant_id']}"] if row["grant_id"] else []
+    return (
+        f"{row['at'][:16]} `{row['proposal_id'][:SHORT_ID]}` {row['tool_name']}: {row['verb']} by {who} "
+        f"→ {row['state']} (v{row['version']}, {'; '.join(part for part in more if part)})"
+    )
+
+
+def _shown(state: Mapping[str, Any] | None) -> str:
+    """What a thing was or is, in brief."""
+    if not state:
+        return "nothing"
+    for name in ("value", "allows", "person", "since"):
+        if name in state:
+            value = state[name]
+            return " ".join(map(str, value)) if isinstance(value, list) else str(value)
+    return "something"

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 
 from sqlmodel import Session
 
+from bot.commands.lists import recorded
 from bot.commands.settings import Setting, account, parse, seconds
 from bot.commands.words import Misspoken, Word
 from bot.domain.chat import Clock, Command
@@ -166,7 +167,7 @@ class RulingWords:
         if text.lower() != "all" and not number.isdigit():
             raise Misspoken("Which grant?")
         which = None if text.lower() == "all" else int(number)
-        ended = await self._database.write(grants.revoke, which, str(command.actor), self._clock())
+        ended = await self._database.write(grants.revoke, which, command.actor, self._clock())
         return f"Ended: {ended} grant{'s' if ended != 1 else ''}."
 
     async def _audit(self, _: Command, text: str) -> str:
@@ -174,11 +175,7 @@ class RulingWords:
             found = await self._database.read_aside(checkpoints.faults)
             return "\n".join(f"- {fault}" for fault in found) or "The record is whole."
         shown = await self._database.read_aside(checkpoints.rows, self._wanted(text), _SHOWN_AUDIT)
-        lines = [
-            f"- {row['at'][:16]} `{row['proposal_id'][:8]}` {row['tool_name']}: "
-            f"{row['verb']} by {row['person']}"
-            for row in shown
-        ]
+        lines = [f"- {recorded(row)}" for row in shown]
         return "\n".join(lines) or "Nothing is recorded about that."
 
     def _wanted(self, text: str) -> Wanted:
@@ -191,15 +188,15 @@ class RulingWords:
             return Wanted(proposal=text)
         return Wanted(tool=text)
 
-    async def _pause(self, _: Command, __: str) -> str:
-        if await self._database.write(rules.pause, self._clock()):
+    async def _pause(self, command: Command, __: str) -> str:
+        if await self._database.write(rules.pause, command.actor, self._clock()):
             return (
                 "Paused: nothing executes, proposals wait, clocks stand still. `/approvals resume` goes on."
             )
         return "It is paused already."
 
-    async def _resume(self, _: Command, __: str) -> str:
-        stood = await self._database.write_aside(rules.resume, self._clock())
+    async def _resume(self, command: Command, __: str) -> str:
+        stood = await self._database.write_aside(rules.resume, command.actor, self._clock())
         if stood is None:
             return "Nothing was paused."
         return f"Going on. Open proposals got back the {stood} they stood still."
@@ -208,5 +205,5 @@ class RulingWords:
 def _ended_grants(session: Session, rule: Rule, command: Command, now: datetime) -> str:
     if rule.subject not in _TIGHTENING:
         return ""
-    ended = grants.revoke(session, None, str(command.actor), now)
+    ended = grants.revoke(session, None, command.actor, now, "end with a change of rules")
     return f" {ended} grants ended with it." if ended else ""

@@ -5,8 +5,10 @@ that was changed, removed or slipped in breaks the chain.
 """
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import groupby
 from typing import Any
 
 from sqlalchemy import bindparam, insert
@@ -125,37 +127,71 @@ def newest(session: Session, limit: int) -> list[Entry]:
 
 def first_break(session: Session, proposal_id: str) -> str | None:
     """What is wrong with one proposal's chain, in words; None when it is whole and fits the proposal."""
-    previous, version = "", 0
-    entries = history(session, proposal_id)
-    for entry in entries:
-        audited = session.get_one(AuditRow, entry.id)
-        columns = {c.name: getattr(audited, c.name) for c in _TABLE.columns if c.name not in ("id", "hash")}
-        if entry.version != version + 1:
-            return f"proposal {proposal_id}: version {version + 1} is missing from the audit"
-        if entry.previous != previous or row_hash(columns) != entry.hash:
-            return f"proposal {proposal_id}: audit row {entry.id} (version {entry.version}) was altered"
-        previous, version = entry.hash, entry.version
-    row = session.get(ProposalRow, proposal_id)
-    return _difference(row, entries[-1] if entries else None) if row else None
+    return next(iter(breaks(session, proposal_id)), None)
 
 
-def breaks(session: Session) -> list[str]:
-    """What is wrong anywhere in the record, in words, one line for each proposal; empty when it is whole."""
-    there = set(session.scalars(select(ProposalRow.id)))
-    told = set(session.scalars(select(AuditRow.proposal_id).distinct()))
-    gone = [f"proposal {proposal_id}: its row is gone" for proposal_id in sorted(told - there)]
-    return gone + [broken for each in sorted(there) if (broken := first_break(session, each))]
+def breaks(session: Session, proposal_id: str | None = None) -> list[str]:
+    """What is wrong anywhere in the record (or that of one proposal), in words; empty when it is whole.
+
+    Two passes over ordered rows, whatever their number: the chains, then the proposals beside their last row.
+    One line for each proposal.
+    """
+    chains, rows = _CHAINS, _LAST
+    if proposal_id is not None:
+        chains, rows = chains.where(_TABLE.c.proposal_id == proposal_id), rows.where(_P.c.id == proposal_id)
+    found: dict[str, str] = {}
+    streamed = session.connection().execute(chains, execution_options={"yield_per": _BATCH})
+    for ident, entries in groupby(streamed, key=lambda row: row.proposal_id):
+        if broken := _broken_chain(list(entries)):
+            found[ident] = f"proposal {ident}: {broken}"
+    for row in session.connection().execute(rows, execution_options={"yield_per": _BATCH}):
+        if row.id not in found and (broken := _difference(row)):
+            found[row.id] = f"proposal {row.id}: {broken}"
+    return [found[ident] for ident in sorted(found)]
 
 
-def _difference(row: ProposalRow, last: Entry | None) -> str | None:
+_BATCH = 2000
+_P: Any = ProposalRow.__table__  # type: ignore[attr-defined]
+_CHAINS = (
+    select(_TABLE, _P.c.version.label("now_at"))
+    .outerjoin_from(_TABLE, _P, _P.c.id == _TABLE.c.proposal_id)
+    .order_by(_TABLE.c.proposal_id, _TABLE.c.version)
+)
+_LAST = select(  # type: ignore[call-overload]
+    *(_P.c[name] for name in ("id", "version", "state", "digest", "tool_name", "tool_version", "arguments")),
+    _TABLE.c.id.label("audit_id"),
+    _TABLE.c.state.label("audit_state"),
+    _TABLE.c.digest.label("audit_digest"),
+).outerjoin_from(_P, _TABLE, (_TABLE.c.proposal_id == _P.c.id) & (_TABLE.c.version == _P.c.version))
+_HASHED = tuple(c.name for c in _TABLE.columns if c.name not in ("id", "hash"))
+
+
+def _broken_chain(entries: Sequence[Any]) -> str | None:
+    """Where one proposal's rows, oldest first, are no chain, or do not end where the proposal stands."""
+    previous = ""
+    for version, entry in enumerate(entries, 1):
+        if entry.version != version:
+            return f"version {version} is missing from the audit"
+        row = entry._mapping  # noqa: SLF001 - SQLAlchemy's documented way to the columns
+        if entry.previous != previous or row_hash({name: row[name] for name in _HASHED}) != entry.hash:
+            return f"audit row {entry.id} (version {version}) was altered"
+        previous = entry.hash
+    last = entries[-1]
+    if last.now_at is None:
+        return "its row is gone"
+    if last.now_at != last.version:
+        return f"its row is at version {last.now_at}, its audit at {last.version}"
+    return None
+
+
+def _difference(row: Any) -> str | None:
     """How a proposal is not what its last audit row says, or its arguments not what was approved."""
-    version = last.version if last else 0
-    if last is None or row.version != version:
-        return f"proposal {row.id}: its row is at version {row.version}, its audit at {version}"
-    if (row.state, row.digest) != (last.state, last.digest):
-        return f"proposal {row.id}: its row is not what audit row {last.id} (version {last.version}) says"
+    if row.audit_id is None:
+        return f"its row is at version {row.version}, its audit at 0"
+    if (row.state, row.digest) != (row.audit_state, row.audit_digest):
+        return f"its row is not what audit row {row.audit_id} (version {row.version}) says"
     if digest(row.tool_name, row.tool_version, row.arguments) != row.digest:
-        return f"proposal {row.id}: its tool or arguments were altered"
+        return "its tool or arguments were altered"
     return None
 
 

@@ -1,7 +1,8 @@
-"""The audit as a whole: daily seals, verification, export.
+"""The record as a whole: daily seals, verification, export.
 
-Within a proposal each row is chained to the one before it (``bot/store/audit.py``). A checkpoint seals all
-rows up to it and the checkpoint before it, so that a whole proposal cannot vanish or appear unseen either.
+Within a proposal each row is chained to the one before it (``bot/store/audit.py``); what people
+change besides is one chain (``bot/store/ledger.py``). A checkpoint seals all rows of both up to it and the checkpoint
+before it, so that a whole proposal, or the newest rules, cannot vanish or appear unseen either.
 """
 
 import csv
@@ -11,72 +12,103 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from fnmatch import fnmatchcase
 from typing import Any
 
 from sqlmodel import Session, col, select
 
+from bot.domain.people import Actor
 from bot.domain.redaction import redact
-from bot.store import audit
-from bot.store.tables import AuditRow, CheckpointRow, ProposalRow
+from bot.store import audit, ledger, people
+from bot.store.tables import AuditRow, CheckpointRow, LedgerRow, ProposalRow
 
-_COLUMNS = tuple(c.name for c in AuditRow.__table__.columns)  # type: ignore[attr-defined]
-_EXPORTED = tuple(name for name in _COLUMNS if name != "previous")
+_AUDIT: Any = AuditRow.__table__  # type: ignore[attr-defined]
+_LEDGER: Any = LedgerRow.__table__  # type: ignore[attr-defined]
+_OF_AUDIT = tuple(c.name for c in _AUDIT.columns if c.name != "previous")
+_OF_LEDGER = tuple(c.name for c in _LEDGER.columns if c.name not in ("previous", "tool"))
+EXPORTED = (*_OF_AUDIT, "tool_name", "description", "thing", "key", "before", "after")
+"""The columns of the export. Rows about proposals leave the last four empty, all others the first few."""
 
 
 def seal(session: Session, now: datetime) -> bool:
     """Make today's checkpoint, once; False when there is one, or nothing new to seal."""
     day = now.date().isoformat()
-    last = session.exec(
-        select(CheckpointRow).order_by(col(CheckpointRow.last_audit_id).desc()).limit(1)
-    ).first()
     if session.get(CheckpointRow, day) is not None:
         return False
-    newest = session.exec(select(AuditRow.id).order_by(col(AuditRow.id).desc()).limit(1)).first()
-    if newest is None or (last is not None and newest == last.last_audit_id):
+    last = session.exec(_SEALS.order_by(_AUDITED.desc(), _NOTED.desc()).limit(1)).first()
+    since = (last.last_audit_id, last.last_ledger_id) if last else (0, 0)
+    until = (_newest(session, _AUDIT), _newest(session, _LEDGER))
+    if until == since:
         return False
     previous = last.hash if last else ""
-    count, whole = _sealed(session, last.last_audit_id if last else 0, newest, previous)
+    count, whole = _sealed(session, since, until, previous)
     session.add(
-        CheckpointRow(day=day, last_audit_id=newest, rows=count, previous=previous, hash=whole, made_at=now)
+        CheckpointRow(
+            day=day,
+            last_audit_id=until[0],
+            last_ledger_id=until[1],
+            rows=count,
+            previous=previous,
+            hash=whole,
+            made_at=now,
+        )
     )
     return True
 
 
+_AUDITED, _NOTED = col(CheckpointRow.last_audit_id), col(CheckpointRow.last_ledger_id)
+_SEALS = select(CheckpointRow)
+
+
+def _newest(session: Session, table: Any) -> int:
+    found = session.execute(select(table.c.id).order_by(table.c.id.desc()).limit(1)).scalar_one_or_none()
+    return found or 0
+
+
 def faults(session: Session) -> list[str]:
     """Every row that was changed, removed or inserted, named in words; empty when the record is whole."""
-    return [*audit.breaks(session), *_broken_seals(session)]
+    return [*audit.breaks(session), *ledger.breaks(session), *_broken_seals(session)]
 
 
-def _sealed(session: Session, after: int, until: int, previous: str) -> tuple[int, str]:
+def _sealed(
+    session: Session, after: tuple[int, int], until: tuple[int, int], previous: str
+) -> tuple[int, str]:
     """How many rows lie in between, and the hash over them and the seal before."""
     running = hashlib.sha256(previous.encode())
     count = 0
-    rows = session.execute(
-        select(AuditRow.id, AuditRow.hash)
-        .where(col(AuditRow.id) > after, col(AuditRow.id) <= until)
-        .order_by(col(AuditRow.id))
-    )
-    for ident, row in rows:
-        running.update(f"{ident}:{row};".encode())
-        count += 1
+    for table, first, last in zip((_AUDIT, _LEDGER), after, until, strict=True):
+        rows = session.connection().execute(
+            select(table.c.id, table.c.hash)
+            .where(table.c.id > first, table.c.id <= last)
+            .order_by(table.c.id),
+            execution_options={"yield_per": 2000},
+        )
+        for ident, row in rows:
+            running.update(f"{ident}:{row};".encode())
+            count += 1
+        running.update(b"|")
     return count, running.hexdigest()
 
 
 def _broken_seals(session: Session) -> Iterator[str]:
-    previous, after = "", 0
-    for seal_ in session.exec(select(CheckpointRow).order_by(col(CheckpointRow.last_audit_id))):
-        count, whole = _sealed(session, after, seal_.last_audit_id, previous)
-        if seal_.previous != previous or (count, whole) != (seal_.rows, seal_.hash):
+    previous, after = "", (0, 0)
+    for found in session.exec(_SEALS.order_by(_AUDITED, _NOTED)).all():
+        until = (found.last_audit_id, found.last_ledger_id)
+        count, whole = _sealed(session, after, until, previous)
+        if found.previous != previous or (count, whole) != (found.rows, found.hash):
             yield (
-                f"the checkpoint of {seal_.day} does not fit: it sealed {seal_.rows} rows up to row "
-                f"{seal_.last_audit_id}, now there are {count}, or their contents differ"
+                f"the checkpoint of {found.day} does not fit: it sealed {found.rows} rows up to row "
+                f"{until[0]}, now there are {count}, or their contents differ"
             )
-        previous, after = seal_.hash, seal_.last_audit_id
+        previous, after = found.hash, until
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Which rows of the audit; empty fields match all."""
+    """Which rows of the record; empty fields match all.
+
+    ``who`` is an account, and stands for every account of that Person. ``tool`` finds rules about it, too.
+    """
 
     who: str = ""
     tool: str = ""
@@ -85,26 +117,53 @@ class Wanted:
 
 
 def rows(session: Session, wanted: Wanted, limit: int | None = None) -> list[dict[str, Any]]:
-    """Audit rows with their tool and arguments' digest, oldest first; ``limit`` keeps the newest."""
-    audit: Any = AuditRow.__table__  # type: ignore[attr-defined]
+    """Rows of both records, oldest first, each with all of `EXPORTED`; ``limit`` keeps the newest."""
+    who: frozenset[str] = frozenset()
+    if wanted.who:
+        person = people.person_of(session, Actor.parse(wanted.who))
+        who = person.accounts | {person.id}
+    found = [*_of_proposals(session, wanted, who, limit), *_of_the_rest(session, wanted, who, limit)]
+    found.sort(key=lambda row: row["at"])
+    return [_plain(row) for row in (found[-limit:] if limit else found)]
+
+
+def _of_proposals(
+    session: Session, wanted: Wanted, who: frozenset[str], limit: int | None
+) -> list[dict[str, Any]]:
     proposal: Any = ProposalRow.__table__  # type: ignore[attr-defined]
     statement = select(  # type: ignore[call-overload]
-        *(audit.c[name] for name in _EXPORTED), proposal.c.tool_name, proposal.c.description
-    ).join(proposal, proposal.c.id == audit.c.proposal_id)
-    if wanted.who:
-        statement = statement.where((audit.c.actor == wanted.who) | (audit.c.person == wanted.who))
+        *(_AUDIT.c[name] for name in _OF_AUDIT), proposal.c.tool_name, proposal.c.description
+    ).join(proposal, proposal.c.id == _AUDIT.c.proposal_id)
+    if who:
+        statement = statement.where(_AUDIT.c.actor.in_(who) | _AUDIT.c.person.in_(who))
     if wanted.tool:
         statement = statement.where(proposal.c.tool_name == wanted.tool)
     if wanted.proposal:
-        statement = statement.where(audit.c.proposal_id.startswith(wanted.proposal, autoescape=True))
+        statement = statement.where(_AUDIT.c.proposal_id.startswith(wanted.proposal, autoescape=True))
     if wanted.since:
-        statement = statement.where(audit.c.at >= wanted.since)
-    found = session.connection().execute(statement.order_by(audit.c.id.desc()).limit(limit)).mappings()
-    return [_plain(dict(row)) for row in reversed(list(found))]
+        statement = statement.where(_AUDIT.c.at >= wanted.since)
+    found = session.connection().execute(statement.order_by(_AUDIT.c.id.desc()).limit(limit)).mappings()
+    return [dict(row) for row in reversed(list(found))]
+
+
+def _of_the_rest(
+    session: Session, wanted: Wanted, who: frozenset[str], limit: int | None
+) -> list[dict[str, Any]]:
+    if wanted.proposal:
+        return []
+    statement = select(_LEDGER)
+    if who:
+        statement = statement.where(_LEDGER.c.actor.in_(who) | _LEDGER.c.person.in_(who))
+    if wanted.since:
+        statement = statement.where(_LEDGER.c.at >= wanted.since)
+    found = session.connection().execute(statement.order_by(_LEDGER.c.id.desc())).mappings()
+    kept = [row for row in found if not wanted.tool or fnmatchcase(wanted.tool, row["tool"])]
+    return [{name: row[name] for name in _OF_LEDGER} for row in reversed(kept[:limit])]
 
 
 def _plain(row: dict[str, Any]) -> dict[str, Any]:
-    return {k: v.isoformat() if isinstance(v, datetime) else redact(v) for k, v in row.items()}
+    whole = {name: row.get(name) for name in EXPORTED}
+    return {k: v.isoformat() if isinstance(v, datetime) else redact(v) for k, v in whole.items()}
 
 
 def as_jsonl(found: Iterable[dict[str, Any]]) -> str:
@@ -114,10 +173,13 @@ def as_jsonl(found: Iterable[dict[str, Any]]) -> str:
 def as_csv(found: Sequence[dict[str, Any]]) -> str:
     """With a header line; a cell that a spreadsheet would run as a formula gets a quote before it."""
     out = io.StringIO()
-    writer = csv.DictWriter(out, fieldnames=[*_EXPORTED, "tool_name", "description"])
+    writer = csv.DictWriter(out, fieldnames=EXPORTED)
     writer.writeheader()
     for row in found:
-        writer.writerow(
-            {k: f"'{v}" if isinstance(v, str) and v[:1] in "=+-@\t\r" else v for k, v in row.items()}
-        )
+        writer.writerow({name: _cell(value) for name, value in row.items()})
     return out.getvalue()
+
+
+def _cell(value: Any) -> Any:
+    text = json.dumps(value, ensure_ascii=False) if isinstance(value, dict) else value
+    return f"'{text}" if isinstance(text, str) and text[:1] in ("=", "+", "-", "@", "\t", "\r") else text

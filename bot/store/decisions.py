@@ -266,7 +266,7 @@ def _grant_and_vote(
     voted = _edit_and_vote(session, press, person, p, policies, now, None)
     if voted.reply.answer is not Answer.ACCEPTED:
         return voted
-    grant = grants.give(session, p, person, similar.scope, similar.words, similar.lasting, now)
+    grant = grants.give(session, p, press.actor, person, similar.scope, similar.words, similar.lasting, now)
     until = grant.expires_at.strftime("%Y-%m-%d %H:%M UTC") if grant.expires_at else "this conversation ends"
     text = f"Approved. {grant.label} now allows {grant.words}, until {until}. An admin can revoke it."
     return replace(voted, reply=replace(voted.reply, text=text))

@@ -12,7 +12,9 @@ from bot.domain.people import Actor, Person
 from bot.domain.proposals import Kind, Proposal, State
 from bot.domain.risk import Level
 from bot.domain.similarity import Grant, Lasting, Rung, Scope
-from bot.store import conversations, people
+from bot.store import conversations, ledger, people
+from bot.store.audit import By
+from bot.store.ledger import Thing
 from bot.store.prepared import Prepared
 from bot.store.rules import Policies
 from bot.store.tables import GrantRow
@@ -21,13 +23,14 @@ from bot.store.tables import GrantRow
 def give(
     session: Session,
     proposal: Proposal,
+    actor: Actor,
     person: Person,
     scope: Scope,
     words: str,
     lasting: Lasting,
     now: datetime,
 ) -> Grant:
-    """Store a grant born from the decision on a proposal."""
+    """Store a grant born from the decision on a proposal, given by a person through an account."""
     row = GrantRow(
         tool_name=scope.tool_name,
         tool_version=scope.tool_version,
@@ -44,6 +47,8 @@ def give(
     )
     session.add(row)
     session.flush()
+    by, after = By.press("give", actor, person), ledger.grant_state(row)
+    ledger.record(session, Thing.GRANT, f"G-{row.id}", by, None, after, now, row.tool_name)
     return _grant(row)
 
 
@@ -131,24 +136,28 @@ def live(session: Session, now: datetime) -> list[Grant]:
     ]
 
 
-def revoke(session: Session, grant_id: int | None, by: str, now: datetime) -> int:
+def revoke(session: Session, grant_id: int | None, by: Actor, now: datetime, why: str = "revoke") -> int:
     """End one grant, or all (None); returns how many ended."""
-    statement = update(GrantRow).where(_live(now))
-    if grant_id is not None:
-        statement = statement.where(col(GrantRow.id) == grant_id)
-    ended = session.execute(statement.values(revoked_at=now, revoked_by=by))
-    return int(ended.rowcount)  # type: ignore[attr-defined]
+    which = _live(now) if grant_id is None else _live(now) & (col(GrantRow.id) == grant_id)
+    return _end(session, which, by, now, why)
 
 
-def end_with_conversation(session: Session, conversation_id: str, now: datetime) -> None:
+def end_with_conversation(session: Session, conversation_id: str, by: Actor, now: datetime) -> int:
     """A grant for one conversation ends with it."""
-    session.execute(
-        update(GrantRow)
-        .where(
-            _live(now), col(GrantRow.conversation_id) == conversation_id, col(GrantRow.only_there).is_(True)
-        )
-        .values(revoked_at=now, revoked_by="its conversation ended")
-    )
+    there = (col(GrantRow.conversation_id) == conversation_id) & col(GrantRow.only_there).is_(True)
+    return _end(session, _live(now) & there, by, now, "end with its conversation")
+
+
+def _end(session: Session, which: ColumnElement[bool], by: Actor, now: datetime, why: str) -> int:
+    """End grants and record who did; rows are locked, so that two who do it at once record it once."""
+    ended = session.exec(select(GrantRow).where(which).order_by(col(GrantRow.id)).with_for_update()).all()
+    for row in ended:
+        before = ledger.grant_state(row)
+        row.revoked_at, row.revoked_by = now, str(by)
+        session.add(row)
+        who = By.press(why, by, people.person_of(session, by))
+        ledger.record(session, Thing.GRANT, f"G-{row.id}", who, before, None, now, row.tool_name)
+    return len(ended)
 
 
 def _live(now: datetime) -> ColumnElement[bool]:

@@ -8,6 +8,9 @@ from sqlalchemy import bindparam, delete, update
 from sqlmodel import Session, col, select
 
 from bot.domain.people import Actor, Person
+from bot.store import ledger
+from bot.store.audit import By
+from bot.store.ledger import Thing
 from bot.store.prepared import Prepared
 from bot.store.tables import AccountRow, LinkCodeRow
 from bot.store.upsert import insert_or_ignore
@@ -53,15 +56,24 @@ def link(session: Session, actor: Actor, code: str, now: datetime) -> Actor | No
     other = Actor.parse(row[0], row[1])
     person = person_of(session, other)
     joined = person_of(session, actor)
-    for account, name in ((other, other.name), (actor, actor.name)):
+    accounts = sorted(person.accounts | joined.accounts)
+    rows = session.exec(select(AccountRow).where(col(AccountRow.actor).in_(accounts)))
+    before = {row.actor: row.person_id for row in rows}
+    for each in (other, actor):
         session.execute(
             insert_or_ignore(session, AccountRow).values(
-                actor=str(account), name=name, person_id=person.id, linked_at=now
+                actor=str(each), name=each.name, person_id=person.id, linked_at=now
             )
         )
     session.execute(
         update(AccountRow).where(col(AccountRow.person_id) == joined.id).values(person_id=person.id)
     )
+    for account in accounts:
+        was = before.get(account)
+        if was != person.id:
+            old = {"person": was} if was else None
+            by = By.press("link", actor, joined)
+            ledger.record(session, Thing.ACCOUNT, account, by, old, {"person": person.id}, now)
     return other
 
 

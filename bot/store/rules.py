@@ -1,7 +1,7 @@
 """Rules as rows, and the rulebook made of them.
 
 Every change raises the book's version in the same transaction, so a process knows with one small read whether
-the book it holds is the one in force.
+the book it holds is the one in force. Who changed what is recorded in ``ledger.py``.
 """
 
 from collections.abc import Mapping
@@ -14,11 +14,15 @@ from sqlmodel import Session, col, select
 from bot.domain.people import Actor
 from bot.domain.policy import Policy
 from bot.domain.rules import Rule, Rulebook, Subject
+from bot.store import ledger, people
+from bot.store.audit import By
+from bot.store.ledger import Thing
 from bot.store.prepared import Prepared
 from bot.store.tables import BookRow, ProposalRow, RuleRow
 from bot.store.upsert import insert_or_ignore
 
 _BOOK = 1
+_ALL = "everything"  # what a pause is about
 _BOOKS: Any = BookRow.__table__  # type: ignore[attr-defined]
 _VERSION = Prepared(select(_BOOKS.c.version, _BOOKS.c.paused_at).where(_BOOKS.c.id == _BOOK))
 
@@ -46,6 +50,7 @@ def add(
     session: Session, subject: Subject, scope: str, pattern: str, value: Any, by: Actor, now: datetime
 ) -> Rule:
     """Set a rule; one of the same subject, scope and pattern (and account, for roles) is replaced."""
+    before: ledger.State = None
     for rule in session.exec(
         select(RuleRow).where(
             RuleRow.subject == subject,
@@ -57,10 +62,12 @@ def add(
         if subject not in (Subject.ROLE, Subject.ROUTE) or rule.value == value:
             rule.ended_at, rule.ended_by = now, str(by)
             session.add(rule)
+            before = ledger.rule_state(rule)
     row = RuleRow(subject=subject, scope=scope, pattern=pattern, value=value, set_by=str(by), set_at=now)
     session.add(row)
     session.flush()
     _raise_version(session)
+    _record(session, row, _by(session, "set", by), before, ledger.rule_state(row), now)
     return _rule(row)
 
 
@@ -73,10 +80,17 @@ def end(session: Session, rule_id: int, by: Actor, now: datetime) -> Rule | None
     session.add(row)
     session.flush()
     _raise_version(session)
+    _record(session, row, _by(session, "drop", by), ledger.rule_state(row), None, now)
     return _rule(row)
 
 
-def pause(session: Session, now: datetime) -> bool:
+def _record(
+    session: Session, row: RuleRow, by: By, before: ledger.State, after: ledger.State, now: datetime
+) -> None:
+    ledger.record(session, Thing.RULE, ledger.rule_key(row), by, before, after, now, row.pattern)
+
+
+def pause(session: Session, by: Actor, now: datetime) -> bool:
     """Stop every execution and every clock; False when that is so already."""
     _raise_version(session)
     paused = session.execute(
@@ -84,14 +98,19 @@ def pause(session: Session, now: datetime) -> bool:
         .where(col(BookRow.id) == _BOOK, col(BookRow.paused_at).is_(None))
         .values(paused_at=now)
     )
-    return bool(paused.rowcount)  # type: ignore[attr-defined]
+    if not paused.rowcount:  # type: ignore[attr-defined]
+        return False
+    after = {"since": now.isoformat()}
+    ledger.record(session, Thing.PAUSE, _ALL, _by(session, "pause", by), None, after, now)
+    return True
 
 
-def resume(session: Session, now: datetime) -> timedelta | None:
+def resume(session: Session, by: Actor, now: datetime) -> timedelta | None:
     """Go on; open proposals get back the time they stood still. None when nothing was paused."""
     row = session.get(BookRow, _BOOK)
     if row is None or row.paused_at is None:
         return None
+    before = {"since": row.paused_at.isoformat()}
     stood = max(now - row.paused_at, timedelta())
     row.paused_at = None
     session.add(row)
@@ -103,7 +122,12 @@ def resume(session: Session, now: datetime) -> timedelta | None:
         proposal.remind_at = _later(proposal.remind_at, stood)
         proposal.escalate_at = _later(proposal.escalate_at, stood)
         session.add(proposal)
+    ledger.record(session, Thing.PAUSE, _ALL, _by(session, "resume", by), before, None, now)
     return stood
+
+
+def _by(session: Session, verb: str, actor: Actor) -> By:
+    return By.press(verb, actor, people.person_of(session, actor))
 
 
 def _later(due: datetime | None, by: timedelta) -> datetime | None:

@@ -199,6 +199,26 @@ class AuditRow(SQLModel, table=True):
     hash: str
 
 
+class LedgerRow(SQLModel, table=True):
+    """Append-only: who changed what besides proposals, one chain for all; see ``bot/store/ledger.py``."""
+
+    __tablename__ = "ledger"
+
+    id: int | None = _serial()
+    at: datetime = Field(sa_type=UTCDateTime)
+    thing: str
+    key: str
+    tool: str
+    verb: str
+    actor: str
+    person: str
+    channel: str
+    before: dict[str, Any] | None = _json(nullable=True)
+    after: dict[str, Any] | None = _json(nullable=True)
+    previous: str = Field(unique=True)
+    hash: str
+
+
 class CopyRow(SQLModel, table=True):
     """Where a card was posted. Behind when ``rendered < wanted``; ``gone`` when it cannot be edited."""
 
@@ -339,12 +359,13 @@ class GrantRow(SQLModel, table=True):
 
 
 class CheckpointRow(SQLModel, table=True):
-    """A day's seal over the whole audit: chained to the day before, so that no chain can vanish whole."""
+    """A day's seal over the whole audit and ledger: chained to the day before, so no chain vanishes whole."""
 
     __tablename__ = "checkpoint"
 
     day: str = Field(primary_key=True)
     last_audit_id: int
+    last_ledger_id: int
     rows: int
     previous: str
     hash: str

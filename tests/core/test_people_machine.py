@@ -70,6 +70,7 @@ class Asked:
     round: int = 1
     votes: list[tuple[Actor, str]] = field(default_factory=list)
     grant: int | None = None
+    talk: int = 0  # which conversation asked for it
 
 
 @dataclass
@@ -80,7 +81,7 @@ class Allowed:
     tool: str
     arguments: dict[str, Any]
     giver: Actor
-    only_here: bool
+    only_in: int | None  # a conversation
     until: datetime | None
     ended: bool = False
     uses: int = 0
@@ -106,6 +107,7 @@ class ApprovalMachine(RuleBasedStateMachine):
         self.ran: Counter[str] = Counter()
         self.taken: Counter[tuple[str, str, str]] = Counter()  # accepted presses: proposal, verb, account
         self.count = 0
+        self.talk = 0
         self.done: list[str] = []
         self.run(self._begin())
         for tool_name in ("write", "wipe", "write"):
@@ -218,7 +220,7 @@ class ApprovalMachine(RuleBasedStateMachine):
             assert found == []
             return
         (proposal,) = found
-        asked.id = proposal.id
+        asked.id, asked.talk = proposal.id, self.talk
         self.asked[proposal.id] = asked
         if not self.asks(tool_name):
             self.approved(asked)
@@ -230,6 +232,7 @@ class ApprovalMachine(RuleBasedStateMachine):
     def covering(self, p: Asked) -> Allowed | None:
         """The narrowest, then the oldest, whose giver could decide this alone."""
         found = [g for g in self.grants if self.alive(g) and g.covers(p.tool, p.arguments)]
+        found = [g for g in found if g.only_in in (None, p.talk)]
         found = [g for g in found if self.grantable(p) and self.may(g.giver, p, approving=True)]
         return min(found, key=lambda g: list(Rung).index(g.rung), default=None)
 
@@ -250,10 +253,9 @@ class ApprovalMachine(RuleBasedStateMachine):
         if (decidable or (self.paused_at and p.state is State.PROPOSED)) and not self.grantable(p):
             assert reply.answer is Answer.REFUSED
         elif self.vote(p, who, Verb.SIMILAR, reply):
+            only_in = p.talk if lasting is Lasting.CONVERSATION else None
             until = self.now + timedelta(hours=HOURS[lasting]) if lasting in HOURS else None
-            self.grants.append(
-                Allowed(rung, p.tool, p.arguments, who, lasting is Lasting.CONVERSATION, until)
-            )
+            self.grants.append(Allowed(rung, p.tool, p.arguments, who, only_in, until))
 
     def vote(self, p: Asked, who: Actor, verb: Verb, reply: Reply) -> bool:
         """What one vote does; True when it counted."""
@@ -463,7 +465,8 @@ class ApprovalMachine(RuleBasedStateMachine):
     def ana_starts_a_new_conversation(self) -> None:
         ended = self.run(self.nod.command("/nod new")).text.startswith("Done")
         for grant in self.grants:
-            grant.ended = grant.ended or (grant.only_here and ended)
+            grant.ended = grant.ended or (ended and grant.only_in == self.talk)
+        self.talk += ended
 
     @rule()
     def who_is_no_admin_changes_nothing(self) -> None:
@@ -543,8 +546,8 @@ class ApprovalMachine(RuleBasedStateMachine):
 
 TestApprovals = ApprovalMachine.TestCase
 TestApprovals.settings = settings(
-    max_examples=60,
-    stateful_step_count=40,
+    max_examples=40,
+    stateful_step_count=30,
     deadline=None,
     derandomize=False,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],

@@ -34,11 +34,35 @@ def upgrade() -> None:
         "checkpoint",
         sa.Column("day", sqlmodel.sql.sqltypes.AutoString(), nullable=False),
         sa.Column("last_audit_id", sa.Integer(), nullable=False),
+        sa.Column("last_ledger_id", sa.Integer(), nullable=False),
         sa.Column("rows", sa.Integer(), nullable=False),
         sa.Column("previous", sqlmodel.sql.sqltypes.AutoString(), nullable=False),
         sa.Column("hash", sqlmodel.sql.sqltypes.AutoString(), nullable=False),
         sa.Column("made_at", sqlmodel.sql.sqltypes.UTCDateTime(), nullable=False),
         sa.PrimaryKeyConstraint("day"),
+    )
+    op.create_table(
+        "ledger",
+        sa.Column(
+            "id",
+            sa.BigInteger().with_variant(sa.Integer(), "sqlite"),
+            autoincrement=True,
+            nullable=False,
+        ),
+        sa.Column("at", sqlmodel.sql.sqltypes.UTCDateTime(), nullable=False),
+        sa.Column("thing", sqlmodel.sql.sqltypes.AutoString(), nullable=False),
+        sa.Column("key", sqlmodel.sql.sqltypes.AutoString(), nullable=False),
+        sa.Column("tool", sqlmodel.sql.sqltypes.AutoString(), nullable=False),
+        sa.Column("verb", sqlmodel.sql.sqltypes.AutoString(), nullable=False),
+        sa.Column("actor", sqlmodel.sql.sqltypes.AutoString(), nullable=False),
+        sa.Column("person", sqlmodel.sql.sqltypes.AutoString(), nullable=False),
+        sa.Column("channel", sqlmodel.sql.sqltypes.AutoString(), nullable=False),
+        sa.Column("before", sa.JSON(none_as_null=True), nullable=True),
+        sa.Column("after", sa.JSON(none_as_null=True), nullable=True),
+        sa.Column("previous", sqlmodel.sql.sqltypes.AutoString(), nullable=False),
+        sa.Column("hash", sqlmodel.sql.sqltypes.AutoString(), nullable=False),
+        sa.PrimaryKeyConstraint("id"),
+        sa.UniqueConstraint("previous"),
     )
     op.create_table(
         "conversation",
@@ -497,6 +521,7 @@ def downgrade() -> None:
         )
 
     op.drop_table("conversation")
+    op.drop_table("ledger")
     op.drop_table("checkpoint")
     op.drop_table("book")
     with op.batch_alter_table("account", schema=None) as batch_op:
