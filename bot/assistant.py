@@ -143,7 +143,7 @@ class Assistant:
     def _pressable(self, session: Session, press: Press) -> Proposal | None:
         """The proposal, if it is open and this person may press: nobody else makes a tool work."""
         found = proposals.get(session, press.proposal_id)
-        if found is None or found.state is not State.PROPOSED:
+        if found is None or found.state is not State.PROPOSED or press.round not in (None, found.round):
             return None
         refusal = decisions.objection(session, self._policies, found, press.actor, press.verb, press.address)
         return None if refusal else found

@@ -180,6 +180,7 @@ class Gate:
         arguments = tool.validate(_unhidden(given, proposal.arguments, shown))
         return Edit(
             arguments=arguments,
+            schema=tool.parameters,
             tool_version=tool.version,
             digest=digest(tool.name, tool.version, arguments),
             description=_summary(tool, arguments),

@@ -44,6 +44,8 @@ SETTLED = frozenset({State.SUCCEEDED, State.FAILED, State.DECLINED, State.EXPIRE
 """States in which the model can be told how the call ended."""
 
 
+_BRIEF = 120  # characters of a value in one sentence
+
 WARN_SHARE = 0.2
 """Deciders are warned when this share of the waiting time is left."""
 
@@ -81,6 +83,27 @@ class Vote:
     verb: str
     reason: str | None
     at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Edited:
+    """What one edit changed, without secrets, and the round that began with it."""
+
+    round: int
+    by: str
+    fields: tuple[PreviewField, ...]
+
+    @property
+    def words(self) -> str:
+        """For example ``Ben changed color: red → blue``."""
+        each = (f"{f.field}: {_brief(f.old_value)} → {_brief(f.new_value)}" for f in self.fields)
+        return f"{self.by} changed {', '.join(each)}"
+
+
+def _brief(text: str | None) -> str:
+    if text is None:
+        return "(nothing)"
+    return text if len(text) <= _BRIEF else f"{text[:_BRIEF]}…"
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +165,7 @@ class Proposal:
     decided_at: datetime | None = None
     decline_reason: str | None = None
     edited_by: str | None = None
+    edits: tuple[Edited, ...] = ()  # oldest first
     changed: bool = False
     result: str | None = None
     result_url: str | None = None

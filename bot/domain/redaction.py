@@ -4,6 +4,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from bot.domain.proposals import PreviewField, canonical
+
 HIDDEN = "••••••"
 
 _SECRET_NAME = re.compile(
@@ -50,3 +52,20 @@ def _is_secret(schema: Mapping[str, Any]) -> bool:
     """Also where the secret may be left out (``anyOf`` with null)."""
     one = bool(schema.get("writeOnly")) or schema.get("format") == "password"
     return one or any(_is_secret(choice) for choice in schema.get("anyOf", ()))
+
+
+def differences(
+    before: Mapping[str, Any], after: Mapping[str, Any], schema: Mapping[str, Any] | None = None
+) -> tuple[PreviewField, ...]:
+    """Which properties differ, as text for people, without secrets; a changed secret is told as hidden."""
+    old, new = redact(before, schema), redact(after, schema)
+    return tuple(
+        PreviewField(name, _text(old, name), _text(new, name))
+        for name in dict.fromkeys((*before, *after))
+        if before.get(name) != after.get(name) or (name in before) != (name in after)
+    )
+
+
+def _text(values: Mapping[str, Any], name: str) -> str | None:
+    value = values.get(name)
+    return value if value is None or isinstance(value, str) else canonical(value)

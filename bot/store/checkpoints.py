@@ -1,7 +1,8 @@
 """The record as a whole: daily seals, verification, export.
 
 Within a proposal each row is chained to the one before it (``bot/store/audit.py``); what people
-change besides is one chain (``bot/store/ledger.py``). A checkpoint seals all rows of both up to it and the checkpoint
+change besides is one chain (``bot/store/ledger.py``). A checkpoint
+seals all rows of both up to it and the checkpoint
 before it, so that a whole proposal, or the newest rules, cannot vanish or appear unseen either.
 """
 

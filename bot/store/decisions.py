@@ -15,7 +15,8 @@ from bot.domain.jobs import Job, Work
 from bot.domain.outcomes import too_late
 from bot.domain.people import Actor, Person, Role
 from bot.domain.policy import Policy, Verdict, terms
-from bot.domain.proposals import Cause, Deciders, PreviewField, Proposal, State, Vote, clock
+from bot.domain.proposals import Cause, Deciders, Edited, PreviewField, Proposal, State, Vote, clock
+from bot.domain.redaction import differences
 from bot.domain.similarity import Lasting, Scope
 from bot.store import grants, people, proposals
 from bot.store.audit import By
@@ -25,9 +26,10 @@ from bot.store.rules import Policies
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """New arguments, validated, with everything that follows from them."""
+    """New arguments, validated, with everything that follows from them; ``schema`` says which are secret."""
 
     arguments: Mapping[str, Any]
+    schema: Mapping[str, Any]
     tool_version: str
     digest: str
     description: str
@@ -157,8 +159,7 @@ def _decide_one(
     if p.state is not (State.FAILED if press.verb is Verb.RETRY else State.PROPOSED):
         return Decided(Reply(Answer.ALREADY, too_late(p, now), (p,)))
     if (press.round is not None and press.round != p.round) or (press.digest and press.digest != p.digest):
-        text = "This changed after the card was shown. Look at it as it is now, then decide."
-        return Decided(Reply(Answer.STALE, text, (p,)))
+        return Decided(Reply(Answer.STALE, _what_changed(p, press.round), (p,)))
     match press.verb:
         case Verb.DECLINE:
             return _decline(session, press, person, p, by, now)
@@ -216,6 +217,13 @@ def _decline(session: Session, press: Press, person: Person, p: Proposal, by: By
     label = person.name or person.id
     p, jobs = end(session, p, by, now, State.DECLINED, label, decline_reason=press.reason, votes=votes)
     return Decided(Reply(Answer.ACCEPTED, "Declined.", (p,)), jobs)
+
+
+def _what_changed(p: Proposal, seen: int | None) -> str:
+    """For a press on what was shown in round ``seen``: who changed what since."""
+    since = [edit.words for edit in p.edits if seen is not None and edit.round > seen]
+    what = f": {'; '.join(since)}" if since else ""
+    return f"This changed after the card was shown{what}. Look at it as it is now, then decide."
 
 
 def _named(words: str, *, four_eyes: bool) -> Deciders:
@@ -301,6 +309,10 @@ def _edit_and_vote(
                 round=p.round + 1,
                 votes=(),
                 edited_by=label,
+                edits=(
+                    *p.edits,
+                    Edited(p.round + 1, label, differences(p.arguments, edit.arguments, edit.schema)),
+                ),
                 changed=False,
             )
         )

@@ -14,6 +14,7 @@ from bot.domain.proposals import (
     TRANSITIONS,
     Cause,
     Deciders,
+    Edited,
     Kind,
     PreviewField,
     Proposal,
@@ -238,6 +239,8 @@ def _row(p: Proposal) -> dict[str, Any]:
         "decided_at": p.decided_at,
         "decline_reason": storable_or_none(p.decline_reason),
         "edited_by": p.edited_by,
+        "edits": [[e.round, e.by, [[f.field, f.old_value, f.new_value] for f in e.fields]] for e in p.edits]
+        or None,
         "changed": p.changed,
         "result": storable_or_none(p.result),
         "result_url": storable_or_none(p.result_url),
@@ -295,6 +298,9 @@ def _proposal(row: Row[Any]) -> Proposal:
         decided_at=row.decided_at,
         decline_reason=row.decline_reason,
         edited_by=row.edited_by,
+        edits=tuple(
+            Edited(r, by, tuple(PreviewField(*f) for f in fields)) for r, by, fields in row.edits or ()
+        ),
         changed=row.changed,
         result=row.result,
         result_url=row.result_url,

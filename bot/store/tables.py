@@ -166,6 +166,7 @@ class ProposalRow(SQLModel, table=True):
     decided_at: datetime | None = Field(default=None, sa_type=UTCDateTime)
     decline_reason: str | None = None
     edited_by: str | None = None
+    edits: list[list[Any]] | None = _json(nullable=True)
     changed: bool = False
     result: str | None = None
     result_url: str | None = None

@@ -345,3 +345,28 @@ async def test_linked_accounts_are_one_person_who_may_decide_from_either(nod: No
     await nod.idle()
     done = await nod.now(p)
     assert (done.state, done.decided_by, done.decided_from) == (State.SUCCEEDED, "Ana's phone", "phone")
+
+
+async def test_the_later_of_two_edits_is_told_what_the_earlier_changed_and_by_whom(team: Nod) -> None:
+    (painted,) = await team.asked(call("paint", lamp="desk", color="red"), private=False)
+    await team.press(Verb.EDIT, painted, by=BEN, arguments={"lamp": "desk", "color": "blue"}, round_shown=1)
+    later = await team.press(
+        Verb.EDIT, painted, by=ANA, arguments={"lamp": "desk", "color": "green", "coats": 2}, round_shown=1
+    )
+    assert later.answer is Answer.STALE
+    assert "after the card was shown: Ben changed color: red → blue. Look" in later.text
+    assert (await team.now(painted)).arguments["color"] == "blue"
+
+    await team.press(Verb.EDIT, painted, by=ANA, arguments={"lamp": "desk", "color": "green"}, round_shown=2)
+    approve = await team.press(Verb.APPROVE, painted, by=BEN, round_shown=1)
+    assert "Ben changed color: red → blue; Ana changed color: blue → green." in approve.text
+    assert "Ana changed color: blue → green" in (await team.press(Verb.EDIT, painted, round_shown=2)).text
+
+
+async def test_what_changed_is_told_without_secrets_and_survives_a_restart(nod: Nod) -> None:
+    (enrolled,) = await nod.asked(call("enroll", name="Eve", code="hunter2"))
+    await nod.press(Verb.EDIT, enrolled, arguments={"name": "Eve", "code": "hunter3"})
+    await nod.restart()
+    told = (await nod.press(Verb.APPROVE, enrolled, round_shown=1)).text
+    assert "Ana changed code: •••••• → ••••••" in told
+    assert "hunter" not in told

@@ -69,3 +69,22 @@ async def test_an_admin_sets_rules_over_http_and_others_are_refused(serve: Serve
         assert "Did you mean" in wrong.json()["error"]
         everyone = await nod.client.post("/api/commands", json={"name": "nod", "text": "status"})
         assert everyone.json()["text"] == "Nothing waits."
+
+
+async def test_where_whoever_is_in_the_conversation_decides_its_owner_may_edit_allow_and_approve(
+    serve: Serve,
+):
+    async with serve(model=keeping("milk"), token=ANA, **SETTINGS) as nod, nod.caller(CHIEF) as chief:
+        await chief.post("/api/commands", json={"name": "approvals", "text": "approvers member"})
+        (first,) = await nod.proposed()
+        assert first["may_decide"]
+        offered = (await nod.client.get(f"/api/chat/actions/{first['id']}/ladder")).json()
+        assert [step["rung"] for step in offered["ladder"]] == ["exact", "tool"]
+        answer = await nod.press(first, "edit", arguments={"text": "bread"}, round=first["round"])
+        assert answer.status_code == 200
+        late = await nod.press(first, "edit", arguments={"text": "tea"}, round=first["round"])
+        assert late.status_code == 409
+        assert "ana changed text: milk → bread" in late.json()["error"]
+        async with nod.caller(BEN) as ben:
+            assert (await ben.post(f"/api/chat/actions/{first['id']}/approve")).status_code == 404
+        assert (await nod.press(answer.json()["proposal"], "approve")).status_code == 200

@@ -311,16 +311,18 @@ async def test_what_was_decided_meanwhile_is_said_in_the_modal(running: Running,
     assert "Already approved by Ben." in modal.words
 
 
-async def test_an_edit_of_content_that_changed_meanwhile_is_not_sent(
+async def test_an_edit_of_content_that_changed_meanwhile_is_told_what_changed_and_sends_no_arguments(
     running: Running, posted: Posted, card_factory: Factory
 ) -> None:
     await running.slack.click(posted, "Edit")
     modal = await running.slack.until(lambda: running.slack.modals and running.slack.modals[0])
     running.core.cards["p1"] = card_factory(round=2)
+    running.core.reply = Reply(Answer.STALE, "Ben changed title: a → b")
     await running.slack.submit("U7", {"Title": "x"})
 
-    assert running.core.got == []
-    assert "changed while you were editing" in modal.words
+    ((press,),) = [running.core.got]
+    assert (press.round, press.arguments) == (1, None)
+    assert "Ben changed title: a → b" in modal.words
 
 
 async def test_one_who_may_not_decide_gets_no_form(running: Running, posted: Posted) -> None:

@@ -160,16 +160,20 @@ class FakeCore:
         here = address is None or address in self.addresses
         return self.cards.get(proposal_id) if here else None
 
-    async def arguments(self, proposal_id: str, actor: Actor) -> Mapping[str, Any] | None:
+    async def arguments(
+        self, proposal_id: str, actor: Actor, address: Address | None = None
+    ) -> Mapping[str, Any] | None:
         return self.cards[proposal_id].arguments if self.may else None
 
-    async def ladder(self, proposal_id: str, actor: Actor) -> Sequence[tuple[Rung, str]]:
+    async def ladder(
+        self, proposal_id: str, actor: Actor, address: Address | None = None
+    ) -> Sequence[tuple[Rung, str]]:
         return self.rungs if self.may else []
 
     async def overview(self, actor: Actor) -> Overview:
         return Overview((), (), ())
 
-    async def may_decide(self, proposal_id: str, actor: Actor) -> bool:
+    async def may_decide(self, proposal_id: str, actor: Actor, address: Address | None = None) -> bool:
         return self.may
 
 

@@ -1,6 +1,6 @@
 """Proposals: listing them, deciding them, and the feed of their changes."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Header
@@ -8,12 +8,12 @@ from pydantic import BaseModel, ConfigDict, Field
 from sqlmodel import Session
 from starlette.responses import JSONResponse, Response
 
-from bot.channels.http.channel import HttpChannel
+from bot.channels.http.channel import NAME, HttpChannel, key_of
 from bot.channels.http.downloads import download
 from bot.channels.http.errors import problem
 from bot.channels.http.site import Caller, Here, ok
 from bot.channels.http.streams import STILL_THERE, sse, streaming
-from bot.domain.chat import Answer, Press, Verb
+from bot.domain.chat import Address, Answer, Press, Verb
 from bot.domain.files import File
 from bot.domain.people import Actor
 from bot.domain.proposals import Proposal, State
@@ -77,9 +77,10 @@ async def action(proposal_id: str, actor: Caller, site: Here) -> JSONResponse:
 @router.get("/chat/actions/{proposal_id}/ladder", summary="What approving similar calls may allow")
 async def ladder(proposal_id: str, actor: Caller, site: Here) -> JSONResponse:
     """Narrowest first, each in words; empty when this person cannot allow anything here."""
-    if await _shown(site.channel, proposal_id, actor) is None:
+    shown = await _shown(site.channel, proposal_id, actor)
+    if shown is None:
         return _nothing()
-    rungs = await site.desk.ladder(proposal_id, actor)
+    rungs = await site.desk.ladder(proposal_id, actor, _at(shown, actor))
     return ok(ladder=[{"rung": rung, "words": words} for rung, words in rungs], lasting=list(Lasting))
 
 
@@ -119,7 +120,8 @@ async def press(
     proposal_id: str, verb: Verb, actor: Caller, site: Here, body: Decide | None = None
 ) -> JSONResponse:
     """A press that comes too late answers with the proposal as it already is, and changes nothing."""
-    if await _shown(site.channel, proposal_id, actor) is None:
+    before = await _shown(site.channel, proposal_id, actor)
+    if before is None:
         return _nothing()
     given = body or Decide()
     reply = await site.take_in(
@@ -131,6 +133,7 @@ async def press(
             given.reason,
             given.arguments,
             given.digest,
+            address=_at(before, actor),
             rung=given.rung,
             lasting=given.lasting,
         )
@@ -183,6 +186,11 @@ async def _seen(http: HttpChannel, proposal_id: str, actor: Actor) -> Proposal |
     if await _shown(http, proposal_id, actor) is None:
         return None
     return await http.database.read(proposals.get, proposal_id)
+
+
+def _at(shown: Mapping[str, Any], actor: Actor) -> Address:
+    """Where the caller presses: their own conversation of that name, which nobody else can name."""
+    return Address(NAME, key_of(actor, shown["conversation_id"]))
 
 
 def _nothing() -> JSONResponse:

@@ -8,6 +8,7 @@ from sqlmodel import Session
 
 from bot.desk import CoreDesk
 from bot.domain.cards import Card, card_of
+from bot.domain.chat import Address
 from bot.domain.conversations import Conversation, Line, Role, Transcript
 from bot.domain.people import Actor
 from bot.domain.proposals import Proposal
@@ -42,12 +43,18 @@ class Views:
         group = proposals.of_message(session, p.message_id)
         tool = shelf.tools.get(p.tool_name)
         card = card_of(p, tool.parameters if tool else {}, group if group[-1].id == p.id else [])
-        may = decisions.objection(session, self._policies, p, actor) is None
         conversation = conversations.get_conversation(session, p.conversation_id)
+        at = conversation.address if conversation and is_own(conversation.address, actor) else None
+        may = decisions.objection(session, self._policies, p, actor, at=at) is None
         return _proposal(p, card) | {
             "may_decide": may,
             "channel": conversation.address.channel if conversation else "",
         }
+
+
+def is_own(address: Address, actor: Actor) -> bool:
+    """Whether a conversation is the caller's own: the one place on the web where they are in the chat."""
+    return address.channel == actor.channel and address.key.startswith(f"{actor.key}/")
 
 
 def _time(value: datetime | None) -> str | None:

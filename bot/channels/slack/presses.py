@@ -270,7 +270,8 @@ class Presses:
         if original is None:
             return _update("Not done", NOT_HERE)
         if card.round != subject.round:
-            return _update("Not done", "It changed while you were editing. Please open it again.")
+            seen = Press(actor, Verb.EDIT, subject.proposal_id, subject.round, address=address)
+            return _answer(seen, await self._inbox(seen))
         fields = fields_of(card.schema, original)
         arguments, faults = read(fields, state, original, team)
         if faults:

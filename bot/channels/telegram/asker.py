@@ -11,6 +11,7 @@ from bot.channels.telegram.callback import Callback, Does
 from bot.channels.telegram.dialogue import Dialogue, Step
 from bot.channels.telegram.dialogues import MOVED_ON, NOT_YOURS, Dialogues, Who
 from bot.channels.telegram.form import BadAnswer, Field, fields_of
+from bot.channels.telegram.limits import TOAST
 from bot.channels.telegram.places import Ref
 from bot.channels.telegram.screens import Screen
 from bot.channels.telegram.text import plain
@@ -63,7 +64,7 @@ class Asker:
         if callback.does is Does.CLOSE:
             return await self._close(who, found, message)
         if callback.round != card.round or not card.pending:
-            return MOVED_ON
+            return await self._moved_on(who, callback.id, callback.round)
         if callback.does is Does.REASON:
             return await self._begin_decline(who, card)
         return await self._edit(who, found, callback, card, message)
@@ -86,6 +87,17 @@ class Asker:
         await self._transport.send(who.spot, plain("Stopped asking. Nothing was changed."))
         return True
 
+    async def _moved_on(self, who: Who, proposal_id: str, seen: int) -> str:
+        """Who decided, or what was changed since ``seen``, in the core's words. Asking changes nothing."""
+        press = Press(who.actor, Verb.EDIT, proposal_id, seen, address=who.spot.address)
+        reply = await self._inbox(press)
+        if reply.answer not in (Answer.STALE, Answer.ALREADY):
+            return MOVED_ON
+        if len(reply.text) <= TOAST:
+            return reply.text
+        await self._transport.send(who.spot, plain(reply.text))
+        return MOVED_ON
+
     async def _close(self, who: Who, found: Dialogue | None, message: Ref) -> str:
         if found is None:
             return NOT_YOURS
@@ -105,7 +117,7 @@ class Asker:
         return await self._step(who, found, callback, form, message) if found else NOT_YOURS
 
     async def _begin_decline(self, who: Who, card: Card) -> str:
-        if not await self._desk.may_decide(card.proposal_id, who.actor):
+        if not await self._desk.may_decide(card.proposal_id, who.actor, who.spot.address):
             return "You may not decide this one."
         await self._show(who, Dialogue.decline(card, self._clock()), screens.reason(who.user, card.title))
         return ""
@@ -115,7 +127,7 @@ class Asker:
         card = await self._desk.card(dialogue.proposal_id, who.actor, who.spot.address)
         if card is None or not dialogue.concerns(card):
             await self._dialogues.keep(who, None)
-            return MOVED_ON
+            return await self._moved_on(who, dialogue.proposal_id, dialogue.round)
         if dialogue.step is Step.REASON:
             press = Press(
                 who.actor,
@@ -206,5 +218,5 @@ class Asker:
 
     async def _form(self, who: Who, card: Card) -> _Form | None:
         """None when this person may not edit."""
-        arguments = await self._desk.arguments(card.proposal_id, who.actor)
+        arguments = await self._desk.arguments(card.proposal_id, who.actor, who.spot.address)
         return None if arguments is None else _Form(card, arguments, fields_of(card.schema, arguments))

@@ -40,7 +40,7 @@ class Ladder:
         """Take a button; return what to tell the person, empty when the screen says it all."""
         if callback.round != card.round or not card.pending:
             return MOVED_ON
-        rungs = await self.desk.ladder(card.proposal_id, who.actor)
+        rungs = await self.desk.ladder(card.proposal_id, who.actor, who.spot.address)
         if not rungs:
             return _NOTHING
         if callback.does is Does.SIMILAR and callback.index is None:

@@ -293,6 +293,7 @@ def upgrade() -> None:
         sa.Column("decided_at", sqlmodel.sql.sqltypes.UTCDateTime(), nullable=True),
         sa.Column("decline_reason", sqlmodel.sql.sqltypes.AutoString(), nullable=True),
         sa.Column("edited_by", sqlmodel.sql.sqltypes.AutoString(), nullable=True),
+        sa.Column("edits", sa.JSON(none_as_null=True), nullable=True),
         sa.Column("changed", sa.Boolean(), nullable=False),
         sa.Column("result", sqlmodel.sql.sqltypes.AutoString(), nullable=True),
         sa.Column("result_url", sqlmodel.sql.sqltypes.AutoString(), nullable=True),
