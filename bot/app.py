@@ -149,7 +149,7 @@ def build(
         settings.retention,
     )
     desk = CoreDesk(database, delivery, gate, policies)
-    http = HttpChannel(database, registry, Views(desk, policies), bell)
+    http = HttpChannel(database, registry, Views(desk, policies, clock), bell)
     channels[http.name] = http
     routes: list[BaseRoute] = []
     if settings.slack_bot_token or settings.slack_client_id:

@@ -56,7 +56,7 @@ class Rule:
         """For example ``rule 7: policy always for delete_* in slack:T1/C2``."""
         tools = "" if self.pattern == EVERYWHERE else f" for {self.pattern}"
         where = "" if self.scope == EVERYWHERE else f" in {self.scope}"
-        return f"rule {self.id}: {self.subject} {_shown(self.value)}{tools}{where}"
+        return f"rule {self.id}: {self.subject} {_shown(self.subject, self.value)}{tools}{where}"
 
 
 class Found(NamedTuple):
@@ -150,5 +150,19 @@ def _compiled(pattern: str) -> re.Pattern[str]:
     return re.compile(fnmatch.translate(pattern))
 
 
-def _shown(value: Any) -> str:
-    return " ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+def _shown(subject: Subject, value: Any) -> str:
+    """The value as an admin would write it."""
+    parts = list(value) if isinstance(value, list | tuple) else [value]
+    match subject:
+        case Subject.QUORUM:
+            return f"{parts[0]} of {parts[1]}" if parts[1] else str(parts[0])
+        case Subject.TTL | Subject.REMIND | Subject.ESCALATE:
+            parts[0] = _span(parts[0])
+    return " ".join(map(str, parts))
+
+
+def _span(seconds: float) -> str:
+    for unit, size in (("d", 86400), ("h", 3600), ("m", 60)):
+        if seconds % size == 0:
+            return f"{seconds / size:g}{unit}"
+    return f"{seconds:g}s"

@@ -6,7 +6,7 @@ the book it holds is the one in force. Who changed what is recorded in ``ledger.
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import update
 from sqlmodel import Session, col, select
@@ -88,6 +88,20 @@ def _record(
     session: Session, row: RuleRow, by: By, before: ledger.State, after: ledger.State, now: datetime
 ) -> None:
     ledger.record(session, Thing.RULE, ledger.rule_key(row), by, before, after, now, row.pattern)
+
+
+class InForce(NamedTuple):
+    """A rule, and which account set it when."""
+
+    rule: Rule
+    by: str
+    at: datetime
+
+
+def in_force(session: Session) -> list[InForce]:
+    """Every rule, in the order they were set."""
+    rows = session.exec(select(RuleRow).where(col(RuleRow.ended_at).is_(None)).order_by(col(RuleRow.id)))
+    return [InForce(_rule(row), row.set_by, row.set_at) for row in rows]
 
 
 def pause(session: Session, by: Actor, now: datetime) -> bool:

@@ -25,7 +25,7 @@ def test_a_parked_proposal_survives_kill_9_and_the_conversation_goes_on_after_a_
     first = shell.start("demo", PORT="0")
     with first.client() as client:
         assert client.get("/api/me").json() == {
-            "ok": True, "name": "you", "model": "offline demo model", "demo": True,
+            "ok": True, "name": "you", "model": "offline demo model", "demo": True, "admin": True,
         }  # fmt: skip
         events = said(client, "close #2")
         proposal = next(e["proposal"] for e in events if e["type"] == "action_proposed")

@@ -316,3 +316,14 @@ async def test_where_nothing_asks_the_admin_and_every_card_are_warned(ruled: Nod
     assert "From now on it runs without asking anybody." in told.text
     (painted,) = await ruled.asked(call("paint", lamp="desk", color="red"))
     assert any("warning: nothing here asks" in note for note in ruled.chat.card_of(painted).notes)
+
+
+def test_a_rule_is_told_as_an_admin_would_write_it() -> None:
+    def told(subject: Subject, value: object) -> str:
+        return Rule(1, subject, EVERYWHERE, EVERYWHERE, value).words
+
+    assert told(Subject.QUORUM, [2, 3]) == "rule 1: quorum 2 of 3"
+    assert told(Subject.QUORUM, [2, 0]) == "rule 1: quorum 2"
+    assert told(Subject.TTL, 7200) == "rule 1: ttl 2h"
+    assert told(Subject.TTL, 5400.0) == "rule 1: ttl 90m"
+    assert told(Subject.ESCALATE, [172800.0, "slack:T1/C2"]) == "rule 1: escalate 2d slack:T1/C2"

@@ -63,7 +63,7 @@ async def test_an_admin_sets_rules_over_http_and_others_are_refused(serve: Serve
         refused = await nod.client.post("/api/commands", json={"name": "approvals", "text": "pause"})
         assert refused.status_code == 403
         done = await chief.post("/api/commands", json={"name": "approvals", "text": "quorum 2"})
-        assert done.json()["text"] == "Set: rule 1: quorum 2 0."
+        assert done.json()["text"] == "Set: rule 1: quorum 2."
         wrong = await chief.post("/api/commands", json={"name": "approvals", "text": "quorm 2"})
         assert wrong.status_code == 422
         assert "Did you mean" in wrong.json()["error"]

@@ -15,7 +15,7 @@ from starlette.responses import FileResponse, JSONResponse, Response
 from starlette.routing import BaseRoute
 from swagger_ui_bundle import swagger_ui_path
 
-from bot.channels.http import actions, chat, commands, guide
+from bot.channels.http import actions, chat, commands, guide, rules
 from bot.channels.http.auth import Doorkeeper
 from bot.channels.http.channel import HttpChannel
 from bot.channels.http.errors import install, problem
@@ -54,7 +54,7 @@ def create(
     install(site)
     site.add_middleware(Limits)
     site.router.routes.extend(more_routes)
-    for router in (chat.router, actions.router, commands.router, _router):
+    for router in (chat.router, actions.router, commands.router, rules.router, _router):
         site.include_router(router)
     site.mount("/docs/static", StaticFiles(directory=swagger_ui_path))
     site.mount("/static", StaticFiles(directory=_STATIC))
@@ -63,7 +63,9 @@ def create(
 
 @_router.get("/api/me", summary="Who you are here, and who answers")
 async def me(actor: Caller, site: Here) -> JSONResponse:
-    return ok(name=actor.label, model=site.model_name, demo=site.demo)
+    http = site.channel
+    admin = await http.database.read(rules.is_admin, actor, http.views.policies)
+    return ok(name=actor.label, model=site.model_name, demo=site.demo, admin=admin)
 
 
 @_router.get("/healthz", summary="The process is alive")

@@ -8,7 +8,7 @@ from sqlmodel import Session
 
 from bot.desk import CoreDesk
 from bot.domain.cards import Card, card_of
-from bot.domain.chat import Address
+from bot.domain.chat import Address, Clock
 from bot.domain.conversations import Conversation, Line, Role, Transcript
 from bot.domain.people import Actor
 from bot.domain.proposals import Proposal
@@ -21,9 +21,10 @@ from bot.tools.registry import Shelf
 class Views:
     """Makes JSON of what a person may see. Its functions take a session: one snapshot per answer."""
 
-    def __init__(self, desk: CoreDesk, policies: Policies) -> None:
+    def __init__(self, desk: CoreDesk, policies: Policies, clock: Clock) -> None:
         self._desk = desk
-        self._policies = policies
+        self.policies = policies
+        self.clock = clock
 
     def find(self, session: Session, proposal_id: str, actor: Actor, shelf: Shelf) -> dict[str, Any] | None:
         """One proposal; None when there is none, or none for this person."""
@@ -45,7 +46,7 @@ class Views:
         card = card_of(p, tool.parameters if tool else {}, group if group[-1].id == p.id else [])
         conversation = conversations.get_conversation(session, p.conversation_id)
         at = conversation.address if conversation and is_own(conversation.address, actor) else None
-        may = decisions.objection(session, self._policies, p, actor, at=at) is None
+        may = decisions.objection(session, self.policies, p, actor, at=at) is None
         return _proposal(p, card) | {
             "may_decide": may,
             "channel": conversation.address.channel if conversation else "",

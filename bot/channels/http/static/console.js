@@ -4,6 +4,7 @@ import * as api from "./api.js";
 import { announce, h, icon, recall, remember, shown } from "./dom.js";
 import { Inbox } from "./inbox.js";
 import * as proposals from "./proposals.js";
+import { Rules } from "./rules.js";
 import { Subscription } from "./stream.js";
 import { Thread } from "./thread.js";
 
@@ -46,20 +47,24 @@ const thread = new Thread($("thread"), {
   },
 });
 const inbox = new Inbox($("inbox-list"));
+const rules = new Rules($("rules-list"));
 
 // Views
 
 function route() {
-  const [, view, id] = /^#\/(c|inbox)?\/?([^/]*)/.exec(location.hash) ?? [];
+  const [, view, id] = /^#\/(c|inbox|rules)?\/?([^/]*)/.exec(location.hash) ?? [];
   const inInbox = view === "inbox";
+  const inRules = view === "rules";
   const conversation = view === "c" && id ? decodeURIComponent(id) : null;
   route.shown = location.hash;
-  $("chat").hidden = inInbox;
+  $("chat").hidden = inInbox || inRules;
   $("inbox").hidden = !inInbox;
+  $("rules").hidden = !inRules;
   closeSide();
   if (inInbox) inbox.show();
-  else {
-    inbox.hide();
+  else inbox.hide();
+  if (inRules) rules.show();
+  if (!inInbox && !inRules) {
     if (conversation !== thread.id || !conversation) {
       keepDraft();
       remember(LAST, conversation ?? "");
@@ -79,6 +84,8 @@ function drawSide() {
   const waiting = proposals.waiting();
   const mine = waiting.filter((p) => p.may_decide).length;
   const inInbox = !$("inbox").hidden;
+  const inRules = !$("rules").hidden;
+  const inChat = !inInbox && !inRules;
   $("inbox-count").textContent = mine;
   $("inbox-count").hidden = !mine;
   const inboxLabel = mine ? `Inbox, ${mine} waiting for you` : "Inbox";
@@ -86,8 +93,9 @@ function drawSide() {
   $("bar-inbox").setAttribute("aria-label", inboxLabel);
   $("bar-inbox").replaceChildren(icon("inbox"), ...(mine ? [h("span", { class: "count" }, String(mine))] : []));
   current($("to-inbox"), inInbox);
-  current($("new"), !inInbox && !thread.id);
-  const title = inInbox ? "Inbox" : titleOf(thread.id);
+  current($("to-rules"), inRules);
+  current($("new"), inChat && !thread.id);
+  const title = inInbox ? "Inbox" : inRules ? "Rules and grants" : titleOf(thread.id);
   if ($("title").textContent !== title) $("title").textContent = title;
   document.title = `${mine ? `(${mine}) ` : ""}${title} · Nod`;
   $("list-title").hidden = !conversations.length;
@@ -96,7 +104,7 @@ function drawSide() {
     const open = waiting.filter((p) => p.conversation_id === each.id).length;
     const item = h("a", { class: "side-link", href: `#/c/${encodeURIComponent(each.id)}` }, h("span", { class: "cut", dir: "auto" }, shown(each.title || "Untitled")),
       open ? h("span", { class: "count quiet", title: `${open} waiting` }, String(open), h("span", { class: "hidden" }, " waiting")) : null);
-    current(item, !inInbox && each.id === thread.id);
+    current(item, inChat && each.id === thread.id);
     return h("li", {}, item);
   }));
   if (focused) document.querySelector(`#conversations a[href="${CSS.escape(focused)}"]`)?.focus();
@@ -309,6 +317,7 @@ async function start() {
   $("app").hidden = false;
   $("who").replaceChildren(me.name === "you" ? "You are at this machine" : shown(`Signed in as ${me.name}`));
   $("model").replaceChildren(shown(me.model), ...(me.demo ? [h("span", { class: "tag" }, "demo")] : []));
+  $("to-rules").hidden = !me.admin;
   $("sign-out").hidden = !api.signedIn();
   setUpSide();
   setUpComposer();
