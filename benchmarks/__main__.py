@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks import cold, cycles, latency, parked, slack, tools
+from benchmarks import cold, cycles, latency, parked, rules, slack, tools
 from benchmarks.table import Row, show
 
 
@@ -58,6 +58,13 @@ def parts(*, quick: bool) -> dict[str, Part]:
             "Parked proposals",
             "One conversation each, in a process of its own that has everything running.",
             lambda where: parked.rows(where, warm=1000 if quick else 5000, count=1000 if quick else 5000),
+        ),
+        "rules": Part(
+            "Rules, grants, expiry and the record at size",
+            "A judgement is of one write call under 1,000 rules, a match of one call against 1,000 grants in\n"
+            "SQLite. Expiry is the scheduler's own sweep over proposals of as many conversations, each with\n"
+            "its audit row and the turn that will tell the model; verifying reads and hashes every row.",
+            lambda where: rules.rows(where, due=2000 if quick else 100_000, seconds=0.5 if quick else 3),
         ),
         "cold": Part(
             "Cold start to first decision",

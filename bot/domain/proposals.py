@@ -204,9 +204,12 @@ def clock(ttl: timedelta, remind_every: timedelta | None, now: datetime) -> dict
     }
 
 
+_CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+
+
 def canonical(value: Any) -> str:
     """JSON with sorted keys and no spaces: equal values give equal text."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    return _CANONICAL.encode(value)
 
 
 def digest(tool_name: str, tool_version: str, arguments: Mapping[str, Any]) -> str:

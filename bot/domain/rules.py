@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from bot.domain.risk import Level
 
 EVERYWHERE = "*"
+_MEMO = 4096  # subjects times tools for which a book keeps what it found
 
 
 class Subject(StrEnum):
@@ -51,6 +52,9 @@ class Rule:
     pattern: str  # of tool names, with * and ?
     value: Any
 
+    def concerns(self, tool_name: str) -> bool:
+        return self.pattern == EVERYWHERE or _compiled(self.pattern).match(tool_name) is not None
+
     @property
     def words(self) -> str:
         """For example ``rule 7: policy always for delete_* in slack:T1/C2``."""
@@ -74,6 +78,9 @@ class Rulebook:
     rules: tuple[Rule, ...] = ()
     paused: bool = False
     _by_subject: Mapping[Subject, tuple[Rule, ...]] = field(init=False, compare=False, repr=False)
+    _by_tool: dict[tuple[Subject, str], tuple[Rule, ...]] = field(
+        init=False, compare=False, repr=False, default_factory=dict
+    )
 
     def __post_init__(self) -> None:
         grouped: dict[Subject, list[Rule]] = {}
@@ -86,12 +93,12 @@ class Rulebook:
 
     def matching(self, subject: Subject, place: str, tool_name: str) -> list[Rule]:
         """Rules about a tool at a place (an address as text), in the order they were set."""
-        return [
-            rule
-            for rule in self.about(subject)
-            if (rule.pattern == EVERYWHERE or _compiled(rule.pattern).match(tool_name) is not None)
-            and covers(rule.scope, place)
-        ]
+        rules = self._by_tool.get((subject, tool_name))
+        if rules is None:
+            rules = tuple(rule for rule in self.about(subject) if rule.concerns(tool_name))
+            if len(self._by_tool) < _MEMO:
+                self._by_tool[subject, tool_name] = rules
+        return [rule for rule in rules if covers(rule.scope, place)]
 
     def strictest(
         self, subject: Subject, place: str, tool_name: str, default: Any, strictness: Callable[[Any], Any]

@@ -163,7 +163,7 @@ _LAST = select(  # type: ignore[call-overload]
     _TABLE.c.state.label("audit_state"),
     _TABLE.c.digest.label("audit_digest"),
 ).outerjoin_from(_P, _TABLE, (_TABLE.c.proposal_id == _P.c.id) & (_TABLE.c.version == _P.c.version))
-_HASHED = tuple(c.name for c in _TABLE.columns if c.name not in ("id", "hash"))
+_COLUMNS = tuple(c.name for c in _TABLE.columns)
 
 
 def _broken_chain(entries: Sequence[Any]) -> str | None:
@@ -172,8 +172,9 @@ def _broken_chain(entries: Sequence[Any]) -> str | None:
     for version, entry in enumerate(entries, 1):
         if entry.version != version:
             return f"version {version} is missing from the audit"
-        row = entry._mapping  # noqa: SLF001 - SQLAlchemy's documented way to the columns
-        if entry.previous != previous or row_hash({name: row[name] for name in _HASHED}) != entry.hash:
+        columns = dict(zip(_COLUMNS, entry, strict=False))  # the last of the entry is the proposal's
+        del columns["id"], columns["hash"]
+        if entry.previous != previous or row_hash(columns) != entry.hash:
             return f"audit row {entry.id} (version {version}) was altered"
         previous = entry.hash
     last = entries[-1]

@@ -5,11 +5,11 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, bindparam, update
+from sqlalchemy import ColumnElement, bindparam, literal_column, update
 from sqlmodel import Session, col, or_, select
 
 from bot.domain.people import Actor, Person
-from bot.domain.proposals import Kind, Proposal, State
+from bot.domain.proposals import Kind, Proposal, State, canonical
 from bot.domain.risk import Level
 from bot.domain.similarity import Grant, Lasting, Rung, Scope
 from bot.store import conversations, ledger, people
@@ -105,6 +105,12 @@ _FOR_CALL = Prepared(
         _GRANT.c.tool_name == bindparam("tool_name"),
         _GRANT.c.tool_version == bindparam("tool_version"),
         or_(~_GRANT.c.only_there, _GRANT.c.conversation_id == bindparam("conversation_id")),
+        # what `Scope.covers` says, once more: the database leaves out what it would
+        or_(
+            _GRANT.c.rung == literal_column(f"'{Rung.TOOL}'"),
+            (_GRANT.c.rung == literal_column(f"'{Rung.EXACT}'")) & (_GRANT.c.match == bindparam("exact")),
+            (_GRANT.c.rung == literal_column(f"'{Rung.KEY}'")) & (_GRANT.c.match == bindparam("key")),
+        ),
     )
 )
 
@@ -120,6 +126,8 @@ def _covering(
             "tool_name": proposal.tool_name,
             "tool_version": proposal.tool_version,
             "conversation_id": proposal.conversation_id,
+            "exact": canonical(proposal.arguments),
+            "key": None if key is None else canonical(key),
         },
     )
     each = (_grant(row) for row in rows)
