@@ -61,9 +61,9 @@ def parts(*, quick: bool) -> dict[str, Part]:
         ),
         "rules": Part(
             "Rules, grants, expiry and the record at size",
-            "A judgement is of one write call under 1,000 rules, a match of one call against 1,000 grants in\n"
-            "SQLite. Expiry is the scheduler's own sweep over proposals of as many conversations, each with\n"
-            "its audit row and the turn that will tell the model; verifying reads and hashes every row.",
+            "A judgement is of one write call under 1,000 rules, a match of one call against 1,000 grants\n"
+            "in SQLite. Expiry is the scheduler's own sweep over proposals of as many conversations, each\n"
+            "with its audit row and the turn that will tell the model; verifying reads and hashes every row.",
             lambda where: rules.rows(where, due=2000 if quick else 100_000, seconds=0.5 if quick else 3),
         ),
         "cold": Part(

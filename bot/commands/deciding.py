@@ -46,23 +46,23 @@ class DecidingWords:
         text = f"`{found.id}` {card.outcome}\n\n```\n{body}\n```\n" + "\n".join(lines)
         return Told(text, (found,))
 
-    async def _approve(self, command: Command, prefix: str) -> str:
+    async def _approve(self, command: Command, prefix: str) -> Told:
         return await self._press(command, prefix, Verb.APPROVE)
 
-    async def _decline(self, command: Command, rest: str) -> str:
+    async def _decline(self, command: Command, rest: str) -> Told:
         prefix, _, reason = rest.partition(" ")
         return await self._press(command, prefix, Verb.DECLINE, reason.strip() or None)
 
-    async def _cancel(self, command: Command, prefix: str) -> str:
+    async def _cancel(self, command: Command, prefix: str) -> Told:
         return await self._press(command, prefix, Verb.CANCEL)
 
-    async def _expire(self, command: Command, prefix: str) -> str:
+    async def _expire(self, command: Command, prefix: str) -> Told:
         return await self._press(command, prefix, Verb.EXPIRE)
 
-    async def _extend(self, command: Command, prefix: str) -> str:
+    async def _extend(self, command: Command, prefix: str) -> Told:
         return await self._press(command, prefix, Verb.EXTEND)
 
-    async def _reassign(self, command: Command, rest: str) -> str:
+    async def _reassign(self, command: Command, rest: str) -> Told:
         prefix, *words = rest.split()
         if not words:
             raise Misspoken("Who shall decide it?")
@@ -71,7 +71,7 @@ class DecidingWords:
                 account(word)
         return await self._press(command, prefix, Verb.REASSIGN, " ".join(words))
 
-    async def _press(self, command: Command, prefix: str, verb: Verb, reason: str | None = None) -> str:
+    async def _press(self, command: Command, prefix: str, verb: Verb, reason: str | None = None) -> Told:
         found = await find(self._database, prefix)
         reply = await self._inbox(Press(command.actor, verb, found.id, reason=reason))
-        return f"`{found.id[:SHORT_ID]}` {found.description}: {reply.text}"
+        return Told(f"`{found.id[:SHORT_ID]}` {found.description}: {reply.text}", answer=reply.answer)

@@ -11,10 +11,11 @@ from bot.errors import NodError
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """An answer with the proposals it is about: a channel may show their cards, too."""
+    """An answer with the proposals it is about, whose cards a channel may show, and how it was taken."""
 
     text: str
-    proposals: tuple[Proposal, ...]
+    proposals: tuple[Proposal, ...] = ()
+    answer: Answer = Answer.ACCEPTED
 
 
 Do = Callable[[Command, str], Awaitable[str | Told]]
@@ -52,8 +53,8 @@ class Words:
             said = await word.do(command, rest.strip())
         except Misspoken as error:
             return Reply(Answer.INVALID, f"{error.message}\nIt goes like this: `/{self._name} {word.usage}`")
-        told = said if isinstance(said, Told) else Told(said, ())
-        return Reply(Answer.ACCEPTED, told.text, told.proposals)
+        told = said if isinstance(said, Told) else Told(said)
+        return Reply(told.answer, told.text, told.proposals)
 
     @property
     def help(self) -> str:

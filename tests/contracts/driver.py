@@ -30,6 +30,8 @@ class Driver(Protocol):
     """
 
     world: World
+    ben: str
+    """Ben's account, as an admin writes it."""
 
     async def say(self, text: str) -> None:
         """Ana writes."""

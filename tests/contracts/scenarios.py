@@ -5,7 +5,10 @@ from datetime import timedelta
 import pytest
 
 from bot.domain.cards import Action
+from bot.domain.chat import Answer, Press, Verb
+from bot.domain.proposals import Proposal, State
 from bot.domain.similarity import Lasting, Rung
+from bot.store import proposals
 from tests.contracts.driver import Driver, Seen
 from tests.contracts.world import Says, eventually
 
@@ -20,6 +23,18 @@ async def cards(driver: Driver, count: int = 1) -> list[Seen]:
     return list(driver.cards())
 
 
+def waiting(driver: Driver) -> list[Proposal]:
+    """What waits for a decision, newest first."""
+    return driver.world.app.database.read_now(proposals.in_states, [State.PROPOSED])
+
+
+async def edited_elsewhere(driver: Driver, text: str) -> None:
+    """Ana edits it somewhere else: the note is to say ``text``."""
+    (proposal,) = waiting(driver)
+    press = Press(proposal.requester, Verb.EDIT, proposal.id, proposal.round, arguments={"text": text})
+    assert (await driver.world.app.assistant.handle(press)).answer is Answer.ACCEPTED
+
+
 async def becomes(driver: Driver, position: int, words: str) -> Seen:
     """Wait until a card says so."""
     await eventually(lambda: words in driver.cards()[position].words, f"{words!r} on card {position}")
@@ -31,7 +46,174 @@ async def hears(driver: Driver, words: str) -> None:
     await eventually(lambda: words in "\n".join(driver.texts()), f"{words!r} in the conversation")
 
 
-class Contract:
+class Rules:
+    """Who may decide, how many, what an admin's words do: the same wherever they are said."""
+
+    async def test_where_two_must_approve_the_card_counts_and_one_alone_is_not_enough(
+        self, driver: Driver
+    ) -> None:
+        assert "quorum 2" in await driver.command("/approvals quorum 2")
+        driver.world.script(Says("Shall I?", (note("milk"),)))
+        await driver.say("note milk")
+        (card,) = await cards(driver)
+        assert "0 of 2 approvals" in card.words
+        await driver.press(card, Action.APPROVE)
+
+        counted = await becomes(driver, 0, "1 of 2 approvals")
+        assert driver.world.notes == []
+        await driver.ben_presses(counted, Action.APPROVE)
+        await becomes(driver, 0, "Done. Approved by")
+        assert driver.world.notes == ["milk"]
+
+    async def test_what_cannot_be_undone_is_not_approved_by_the_one_who_asked(self, driver: Driver) -> None:
+        driver.world.notes.append("milk")
+        driver.world.script(Says("Shall I?", (("erase", {"text": "milk"}),)))
+        await driver.say("erase milk")
+        (card,) = await cards(driver)
+        assert "Four eyes" in card.words
+        await driver.press(card, Action.APPROVE)
+
+        told = await eventually(driver.told, "a word to the one who asked")
+        assert "four eyes" in told[-1].lower()
+        assert driver.world.notes == ["milk"]
+        await driver.ben_presses(driver.cards()[0], Action.APPROVE)
+        await becomes(driver, 0, "Done. Approved by")
+        assert driver.world.notes == []
+
+    async def test_while_paused_nothing_runs_and_afterwards_it_goes_on(self, driver: Driver) -> None:
+        driver.world.script(Says("Shall I?", (note("milk"),)))
+        await driver.say("note milk")
+        (card,) = await cards(driver)
+        assert "Paused" in await driver.command("/approvals pause")
+        await driver.press(card, Action.APPROVE)
+        await becomes(driver, 0, "It has not run yet")
+        await driver.world.let_pass(timedelta(hours=25))
+        assert driver.world.notes == []
+
+        assert "Going on" in await driver.command("/approvals resume")
+        await driver.world.let_pass(timedelta(minutes=1))
+        await becomes(driver, 0, "Done. Approved by")
+        assert driver.world.notes == ["milk"]
+
+    async def test_an_admin_can_ask_what_the_policy_would_do(self, driver: Driver) -> None:
+        would = await driver.command('/approvals policy test note {"text": "milk"}')
+        assert "It would ask for one approval" in would
+
+        assert "policy never" in await driver.command("/approvals policy never for note")
+        would = await driver.command('/approvals policy test note {"text": "milk"}')
+        assert "It would run at once" in would
+
+    async def test_who_is_no_admin_is_refused_privately(self, driver: Driver) -> None:
+        said = len(driver.texts())
+
+        assert "for admins" in await driver.command("/approvals pause", eve=True)
+        assert len(driver.texts()) == said
+        assert "By default" in await driver.command("/approvals rules")
+        assert "Paused." not in await driver.command("/approvals rules")
+
+    async def test_it_takes_as_many_declines_as_make_the_approvals_impossible(self, driver: Driver) -> None:
+        assert "quorum 2 of 3" in await driver.command("/approvals quorum 2 of 3")
+        driver.world.script(Says("Shall I?", (note("milk"),)))
+        await driver.say("note milk")
+        (card,) = await cards(driver)
+        await driver.press(card, Action.DECLINE)
+        await eventually(lambda: waiting(driver)[0].votes, "Ana's vote")
+        assert Action.APPROVE in driver.cards()[0].actions
+
+        await driver.ben_presses(driver.cards()[0], Action.DECLINE)
+        assert (await becomes(driver, 0, "Declined by")).actions == ()
+        assert driver.world.notes == []
+
+    async def test_whoever_votes_twice_is_told_and_counted_once(self, driver: Driver) -> None:
+        await driver.command("/approvals quorum 2")
+        driver.world.script(Says("Shall I?", (note("milk"),)))
+        await driver.say("note milk")
+        (card,) = await cards(driver)
+        await driver.press(card, Action.APPROVE)
+        counted = await becomes(driver, 0, "1 of 2 approvals")
+        await driver.press(counted, Action.APPROVE)
+
+        told = await eventually(driver.told, "a word about the second vote")
+        assert "counted already" in told[-1]
+        assert driver.world.notes == []
+
+    async def test_an_edit_voids_the_votes_and_every_card_says_who_edited(self, driver: Driver) -> None:
+        await driver.command("/approvals quorum 2")
+        driver.world.script(Says("Shall I?", (note("milk"),)))
+        await driver.say("note milk")
+        (card,) = await cards(driver)
+        await driver.press(card, Action.APPROVE)
+        await becomes(driver, 0, "1 of 2 approvals")
+        await edited_elsewhere(driver, "bread")
+
+        anew = await becomes(driver, 0, "0 of 2 approvals")
+        assert "bread" in anew.words
+        assert "Edited by" in anew.words
+
+    async def test_who_presses_on_what_somebody_edited_is_told_what_changed(self, driver: Driver) -> None:
+        driver.world.script(Says("Shall I?", (note("milk"),)))
+        await driver.say("note milk")
+        (card,) = await cards(driver)
+        await edited_elsewhere(driver, "bread")
+        await becomes(driver, 0, "bread")
+        await driver.press_remembered(card, Action.APPROVE)
+
+        told = await eventually(driver.told, "a word about the edit")
+        assert "changed text: milk → bread" in told[-1]
+        assert driver.world.notes == []
+
+    async def test_what_was_reassigned_is_decided_by_those_who_were_named_only(self, driver: Driver) -> None:
+        driver.world.script(Says("Shall I?", (note("milk"),)))
+        await driver.say("note milk")
+        (card,) = await cards(driver)
+        (proposal,) = waiting(driver)
+        assert "Reassigned" in await driver.command(f"/approvals reassign {proposal.id} {driver.ben}")
+        await eventually(lambda: driver.cards()[0].words != card.words, "who may decide now")
+        await driver.press(driver.cards()[0], Action.APPROVE)
+        assert "may not decide" in (await eventually(driver.told, "a word to Ana"))[-1]
+
+        await driver.ben_presses(driver.cards()[0], Action.APPROVE)
+        await becomes(driver, 0, "Done. Approved by")
+        assert driver.world.notes == ["milk"]
+
+    async def test_an_admin_can_end_the_waiting(self, driver: Driver) -> None:
+        driver.world.script(Says("Shall I?", (note("milk"),)))
+        await driver.say("note milk")
+        await cards(driver)
+        (proposal,) = waiting(driver)
+        assert "Expired." in await driver.command(f"/approvals expire {proposal.id[:8]}")
+
+        assert (await becomes(driver, 0, "Expired")).actions == ()
+
+    async def test_a_revoked_grant_allows_nothing_more(self, driver: Driver) -> None:
+        driver.world.script(
+            Says("Shall I?", (note("milk"),)), Says("Noted."), Says("Again.", (note("bread"),))
+        )
+        await driver.say("note milk")
+        (card,) = await cards(driver)
+        await driver.approve_similar(card, Rung.TOOL, Lasting.DAY)
+        await hears(driver, "Noted.")
+        assert "G-1 by" in await driver.command("/approvals grants")
+        assert "Ended: 1 grant." in await driver.command("/approvals revoke G-1")
+
+        await driver.say("note bread")
+        _, second = await cards(driver, 2)
+        assert Action.APPROVE in second.actions
+        assert driver.world.notes == ["milk"]
+
+    async def test_a_wrong_word_changes_nothing_and_gets_the_near_one(self, driver: Driver) -> None:
+        said = await driver.command("/approvals puase")
+        assert "Did you mean /approvals pause?" in said.replace("`", "")
+        assert "Paused." not in await driver.command("/approvals rules")
+
+    async def test_who_changed_a_rule_is_in_the_record(self, driver: Driver) -> None:
+        await driver.command("/approvals ttl 4h for note")
+        shown = await driver.command("/approvals audit note")
+        assert "rule ttl for note in *: set by" in shown
+        assert "whole" in await driver.command("/approvals audit verify")
+
+
+class Contract(Rules):
     """Inherit it in a channel's tests and give it a ``driver`` fixture."""
 
     async def test_a_message_is_answered(self, driver: Driver) -> None:
@@ -245,37 +427,6 @@ class Contract:
         await becomes(driver, 0, "Done. Approved by")
         assert driver.world.notes == ["milk"]
 
-    async def test_where_two_must_approve_the_card_counts_and_one_alone_is_not_enough(
-        self, driver: Driver
-    ) -> None:
-        assert "quorum 2" in await driver.command("/approvals quorum 2")
-        driver.world.script(Says("Shall I?", (note("milk"),)))
-        await driver.say("note milk")
-        (card,) = await cards(driver)
-        assert "0 of 2 approvals" in card.words
-        await driver.press(card, Action.APPROVE)
-
-        counted = await becomes(driver, 0, "1 of 2 approvals")
-        assert driver.world.notes == []
-        await driver.ben_presses(counted, Action.APPROVE)
-        await becomes(driver, 0, "Done. Approved by")
-        assert driver.world.notes == ["milk"]
-
-    async def test_what_cannot_be_undone_is_not_approved_by_the_one_who_asked(self, driver: Driver) -> None:
-        driver.world.notes.append("milk")
-        driver.world.script(Says("Shall I?", (("erase", {"text": "milk"}),)))
-        await driver.say("erase milk")
-        (card,) = await cards(driver)
-        assert "Four eyes" in card.words
-        await driver.press(card, Action.APPROVE)
-
-        told = await eventually(driver.told, "a word to the one who asked")
-        assert "four eyes" in told[-1].lower()
-        assert driver.world.notes == ["milk"]
-        await driver.ben_presses(driver.cards()[0], Action.APPROVE)
-        await becomes(driver, 0, "Done. Approved by")
-        assert driver.world.notes == []
-
     async def test_a_late_press_asks_again_with_a_fresh_card(self, driver: Driver) -> None:
         driver.world.script(Says("Shall I?", (note("milk"),)))
         await driver.say("note milk")
@@ -289,34 +440,3 @@ class Contract:
         await driver.press(driver.cards()[-1], Action.APPROVE)
         await becomes(driver, -1, "Done. Approved by")
         assert driver.world.notes == ["milk"]
-
-    async def test_while_paused_nothing_runs_and_afterwards_it_goes_on(self, driver: Driver) -> None:
-        driver.world.script(Says("Shall I?", (note("milk"),)))
-        await driver.say("note milk")
-        (card,) = await cards(driver)
-        assert "Paused" in await driver.command("/approvals pause")
-        await driver.press(card, Action.APPROVE)
-        await becomes(driver, 0, "It has not run yet")
-        await driver.world.let_pass(timedelta(hours=25))
-        assert driver.world.notes == []
-
-        assert "Going on" in await driver.command("/approvals resume")
-        await driver.world.let_pass(timedelta(minutes=1))
-        await becomes(driver, 0, "Done. Approved by")
-        assert driver.world.notes == ["milk"]
-
-    async def test_an_admin_can_ask_what_the_policy_would_do(self, driver: Driver) -> None:
-        would = await driver.command('/approvals policy test note {"text": "milk"}')
-        assert "It would ask for one approval" in would
-
-        assert "policy never" in await driver.command("/approvals policy never for note")
-        would = await driver.command('/approvals policy test note {"text": "milk"}')
-        assert "It would run at once" in would
-
-    async def test_who_is_no_admin_is_refused_privately(self, driver: Driver) -> None:
-        said = len(driver.texts())
-
-        assert "for admins" in await driver.command("/approvals pause", eve=True)
-        assert len(driver.texts()) == said
-        assert "By default" in await driver.command("/approvals rules")
-        assert "Paused." not in await driver.command("/approvals rules")

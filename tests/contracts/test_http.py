@@ -25,6 +25,8 @@ _VERBS = {Action.APPROVE_ALL, Action.DECLINE_ALL}
 class HttpDriver:
     """A conversation of Ana's token; a task reads it again and again, as a page that polls would."""
 
+    ben = "http:ben"
+
     def __init__(self, world: World) -> None:
         self.world = world
         self._conversation: str | None = None
@@ -132,7 +134,7 @@ class HttpDriver:
 
 def _seen(proposal: dict[str, Any]) -> Seen:
     words = [proposal["description"], proposal["outcome"], *proposal["notes"], *proposal["votes"]]
-    words.append(proposal["expires_at"])
+    words += [proposal["deciders"], proposal["expires_at"]]
     return Seen("\n".join(words), tuple(Action(a) for a in proposal["actions"]), proposal)
 
 

@@ -24,6 +24,8 @@ REVIEW = "Read all, then approve"
 
 
 class SlackDriver:
+    ben = f"slack:T1/{BEN}"
+
     def __init__(self, slack: FakeSlack, world: World) -> None:
         self.slack = slack
         self.world = world

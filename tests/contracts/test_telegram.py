@@ -47,6 +47,8 @@ class Looked:
 
 
 class TelegramDriver:
+    ben = f"telegram:{BEN}"
+
     def __init__(self, telegram: FakeTelegram, world: World) -> None:
         self.telegram = telegram
         self.world = world
