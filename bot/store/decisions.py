@@ -29,12 +29,12 @@ class Edit:
     """New arguments, validated, with everything that follows from them; ``schema`` says which are secret."""
 
     arguments: Mapping[str, Any]
-    schema: Mapping[str, Any]
     tool_version: str
     digest: str
     description: str
     preview: tuple[PreviewField, ...]
     verdict: Verdict
+    schema: Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)

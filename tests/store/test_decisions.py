@@ -128,7 +128,7 @@ def test_an_edit_that_brings_it_under_another_rule_does_not_count_the_editors_vo
     [p] = rows.propose()
     admins_only = type(p.deciders)(requester=False, roles=("admin",))
     verdict = Verdict(Judgement.ASK, p.risk, "destructive calls", admins_only)
-    edit = decisions.Edit({"lamp": "roof"}, "1", "other", "Smash roof", (), verdict)
+    edit = decisions.Edit({"lamp": "roof"}, "1", "other", "Smash roof", (), verdict, {})
 
     def press(session: Session) -> decisions.Decided:
         asked = decisions.Press(ANA, Verb.APPROVE, p.id, arguments=edit.arguments)
