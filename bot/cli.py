@@ -27,7 +27,7 @@ from bot.store.decisions import Decided
 from bot.store.endings import LostRace
 from bot.store.rules import Policies
 from bot.terminal import existing, find, line, opened, operator, plain, told
-from bot.tools.registry import Registry
+from bot.tools.registry import Registry, Shelf
 
 main = typer.Typer(
     no_args_is_help=True,
@@ -109,7 +109,7 @@ def show(proposal: Id) -> None:
     """Show one proposal, whole."""
     with told(), existing(Settings.load()) as database:
         found = find(database, proposal)
-        card = card_of(found, {})
+        card = card_of(found, database.read_now(Shelf({}).schema_of, found))
         result = f"\n\nResult\n{card.result}" if card.result else ""
         print(plain(f"{found.id}: {card.outcome}\n\n{whole_text(card)}{result}"))
 

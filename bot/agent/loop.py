@@ -102,7 +102,7 @@ class Loop:
         """Run a wanted turn to its end. ``delivered`` False: what is said still has to be shown."""
         run = _Run(turn, delivered)
         try:
-            shelf = await self._gate.registry.shelf()
+            shelf = (await self._gate.registry.shelf()).offered
             while run.ending is None:
                 if run.turn.transcript.awaits_answer:
                     async for event in self._step(run, shelf):

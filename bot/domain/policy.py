@@ -9,8 +9,8 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
-from bot.domain.people import Person, Role
-from bot.domain.proposals import Deciders, Proposal, clock
+from bot.domain.people import LOCAL, Person, Role
+from bot.domain.proposals import Deciders, Kind, Proposal, clock
 from bot.domain.risk import Level, Risk
 from bot.domain.rules import Rulebook, Subject
 
@@ -84,19 +84,27 @@ class Policy:
     def roles_of(self, person: Person) -> frozenset[Role]:
         return frozenset(role for role in Role if person.accounts & self.holders(role))
 
-    def judge(self, tool_name: str, risk: Risk, place: Place, requester: Person) -> Verdict:
-        """Whether a call runs at once, asks people, or cannot be asked for at all."""
+    def judge(
+        self, tool_name: str, risk: Risk, place: Place, requester: Person, kind: Kind = Kind.CALL
+    ) -> Verdict:
+        """Whether a call runs at once, asks people, or cannot be asked for at all.
+
+        A script's request is always asked, and never decided by the script that asks; a server's question is
+        always asked, and only of the person whose call it is about.
+        """
         overridden = self.book.level(place.address, tool_name, risk.level)
         if overridden.rule is not None:
             risk = Risk(Level(overridden.value), overridden.rule.words)
         found = self.book.mode(place.address, tool_name, self.mode)
         mode = Mode(found.value)
         rule = found.rule.words if found.rule else f"policy {mode}"
-        deciders = self._deciders(tool_name, risk, place, requester)
-        if not mode.asks(risk):
+        if kind is not Kind.CALL and not mode.asks(risk):
+            rule = f"a {kind} always asks"
+        deciders = self._deciders(tool_name, risk, place, requester, kind)
+        if kind is Kind.CALL and not mode.asks(risk):
             warning = f"{tool_name} runs without approval here ({rule})." if mode is Mode.NEVER else ""
             return Verdict(Judgement.RUN, risk, rule, deciders, warning=warning if risk.writes else "")
-        needed, of = self.book.quorum(place.address, tool_name).value
+        needed, of = self.book.quorum(place.address, tool_name).value if kind is not Kind.QUESTION else (1, 0)
         objection = self._nobody(deciders, requester, needed)
         if objection:
             return Verdict(Judgement.REFUSE, risk, objection, deciders, needed)
@@ -116,7 +124,9 @@ class Policy:
             escalate_to=escalate[1] if escalate else None,
         )
 
-    def _deciders(self, tool_name: str, risk: Risk, place: Place, requester: Person) -> Deciders:
+    def _deciders(self, tool_name: str, risk: Risk, place: Place, requester: Person, kind: Kind) -> Deciders:
+        if kind is Kind.QUESTION:
+            return Deciders(requester=True)
         found = self.book.deciders(place.address, tool_name)
         if found.rule is None:
             words = ["requester", Role.ADMIN] if place.private else ["requester", Role.APPROVER, Role.ADMIN]
@@ -126,12 +136,13 @@ class Policy:
         others = frozenset().union(*(self.holders(r) for r in roles)) - requester.accounts
         named = tuple(w for w in words if ":" in w)
         second = bool(others or set(named) - requester.accounts)
+        other = kind is Kind.REQUEST and (second or str(LOCAL) not in requester.accounts)
         return Deciders(
-            requester="requester" in words,
+            requester="requester" in words and not other,
             roles=roles,
             people=named,
-            members=str(place.address) if "member" in words else None,
-            four_eyes=risk.level is Level.DESTRUCTIVE and second,
+            members=str(place.address) if "member" in words and kind is not Kind.REQUEST else None,
+            four_eyes=other or (risk.level is Level.DESTRUCTIVE and second),
         )
 
     def _nobody(self, deciders: Deciders, requester: Person, needed: int) -> str | None:
@@ -166,7 +177,7 @@ class Policy:
         """
         deciders = proposal.deciders
         if person == requester and deciders.four_eyes and approves:
-            return "Four eyes: it cannot be undone and you asked for it, so somebody else must approve it."
+            return "Four eyes: you asked for it, so somebody else must approve it."
         if deciders.requester and person == requester:
             return None
         if person.accounts & set(deciders.people) or self.roles_of(person) & set(deciders.roles):

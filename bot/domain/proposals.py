@@ -61,6 +61,8 @@ class Cause(StrEnum):
 class Kind(StrEnum):
     CALL = "call"  # one write call of a tool
     PLAN = "plan"  # a teammate's plan
+    REQUEST = "request"  # what a script outside asks people to approve; the script acts, not Nod
+    QUESTION = "question"  # what a tool's server asks the person whose call it runs
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +110,7 @@ class Deciders:
 class Proposal:
     """One row, as a value.
 
+    ``call_id`` is empty where no model made the call: its message is then a notice, which only people see.
     ``version`` counts every change, ``round`` what a button is about: contents (edits, moved previews) and
     retries.
     """
@@ -169,6 +172,11 @@ class Proposal:
     @property
     def settled(self) -> bool:
         return self.state in SETTLED
+
+    @property
+    def called(self) -> bool:
+        """Whether a call of the model led to it, so that the conversation goes on when it ends."""
+        return bool(self.call_id)
 
 
 def clock(ttl: timedelta, remind_every: timedelta | None, now: datetime) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from bot.domain.jobs import Job, Work
 from bot.domain.outcomes import too_late
 from bot.domain.people import Actor, Person, Role
 from bot.domain.policy import Policy, Verdict, terms
-from bot.domain.proposals import Cause, Deciders, PreviewField, Proposal, State, Vote, clock
+from bot.domain.proposals import Cause, Deciders, Kind, PreviewField, Proposal, State, Vote, clock
 from bot.domain.similarity import Lasting, Scope
 from bot.store import grants, people, proposals
 from bot.store.audit import By
@@ -188,6 +188,8 @@ def _manage(session: Session, press: Press, person: Person, p: Proposal, by: By,
             return Decided(Reply(Answer.ACCEPTED, text, (p,)), (redraw(p),))
         case _:
             named = _named(press.reason or "")
+            if p.kind is Kind.REQUEST:  # an admin's script does not hand its own request to itself
+                named = replace(named, four_eyes=p.deciders.four_eyes)
             if not (named.requester or named.roles or named.people):
                 return Decided(Reply(Answer.INVALID, "Say who shall decide.", (p,)))
             p = moved(proposals.move(session, p, by, now, deciders=named, votes=()))

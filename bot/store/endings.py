@@ -123,12 +123,12 @@ def finish(
 
 
 def settle(session: Session, p: Proposal, now: datetime) -> tuple[Job, ...]:
-    """When every call of an answer has ended, the conversation goes on.
+    """When every call of an answer has ended, the conversation goes on; what no model called ends by itself.
 
     If it went on meanwhile, the model has already spoken past these calls, or is speaking in a turn that read
     them as they were: a note tells it how they ended.
     """
-    if proposals.has_unsettled(session, p.message_id):
+    if not p.called or proposals.has_unsettled(session, p.message_id):
         return ()
     resumed = conversations.want_turn(session, p.conversation_id, now)
     if not resumed or conversations.spoken_since(session, p.conversation_id, p.message_id):

@@ -40,8 +40,7 @@ class Views:
     def proposal(self, session: Session, p: Proposal, actor: Actor, shelf: Shelf) -> dict[str, Any]:
         """A proposal with everything a card shows; the last of several carries the group."""
         group = proposals.of_message(session, p.message_id)
-        tool = shelf.tools.get(p.tool_name)
-        card = card_of(p, tool.parameters if tool else {}, group if group[-1].id == p.id else [])
+        card = card_of(p, shelf.schema_of(session, p), group if group[-1].id == p.id else [])
         may = decisions.objection(session, self._policies, p, actor) is None
         conversation = conversations.get_conversation(session, p.conversation_id)
         return _proposal(p, card) | {
