@@ -15,6 +15,7 @@ from bot.agent.model import Model
 from bot.agent.offline import OfflineModel
 from bot.agent.openai import OpenAIModel
 from bot.assistant import Assistant
+from bot.callbacks import Callbacks
 from bot.channels.http import api
 from bot.channels.http.auth import Doorkeeper
 from bot.channels.http.channel import HttpChannel
@@ -40,6 +41,7 @@ from bot.tools.builtin.fetch import fetch_tools
 from bot.tools.builtin.files import file_tools
 from bot.tools.builtin.issues import issue_tools
 from bot.tools.builtin.outputs import output_tools
+from bot.tools.builtin.requests import request_tools
 from bot.tools.builtin.shell import shell_tools
 from bot.tools.mcp.config import load
 from bot.tools.mcp.toolset import McpToolset
@@ -69,6 +71,7 @@ class App:
     dispatcher: EmbeddedDispatcher
     assistant: Assistant
     desk: CoreDesk
+    callbacks: Callbacks
     scheduler: Scheduler
     channels: dict[str, Channel]
     web: WebServer
@@ -119,10 +122,10 @@ def build(
 ) -> App:
     """Make every part; nothing runs yet. ``model`` and ``toolsets`` replace those the settings name."""
     database = Database(settings.database_url)
-    builtin = builtin_tools(settings, database, clock)
+    builtin = [*builtin_tools(settings, database, clock), request_tools()]
     own = own_tools(settings, builtin)
     mcp = _mcp(settings, clock, lambda: own.known | names_of(builtin))
-    registry = Registry(toolsets if toolsets is not None else [*builtin, own, mcp])
+    registry = Registry([*toolsets, request_tools()] if toolsets is not None else [*builtin, own, mcp])
     policies = policies_of(settings)
     model = model or _model(settings)
     bell = Bell()
@@ -151,6 +154,8 @@ def build(
     desk = CoreDesk(database, delivery, gate, policies)
     http = HttpChannel(database, registry, Views(desk, policies), bell)
     channels[http.name] = http
+    secret = settings.webhook_secret
+    callbacks = Callbacks(database, secret.get_secret_value() if secret else None, settings.webhook_hosts)
     routes: list[BaseRoute] = []
     if settings.slack_bot_token or settings.slack_client_id:
         channels["slack"] = slack = SlackChannel(settings, database, clock)
@@ -159,7 +164,7 @@ def build(
         channels["telegram"] = telegram = TelegramChannel(settings, database, clock)
         routes += telegram.routes()
     application = api.create(
-        http, Doorkeeper(settings.tokens), model_name=model.name, demo=demo, more_routes=routes
+        http, Doorkeeper(settings.tokens), callbacks, model_name=model.name, demo=demo, more_routes=routes
     )
     return App(
         settings=settings,
@@ -170,7 +175,8 @@ def build(
         dispatcher=dispatcher,
         assistant=assistant,
         desk=desk,
-        scheduler=Scheduler(assistant, clock),
+        callbacks=callbacks,
+        scheduler=Scheduler(assistant, callbacks, clock),
         channels=channels,
         web=WebServer(application, settings.host, settings.port),
         lock=ProcessLock(settings.sqlite_file),

@@ -143,7 +143,7 @@ class Assistant:
 
     async def _decide(self, press: Press) -> Decided:
         decided = await self._prepared(press)
-        late = [p for p in decided.reply.proposals if p.state is State.EXPIRED]
+        late = [p for p in decided.reply.proposals if p.state is State.EXPIRED and not p.told_once]
         if decided.reply.answer is Answer.ALREADY and press.verb in (Verb.APPROVE, Verb.SIMILAR) and late:
             return await self._ask_anew(press, late[0], decided)
         return decided

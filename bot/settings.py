@@ -93,6 +93,8 @@ class Settings(BaseSettings):
     host: str = Field("127.0.0.1", validation_alias="NOD_HOST")
     port: int = Field(8080, ge=0, le=65535, validation_alias="NOD_PORT")
     http_tokens: Words = Field((), validation_alias="NOD_HTTP_TOKENS", repr=False)
+    webhook_secret: SecretStr | None = Field(None, validation_alias="NOD_WEBHOOK_SECRET")
+    webhook_hosts: Words = Field((), validation_alias="NOD_WEBHOOK_HOSTS")
     public_url: HttpAddress | None = Field(None, validation_alias="NOD_PUBLIC_URL")
     admins: Words = Field((), validation_alias="NOD_ADMINS")
     approvers: Words = Field((), validation_alias="NOD_APPROVERS")
@@ -160,6 +162,13 @@ class Settings(BaseSettings):
             if not all(part.isidentifier() for part in value.split(".")) and not _ENTRY.fullmatch(value):
                 raise ValueError("write modules such as acme.tools, and entry:name for installed packages")
         return values
+
+    @field_validator("webhook_secret")
+    @classmethod
+    def _long_enough(cls, secret: SecretStr | None) -> SecretStr | None:
+        if secret is not None and len(secret.get_secret_value()) < _TOKEN_LENGTH:
+            raise ValueError("write at least 16 random characters")
+        return secret
 
     @field_validator("http_tokens")
     @classmethod

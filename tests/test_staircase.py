@@ -17,7 +17,7 @@ FLOORS = (
     ("tools", "attachments"),
     ("tools.builtin", "tools.mcp"),
     ("agent", "delivery"),
-    ("desk", "commands", "reminders", "jobs"),
+    ("callbacks", "desk", "commands", "reminders", "jobs"),
     ("assistant", "channels.http", "channels.slack", "channels.telegram"),
     ("scheduler",),
     ("app",),

@@ -97,27 +97,37 @@ def _text(value: str | None) -> str:
 _PLACES = {"http": "the web", "cli": "the shell", "slack": "Slack", "telegram": "Telegram"}
 
 
+_WAITING = {
+    Kind.CALL: "Waiting for a decision. Nothing has been changed.",
+    Kind.PLAN: "Waiting for a decision. Nothing has been changed.",
+    Kind.REQUEST: "Waiting for a decision.",
+    Kind.QUESTION: "Waiting for an answer.",
+}
+
+
 def _outcome(p: Proposal) -> tuple[Tone, str]:
     who = p.decided_by or "somebody"
     where = f" from {_PLACES.get(p.decided_from, p.decided_from)}" if p.decided_from else ""
+    done, unchanged = ("", "") if p.told_once else ("Done. ", " Nothing was changed.")
+    yes, decided = ("Answered", "answered") if p.kind is Kind.QUESTION else ("Approved", "decided")
     match p.state:
         case State.PROPOSED:
-            return Tone.WAITING, "Waiting for a decision. Nothing has been changed."
+            return Tone.WAITING, _WAITING[p.kind]
         case State.APPROVED:
-            return Tone.WAITING, f"Approved by {who}{where}. It has not run yet."
+            return Tone.WAITING, f"{yes} by {who}{where}. It has not run yet."
         case State.EXECUTING:
-            return Tone.WAITING, f"Approved by {who}{where}. It is running now."
+            return Tone.WAITING, f"{yes} by {who}{where}. It is running now."
         case State.SUCCEEDED:
-            return Tone.GOOD, f"Done. Approved by {who}{where}."
+            return Tone.GOOD, f"{done}{yes} by {who}{where}."
         case State.DECLINED:
             because = f": {p.decline_reason.rstrip('. ')}" if p.decline_reason else ""
-            return Tone.QUIET, f"Declined by {who}{where}{because}. Nothing was changed."
+            return Tone.QUIET, f"Declined by {who}{where}{because}.{unchanged}"
         case State.EXPIRED:
-            return Tone.QUIET, "Expired: nobody decided in time. Nothing was changed."
+            return Tone.QUIET, f"Expired: nobody {decided} in time.{unchanged}"
         case State.CANCELLED if p.cause is Cause.UNDELIVERABLE:
-            return Tone.BAD, "Could not be delivered to anybody who may decide. Nothing was changed."
+            return Tone.BAD, f"Could not be delivered to anybody who may decide.{unchanged}"
         case State.CANCELLED:
-            return Tone.QUIET, f"Cancelled by {who}{where}. Nothing was changed."
+            return Tone.QUIET, f"Cancelled by {who}{where}.{unchanged}"
         case State.FAILED if p.cause is Cause.OUTCOME_UNKNOWN:
             return Tone.BAD, (
                 f"Outcome unknown: approved by {who}{where}, started, and never heard back from. "

@@ -174,6 +174,11 @@ class Proposal:
         return self.state in SETTLED
 
     @property
+    def told_once(self) -> bool:
+        """Whether others act on its end: then it never opens again, and what they do Nod cannot tell."""
+        return self.kind in (Kind.REQUEST, Kind.QUESTION)
+
+    @property
     def called(self) -> bool:
         """Whether a call of the model led to it, so that the conversation goes on when it ends."""
         return bool(self.call_id)

@@ -152,7 +152,7 @@ def _decide_one(
         p, jobs = expire(session, p, now)
         if not isinstance(prepared, Fresh):
             return Decided(Reply(Answer.ALREADY, too_late(p, now), (p,)), jobs)
-    if p.state is State.EXPIRED and isinstance(prepared, Fresh):
+    if p.state is State.EXPIRED and isinstance(prepared, Fresh) and not p.told_once:
         return _propose_anew(session, p, by, prepared, now)
     if p.state is not (State.FAILED if press.verb is Verb.RETRY else State.PROPOSED):
         return Decided(Reply(Answer.ALREADY, too_late(p, now), (p,)))
