@@ -17,6 +17,7 @@ from bot.agent.openai import OpenAIModel
 from bot.assistant import Assistant
 from bot.callbacks import Callbacks
 from bot.channels.http import api
+from bot.channels.http.agent_door import AgentDoor
 from bot.channels.http.auth import Doorkeeper
 from bot.channels.http.channel import HttpChannel
 from bot.channels.http.server import WebServer
@@ -75,6 +76,7 @@ class App:
     scheduler: Scheduler
     channels: dict[str, Channel]
     web: WebServer
+    door: AgentDoor
     lock: ProcessLock
     own: OwnTools
     mcp: McpToolset
@@ -104,6 +106,8 @@ class App:
                 if ticking:
                     self.scheduler.start()
                     stack.callback(self.scheduler.stop)
+                stack.push_async_callback(self.door.stop)
+                await self.door.start(self.web.site)
                 stack.push_async_callback(self.web.stop)
                 await self.web.start()
                 log.info(
@@ -156,7 +160,8 @@ def build(
     channels[http.name] = http
     secret = settings.webhook_secret
     callbacks = Callbacks(database, secret.get_secret_value() if secret else None, settings.webhook_hosts)
-    routes: list[BaseRoute] = []
+    door = AgentDoor()
+    routes: list[BaseRoute] = [door.route()]
     if settings.slack_bot_token or settings.slack_client_id:
         channels["slack"] = slack = SlackChannel(settings, database, clock)
         routes += slack.routes()
@@ -179,6 +184,7 @@ def build(
         scheduler=Scheduler(assistant, callbacks, clock),
         channels=channels,
         web=WebServer(application, settings.host, settings.port),
+        door=door,
         lock=ProcessLock(settings.sqlite_file),
         own=own,
         mcp=mcp,

@@ -5,6 +5,7 @@ What serves and what reaches out is imported by the commands that need it: the o
 
 import asyncio
 import re
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
@@ -209,6 +210,27 @@ def approvals(
                 raise NodError(f"you act as {command.actor} here; an admin can add it to NOD_ADMINS")
             if reply.answer is not Answer.ACCEPTED:
                 raise typer.Exit(1)
+
+
+@main.command(name="mcp")
+def mcp_(
+    patience: Annotated[int, typer.Option(min=1, help="seconds a permission prompt waits")] = 600,
+) -> None:
+    """Speak MCP on stdin and stdout, so that another agent can ask its humans through the running nod."""
+    import httpx2
+
+    from bot.channels.http.agents import agents_server
+
+    with told():
+        settings = Settings.load()
+        telemetry.configure("error")
+        token = settings.token.get_secret_value() if settings.token else None
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
+
+        def connect(_: Mapping[str, str] | None) -> httpx2.AsyncClient:
+            return httpx2.AsyncClient(base_url=settings.own_url, headers=headers)
+
+        asyncio.run(agents_server(connect, patience).run_stdio_async())
 
 
 @db.command(name="upgrade")

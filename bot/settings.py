@@ -93,6 +93,8 @@ class Settings(BaseSettings):
     host: str = Field("127.0.0.1", validation_alias="NOD_HOST")
     port: int = Field(8080, ge=0, le=65535, validation_alias="NOD_PORT")
     http_tokens: Words = Field((), validation_alias="NOD_HTTP_TOKENS", repr=False)
+    url: HttpAddress | None = Field(None, validation_alias="NOD_URL")
+    token: SecretStr | None = Field(None, validation_alias="NOD_TOKEN")
     webhook_secret: SecretStr | None = Field(None, validation_alias="NOD_WEBHOOK_SECRET")
     webhook_hosts: Words = Field((), validation_alias="NOD_WEBHOOK_HOSTS")
     public_url: HttpAddress | None = Field(None, validation_alias="NOD_PUBLIC_URL")
@@ -205,6 +207,11 @@ class Settings(BaseSettings):
     def tokens(self) -> dict[str, str]:
         """Token name by token value."""
         return {t.partition(":")[2]: t.partition(":")[0] for t in self.http_tokens}
+
+    @property
+    def own_url(self) -> str:
+        """Where the commands that speak to a running Nod find it."""
+        return self.url or f"http://{f'[{self.host}]' if ':' in self.host else self.host}:{self.port}"
 
     def require_admin(self) -> None:
         """Raises SettingsError where people could reach Nod and nobody could set it right."""

@@ -23,6 +23,7 @@ WRONG = [
     ("NOD_HTTP_TOKENS", "a/b:0123456789abcdef", "name:token"),
     ("NOD_HTTP_TOKENS", "ana:0123456789abcdef,ana:0123456789abcdeg", "stands twice"),
     ("NOD_HTTP_TOKENS", "ana:0123456789abcdef,ben:0123456789abcdef", "its own"),
+    ("NOD_URL", "localhost:8080", "https://"),
     ("NOD_WEBHOOK_SECRET", "short", "at least 16"),
     ("NOD_PUBLIC_URL", "nod.example.com", "https://"),
     ("NOD_ADMINS", "ana", "channel:account"),
