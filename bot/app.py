@@ -126,10 +126,9 @@ def build(
 ) -> App:
     """Make every part; nothing runs yet. ``model`` and ``toolsets`` replace those the settings name."""
     database = Database(settings.database_url)
-    builtin = [*builtin_tools(settings, database, clock), request_tools()]
-    own = own_tools(settings, builtin)
-    mcp = _mcp(settings, clock, lambda: own.known | names_of(builtin))
-    registry = Registry([*toolsets, request_tools()] if toolsets is not None else [*builtin, own, mcp])
+    registry, own, mcp = registry_of(settings, database, clock)
+    if toolsets is not None:
+        registry = Registry([*toolsets, request_tools()])
     policies = policies_of(settings)
     model = model or _model(settings)
     bell = Bell()
@@ -189,6 +188,16 @@ def build(
         own=own,
         mcp=mcp,
     )
+
+
+def registry_of(
+    settings: Settings, database: Database, clock: Clock
+) -> tuple[Registry, OwnTools, McpToolset]:
+    """All tools that the settings name; the servers among them start when tools are first asked for."""
+    builtin = [*builtin_tools(settings, database, clock), request_tools()]
+    own = own_tools(settings, builtin)
+    mcp = _mcp(settings, clock, lambda: own.known | names_of(builtin))
+    return Registry([*builtin, own, mcp]), own, mcp
 
 
 def builtin_tools(settings: Settings, database: Database, clock: Clock) -> list[FixedToolset]:

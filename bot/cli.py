@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
-from bot import telemetry
+from bot import telemetry, tool_commands
 from bot.channels.slack.manifest import manifest_yaml
 from bot.commands import Commands
 from bot.domain.cards import card_of, whole_text
@@ -41,6 +41,7 @@ db = typer.Typer(no_args_is_help=True, help="The database's schema.")
 main.add_typer(db, name="db")
 slack = typer.Typer(no_args_is_help=True, help="What Slack needs to know about Nod.")
 main.add_typer(slack, name="slack")
+main.add_typer(tool_commands.commands, name="tools")
 
 _LISTED = 50
 

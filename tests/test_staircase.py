@@ -22,6 +22,7 @@ FLOORS = (
     ("scheduler",),
     ("app",),
     ("doctor", "serving", "terminal"),
+    ("tool_commands",),
     ("cli",),
 )
 HEIGHT = {part: height for height, floor in enumerate(FLOORS) for part in floor}
