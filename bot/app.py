@@ -30,6 +30,7 @@ from bot.domain.chat import Address, Channel, Clock
 from bot.domain.policy import Mode, Policy
 from bot.errors import SettingsError
 from bot.jobs.embedded import EmbeddedDispatcher
+from bot.questions import PATIENCE, Questions
 from bot.scheduler import Scheduler
 from bot.settings import Settings
 from bot.store import migrations
@@ -54,6 +55,7 @@ from bot.tools.tool import FixedToolset, Toolset
 log = logger(__name__)
 
 _SHUTDOWN_SECONDS = 20.0
+_GRACE_SECONDS = 15.0
 
 
 def now() -> datetime:
@@ -77,6 +79,7 @@ class App:
     channels: dict[str, Channel]
     web: WebServer
     door: AgentDoor
+    questions: Questions
     lock: ProcessLock
     own: OwnTools
     mcp: McpToolset
@@ -93,7 +96,9 @@ class App:
             self.dispatcher.start(self.assistant.run)
             async with contextlib.AsyncExitStack() as stack:
                 stack.callback(self.database.close)
+                stack.push_async_callback(self.questions.stop)
                 stack.push_async_callback(self.mcp.stop)
+                self.questions.start(self.assistant.handle)
                 stack.push_async_callback(self.dispatcher.close, _SHUTDOWN_SECONDS)
                 await self.own.start()
                 if alone:
@@ -126,12 +131,11 @@ def build(
 ) -> App:
     """Make every part; nothing runs yet. ``model`` and ``toolsets`` replace those the settings name."""
     database = Database(settings.database_url)
-    registry, own, mcp = registry_of(settings, database, clock)
-    if toolsets is not None:
-        registry = Registry([*toolsets, request_tools()])
+    bell, dispatcher = Bell(), EmbeddedDispatcher()
+    questions = Questions(database, dispatcher, bell, clock)
+    registry, own, mcp = registry_of(settings, database, clock, questions, toolsets)
     policies = policies_of(settings)
     model = model or _model(settings)
-    bell = Bell()
     channels: dict[str, Channel] = {}
     delivery = Delivery(
         channels,
@@ -144,7 +148,6 @@ def build(
     )
     gate = Gate(registry, policies, database, clock)
     limits = Limits(settings.max_model_calls, settings.history_tokens)
-    dispatcher = EmbeddedDispatcher()
     assistant = Assistant(
         database,
         gate,
@@ -184,6 +187,7 @@ def build(
         channels=channels,
         web=WebServer(application, settings.host, settings.port),
         door=door,
+        questions=questions,
         lock=ProcessLock(settings.sqlite_file),
         own=own,
         mcp=mcp,
@@ -191,13 +195,21 @@ def build(
 
 
 def registry_of(
-    settings: Settings, database: Database, clock: Clock
+    settings: Settings,
+    database: Database,
+    clock: Clock,
+    questions: Questions | None = None,
+    toolsets: Sequence[Toolset] | None = None,
 ) -> tuple[Registry, OwnTools, McpToolset]:
-    """All tools that the settings name; the servers among them start when tools are first asked for."""
+    """All tools that the settings name, or ``toolsets`` instead, and what is asked over them.
+
+    MCP servers start when tools are first asked for; without ``questions`` what they ask is declined.
+    """
     builtin = [*builtin_tools(settings, database, clock), request_tools()]
     own = own_tools(settings, builtin)
-    mcp = _mcp(settings, clock, lambda: own.known | names_of(builtin))
-    return Registry([*builtin, own, mcp]), own, mcp
+    mcp = _mcp(settings, clock, lambda: own.known | names_of(builtin), questions)
+    found = [*builtin, own, mcp] if toolsets is None else [*toolsets, request_tools()]
+    return Registry([*found, *([questions] if questions else [])]), own, mcp
 
 
 def builtin_tools(settings: Settings, database: Database, clock: Clock) -> list[FixedToolset]:
@@ -225,12 +237,22 @@ def names_of(toolsets: Sequence[FixedToolset]) -> frozenset[str]:
     return frozenset(tool.name for toolset in toolsets for tool in toolset.fixed)
 
 
-def _mcp(settings: Settings, clock: Clock, taken: Callable[[], frozenset[str]]) -> McpToolset:
+def _mcp(
+    settings: Settings,
+    clock: Clock,
+    taken: Callable[[], frozenset[str]],
+    questions: Questions | None,
+) -> McpToolset:
     """The tools of the configured MCP servers; none where no file is named."""
     if settings.mcp_config is None:
         return McpToolset((), clock=clock)
     given = {key: value for key, value in dotenv_values(".env").items() if value is not None}
-    return McpToolset(load(settings.mcp_config, {**given, **os.environ}), clock=clock, taken=taken)
+    configs = load(settings.mcp_config, {**given, **os.environ})
+    if questions is None:
+        return McpToolset(configs, clock=clock, taken=taken)
+    # a little longer than a question waits, so that it ends by itself
+    patience = PATIENCE.total_seconds() + _GRACE_SECONDS
+    return McpToolset(configs, clock=clock, taken=taken, ask=questions.ask, patience=patience)
 
 
 def policies_of(settings: Settings) -> Policies:

@@ -252,6 +252,7 @@ class Assistant:
         for conversation_id in await self._database.write(_give_up, now):
             log.error("a turn was given up after repeated restarts", conversation=conversation_id)
         await self._abandon(await self._database.read(proposals.abandoned, None), now)
+        await self._database.write(endings.unask_all, now)
 
     async def recover(self, now: datetime, *, starting: bool = False) -> None:
         """Find in the rows what is not done, and have it done. ``starting``: nobody else is at it already."""

@@ -128,10 +128,10 @@ class Delivery:
             return (*jobs, *await self._deliver(conversation.id))
 
     async def deliver(self, conversation_id: str) -> tuple[Job, ...]:
-        """Post what was said but not shown in a conversation, unless that is under way."""
+        """Post what was said but not shown in a conversation; while that is under way, only its questions."""
         alone = self._alone(conversation_id)
         if alone.locked():
-            return ()
+            return await self._deliver(conversation_id, only=Kind.QUESTION)
         async with alone:
             return await self._deliver(conversation_id)
 
@@ -139,9 +139,19 @@ class Delivery:
         """One at a time speaks in a conversation, else things would be said twice."""
         return self._speaking.setdefault(conversation_id, asyncio.Lock())
 
-    async def _deliver(self, conversation_id: str) -> tuple[Job, ...]:
+    async def _deliver(self, conversation_id: str, only: Kind | None = None) -> tuple[Job, ...]:
+        """Post what is not shown; with ``only``, what carries a proposal of that kind.
+
+        A turn that waits for the answer to a question cannot end before its card is there.
+        """
+        async with self._alone(f"{conversation_id}/posting"):
+            return await self._deliver_alone(conversation_id, only)
+
+    async def _deliver_alone(self, conversation_id: str, only: Kind | None) -> tuple[Job, ...]:
         jobs: list[Job] = []
         for line, conversation, opened in await self._database.read(_undelivered, conversation_id):
+            if only is not None and not any(p.kind is only for p in opened):
+                continue
             channel = self._channels.get(conversation.address.channel)
             if channel is None and conversation.address.channel != SHELL:
                 continue

@@ -17,7 +17,7 @@ FLOORS = (
     ("tools", "attachments"),
     ("tools.builtin", "tools.mcp"),
     ("agent", "delivery"),
-    ("callbacks", "desk", "commands", "reminders", "jobs"),
+    ("callbacks", "desk", "commands", "questions", "reminders", "jobs"),
     ("assistant", "channels.http", "channels.slack", "channels.telegram"),
     ("scheduler",),
     ("app",),

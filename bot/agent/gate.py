@@ -23,7 +23,7 @@ from bot.domain.jobs import Job
 from bot.domain.outcomes import bounded
 from bot.domain.people import Actor, Person
 from bot.domain.policy import Judgement, Place, Policy, Verdict, terms
-from bot.domain.proposals import Cause, PreviewField, Proposal, State, canonical, digest
+from bot.domain.proposals import Cause, Kind, PreviewField, Proposal, State, canonical, digest
 from bot.domain.redaction import HIDDEN, redact
 from bot.domain.similarity import Scope, ladder
 from bot.domain.unseen import one_line
@@ -132,7 +132,9 @@ class Gate:
         """
         tool = (await self.registry.shelf()).get(request.tool_name)
         try:
-            arguments = tool.validate(dict(request.arguments))
+            # a question is opened unanswered: what people fill in is validated
+            asked = tool.kind is Kind.QUESTION
+            arguments = dict(request.arguments) if asked else tool.validate(dict(request.arguments))
             if before := await self._database.read(requests.opened_before, request):
                 return _same(before, tool, arguments)
             verdict = await self._judge(tool, arguments, request)
@@ -179,9 +181,18 @@ class Gate:
             await self._database.write(tool_versions.keep, tool.name, tool.version, tool.parameters)
             self._kept.add((tool.name, tool.version))
 
-    async def read(self, tool: Tool, arguments: Mapping[str, Any], conversation: Conversation) -> CallResult:
-        """Run a call that changes nothing. Never raises: the model hears what went wrong."""
-        context = CallContext(conversation.id, str(conversation.requester))
+    async def read(
+        self,
+        tool: Tool,
+        arguments: Mapping[str, Any],
+        conversation: Conversation,
+        asker: Actor | None = None,
+    ) -> CallResult:
+        """Run a call that changes nothing. Never raises: the model hears what went wrong.
+
+        ``asker`` is whose call it is, where that is not who began the conversation.
+        """
+        context = CallContext(conversation.id, str(asker or conversation.requester))
         try:
             output = await _in_time(tool.run(arguments, context), tool.timeout)
             for file in output.files:

@@ -182,7 +182,10 @@ class Loop:
     async def _read(self, reads: Sequence[_Read], transcript: Transcript) -> dict[str, CallResult]:
         """Run reads side by side."""
         done = await asyncio.gather(
-            *(self._gate.read(tool, arguments, transcript.conversation) for _, tool, arguments in reads)
+            *(
+                self._gate.read(tool, arguments, transcript.conversation, transcript.asker)
+                for _, tool, arguments in reads
+            )
         )
         return {call.id: result for (call, _, _), result in zip(reads, done, strict=True)}
 

@@ -85,6 +85,13 @@ class Card:
     actions: tuple[Action, ...]
     group: Group | None
 
+    def says(self, action: Action, usual: str) -> str:
+        """What a button says: ``usual``, or the words of a question."""
+        if self.kind is not Kind.QUESTION:
+            return usual
+        sends = "Send the answer" if self.schema.get("properties") else "I have been there"
+        return {Action.APPROVE: sends, Action.EDIT: "Fill in"}.get(action, usual)
+
     @property
     def pending(self) -> bool:
         return self.state is State.PROPOSED
@@ -126,6 +133,8 @@ def _outcome(p: Proposal) -> tuple[Tone, str]:
             return Tone.QUIET, f"Expired: nobody {decided} in time.{unchanged}"
         case State.CANCELLED if p.cause is Cause.UNDELIVERABLE:
             return Tone.BAD, f"Could not be delivered to anybody who may decide.{unchanged}"
+        case State.CANCELLED if p.cause is Cause.UNASKED:
+            return Tone.QUIET, "No longer asked: the call that this question belongs to has ended."
         case State.CANCELLED:
             return Tone.QUIET, f"Cancelled by {who}{where}.{unchanged}"
         case State.FAILED if p.cause is Cause.OUTCOME_UNKNOWN:
@@ -139,9 +148,12 @@ def _outcome(p: Proposal) -> tuple[Tone, str]:
             return Tone.BAD, f"Failed after {who} approved it{where}."
 
 
-def _actions(p: Proposal, group: Group | None) -> tuple[Action, ...]:
+def _actions(p: Proposal, schema: Mapping[str, Any], group: Group | None) -> tuple[Action, ...]:
     alone: tuple[Action, ...] = ()
-    if p.state is State.PROPOSED:
+    if p.state is State.PROPOSED and p.kind is Kind.QUESTION:
+        filling = (Action.EDIT,) if schema.get("properties") else ()
+        alone = (*filling, Action.APPROVE, Action.DECLINE)
+    elif p.state is State.PROPOSED:
         alone = (Action.APPROVE, Action.DECLINE, Action.EDIT, Action.EXTEND)
         if p.quorum == 1 and p.kind is Kind.CALL:
             alone = (*alone, Action.SIMILAR)
@@ -210,7 +222,7 @@ def card_of(p: Proposal, schema: Mapping[str, Any], siblings: Sequence[Proposal]
         result=redact_text(p.error or p.result or ""),
         result_url=p.result_url,
         notes=tuple(notes),
-        actions=_actions(p, group),
+        actions=_actions(p, schema, group),
         group=group,
     )
 

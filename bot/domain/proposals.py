@@ -56,6 +56,7 @@ class Cause(StrEnum):
     TOOL_CHANGED = "tool_changed"  # failed: the tool is not the one that was shown
     UNDELIVERABLE = "undeliverable"  # cancelled: the card could not be posted anywhere
     TAKEN_BACK = "taken_back"  # cancelled: by the requester or an admin
+    UNASKED = "unasked"  # cancelled: the call that asked this question waits no more
 
 
 class Kind(StrEnum):

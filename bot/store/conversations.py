@@ -167,6 +167,17 @@ def add_request(session: Session, request: Request, call: Call, now: datetime) -
     return None if message_id is None else Accepted(conversation_id, message_id)
 
 
+def name_of(session: Session, conversation_id: str, actor: Actor) -> str:
+    """What somebody was last called in a conversation; empty where they said nothing there."""
+    newest = (
+        select(MessageRow.name)
+        .where(MessageRow.conversation_id == conversation_id, MessageRow.actor == str(actor))
+        .order_by(col(MessageRow.id).desc())
+        .limit(1)
+    )
+    return session.execute(newest).scalar_one_or_none() or ""
+
+
 def message_of_event(session: Session, channel: str, event_id: str) -> int | None:
     """The line that took in an event; None when none did."""
     return session.execute(

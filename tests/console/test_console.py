@@ -535,3 +535,18 @@ def test_a_result_can_be_saved_as_a_file(nod: Served, new_page: NewPage):
     saved = saving.value
     assert re.fullmatch(r"update_issue-[0-9a-f]{16}\.txt", saved.suggested_filename)
     assert '"assignee": "Ana"' in saved.path().read_text()
+
+
+def test_what_a_script_asks_stands_in_the_inbox_as_a_request_and_is_approved_there(
+    nod: Served, new_page: NewPage
+):
+    page = new_page(f"{nod.url}#/inbox")
+    asked = {"summary": "Deploy 1.4", "fields": {"version": "1.4"}}
+    request = nod.client.post("api/approvals", json=asked).json()["proposal"]
+    card = page.locator("#inbox-list .card")
+    expect(card.locator(".risk")).to_have_text("Request")
+    expect(card).to_contain_text("version")
+    button(card, "Approve").click()
+    expect(card.locator(".state")).to_have_text("Approved")
+    ended = nod.client.get(f"api/approvals/{request['id']}", params={"wait": 10}).json()["proposal"]
+    assert ended["end"] == "approved"

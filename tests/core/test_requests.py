@@ -1,5 +1,6 @@
 """Proposals that no model call led to, tools that no model hears of, and schemas that outlive their tool."""
 
+import asyncio
 from dataclasses import replace
 from datetime import timedelta
 
@@ -13,7 +14,7 @@ from bot.domain.proposals import Kind, Proposal, State
 from bot.domain.redaction import HIDDEN
 from bot.store import conversations
 from bot.tools.tool import FixedToolset
-from tests.kit import ADA, ANA, BEN, ROOM, WALL, Nod, RecordingChannel, call, says
+from tests.kit import ADA, ANA, BEN, ROOM, WALL, Hold, Nod, RecordingChannel, call, says
 
 SCRIPT = Actor("chat", "ci", "ci")
 
@@ -176,6 +177,33 @@ async def test_no_grant_reaches_a_request(make_nod):
     p = await asked(nod, actor=SCRIPT)
     assert "similar" not in nod.chat.card_of(p).actions
     assert await nod.desk.ladder(p.id, BEN) == []
+
+
+# --- a server's question
+
+
+async def test_a_question_is_asked_while_its_turn_still_runs_and_only_where_the_call_was(make_nod):
+    nod = make_nod(channels=[RecordingChannel(), RecordingChannel("wall")], routes=[WALL], admins=[ADA])
+    hide(nod, kind=Kind.QUESTION)
+    hold = nod.world.before["look"] = Hold()
+    nod.model.will(says("I look.", call("look", lamp="desk")), says("Seen."))
+    await nod.say()
+    await hold.reached.wait()
+    conversation = (await nod.transcript()).conversation
+    paint = {"lamp": "desk", "color": "red", "coats": 1}
+    question = Request(ANA, "paint", paint, ROOM, "lamps has a question.", into=conversation.id)
+    p = (await nod.assistant.handle(question)).proposals[0]
+    async with asyncio.timeout(20):
+        while p.id not in {card.proposal_id for card in nod.chat.cards.values()}:  # noqa: ASYNC110 - a fake
+            await asyncio.sleep(0)
+    assert not hold.go.is_set()
+    for stranger in (ADA, BEN):
+        assert (await nod.press(Verb.APPROVE, p, by=stranger)).answer is Answer.REFUSED
+    hold.go.set()
+    assert (await nod.approve(p)).state is State.SUCCEEDED
+    assert [text for _, text in nod.chat.texts].count("lamps has a question.") == 1
+    assert len([card for card in nod.chat.cards.values() if card.proposal_id == p.id]) == 1
+    assert nod.channels["wall"].cards == {}
 
 
 # --- schemas

@@ -12,6 +12,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from bot.domain.proposals import Kind, PreviewField
+from bot.domain.risk import Level, Risk
 from bot.tools.builtin.storable import Storable
 from bot.tools.tool import FixedToolset, tool
 
@@ -32,7 +33,7 @@ def request_tools() -> FixedToolset:
         details = arguments.get("details")
         return [*fields, *([PreviewField("details", None, details)] if details else [])]
 
-    @tool(summary="{summary}", preview=asked, idempotent=True, group="requests")
+    @tool(summary="{summary}", preview=asked, classify=_risk, idempotent=True, group="requests")
     async def request_approval(summary: Summary, details: Details = "", fields: Fields | None = None) -> str:
         """Ask people to approve what a script is about to do.
 
@@ -48,7 +49,13 @@ def request_tools() -> FixedToolset:
     async def shown(arguments: Mapping[str, Any]) -> Sequence[PreviewField]:
         return [PreviewField(name, None, _text(value)) for name, value in arguments["input"].items()]
 
-    @tool(summary="Let an agent use {tool_name}", preview=shown, idempotent=True, group="requests")
+    @tool(
+        summary="Let an agent use {tool_name}",
+        preview=shown,
+        classify=_risk,
+        idempotent=True,
+        group="requests",
+    )
     async def permit_tool_use(
         tool_name: Name,
         input: dict[str, Any],  # noqa: A002 - as coding agents call it
@@ -67,6 +74,10 @@ def request_tools() -> FixedToolset:
 
     both = (request_approval, permit_tool_use)
     return FixedToolset("requests", tuple(replace(t, offered=False, kind=Kind.REQUEST) for t in both))
+
+
+def _risk(_: Mapping[str, Any]) -> Risk:
+    return Risk(Level.WRITE, "who asked does it once it is approved")
 
 
 def _text(value: Any) -> str:
