@@ -1,5 +1,6 @@
 """Settings: read once, from the environment and ``.env``; a wrong value stops the start with one line."""
 
+import base64
 import re
 from datetime import timedelta
 from pathlib import Path
@@ -168,8 +169,14 @@ class Settings(BaseSettings):
     @field_validator("webhook_secret")
     @classmethod
     def _long_enough(cls, secret: SecretStr | None) -> SecretStr | None:
-        if secret is not None and len(secret.get_secret_value()) < _TOKEN_LENGTH:
+        text = secret.get_secret_value() if secret is not None else ""
+        if secret is not None and len(text) < _TOKEN_LENGTH:
             raise ValueError("write at least 16 random characters")
+        if text.startswith("whsec_"):
+            try:
+                base64.b64decode(text.removeprefix("whsec_"), validate=True)
+            except ValueError:
+                raise ValueError("after whsec_ write base64, or leave whsec_ away") from None
         return secret
 
     @field_validator("http_tokens")

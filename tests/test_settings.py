@@ -25,6 +25,7 @@ WRONG = [
     ("NOD_HTTP_TOKENS", "ana:0123456789abcdef,ben:0123456789abcdef", "its own"),
     ("NOD_URL", "localhost:8080", "https://"),
     ("NOD_WEBHOOK_SECRET", "short", "at least 16"),
+    ("NOD_WEBHOOK_SECRET", "whsec_this-is-no-base64", "base64"),
     ("NOD_PUBLIC_URL", "nod.example.com", "https://"),
     ("NOD_ADMINS", "ana", "channel:account"),
     ("NOD_APPROVERS", "slack:", "channel:account"),

@@ -8,10 +8,12 @@ import pytest
 
 from bot.domain.chat import Address, Answer, Request, Verb
 from bot.domain.conversations import Role
+from bot.domain.outcomes import end_of
 from bot.domain.people import Actor
 from bot.domain.policy import Mode, Policy
 from bot.domain.proposals import Kind, Proposal, State
 from bot.domain.redaction import HIDDEN
+from bot.errors import NotDeliverable
 from bot.store import conversations
 from bot.tools.tool import FixedToolset
 from tests.kit import ADA, ANA, BEN, ROOM, WALL, Hold, Nod, RecordingChannel, call, says
@@ -169,6 +171,29 @@ async def test_an_admins_script_cannot_hand_its_own_request_to_itself(make_nod):
     p = await asked(nod, actor=SCRIPT)
     await nod.press(Verb.REASSIGN, p, by=SCRIPT, reason=f"requester {SCRIPT}")
     assert (await nod.press(Verb.APPROVE, p, by=SCRIPT)).answer is Answer.REFUSED
+
+
+async def test_a_scripts_card_goes_where_cards_are_routed_to_and_is_decided_there(make_nod):
+    web, wall = RecordingChannel("web", pulls=True), RecordingChannel("wall")
+    nod = make_nod(channels=[web, wall], routes=[WALL], policy=Policy(approvers=frozenset({str(BEN)})))
+    hide(nod, kind=Kind.REQUEST)
+    p = await asked(nod, actor=SCRIPT, address=Address("web", "ci/1"))
+    assert wall.card_of(p).pending
+    assert web.cards == {}
+    reply = await nod.press(Verb.APPROVE, p, by=BEN, at=WALL)
+    await nod.idle()
+    assert reply.answer is Answer.ACCEPTED
+    assert wall.card_of(p).outcome == "Approved by Ben from chat."
+
+
+async def test_a_request_whose_card_can_arrive_nowhere_is_ended_as_undeliverable(make_nod):
+    web, wall = RecordingChannel("web", pulls=True), RecordingChannel("wall")
+    wall.refusals["post_card"] = NotDeliverable("archived")
+    nod = make_nod(channels=[web, wall], routes=[WALL], policy=Policy(approvers=frozenset({str(BEN)})))
+    hide(nod, kind=Kind.REQUEST)
+    p = await nod.now(await asked(nod, actor=SCRIPT, address=Address("web", "ci/1")))
+    assert end_of(p) == "undeliverable"
+    assert nod.model.transcripts == []
 
 
 async def test_no_grant_reaches_a_request(make_nod):
