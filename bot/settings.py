@@ -218,7 +218,8 @@ class Settings(BaseSettings):
     @property
     def own_url(self) -> str:
         """Where the commands that speak to a running Nod find it."""
-        return self.url or f"http://{f'[{self.host}]' if ':' in self.host else self.host}:{self.port}"
+        here = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(self.host, self.host)  # noqa: S104 - not to listen on
+        return self.url or f"http://{f'[{here}]' if ':' in here else here}:{self.port}"
 
     def require_admin(self) -> None:
         """Raises SettingsError where people could reach Nod and nobody could set it right."""

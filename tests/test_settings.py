@@ -109,6 +109,19 @@ def test_the_defaults_are_a_start_without_any_setting():
     assert settings.tokens == {}
 
 
+@pytest.mark.parametrize(
+    ("given", "url"),
+    [
+        ({}, "http://127.0.0.1:8080"),
+        ({"NOD_HOST": "::1", "NOD_PORT": 9001}, "http://[::1]:9001"),
+        ({"NOD_HOST": "0.0.0.0", "NOD_HTTP_TOKENS": "ana:0123456789abcdef"}, "http://127.0.0.1:8080"),  # noqa: S104
+        ({"NOD_URL": "https://nod.example.com"}, "https://nod.example.com"),
+    ],
+)
+def test_commands_find_the_running_nod_where_it_listens(given, url):
+    assert Settings.load(**given).own_url == url
+
+
 def test_dotenv_is_read_and_the_environment_wins(monkeypatch, tmp_path):
     (tmp_path / ".env").write_text("NOD_PORT=9001\nNOD_MODEL=of-the-file\nNOD_PROPOSAL_TTL=\n", "utf-8")
     monkeypatch.setenv("NOD_PORT", "9002")

@@ -297,9 +297,10 @@ def _edit_and_vote(
             )
         )
     if press.verb is Verb.EDIT:
-        return Decided(
-            Reply(Answer.ACCEPTED, "Edited. It waits for approval as it is now.", (p,)), (redraw(p),)
-        )
+        text = "Edited. It waits for approval as it is now."
+        if p.kind is Kind.QUESTION:
+            text = "Filled in, not sent yet. Send the answer from its card."
+        return Decided(Reply(Answer.ACCEPTED, text, (p,)), (redraw(p),))
     if edit is not None and (refusal := objection(session, policies, p, press.actor, at=press.address)):
         # the edit brought it under another rule, which this person's vote does not satisfy
         return Decided(Reply(Answer.ACCEPTED, f"Edited, not approved. {refusal}", (p,)), (redraw(p),))
@@ -329,7 +330,8 @@ def _edit_and_vote(
             decided_at=now,
         )
     )
-    return Decided(Reply(Answer.ACCEPTED, "Approved.", (p,)), (Job(Work.EXECUTE, p.id), redraw(p)))
+    text = "Sent." if p.kind is Kind.QUESTION else "Approved."
+    return Decided(Reply(Answer.ACCEPTED, text, (p,)), (Job(Work.EXECUTE, p.id), redraw(p)))
 
 
 def _terms(p: Proposal, verdict: Verdict, now: datetime) -> dict[str, Any]:

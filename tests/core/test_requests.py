@@ -196,6 +196,16 @@ async def test_a_request_whose_card_can_arrive_nowhere_is_ended_as_undeliverable
     assert nod.model.transcripts == []
 
 
+async def test_an_edit_lets_nobody_outside_wait_longer(make_nod):
+    nod = make_nod(policy=Policy(approvers=frozenset({str(BEN)})))
+    hide(nod, kind=Kind.REQUEST)
+    p = await asked(nod, actor=SCRIPT, ttl=timedelta(minutes=5))
+    nod.clock.forward(timedelta(minutes=4))
+    await nod.press(Verb.EDIT, p, by=BEN, arguments={"lamp": "desk", "color": "blue"})
+    edited = await nod.now(p)
+    assert (edited.arguments["color"], edited.expires_at) == ("blue", p.expires_at)
+
+
 async def test_no_grant_reaches_a_request(make_nod):
     nod = make_nod(policy=Policy(approvers=frozenset({str(BEN)})))
     hide(nod, kind=Kind.REQUEST)
