@@ -5,6 +5,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
+from sqlmodel import select
 
 from bot.domain.chat import Address, Answer, Request, Verb
 from bot.domain.conversations import Role
@@ -15,6 +16,7 @@ from bot.domain.proposals import Kind, Proposal, State
 from bot.domain.redaction import HIDDEN
 from bot.errors import NotDeliverable
 from bot.store import conversations
+from bot.store.tables import TurnRow
 from bot.tools.tool import FixedToolset
 from tests.kit import ADA, ANA, BEN, ROOM, WALL, Hold, Nod, RecordingChannel, call, says
 
@@ -46,6 +48,15 @@ async def test_what_no_model_asked_for_is_shown_decided_and_run_and_starts_no_tu
     assert nod.chat.card_of(p).state is State.SUCCEEDED
     assert nod.model.transcripts == []
     assert [line.role for line in (await nod.transcript()).lines] == [Role.NOTICE]
+    assert await nod.database.read(lambda session: session.exec(select(TurnRow)).all()) == []
+
+
+async def test_the_model_is_not_told_of_its_end_where_people_spoke_meanwhile(nod):
+    p = await asked(nod)
+    await nod.say("more")
+    await nod.idle()
+    await nod.approve(p)
+    assert [line.role for line in (await nod.transcript()).lines].count(Role.NOTE) == 0
 
 
 @pytest.mark.parametrize("verb", [Verb.DECLINE, Verb.CANCEL])
@@ -126,6 +137,21 @@ async def test_a_hidden_tool_is_never_told_to_a_model_and_refused_as_unknown_whe
     assert said.startswith("ERROR: There is no tool called 'paint'")
     assert "paint" not in said.partition("There are:")[2]
     assert nod.world.runs == []
+
+
+async def test_the_gate_itself_knows_no_hidden_tool_whatever_shelf_it_is_handed(nod):
+    hide(nod)
+    await nod.say()
+    await nod.idle()
+    conversation = (await nod.transcript()).conversation
+    gate = nod.desk._gate
+    whole = await gate.registry.shelf()
+    assert "paint" in whole.tools
+    [considered] = await gate.consider(
+        whole, [call("paint", lamp="desk", color="red")], conversation, ANA, ""
+    )
+    assert considered.proposal is None
+    assert considered.result.text.startswith("ERROR: There is no tool called 'paint'")
 
 
 async def test_a_hidden_tool_is_shown_edited_and_run_like_any_other(nod):
@@ -220,8 +246,8 @@ async def test_no_grant_reaches_a_request(make_nod):
 async def test_a_question_is_asked_while_its_turn_still_runs_and_only_where_the_call_was(make_nod):
     nod = make_nod(channels=[RecordingChannel(), RecordingChannel("wall")], routes=[WALL], admins=[ADA])
     hide(nod, kind=Kind.QUESTION)
-    hold = nod.world.before["look"] = Hold()
-    nod.model.will(says("I look.", call("look", lamp="desk")), says("Seen."))
+    hold = Hold()
+    nod.model.will(says("I look.", call("look", lamp="desk")), says("Seen.", hold=hold))
     await nod.say()
     await hold.reached.wait()
     conversation = (await nod.transcript()).conversation
@@ -236,7 +262,8 @@ async def test_a_question_is_asked_while_its_turn_still_runs_and_only_where_the_
         assert (await nod.press(Verb.APPROVE, p, by=stranger)).answer is Answer.REFUSED
     hold.go.set()
     assert (await nod.approve(p)).state is State.SUCCEEDED
-    assert [text for _, text in nod.chat.texts].count("lamps has a question.") == 1
+    assert nod.chat.texts == [(ROOM, "lamps has a question.")]
+    assert nod.chat.shown.count("I look.") == 1
     assert len([card for card in nod.chat.cards.values() if card.proposal_id == p.id]) == 1
     assert nod.channels["wall"].cards == {}
 

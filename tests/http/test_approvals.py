@@ -11,7 +11,7 @@ from datetime import timedelta
 
 import pytest
 
-from bot.callbacks import PAUSES
+from bot.callbacks import PAUSES, Callbacks
 from bot.channels.http.streams import Pace
 from bot.domain.redaction import HIDDEN
 from tests.http.conftest import ANA, BEN, CHIEF, DEE, TOKENS, Json, Serve, Served
@@ -322,6 +322,17 @@ async def test_who_never_takes_it_is_given_up_and_the_request_says_so(
         assert len(receiver.told) == attempts
         callback = (await look(nod, proposal))["callback"]
         assert (callback["given_up"], callback["error"]) == (True, f"HTTP {status}")
+
+
+async def test_a_host_that_was_public_or_allowed_once_is_checked_again_before_each_call(
+    serve: Serve, receiver
+):
+    async with serve(**SIGNING) as nod:
+        proposal = await ask(nod, callback_url=receiver.url)
+        await press(nod, proposal, "approve")
+        await Callbacks(nod.app.database, SECRET).sweep(nod.clock())
+        assert receiver.told == []
+        assert "not on the open Internet" in (await look(nod, proposal))["callback"]["error"]
 
 
 async def test_two_processes_tell_it_once(serve: Serve, receiver):

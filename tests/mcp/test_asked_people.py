@@ -3,8 +3,10 @@
 import asyncio
 import contextlib
 import json
+import sqlite3
 import sys
 from collections.abc import AsyncIterator, Callable
+from contextlib import closing
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -95,8 +97,9 @@ def talking(tmp_path: Path, clock: FakeClock, monkeypatch: pytest.MonkeyPatch, c
     async def start(
         *calls: tuple[str, dict[str, Any]], era: str = "modern", **more: Any
     ) -> AsyncIterator[Talk]:
+        database = more.pop("NOD_DATABASE_URL", f"sqlite:///{tmp_path / 'nod.db'}")
         settings = Settings.load(
-            NOD_DATABASE_URL=f"sqlite:///{tmp_path / 'nod.db'}",
+            NOD_DATABASE_URL=database,
             NOD_PORT=0,
             NOD_HTTP_TOKENS=TOKENS,
             NOD_ADMINS=("http:ben",),
@@ -178,16 +181,27 @@ async def test_what_nobody_answers_expires_and_the_server_hears_that_nobody_did(
         assert done() == []
 
 
-async def test_a_question_whose_process_died_is_ended_with_clear_words(talking, clock, done):
+async def test_a_question_whose_process_died_is_ended_with_clear_words(talking, tmp_path, done):
     async with talking(CHOOSE) as talk:
         call, question = await chosen(talk)
-        await talk.app.dispatcher.close(0)
-    async with talking() as talk:
+        with (
+            closing(sqlite3.connect(tmp_path / "nod.db")) as living,
+            closing(sqlite3.connect(tmp_path / "left.db")) as left,
+        ):
+            living.backup(left)  # what a process that died right now leaves behind
+    async with talking(NOD_DATABASE_URL=f"sqlite:///{tmp_path / 'left.db'}") as talk:
         shown = await talk.shown(question)
         assert (shown["state"], shown["cause"]) == ("cancelled", "unasked")
         assert shown["outcome"] == "No longer asked: the call that this question belongs to has ended."
         assert (await talk.shown(call))["cause"] == "outcome_unknown"
         assert done() == []
+
+
+async def test_a_stop_in_good_order_ends_its_questions_too(talking):
+    async with talking(CHOOSE) as talk:
+        _, question = await chosen(talk)
+    async with talking() as talk:
+        assert (await talk.shown(question))["cause"] == "unasked"
 
 
 async def test_a_question_in_the_middle_of_a_turn_is_asked_before_the_turn_can_end(talking, done):
