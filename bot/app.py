@@ -15,7 +15,9 @@ from bot.agent.model import Model
 from bot.agent.offline import OfflineModel
 from bot.agent.openai import OpenAIModel
 from bot.assistant import Assistant
+from bot.callbacks import Callbacks
 from bot.channels.http import api
+from bot.channels.http.agent_door import AgentDoor
 from bot.channels.http.auth import Doorkeeper
 from bot.channels.http.channel import HttpChannel
 from bot.channels.http.server import WebServer
@@ -28,6 +30,7 @@ from bot.domain.chat import Address, Channel, Clock
 from bot.domain.policy import Mode, Policy
 from bot.errors import SettingsError
 from bot.jobs.embedded import EmbeddedDispatcher
+from bot.questions import PATIENCE, Questions
 from bot.scheduler import Scheduler
 from bot.settings import Settings
 from bot.store import migrations
@@ -40,6 +43,7 @@ from bot.tools.builtin.fetch import fetch_tools
 from bot.tools.builtin.files import file_tools
 from bot.tools.builtin.issues import issue_tools
 from bot.tools.builtin.outputs import output_tools
+from bot.tools.builtin.requests import request_tools
 from bot.tools.builtin.shell import shell_tools
 from bot.tools.mcp.config import load
 from bot.tools.mcp.toolset import McpToolset
@@ -51,6 +55,7 @@ from bot.tools.tool import FixedToolset, Toolset
 log = logger(__name__)
 
 _SHUTDOWN_SECONDS = 20.0
+_GRACE_SECONDS = 15.0
 
 
 def now() -> datetime:
@@ -69,9 +74,12 @@ class App:
     dispatcher: EmbeddedDispatcher
     assistant: Assistant
     desk: CoreDesk
+    callbacks: Callbacks
     scheduler: Scheduler
     channels: dict[str, Channel]
     web: WebServer
+    door: AgentDoor
+    questions: Questions
     lock: ProcessLock
     own: OwnTools
     mcp: McpToolset
@@ -88,7 +96,9 @@ class App:
             self.dispatcher.start(self.assistant.run)
             async with contextlib.AsyncExitStack() as stack:
                 stack.callback(self.database.close)
+                stack.push_async_callback(self.questions.stop)
                 stack.push_async_callback(self.mcp.stop)
+                self.questions.start(self.assistant.handle)
                 stack.push_async_callback(self.dispatcher.close, _SHUTDOWN_SECONDS)
                 await self.own.start()
                 if alone:
@@ -101,6 +111,8 @@ class App:
                 if ticking:
                     self.scheduler.start()
                     stack.callback(self.scheduler.stop)
+                stack.push_async_callback(self.door.stop)
+                await self.door.start(self.web.site)
                 stack.push_async_callback(self.web.stop)
                 await self.web.start()
                 log.info(
@@ -119,13 +131,11 @@ def build(
 ) -> App:
     """Make every part; nothing runs yet. ``model`` and ``toolsets`` replace those the settings name."""
     database = Database(settings.database_url)
-    builtin = builtin_tools(settings, database, clock)
-    own = own_tools(settings, builtin)
-    mcp = _mcp(settings, clock, lambda: own.known | names_of(builtin))
-    registry = Registry(toolsets if toolsets is not None else [*builtin, own, mcp])
+    bell, dispatcher = Bell(), EmbeddedDispatcher()
+    questions = Questions(database, dispatcher, bell, clock)
+    registry, own, mcp = registry_of(settings, database, clock, questions, toolsets)
     policies = policies_of(settings)
     model = model or _model(settings)
-    bell = Bell()
     channels: dict[str, Channel] = {}
     delivery = Delivery(
         channels,
@@ -138,7 +148,6 @@ def build(
     )
     gate = Gate(registry, policies, database, clock)
     limits = Limits(settings.max_model_calls, settings.history_tokens)
-    dispatcher = EmbeddedDispatcher()
     assistant = Assistant(
         database,
         gate,
@@ -151,7 +160,10 @@ def build(
     desk = CoreDesk(database, delivery, gate, policies)
     http = HttpChannel(database, registry, Views(desk, policies, clock), bell)
     channels[http.name] = http
-    routes: list[BaseRoute] = []
+    secret = settings.webhook_secret
+    callbacks = Callbacks(database, secret.get_secret_value() if secret else None, settings.webhook_hosts)
+    door = AgentDoor()
+    routes: list[BaseRoute] = [door.route()]
     if settings.slack_bot_token or settings.slack_client_id:
         channels["slack"] = slack = SlackChannel(settings, database, clock)
         routes += slack.routes()
@@ -159,7 +171,7 @@ def build(
         channels["telegram"] = telegram = TelegramChannel(settings, database, clock)
         routes += telegram.routes()
     application = api.create(
-        http, Doorkeeper(settings.tokens), model_name=model.name, demo=demo, more_routes=routes
+        http, Doorkeeper(settings.tokens), callbacks, model_name=model.name, demo=demo, more_routes=routes
     )
     return App(
         settings=settings,
@@ -170,13 +182,34 @@ def build(
         dispatcher=dispatcher,
         assistant=assistant,
         desk=desk,
-        scheduler=Scheduler(assistant, clock),
+        callbacks=callbacks,
+        scheduler=Scheduler(assistant, callbacks, clock),
         channels=channels,
         web=WebServer(application, settings.host, settings.port),
+        door=door,
+        questions=questions,
         lock=ProcessLock(settings.sqlite_file),
         own=own,
         mcp=mcp,
     )
+
+
+def registry_of(
+    settings: Settings,
+    database: Database,
+    clock: Clock,
+    questions: Questions | None = None,
+    toolsets: Sequence[Toolset] | None = None,
+) -> tuple[Registry, OwnTools, McpToolset]:
+    """All tools that the settings name, or ``toolsets`` instead, and what is asked over them.
+
+    MCP servers start when tools are first asked for; without ``questions`` what they ask is declined.
+    """
+    builtin = [*builtin_tools(settings, database, clock), request_tools()]
+    own = own_tools(settings, builtin)
+    mcp = _mcp(settings, clock, lambda: own.known | names_of(builtin), questions)
+    found = [*builtin, own, mcp] if toolsets is None else [*toolsets, request_tools()]
+    return Registry([*found, *([questions] if questions else [])]), own, mcp
 
 
 def builtin_tools(settings: Settings, database: Database, clock: Clock) -> list[FixedToolset]:
@@ -204,12 +237,22 @@ def names_of(toolsets: Sequence[FixedToolset]) -> frozenset[str]:
     return frozenset(tool.name for toolset in toolsets for tool in toolset.fixed)
 
 
-def _mcp(settings: Settings, clock: Clock, taken: Callable[[], frozenset[str]]) -> McpToolset:
+def _mcp(
+    settings: Settings,
+    clock: Clock,
+    taken: Callable[[], frozenset[str]],
+    questions: Questions | None,
+) -> McpToolset:
     """The tools of the configured MCP servers; none where no file is named."""
     if settings.mcp_config is None:
         return McpToolset((), clock=clock)
     given = {key: value for key, value in dotenv_values(".env").items() if value is not None}
-    return McpToolset(load(settings.mcp_config, {**given, **os.environ}), clock=clock, taken=taken)
+    configs = load(settings.mcp_config, {**given, **os.environ})
+    if questions is None:
+        return McpToolset(configs, clock=clock, taken=taken)
+    # a little longer than a question waits, so that it ends by itself
+    patience = PATIENCE.total_seconds() + _GRACE_SECONDS
+    return McpToolset(configs, clock=clock, taken=taken, ask=questions.ask, patience=patience)
 
 
 def policies_of(settings: Settings) -> Policies:

@@ -16,13 +16,13 @@ from bot.agent.gate import Gate
 from bot.agent.loop import Loop
 from bot.commands import Commands
 from bot.delivery import Delivery
-from bot.domain.chat import Address, Answer, Clock, Command, Incoming, Message, Press, Reply, Verb
+from bot.domain.chat import Address, Answer, Clock, Command, Incoming, Message, Press, Reply, Request, Verb
 from bot.domain.conversations import Turn
 from bot.domain.events import Ending, ProposalOpened, TurnEnded, TurnEvent
 from bot.domain.jobs import Dispatcher, Job, Work
 from bot.domain.policy import Policy
 from bot.domain.proposals import Proposal, State
-from bot.errors import BadArguments, ToolError
+from bot.errors import BadArguments, KeyTaken, Refused, ToolError
 from bot.reminders import Reminders
 from bot.store import conversations, copies, decisions, endings, events, outputs, proposals
 from bot.store.database import Database
@@ -85,6 +85,8 @@ class Assistant:
                 return await self._press(incoming)
             case Command():
                 return await self._commands.handle(incoming)
+            case Request():
+                return await self._request(incoming)
 
     async def run(self, job: Job) -> tuple[Job, ...]:
         """Do one job; returns the work it made. Safe to run at any time, any number of times."""
@@ -110,6 +112,25 @@ class Assistant:
             message_id=accepted.message_id,
         )
 
+    async def _request(self, request: Request) -> Reply:
+        for _ in range(_RACES):
+            try:
+                opened = await self._gate.open(request)
+            except LostRace:
+                continue
+            except BadArguments as error:
+                return Reply(Answer.INVALID, error.message, fields=error.fields)
+            except KeyTaken as error:
+                return Reply(Answer.STALE, error.message)
+            except Refused as error:
+                return Reply(Answer.REFUSED, error.message)
+            except ToolError as error:
+                return Reply(Answer.INVALID, error.message)
+            await self._dispatcher.wake(*opened.jobs)
+            answer = Answer.DUPLICATE if opened.again else Answer.ACCEPTED
+            return Reply(answer, "", (opened.proposal,), conversation_id=opened.proposal.conversation_id)
+        return Reply(Answer.STALE, "Many ask the same at once. Please ask again.")
+
     async def _press(self, press: Press) -> Reply:
         for _ in range(_RACES):
             try:
@@ -122,7 +143,7 @@ class Assistant:
 
     async def _decide(self, press: Press) -> Decided:
         decided = await self._prepared(press)
-        late = [p for p in decided.reply.proposals if p.state is State.EXPIRED]
+        late = [p for p in decided.reply.proposals if p.state is State.EXPIRED and not p.told_once]
         if decided.reply.answer is Answer.ALREADY and press.verb in (Verb.APPROVE, Verb.SIMILAR) and late:
             return await self._ask_anew(press, late[0], decided)
         return decided
@@ -231,6 +252,7 @@ class Assistant:
         for conversation_id in await self._database.write(_give_up, now):
             log.error("a turn was given up after repeated restarts", conversation=conversation_id)
         await self._abandon(await self._database.read(proposals.abandoned, None), now)
+        await self._database.write(endings.unask_all, now)
 
     async def recover(self, now: datetime, *, starting: bool = False) -> None:
         """Find in the rows what is not done, and have it done. ``starting``: nobody else is at it already."""

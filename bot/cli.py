@@ -5,13 +5,14 @@ What serves and what reaches out is imported by the commands that need it: the o
 
 import asyncio
 import re
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from bot import telemetry
+from bot import telemetry, tool_commands
 from bot.channels.slack.manifest import manifest_yaml
 from bot.commands import Commands
 from bot.commands.settings import account
@@ -28,7 +29,7 @@ from bot.store.decisions import Decided
 from bot.store.endings import LostRace
 from bot.store.rules import Policies
 from bot.terminal import existing, find, line, opened, operator, plain, told
-from bot.tools.registry import Registry
+from bot.tools.registry import Registry, Shelf
 
 main = typer.Typer(
     no_args_is_help=True,
@@ -41,6 +42,7 @@ db = typer.Typer(no_args_is_help=True, help="The database's schema.")
 main.add_typer(db, name="db")
 slack = typer.Typer(no_args_is_help=True, help="What Slack needs to know about Nod.")
 main.add_typer(slack, name="slack")
+main.add_typer(tool_commands.commands, name="tools")
 
 _LISTED = 50
 
@@ -110,7 +112,7 @@ def show(proposal: Id) -> None:
     """Show one proposal, whole."""
     with told(), existing(Settings.load()) as database:
         found = find(database, proposal)
-        card = card_of(found, {})
+        card = card_of(found, database.read_now(Shelf({}).schema_of, found))
         result = f"\n\nResult\n{card.result}" if card.result else ""
         print(plain(f"{found.id}: {card.outcome}\n\n{whole_text(card)}{result}"))
 
@@ -215,6 +217,27 @@ def approvals(
                 raise NodError(f"you act as {command.actor} here; an admin can add it to NOD_ADMINS")
             if reply.answer is not Answer.ACCEPTED:
                 raise typer.Exit(1)
+
+
+@main.command(name="mcp")
+def mcp_(
+    patience: Annotated[int, typer.Option(min=1, help="seconds a permission prompt waits")] = 600,
+) -> None:
+    """Speak MCP on stdin and stdout, so that another agent can ask its humans through the running nod."""
+    import httpx2
+
+    from bot.channels.http.agents import agents_server
+
+    with told():
+        settings = Settings.load()
+        telemetry.configure("error")
+        token = settings.token.get_secret_value() if settings.token else None
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
+
+        def connect(_: Mapping[str, str] | None) -> httpx2.AsyncClient:
+            return httpx2.AsyncClient(base_url=settings.own_url, headers=headers)
+
+        asyncio.run(agents_server(connect, patience).run_stdio_async())
 
 
 @db.command(name="upgrade")

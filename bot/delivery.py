@@ -14,12 +14,12 @@ from sqlmodel import Session
 
 from bot.attachments import Attachments
 from bot.domain.cards import Card, card_of
-from bot.domain.chat import Address, Channel, Clock, Stream
+from bot.domain.chat import SHELL, Address, Channel, Clock, Stream
 from bot.domain.conversations import Conversation, Line
 from bot.domain.events import TextDelta, TurnEnded, TurnEvent, TurnFailed
 from bot.domain.jobs import Job
 from bot.domain.people import Actor, Role
-from bot.domain.proposals import Proposal, State
+from bot.domain.proposals import Kind, Proposal, State
 from bot.domain.rules import Rulebook, Subject
 from bot.errors import ChannelError, CopyGone, NotDeliverable
 from bot.store import conversations, copies, endings, proposals
@@ -27,7 +27,7 @@ from bot.store.copies import Copy
 from bot.store.database import Database
 from bot.store.rules import Policies
 from bot.telemetry import logger
-from bot.tools.registry import Registry
+from bot.tools.registry import Registry, Shelf
 
 log = logger(__name__)
 
@@ -128,10 +128,10 @@ class Delivery:
             return (*jobs, *await self._deliver(conversation.id))
 
     async def deliver(self, conversation_id: str) -> tuple[Job, ...]:
-        """Post what was said but not shown in a conversation, unless that is under way."""
+        """Post what was said but not shown in a conversation; while that is under way, only its questions."""
         alone = self._alone(conversation_id)
         if alone.locked():
-            return ()
+            return await self._deliver(conversation_id, only=Kind.QUESTION)
         async with alone:
             return await self._deliver(conversation_id)
 
@@ -139,11 +139,21 @@ class Delivery:
         """One at a time speaks in a conversation, else things would be said twice."""
         return self._speaking.setdefault(conversation_id, asyncio.Lock())
 
-    async def _deliver(self, conversation_id: str) -> tuple[Job, ...]:
+    async def _deliver(self, conversation_id: str, only: Kind | None = None) -> tuple[Job, ...]:
+        """Post what is not shown; with ``only``, what carries a proposal of that kind.
+
+        A turn that waits for the answer to a question cannot end before its card is there.
+        """
+        async with self._alone(f"{conversation_id}/posting"):
+            return await self._deliver_alone(conversation_id, only)
+
+    async def _deliver_alone(self, conversation_id: str, only: Kind | None) -> tuple[Job, ...]:
         jobs: list[Job] = []
         for line, conversation, opened in await self._database.read(_undelivered, conversation_id):
+            if only is not None and not any(p.kind is only for p in opened):
+                continue
             channel = self._channels.get(conversation.address.channel)
-            if channel is None:
+            if channel is None and conversation.address.channel != SHELL:
                 continue
             last = self._clock() - self._failing.get(line.id, self._clock()) >= _GIVE_UP
             try:
@@ -164,9 +174,9 @@ class Delivery:
         await self._changed()
         return tuple(jobs)
 
-    async def _say(self, channel: Channel, conversation: Conversation, line: Line) -> None:
+    async def _say(self, channel: Channel | None, conversation: Conversation, line: Line) -> None:
         """Post the text of a line once; raises ChannelError when it may arrive another time."""
-        if channel.pulls or line.id in self._told or not line.text.strip():
+        if channel is None or channel.pulls or line.id in self._told or not line.text.strip():
             return
         try:
             await channel.post(conversation.address, line.text)
@@ -182,7 +192,8 @@ class Delivery:
         there = {copy.address for copy in await self._database.read(copies.of_proposal, proposal.id)}
         policy = await self._database.read(self._policies.load)
         routes = policy.book.routes(str(conversation.address), proposal.tool_name)
-        addresses = dict.fromkeys((conversation.address, *self._routes, *map(Address.parse, routes)))
+        further = () if proposal.kind is Kind.QUESTION else (*self._routes, *map(Address.parse, routes))
+        addresses = dict.fromkeys((conversation.address, *further))
         failures: list[ChannelError] = []
         for address in addresses:
             channel = self._channels.get(address.channel)
@@ -287,9 +298,8 @@ class Delivery:
 
     async def card(self, proposal_id: str) -> tuple[Proposal, Card]:
         """The card as it is now; the last of several in one answer carries the group's buttons."""
-        proposal, group = await self._database.read(_with_group, proposal_id)
-        tool = (await self._registry.shelf()).tools.get(proposal.tool_name)
-        return proposal, card_of(proposal, tool.parameters if tool else {}, group)
+        shelf = await self._registry.shelf()
+        return await self._database.read(_card, proposal_id, shelf)
 
 
 async def _pump(stream: Stream, events: AsyncIterator[TurnEvent]) -> bool:
@@ -348,9 +358,10 @@ def _undelivered(session: Session, conversation_id: str) -> list[tuple[Line, Con
     return found
 
 
-def _with_group(session: Session, proposal_id: str) -> tuple[Proposal, list[Proposal]]:
+def _card(session: Session, proposal_id: str, shelf: Shelf) -> tuple[Proposal, Card]:
     proposal = proposals.get(session, proposal_id)
     if proposal is None:
         raise KeyError(proposal_id)
     group = proposals.of_message(session, proposal.message_id)
-    return proposal, group if group[-1].id == proposal.id else []
+    shown = group if group[-1].id == proposal.id else []
+    return proposal, card_of(proposal, shelf.schema_of(session, proposal), shown)

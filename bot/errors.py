@@ -5,6 +5,8 @@ NodError
 ├── ToolError            a tool refuses or fails in a way worth telling the model and people
 │   ├── BadArguments     the arguments do not fit the tool's schema; ``fields`` says where
 │   ├── UnknownTool      the model asked for a tool that does not exist
+│   ├── Refused          the rules let nobody decide it, so it cannot be asked for
+│   ├── KeyTaken         the idempotency key stands for another request
 │   └── ToolTimedOut     the tool did not answer within its limit
 ├── ModelError           the model's server could not give an answer; the message is for people
 │   └── ModelCut         the answer broke off in the middle; asking again may help
@@ -46,6 +48,14 @@ class BadArguments(ToolError):
 
 class UnknownTool(ToolError):
     """There is no tool of that name."""
+
+
+class Refused(ToolError):
+    """The rules do not let this be asked for."""
+
+
+class KeyTaken(ToolError):
+    """This idempotency key was used for another request; use a new one."""
 
 
 class ToolTimedOut(ToolError):

@@ -10,6 +10,7 @@ from apscheduler.schedulers.asyncio import AsyncIOScheduler
 from apscheduler.triggers.interval import IntervalTrigger
 
 from bot.assistant import Assistant
+from bot.callbacks import Callbacks
 from bot.domain.chat import Clock
 from bot.telemetry import logger
 
@@ -19,11 +20,13 @@ EXPIRE_SECONDS = 2
 RECOVER_SECONDS = 5
 REMIND_SECONDS = 10
 PURGE_SECONDS = 3600
+CALLBACK_SECONDS = 2
 
 
 class Scheduler:
-    def __init__(self, assistant: Assistant, clock: Clock) -> None:
+    def __init__(self, assistant: Assistant, callbacks: Callbacks, clock: Clock) -> None:
         self._assistant = assistant
+        self._callbacks = callbacks
         self._clock = clock
         self._ticker = AsyncIOScheduler(
             timezone="UTC",
@@ -37,6 +40,7 @@ class Scheduler:
             (RECOVER_SECONDS, self._assistant.recover),
             (REMIND_SECONDS, self._assistant.remind),
             (PURGE_SECONDS, self._assistant.purge),
+            (CALLBACK_SECONDS, self._callbacks.sweep),
         ):
             self._ticker.add_job(self._tick, IntervalTrigger(seconds=seconds), args=[sweep])
         self._ticker.start()

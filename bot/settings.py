@@ -1,5 +1,6 @@
 """Settings: read once, from the environment and ``.env``; a wrong value stops the start with one line."""
 
+import base64
 import re
 from datetime import timedelta
 from pathlib import Path
@@ -93,6 +94,10 @@ class Settings(BaseSettings):
     host: str = Field("127.0.0.1", validation_alias="NOD_HOST")
     port: int = Field(8080, ge=0, le=65535, validation_alias="NOD_PORT")
     http_tokens: Words = Field((), validation_alias="NOD_HTTP_TOKENS", repr=False)
+    url: HttpAddress | None = Field(None, validation_alias="NOD_URL")
+    token: SecretStr | None = Field(None, validation_alias="NOD_TOKEN")
+    webhook_secret: SecretStr | None = Field(None, validation_alias="NOD_WEBHOOK_SECRET")
+    webhook_hosts: Words = Field((), validation_alias="NOD_WEBHOOK_HOSTS")
     public_url: HttpAddress | None = Field(None, validation_alias="NOD_PUBLIC_URL")
     admins: Words = Field((), validation_alias="NOD_ADMINS")
     approvers: Words = Field((), validation_alias="NOD_APPROVERS")
@@ -161,6 +166,19 @@ class Settings(BaseSettings):
                 raise ValueError("write modules such as acme.tools, and entry:name for installed packages")
         return values
 
+    @field_validator("webhook_secret")
+    @classmethod
+    def _long_enough(cls, secret: SecretStr | None) -> SecretStr | None:
+        text = secret.get_secret_value() if secret is not None else ""
+        if secret is not None and len(text) < _TOKEN_LENGTH:
+            raise ValueError("write at least 16 random characters")
+        if text.startswith("whsec_"):
+            try:
+                base64.b64decode(text.removeprefix("whsec_"), validate=True)
+            except ValueError:
+                raise ValueError("after whsec_ write base64, or leave whsec_ away") from None
+        return secret
+
     @field_validator("http_tokens")
     @classmethod
     def _pairs(cls, values: tuple[str, ...]) -> tuple[str, ...]:
@@ -196,6 +214,12 @@ class Settings(BaseSettings):
     def tokens(self) -> dict[str, str]:
         """Token name by token value."""
         return {t.partition(":")[2]: t.partition(":")[0] for t in self.http_tokens}
+
+    @property
+    def own_url(self) -> str:
+        """Where the commands that speak to a running Nod find it."""
+        here = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(self.host, self.host)  # noqa: S104 - not to listen on
+        return self.url or f"http://{f'[{here}]' if ':' in here else here}:{self.port}"
 
     def require_admin(self) -> None:
         """Raises SettingsError where people could reach Nod and nobody could set it right."""

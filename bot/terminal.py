@@ -10,6 +10,7 @@ import typer
 from alembic.util import CommandError
 from sqlalchemy.exc import DBAPIError
 
+from bot.domain.chat import SHELL
 from bot.domain.people import Actor
 from bot.domain.proposals import Proposal
 from bot.domain.redaction import redact_text
@@ -80,7 +81,7 @@ def operator() -> Actor:
         name = getpass.getuser()
     except (KeyError, OSError):  # a container's user may have no name
         name = str(os.getuid())
-    return Actor("cli", name, name)
+    return Actor(SHELL, name, name)
 
 
 def find(database: Database, prefix: str) -> Proposal:

@@ -23,6 +23,9 @@ WRONG = [
     ("NOD_HTTP_TOKENS", "a/b:0123456789abcdef", "name:token"),
     ("NOD_HTTP_TOKENS", "ana:0123456789abcdef,ana:0123456789abcdeg", "stands twice"),
     ("NOD_HTTP_TOKENS", "ana:0123456789abcdef,ben:0123456789abcdef", "its own"),
+    ("NOD_URL", "localhost:8080", "https://"),
+    ("NOD_WEBHOOK_SECRET", "short", "at least 16"),
+    ("NOD_WEBHOOK_SECRET", "whsec_this-is-no-base64", "base64"),
     ("NOD_PUBLIC_URL", "nod.example.com", "https://"),
     ("NOD_ADMINS", "ana", "channel:account"),
     ("NOD_APPROVERS", "slack:", "channel:account"),
@@ -104,6 +107,19 @@ def test_the_defaults_are_a_start_without_any_setting():
     assert (settings.host, settings.port) == ("127.0.0.1", 8080)
     assert settings.proposal_ttl == timedelta(hours=24)
     assert settings.tokens == {}
+
+
+@pytest.mark.parametrize(
+    ("given", "url"),
+    [
+        ({}, "http://127.0.0.1:8080"),
+        ({"NOD_HOST": "::1", "NOD_PORT": 9001}, "http://[::1]:9001"),
+        ({"NOD_HOST": "0.0.0.0", "NOD_HTTP_TOKENS": "ana:0123456789abcdef"}, "http://127.0.0.1:8080"),  # noqa: S104
+        ({"NOD_URL": "https://nod.example.com"}, "https://nod.example.com"),
+    ],
+)
+def test_commands_find_the_running_nod_where_it_listens(given, url):
+    assert Settings.load(**given).own_url == url
 
 
 def test_dotenv_is_read_and_the_environment_wins(monkeypatch, tmp_path):

@@ -17,11 +17,12 @@ FLOORS = (
     ("tools", "attachments"),
     ("tools.builtin", "tools.mcp"),
     ("agent", "delivery"),
-    ("desk", "commands", "reminders", "jobs"),
+    ("callbacks", "desk", "commands", "questions", "reminders", "jobs"),
     ("assistant", "channels.http", "channels.slack", "channels.telegram"),
     ("scheduler",),
     ("app",),
     ("doctor", "serving", "terminal"),
+    ("tool_commands",),
     ("cli",),
 )
 HEIGHT = {part: height for height, floor in enumerate(FLOORS) for part in floor}

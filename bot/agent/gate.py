@@ -8,15 +8,15 @@ import asyncio
 import json
 import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from datetime import timedelta
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from typing import Any
 
 from sqlmodel import Session
 
 from bot.agent.model import ToolCall, ToolSpec
 from bot.agent.transcript import REASON
-from bot.domain.chat import Clock
+from bot.domain.chat import Clock, Request
 from bot.domain.conversations import Call, CallResult, Conversation
 from bot.domain.files import File
 from bot.domain.jobs import Job
@@ -27,11 +27,12 @@ from bot.domain.proposals import Cause, Kind, PreviewField, Proposal, State, can
 from bot.domain.redaction import HIDDEN, redact
 from bot.domain.similarity import Scope, ladder
 from bot.domain.unseen import one_line
-from bot.errors import BadArguments, ToolError, ToolTimedOut
-from bot.store import conversations, endings, people, proposals
+from bot.errors import BadArguments, KeyTaken, Refused, ToolError, ToolTimedOut
+from bot.store import conversations, endings, people, proposals, requests, tool_versions
 from bot.store import outputs as outputs_store
 from bot.store.database import Database
 from bot.store.decisions import Edit, Fresh
+from bot.store.requests import Opened
 from bot.store.rules import Policies
 from bot.telemetry import logger
 from bot.tools.builtin import outputs
@@ -71,13 +72,14 @@ def offer(tool: Tool) -> ToolSpec:
 
 
 class Gate:
-    """Holds what a call needs to be judged and run; no state of its own."""
+    """Holds what a call needs to be judged and run; rows are the only state."""
 
     def __init__(self, registry: Registry, policies: Policies, database: Database, clock: Clock) -> None:
         self.registry = registry
         self.policies = policies
         self._database = database
         self._clock = clock
+        self._kept: set[tuple[str, str]] = set()  # tool versions whose schema is on disk
 
     async def consider(
         self, shelf: Shelf, calls: Sequence[ToolCall], conversation: Conversation, asker: Actor, said: str
@@ -86,7 +88,7 @@ class Gate:
         if not calls:
             return []
         policy, person = await self._database.read(self._in_force, asker)
-        case = _Case(shelf, conversation, asker, said, policy, person)
+        case = _Case(shelf.offered, conversation, asker, said, policy, person)
         return [await self._consider(case, call, position) for position, call in enumerate(calls)]
 
     def _in_force(self, session: Session, actor: Actor) -> tuple[Policy, Person]:
@@ -100,7 +102,9 @@ class Gate:
             reason = raw.pop(REASON, "") if not tool.reads else ""
             arguments = tool.validate(raw)
             summary = _summary(tool, arguments)
-            verdict = case.policy.judge(tool.name, tool.classify(arguments), case.place, case.person)
+            verdict = case.policy.judge(
+                tool.name, tool.classify(arguments), case.place, case.person, tool.kind
+            )
             kept = Call(call.id, call.name, call.arguments, summary)
             if verdict.judgement is Judgement.REFUSE:
                 return Considered(kept, result=CallResult(f"REFUSED: {verdict.rule}", ok=False))
@@ -108,45 +112,87 @@ class Gate:
                 return Considered(kept, read=(tool, arguments))
             preview = await _preview(tool, arguments)
             key = await tool.key(arguments) if tool.key else None
+            await self._keep(tool)
         except Exception as error:  # noqa: BLE001 - a tool's own code; the model hears it, the turn goes on
             text = f"ERROR: {_words(error, call.name)}"
             return Considered(
                 Call(call.id, call.name, call.arguments, summary), result=CallResult(text, ok=False)
             )
-        now = self._clock()
-        auto = verdict.judgement is Judgement.RUN
+        draft = _draft(tool, arguments, preview, verdict, case.asker, str(reason or case.said), self._clock())
         return Considered(
             kept,
             key=key,
-            proposal=Proposal(
-                id=secrets.token_hex(8),
-                kind=Kind.CALL,
-                conversation_id=case.conversation.id,
-                message_id=0,
-                call_id=call.id,
-                position=position,
-                tool_name=tool.name,
-                tool_version=tool.version,
-                arguments=arguments,
-                description=summary,
-                preview=preview,
-                reason=" ".join(str(reason or case.said).split())[:500],
-                requester=case.asker,
-                state=State.APPROVED if auto else State.PROPOSED,
-                decided_by=f"policy ({verdict.rule})" if auto else None,
-                decided_at=now if auto else None,
-                round=1,
-                version=1,
-                digest=digest(tool.name, tool.version, arguments),
-                created_at=now,
-                updated_at=now,
-                **terms(verdict, now),
-            ),
+            proposal=replace(draft, conversation_id=case.conversation.id, call_id=call.id, position=position),
         )
 
-    async def read(self, tool: Tool, arguments: Mapping[str, Any], conversation: Conversation) -> CallResult:
-        """Run a call that changes nothing. Never raises: the model hears what went wrong."""
-        context = CallContext(conversation.id, str(conversation.requester))
+    async def open(self, request: Request) -> Opened:
+        """Open a proposal that no model call led to, judged as any other. Returns once it is committed.
+
+        Raises BadArguments, UnknownTool, Refused, KeyTaken, or ToolError where it cannot be previewed.
+        """
+        tool = (await self.registry.shelf()).get(request.tool_name)
+        try:
+            # a question is opened unanswered: what people fill in is validated
+            asked = tool.kind is Kind.QUESTION
+            arguments = dict(request.arguments) if asked else tool.validate(dict(request.arguments))
+            if before := await self._database.read(requests.opened_before, request):
+                return _same(before, tool, arguments)
+            verdict = await self._judge(tool, arguments, request)
+            preview = await _preview(tool, arguments)
+            key = await tool.key(arguments) if tool.key else None
+        except ToolError:
+            raise
+        except Exception as error:  # noqa: BLE001 - a tool's own code; who asked hears it
+            raise ToolError(_words(error, tool.name)) from None
+        await self._keep(tool)
+        if request.ttl is not None:
+            verdict = replace(verdict, ttl=min(request.ttl, verdict.ttl))
+        draft = _draft(tool, arguments, preview, verdict, request.actor, request.reason, self._clock())
+        write = self._database.write
+        opened = await write(requests.open_request, self.policies, request, draft, key, draft.created_at)
+        return _same(opened, tool, arguments) if opened.again else opened
+
+    async def _judge(self, tool: Tool, arguments: Mapping[str, Any], request: Request) -> Verdict:
+        policy, person = await self._database.read(self._in_force, request.actor)
+        place = Place(str(request.address), request.private)
+        verdict = policy.judge(tool.name, tool.classify(arguments), place, person, tool.kind)
+        if verdict.judgement is Judgement.REFUSE:
+            raise Refused(verdict.rule)
+        return verdict
+
+    async def look(self, tool: Tool, arguments: Mapping[str, Any], request: Request) -> CallResult | None:
+        """Run a call that reads and that the rules let run at once; None where it must be asked for.
+
+        Raises Refused where it cannot be asked for either.
+        """
+        verdict = await self._judge(tool, arguments, request)
+        if verdict.judgement is not Judgement.RUN or verdict.risk.writes:
+            return None
+        context = CallContext(request.into or "", str(request.actor))
+        try:
+            output = await _in_time(tool.run(arguments, context), tool.timeout)
+            return CallResult(output.text, ok=True)
+        except Exception as error:  # noqa: BLE001 - a tool's own code; who asked hears it
+            return CallResult(f"ERROR: {_words(error, tool.name)}", ok=False)
+
+    async def _keep(self, tool: Tool) -> None:
+        """The schema of what is proposed is on disk before the proposal, once for each version."""
+        if (tool.name, tool.version) not in self._kept:
+            await self._database.write(tool_versions.keep, tool.name, tool.version, tool.parameters)
+            self._kept.add((tool.name, tool.version))
+
+    async def read(
+        self,
+        tool: Tool,
+        arguments: Mapping[str, Any],
+        conversation: Conversation,
+        asker: Actor | None = None,
+    ) -> CallResult:
+        """Run a call that changes nothing. Never raises: the model hears what went wrong.
+
+        ``asker`` is whose call it is, where that is not who began the conversation.
+        """
+        context = CallContext(conversation.id, str(asker or conversation.requester))
         try:
             output = await _in_time(tool.run(arguments, context), tool.timeout)
             for file in output.files:
@@ -178,6 +224,7 @@ class Gate:
         tool = (await self.registry.shelf()).get(proposal.tool_name)
         shown = redact(proposal.arguments, tool.parameters)
         arguments = tool.validate(_unhidden(given, proposal.arguments, shown))
+        await self._keep(tool)
         return Edit(
             arguments=arguments,
             schema=tool.parameters,
@@ -215,7 +262,7 @@ class Gate:
         """The verdict on a proposal's new contents. What would now run without asking still asks."""
         policy, person = await self._database.read(self._in_force, proposal.requester)
         place = await self._database.read(_place_of, proposal.conversation_id)
-        verdict = policy.judge(tool.name, tool.classify(arguments), place, person)
+        verdict = policy.judge(tool.name, tool.classify(arguments), place, person, tool.kind)
         if verdict.judgement is Judgement.REFUSE:
             raise ToolError(verdict.rule)
         return verdict
@@ -284,6 +331,52 @@ class _Case:
     @property
     def place(self) -> Place:
         return Place(str(self.conversation.address), self.conversation.private)
+
+
+def _draft(
+    tool: Tool,
+    arguments: Mapping[str, Any],
+    preview: tuple[PreviewField, ...],
+    verdict: Verdict,
+    requester: Actor,
+    reason: str,
+    now: datetime,
+) -> Proposal:
+    """The proposal that a verdict makes of a call, with no place in any conversation yet."""
+    auto = verdict.judgement is Judgement.RUN
+    return Proposal(
+        id=secrets.token_hex(8),
+        kind=tool.kind,
+        conversation_id="",
+        message_id=0,
+        call_id="",
+        position=0,
+        tool_name=tool.name,
+        tool_version=tool.version,
+        arguments=arguments,
+        description=_summary(tool, arguments),
+        preview=preview,
+        reason=" ".join(reason.split())[:500],
+        requester=requester,
+        state=State.APPROVED if auto else State.PROPOSED,
+        decided_by=f"policy ({verdict.rule})" if auto else None,
+        decided_at=now if auto else None,
+        round=1,
+        version=1,
+        digest=digest(tool.name, tool.version, arguments),
+        created_at=now,
+        updated_at=now,
+        **terms(verdict, now),
+    )
+
+
+def _same(opened: Opened, tool: Tool, arguments: Mapping[str, Any]) -> Opened:
+    """What was opened before, if it is the same; raises KeyTaken where it is not (edits do not count)."""
+    p = opened.proposal
+    changed = p.edited_by is None and p.digest != digest(tool.name, p.tool_version, arguments)
+    if p.tool_name != tool.name or changed:
+        raise KeyTaken
+    return opened
 
 
 def _place_of(session: Session, conversation_id: str) -> Place:

@@ -102,7 +102,7 @@ class Loop:
         """Run a wanted turn to its end. ``delivered`` False: what is said still has to be shown."""
         run = _Run(turn, delivered)
         try:
-            shelf = await self._gate.registry.shelf()
+            shelf = (await self._gate.registry.shelf()).offered
             while run.ending is None:
                 if run.turn.transcript.awaits_answer:
                     async for event in self._step(run, shelf):
@@ -182,7 +182,10 @@ class Loop:
     async def _read(self, reads: Sequence[_Read], transcript: Transcript) -> dict[str, CallResult]:
         """Run reads side by side."""
         done = await asyncio.gather(
-            *(self._gate.read(tool, arguments, transcript.conversation) for _, tool, arguments in reads)
+            *(
+                self._gate.read(tool, arguments, transcript.conversation, transcript.asker)
+                for _, tool, arguments in reads
+            )
         )
         return {call.id: result for (call, _, _), result in zip(reads, done, strict=True)}
 

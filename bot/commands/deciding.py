@@ -40,8 +40,8 @@ class DecidingWords:
         found = await find(self._database, prefix)
         history = await self._database.read(audit.history, found.id)
         lines = [f"- {e.at:%Y-%m-%d %H:%M} UTC: {e.by.verb} by {e.by.person}" for e in history]
-        tool = (await self._registry.shelf()).tools.get(found.tool_name)
-        card = card_of(found, tool.parameters if tool else {})
+        schema = await self._database.read((await self._registry.shelf()).schema_of, found)
+        card = card_of(found, schema)
         body = whole_text(card).replace("```", "'''")
         text = f"`{found.id}` {card.outcome}\n\n```\n{body}\n```\n" + "\n".join(lines)
         return Told(text, (found,))

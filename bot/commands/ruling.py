@@ -125,7 +125,7 @@ class RulingWords:
             policy = self._policies.load(session)
             place = Place(str(command.address), command.private)
             person = people.person_of(session, command.actor)
-            return explain(policy.judge(name, risk, place, person), command.actor.label)
+            return explain(policy.judge(name, risk, place, person, tool.kind), command.actor.label)
 
         return await self._database.read(judged)
 

@@ -85,6 +85,13 @@ class Card:
     actions: tuple[Action, ...]
     group: Group | None
 
+    def says(self, action: Action, usual: str) -> str:
+        """What a button says: ``usual``, or the words of a question."""
+        if self.kind is not Kind.QUESTION:
+            return usual
+        sends = "Send the answer" if self.schema.get("properties") else "I have been there"
+        return {Action.APPROVE: sends, Action.EDIT: "Fill in"}.get(action, usual)
+
     @property
     def pending(self) -> bool:
         return self.state is State.PROPOSED
@@ -97,27 +104,39 @@ def _text(value: str | None) -> str:
 _PLACES = {"http": "the web", "cli": "the shell", "slack": "Slack", "telegram": "Telegram"}
 
 
+_WAITING = {
+    Kind.CALL: "Waiting for a decision. Nothing has been changed.",
+    Kind.PLAN: "Waiting for a decision. Nothing has been changed.",
+    Kind.REQUEST: "Waiting for a decision.",
+    Kind.QUESTION: "Waiting for an answer.",
+}
+
+
 def _outcome(p: Proposal) -> tuple[Tone, str]:
     who = p.decided_by or "somebody"
     where = f" from {_PLACES.get(p.decided_from, p.decided_from)}" if p.decided_from else ""
+    done, unchanged = ("", "") if p.told_once else ("Done. ", " Nothing was changed.")
+    yes, decided = ("Answered", "answered") if p.kind is Kind.QUESTION else ("Approved", "decided")
     match p.state:
         case State.PROPOSED:
-            return Tone.WAITING, "Waiting for a decision. Nothing has been changed."
+            return Tone.WAITING, _WAITING[p.kind]
         case State.APPROVED:
-            return Tone.WAITING, f"Approved by {who}{where}. It has not run yet."
+            return Tone.WAITING, f"{yes} by {who}{where}. It has not run yet."
         case State.EXECUTING:
-            return Tone.WAITING, f"Approved by {who}{where}. It is running now."
+            return Tone.WAITING, f"{yes} by {who}{where}. It is running now."
         case State.SUCCEEDED:
-            return Tone.GOOD, f"Done. Approved by {who}{where}."
+            return Tone.GOOD, f"{done}{yes} by {who}{where}."
         case State.DECLINED:
             because = f": {p.decline_reason.rstrip('. ')}" if p.decline_reason else ""
-            return Tone.QUIET, f"Declined by {who}{where}{because}. Nothing was changed."
+            return Tone.QUIET, f"Declined by {who}{where}{because}.{unchanged}"
         case State.EXPIRED:
-            return Tone.QUIET, "Expired: nobody decided in time. Nothing was changed."
+            return Tone.QUIET, f"Expired: nobody {decided} in time.{unchanged}"
         case State.CANCELLED if p.cause is Cause.UNDELIVERABLE:
-            return Tone.BAD, "Could not be delivered to anybody who may decide. Nothing was changed."
+            return Tone.BAD, f"Could not be delivered to anybody who may decide.{unchanged}"
+        case State.CANCELLED if p.cause is Cause.UNASKED:
+            return Tone.QUIET, "No longer asked: the call that this question belongs to has ended."
         case State.CANCELLED:
-            return Tone.QUIET, f"Cancelled by {who}{where}. Nothing was changed."
+            return Tone.QUIET, f"Cancelled by {who}{where}.{unchanged}"
         case State.FAILED if p.cause is Cause.OUTCOME_UNKNOWN:
             return Tone.BAD, (
                 f"Outcome unknown: approved by {who}{where}, started, and never heard back from. "
@@ -129,9 +148,12 @@ def _outcome(p: Proposal) -> tuple[Tone, str]:
             return Tone.BAD, f"Failed after {who} approved it{where}."
 
 
-def _actions(p: Proposal, group: Group | None) -> tuple[Action, ...]:
+def _actions(p: Proposal, schema: Mapping[str, Any], group: Group | None) -> tuple[Action, ...]:
     alone: tuple[Action, ...] = ()
-    if p.state is State.PROPOSED:
+    if p.state is State.PROPOSED and p.kind is Kind.QUESTION:
+        filling = (Action.EDIT,) if schema.get("properties") else ()
+        alone = (*filling, Action.APPROVE, Action.DECLINE)
+    elif p.state is State.PROPOSED:
         alone = (Action.APPROVE, Action.DECLINE, Action.EDIT, Action.EXTEND)
         if p.quorum == 1 and p.kind is Kind.CALL:
             alone = (*alone, Action.SIMILAR)
@@ -200,7 +222,7 @@ def card_of(p: Proposal, schema: Mapping[str, Any], siblings: Sequence[Proposal]
         result=redact_text(p.error or p.result or ""),
         result_url=p.result_url,
         notes=tuple(notes),
-        actions=_actions(p, group),
+        actions=_actions(p, schema, group),
         group=group,
     )
 

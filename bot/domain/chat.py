@@ -1,13 +1,13 @@
 """The seam between channels and the core, on one page.
 
-A channel turns what its platform sends into a `Message`, a `Press` or a `Command` and hands it to the
+A channel turns what its platform sends into a `Message`, `Press`, `Command` or `Request` and hands it to the
 `Inbox`; the core answers with a `Reply` for that one person and shows everything else through `Channel`.
 How a turn's events reach a stream is in ``bot/delivery.py``; what a card says is in ``bot/domain/cards.py``.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, Protocol, Self
 
@@ -38,6 +38,10 @@ class Address:
         if not (colon and channel and key):
             raise ValueError(f"{text!r} is not of the form channel:key")
         return cls(channel, key)
+
+
+SHELL = "cli"
+"""The channel of who sits at this machine's shell; nothing is posted there, people look by themselves."""
 
 
 class Verb(StrEnum):
@@ -102,6 +106,30 @@ class Command:
     private: bool = True
 
 
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A call that no model made: a script asks for approval, a person calls a tool, a server asks a question.
+
+    It always becomes a proposal. ``text`` is what people read above its card. It belongs to the conversation
+    ``into``, else to the one at ``address``, which begins if none goes on there (with the id ``begin``).
+    ``event_id`` is unique within the channel: a second request with it is the first. ``ttl`` shortens how
+    long it waits. ``callback_url`` is told the end.
+    """
+
+    actor: Actor
+    tool_name: str
+    arguments: Mapping[str, Any]
+    address: Address
+    text: str
+    private: bool = False
+    into: str | None = None
+    begin: str | None = None
+    event_id: str | None = None
+    reason: str = ""
+    ttl: timedelta | None = None
+    callback_url: str | None = None
+
+
 class Answer(StrEnum):
     """How the core took something in."""
 
@@ -126,7 +154,7 @@ class Reply:
     message_id: int | None = None
 
 
-Incoming = Message | Press | Command
+Incoming = Message | Press | Command | Request
 Inbox = Callable[[Incoming], Awaitable[Reply]]
 
 

@@ -75,6 +75,21 @@ def for_model(p: Proposal) -> str:
     return words.rstrip() + edited
 
 
+def end_of(p: Proposal) -> str:
+    """How it stands in one word, for programs: ``waiting`` until it ended, then a word for each end."""
+    match p.state:
+        case State.PROPOSED | State.APPROVED | State.EXECUTING:
+            return "waiting"
+        case State.SUCCEEDED:
+            return "approved"
+        case State.FAILED if p.cause is Cause.OUTCOME_UNKNOWN:
+            return "outcome_unknown"
+        case State.CANCELLED if p.cause is Cause.UNDELIVERABLE:
+            return "undeliverable"
+        case _:
+            return str(p.state)
+
+
 def too_late(p: Proposal, now: datetime) -> str:
     """For a press on what is decided already: by whom, and how long ago."""
     by = f" by {p.decided_by}" if p.decided_by else ""

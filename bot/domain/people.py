@@ -39,6 +39,10 @@ class Person:
     accounts: frozenset[str] = field(default=frozenset(), compare=False)  # Actors, as text
 
 
+LOCAL = Actor("http", "local", "you")
+"""Whoever sits at this machine, where no token is configured."""
+
+
 class Role(StrEnum):
     """What a Person may be beyond the requester of something."""
 

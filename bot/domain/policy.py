@@ -9,8 +9,8 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
-from bot.domain.people import Person, Role
-from bot.domain.proposals import Deciders, Proposal, clock
+from bot.domain.people import LOCAL, Person, Role
+from bot.domain.proposals import Deciders, Kind, Proposal, clock
 from bot.domain.risk import Level, Risk
 from bot.domain.rules import Rulebook, Subject
 
@@ -85,18 +85,27 @@ class Policy:
     def roles_of(self, person: Person) -> frozenset[Role]:
         return frozenset(role for role in Role if person.accounts & self.holders(role))
 
-    def judge(self, tool_name: str, risk: Risk, place: Place, requester: Person) -> Verdict:
-        """Whether a call runs at once, asks people, or cannot be asked for at all."""
+    def judge(
+        self, tool_name: str, risk: Risk, place: Place, requester: Person, kind: Kind = Kind.CALL
+    ) -> Verdict:
+        """Whether a call runs at once, asks people, or cannot be asked for at all.
+
+        A script's request is always asked, and never decided by the script that asks; a server's question is
+        always asked, and only of the person whose call it is about.
+        """
         overridden = self.book.level(place.address, tool_name, risk.level)
         if overridden.rule is not None:
             risk = Risk(Level(overridden.value), overridden.rule.words)
         found = self.book.mode(place.address, tool_name, self.mode)
         mode = Mode(found.value)
         rule = found.rule.words if found.rule else f"policy {mode}"
-        deciders = self._deciders(tool_name, risk, place, requester)
-        if not risk.writes and not mode.asks(risk):
+        asks = kind is not Kind.CALL or mode.asks(risk)
+        if not mode.asks(risk) and asks:
+            rule = f"a {kind} always asks"
+        deciders = self._deciders(tool_name, risk, place, requester, kind)
+        if not risk.writes and not asks:
             return Verdict(Judgement.RUN, risk, rule, deciders)
-        needed, of = self.book.quorum(place.address, tool_name).value
+        needed, of = self.book.quorum(place.address, tool_name).value if kind is not Kind.QUESTION else (1, 0)
         ttl = self.book.ttl(place.address, tool_name, self.ttl.total_seconds())
         remind = self.book.soonest(Subject.REMIND, place.address, tool_name)
         escalate = self.book.soonest(Subject.ESCALATE, place.address, tool_name)
@@ -112,7 +121,7 @@ class Policy:
             escalate_after=timedelta(seconds=escalate[0]) if escalate else None,
             escalate_to=escalate[1] if escalate else None,
         )
-        if not mode.asks(risk):
+        if not asks:
             return replace(
                 verdict, judgement=Judgement.RUN, rule=rule + (UNASKED if mode is Mode.NEVER else "")
             )
@@ -121,7 +130,9 @@ class Policy:
             return replace(verdict, judgement=Judgement.REFUSE, rule=objection)
         return verdict
 
-    def _deciders(self, tool_name: str, risk: Risk, place: Place, requester: Person) -> Deciders:
+    def _deciders(self, tool_name: str, risk: Risk, place: Place, requester: Person, kind: Kind) -> Deciders:
+        if kind is Kind.QUESTION:
+            return Deciders(requester=True)
         found = self.book.deciders(place.address, tool_name)
         if found.rule is None:
             words = ["requester", Role.ADMIN] if place.private else ["requester", Role.APPROVER, Role.ADMIN]
@@ -130,13 +141,15 @@ class Policy:
         roles = tuple(r for r in (Role.APPROVER, Role.ADMIN) if r in words and self.holders(r))
         others = frozenset().union(*(self.holders(r) for r in roles)) - requester.accounts
         named = tuple(w for w in words if ":" in w)
-        second = bool(others or set(named) - requester.accounts) or ("member" in words and not place.private)
+        members = "member" in words and kind is not Kind.REQUEST  # a script is in no chat
+        second = bool(others or set(named) - requester.accounts) or (members and not place.private)
+        other = kind is Kind.REQUEST and (second or str(LOCAL) not in requester.accounts)
         return Deciders(
-            requester="requester" in words,
+            requester="requester" in words and not other,
             roles=roles,
             people=named,
-            members=str(place.address) if "member" in words else None,
-            four_eyes=risk.level is Level.DESTRUCTIVE and second,
+            members=str(place.address) if members else None,
+            four_eyes=other or (risk.level is Level.DESTRUCTIVE and second),
         )
 
     def too_few(self, deciders: Deciders, requester: Person, needed: int) -> str | None:
@@ -171,7 +184,7 @@ class Policy:
         """
         deciders = proposal.deciders
         if person == requester and deciders.four_eyes and approves:
-            return "Four eyes: it cannot be undone and you asked for it, so somebody else must approve it."
+            return "Four eyes: you asked for it, so somebody else must approve it."
         if deciders.requester and person == requester:
             return None
         if person.accounts & set(deciders.people) or self.roles_of(person) & set(deciders.roles):

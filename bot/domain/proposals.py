@@ -58,11 +58,14 @@ class Cause(StrEnum):
     TOOL_CHANGED = "tool_changed"  # failed: the tool is not the one that was shown
     UNDELIVERABLE = "undeliverable"  # cancelled: the card could not be posted anywhere
     TAKEN_BACK = "taken_back"  # cancelled: by the requester or an admin
+    UNASKED = "unasked"  # cancelled: the call that asked this question waits no more
 
 
 class Kind(StrEnum):
     CALL = "call"  # one write call of a tool
     PLAN = "plan"  # a teammate's plan
+    REQUEST = "request"  # what a script outside asks people to approve; the script acts, not Nod
+    QUESTION = "question"  # what a tool's server asks the person whose call it runs
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +134,7 @@ class Deciders:
 class Proposal:
     """One row, as a value.
 
+    ``call_id`` is empty where no model made the call: its message is then a notice, which only people see.
     ``version`` counts every change, ``round`` what a button is about: contents (edits, moved previews) and
     retries.
     """
@@ -193,6 +197,16 @@ class Proposal:
     @property
     def settled(self) -> bool:
         return self.state in SETTLED
+
+    @property
+    def told_once(self) -> bool:
+        """Whether others act on its end: then it never opens again, and what they do Nod cannot tell."""
+        return self.kind in (Kind.REQUEST, Kind.QUESTION)
+
+    @property
+    def called(self) -> bool:
+        """Whether a call of the model led to it, so that the conversation goes on when it ends."""
+        return bool(self.call_id)
 
 
 def clock(ttl: timedelta, remind_every: timedelta | None, now: datetime) -> dict[str, Any]:

@@ -7,9 +7,9 @@ from datetime import datetime
 from typing import Any
 
 from sqlalchemy import bindparam, func, insert, literal, literal_column, update
-from sqlmodel import Session, SQLModel, col, select
+from sqlmodel import Session, SQLModel, col, or_, select
 
-from bot.domain.chat import Address, Message
+from bot.domain.chat import SHELL, Address, Message, Request
 from bot.domain.conversations import (
     HEARD,
     Call,
@@ -103,7 +103,7 @@ def accept(session: Session, message: Message, now: datetime) -> Accepted | None
     if conversation_id is None:
         if of_event(session, message.address.channel, message.event_id):
             return None  # taken in elsewhere, or before what went on here was ended: it begins nothing
-        conversation_id = _begin(session, message, now)
+        conversation_id = _begin(session, message, message.text, now)
     message_id = _or_ignore(
         session,
         MessageRow,
@@ -141,6 +141,48 @@ def add_notice(
 ) -> int:
     """Tell people something that the model need not know."""
     return _insert_line(session, conversation_id, Role.NOTICE, text, now, after=after, delivered=delivered)
+
+
+def add_request(session: Session, request: Request, call: Call, now: datetime) -> Accepted | None:
+    """Append the notice that a request's card stands under; None when its event was taken in before."""
+    conversation_id = request.into or _open_at(session, request.address)
+    if conversation_id is None:
+        conversation_id = _begin(session, request, call.summary, now)
+    message_id = _or_ignore(
+        session,
+        MessageRow,
+        {
+            "conversation_id": conversation_id,
+            "role": Role.NOTICE,
+            "text": storable(request.text),
+            "after": last_heard(session, conversation_id),
+            "name": "",
+            "channel": request.address.channel if request.event_id else None,
+            "event_id": request.event_id,
+            "calls": [[call.id, call.tool_name, call.arguments, call.summary]],
+            "delivered": False,
+            "created_at": now,
+        },
+    )
+    return None if message_id is None else Accepted(conversation_id, message_id)
+
+
+def name_of(session: Session, conversation_id: str, actor: Actor) -> str:
+    """What somebody was last called in a conversation; empty where they said nothing there."""
+    newest = (
+        select(MessageRow.name)
+        .where(MessageRow.conversation_id == conversation_id, MessageRow.actor == str(actor))
+        .order_by(col(MessageRow.id).desc())
+        .limit(1)
+    )
+    return session.execute(newest).scalar_one_or_none() or ""
+
+
+def message_of_event(session: Session, channel: str, event_id: str) -> int | None:
+    """The line that took in an event; None when none did."""
+    return session.execute(
+        select(MessageRow.id).where(MessageRow.channel == channel, MessageRow.event_id == event_id)
+    ).scalar_one_or_none()
 
 
 def want_turn(session: Session, conversation_id: str, now: datetime) -> bool:
@@ -281,12 +323,16 @@ def undelivered(session: Session, conversation_id: str) -> list[int]:
 
 
 def with_undelivered(session: Session, before: datetime) -> list[str]:
-    """Conversations with a message from before then that was not shown, and no turn under way."""
+    """Conversations with a message from before then that was not shown, and no turn under way.
+
+    What the shell opened is due at once: its process shows nothing itself.
+    """
+    shell = select(ConversationRow.id).where(ConversationRow.channel == SHELL)
     busy = select(TurnRow.conversation_id).where(_IS_WANTED)
     rows = session.exec(
         select(MessageRow.conversation_id).where(
             ~col(MessageRow.delivered),
-            MessageRow.created_at <= before,
+            or_(col(MessageRow.created_at) <= before, col(MessageRow.conversation_id).in_(shell)),
             col(MessageRow.conversation_id).not_in(busy),
         )
     )
@@ -387,7 +433,7 @@ def _open_at(session: Session, address: Address) -> str | None:
     return found
 
 
-def _begin(session: Session, message: Message, now: datetime) -> str:
+def _begin(session: Session, message: Message | Request, title: str, now: datetime) -> str:
     """A new conversation; two first messages at once agree on one."""
     begun: str | None = _or_ignore(
         session,
@@ -398,7 +444,7 @@ def _begin(session: Session, message: Message, now: datetime) -> str:
             "key": message.address.key,
             "private": message.private,
             "owner": str(message.actor),
-            "title": storable(" ".join(message.text.split())[:80]),
+            "title": storable(" ".join(title.split())[:80]),
             "created_at": now,
         },
     )

@@ -15,10 +15,10 @@ from bot.domain.jobs import Job, Work
 from bot.domain.outcomes import too_late
 from bot.domain.people import Actor, Person, Role
 from bot.domain.policy import Policy, Verdict, terms
-from bot.domain.proposals import Cause, Deciders, Edited, PreviewField, Proposal, State, Vote, clock
+from bot.domain.proposals import Cause, Deciders, Edited, Kind, PreviewField, Proposal, State, Vote, clock
 from bot.domain.redaction import differences
 from bot.domain.similarity import Lasting, Scope
-from bot.store import grants, people, proposals
+from bot.store import grants, people, proposals, tool_versions
 from bot.store.audit import By
 from bot.store.endings import end, expire, moved, redraw
 from bot.store.rules import Policies
@@ -154,7 +154,7 @@ def _decide_one(
         p, jobs = expire(session, p, now)
         if not isinstance(prepared, Fresh):
             return Decided(Reply(Answer.ALREADY, too_late(p, now), (p,)), jobs)
-    if p.state is State.EXPIRED and isinstance(prepared, Fresh):
+    if p.state is State.EXPIRED and isinstance(prepared, Fresh) and not p.told_once:
         return _propose_anew(session, p, by, prepared, now)
     if p.state is not (State.FAILED if press.verb is Verb.RETRY else State.PROPOSED):
         return Decided(Reply(Answer.ALREADY, too_late(p, now), (p,)))
@@ -305,7 +305,7 @@ def _edit_and_vote(
                 digest=edit.digest,
                 description=edit.description,
                 preview=edit.preview,
-                **terms(edit.verdict, now),
+                **_terms(p, edit.verdict, now),
                 round=p.round + 1,
                 votes=(),
                 edited_by=label,
@@ -317,12 +317,16 @@ def _edit_and_vote(
             )
         )
     if press.verb is Verb.EDIT:
-        return Decided(
-            Reply(Answer.ACCEPTED, "Edited. It waits for approval as it is now.", (p,)), (redraw(p),)
-        )
+        text = "Edited. It waits for approval as it is now."
+        if p.kind is Kind.QUESTION:
+            text = "Filled in, not sent yet. Send the answer from its card."
+        return Decided(Reply(Answer.ACCEPTED, text, (p,)), (redraw(p),))
     if edit is not None and (refusal := objection(session, policies, p, press.actor, at=press.address)):
         # the edit brought it under another rule, which this person's vote does not satisfy
         return Decided(Reply(Answer.ACCEPTED, f"Edited, not approved. {refusal}", (p,)), (redraw(p),))
+    if missing := _unanswered(session, p):
+        text = f"It cannot be sent yet. Fill in first: {', '.join(missing)}."
+        return Decided(Reply(Answer.INVALID, text, (p,), missing))
     if person.id in _voters(session, p):
         return Decided(Reply(Answer.ALREADY, "Your vote is counted already.", (p,)))
     votes = (*p.votes, Vote(person.id, press.actor, Verb.APPROVE, press.reason, now))
@@ -345,7 +349,23 @@ def _edit_and_vote(
             decided_at=now,
         )
     )
-    return Decided(Reply(Answer.ACCEPTED, "Approved.", (p,)), (Job(Work.EXECUTE, p.id), redraw(p)))
+    text = "Sent." if p.kind is Kind.QUESTION else "Approved."
+    return Decided(Reply(Answer.ACCEPTED, text, (p,)), (Job(Work.EXECUTE, p.id), redraw(p)))
+
+
+def _terms(p: Proposal, verdict: Verdict, now: datetime) -> dict[str, Any]:
+    """What an edit makes of a proposal. Who waits outside does not wait longer for it."""
+    anew = terms(verdict, now)
+    clocks = ("ttl", "expires_at", "warn_at", "remind_at") if p.told_once else ()
+    return {name: value for name, value in anew.items() if name not in clocks}
+
+
+def _unanswered(session: Session, p: Proposal) -> dict[str, str]:
+    """What a question must be told before it can be sent, by field; empty for everything else."""
+    if p.kind is not Kind.QUESTION:
+        return {}
+    schema = tool_versions.schema(session, p.tool_name, p.tool_version) or {}
+    return {name: "fill this in first" for name in schema.get("required", ()) if name not in p.arguments}
 
 
 def _retry(session: Session, p: Proposal, by: By, now: datetime) -> Decided:

@@ -73,6 +73,20 @@ def undeliverable(session: Session, proposal_id: str, why: str, now: datetime) -
     return end(session, p, by, now, State.CANCELLED, None, cause=Cause.UNDELIVERABLE, error=why)[1]
 
 
+def unasked(session: Session, proposal_id: str, now: datetime) -> tuple[Job, ...]:
+    """Nobody waits for the answer to a question any more: it ends, unless it has."""
+    p = proposals.get(session, proposal_id)
+    if p is None or p.state not in (State.PROPOSED, State.APPROVED):
+        return ()
+    by = By.nod("unasked", "the call that asked has ended")
+    return end(session, p, by, now, State.CANCELLED, None, cause=Cause.UNASKED)[1]
+
+
+def unask_all(session: Session, now: datetime) -> tuple[Job, ...]:
+    """End every question whose process is gone, and the call that asked with it."""
+    return tuple(job for p in proposals.questions(session) for job in unasked(session, p, now))
+
+
 def ask_again(
     session: Session, p: Proposal, preview: tuple[PreviewField, ...], now: datetime
 ) -> tuple[Job, ...]:
@@ -123,12 +137,12 @@ def finish(
 
 
 def settle(session: Session, p: Proposal, now: datetime) -> tuple[Job, ...]:
-    """When every call of an answer has ended, the conversation goes on.
+    """When every call of an answer has ended, the conversation goes on; what no model called ends by itself.
 
     If it went on meanwhile, the model has already spoken past these calls, or is speaking in a turn that read
     them as they were: a note tells it how they ended.
     """
-    if proposals.has_unsettled(session, p.message_id):
+    if not p.called or proposals.has_unsettled(session, p.message_id):
         return ()
     resumed = conversations.want_turn(session, p.conversation_id, now)
     if not resumed or conversations.spoken_since(session, p.conversation_id, p.message_id):

@@ -55,7 +55,7 @@ def give(
 def hindrance(session: Session, policies: Policies, proposal: Proposal) -> str | None:
     """Why no grant can be given for calls like this, in words; None when one can."""
     if proposal.kind is not Kind.CALL:
-        return "A plan is approved one at a time."
+        return f"Each {proposal.kind} is decided by itself."
     if proposal.quorum > 1:
         return "This needs several people each time, so one person cannot allow calls like it."
     conversation = conversations.get_conversation(session, proposal.conversation_id)

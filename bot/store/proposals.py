@@ -178,6 +178,13 @@ def approved(session: Session) -> list[str]:
     )
 
 
+def questions(session: Session) -> list[str]:
+    """Ids of the questions that no person has answered to its end."""
+    open_ = _TABLE.c.state.in_((State.PROPOSED, State.APPROVED))
+    found = select(_TABLE.c.id).where(_TABLE.c.kind == Kind.QUESTION, open_)
+    return list(session.connection().execute(found).scalars())
+
+
 def abandoned(session: Session, now: datetime | None) -> list[Proposal]:
     """Executing, but by a process whose lease ran out (None: whatever the lease)."""
     statement = _ALL.where(_TABLE.c.state == State.EXECUTING)

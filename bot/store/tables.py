@@ -177,6 +177,38 @@ class ProposalRow(SQLModel, table=True):
     expires_at: datetime = Field(sa_type=UTCDateTime)
 
 
+class ToolVersionRow(SQLModel, table=True):
+    """A tool's JSON schema, kept since the first proposal of that version."""
+
+    __tablename__ = "tool_version"
+
+    name: str = Field(primary_key=True)
+    version: str = Field(primary_key=True)
+    parameters: dict[str, Any] = _json()
+
+
+class CallbackRow(SQLModel, table=True):
+    """Whom to tell when a request has ended, and how far that has come."""
+
+    __tablename__ = "callback"
+    __table_args__ = (
+        Index(
+            "callback_open",
+            "next_at",
+            sqlite_where=text("over = 0"),
+            postgresql_where=text("NOT over"),
+        ),
+    )
+
+    proposal_id: str = Field(foreign_key="proposal.id", primary_key=True)
+    url: str
+    attempts: int = 0
+    next_at: datetime = Field(sa_type=UTCDateTime)
+    told_at: datetime | None = Field(default=None, sa_type=UTCDateTime)
+    over: bool = False
+    fault: str = ""
+
+
 class AuditRow(SQLModel, table=True):
     """Append-only: one row per change of a proposal, chained by hash to the one before it."""
 

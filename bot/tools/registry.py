@@ -2,8 +2,13 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
+from sqlmodel import Session
+
+from bot.domain.proposals import Proposal
 from bot.errors import SettingsError, UnknownTool
+from bot.store import tool_versions
 from bot.tools.tool import Tool, Toolset
 
 
@@ -15,6 +20,25 @@ class Shelf:
 
     def __iter__(self) -> Iterator[Tool]:
         return iter(self.tools.values())
+
+    @property
+    def offered(self) -> "Shelf":
+        """Those that a model may be told of and may call."""
+        if all(tool.offered for tool in self):
+            return self
+        return Shelf({tool.name: tool for tool in self if tool.offered})
+
+    def schema_of(self, session: Session, proposal: Proposal) -> Mapping[str, Any]:
+        """The JSON schema of a proposal's arguments, as it was when it was proposed.
+
+        It says what is secret, so it is kept for when the tool has changed or is gone; without a kept one it
+        is the tool's of today, and empty where there is none.
+        """
+        tool = self.tools.get(proposal.tool_name)
+        if tool is not None and tool.version == proposal.tool_version:
+            return tool.parameters
+        kept = tool_versions.schema(session, proposal.tool_name, proposal.tool_version)
+        return kept if kept is not None else tool.parameters if tool is not None else {}
 
     def get(self, name: str) -> Tool:
         """Raises UnknownTool, naming what there is."""

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 from pydantic_core import to_jsonable_python
 
 from bot.domain.files import File
-from bot.domain.proposals import PreviewField, canonical
+from bot.domain.proposals import Kind, PreviewField, canonical
 from bot.domain.risk import Level, Risk
 from bot.tools.schema import fits_strict, offered
 from bot.tools.signature import Signature, docstring
@@ -87,6 +87,8 @@ class Tool:
     run: Run
     preview: Preview | None = None
     key: Key | None = None  # what "the same kind of call" means, for grants; None: only exact or any
+    offered: bool = True  # False: no model ever hears of it or can call it; others may propose it
+    kind: Kind = Kind.CALL  # what a proposal of it is
 
     async def preview_fields(self, arguments: Arguments) -> tuple[PreviewField, ...]:
         """Ask the tool's own preview; every argument is a new value where it has none."""

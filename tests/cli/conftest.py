@@ -46,6 +46,18 @@ class Shell:
             check=False,
         )
 
+    def begin(self, *words: str, **more: str) -> subprocess.Popen[str]:
+        """Begin a command whose lines are read as they come."""
+        process = subprocess.Popen(  # noqa: S603 - our own command
+            [*NOD, *words],
+            cwd=self.folder,
+            env=self.environment | more | {"PYTHONUNBUFFERED": "1"},
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        self.started.append(process)
+        return process
+
     def start(self, *words: str, **more: str) -> "Running":
         """Start a server and read its first line, which has the address."""
         errors = self.folder / f"stderr-{len(self.started)}"

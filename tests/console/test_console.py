@@ -1,5 +1,6 @@
 """The console as people use it: a real browser, the real server, the offline model."""
 
+import asyncio
 import re
 import time
 from collections.abc import Callable
@@ -10,6 +11,7 @@ import pytest
 from playwright.sync_api import Locator, Page, Route, expect
 
 from bot.channels import http
+from bot.tools.mcp.questions import Action, Answer, Question
 from tests.console.conftest import Serve, Served
 
 pytestmark = pytest.mark.browser
@@ -535,3 +537,41 @@ def test_a_result_can_be_saved_as_a_file(nod: Served, new_page: NewPage):
     saved = saving.value
     assert re.fullmatch(r"update_issue-[0-9a-f]{16}\.txt", saved.suggested_filename)
     assert '"assignee": "Ana"' in saved.path().read_text()
+
+
+def test_what_a_script_asks_stands_in_the_inbox_as_a_request_and_is_approved_there(
+    nod: Served, new_page: NewPage
+):
+    page = new_page(f"{nod.url}#/inbox")
+    asked = {"summary": "Deploy 1.4", "fields": {"version": "1.4"}}
+    request = nod.client.post("api/approvals", json=asked).json()["proposal"]
+    card = page.locator("#inbox-list .card")
+    expect(card.locator(".risk")).to_have_text("Request")
+    expect(card).to_contain_text("version")
+    button(card, "Approve").click()
+    expect(card.locator(".state")).to_have_text("Approved")
+    ended = nod.client.get(f"api/approvals/{request['id']}", params={"wait": 10}).json()["proposal"]
+    assert ended["end"] == "approved"
+
+
+def test_a_servers_question_stands_in_its_conversation_and_is_filled_in_there(nod: Served, new_page: NewPage):
+    page = new_page(nod.url)
+    ask(page, "who has the most work?")
+    expect(said(page, re.compile("open"))).to_be_visible()
+    conversation = nod.client.get("api/chat/conversations").json()["conversations"][0]["id"]
+    schema = {"type": "object", "properties": {"color": {"type": "string"}}, "required": ["color"]}
+    question = Question("lamps", "Which color?", conversation, "http:local", schema)
+    loop = nod.app.web._task.get_loop()
+    answer = asyncio.run_coroutine_threadsafe(nod.app.questions.ask(question), loop)
+    shown = card(page, "lamps asks: Which color?")
+    expect(shown.locator(".risk")).to_have_text("Question")
+    expect(button(shown, "Approve")).to_have_count(0)
+    button(shown, "Send the answer").click()
+    expect(shown.locator(".card-word")).to_contain_text("Fill in first: color")
+    button(shown, "Fill in").click()
+    shown.locator(".form-row").get_by_role("textbox").fill("red")
+    button(shown, "Save changes").click()
+    expect(shown).to_contain_text("red")
+    button(shown, "Send the answer").click()
+    expect(shown.locator(".state")).to_have_text("Answered")
+    assert answer.result(10) == Answer(Action.ACCEPT, {"color": "red"})

@@ -64,7 +64,7 @@ async def test_a_crash_after_parking_before_the_card_was_posted_posts_it(nod: No
     nod.model.will(says("I will.", red(), hold=hold))
     await nod.say()
     await hold.reached.wait()
-    nod.database.fuse = nod.database.writes + 2  # the answer is committed, its card's copy is not
+    nod.database.fuse = nod.database.writes + 3  # schema and answer are committed, its card's copy is not
     hold.go.set()
     await nod.database.dead.wait()
     nod.chat.cards.clear()

@@ -82,6 +82,20 @@ async def test_the_time_a_person_takes_is_not_the_servers(connect, http):
     assert (await lamps.tool("lamps_choose")).timeout > 307
 
 
+@OLD_AND_NEW
+async def test_while_a_person_is_asked_the_calls_time_stands_still(connect, stdio, era):
+    limits: list[float | None] = []
+
+    async def ask(_: Question) -> Answer:
+        [call] = lamps.toolset.servers[0]._calls.values()
+        limits.append(call.limit.when())
+        return Answer(Action.ACCEPT, {"color": "red"})
+
+    lamps = connect(stdio(era), ask=ask)
+    assert await lamps.run("lamps_choose", lamp="desk") == "paint desk red"
+    assert limits == [None]
+
+
 async def test_two_people_are_asked_each_for_their_own_call(connect, http, done):
     both = asyncio.Barrier(2)
     colors = {"chat:ana": "red", "chat:ben": "blue"}

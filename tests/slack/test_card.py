@@ -1,5 +1,6 @@
 """A card says everything, obeys every limit for any content, and lets nothing hostile through."""
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -15,7 +16,7 @@ from bot.channels.slack.modals import Subject
 from bot.domain.cards import Action, Card, card_of
 from bot.domain.chat import Overview
 from bot.domain.people import Actor
-from bot.domain.proposals import Cause, Deciders, PreviewField, State, Vote
+from bot.domain.proposals import Cause, Deciders, Kind, PreviewField, State, Vote
 from bot.domain.risk import Level, Risk
 from bot.domain.similarity import Rung
 from tests.fakes.slack_rules import check_blocks, check_view
@@ -50,6 +51,7 @@ _cards = st.builds(
         expires_at=NOW,
     ),
     group=st.sampled_from([0, 3]),
+    kind=st.sampled_from(Kind),
     description=_hostile,
     tool_name=_hostile,
     reason=_hostile,
@@ -283,3 +285,52 @@ def test_home_offers_reading_before_approving(card_factory: Factory) -> None:
     assert buttons["Read, then approve"]["action_id"] == "nod:review"
     assert buttons["Cancel"]["action_id"] == "nod:cancel"
     assert Action.APPROVE in card.actions
+
+
+QUESTION = {
+    "kind": Kind.QUESTION,
+    "tool_name": "question:lamps:1a2b3c4d",
+    "description": "lamps asks: Which color for desk?",
+    "risk": Risk(Level.WRITE, "lamps asks it while it works for you"),
+    "deciders": Deciders(requester=True),
+    "arguments": {},
+}
+
+
+def test_a_servers_question_reads_as_a_question_and_is_filled_in(card_factory: Factory) -> None:
+    schema = {"type": "object", "properties": {"color": {"enum": ["red", "blue"]}}, "required": ["color"]}
+    card = card_factory(schema=schema, preview=(PreviewField("color", None, None),), **QUESTION)
+    words = _words(card)
+    assert "lamps asks: Which color for desk?" in words
+    assert "❓ Question: lamps asks it while it works for you" in words
+    assert "Changes something" not in words
+    buttons = buttons_in(render(card).blocks)
+    assert buttons["Send the answer"]["action_id"] == "nod:approve"
+    assert buttons["Fill in"]["action_id"] == "nod:edit"
+    assert {"Decline"} <= buttons.keys()
+    assert not {"Approve", "Edit"} & buttons.keys()
+    form = modals.edit(card, {}, Subject("p1", 1), "T1")
+    check_view(form)
+    assert form["title"]["text"] == "Fill in"
+    assert all(words in json.dumps(form["blocks"]) for words in ("Send it", "Keep it and send later"))
+    home = buttons_in(home_view(Overview((card,), (), ()))["blocks"])
+    assert "Read, then answer" in home
+
+
+def test_an_address_a_server_wants_opened_is_shown_with_the_button_that_says_so(
+    card_factory: Factory,
+) -> None:
+    url = PreviewField("open this address", None, "https://bank.example/login")
+    card = card_factory(schema={"type": "object", "properties": {}}, preview=(url,), **QUESTION)
+    assert "https://bank.example/login" in _words(card)
+    assert {"I have been there", "Decline"} <= buttons_in(render(card).blocks).keys()
+    assert "Fill in" not in buttons_in(render(card).blocks)
+
+
+def test_an_answered_question_and_an_approved_request_claim_nothing_of_what_others_do(
+    card_factory: Factory,
+) -> None:
+    ended = {"state": State.SUCCEEDED, "decided_by": "Ana", "decided_from": "slack"}
+    assert "Answered by Ana from Slack." in _words(card_factory(**QUESTION | ended))
+    assert "Approved by Ana from Slack." in _words(card_factory(kind=Kind.REQUEST, **ended))
+    assert "Done" not in _words(card_factory(kind=Kind.REQUEST, **ended))

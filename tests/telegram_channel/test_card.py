@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from bot.channels.telegram.callback import Callback, Does
 from bot.channels.telegram.card import keyboard, rendered, whole
 from bot.domain.cards import Action, Group, Tone
-from bot.domain.proposals import PreviewField, State
+from bot.domain.proposals import Kind, PreviewField, State
 from tests.fakes.telegram_rules import check_markup, check_text
 from tests.telegram_channel.core import done, make_card
 
@@ -166,3 +166,35 @@ def test_any_card_is_accepted_and_whole(
     pieces = whole(card)
     for piece in pieces or []:
         accepted(piece, keyboard(card, cut=view.cut, viewed=True))
+
+
+def test_a_servers_question_reads_as_a_question_and_is_filled_in():
+    card = make_card(
+        kind=Kind.QUESTION,
+        title="lamps asks: Which color for desk?",
+        tool_name="question:lamps:1a2b3c4d",
+        risk_reason="lamps asks it while it works for you",
+        reason="",
+        fields=(PreviewField("color", None, None),),
+        deciders="Ana",
+        actions=(Action.EDIT, Action.APPROVE, Action.DECLINE),
+    )
+    view = rendered(card)
+    accepted(view.rich, view.keyboard)
+    assert "lamps asks: Which color for desk?" in view.rich.text
+    assert "Question: lamps asks it while it works for you" in view.rich.text
+    assert "Asked of: Ana" in view.rich.text
+    assert "Risk" not in view.rich.text
+    assert labels(view.keyboard)[:3] == ["Send the answer", "Decline", "Fill in"]
+
+
+def test_an_address_a_server_wants_opened_is_shown_with_the_button_that_says_so():
+    card = make_card(
+        kind=Kind.QUESTION,
+        schema={"type": "object", "properties": {}},
+        fields=(PreviewField("open this address", None, "https://bank.example/login"),),
+        actions=(Action.APPROVE, Action.DECLINE),
+    )
+    view = rendered(card)
+    assert "https://bank.example/login" in view.rich.text
+    assert labels(view.keyboard)[:2] == ["I have been there", "Decline"]

@@ -15,7 +15,8 @@ from starlette.responses import FileResponse, JSONResponse, Response
 from starlette.routing import BaseRoute
 from swagger_ui_bundle import swagger_ui_path
 
-from bot.channels.http import actions, chat, commands, guide, rules
+from bot.callbacks import Callbacks
+from bot.channels.http import actions, approvals, chat, commands, guide, rules
 from bot.channels.http.auth import Doorkeeper
 from bot.channels.http.channel import HttpChannel
 from bot.channels.http.errors import install, problem
@@ -33,6 +34,7 @@ _router = APIRouter()
 def create(
     channel: HttpChannel,
     doorkeeper: Doorkeeper,
+    callbacks: Callbacks,
     *,
     model_name: str,
     demo: bool,
@@ -42,6 +44,7 @@ def create(
     site = Site(
         channel,
         doorkeeper,
+        callbacks,
         model_name=model_name,
         demo=demo,
         title="Nod",
@@ -54,7 +57,7 @@ def create(
     install(site)
     site.add_middleware(Limits)
     site.router.routes.extend(more_routes)
-    for router in (chat.router, actions.router, commands.router, rules.router, _router):
+    for router in (chat.router, actions.router, approvals.router, commands.router, rules.router, _router):
         site.include_router(router)
     site.mount("/docs/static", StaticFiles(directory=swagger_ui_path))
     site.mount("/static", StaticFiles(directory=_STATIC))

@@ -6,7 +6,7 @@ from urllib.parse import SplitResult, urlsplit
 
 from starlette.requests import HTTPConnection
 
-from bot.domain.people import Actor
+from bot.domain.people import LOCAL, Actor
 from bot.errors import NodError
 
 _LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
@@ -48,7 +48,7 @@ class Doorkeeper:
             or _split(f"//{request.headers.get('host', '')}").hostname not in _LOOPBACK
         ):
             raise Forbidden("Without NOD_HTTP_TOKENS only this machine may talk to Nod.")
-        return Actor("http", "local", "you")
+        return LOCAL
 
     @staticmethod
     def _check_origin(request: HTTPConnection) -> None:

@@ -22,6 +22,13 @@ A stream is server-sent events, each one `data:` line of JSON with a `type`:
 
 A stream that a client loses loses nothing: the turn goes on, and its conversation has the answer.
 
+### A request of a script
+
+`POST /api/approvals` asks people; `GET /api/approvals/{id}?wait=60` answers when they have. Its `proposal`
+has three fields more: `end` (`waiting`, `approved`, `declined`, `expired`, `cancelled`, `undeliverable`,
+`failed`, `outcome_unknown`), `arguments` as they are, for who asked, and `callback`: how far telling the end
+has come.
+
 ### A proposal
 
 | field | what it tells |

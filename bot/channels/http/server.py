@@ -24,7 +24,7 @@ class WebServer:
     """Serves ``site`` on ``host:port``; port 0 takes a free one, told by ``port`` once started."""
 
     def __init__(self, site: Site, host: str, port: int) -> None:
-        self._site = site
+        self.site = site
         self._host = host
         self.port = port
         self._server = _Server(
@@ -44,7 +44,7 @@ class WebServer:
 
     async def stop(self) -> None:
         """End every stream, which would be waited for otherwise, and let the other answers end."""
-        self._site.channel.end_streams()
+        self.site.channel.end_streams()
         self._server.should_exit = True
         if self._task is not None:
             await self._task

@@ -6,9 +6,10 @@ from fastapi import Depends, FastAPI, Request
 from fastapi.security import HTTPBearer
 from starlette.responses import JSONResponse
 
+from bot.callbacks import Callbacks
 from bot.channels.http.auth import Doorkeeper
 from bot.channels.http.channel import HttpChannel
-from bot.domain.chat import Command, Desk, Message, Press, Reply
+from bot.domain.chat import Desk, Incoming, Reply
 from bot.domain.people import Actor
 
 
@@ -16,11 +17,19 @@ class Site(FastAPI):
     """One channel on the web; ``model_name`` and ``demo`` are what ``/api/me`` tells."""
 
     def __init__(
-        self, channel: HttpChannel, doorkeeper: Doorkeeper, *, model_name: str, demo: bool, **given: Any
+        self,
+        channel: HttpChannel,
+        doorkeeper: Doorkeeper,
+        callbacks: Callbacks,
+        *,
+        model_name: str,
+        demo: bool,
+        **given: Any,
     ) -> None:
         super().__init__(**given)
         self.channel = channel
         self.doorkeeper = doorkeeper
+        self.callbacks = callbacks
         self.model_name = model_name
         self.demo = demo
 
@@ -31,7 +40,7 @@ class Site(FastAPI):
             raise RuntimeError("the channel was not started")
         return self.channel.desk
 
-    async def take_in(self, incoming: Message | Press | Command) -> Reply:
+    async def take_in(self, incoming: Incoming) -> Reply:
         if self.channel.inbox is None:
             raise RuntimeError("the channel was not started")
         return await self.channel.inbox(incoming)

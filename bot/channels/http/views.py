@@ -10,10 +10,11 @@ from bot.desk import CoreDesk
 from bot.domain.cards import Card, card_of
 from bot.domain.chat import Address, Clock
 from bot.domain.conversations import Conversation, Line, Role, Transcript
+from bot.domain.outcomes import end_of
 from bot.domain.people import Actor
-from bot.domain.proposals import Proposal
+from bot.domain.proposals import Kind, Proposal
 from bot.domain.redaction import redact_text
-from bot.store import conversations, decisions, proposals
+from bot.store import callbacks, conversations, decisions, proposals
 from bot.store.rules import Policies
 from bot.tools.registry import Shelf
 
@@ -33,6 +34,31 @@ class Views:
             return None
         return self.proposal(session, proposal, actor, shelf)
 
+    def request(
+        self, session: Session, proposal_id: str, actor: Actor, shelf: Shelf
+    ) -> dict[str, Any] | None:
+        """One request of a script; None when there is none, or none for this person.
+
+        Who asked gets its arguments as they are, edits included: it acts on them.
+        """
+        proposal = proposals.get(session, proposal_id)
+        if proposal is None or proposal.kind is not Kind.REQUEST:
+            return None
+        if not self._desk.visible(session, proposal, actor):
+            return None
+        shown = self.proposal(session, proposal, actor, shelf)
+        if actor == proposal.requester:
+            shown["arguments"] = dict(proposal.arguments)
+        told = callbacks.of_proposal(session, proposal_id)
+        callback = told and {
+            "url": told.url,
+            "attempts": told.attempts,
+            "told_at": _time(told.told_at),
+            "given_up": told.over and told.told_at is None,
+            "error": told.fault or None,
+        }
+        return shown | {"end": end_of(proposal), "callback": callback}
+
     def visible(
         self, session: Session, found: Sequence[Proposal], actor: Actor, shelf: Shelf
     ) -> list[dict[str, Any]]:
@@ -42,8 +68,7 @@ class Views:
     def proposal(self, session: Session, p: Proposal, actor: Actor, shelf: Shelf) -> dict[str, Any]:
         """A proposal with everything a card shows; the last of several carries the group."""
         group = proposals.of_message(session, p.message_id)
-        tool = shelf.tools.get(p.tool_name)
-        card = card_of(p, tool.parameters if tool else {}, group if group[-1].id == p.id else [])
+        card = card_of(p, shelf.schema_of(session, p), group if group[-1].id == p.id else [])
         conversation = conversations.get_conversation(session, p.conversation_id)
         at = conversation.address if conversation and is_own(conversation.address, actor) else None
         may = decisions.objection(session, self.policies, p, actor, at=at) is None

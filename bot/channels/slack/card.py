@@ -14,7 +14,7 @@ from bot.channels.slack import limits, text
 from bot.channels.slack.blocks import Block, Line, Run
 from bot.domain.cards import Action, Card, Tone
 from bot.domain.files import RESULT_SHOWN
-from bot.domain.proposals import PreviewField
+from bot.domain.proposals import Kind, PreviewField
 from bot.domain.risk import Level
 
 REVIEW = "review"  # opens "View all", whose submit approves
@@ -85,10 +85,11 @@ def brief(card: Card) -> Rendered:
 
 def _title(card: Card) -> tuple[list[Block], bool]:
     title = text.link_text(card.title) or card.tool_name or b.BLANK
+    sign = "❓ Question" if card.kind is Kind.QUESTION else _LEVELS[card.level]
     about = b.context(
-        f"{_LEVELS[card.level]}: {text.link_text(card.risk_reason)}",
+        f"{sign}: {text.link_text(card.risk_reason)}",
         f"Tool: {card.tool_name}",
-        f"Asked by {card.asked_by}",
+        f"Asked {'of' if card.kind is Kind.QUESTION else 'by'} {card.asked_by}",
     )
     if text.width(title) <= limits.HEADER:
         return [b.header(title), about], False
@@ -164,12 +165,13 @@ def _pending(card: Card, *, whole: bool) -> list[Block]:
     value = value_of(card.proposal_id, card.round)
     buttons = []
     if Action.APPROVE in card.actions:
-        label, verb = ("Approve", Action.APPROVE) if whole else ("Read all, then approve", REVIEW)
+        first = "Read all, then answer" if card.kind is Kind.QUESTION else "Read all, then approve"
+        label, verb = (card.says(Action.APPROVE, "Approve"), Action.APPROVE) if whole else (first, REVIEW)
         buttons.append(b.button(label, action_id(verb), value, "primary"))
     if Action.DECLINE in card.actions:
         buttons.append(b.button("Decline", action_id(Action.DECLINE), value, "danger"))
     if Action.EDIT in card.actions:
-        buttons.append(b.button("Edit", action_id(Action.EDIT), value))
+        buttons.append(b.button(card.says(Action.EDIT, "Edit"), action_id(Action.EDIT), value))
     buttons.append(b.overflow(MORE, [*more(card, whole=whole), ("View all", f"{VIEW}:{value}")]))
     return [*footer, b.actions(*buttons)]
 

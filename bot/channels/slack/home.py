@@ -6,6 +6,7 @@ from bot.channels.slack.blocks import Block, Line, Run
 from bot.channels.slack.card import MORE, REVIEW, VIEW, action_id, more, value_of
 from bot.domain.cards import Action, Card
 from bot.domain.chat import Overview, Verb
+from bot.domain.proposals import Kind
 from bot.domain.risk import Level
 
 _EACH = 8  # cards per part: three parts of 8 with 3 blocks each stay below 100
@@ -50,7 +51,12 @@ def _entry(card: Card, *, decide: bool, cancel: bool) -> list[Block]:
     buttons = []
     if decide and Action.APPROVE in card.actions:
         buttons += [
-            b.button("Read, then approve", action_id(REVIEW), value, "primary"),
+            b.button(
+                "Read, then answer" if card.kind is Kind.QUESTION else "Read, then approve",
+                action_id(REVIEW),
+                value,
+                "primary",
+            ),
             b.button("Decline", action_id(Action.DECLINE), value, "danger"),
             b.overflow(MORE, [*more(card, whole=False), ("View all", f"{VIEW}:{value}")]),
         ]

@@ -14,6 +14,7 @@ from bot.channels.slack.blocks import Block, Line, Run
 from bot.channels.slack.fields import fields_of
 from bot.channels.slack.forms import VALUE, inputs
 from bot.domain.cards import Action, Card, whole_text
+from bot.domain.proposals import Kind
 from bot.domain.similarity import Lasting, Rung
 
 REVIEW = "nod:review"
@@ -73,7 +74,7 @@ def review(card: Card, subject: Subject, *, may_approve: bool) -> Review:
     shown, rest = _everything(whole_text(card))
     view = _modal("Everything it does", shown, REVIEW, subject)
     if may_approve and card.pending and Action.APPROVE in card.actions:
-        view["submit"] = b.plain("Approve", limits.VIEW_TITLE)
+        view["submit"] = b.plain(card.says(Action.APPROVE, "Approve"), limits.VIEW_TITLE)
     return Review(view, rest)
 
 
@@ -151,9 +152,10 @@ def _choice(label: str, block_id: str, options: list[Block]) -> Block:
 
 def edit(card: Card, arguments: Mapping[str, Any], subject: Subject, team: str) -> Block:
     """Give a form made from the tool's schema, filled with the arguments as they are."""
+    question = card.kind is Kind.QUESTION
     afterwards = [
-        _option("Approve it as edited", APPROVE_EDITED),
-        _option("Ask again with these values", ASK_AGAIN),
+        _option("Send it" if question else "Approve it as edited", APPROVE_EDITED),
+        _option("Keep it and send later" if question else "Ask again with these values", ASK_AGAIN),
     ]
     title = text.cut(text.link_text(card.title), 300)[0]
     fields = fields_of(card.schema, arguments)
@@ -161,7 +163,7 @@ def edit(card: Card, arguments: Mapping[str, Any], subject: Subject, team: str) 
     if len(arguments) > len(fields):
         shown.append(b.context("There are more fields than fit here; those stay as they are."))
     shown.append(_choice("Then", AFTERWARDS, afterwards))
-    view = _modal("Edit before it runs", shown, EDIT, subject)
+    view = _modal(card.says(Action.EDIT, "Edit before it runs"), shown, EDIT, subject)
     view["submit"] = b.plain("Save", limits.VIEW_TITLE)
     return view
 

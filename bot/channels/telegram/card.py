@@ -118,6 +118,7 @@ def _viewing(card: Card, does: Does, text: str) -> InlineKeyboardButton:
 
 def _button(card: Card, action: Action) -> InlineKeyboardButton:
     text, does, style = _BUTTONS[action]
+    text = card.says(action, text)
     shown = card.round
     if action in _GROUP and card.group:
         text, shown = f"{text} ({card.group.open})", card.group.round
@@ -140,12 +141,15 @@ def _head(card: Card) -> Iterator[Line]:
     yield _short(card.title, "bold", units=_TITLE_UNITS)
     if card.reason:
         yield _labelled("Agent's reason", card.reason)
-    yield _labelled("Risk", f"{card.level}, {card.risk_reason}")
-    yield _labelled("Tool" if card.kind is Kind.CALL else "Plan", card.tool_name)
+    if card.kind is Kind.QUESTION:
+        yield _labelled("Question", card.risk_reason)
+    else:
+        yield _labelled("Risk", f"{card.level}, {card.risk_reason}")
+    yield _labelled("Plan" if card.kind is Kind.PLAN else "Tool", card.tool_name)
 
 
 def _foot(card: Card) -> Iterator[Line]:
-    yield _labelled("Asked by", card.asked_by)
+    yield _labelled("Asked of" if card.kind is Kind.QUESTION else "Asked by", card.asked_by)
     if card.pending:
         yield _labelled("May decide", card.deciders)
         yield _labelled("Expires", f"{card.expires_at:%Y-%m-%d %H:%M} UTC")

@@ -4,7 +4,7 @@ import asyncio
 import ipaddress
 import re
 import socket
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
@@ -37,8 +37,11 @@ class Target:
         return f"{self.scheme}://{host}{port}{self.path}"
 
 
-def target(url: str) -> Target:
-    """Take the URL apart. Raises ToolError for what is not plain http or https to a plain host."""
+def target(url: str, own: Collection[str] = ()) -> Target:
+    """Take the URL apart. Raises ToolError for what is not plain http or https to a plain host.
+
+    ``own`` are hosts that may be reached although they are not on the open Internet.
+    """
     if len(url) > _LONGEST or not url.isprintable() or " " in url or "\\" in url:
         raise ToolError("The URL is too long, or has spaces, backslashes or control characters.")
     try:
@@ -50,18 +53,22 @@ def target(url: str) -> Target:
         raise ToolError("Only http and https are fetched.")
     if "@" in parts.netloc:
         raise ToolError("The URL must not carry a user name or password.")
-    host = _host(parts.hostname or "")
+    named = parts.hostname or ""
+    host = named if named in own else _host(named)
     path = _ascii(parts.path or "/") + (f"?{_ascii(parts.query)}" if parts.query else "")
     return Target(parts.scheme, host, port if port is not None else _PORTS[parts.scheme], path)
 
 
-async def addresses(goal: Target, resolve: Resolve) -> list[str]:
-    """The addresses of the host, every one of them public. Raises ToolError if a single one is not."""
+async def addresses(goal: Target, resolve: Resolve, own: Collection[str] = ()) -> list[str]:
+    """The addresses of the host, every one of them public. Raises ToolError if a single one is not.
+
+    Those of a host that is one's ``own`` may be any.
+    """
     try:
         found = [ipaddress.ip_address(goal.host)]
     except ValueError:
         found = await _resolved(goal, resolve)
-    for address in found:
+    for address in found if goal.host not in own else ():
         check(address, goal.host)
     return [str(address) for address in found]
 

@@ -9,12 +9,14 @@ import contextvars
 import itertools
 import math
 from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
 import anyio
 from mcp import Client, MCPError, types
+from mcp.client.session import ClientRequestContext
 
 from bot.domain.chat import Clock
 from bot.errors import ToolError, ToolTimedOut
@@ -39,7 +41,21 @@ _UNKNOWN_END = frozenset({
     types.INVALID_REQUEST,
 })  # fmt: skip
 
-_caller: contextvars.ContextVar[CallContext | None] = contextvars.ContextVar("mcp_caller", default=None)
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """A call under way, and its time limit."""
+
+    context: CallContext
+    limit: asyncio.Timeout
+
+    def wait_until(self, when: float | None) -> None:
+        """Move the limit, in the loop's time; None takes it away. One that is over stays so."""
+        with suppress(RuntimeError):
+            self.limit.reschedule(when)
+
+
+_caller: contextvars.ContextVar[_Call | None] = contextvars.ContextVar("mcp_caller", default=None)
 
 
 class Server:
@@ -58,7 +74,8 @@ class Server:
         self.config = config
         self.tried = asyncio.Event()
         """Set once the first attempt to start it has ended, well or not."""
-        self._answer = responder(config.name, ask, patience, self._asker)
+        self._respond = responder(config.name, ask, patience, self._asker)
+        self._patience = patience
         self._clock = clock
         self._sleep = sleep
         self._start_seconds = start_seconds
@@ -68,7 +85,7 @@ class Server:
         self._scope: anyio.CancelScope | None = None  # made where there is an event loop
         self._stopped = False
         self._catalogue = Catalogue(config, sleep)
-        self._calls: dict[int, CallContext] = {}
+        self._calls: dict[int, _Call] = {}
         self._numbers = itertools.count()
         self._last_words = ""
 
@@ -115,14 +132,17 @@ class Server:
         ToolTimedOut when a write may have happened.
         """
         client = self._live()
-        with self._calling(context):
+        timed_out = ToolTimedOut(f"{self.config.name} did not answer within {self.config.timeout:g} s.")
+        longest = self.config.timeout + self._patience + LOOK_SECONDS
+        with self._calling(context) as call:
             try:
-                return await client.call_tool(name, dict(arguments), read_timeout_seconds=self.config.timeout)
+                async with call.limit:
+                    return await client.call_tool(name, dict(arguments), read_timeout_seconds=longest)
+            except TimeoutError:
+                raise timed_out from None
             except MCPError as error:
                 if error.code == types.REQUEST_TIMEOUT:
-                    raise ToolTimedOut(
-                        f"{self.config.name} did not answer within {self.config.timeout:g} s."
-                    ) from None
+                    raise timed_out from None
                 words = told(self.config, error)
                 if error.code not in _UNKNOWN_END:
                     raise ToolError(f"{self.config.name} says: {words}") from None
@@ -142,21 +162,38 @@ class Server:
         return ToolError(f"{self.config.name} is unavailable right now ({why}). Nothing was done; try later.")
 
     @contextmanager
-    def _calling(self, context: CallContext) -> Iterator[None]:
+    def _calling(self, context: CallContext) -> Iterator["_Call"]:
         number = next(self._numbers)
-        self._calls[number] = context
-        token = _caller.set(context)
+        call = self._calls[number] = _Call(context, asyncio.timeout(self.config.timeout))
+        token = _caller.set(call)
         try:
-            yield
+            yield call
         finally:
             _caller.reset(token)
             del self._calls[number]
 
     def _asker(self) -> CallContext | None:
-        """For whose call the server asks; older protocols do not say, so then there must be but one."""
-        if context := _caller.get():
-            return context
+        call = self._asking()
+        return call.context if call else None
+
+    def _asking(self) -> "_Call | None":
+        """The call in which the server asks; older protocols do not say, so then there must be but one."""
+        if call := _caller.get():
+            return call
         return next(iter(self._calls.values())) if len(self._calls) == 1 else None
+
+    async def _answer(
+        self, context: ClientRequestContext, params: types.ElicitRequestParams
+    ) -> types.ElicitResult | types.ErrorData:
+        """Answer a question of the server; the time a person takes is not the server's."""
+        call = self._asking()
+        if call is not None:
+            call.wait_until(None)
+        try:
+            return await self._respond(context, params)
+        finally:
+            if call is not None:
+                call.wait_until(asyncio.get_running_loop().time() + self.config.timeout)
 
     # the owner
 

@@ -46,6 +46,7 @@ def make(folder: Path, *, legacy: bool = False) -> MCPServer[Any]:
 
     add_lamps(server, done, folder)
     add_waiting(server, done, folder)
+    add_questions(server)
     add_changes(server, done, legacy=legacy)
     return server
 
@@ -133,6 +134,13 @@ def add_waiting(server: MCPServer[Any], done: Done, folder: Path) -> None:
     async def choose(lamp: str, color: Annotated[Color, Resolve(which_color)]) -> str:
         """Paint a lamp in the color the person names."""
         return done(f"paint {lamp} {color.color}")
+
+
+def add_questions(server: MCPServer[Any]) -> None:
+    @server.tool(annotations=READS)
+    async def inquire(lamp: str, color: Annotated[Color, Resolve(which_color)]) -> str:
+        """Ask which color a lamp should have, and change nothing."""
+        return f"{lamp} would be {color.color}"
 
 
 def add_changes(server: MCPServer[Any], done: Done, *, legacy: bool) -> None:

@@ -20,7 +20,7 @@ const STATES = {
   expired: ["Expired", "clock", "quiet"],
   cancelled: ["Cancelled", "minus", "quiet"],
 };
-const ENDS = { outcome_unknown: "Outcome unknown", undeliverable: "Not delivered", tool_changed: "Not run" };
+const ENDS = { outcome_unknown: "Outcome unknown", undeliverable: "Not delivered", tool_changed: "Not run", unasked: "No longer asked" };
 const RISKS = { read: "Only reads", write: "Changes something", destructive: "Destructive" };
 const LABELS = {
   approve: ["Approve", "Approving…"],
@@ -33,6 +33,15 @@ const LABELS = {
   approve_all: ["Approve all", "Approving all…"],
   decline_all: ["Decline all", "Declining all…"],
 };
+const ANSWERS = { approve: ["Send the answer", "Sending…"], edit: ["Fill in", "Saving…"] };
+const SENT = { question: "Answered", request: "Approved" };
+const KINDS = { question: "Question", request: "Request" };
+
+/** What a button of this proposal says, and while it works. A question with nothing to fill in is an address to open. */
+function label(p, verb) {
+  if (p.kind !== "question" || !(verb in ANSWERS)) return LABELS[verb];
+  return verb === "approve" && !p.actions.includes("edit") && p.state === "proposed" ? ["I have been there", "Sending…"] : ANSWERS[verb];
+}
 
 const SELDOM = new Set(["similar", "extend", "cancel"]);
 
@@ -97,7 +106,8 @@ export class Card {
 
   standing() {
     const p = this.proposal;
-    const [label, sign, tone] = STATES[p.state] ?? [p.state, "clock", "quiet"];
+    const [word, sign, tone] = STATES[p.state] ?? [p.state, "clock", "quiet"];
+    const label = (p.state === "succeeded" && SENT[p.kind]) || word;
     return { label: ENDS[p.cause] ?? label, sign: ENDS[p.cause] ? "warning" : sign, tone: p.cause === "undeliverable" ? "bad" : tone };
   }
 
@@ -134,12 +144,12 @@ export class Card {
   }
 
   risk(p) {
-    const words = RISKS[p.risk] ?? p.risk;
+    const words = KINDS[p.kind] ?? RISKS[p.risk] ?? p.risk;
     return h("span", { class: `risk ${p.risk}`, title: p.risk_reason }, p.risk === "destructive" ? icon("warning") : null, words);
   }
 
   byline(p) {
-    const parts = [h("code", {}, shown(p.tool_name)), " asked by ", shown(p.requester)];
+    const parts = [h("code", {}, shown(p.tool_name)), p.kind === "question" ? " asked of " : " asked by ", shown(p.requester)];
     if (this.origin || p.channel !== "http") parts.push(` in ${CHANNELS[p.channel] ?? p.channel}`);
     parts.push(", ", ago(p.created_at));
     const where = this.origin && p.channel === "http" && p.conversation_id
@@ -200,7 +210,7 @@ export class Card {
 
   button(verb) {
     const p = this.proposal;
-    const [label, doing] = LABELS[verb];
+    const [words, doing] = label(p, verb);
     const count = verb.endsWith("_all") && p.group ? ` ${p.group.open}` : "";
     const kind = verb === "approve" ? (p.risk === "destructive" ? "primary danger" : "primary") : SELDOM.has(verb) ? "seldom" : "";
     const off = Boolean(this.busy || this.resting);
@@ -209,9 +219,9 @@ export class Card {
       class: `button ${kind}`,
       data: { verb },
       "aria-disabled": off ? "true" : undefined,
-      "aria-label": count ? undefined : `${label}: ${p.description}`,
+      "aria-label": count ? undefined : `${words}: ${p.description}`,
       onclick: () => this.pressed(verb),
-    }, this.busy === verb ? doing : label + count);
+    }, this.busy === verb ? doing : words + count);
   }
 
   pressed(verb) {

@@ -12,9 +12,10 @@ export function line(message) {
     const text = message.text.replace(/^\[Nod\]\s*/, "");
     return h("details", { class: "aside fold-out" }, h("summary", {}, "Nod was told how earlier proposals ended"), h("p", { class: "plain" }, shown(text)));
   }
-  if (message.role === "notice") return notice(message.text);
+  if (message.role === "notice" && !message.proposals.length) return notice(message.text);
   const element = message.role === "user" ? userLine(message.text, message.name) : assistantLine();
   element.querySelector(".line-head").append(stamp(message.created_at));
+  if (message.role === "notice") element.querySelector(".said").append(shown(message.text));
   if (message.role === "assistant") {
     if (message.text.trim()) element.querySelector(".said").append(markdown(message.text));
     message.calls.forEach((call) => element.querySelector(".calls").append(callLine(call).element));

@@ -180,6 +180,8 @@ export class Thread {
       }
       case "action_update":
         put(event.proposal);
+        // what no answer of the agent brought stands in a row of its own
+        if (["question", "request"].includes(event.proposal?.kind) && !this.cards.has(event.proposal.id)) this.load();
         return;
       case "error":
         this.endTurn(event.error);

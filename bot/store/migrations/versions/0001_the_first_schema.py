@@ -326,6 +326,13 @@ def upgrade() -> None:
         batch_op.create_index("proposal_recent", ["state", "updated_at"], unique=False)
 
     op.create_table(
+        "tool_version",
+        sa.Column("name", sqlmodel.sql.sqltypes.AutoString(), nullable=False),
+        sa.Column("version", sqlmodel.sql.sqltypes.AutoString(), nullable=False),
+        sa.Column("parameters", sa.JSON(none_as_null=True), nullable=False),
+        sa.PrimaryKeyConstraint("name", "version"),
+    )
+    op.create_table(
         "turn",
         sa.Column(
             "id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), autoincrement=True, nullable=False
@@ -349,6 +356,27 @@ def upgrade() -> None:
             unique=True,
             sqlite_where=sa.text("state = 'wanted'"),
             postgresql_where=sa.text("state = 'wanted'"),
+        )
+
+    op.create_table(
+        "callback",
+        sa.Column("proposal_id", sqlmodel.sql.sqltypes.AutoString(), nullable=False),
+        sa.Column("url", sqlmodel.sql.sqltypes.AutoString(), nullable=False),
+        sa.Column("attempts", sa.Integer(), nullable=False),
+        sa.Column("next_at", sqlmodel.sql.sqltypes.UTCDateTime(), nullable=False),
+        sa.Column("told_at", sqlmodel.sql.sqltypes.UTCDateTime(), nullable=True),
+        sa.Column("over", sa.Boolean(), nullable=False),
+        sa.Column("fault", sqlmodel.sql.sqltypes.AutoString(), nullable=False),
+        sa.ForeignKeyConstraint(["proposal_id"], ["proposal.id"]),
+        sa.PrimaryKeyConstraint("proposal_id"),
+    )
+    with op.batch_alter_table("callback", schema=None) as batch_op:
+        batch_op.create_index(
+            "callback_open",
+            ["next_at"],
+            unique=False,
+            sqlite_where=sa.text("over = 0"),
+            postgresql_where=sa.text("NOT over"),
         )
 
     op.create_table(
@@ -452,6 +480,14 @@ def downgrade() -> None:
 
     op.drop_table("copy")
     op.drop_table("audit")
+    with op.batch_alter_table("callback", schema=None) as batch_op:
+        batch_op.drop_index(
+            "callback_open",
+            sqlite_where=sa.text("over = 0"),
+            postgresql_where=sa.text("NOT over"),
+        )
+
+    op.drop_table("callback")
     with op.batch_alter_table("turn", schema=None) as batch_op:
         batch_op.drop_index(
             "one_wanted_turn",
@@ -460,6 +496,7 @@ def downgrade() -> None:
         )
 
     op.drop_table("turn")
+    op.drop_table("tool_version")
     with op.batch_alter_table("proposal", schema=None) as batch_op:
         batch_op.drop_index("proposal_recent")
         batch_op.drop_index("proposal_of_message")

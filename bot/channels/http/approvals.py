@@ -1,0 +1,139 @@
+"""A script asks people: a request is opened, waited for, and its end told to who asked."""
+
+import asyncio
+import json
+import secrets
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Header, Query
+from pydantic import BaseModel, ConfigDict, Field
+from starlette.responses import JSONResponse
+
+from bot.channels.http.channel import NAME, HttpChannel, key_of
+from bot.channels.http.errors import problem
+from bot.channels.http.site import Caller, Here, Site, ok
+from bot.domain.chat import Address, Answer, Request
+from bot.domain.people import Actor
+from bot.tools.builtin.requests import PERMISSION, REQUEST
+
+router = APIRouter(prefix="/api")
+
+LONGEST_WAIT = 60  # seconds
+_STATUS = {Answer.REFUSED: 403, Answer.STALE: 409, Answer.INVALID: 422}
+
+Seconds = Annotated[int, Field(ge=1, le=10 * 366 * 86400)]
+Key = Annotated[str | None, Header(max_length=200)]
+Wait = Annotated[float, Query(ge=0, le=LONGEST_WAIT)]
+
+
+class Asking(BaseModel):
+    """``fields`` are shown line by line. ``ttl_seconds`` may shorten how long it waits by the rules.
+
+    ``callback_url`` is told the end, signed (needs NOD_WEBHOOK_SECRET).
+    """
+
+    model_config = ConfigDict(extra="forbid")
+
+    summary: str
+    details: str = ""
+    fields: dict[str, str | int | float | bool | None] = {}
+    ttl_seconds: Seconds | None = None
+    callback_url: Annotated[str, Field(max_length=4000)] | None = None
+
+
+class Permission(BaseModel):
+    """``input`` is what an agent wants to give its own tool ``tool_name``."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    tool_name: str
+    input: dict[str, Any]
+    tool_use_id: str | None = None
+    ttl_seconds: Seconds | None = None
+
+
+@router.post("/approvals", summary="Ask people to approve what you are about to do", status_code=201)
+async def ask(body: Asking, actor: Caller, site: Here, idempotency_key: Key = None) -> JSONResponse:
+    """A second request with the same ``Idempotency-Key`` answers 200 with the first one's proposal."""
+    if body.callback_url is not None and (why := await site.callbacks.objection(body.callback_url)):
+        return problem(422, f"callback_url: {why}", fields={"callback_url": why})
+    fields = {name: _shown(value) for name, value in body.fields.items()}
+    arguments = {"summary": body.summary} | ({"details": body.details} if body.details else {})
+    text = f"{actor.label} asks for approval: {body.summary}"
+    return await _open(
+        site, actor, REQUEST, arguments | ({"fields": fields} if fields else {}), text, body, idempotency_key
+    )
+
+
+@router.post("/permissions", summary="Ask people whether an agent may use a tool of its own", status_code=201)
+async def permit(body: Permission, actor: Caller, site: Here, idempotency_key: Key = None) -> JSONResponse:
+    """Waited for as any request; once approved, ``arguments.input`` is what people let through."""
+    arguments = body.model_dump(exclude={"ttl_seconds"}, exclude_none=True)
+    text = f"{actor.label} asks whether an agent may use {body.tool_name}."
+    return await _open(site, actor, PERMISSION, arguments, text, body, idempotency_key)
+
+
+@router.get("/approvals/{proposal_id}", summary="How a request stands; `wait` for its end")
+async def look(proposal_id: str, actor: Caller, site: Here, wait: Wait = 0) -> JSONResponse:
+    """Returns after ``wait`` seconds (60 at most), or as soon as it ended.
+
+    ``end`` says: waiting, approved, declined, expired, cancelled, undeliverable, failed or outcome_unknown.
+    """
+    shown = await _ended(site.channel, proposal_id, actor, wait)
+    return problem(404, "There is no such request.") if shown is None else ok(proposal=shown)
+
+
+async def _open(
+    site: Site,
+    actor: Actor,
+    tool_name: str,
+    arguments: Mapping[str, Any],
+    text: str,
+    body: Asking | Permission,
+    key: str | None,
+) -> JSONResponse:
+    conversation_id = secrets.token_hex(8)
+    reply = await site.take_in(
+        Request(
+            actor,
+            tool_name,
+            arguments,
+            Address(NAME, key_of(actor, conversation_id)),
+            text,
+            begin=conversation_id,
+            event_id=f"{actor.key}/approval/{key}" if key else None,
+            ttl=timedelta(seconds=body.ttl_seconds) if body.ttl_seconds else None,
+            callback_url=body.callback_url if isinstance(body, Asking) else None,
+        )
+    )
+    if reply.answer in _STATUS:
+        more = {"fields": dict(reply.fields)} if reply.fields else {}
+        return problem(_STATUS[reply.answer], reply.text, **more)
+    shown = await _shown_to(site.channel, reply.proposals[0].id, actor)
+    answer = ok(proposal=shown)
+    answer.status_code = 200 if reply.answer is Answer.DUPLICATE else 201
+    return answer
+
+
+async def _ended(http: HttpChannel, proposal_id: str, actor: Actor, wait: float) -> dict[str, Any] | None:
+    """The request once it ended, or as it stands when the wait is over or the server stops."""
+    loop = asyncio.get_running_loop()
+    until = loop.time() + wait
+    while True:
+        rings = http.bell.rings
+        shown = await _shown_to(http, proposal_id, actor)
+        left = until - loop.time()
+        if shown is None or shown["end"] != "waiting" or left <= 0 or http.hub.closed:
+            return shown
+        await http.bell.wait(rings, min(left, http.pace.feed))
+
+
+async def _shown_to(http: HttpChannel, proposal_id: str, actor: Actor) -> dict[str, Any] | None:
+    shelf = await http.registry.shelf()
+    return await http.database.read(http.views.request, proposal_id, actor, shelf)
+
+
+def _shown(value: str | float | bool | None) -> str:  # noqa: FBT001 - JSON has flags
+    return value if isinstance(value, str) else json.dumps(value)

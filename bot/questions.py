@@ -1,0 +1,213 @@
+"""A server's question in the middle of a call, asked as a card where the call was asked for.
+
+Each open question is a tool of its own that no model is offered: its arguments are the answer, and to approve
+it is to send them. So a question is edited, declined, expired and recorded as any proposal; only the person
+whose call it is decides it. The call that waits is in this process; when it is gone, so is the question.
+"""
+
+import asyncio
+import hashlib
+import json
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from sqlmodel import Session
+
+from bot.delivery import Bell
+from bot.domain.chat import Clock, Inbox, Request
+from bot.domain.conversations import Conversation
+from bot.domain.jobs import Dispatcher
+from bot.domain.people import Actor
+from bot.domain.proposals import Kind, PreviewField, Proposal, State, canonical
+from bot.domain.risk import Level, Risk
+from bot.errors import ToolError
+from bot.store import conversations, endings, proposals
+from bot.store.database import Database
+from bot.store.endings import LostRace
+from bot.telemetry import logger
+from bot.tools.mcp.questions import Action, Answer, Question
+from bot.tools.mcp.schemas import Arguments, as_offered
+from bot.tools.tool import Arguments as Given
+from bot.tools.tool import CallContext, Tool, ToolOutput
+
+log = logger(__name__)
+
+PATIENCE = timedelta(minutes=5)
+"""How long a person has to answer; the server and its call wait so long."""
+
+_LOOK_SECONDS = 2.0  # how soon what another process did is noticed
+_TRIES = 5
+
+
+@dataclass(slots=True)
+class _Open:
+    """A question while its call waits; ``answer`` is what the person sent."""
+
+    tool: Tool
+    answer: Mapping[str, Any] | None = None
+
+
+class Questions:
+    """Implements `Toolset` (the questions that are open) and `Ask`."""
+
+    name = "questions"
+
+    def __init__(
+        self,
+        database: Database,
+        dispatcher: Dispatcher,
+        bell: Bell,
+        clock: Clock,
+        patience: timedelta = PATIENCE,
+    ) -> None:
+        self._database = database
+        self._dispatcher = dispatcher
+        self._bell = bell
+        self._clock = clock
+        self._patience = patience
+        self._inbox: Inbox | None = None
+        self._open: dict[str, _Open] = {}
+        self._ending: set[asyncio.Task[None]] = set()
+
+    def start(self, inbox: Inbox) -> None:
+        """From now on questions can be asked."""
+        self._inbox = inbox
+
+    async def stop(self) -> None:
+        """Let what is being ended come to its end."""
+        await asyncio.gather(*self._ending, return_exceptions=True)
+
+    async def tools(self) -> Sequence[Tool]:
+        return [each.tool for each in self._open.values()]
+
+    async def ask(self, question: Question) -> Answer:
+        """Ask the person, and wait for the answer as long as their patience or the call lasts."""
+        place = await self._database.read(_place, question)
+        if place is None or self._inbox is None:
+            return Answer(Action.DECLINE)
+        conversation, actor = place
+        asked = self._made(question)
+        name = asked.tool.name
+        self._open[name] = asked
+        try:
+            reply = await self._inbox(
+                Request(
+                    actor,
+                    name,
+                    {"url": question.url} if question.url else _defaults(question.schema),
+                    conversation.address,
+                    f"{question.server} has a question.",
+                    private=conversation.private,
+                    into=conversation.id,
+                    ttl=self._patience,
+                )
+            )
+            if not reply.proposals:
+                log.warning("a server's question could not be asked", server=question.server, why=reply.text)
+                return Answer(Action.DECLINE)
+            return await self._answered(asked, reply.proposals[0])
+        finally:
+            del self._open[name]
+
+    async def _answered(self, asked: _Open, opened: Proposal) -> Answer:
+        try:
+            return await self._heard(asked, opened)
+        except BaseException:  # the call was broken off, and with it the question
+            self._end(opened)
+            raise
+
+    async def _heard(self, asked: _Open, opened: Proposal) -> Answer:
+        while True:
+            rings = self._bell.rings
+            proposal = await self._database.read(proposals.get, opened.id)
+            if asked.answer is not None and proposal is not None and proposal.settled:
+                return Answer(Action.ACCEPT, asked.answer)
+            if proposal is None or proposal.settled:
+                declined = proposal is not None and proposal.state is State.DECLINED
+                return Answer(Action.DECLINE if declined else Action.CANCEL)
+            await self._bell.wait(rings, _LOOK_SECONDS)
+
+    def _made(self, question: Question) -> _Open:
+        """The tool of one question. No server can bring one of this name: it has a colon."""
+        arguments = Arguments(question.schema or {"type": "object"})
+        parameters = as_offered(question.schema or {})
+        shape = canonical([question.server, question.message, question.schema, question.url])
+
+        async def run(given: Given, _: CallContext) -> ToolOutput:
+            if self._open.get(asked.tool.name) is not asked:
+                raise ToolError(f"{question.server} waits for no answer any more.")
+            asked.answer = {} if question.url else dict(given)
+            return ToolOutput("answered")
+
+        async def preview(given: Given) -> Sequence[PreviewField]:
+            if question.url:
+                return [PreviewField("open this address", None, question.url)]
+            names = dict.fromkeys((*parameters["properties"], *given))
+            return [
+                PreviewField(name, None, _shown(given[name]) if name in given else None) for name in names
+            ]
+
+        asked = _Open(
+            Tool(
+                name=f"question:{question.server}:{secrets.token_hex(4)}",
+                description=question.message,
+                parameters=parameters,
+                strict=False,
+                version=hashlib.sha256(shape.encode()).hexdigest()[:16],
+                group="questions",
+                reads=False,
+                idempotent=False,
+                timeout=5.0,
+                validate=arguments.check,
+                classify=lambda _: Risk(Level.WRITE, f"{question.server} asks it while it works for you"),
+                summary=lambda _: f"{question.server} asks: {question.message}",
+                run=run,
+                preview=preview,
+                offered=False,
+                kind=Kind.QUESTION,
+            )
+        )
+        return asked
+
+    def _end(self, opened: Proposal) -> None:
+        """Nobody waits for the answer any more: the card says so. Also where the call was cancelled."""
+
+        async def end() -> None:
+            for _ in range(_TRIES):
+                try:
+                    jobs = await self._database.write(endings.unasked, opened.id, self._clock())
+                except LostRace:
+                    continue
+                await self._dispatcher.wake(*jobs)
+                return
+
+        task = asyncio.create_task(end())
+        self._ending.add(task)
+        task.add_done_callback(self._ending.discard)
+
+
+def _place(session: Session, question: Question) -> tuple[Conversation, Actor] | None:
+    """Where to ask, and whom; None where the call belongs to no conversation."""
+    conversation = conversations.get_conversation(session, question.conversation_id)
+    if conversation is None:
+        return None
+    actor = Actor.parse(question.requested_by)
+    name = conversations.name_of(session, conversation.id, actor)
+    return conversation, Actor(actor.channel, actor.key, name)
+
+
+def _defaults(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """What the server would take where a person changes nothing."""
+    properties = schema.get("properties", {})
+    return {
+        name: part["default"]
+        for name, part in properties.items()
+        if isinstance(part, dict) and "default" in part
+    }
+
+
+def _shown(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,164 @@
+"""``nod tools``: what tools there are, and one called by hand; what writes asks first, as from any chat."""
+
+import asyncio
+import contextlib
+import json
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+from typing import Annotated, Any
+
+import typer
+
+from bot import telemetry
+from bot.agent.gate import Gate
+from bot.domain.cards import card_of
+from bot.domain.chat import SHELL, Address, Request
+from bot.domain.proposals import Proposal, State
+from bot.domain.redaction import redact_text
+from bot.errors import BadArguments, NodError
+from bot.settings import Settings
+from bot.store import proposals
+from bot.store.database import Database
+from bot.terminal import line, opened, operator, plain, told
+from bot.tools.registry import Registry
+from bot.tools.tool import Tool
+
+commands = typer.Typer(no_args_is_help=True, help="The tools there are, and calling one by hand.")
+
+_LOOK_SECONDS = 0.5  # how often another process's work is looked for
+
+Name = Annotated[str, typer.Argument(help="the tool's name, as in: nod tools list")]
+
+
+@commands.command(name="list")
+def list_() -> None:
+    """List every tool: name, group, what it does to the world, one line."""
+    with told():
+        found = asyncio.run(_offered(Settings.load()))
+        for tool in sorted(found, key=lambda t: (t.group, t.name)):
+            says = line(tool.description.partition("\n")[0])
+            print(f"{tool.name:<24} {tool.group:<12} {_level(tool):<12} {says[:80]}")
+
+
+@commands.command(name="show")
+def show(name: Name) -> None:
+    """Show one tool, whole: what it does, its risk, and the JSON schema of its arguments."""
+    with told():
+        tool = _named(asyncio.run(_offered(Settings.load())), name)
+        how = "runs at once" if tool.reads else "asks first, where the rules say so"
+        schema = json.dumps(tool.parameters, indent=2, ensure_ascii=False)
+        print(
+            plain(f"{tool.name} ({tool.group})\n{tool.description}\n\nrisk: {_level(tool)}, {how}\n{schema}")
+        )
+
+
+@commands.command(name="call")
+def call(
+    name: Name,
+    arguments: Annotated[str, typer.Argument(help="a JSON object", metavar="JSON")] = "{}",
+    wait: Annotated[bool, typer.Option("--wait", help="wait until it was decided and has run")] = False,  # noqa: FBT002 - typer's way
+) -> None:
+    """Call a tool: what reads runs here and now; what writes becomes a proposal for people to decide."""
+    with told():
+        settings = Settings.load()
+        telemetry.configure("error")
+        given = _decoded(arguments)
+        with opened(settings) as database:
+            asyncio.run(_call(settings, database, name, given, wait=wait))
+
+
+async def _call(
+    settings: Settings, database: Database, name: str, given: dict[str, Any], *, wait: bool
+) -> None:
+    from bot.app import policies_of
+
+    async with _registry(settings, database) as registry:
+        gate = Gate(registry, policies_of(settings), database, _now)
+        tool = _named(list((await registry.shelf()).offered), name)
+        who = operator()
+        words = f"{who.label} calls {tool.name} from the shell."
+        request = Request(who, tool.name, given, Address(SHELL, who.key), words)
+        result = await gate.look(tool, tool.validate(given), request)
+        if result is not None:
+            print(plain(result.text))
+            if not result.ok:
+                raise typer.Exit(1)
+            return
+        proposal = (await gate.open(request)).proposal
+    print(plain(f"{proposal.id}: {line(proposal.description)}"))
+    if proposal.state is State.PROPOSED:
+        who_may = line(proposal.deciders.in_words(who.label))
+        print(f"It waits for {who_may}: nod approve {proposal.id}")
+    if wait:
+        _end(await _settled(database, proposal))
+
+
+async def _settled(database: Database, proposal: Proposal) -> Proposal:
+    """The proposal once it ended; the running nod expires and executes it."""
+    while not proposal.settled:
+        await asyncio.sleep(_LOOK_SECONDS)
+        found = await database.read(proposals.get, proposal.id)
+        if found is None:
+            raise NodError(f"proposal {proposal.id} is gone")
+        proposal = found
+    return proposal
+
+
+def _end(proposal: Proposal) -> None:
+    card = card_of(proposal, {})
+    print(plain(card.outcome))
+    if card.result:
+        print(plain(redact_text(card.result)))
+    if proposal.state is not State.SUCCEEDED:
+        raise typer.Exit(1)
+
+
+async def _offered(settings: Settings) -> list[Tool]:
+    telemetry.configure("error")
+    database = Database(settings.database_url)  # nothing is read: it is not even made here
+    try:
+        async with _registry(settings, database) as registry:
+            return list((await registry.shelf()).offered)
+    finally:
+        database.close()
+
+
+@contextlib.asynccontextmanager
+async def _registry(settings: Settings, database: Database) -> AsyncIterator[Registry]:
+    from bot.app import registry_of
+
+    registry, own, mcp = registry_of(settings, database, _now)
+    await own.start()
+    try:
+        yield registry
+    finally:
+        await mcp.stop()
+
+
+def _named(tools: list[Tool], name: str) -> Tool:
+    found = {tool.name: tool for tool in tools}.get(name)
+    if found is None:
+        raise NodError(f"there is no tool {name}; see: nod tools list")
+    return found
+
+
+def _level(tool: Tool) -> str:
+    """How much it can harm, as far as that can be said before its arguments are known."""
+    try:
+        return str(tool.classify({}).level)
+    except Exception:  # noqa: BLE001 - it looks at its arguments, and there are none
+        return "by its use"
+
+
+def _decoded(text: str) -> dict[str, Any]:
+    try:
+        given = json.loads(text)
+    except ValueError as error:
+        raise BadArguments({"JSON": f"this is not JSON ({error})"}) from None
+    if not isinstance(given, dict):
+        raise BadArguments({"JSON": "write a JSON object, such as '{\"number\": 3}'"})
+    return given
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
