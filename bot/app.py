@@ -15,6 +15,7 @@ from bot.agent.model import Model
 from bot.agent.offline import OfflineModel
 from bot.agent.openai import OpenAIModel
 from bot.assistant import Assistant
+from bot.boards import Boards
 from bot.channels.http import api
 from bot.channels.http.auth import Doorkeeper
 from bot.channels.http.channel import HttpChannel
@@ -25,7 +26,9 @@ from bot.channels.telegram.channel import TelegramChannel
 from bot.delivery import Bell, Delivery
 from bot.desk import CoreDesk
 from bot.domain.chat import Address, Channel, Clock
+from bot.domain.plans import Approver
 from bot.domain.policy import Mode, Policy
+from bot.domain.teams import TeamLimits
 from bot.errors import SettingsError
 from bot.jobs.embedded import EmbeddedDispatcher
 from bot.scheduler import Scheduler
@@ -41,6 +44,7 @@ from bot.tools.builtin.files import file_tools
 from bot.tools.builtin.issues import issue_tools
 from bot.tools.builtin.outputs import output_tools
 from bot.tools.builtin.shell import shell_tools
+from bot.tools.builtin.team import team_tools
 from bot.tools.mcp.config import load
 from bot.tools.mcp.toolset import McpToolset
 from bot.tools.own import OwnTools
@@ -119,11 +123,12 @@ def build(
 ) -> App:
     """Make every part; nothing runs yet. ``model`` and ``toolsets`` replace those the settings name."""
     database = Database(settings.database_url)
-    builtin = builtin_tools(settings, database, clock)
+    policies = policies_of(settings)
+    team = TeamLimits(settings.max_teammates)
+    builtin = [*builtin_tools(settings, database, clock), team_tools(policies, team)]
     own = own_tools(settings, builtin)
     mcp = _mcp(settings, clock, lambda: own.known | names_of(builtin))
-    registry = Registry(toolsets if toolsets is not None else [*builtin, own, mcp])
-    policies = policies_of(settings)
+    registry = Registry([*toolsets, builtin[-1]] if toolsets is not None else [*builtin, own, mcp])
     model = model or _model(settings)
     bell = Bell()
     channels: dict[str, Channel] = {}
@@ -137,13 +142,14 @@ def build(
         routes=[Address.parse(chat) for chat in settings.approver_chats],
     )
     gate = Gate(registry, policies, database, clock)
-    limits = Limits(settings.max_model_calls, settings.history_tokens)
+    limits = Limits(settings.max_model_calls, settings.history_tokens, team)
     dispatcher = EmbeddedDispatcher()
     assistant = Assistant(
         database,
         gate,
         Loop(model, gate, database, clock, limits),
         delivery,
+        Boards(channels, database),
         dispatcher,
         clock,
         settings.retention,
@@ -220,6 +226,7 @@ def policies_of(settings: Settings) -> Policies:
             ttl=settings.proposal_ttl,
             admins=frozenset(settings.admins),
             approvers=frozenset(settings.approvers),
+            plans=Approver(settings.plan_approval),
         )
     )
 

@@ -16,7 +16,7 @@ FLOORS = (
     ("store",),
     ("tools", "attachments"),
     ("tools.builtin", "tools.mcp"),
-    ("agent", "delivery"),
+    ("agent", "delivery", "boards"),
     ("desk", "commands", "reminders", "jobs"),
     ("assistant", "channels.http", "channels.slack", "channels.telegram"),
     ("scheduler",),

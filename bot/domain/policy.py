@@ -10,9 +10,10 @@ from enum import StrEnum
 from typing import Any
 
 from bot.domain.people import Person, Role
+from bot.domain.plans import Approver
 from bot.domain.proposals import Deciders, Proposal, clock
 from bot.domain.risk import Level, Risk
-from bot.domain.rules import Rulebook, Subject
+from bot.domain.rules import Found, Rulebook, Subject
 
 
 class Mode(StrEnum):
@@ -74,6 +75,7 @@ class Policy:
     ttl: timedelta = timedelta(hours=24)
     admins: frozenset[str] = frozenset()
     approvers: frozenset[str] = frozenset()
+    plans: Approver = Approver.HUMAN
     book: Rulebook = field(default_factory=Rulebook)
 
     def holders(self, role: Role) -> frozenset[str]:
@@ -84,14 +86,16 @@ class Policy:
     def roles_of(self, person: Person) -> frozenset[Role]:
         return frozenset(role for role in Role if person.accounts & self.holders(role))
 
-    def judge(self, tool_name: str, risk: Risk, place: Place, requester: Person) -> Verdict:
-        """Whether a call runs at once, asks people, or cannot be asked for at all."""
+    def judge(
+        self, tool_name: str, risk: Risk, place: Place, requester: Person, *, plan: bool = False
+    ) -> Verdict:
+        """Whether a call runs at once, asks people, or cannot be asked for at all. A ``plan`` always asks."""
         overridden = self.book.level(place.address, tool_name, risk.level)
         if overridden.rule is not None:
             risk = Risk(Level(overridden.value), overridden.rule.words)
-        found = self.book.mode(place.address, tool_name, self.mode)
-        mode = Mode(found.value)
-        rule = found.rule.words if found.rule else f"policy {mode}"
+        found = self.plan_rule(place.address) if plan else self.book.mode(place.address, tool_name, self.mode)
+        mode = Mode.ALWAYS if plan else Mode(found.value)
+        rule = found.rule.words if found.rule else f"plans {found.value}" if plan else f"policy {mode}"
         deciders = self._deciders(tool_name, risk, place, requester)
         if not mode.asks(risk):
             warning = f"{tool_name} runs without approval here ({rule})." if mode is Mode.NEVER else ""
@@ -178,6 +182,10 @@ class Policy:
 
     def may_take_back(self, person: Person, requester: Person) -> bool:
         return person == requester or Role.ADMIN in self.roles_of(person)
+
+    def plan_rule(self, place: str) -> Found:
+        """Who approves plans at a place (an address as text): an `Approver`'s name, and the rule."""
+        return self.book.plans(place, self.plans)
 
     def with_book(self, book: Rulebook) -> "Policy":
         return replace(self, book=book)

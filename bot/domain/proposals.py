@@ -56,6 +56,8 @@ class Cause(StrEnum):
     TOOL_CHANGED = "tool_changed"  # failed: the tool is not the one that was shown
     UNDELIVERABLE = "undeliverable"  # cancelled: the card could not be posted anywhere
     TAKEN_BACK = "taken_back"  # cancelled: by the requester or an admin
+    SUPERSEDED = "superseded"  # cancelled: a newer version of the plan took its place
+    REVISE = "revise"  # declined: the plan goes back for changes; ``decline_reason`` says which
 
 
 class Kind(StrEnum):
@@ -155,6 +157,7 @@ class Proposal:
     remind_every: timedelta | None = None
     escalate_at: datetime | None = None  # when it is shown to a second circle; None once it was
     escalate_to: str | None = None  # that circle's address
+    teammate: str = ""  # the name of the teammate that proposed it; empty: the lead agent
 
     @property
     def idempotency_key(self) -> str:

@@ -8,11 +8,12 @@ from typing import Any
 from sqlalchemy import ColumnElement, bindparam, update
 from sqlmodel import Session, col, or_, select
 
+from bot.domain import plans
 from bot.domain.people import Person
 from bot.domain.proposals import Kind, Proposal, State
 from bot.domain.risk import Level
 from bot.domain.similarity import Grant, Lasting, Rung, Scope
-from bot.store import conversations, people
+from bot.store import conversations, people, proposals
 from bot.store.prepared import Prepared
 from bot.store.rules import Policies
 from bot.store.tables import GrantRow
@@ -27,7 +28,7 @@ def give(
     lasting: Lasting,
     now: datetime,
 ) -> Grant:
-    """Store a grant born from the decision on a proposal."""
+    """Store a grant born from the decision on a proposal; one born from a plan holds with that very plan."""
     row = GrantRow(
         tool_name=scope.tool_name,
         tool_version=scope.tool_version,
@@ -39,6 +40,7 @@ def give(
         conversation_id=proposal.conversation_id,
         only_there=lasting is Lasting.CONVERSATION,
         proposal_id=proposal.id,
+        plan_digest=proposal.digest if proposal.kind is Kind.PLAN else None,
         created_at=now,
         expires_at=now + lasting.span if lasting.span else None,
     )
@@ -54,7 +56,7 @@ def hindrance(session: Session, policies: Policies, proposal: Proposal) -> str |
     if proposal.quorum > 1:
         return "This needs several people each time, so one person cannot allow calls like it."
     conversation = conversations.get_conversation(session, proposal.conversation_id)
-    place = str(conversation.address) if conversation else ""
+    place = str(conversation.origin) if conversation else ""
     book = policies.load(session).book
     if proposal.risk.level is Level.DESTRUCTIVE and not book.grants_reach_destructive(
         place, proposal.tool_name
@@ -79,6 +81,8 @@ def use(
     requester = people.person_of(session, proposal.requester)
     for grant in found:
         giver = people.person_by_id(session, grant.person_id, grant.person_name)
+        if grant.plan_digest and not _plan_allows(session, grant, proposal):
+            continue
         if policy.objection(proposal, giver, requester) is None:
             session.execute(
                 update(GrantRow).where(col(GrantRow.id) == grant.id).values(uses=GrantRow.uses + 1)
@@ -89,6 +93,13 @@ def use(
             by = f"{whose} grant {grant.label}"
             return replace(proposal, state=State.APPROVED, grant_id=grant.id, decided_by=by, decided_at=now)
     return proposal
+
+
+def _plan_allows(session: Session, grant: Grant, proposal: Proposal) -> bool:
+    """Whether the plan a grant was born from still stands; what cannot be undone asks whatever it says."""
+    plan = proposals.get(session, grant.proposal_id)
+    stands = plan is not None and plans.stands(plan) and plan.digest == grant.plan_digest
+    return stands and proposal.risk.level is not Level.DESTRUCTIVE
 
 
 _GRANT: Any = GrantRow.__table__  # type: ignore[attr-defined]
@@ -167,4 +178,5 @@ def _grant(row: Any) -> Grant:
         created_at=row.created_at,
         expires_at=row.expires_at,
         uses=row.uses,
+        plan_digest=row.plan_digest,
     )

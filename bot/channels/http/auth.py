@@ -9,6 +9,8 @@ from starlette.requests import HTTPConnection
 from bot.domain.people import Actor
 from bot.errors import NodError
 
+LOCAL = Actor("http", "local", "you")
+"""Who sits at this machine, where no tokens are configured."""
 _LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 
 
@@ -48,7 +50,7 @@ class Doorkeeper:
             or _split(f"//{request.headers.get('host', '')}").hostname not in _LOOPBACK
         ):
             raise Forbidden("Without NOD_HTTP_TOKENS only this machine may talk to Nod.")
-        return Actor("http", "local", "you")
+        return LOCAL
 
     @staticmethod
     def _check_origin(request: HTTPConnection) -> None:

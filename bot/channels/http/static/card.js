@@ -3,7 +3,7 @@
 import { download } from "./api.js";
 import { announce, h, icon, link, safeAddress, shown } from "./dom.js";
 import { changes, growing } from "./diff.js";
-import { declineForm, similarForm } from "./decisions.js";
+import { declineForm, reviseForm, similarForm, stepsForm } from "./decisions.js";
 import { EditForm, exact } from "./form.js";
 import { find, ladder, listen, press, refresh, siblings } from "./proposals.js";
 import { ago, expiry } from "./times.js";
@@ -20,6 +20,7 @@ const STATES = {
   expired: ["Expired", "clock", "quiet"],
   cancelled: ["Cancelled", "minus", "quiet"],
 };
+const WORDS = { revise: "Sent back", superseded: "Replaced" };
 const ENDS = { outcome_unknown: "Outcome unknown", undeliverable: "Not delivered", tool_changed: "Not run" };
 const RISKS = { read: "Only reads", write: "Changes something", destructive: "Destructive" };
 const LABELS = {
@@ -28,12 +29,15 @@ const LABELS = {
   edit: ["Edit", "Saving…"],
   similar: ["Approve similar", "Approving…"],
   extend: ["Wait longer", "Extending…"],
+  revise: ["Ask for changes", "Sending…"],
+  approve_steps: ["Approve plan and its steps", "Approving…"],
   retry: ["Retry", "Retrying…"],
   cancel: ["Take back", "Taking back…"],
   approve_all: ["Approve all", "Approving all…"],
   decline_all: ["Decline all", "Declining all…"],
 };
 
+const OF_PLANS = { approve: ["Approve plan", "Approving…"], decline: ["Reject", "Rejecting…"] };
 const SELDOM = new Set(["similar", "extend", "cancel"]);
 
 /** Fit to read: JSON with line breaks, anything else as it is. */
@@ -98,7 +102,7 @@ export class Card {
   standing() {
     const p = this.proposal;
     const [label, sign, tone] = STATES[p.state] ?? [p.state, "clock", "quiet"];
-    return { label: ENDS[p.cause] ?? label, sign: ENDS[p.cause] ? "warning" : sign, tone: p.cause === "undeliverable" ? "bad" : tone };
+    return { label: ENDS[p.cause] ?? WORDS[p.cause] ?? (p.kind === "plan" && p.state === "succeeded" ? "Approved" : label), sign: ENDS[p.cause] ? "warning" : sign, tone: p.cause === "undeliverable" ? "bad" : tone };
   }
 
   /** The content moved while the card was on screen: say so, and keep a finger that is on its way from pressing. */
@@ -139,7 +143,7 @@ export class Card {
   }
 
   byline(p) {
-    const parts = [h("code", {}, shown(p.tool_name)), " asked by ", shown(p.requester)];
+    const parts = [...(p.kind === "plan" ? ["Plan by "] : [h("code", {}, shown(p.tool_name)), " asked by "]), shown(p.requester)];
     if (this.origin || p.channel !== "http") parts.push(` in ${CHANNELS[p.channel] ?? p.channel}`);
     parts.push(", ", ago(p.created_at));
     const where = this.origin && p.channel === "http" && p.conversation_id
@@ -200,7 +204,7 @@ export class Card {
 
   button(verb) {
     const p = this.proposal;
-    const [label, doing] = LABELS[verb];
+    const [label, doing] = (p.kind === "plan" && OF_PLANS[verb]) || LABELS[verb];
     const count = verb.endsWith("_all") && p.group ? ` ${p.group.open}` : "";
     const kind = verb === "approve" ? (p.risk === "destructive" ? "primary danger" : "primary") : SELDOM.has(verb) ? "seldom" : "";
     const off = Boolean(this.busy || this.resting);
@@ -219,6 +223,8 @@ export class Card {
     if (verb === "edit") this.edit();
     else if (verb === "decline" || verb === "decline_all") this.decline(verb);
     else if (verb === "similar") this.similar();
+    else if (verb === "revise") this.open(reviseForm(this.answers(verb)), verb);
+    else if (verb === "approve_steps") this.open(stepsForm(this.proposal, this.answers(verb)), verb);
     else this.send(verb);
   }
 
@@ -234,7 +240,8 @@ export class Card {
   }
 
   decline(verb) {
-    const title = verb === "decline_all" ? `Decline all ${this.proposal.group?.open ?? ""}` : "Decline";
+    const one = this.proposal.kind === "plan" ? "Reject" : "Decline";
+    const title = verb === "decline_all" ? `Decline all ${this.proposal.group?.open ?? ""}` : one;
     this.open(declineForm(title, this.answers(verb)), verb);
   }
 
