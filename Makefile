@@ -8,7 +8,7 @@ PINS := pyproject.toml constraints.txt
 .PHONY: demo test lint bench clean
 
 demo: .venv/run
-	@$(BIN)/nod demo --port $(PORT)
+	@$(BIN)/nod demo --port $(PORT) $(ARGS)
 
 test: .venv/dev
 	@$(BIN)/python -m pytest $(ARGS)

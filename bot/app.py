@@ -15,6 +15,7 @@ from bot.agent.model import Model
 from bot.agent.offline import OfflineModel
 from bot.agent.openai import OpenAIModel
 from bot.assistant import Assistant
+from bot.boards import Boards
 from bot.callbacks import Callbacks
 from bot.channels.http import api
 from bot.channels.http.agent_door import AgentDoor
@@ -27,7 +28,9 @@ from bot.channels.telegram.channel import TelegramChannel
 from bot.delivery import Bell, Delivery
 from bot.desk import CoreDesk
 from bot.domain.chat import Address, Channel, Clock
+from bot.domain.plans import Approver
 from bot.domain.policy import Mode, Policy
+from bot.domain.teams import TeamLimits
 from bot.errors import SettingsError
 from bot.jobs.embedded import EmbeddedDispatcher
 from bot.questions import PATIENCE, Questions
@@ -45,6 +48,7 @@ from bot.tools.builtin.issues import issue_tools
 from bot.tools.builtin.outputs import output_tools
 from bot.tools.builtin.requests import request_tools
 from bot.tools.builtin.shell import shell_tools
+from bot.tools.builtin.team import team_tools
 from bot.tools.mcp.config import load
 from bot.tools.mcp.toolset import McpToolset
 from bot.tools.own import OwnTools
@@ -133,8 +137,8 @@ def build(
     database = Database(settings.database_url)
     bell, dispatcher = Bell(), EmbeddedDispatcher()
     questions = Questions(database, dispatcher, bell, clock)
-    registry, own, mcp = registry_of(settings, database, clock, questions, toolsets)
     policies = policies_of(settings)
+    registry, own, mcp = registry_of(settings, database, policies, clock, questions, toolsets)
     model = model or _model(settings)
     channels: dict[str, Channel] = {}
     delivery = Delivery(
@@ -147,12 +151,13 @@ def build(
         routes=[Address.parse(chat) for chat in settings.approver_chats],
     )
     gate = Gate(registry, policies, database, clock)
-    limits = Limits(settings.max_model_calls, settings.history_tokens)
+    limits = Limits(settings.max_model_calls, settings.history_tokens, TeamLimits(settings.max_teammates))
     assistant = Assistant(
         database,
         gate,
         Loop(model, gate, database, clock, limits),
         delivery,
+        Boards(channels, database),
         dispatcher,
         clock,
         settings.retention,
@@ -197,6 +202,7 @@ def build(
 def registry_of(
     settings: Settings,
     database: Database,
+    policies: Policies,
     clock: Clock,
     questions: Questions | None = None,
     toolsets: Sequence[Toolset] | None = None,
@@ -205,10 +211,11 @@ def registry_of(
 
     MCP servers start when tools are first asked for; without ``questions`` what they ask is declined.
     """
-    builtin = [*builtin_tools(settings, database, clock), request_tools()]
+    always = [request_tools(), team_tools(policies, TeamLimits(settings.max_teammates))]
+    builtin = [*builtin_tools(settings, database, clock), *always]
     own = own_tools(settings, builtin)
     mcp = _mcp(settings, clock, lambda: own.known | names_of(builtin), questions)
-    found = [*builtin, own, mcp] if toolsets is None else [*toolsets, request_tools()]
+    found = [*builtin, own, mcp] if toolsets is None else [*toolsets, *always]
     return Registry([*found, *([questions] if questions else [])]), own, mcp
 
 
@@ -263,6 +270,7 @@ def policies_of(settings: Settings) -> Policies:
             ttl=settings.proposal_ttl,
             admins=frozenset(settings.admins),
             approvers=frozenset(settings.approvers),
+            plans=Approver(settings.plan_approval),
         )
     )
 

@@ -13,20 +13,37 @@ from datetime import datetime, timedelta
 from sqlmodel import Session
 
 from bot.agent.gate import Gate
-from bot.agent.loop import Loop
+from bot.agent.loop import Loop, Woke
+from bot.boards import Boards
 from bot.commands import Commands
 from bot.delivery import Delivery
 from bot.domain.chat import Address, Answer, Clock, Command, Incoming, Message, Press, Reply, Request, Verb
-from bot.domain.conversations import Turn
+from bot.domain.conversations import Conversation, Turn
 from bot.domain.events import Ending, ProposalOpened, TurnEnded, TurnEvent
 from bot.domain.jobs import Dispatcher, Job, Work
+from bot.domain.people import Actor
 from bot.domain.policy import Policy
 from bot.domain.proposals import Proposal, State
+from bot.domain.teams import Standing
 from bot.errors import BadArguments, KeyTaken, Refused, ToolError
 from bot.reminders import Reminders
-from bot.store import conversations, copies, decisions, endings, events, outputs, proposals
+from bot.store import (
+    boards,
+    conversations,
+    copies,
+    decisions,
+    endings,
+    events,
+    outputs,
+    people,
+    proposals,
+    steering,
+    teams,
+    teamwork,
+)
+from bot.store.audit import By
 from bot.store.database import Database
-from bot.store.decisions import Decided, Prepared, Similar
+from bot.store.decisions import Decided, Prepared, Similar, Steps
 from bot.store.endings import LostRace
 from bot.telemetry import logger
 
@@ -34,6 +51,7 @@ log = logger(__name__)
 
 MAX_MESSAGE = 32_000  # characters of one person's message
 _BATCH = 200
+_APPROVING = (Verb.APPROVE, Verb.SIMILAR, Verb.APPROVE_STEPS)
 _RACES = 8
 _MAX_ATTEMPTS = 5
 _GIVEN_UP = (
@@ -53,6 +71,7 @@ class Assistant:
         gate: Gate,
         loop: Loop,
         delivery: Delivery,
+        boards: Boards,
         dispatcher: Dispatcher,
         clock: Clock,
         retention: timedelta = timedelta(days=30),
@@ -62,6 +81,7 @@ class Assistant:
         self._gate = gate
         self._loop = loop
         self._delivery = delivery
+        self._boards = boards
         self._dispatcher = dispatcher
         self._clock = clock
         self._retention = retention
@@ -73,6 +93,7 @@ class Assistant:
             Work.TURN: self._turn,
             Work.EXECUTE: gate.execute,
             Work.REDRAW: self._redraw,
+            Work.TEAM: self._show_team,
             Work.DELIVER: delivery.deliver,
         }
 
@@ -144,14 +165,14 @@ class Assistant:
     async def _decide(self, press: Press) -> Decided:
         decided = await self._prepared(press)
         late = [p for p in decided.reply.proposals if p.state is State.EXPIRED and not p.told_once]
-        if decided.reply.answer is Answer.ALREADY and press.verb in (Verb.APPROVE, Verb.SIMILAR) and late:
+        if decided.reply.answer is Answer.ALREADY and press.verb in _APPROVING and late:
             return await self._ask_anew(press, late[0], decided)
         return decided
 
     async def _prepared(self, press: Press) -> Decided:
         """Work out what the press needs before its transaction, if anything, then decide."""
         prepared: Prepared = None
-        if press.arguments is not None or press.verb is Verb.SIMILAR:
+        if press.arguments is not None or press.verb in (Verb.SIMILAR, Verb.APPROVE_STEPS):
             proposal = await self._database.read(self._pressable, press)
             try:
                 prepared = await self._prepare(press, proposal) if proposal else None
@@ -170,6 +191,8 @@ class Assistant:
         return None if refusal else found
 
     async def _prepare(self, press: Press, proposal: Proposal) -> Prepared:
+        if press.verb is Verb.APPROVE_STEPS:
+            return Steps(tuple(await self._gate.steps(proposal)))
         if press.verb is not Verb.SIMILAR:
             return await self._gate.edit(proposal, press.arguments or {})
         for scope, words in await self._gate.ladder(proposal):
@@ -187,14 +210,20 @@ class Assistant:
         anew = await self._database.write(decisions.decide, press, self._policies, self._clock(), fresh)
         return replace(anew, jobs=(*decided.jobs, *anew.jobs))
 
-    async def stop(self, address: Address) -> bool:
-        """A person stops the turn at an address; False when nothing runs there."""
+    async def stop(self, address: Address, who: Actor) -> str:
+        """A person stops the turn at an address, and its team; says what was stopped, nothing if nothing."""
         found = await self._database.read(conversations.open_conversation, address)
-        if found is None or not await self._database.write(conversations.stop_turn, found.id, self._clock()):
-            return False
-        self._stopping.add(found.id)
-        await self._dispatcher.stop_turn(found.id)
-        return True
+        if found is None:
+            return ""
+        spoke, team, jobs = await self._database.write(_stop, found, who, self._clock())
+        for conversation_id in (*((found.id,) if spoke else ()), *team):
+            self._stopping.add(conversation_id)
+            await self._dispatcher.stop_turn(conversation_id)
+        await self._dispatcher.wake(*jobs)
+        if not team:
+            return "Stopped." if spoke else ""
+        count = "a teammate" if len(team) == 1 else f"{len(team)} teammates"
+        return f"Stopped, and with it {count}; what they had proposed is cancelled."
 
     async def _turn(self, conversation_id: str) -> tuple[Job, ...]:
         self._stopping.discard(conversation_id)  # whoever stopped an earlier turn did not mean this one
@@ -211,13 +240,16 @@ class Assistant:
         return tuple(made)
 
     def _take_up(self, session: Session, conversation_id: str) -> tuple[Turn | None, Policy]:
-        return conversations.take_up(session, conversation_id), self._policies.load(session)
+        return teams.take_up(session, conversation_id), self._policies.load(session)
 
     async def _watched(self, turn: Turn, made: list[Job], *, delivered: bool) -> AsyncIterator[TurnEvent]:
         """The turn's events; notes work for what policy lets run, and ends well when a person stops it."""
         conversation_id = turn.transcript.conversation.id
         try:
             async for event in self._loop.run(turn, delivered=delivered):
+                if isinstance(event, Woke):
+                    await self._dispatcher.wake(*event.jobs)
+                    continue
                 if isinstance(event, ProposalOpened) and event.proposal.state is State.APPROVED:
                     made.append(Job(Work.EXECUTE, event.proposal.id))
                 yield event
@@ -232,6 +264,10 @@ class Assistant:
 
     async def _redraw(self, key: str) -> tuple[Job, ...]:
         await self._delivery.redraw(int(key))
+        return ()
+
+    async def _show_team(self, lead_id: str) -> tuple[Job, ...]:
+        await self._boards.show(lead_id)
         return ()
 
     async def expire_due(self, now: datetime) -> int:
@@ -264,6 +300,7 @@ class Assistant:
         for behind in (conversations.with_undelivered, outputs.with_unposted):
             jobs += [Job(Work.DELIVER, ident) for ident in await read(behind, patience)]
         jobs += [Job(Work.REDRAW, str(ident)) for ident in await read(copies.all_behind)]
+        jobs += [Job(Work.TEAM, ident) for ident in await read(boards.all_behind)]
         await self._dispatcher.wake(*dict.fromkeys(jobs))
 
     async def _abandon(self, lost: Sequence[Proposal], now: datetime) -> list[Job]:
@@ -287,10 +324,22 @@ class Assistant:
         await self._database.write_aside(outputs.purge, now - self._retention)
 
 
+def _stop(
+    session: Session, found: Conversation, who: Actor, now: datetime
+) -> tuple[bool, list[str], tuple[Job, ...]]:
+    """Whether a turn was stopped, the ids of the teammates that were, and the work it made."""
+    by = By.press("stop", who, people.person_of(session, who))
+    spoke = conversations.stop_turn(session, found.id, now)
+    why = f"{who.label} stopped it."
+    return spoke, *steering.stop_all(session, found, by, who.label, why, now)
+
+
 def _give_up(session: Session, now: datetime) -> list[str]:
     """Give up turns that take the process down with them, and tell people so."""
     given_up = conversations.count_attempts(session, _MAX_ATTEMPTS, now)
     for conversation_id in given_up:
+        if teamwork.finish(session, conversation_id, Standing.FAILED, _GIVEN_UP, now):
+            continue
         seen = conversations.last_heard(session, conversation_id)
         conversations.add_notice(session, conversation_id, _GIVEN_UP, seen, now, delivered=False)
     return given_up

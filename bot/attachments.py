@@ -34,11 +34,11 @@ class Attachments:
         conversation = None
         if waiting:
             conversation = await self._database.read(conversations.get_conversation, conversation_id)
-        channel = self._channels.get(conversation.address.channel) if conversation else None
+        channel = self._channels.get(conversation.origin.channel) if conversation else None
         if conversation is None or channel is None:
             return
         for kept in waiting:
-            if not channel.pulls and not await self._posted(channel, conversation.address, kept):
+            if not channel.pulls and not await self._posted(channel, conversation.origin, kept):
                 continue
             await self._database.write(outputs.mark_posted, kept.handle)
             self._failing.pop(kept.handle, None)

@@ -16,12 +16,14 @@ from bot import telemetry, tool_commands
 from bot.channels.slack.manifest import manifest_yaml
 from bot.commands import Commands
 from bot.commands.settings import account
+from bot.commands.team import listed
 from bot.domain.cards import card_of, whole_text
 from bot.domain.chat import Address, Answer, Command, Incoming, Press, Reply, Verb
+from bot.domain.people import Actor
 from bot.domain.proposals import State
 from bot.errors import NodError, SettingsError
 from bot.settings import Settings
-from bot.store import audit, checkpoints, decisions, migrations, proposals
+from bot.store import audit, checkpoints, decisions, migrations, proposals, teams
 from bot.store.audit import Entry
 from bot.store.checkpoints import Wanted
 from bot.store.database import Database
@@ -53,6 +55,8 @@ Id = Annotated[str, typer.Argument(help="the proposal's ID, or its first charact
 def demo(
     port: Annotated[int | None, typer.Option(envvar="PORT", help="where the console listens")] = None,
     database: Annotated[Path, typer.Option(help="the demo's own database file")] = Path("nod-demo.db"),
+    *,
+    team: Annotated[bool, typer.Option("--team", help="begin with a lead agent and two teammates")] = False,
 ) -> None:
     """Try Nod: offline model, a small issue tracker, a console in the browser; no account or key."""
     from bot.serving import serve
@@ -67,7 +71,7 @@ def demo(
         }
         settings = Settings.load(**given | ({"NOD_PORT": port} if port is not None else {}))
         telemetry.configure(settings.log_level)
-        serve(settings, "Nod's console: {url}   (Ctrl+C stops it)", demo=True)
+        serve(settings, "Nod's console: {url}   (Ctrl+C stops it)", demo=True, team=team)
 
 
 @main.command()
@@ -105,6 +109,13 @@ def pending() -> None:
             print(f"{p.id}  {line(p.description)}  (asked by {line(p.requester.label)}, until {until})")
         if not waiting:
             print("Nothing waits for a decision.")
+
+
+@main.command(name="team")
+def team_() -> None:
+    """List the teammates of all conversations, their plans and how they stand."""
+    with told(), existing(Settings.load()) as database:
+        print(plain(listed(database.read_now(teams.at, None)).replace("**", "").replace("`", "")))
 
 
 @main.command()
@@ -204,8 +215,8 @@ def approvals(
                     raise TypeError("the shell only presses")
                 return _decided(database, incoming, policies).reply
 
-            async def stop(_: Address) -> bool:
-                return False
+            async def stop(_: Address, __: Actor) -> str:
+                return ""
 
             builtin = builtin_tools(settings, database, _now)
             registry = Registry([*builtin, own_tools(settings, builtin)])

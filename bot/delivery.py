@@ -93,7 +93,7 @@ class Delivery:
 
     def shows_rows(self, conversation: Conversation, book: Rulebook) -> bool:
         """Whether people there read rows themselves, so that nothing has to be delivered."""
-        channel = self._channels.get(conversation.address.channel)
+        channel = self._channels.get(conversation.origin.channel)
         routed = self._routes or book.about(Subject.ROUTE)
         return channel is None or (channel.pulls and not routed)
 
@@ -105,11 +105,17 @@ class Delivery:
         *,
         rows_shown: bool,
     ) -> tuple[Job, ...]:
-        """Show one turn as it happens, then its cards. Returns the work that undeliverable cards made."""
-        channel = self._channels.get(conversation.address.channel)
-        if channel is None:
+        """Show one turn as it happens, then its cards. Returns the work that undeliverable cards made.
+
+        Of a teammate's turn only the cards are shown: what it does is on the board of its team.
+        """
+        channel = self._channels.get(conversation.origin.channel)
+        if channel is None or conversation.shown_at is not None:
             async for _ in events:
                 pass
+            if channel is not None and not rows_shown:
+                return await self.deliver(conversation.id)
+            await self._changed()
             return ()
         if channel.pulls:
             stream = channel.open_stream(conversation.address, requester)
@@ -152,8 +158,8 @@ class Delivery:
         for line, conversation, opened in await self._database.read(_undelivered, conversation_id):
             if only is not None and not any(p.kind is only for p in opened):
                 continue
-            channel = self._channels.get(conversation.address.channel)
-            if channel is None and conversation.address.channel != SHELL:
+            channel = self._channels.get(conversation.origin.channel)
+            if channel is None and conversation.origin.channel != SHELL:
                 continue
             last = self._clock() - self._failing.get(line.id, self._clock()) >= _GIVE_UP
             try:
@@ -176,7 +182,8 @@ class Delivery:
 
     async def _say(self, channel: Channel | None, conversation: Conversation, line: Line) -> None:
         """Post the text of a line once; raises ChannelError when it may arrive another time."""
-        if channel is None or channel.pulls or line.id in self._told or not line.text.strip():
+        silent = conversation.shown_at is not None
+        if channel is None or channel.pulls or silent or line.id in self._told or not line.text.strip():
             return
         try:
             await channel.post(conversation.address, line.text)
@@ -191,9 +198,9 @@ class Delivery:
         """
         there = {copy.address for copy in await self._database.read(copies.of_proposal, proposal.id)}
         policy = await self._database.read(self._policies.load)
-        routes = policy.book.routes(str(conversation.address), proposal.tool_name)
+        routes = policy.book.routes(str(conversation.origin), proposal.tool_name)
         further = () if proposal.kind is Kind.QUESTION else (*self._routes, *map(Address.parse, routes))
-        addresses = dict.fromkeys((conversation.address, *further))
+        addresses = dict.fromkeys((conversation.origin, *further))
         failures: list[ChannelError] = []
         for address in addresses:
             channel = self._channels.get(address.channel)

@@ -87,7 +87,7 @@ class CoreDesk:
         if self.visible(session, proposal, actor):
             return True
         conversation = conversations.get_conversation(session, proposal.conversation_id)
-        home = conversation is not None and conversation.address == address
+        home = conversation is not None and conversation.origin == address
         return home or (address is not None and copies.is_at(session, proposal_id, address))
 
     def _may_decide(self, session: Session, proposal_id: str, actor: Actor, address: Address | None) -> bool:

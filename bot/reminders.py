@@ -125,4 +125,4 @@ def _open_in(session: Session, scope: str, now: datetime) -> str:
 
 def _place(session: Session, proposal: Proposal) -> str:
     conversation = conversations.get_conversation(session, proposal.conversation_id)
-    return str(conversation.address) if conversation else ""
+    return str(conversation.origin) if conversation else ""

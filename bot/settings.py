@@ -109,6 +109,8 @@ class Settings(BaseSettings):
     retention: Duration = Field(timedelta(days=30), validation_alias="NOD_RETENTION")
     max_model_calls: int = Field(12, ge=1, le=100, validation_alias="NOD_MAX_MODEL_CALLS")
     history_tokens: int = Field(24_000, ge=1000, validation_alias="NOD_HISTORY_TOKENS")
+    max_teammates: int = Field(4, ge=0, le=20, validation_alias="NOD_MAX_TEAMMATES")
+    plan_approval: Literal["human", "lead", "both"] = Field("human", validation_alias="NOD_PLAN_APPROVAL")
     log_level: Literal["debug", "info", "warning", "error"] = Field("info", validation_alias="NOD_LOG_LEVEL")
 
     openai_api_key: SecretStr | None = Field(None, validation_alias="OPENAI_API_KEY")

@@ -13,14 +13,14 @@ from bot import telemetry
 from bot.agent.gate import Gate
 from bot.domain.cards import card_of
 from bot.domain.chat import SHELL, Address, Request
-from bot.domain.proposals import Proposal, State
+from bot.domain.proposals import Kind, Proposal, State
 from bot.domain.redaction import redact_text
 from bot.errors import BadArguments, NodError
 from bot.settings import Settings
 from bot.store import proposals
 from bot.store.database import Database
 from bot.terminal import line, opened, operator, plain, told
-from bot.tools.registry import Registry
+from bot.tools.registry import Registry, Shelf
 from bot.tools.tool import Tool
 
 commands = typer.Typer(no_args_is_help=True, help="The tools there are, and calling one by hand.")
@@ -74,7 +74,7 @@ async def _call(
 
     async with _registry(settings, database) as registry:
         gate = Gate(registry, policies_of(settings), database, _now)
-        tool = _named(list((await registry.shelf()).offered), name)
+        tool = _named(_callable(await registry.shelf()), name)
         who = operator()
         words = f"{who.label} calls {tool.name} from the shell."
         request = Request(who, tool.name, given, Address(SHELL, who.key), words)
@@ -118,21 +118,26 @@ async def _offered(settings: Settings) -> list[Tool]:
     database = Database(settings.database_url)  # nothing is read: it is not even made here
     try:
         async with _registry(settings, database) as registry:
-            return list((await registry.shelf()).offered)
+            return _callable(await registry.shelf())
     finally:
         database.close()
 
 
 @contextlib.asynccontextmanager
 async def _registry(settings: Settings, database: Database) -> AsyncIterator[Registry]:
-    from bot.app import registry_of
+    from bot.app import policies_of, registry_of
 
-    registry, own, mcp = registry_of(settings, database, _now)
+    registry, own, mcp = registry_of(settings, database, policies_of(settings), _now)
     await own.start()
     try:
         yield registry
     finally:
         await mcp.stop()
+
+
+def _callable(shelf: Shelf) -> list[Tool]:
+    """What can be called outside a conversation: a team belongs to one."""
+    return [tool for tool in shelf.offered if tool.effect is None and tool.kind is Kind.CALL]
 
 
 def _named(tools: list[Tool], name: str) -> Tool:

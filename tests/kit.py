@@ -32,6 +32,7 @@ from bot.agent.model import (
     UserText,
 )
 from bot.assistant import Assistant
+from bot.boards import Boards
 from bot.delivery import Bell, Delivery
 from bot.desk import CoreDesk
 from bot.domain.cards import Card
@@ -43,11 +44,13 @@ from bot.domain.people import Actor
 from bot.domain.policy import Policy
 from bot.domain.proposals import TRANSITIONS, PreviewField, Proposal, State
 from bot.domain.similarity import Lasting, Rung
+from bot.domain.teams import Board
 from bot.errors import ChannelError, CopyGone, ToolError
 from bot.jobs.embedded import EmbeddedDispatcher
 from bot.store import audit, conversations, proposals
 from bot.store.database import Database
 from bot.store.rules import Policies
+from bot.tools.builtin.team import team_tools
 from bot.tools.registry import Registry
 from bot.tools.tool import CallContext, FixedToolset, ToolOutput, tool
 from tests.conftest import FakeClock
@@ -209,6 +212,7 @@ class RecordingChannel:
         self.streams: list[RecordingStream] = []
         self.cards: dict[str, Card] = {}  # what each copy shows now, by its reference
         self.places: dict[str, Address] = {}
+        self.boards: dict[str, Board] = {}  # what each shows now, by its reference
         self.refusals: dict[str, ChannelError] = {}  # by what is asked: send, post, post_card, redraw_card
         self.changes = 0
 
@@ -242,6 +246,18 @@ class RecordingChannel:
     async def post_file(self, address: Address, name: str, text: str) -> None:
         self.maybe_refuse("post_file")
         self.files.append((address, name, text))
+
+    async def post_board(self, address: Address, board: Board) -> str:
+        self.maybe_refuse("post_board")
+        ref = f"{self.name}-board-{len(self.boards) + 1}"
+        self.boards[ref] = board
+        return ref
+
+    async def redraw_board(self, address: Address, ref: str, board: Board) -> None:
+        self.maybe_refuse("redraw_board")
+        if ref not in self.boards:
+            raise CopyGone
+        self.boards[ref] = board
 
     async def changed(self) -> None:
         self.changes += 1
@@ -445,8 +461,10 @@ class Nod:
         channels: Sequence[RecordingChannel] | None = None,
         routes: Sequence[Address] = (),
         admins: Sequence[Actor] = (),
+        team: bool = False,
     ) -> None:
         self.url = url
+        self.with_team = team
         self.clock = clock
         self.policy = policy or Policy()
         self.limits = limits or Limits()
@@ -467,17 +485,19 @@ class Nod:
     def _build(self) -> None:
         clock = self.clock
         self.database = FusedDatabase(self.url)
-        registry = Registry([self.toolset])
         self.dispatcher = EmbeddedDispatcher()
         self.valve = Valve(self.dispatcher)
         accounts = frozenset(str(admin) for admin in self.admins)
         policies = Policies(replace(self.policy, admins=self.policy.admins | accounts))
+        team = [team_tools(policies, self.limits.team)] if self.with_team else []
+        registry = Registry([self.toolset, *team])
         self.delivery = Delivery(
             self.channels, registry, self.database, policies, clock, Bell(), routes=self.routes
         )
         gate = Gate(registry, policies, self.database, clock)
         loop = Loop(self.model, gate, self.database, clock, self.limits)
-        self.assistant = Assistant(self.database, gate, loop, self.delivery, self.valve, clock)
+        boards = Boards(self.channels, self.database)
+        self.assistant = Assistant(self.database, gate, loop, self.delivery, boards, self.valve, clock)
         self.desk = CoreDesk(self.database, self.delivery, gate, policies)
         self.dispatcher.start(self.assistant.run)
 

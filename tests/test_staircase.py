@@ -16,7 +16,7 @@ FLOORS = (
     ("store",),
     ("tools", "attachments"),
     ("tools.builtin", "tools.mcp"),
-    ("agent", "delivery"),
+    ("agent", "delivery", "boards"),
     ("callbacks", "desk", "commands", "questions", "reminders", "jobs"),
     ("assistant", "channels.http", "channels.slack", "channels.telegram"),
     ("scheduler",),

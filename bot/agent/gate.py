@@ -15,6 +15,7 @@ from typing import Any
 from sqlmodel import Session
 
 from bot.agent.model import ToolCall, ToolSpec
+from bot.agent.teammates import check_unlocked, plan_shown, shelf_for
 from bot.agent.transcript import REASON
 from bot.domain.chat import Clock, Request
 from bot.domain.conversations import Call, CallResult, Conversation
@@ -22,13 +23,15 @@ from bot.domain.files import File
 from bot.domain.jobs import Job
 from bot.domain.outcomes import bounded
 from bot.domain.people import Actor, Person
+from bot.domain.plans import Plan
 from bot.domain.policy import Judgement, Place, Policy, Verdict, terms
 from bot.domain.proposals import Cause, Kind, PreviewField, Proposal, State, canonical, digest
 from bot.domain.redaction import HIDDEN, redact
-from bot.domain.similarity import Scope, ladder
+from bot.domain.similarity import Rung, Scope, ladder
+from bot.domain.teams import Teammate
 from bot.domain.unseen import one_line
 from bot.errors import BadArguments, KeyTaken, Refused, ToolError, ToolTimedOut
-from bot.store import conversations, endings, people, proposals, requests, tool_versions
+from bot.store import conversations, endings, people, proposals, requests, teams, tool_versions
 from bot.store import outputs as outputs_store
 from bot.store.database import Database
 from bot.store.decisions import Edit, Fresh
@@ -51,10 +54,11 @@ _REASON_SCHEMA = {
 
 @dataclass(frozen=True, slots=True)
 class Considered:
-    """One call after judgement: to be read now, to be proposed, or answered already."""
+    """One call after judgement: to be read now, to be done with the answer, to be proposed, or answered."""
 
     call: Call
     read: tuple[Tool, Mapping[str, Any]] | None = None
+    effect: tuple[Tool, Mapping[str, Any]] | None = None
     proposal: Proposal | None = None
     key: Mapping[str, Any] | None = None  # the tool's own key of the call, for grants
     result: CallResult | None = None
@@ -82,14 +86,25 @@ class Gate:
         self._kept: set[tuple[str, str]] = set()  # tool versions whose schema is on disk
 
     async def consider(
-        self, shelf: Shelf, calls: Sequence[ToolCall], conversation: Conversation, asker: Actor, said: str
+        self,
+        shelf: Shelf,
+        calls: Sequence[ToolCall],
+        conversation: Conversation,
+        asker: Actor,
+        said: str,
+        teammate: Teammate | None = None,
     ) -> list[Considered]:
-        """Judge every call of one answer. What cannot be proposed is answered with the reason."""
+        """Judge every call of one answer. What cannot be proposed is answered with the reason.
+
+        ``shelf`` is the whole one; whoever asks (``teammate`` None: the lead agent) is kept to its part here.
+        """
         if not calls:
             return []
         policy, person = await self._database.read(self._in_force, asker)
-        case = _Case(shelf.offered, conversation, asker, said, policy, person)
-        return [await self._consider(case, call, position) for position, call in enumerate(calls)]
+        reach = shelf_for(shelf.offered, teammate)
+        case = _Case(reach, shelf, conversation, asker, said, policy, person, teammate)
+        considered = [await self._consider(case, call, position) for position, call in enumerate(calls)]
+        return _with_one_plan(considered)
 
     def _in_force(self, session: Session, actor: Actor) -> tuple[Policy, Person]:
         return self.policies.load(session), people.person_of(session, actor)
@@ -102,15 +117,22 @@ class Gate:
             reason = raw.pop(REASON, "") if not tool.reads else ""
             arguments = tool.validate(raw)
             summary = _summary(tool, arguments)
-            verdict = case.policy.judge(
-                tool.name, tool.classify(arguments), case.place, case.person, tool.kind
-            )
             kept = Call(call.id, call.name, call.arguments, summary)
+            if tool.effect:
+                return Considered(kept, effect=(tool, arguments))
+            plans = tool.kind is Kind.PLAN
+            risk = tool.classify(arguments)
+            verdict = case.policy.judge(tool.name, risk, case.place, case.person, tool.kind)
             if verdict.judgement is Judgement.REFUSE:
                 return Considered(kept, result=CallResult(f"REFUSED: {verdict.rule}", ok=False))
             if verdict.judgement is Judgement.RUN and not verdict.risk.writes:
                 return Considered(kept, read=(tool, arguments))
-            preview = await _preview(tool, arguments)
+            if verdict.risk.writes and not plans:
+                check_unlocked(case.teammate, tool)
+            if plans:
+                summary, preview = plan_shown(case.whole, case.teammate, arguments)
+            else:
+                preview = await _preview(tool, arguments)
             key = await tool.key(arguments) if tool.key else None
             await self._keep(tool)
         except Exception as error:  # noqa: BLE001 - a tool's own code; the model hears it, the turn goes on
@@ -122,7 +144,14 @@ class Gate:
         return Considered(
             kept,
             key=key,
-            proposal=replace(draft, conversation_id=case.conversation.id, call_id=call.id, position=position),
+            proposal=replace(
+                draft,
+                conversation_id=case.conversation.id,
+                call_id=call.id,
+                position=position,
+                description=summary,
+                teammate=case.teammate.name if case.teammate else "",
+            ),
         )
 
     async def open(self, request: Request) -> Opened:
@@ -131,6 +160,8 @@ class Gate:
         Raises BadArguments, UnknownTool, Refused, KeyTaken, or ToolError where it cannot be previewed.
         """
         tool = (await self.registry.shelf()).get(request.tool_name)
+        if tool.effect is not None or tool.kind is Kind.PLAN:
+            raise Refused(f"{tool.name} is only for an agent at work in a conversation.")
         try:
             # a question is opened unanswered: what people fill in is validated
             asked = tool.kind is Kind.QUESTION
@@ -241,6 +272,8 @@ class Gate:
             tool = (await self.registry.shelf()).get(proposal.tool_name)
             if digest(tool.name, tool.version, proposal.arguments) != proposal.digest:
                 raise ToolError("The tool changed meanwhile; ask for it anew.")
+            if proposal.teammate and (why := await self._database.read(teams.past, proposal)):
+                raise ToolError(why)
             preview = await _preview(tool, proposal.arguments)
             return Fresh(preview, await self._judge_again(tool, proposal.arguments, proposal))
         except ToolError:
@@ -258,6 +291,21 @@ class Gate:
         shown = redact(key, tool.parameters) if key else None
         return ladder(tool.name, tool.version, proposal.arguments, key, shown)
 
+    async def steps(self, proposal: Proposal) -> list[tuple[Scope, str]]:
+        """What approving a plan with its steps allows: each named tool that changes something."""
+        if proposal.kind is not Kind.PLAN:
+            raise ToolError("Only a plan has steps to approve.")
+        shelf = await self.registry.shelf()
+        named = (shelf.tools.get(name) for name in Plan.of(proposal.arguments).tools)
+        return [
+            (
+                Scope(tool.name, tool.version, Rung.TOOL, ""),
+                f"{tool.name} with any arguments, by {proposal.teammate}",
+            )
+            for tool in named
+            if tool is not None and not tool.reads
+        ]
+
     async def _judge_again(self, tool: Tool, arguments: Mapping[str, Any], proposal: Proposal) -> Verdict:
         """The verdict on a proposal's new contents. What would now run without asking still asks."""
         policy, person = await self._database.read(self._in_force, proposal.requester)
@@ -272,8 +320,11 @@ class Gate:
         proposal = await self._database.read(proposals.get, proposal_id)
         if proposal is None or proposal.state is not State.APPROVED:
             return ()
+        plans = proposal.kind is Kind.PLAN
         try:
             tool = (await self.registry.shelf()).get(proposal.tool_name)
+            if proposal.teammate and not plans:
+                await self._check_teammate(proposal)
             if digest(tool.name, tool.version, proposal.arguments) != proposal.digest:
                 return await self._finish(
                     proposal,
@@ -281,7 +332,8 @@ class Gate:
                     cause=Cause.TOOL_CHANGED,
                     error="It is not the tool that was shown.",
                 )
-            preview = await _preview(tool, proposal.arguments)
+            # a plan shows no old values of the world, only of the version before it
+            preview = proposal.preview if plans else await _preview(tool, proposal.arguments)
         except Exception as error:  # noqa: BLE001 - a tool's own code; the model hears it, the turn goes on
             words = _words(error, proposal.tool_name)
             return await self._finish(proposal, State.FAILED, cause=Cause.ERROR, error=words)
@@ -291,6 +343,11 @@ class Gate:
         lease = now + timedelta(seconds=tool.timeout) + _LEASE_MARGIN
         claimed = await self._database.write(endings.claim, self.policies, proposal, lease, now)
         return () if claimed is None else await self._run(tool, claimed)
+
+    async def _check_teammate(self, proposal: Proposal) -> None:
+        """Raises ToolError where the teammate that asked for it is locked, or was stopped."""
+        if why := await self._database.read(teams.barred, proposal.conversation_id):
+            raise ToolError(why)
 
     async def _run(self, tool: Tool, claimed: Proposal) -> tuple[Job, ...]:
         context = CallContext(
@@ -322,15 +379,32 @@ class _Case:
     """What all calls of one answer have in common."""
 
     shelf: Shelf
+    whole: Shelf
     conversation: Conversation
     asker: Actor
     said: str
     policy: Policy
     person: Person
+    teammate: Teammate | None
 
     @property
     def place(self) -> Place:
-        return Place(str(self.conversation.address), self.conversation.private)
+        return Place(str(self.conversation.origin), self.conversation.private)
+
+
+def _with_one_plan(considered: Sequence[Considered]) -> list[Considered]:
+    """One answer submits one plan; of several the first counts."""
+    kept: list[Considered] = []
+    planned = False
+    for each in considered:
+        plans = each.proposal is not None and each.proposal.kind is Kind.PLAN
+        if plans and planned:
+            said = CallResult("ERROR: You submitted a plan in this very answer; one is enough.", ok=False)
+            kept.append(Considered(each.call, result=said))
+        else:
+            kept.append(each)
+        planned = planned or plans
+    return kept
 
 
 def _draft(
@@ -381,7 +455,7 @@ def _same(opened: Opened, tool: Tool, arguments: Mapping[str, Any]) -> Opened:
 
 def _place_of(session: Session, conversation_id: str) -> Place:
     found = conversations.get_conversation(session, conversation_id)
-    return Place(str(found.address) if found else "", private=found is not None and found.private)
+    return Place(str(found.origin) if found else "", private=found is not None and found.private)
 
 
 async def _in_time(work: Any, seconds: float) -> Any:

@@ -14,9 +14,11 @@ from typing import Any
 
 from sqlmodel import Session
 
+from bot.agent.effects import take_effect
 from bot.agent.gate import Considered, Gate, offer
 from bot.agent.model import Finished, Model, Stop, ToolCall
 from bot.agent.prompt import system_prompt
+from bot.agent.teammates import shelf_for
 from bot.agent.transcript import entries
 from bot.domain.chat import Clock
 from bot.domain.conversations import Call, CallResult, Transcript, Turn, Usage
@@ -31,10 +33,12 @@ from bot.domain.events import (
     TurnEvent,
     TurnFailed,
 )
-from bot.domain.proposals import Proposal
+from bot.domain.jobs import Job
+from bot.domain.proposals import Kind, Proposal
 from bot.domain.redaction import redact
+from bot.domain.teams import Standing, TeamLimits, Teammate
 from bot.errors import ModelCut, ModelError
-from bot.store import conversations, grants, proposals
+from bot.store import conversations, grants, proposals, steering, teams, teamwork
 from bot.store.audit import By
 from bot.store.database import Database
 from bot.store.rules import Policies
@@ -62,6 +66,14 @@ class Limits:
 
     model_calls: int = 12
     history_tokens: int = 24_000
+    team: TeamLimits = field(default_factory=TeamLimits)
+
+
+@dataclass(frozen=True, slots=True)
+class Woke:
+    """Work that an answer made, to be begun at once and shown nowhere."""
+
+    jobs: tuple[Job, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +82,7 @@ class Committed:
 
     opened: tuple[Proposal, ...]
     ending: Ending | None
+    jobs: tuple[Job, ...] = ()
 
 
 @dataclass(slots=True)
@@ -98,7 +111,7 @@ class Loop:
         self._clock = clock
         self._limits = limits
 
-    async def run(self, turn: Turn, *, delivered: bool) -> AsyncIterator[TurnEvent]:
+    async def run(self, turn: Turn, *, delivered: bool) -> AsyncIterator[TurnEvent | Woke]:
         """Run a wanted turn to its end. ``delivered`` False: what is said still has to be shown."""
         run = _Run(turn, delivered)
         try:
@@ -115,16 +128,20 @@ class Loop:
             if not isinstance(error, ModelError):
                 log.error("a turn broke", conversation=turn.transcript.conversation.id, exc_info=error)
             words = error.message if isinstance(error, ModelError) else _BROKEN
-            await self._database.write(_fail, run.turn, words, delivered, self._clock())
+            jobs = await self._database.write(_fail, run.turn, words, delivered, self._clock())
+            if jobs:
+                yield Woke(jobs)
             yield TurnFailed(words, run.turn.transcript.seen)
         else:
             yield TurnEnded(run.ending, run.turn.transcript.seen, _joined(run.said))
 
-    async def _step(self, run: _Run, shelf: Shelf) -> AsyncIterator[TurnEvent]:
+    async def _step(self, run: _Run, shelf: Shelf) -> AsyncIterator[TurnEvent | Woke]:
         """Ask the model once, run its reads, and commit what it said and proposed."""
         turn = run.turn
         if turn.usage.model_calls >= self._limits.model_calls:
             raise ModelError(_TOO_MANY)
+        if turn.transcript.teammate and (spent := self._spent_up(turn.transcript.teammate)):
+            raise ModelError(spent)
         answer = _Answer()
         async for event in self._ask(turn.transcript, shelf, answer):
             yield event
@@ -138,7 +155,12 @@ class Loop:
         # calls of an answer that was cut may be cut themselves
         calls = _unique(finished.calls) if finished.stop is Stop.FINISHED else []
         considered = await self._gate.consider(
-            shelf, calls, turn.transcript.conversation, turn.transcript.asker, said
+            shelf,
+            calls,
+            turn.transcript.conversation,
+            turn.transcript.asker,
+            said,
+            turn.transcript.teammate,
         )
         results = {c.call.id: c.result for c in considered if c.result}
         reads = [(c.call, *c.read) for c in considered if c.read]
@@ -150,9 +172,11 @@ class Loop:
         run.turn = turn = replace(turn, usage=_spent(turn.usage, finished))
         run.said.append(said)
         committed = await self._database.write(
-            _commit, self._gate.policies, turn, said, considered, results, run.delivered, self._clock()
+            _commit, self._gate.policies, turn, shelf, said, considered, results, run.delivered, self._clock()
         )
         run.ending = committed.ending
+        if committed.jobs:
+            yield Woke(committed.jobs)
         for proposal in committed.opened:
             yield ProposalOpened(proposal)
 
@@ -160,8 +184,10 @@ class Loop:
         self, transcript: Transcript, shelf: Shelf, answer: _Answer
     ) -> AsyncIterator[TextDelta | TextRestarted]:
         """Fill in the model's answer; one that breaks off is asked for again, from the start."""
-        specs = tuple(offer(tool) for tool in shelf)
-        history = entries(transcript, system_prompt(shelf), self._limits.history_tokens)
+        reach = shelf_for(shelf, transcript.teammate)
+        specs = tuple(offer(tool) for tool in reach)
+        prompt = system_prompt(reach, transcript.teammate)
+        history = entries(transcript, prompt, self._limits.history_tokens)
         for attempt in range(_CUT_RETRIES + 1):
             try:
                 async for part in self._model.stream(history, specs):
@@ -191,14 +217,24 @@ class Loop:
 
     async def _next(self, turn: Turn) -> Turn:
         """The same turn, with what it said and what people said meanwhile."""
-        transcript = await self._database.read(conversations.read_transcript, turn.transcript.conversation.id)
+        transcript = await self._database.read(teams.read_transcript, turn.transcript.conversation.id)
         return replace(turn, transcript=transcript or turn.transcript)
+
+    def _spent_up(self, teammate: Teammate) -> str | None:
+        """Which bound over all its turns a teammate has reached, in words; None when it may go on."""
+        most = self._limits.team
+        if teammate.model_calls >= most.model_calls:
+            return f"It took {teammate.model_calls} steps, which is all that one teammate may take."
+        if teammate.tokens >= most.tokens:
+            return f"It spent {teammate.tokens:,} tokens, which is all that one teammate may spend."
+        return None
 
 
 def _commit(
     session: Session,
     policies: Policies,
     turn: Turn,
+    shelf: Shelf,
     text: str,
     considered: Sequence[Considered],
     results: dict[str, CallResult],
@@ -207,11 +243,18 @@ def _commit(
 ) -> Committed:
     """One transaction: what the model said, the proposals it led to, and the end of the turn if it ends."""
     calls = [c.call for c in considered]
+    if turn.transcript.teammate:
+        teamwork.hold_lead(session, turn.transcript.teammate)
     message_id = conversations.answer(
         session, turn, text, calls, results, turn.usage, delivered=delivered, now=now
     )
     if message_id is None:  # a person stopped the turn
         return Committed((), Ending.STOPPED)
+    jobs: list[Job] = []
+    if any(c.effect for c in considered):
+        jobs += take_effect(session, turn, shelf, message_id, considered, results, now)
+    for plan in (c.proposal for c in considered if c.proposal and c.proposal.kind is Kind.PLAN):
+        jobs += steering.open_plan(session, policies, plan, now)
     asked = ((replace(c.proposal, message_id=message_id), c.key) for c in considered if c.proposal)
     opened = tuple(grants.use(session, policies, proposal, key, now) for proposal, key in asked)
     proposals.insert_all(session, opened, By.nod("propose"))
@@ -219,7 +262,10 @@ def _commit(
     seen = turn.transcript.seen
     if ending and not conversations.end_turn(session, turn, ending, now, seen=seen):
         ending = None
-    return Committed(opened, ending)
+    if turn.transcript.teammate:
+        silent = ending is Ending.DONE
+        jobs += teamwork.moved_on(session, turn.transcript.teammate, text, now, silent=silent)
+    return Committed(opened, ending, tuple(jobs))
 
 
 def _spent(usage: Usage, finished: Finished) -> Usage:
@@ -245,13 +291,21 @@ def _fail(
     explanation: str,
     delivered: bool,  # noqa: FBT001 - passed through by position
     now: datetime,
-) -> None:
-    """End the turn and tell people why. What they wrote meanwhile is still to be answered, by a new turn."""
+) -> tuple[Job, ...]:
+    """End the turn and tell people why. What they wrote meanwhile is still to be answered, by a new turn.
+
+    A teammate fails as a whole: the lead agent is told.
+    """
+    if turn.transcript.teammate:
+        teamwork.hold_lead(session, turn.transcript.teammate)
     conversations.end_turn(session, turn, "failed", now, error=explanation)
+    if turn.transcript.teammate:
+        return teamwork.finish(session, turn.transcript.conversation.id, Standing.FAILED, explanation, now)
     ident, seen = turn.transcript.conversation.id, turn.transcript.seen
     conversations.add_notice(session, ident, explanation, seen, now, delivered=delivered)
     if conversations.heard_since(session, ident, seen):
         conversations.want_turn(session, ident, now)
+    return ()
 
 
 def _unique(calls: Sequence[ToolCall]) -> list[ToolCall]:

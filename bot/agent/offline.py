@@ -3,13 +3,15 @@
 It implements `Model` for ``nod demo``. `respond` decides from the transcript alone: ``offline_scene.py`` says
 where the conversation stands, ``offline_grammar.py`` reads what people want, ``offline_plan.py`` makes calls
 of it, ``offline_words.py`` tells what tools answered. One job takes up to three steps: read (and look up the
-issues that were only described), propose the writes, tell how they ended.
+issues that were only described), propose the writes, tell how they ended. A lead agent with teammates is in
+``offline_team.py``.
 """
 
 import asyncio
 import re
 from collections.abc import AsyncIterator, Sequence
 
+from bot.agent import offline_team
 from bot.agent import offline_words as words
 from bot.agent.model import Entry, Finished, Part, Stop, Text, ToolCall, ToolSpec
 from bot.agent.offline_plan import Plan
@@ -40,6 +42,8 @@ class OfflineModel:
 
 def respond(transcript: Sequence[Entry], tools: Sequence[ToolSpec]) -> tuple[str, tuple[ToolCall, ...]]:
     """Decide the next answer: its text and its calls."""
+    if (answer := offline_team.respond(transcript, tools)) is not None:
+        return answer
     scene = Scene.of(transcript)
     if scene.writes:
         return "\n".join(words.end(done.tool, done.arguments, done.result) for done in scene.writes), ()

@@ -42,7 +42,9 @@ def entries(transcript: Transcript, prompt: str, budget: int) -> list[Entry]:
 def _line(line: Line, transcript: Transcript) -> Sequence[Entry]:
     if line.role is not Role.ASSISTANT:
         told = not transcript.conversation.private or line.text.lstrip().startswith(NOTE)
-        return [UserText(line.text, line.actor.label if line.actor and told else "")]
+        # a note may be on somebody's wish, but it is not in their words
+        named = line.actor if told and line.role is Role.USER else None
+        return [UserText(line.text, named.label if named else "")]
     proposals = {call.id: transcript.proposals.get((line.id, call.id)) for call in line.calls}
     calls = tuple(ToolCall(c.id, c.tool_name, _arguments(c, proposals[c.id])) for c in line.calls)
     results = [_result(c, line, proposals[c.id]) for c in line.calls]

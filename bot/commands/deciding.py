@@ -22,6 +22,7 @@ class DecidingWords:
             "show": Word("show ID", "one proposal, whole, with its history", self._show),
             "approve": Word("approve ID", "approve it as it is", self._approve),
             "decline": Word("decline ID [reason]", "decline it", self._decline),
+            "revise": Word("revise ID CHANGES", "send a plan back for changes", self._revise),
             "cancel": Word("cancel ID", "take it back", self._cancel),
             "expire": Word("expire ID", "let it expire now", self._expire),
             "extend": Word("extend ID", "let it wait its whole time again", self._extend),
@@ -52,6 +53,10 @@ class DecidingWords:
     async def _decline(self, command: Command, rest: str) -> Told:
         prefix, _, reason = rest.partition(" ")
         return await self._press(command, prefix, Verb.DECLINE, reason.strip() or None)
+
+    async def _revise(self, command: Command, rest: str) -> Told:
+        prefix, _, changes = rest.partition(" ")
+        return await self._press(command, prefix, Verb.REVISE, changes.strip() or None)
 
     async def _cancel(self, command: Command, prefix: str) -> Told:
         return await self._press(command, prefix, Verb.CANCEL)

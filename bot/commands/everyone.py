@@ -6,14 +6,18 @@ from datetime import datetime
 from sqlmodel import Session
 
 from bot.commands.lists import titled
+from bot.commands.team import listed
 from bot.commands.words import Word, Words
 from bot.domain.chat import Address, Clock, Command
+from bot.domain.people import Actor
 from bot.domain.proposals import Proposal, State
-from bot.store import conversations, decisions, grants, people, proposals
+from bot.store import conversations, decisions, grants, people, proposals, teams
+from bot.store.audit import By
 from bot.store.database import Database
 from bot.store.rules import Policies
 
-Stop = Callable[[Address], Awaitable[bool]]
+Stop = Callable[[Address, Actor], Awaitable[str]]
+"""Stops what runs at an address, and says what that was; nothing when nothing ran."""
 
 
 class EveryonesWords:
@@ -27,13 +31,14 @@ class EveryonesWords:
             {
                 "new": Word("new", "start a new conversation here", self._new),
                 "status": Word("status", "what waits for a decision, and what you asked for", self._status),
-                "stop": Word("stop", "stop what I am writing here", self.stop),
+                "stop": Word("stop", "stop what I am writing here, and my teammates", self.stop),
+                "team": Word("team", "my teammates here, their plans and how they stand", self._team),
                 "link": Word("link [CODE]", "make your accounts in several channels one person", self._link),
             },
         )
 
     async def _new(self, command: Command, _: str) -> str:
-        await self._stop(command.address)
+        await self._stop(command.address, command.actor)
         if not await self._database.write(_end, command, self._clock()):
             return "There is nothing to end here; just write to me."
         return "Done. Your next message starts a new conversation; open proposals stay open."
@@ -51,8 +56,11 @@ class EveryonesWords:
         return may, [p for p in waiting if people.person_of(session, p.requester) == person]
 
     async def stop(self, command: Command, _: str) -> str:
-        """Stop the turn at the command's address."""
-        return "Stopped." if await self._stop(command.address) else "Nothing was running here."
+        """Stop the turn at the command's address, and its team."""
+        return await self._stop(command.address, command.actor) or "Nothing was running here."
+
+    async def _team(self, command: Command, _: str) -> str:
+        return listed(await self._database.read(teams.at, str(command.address)))
 
     async def _link(self, command: Command, code: str) -> str:
         if not code:
@@ -72,5 +80,7 @@ def _end(session: Session, command: Command, now: datetime) -> bool:
     found = conversations.open_conversation(session, command.address)
     if found is None:
         return False
-    grants.end_with_conversation(session, found.id, command.actor, now)
+    person = people.person_of(session, command.actor)
+    by = By.press("end with its conversation", command.actor, person)
+    grants.end_with_conversation(session, found.id, by, now)
     return conversations.end_conversation(session, command.address, now)

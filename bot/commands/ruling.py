@@ -52,6 +52,11 @@ class RulingWords:
                 "roles [add|remove ACCOUNT admin|approver]", "who is admin or approver", self._roles
             ),
             "quorum": Word(f"quorum N [of M] {rest}", "how many must approve", self._set(Subject.QUORUM)),
+            "plans": Word(
+                "plans human|lead|both [in PLACE]",
+                "who approves teammates' plans: a person, the lead agent, or both",
+                self._set(Subject.PLANS),
+            ),
             "ttl": Word(f"ttl 4h {rest}", "how long a proposal waits", self._set(Subject.TTL)),
             "remind": Word(f"remind 2h {rest}", "remind deciders this often", self._set(Subject.REMIND)),
             "escalate": Word(
@@ -91,7 +96,7 @@ class RulingWords:
     async def _rules(self, _: Command, __: str) -> str:
         policy = await self._database.read(self._policies.load)
         lines = [f"- {rule.words}" for rule in policy.book.rules]
-        head = f"By default: policy {policy.mode}, waiting {policy.ttl}."
+        head = f"By default: policy {policy.mode}, waiting {policy.ttl}, plans {policy.plans}."
         return "\n".join([head, *lines, *(["Paused."] if policy.book.paused else [])])
 
     async def _drop(self, command: Command, number: str) -> str:

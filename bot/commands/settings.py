@@ -9,6 +9,7 @@ from typing import Any
 from bot.commands.words import Misspoken
 from bot.domain.chat import Address, Command
 from bot.domain.people import Actor, Role
+from bot.domain.plans import Approver
 from bot.domain.policy import Mode
 from bot.domain.risk import Level
 from bot.domain.rules import EVERYWHERE, Subject
@@ -82,7 +83,7 @@ def seconds(text: str) -> float:
     return read.total_seconds()
 
 
-def _one_of(kind: type[Mode | Level]) -> Callable[[list[str]], str]:
+def _one_of(kind: type[Mode | Level | Approver]) -> Callable[[list[str]], str]:
     def read(words: list[str]) -> str:
         known = [str(member) for member in kind]
         if len(words) != 1 or words[0] not in known:
@@ -151,5 +152,6 @@ _VALUES: dict[Subject, Callable[[list[str]], Any]] = {
     Subject.REMIND: _exactly(1, seconds),
     Subject.QUIET: _exactly(2, _clock, _clock),
     Subject.DIGEST: _exactly(2, _clock, _address_text),
+    Subject.PLANS: _one_of(Approver),
     Subject.GRANTS: _destructive,
 }

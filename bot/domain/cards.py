@@ -26,6 +26,8 @@ class Action(StrEnum):
     EDIT = "edit"
     SIMILAR = "similar"
     EXTEND = "extend"
+    REVISE = "revise"
+    APPROVE_STEPS = "approve_steps"
     RETRY = "retry"
     APPROVE_ALL = "approve_all"
     DECLINE_ALL = "decline_all"
@@ -84,6 +86,7 @@ class Card:
     notes: tuple[str, ...]  # edited by, changed since shown
     actions: tuple[Action, ...]
     group: Group | None
+    teammate: str = ""  # the name of the teammate that asks; empty: the lead agent
 
     def says(self, action: Action, usual: str) -> str:
         """What a button says: ``usual``, or the words of a question."""
@@ -112,9 +115,13 @@ _WAITING = {
 }
 
 
-def _outcome(p: Proposal) -> tuple[Tone, str]:
-    who = p.decided_by or "somebody"
+def _decided_by(p: Proposal) -> tuple[str, str]:
     where = f" from {_PLACES.get(p.decided_from, p.decided_from)}" if p.decided_from else ""
+    return p.decided_by or "somebody", where
+
+
+def _outcome(p: Proposal) -> tuple[Tone, str]:
+    who, where = _decided_by(p)
     done, unchanged = ("", "") if p.told_once else ("Done. ", " Nothing was changed.")
     yes, decided = ("Answered", "answered") if p.kind is Kind.QUESTION else ("Approved", "decided")
     match p.state:
@@ -148,11 +155,32 @@ def _outcome(p: Proposal) -> tuple[Tone, str]:
             return Tone.BAD, f"Failed after {who} approved it{where}."
 
 
+def _plan_outcome(p: Proposal) -> tuple[Tone, str] | None:
+    """How a plan stands, where it has words of its own."""
+    who, where = _decided_by(p)
+    because = f": {p.decline_reason.rstrip('. ')}" if p.decline_reason else ""
+    match p.state:
+        case State.PROPOSED:
+            return Tone.WAITING, f"Plan waiting for approval. Until then {p.teammate} can only look around."
+        case State.SUCCEEDED:
+            return Tone.GOOD, f"Plan approved by {who}{where}. {p.teammate} works on it now."
+        case State.DECLINED if p.cause is Cause.REVISE:
+            return Tone.QUIET, f"Sent back for changes by {who}{where}{because}."
+        case State.DECLINED:
+            return Tone.QUIET, f"Plan rejected by {who}{where}{because}."
+        case State.CANCELLED if p.cause is Cause.SUPERSEDED:
+            return Tone.QUIET, "Replaced by a newer version of the plan."
+    return None
+
+
 def _actions(p: Proposal, schema: Mapping[str, Any], group: Group | None) -> tuple[Action, ...]:
     alone: tuple[Action, ...] = ()
     if p.state is State.PROPOSED and p.kind is Kind.QUESTION:
         filling = (Action.EDIT,) if schema.get("properties") else ()
         alone = (*filling, Action.APPROVE, Action.DECLINE)
+    elif p.state is State.PROPOSED and p.kind is Kind.PLAN:
+        steps = (Action.APPROVE_STEPS,) if p.quorum == 1 else ()
+        alone = (Action.APPROVE, Action.DECLINE, Action.REVISE, *steps, Action.EXTEND)
     elif p.state is State.PROPOSED:
         alone = (Action.APPROVE, Action.DECLINE, Action.EDIT, Action.EXTEND)
         if p.quorum == 1 and p.kind is Kind.CALL:
@@ -166,6 +194,10 @@ def _redacted(fields: Sequence[PreviewField], schema: Mapping[str, Any]) -> tupl
     old = [redact({f.field: f.old_value}, schema)[f.field] for f in fields]
     new = [redact({f.field: f.new_value}, schema)[f.field] for f in fields]
     return tuple(PreviewField(one_line(f.field), o, n) for f, o, n in zip(fields, old, new, strict=True))
+
+
+def _asked_by(p: Proposal) -> str:
+    return f"{p.teammate}, a teammate, for {p.requester.label}" if p.teammate else p.requester.label
 
 
 def _vote_line(vote: Vote) -> str:
@@ -182,7 +214,7 @@ def card_of(p: Proposal, schema: Mapping[str, Any], siblings: Sequence[Proposal]
     if len(siblings) > 1:
         waiting = tuple(s.id for s in siblings if s.state is State.PROPOSED)
         group = Group(len(siblings), len(waiting), sum(s.round for s in siblings), waiting)
-    tone, outcome = _outcome(p)
+    tone, outcome = (_plan_outcome(p) if p.kind is Kind.PLAN else None) or _outcome(p)
     notes = []
     if p.quorum > 1 and p.state is State.PROPOSED:
         approvals = sum(v.verb == "approve" for v in p.votes)
@@ -191,6 +223,8 @@ def card_of(p: Proposal, schema: Mapping[str, Any], siblings: Sequence[Proposal]
         notes.append(f"Four eyes: somebody other than {p.requester.label} must approve.")
     if p.decided_by and p.decided_by.startswith("policy ("):
         notes.append(f"Nobody was asked: {p.rule}.")
+    if p.kind is Kind.PLAN and p.state is State.PROPOSED and p.rule != "plans human":
+        notes.append(f"Who approves plans here, a person or the lead agent: {p.rule}.")
     if p.edited_by:
         notes.append(f"Edited by {p.edited_by} before approval.")
     if p.changed and p.state is State.PROPOSED:
@@ -210,7 +244,7 @@ def card_of(p: Proposal, schema: Mapping[str, Any], siblings: Sequence[Proposal]
         fields=_redacted(p.preview, schema),
         arguments=redact(p.arguments, schema),
         schema=schema,
-        asked_by=one_line(p.requester.label),
+        asked_by=one_line(_asked_by(p)),
         deciders=one_line(p.deciders.in_words(p.requester.label)),
         votes=tuple(_vote_line(v) for v in p.votes),
         quorum=p.quorum,
@@ -224,6 +258,7 @@ def card_of(p: Proposal, schema: Mapping[str, Any], siblings: Sequence[Proposal]
         notes=tuple(notes),
         actions=_actions(p, schema, group),
         group=group,
+        teammate=p.teammate,
     )
 
 

@@ -16,6 +16,7 @@ from bot.domain.events import TurnEvent
 from bot.domain.people import Actor
 from bot.domain.proposals import Proposal
 from bot.domain.similarity import Lasting, Rung
+from bot.domain.teams import Board
 
 Clock = Callable[[], datetime]
 """Now, always timezone-aware UTC."""
@@ -56,6 +57,8 @@ class Verb(StrEnum):
     EXTEND = "extend"  # let it wait its whole time again
     EXPIRE = "expire"  # an admin ends the waiting
     REASSIGN = "reassign"  # an admin says who may decide; ``reason`` names them
+    REVISE = "revise"  # a plan: send it back; ``reason`` says what should change
+    APPROVE_STEPS = "approve_steps"  # a plan: one vote for, and a grant for each tool it names
     APPROVE_ALL = "approve_all"  # every open proposal of the same answer
     DECLINE_ALL = "decline_all"
 
@@ -192,6 +195,12 @@ class Channel(Protocol):
 
     async def post_file(self, address: Address, name: str, text: str) -> None:
         """Post a text as a file; raises NotDeliverable where files can never be posted."""
+
+    async def post_board(self, address: Address, board: Board) -> str:
+        """Post the team of the conversation there and return the reference to it (≤ 255 characters)."""
+
+    async def redraw_board(self, address: Address, ref: str, board: Board) -> None:
+        """Make it show ``board``; raises CopyGone when it no longer can."""
 
     async def changed(self) -> None:
         """Note that a proposal somewhere changed, so that lists which show proposals come up to date.

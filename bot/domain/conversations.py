@@ -8,6 +8,7 @@ from enum import StrEnum
 from bot.domain.chat import Address
 from bot.domain.people import Actor
 from bot.domain.proposals import Proposal
+from bot.domain.teams import Teammate
 
 
 class Role(StrEnum):
@@ -30,6 +31,12 @@ class Conversation:
     title: str
     created_at: datetime
     ended_at: datetime | None = None
+    shown_at: Address | None = None  # a teammate's: the lead conversation's address
+
+    @property
+    def origin(self) -> Address:
+        """Where people see what it leads to, and by which place's rules it is judged."""
+        return self.shown_at or self.address
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +78,7 @@ class Transcript:
     conversation: Conversation
     lines: Sequence[Line]
     proposals: Mapping[tuple[int, str], Proposal]  # by message id and call id
+    teammate: Teammate | None = None  # whose conversation it is; None: the lead agent's
 
     @property
     def seen(self) -> int:

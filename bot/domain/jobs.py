@@ -8,6 +8,7 @@ class Work(StrEnum):
     TURN = "turn"  # key: conversation id
     EXECUTE = "execute"  # key: proposal id
     REDRAW = "redraw"  # key: id of the answer (message) whose cards changed
+    TEAM = "team"  # key: id of the lead conversation whose team changed
     DELIVER = "deliver"  # key: conversation id; says what was not shown yet
 
 

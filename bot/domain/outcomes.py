@@ -5,7 +5,7 @@ Each text for the model begins with one fixed word, so that six different ends s
 
 from datetime import datetime, timedelta
 
-from bot.domain.proposals import Cause, Proposal, State
+from bot.domain.proposals import Cause, Kind, Proposal, State
 
 MAX_RESULT = 20_000  # characters of a tool's answer that the model is given
 _END = 2_000  # of them from the end, where a command says how it went
@@ -44,6 +44,10 @@ def for_model(p: Proposal) -> str:
         else ""
     )
     match p.state:
+        case State.DECLINED if p.kind is Kind.PLAN:
+            words = _plan_sent_back(p, who)
+        case State.CANCELLED if p.cause is Cause.SUPERSEDED:
+            words = "CANCELLED: a newer version of the plan took its place."
         case State.PROPOSED:
             words = (
                 "AWAITING APPROVAL: nothing has happened yet. People decide with a card; do not ask again."
@@ -90,6 +94,19 @@ def end_of(p: Proposal) -> str:
             return str(p.state)
 
 
+def _plan_sent_back(p: Proposal, who: str) -> str:
+    if p.cause is Cause.REVISE:
+        return (
+            f"CHANGES ASKED FOR: {who} sent the plan back. What should change: {p.decline_reason}. "
+            "You are still locked. Submit a new version with plan_submit."
+        )
+    return (
+        f"DECLINED: {who} rejected the plan. Reason: {p.decline_reason or 'none given'}. "
+        "You are still locked. Submit another plan only if the reason asks for one; otherwise end with what "
+        "you found."
+    )
+
+
 def too_late(p: Proposal, now: datetime) -> str:
     """For a press on what is decided already: by whom, and how long ago."""
     by = f" by {p.decided_by}" if p.decided_by else ""
@@ -99,6 +116,8 @@ def too_late(p: Proposal, now: datetime) -> str:
             return f"Already approved{by}{ago}."
         case State.FAILED:
             return f"Already approved{by}{ago}; it failed."
+        case State.DECLINED if p.cause is Cause.REVISE:
+            return f"Already sent back for changes{by}{ago}."
         case State.EXPIRED:
             return "This one expired before anybody decided. Nothing was changed."
         case State.PROPOSED:

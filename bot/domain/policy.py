@@ -10,9 +10,10 @@ from enum import StrEnum
 from typing import Any
 
 from bot.domain.people import LOCAL, Person, Role
+from bot.domain.plans import Approver
 from bot.domain.proposals import Deciders, Kind, Proposal, clock
 from bot.domain.risk import Level, Risk
-from bot.domain.rules import Rulebook, Subject
+from bot.domain.rules import Found, Rulebook, Subject
 
 UNASKED = " (warning: nothing here asks before it changes things)"
 
@@ -75,6 +76,7 @@ class Policy:
     ttl: timedelta = timedelta(hours=24)
     admins: frozenset[str] = frozenset()
     approvers: frozenset[str] = frozenset()
+    plans: Approver = Approver.HUMAN
     book: Rulebook = field(default_factory=Rulebook)
 
     def holders(self, role: Role) -> frozenset[str]:
@@ -90,8 +92,8 @@ class Policy:
     ) -> Verdict:
         """Whether a call runs at once, asks people, or cannot be asked for at all.
 
-        A script's request is always asked, and never decided by the script that asks; a server's question is
-        always asked, and only of the person whose call it is about.
+        A plan is always asked; so is a script's request, and never decided by the script that asks; so is a
+        server's question, and only of the person whose call it is about.
         """
         overridden = self.book.level(place.address, tool_name, risk.level)
         if overridden.rule is not None:
@@ -100,7 +102,10 @@ class Policy:
         mode = Mode(found.value)
         rule = found.rule.words if found.rule else f"policy {mode}"
         asks = kind is not Kind.CALL or mode.asks(risk)
-        if not mode.asks(risk) and asks:
+        if kind is Kind.PLAN:
+            found = self.plan_rule(place.address)
+            rule = found.rule.words if found.rule else f"plans {found.value}"
+        elif asks and not mode.asks(risk):
             rule = f"a {kind} always asks"
         deciders = self._deciders(tool_name, risk, place, requester, kind)
         if not risk.writes and not asks:
@@ -196,6 +201,10 @@ class Policy:
 
     def may_take_back(self, person: Person, requester: Person) -> bool:
         return person == requester or Role.ADMIN in self.roles_of(person)
+
+    def plan_rule(self, place: str) -> Found:
+        """Who approves plans at a place (an address as text): an `Approver`'s name, and the rule."""
+        return self.book.plans(place, self.plans)
 
     def with_book(self, book: Rulebook) -> "Policy":
         return replace(self, book=book)

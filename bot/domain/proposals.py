@@ -59,6 +59,8 @@ class Cause(StrEnum):
     UNDELIVERABLE = "undeliverable"  # cancelled: the card could not be posted anywhere
     TAKEN_BACK = "taken_back"  # cancelled: by the requester or an admin
     UNASKED = "unasked"  # cancelled: the call that asked this question waits no more
+    SUPERSEDED = "superseded"  # cancelled: a newer version of the plan took its place
+    REVISE = "revise"  # declined: the plan goes back for changes; ``decline_reason`` says which
 
 
 class Kind(StrEnum):
@@ -183,6 +185,7 @@ class Proposal:
     remind_every: timedelta | None = None
     escalate_at: datetime | None = None  # when it is shown to a second circle; None once it was
     escalate_to: str | None = None  # that circle's address
+    teammate: str = ""  # the name of the teammate that proposed it; empty: the lead agent
 
     @property
     def idempotency_key(self) -> str:

@@ -13,6 +13,7 @@ from enum import StrEnum
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+from bot.domain.plans import APPROVERS
 from bot.domain.risk import Level
 
 EVERYWHERE = "*"
@@ -33,6 +34,7 @@ class Subject(StrEnum):
     QUIET = "quiet"  # [from, to] as HH:MM in UTC: no reminders then
     DIGEST = "digest"  # [HH:MM in UTC, address]
     ROLE = "role"  # [account, role]
+    PLANS = "plans"  # who approves teammates' plans: an `Approver`'s name
     GRANTS = "grants"  # "destructive": grants may reach destructive calls here
 
 
@@ -135,6 +137,10 @@ class Rulebook:
 
     def routes(self, place: str, tool_name: str) -> list[str]:
         return list(dict.fromkeys(rule.value for rule in self.matching(Subject.ROUTE, place, tool_name)))
+
+    def plans(self, place: str, default: str) -> Found:
+        """Who approves plans."""
+        return self.strictest(Subject.PLANS, place, EVERYWHERE, default, APPROVERS.index)
 
     def grants_reach_destructive(self, place: str, tool_name: str) -> bool:
         return any(r.value == "destructive" for r in self.matching(Subject.GRANTS, place, tool_name))

@@ -73,6 +73,7 @@ class Grant:
     created_at: datetime
     expires_at: datetime | None
     uses: int = 0
+    plan_digest: str | None = None  # born from a teammate's plan: it holds with that very plan
 
     @property
     def label(self) -> str:

@@ -131,9 +131,11 @@ def of_event(session: Session, channel: str, event_id: str) -> str | None:
     return found
 
 
-def add_note(session: Session, conversation_id: str, text: str, now: datetime) -> None:
-    """Tell the model something in a line of its own."""
-    _insert_line(session, conversation_id, Role.NOTE, text, now)
+def add_note(
+    session: Session, conversation_id: str, text: str, now: datetime, *, actor: Actor | None = None
+) -> None:
+    """Tell the model something in a line of its own; ``actor`` is on whose wish, where that is known."""
+    _insert_line(session, conversation_id, Role.NOTE, text, now, actor=actor)
 
 
 def add_notice(
@@ -244,6 +246,12 @@ def answer(
     )
 
 
+def add_results(session: Session, message_id: int, results: dict[str, CallResult]) -> None:
+    """Set what the calls of an answer gave, where that was known only after it was stored."""
+    kept = {key: [r.text, r.ok] for key, r in results.items()}
+    session.execute(update(_MESSAGE).where(_MESSAGE.c.id == message_id).values(results=kept))
+
+
 def end_turn(
     session: Session,
     turn: Turn,
@@ -263,6 +271,11 @@ def end_turn(
 def hold_turn(session: Session, turn: Turn) -> None:
     """Nothing more joins the turn until this transaction ends (PostgreSQL; SQLite has one writer)."""
     session.execute(select(TurnRow.id).where(TurnRow.id == turn.id).with_for_update())
+
+
+def hold_wanted(session: Session, conversation_id: str) -> None:
+    """As `hold_turn`, of whatever turn a conversation wants."""
+    _LOCKED_TURN.row(session, {"conversation_id": conversation_id})
 
 
 def heard_since(session: Session, conversation_id: str, seen: int) -> bool:
@@ -424,6 +437,7 @@ def _conversation(row: Any) -> Conversation:
         title=row.title,
         created_at=row.created_at,
         ended_at=row.ended_at,
+        shown_at=Address.parse(row.shown_at) if row.shown_at else None,
     )
 
 
@@ -465,14 +479,16 @@ def _insert_line(
     calls: list[list[str]] | None = None,
     results: dict[str, list[Any]] | None = None,
     delivered: bool = True,
+    actor: Actor | None = None,
 ) -> int:
+    wish = {"actor": str(actor), "name": storable(actor.name)} if actor else {"name": ""}
     ident: int = _INSERT_LINE.value(
         session,
         {
             "conversation_id": conversation_id,
             "role": role,
             "text": storable(text),
-            "name": "",
+            **wish,
             "after": after,
             "calls": calls,
             "results": results,

@@ -18,7 +18,7 @@ from bot.domain.policy import Policy, Verdict, terms
 from bot.domain.proposals import Cause, Deciders, Edited, Kind, PreviewField, Proposal, State, Vote, clock
 from bot.domain.redaction import differences
 from bot.domain.similarity import Lasting, Scope
-from bot.store import grants, people, proposals, tool_versions
+from bot.store import grants, people, proposals, steering, tool_versions
 from bot.store.audit import By
 from bot.store.endings import end, expire, moved, redraw
 from bot.store.rules import Policies
@@ -54,7 +54,14 @@ class Fresh:
     verdict: Verdict
 
 
-Prepared = Edit | Similar | Fresh | None
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """The grants that approving a plan with its steps gives."""
+
+    grants: tuple[tuple[Scope, str], ...]
+
+
+Prepared = Edit | Similar | Steps | Fresh | None
 """What a press needs worked out before its transaction, since a preview may need the network."""
 
 
@@ -98,7 +105,7 @@ def _objection(
         return f"Only {proposal.requester.label} or an admin can take this one back. It stays open."
     if verb in (Verb.EXPIRE, Verb.REASSIGN):
         return None if Role.ADMIN in policy.roles_of(person) else "Only an admin can do that. It stays open."
-    approves = verb in (Verb.APPROVE, Verb.SIMILAR, Verb.RETRY)
+    approves = verb in (Verb.APPROVE, Verb.SIMILAR, Verb.APPROVE_STEPS, Verb.RETRY)
     return policy.objection(proposal, person, requester, str(at) if at else None, approves=approves)
 
 
@@ -160,6 +167,8 @@ def _decide_one(
         return Decided(Reply(Answer.ALREADY, too_late(p, now), (p,)))
     if (press.round is not None and press.round != p.round) or (press.digest and press.digest != p.digest):
         return Decided(Reply(Answer.STALE, _what_changed(p, press.round), (p,)))
+    if press.verb in (Verb.REVISE, Verb.APPROVE_STEPS):
+        return _answer_plan(session, press, person, p, policies, now, prepared)
     match press.verb:
         case Verb.DECLINE:
             return _decline(session, press, person, p, by, now)
@@ -224,6 +233,65 @@ def _what_changed(p: Proposal, seen: int | None) -> str:
     since = [edit.words for edit in p.edits if seen is not None and edit.round > seen]
     what = f": {'; '.join(since)}" if since else ""
     return f"This changed after the card was shown{what}. Look at it as it is now, then decide."
+
+
+def _answer_plan(
+    session: Session,
+    press: Press,
+    person: Person,
+    p: Proposal,
+    policies: Policies,
+    now: datetime,
+    prepared: Prepared,
+) -> Decided:
+    """What can be pressed on plans alone."""
+    if p.kind is not Kind.PLAN:
+        return Decided(Reply(Answer.INVALID, "Only a teammate's plan can be answered so.", (p,)))
+    if press.verb is Verb.REVISE:
+        return _revise(session, press, person, p, now)
+    return _approve_with_steps(session, press, person, p, policies, now, prepared)
+
+
+def _revise(session: Session, press: Press, person: Person, p: Proposal, now: datetime) -> Decided:
+    """A plan goes back for changes: one word is enough, since nothing is lost by it."""
+    feedback = (press.reason or "").strip()
+    if not feedback:
+        return Decided(Reply(Answer.INVALID, "Say what should change.", (p,), {"reason": "This is needed."}))
+    by = By.press(press.verb, press.actor, person, feedback)
+    votes = (*p.votes, Vote(person.id, press.actor, Verb.REVISE, feedback, now))
+    label = person.name or person.id
+    changes = {"cause": Cause.REVISE, "decline_reason": feedback, "votes": votes}
+    p, jobs = end(session, p, by, now, State.DECLINED, label, **changes)
+    return Decided(Reply(Answer.ACCEPTED, f"{p.teammate} hears it and plans anew.", (p,)), jobs)
+
+
+def _approve_with_steps(
+    session: Session,
+    press: Press,
+    person: Person,
+    p: Proposal,
+    policies: Policies,
+    now: datetime,
+    steps: Prepared,
+) -> Decided:
+    """Approve a plan and allow the tools its steps name while its teammate works; both or neither."""
+    if p.quorum > 1:
+        text = "Several people must approve this, so one person cannot allow its steps: approve the plan."
+        return Decided(Reply(Answer.REFUSED, text, (p,)))
+    if not isinstance(steps, Steps):
+        return Decided(
+            Reply(Answer.INVALID, "The steps cannot be allowed from here. Approve the plan.", (p,))
+        )
+    voted = _edit_and_vote(session, press, person, p, policies, now, None)
+    approved = next((each for each in voted.reply.proposals if each.state is State.APPROVED), None)
+    if voted.reply.answer is not Answer.ACCEPTED or approved is None:
+        return voted
+    for scope, words in steps.grants:
+        grants.give(session, approved, press.actor, person, scope, words, Lasting.CONVERSATION, now)
+    names = ", ".join(scope.tool_name for scope, _ in steps.grants)
+    allowed = f"{p.teammate} may use {names} without asking until it ends" if names else "no step needs more"
+    text = f"Plan approved: {allowed}. What cannot be undone still asks."
+    return replace(voted, reply=replace(voted.reply, text=text))
 
 
 def _named(words: str, *, four_eyes: bool) -> Deciders:
@@ -335,6 +403,10 @@ def _edit_and_vote(
     if approvals < p.quorum:
         p = moved(proposals.move(session, p, by, now, votes=votes))
         text = f"Your vote counts: {approvals} of {p.quorum}."
+        return Decided(Reply(Answer.ACCEPTED, text, (p,)), (redraw(p),))
+    if p.kind is Kind.PLAN and steering.lacks_lead(session, policies, p):
+        p = moved(proposals.move(session, p, by, now, votes=votes))
+        text = "Your approval counts; the lead agent must approve the plan, too."
         return Decided(Reply(Answer.ACCEPTED, text, (p,)), (redraw(p),))
     p = moved(
         proposals.move(

@@ -8,11 +8,12 @@ from typing import Any
 from sqlalchemy import ColumnElement, bindparam, literal_column, update
 from sqlmodel import Session, col, or_, select
 
+from bot.domain import plans
 from bot.domain.people import Actor, Person
 from bot.domain.proposals import Kind, Proposal, State, canonical
 from bot.domain.risk import Level
 from bot.domain.similarity import Grant, Lasting, Rung, Scope
-from bot.store import conversations, ledger, people
+from bot.store import conversations, ledger, people, proposals
 from bot.store.audit import By
 from bot.store.ledger import Thing
 from bot.store.prepared import Prepared
@@ -30,7 +31,10 @@ def give(
     lasting: Lasting,
     now: datetime,
 ) -> Grant:
-    """Store a grant born from the decision on a proposal, given by a person through an account."""
+    """Store a grant born from the decision on a proposal, given by a person through an account.
+
+    One born from a plan holds with that very plan.
+    """
     row = GrantRow(
         tool_name=scope.tool_name,
         tool_version=scope.tool_version,
@@ -42,6 +46,7 @@ def give(
         conversation_id=proposal.conversation_id,
         only_there=lasting is Lasting.CONVERSATION,
         proposal_id=proposal.id,
+        plan_digest=proposal.digest if proposal.kind is Kind.PLAN else None,
         created_at=now,
         expires_at=now + lasting.span if lasting.span else None,
     )
@@ -59,7 +64,7 @@ def hindrance(session: Session, policies: Policies, proposal: Proposal) -> str |
     if proposal.quorum > 1:
         return "This needs several people each time, so one person cannot allow calls like it."
     conversation = conversations.get_conversation(session, proposal.conversation_id)
-    place = str(conversation.address) if conversation else ""
+    place = str(conversation.origin) if conversation else ""
     book = policies.load(session).book
     if proposal.risk.level is Level.DESTRUCTIVE and not book.grants_reach_destructive(
         place, proposal.tool_name
@@ -83,6 +88,8 @@ def use(
     policy = policies.load(session)
     requester = people.person_of(session, proposal.requester)
     for grant in found:
+        if grant.plan_digest and not _plan_allows(session, grant, proposal):
+            continue
         # a Person's id is one of their accounts, which may be linked with others since
         giver = people.person_of(session, Actor.parse(grant.person_id, grant.person_name))
         if policy.objection(proposal, giver, requester) is None:
@@ -95,6 +102,13 @@ def use(
             by = f"{whose} grant {grant.label}"
             return replace(proposal, state=State.APPROVED, grant_id=grant.id, decided_by=by, decided_at=now)
     return proposal
+
+
+def _plan_allows(session: Session, grant: Grant, proposal: Proposal) -> bool:
+    """Whether the plan a grant was born from still stands; what cannot be undone asks whatever it says."""
+    plan = proposals.get(session, grant.proposal_id)
+    stands = plan is not None and plans.stands(plan) and plan.digest == grant.plan_digest
+    return stands and proposal.risk.level is not Level.DESTRUCTIVE
 
 
 _GRANT: Any = GrantRow.__table__  # type: ignore[attr-defined]
@@ -147,24 +161,23 @@ def live(session: Session, now: datetime) -> list[Grant]:
 def revoke(session: Session, grant_id: int | None, by: Actor, now: datetime, why: str = "revoke") -> int:
     """End one grant, or all (None); returns how many ended."""
     which = _live(now) if grant_id is None else _live(now) & (col(GrantRow.id) == grant_id)
-    return _end(session, which, by, now, why)
+    return _end(session, which, By.press(why, by, people.person_of(session, by)), now)
 
 
-def end_with_conversation(session: Session, conversation_id: str, by: Actor, now: datetime) -> int:
+def end_with_conversation(session: Session, conversation_id: str, by: By, now: datetime) -> int:
     """A grant for one conversation ends with it."""
     there = (col(GrantRow.conversation_id) == conversation_id) & col(GrantRow.only_there).is_(True)
-    return _end(session, _live(now) & there, by, now, "end with its conversation")
+    return _end(session, _live(now) & there, by, now)
 
 
-def _end(session: Session, which: ColumnElement[bool], by: Actor, now: datetime, why: str) -> int:
+def _end(session: Session, which: ColumnElement[bool], by: By, now: datetime) -> int:
     """End grants and record who did; rows are locked, so that two who do it at once record it once."""
     ended = session.exec(select(GrantRow).where(which).order_by(col(GrantRow.id)).with_for_update()).all()
     for row in ended:
         before = ledger.grant_state(row)
-        row.revoked_at, row.revoked_by = now, str(by)
+        row.revoked_at, row.revoked_by = now, by.actor
         session.add(row)
-        who = By.press(why, by, people.person_of(session, by))
-        ledger.record(session, Thing.GRANT, f"G-{row.id}", who, before, None, now, row.tool_name)
+        ledger.record(session, Thing.GRANT, f"G-{row.id}", by, before, None, now, row.tool_name)
     return len(ended)
 
 
@@ -185,4 +198,5 @@ def _grant(row: Any) -> Grant:
         created_at=row.created_at,
         expires_at=row.expires_at,
         uses=row.uses,
+        plan_digest=row.plan_digest,
     )

@@ -152,6 +152,11 @@ def starting_with(session: Session, prefix: str) -> list[Proposal]:
     return [_proposal(row) for row in rows]
 
 
+def open_in(session: Session, conversation_id: str) -> list[Proposal]:
+    """What waits or runs in a conversation, in the order it was asked for."""
+    return [p for p in of_conversation(session, conversation_id) if p.state in _OPEN]
+
+
 def due(session: Session, now: datetime, limit: int) -> list[Proposal]:
     """Open proposals whose time is up."""
     rows = session.connection().execute(
@@ -232,6 +237,7 @@ def _row(p: Proposal) -> dict[str, Any]:
         "escalate_at": p.escalate_at,
         "escalate_to": p.escalate_to,
         "rule": p.rule,
+        "teammate": p.teammate,
         "state": p.state,
         "cause": p.cause,
         "round": p.round,
@@ -291,6 +297,7 @@ def _proposal(row: Row[Any]) -> Proposal:
         escalate_at=row.escalate_at,
         escalate_to=row.escalate_to,
         rule=row.rule,
+        teammate=row.teammate,
         state=State(row.state),
         cause=Cause(row.cause) if row.cause else None,
         round=row.round,

@@ -41,6 +41,60 @@ class ConversationRow(SQLModel, table=True):
     title: str
     created_at: datetime = Field(sa_type=UTCDateTime)
     ended_at: datetime | None = Field(default=None, sa_type=UTCDateTime)
+    shown_at: str | None = None
+
+
+class TeammateRow(SQLModel, table=True):
+    """A sub-agent; its ``id`` is that of its conversation. What it does now follows from other rows.
+
+    ``position`` counts those of one conversation; ``asked`` is the id of the person's line on which it was
+    started.
+    """
+
+    __tablename__ = "teammate"
+    __table_args__ = (
+        UniqueConstraint("lead_id", "name", name="teammate_once"),
+        Index("teammate_place", "place"),
+    )
+
+    id: str = Field(primary_key=True, foreign_key="conversation.id")
+    lead_id: str = Field(foreign_key="conversation.id")
+    place: str
+    name: str
+    role: str
+    task: str
+    tools: list[str] | None = _json(nullable=True)
+    needs_plan: bool
+    position: int
+    asked: int = Field(sa_column=Column(_Id, nullable=False))
+    rounds: int = 0
+    plan_id: str | None = None
+    standing: str
+    words: str = ""
+    created_at: datetime = Field(sa_type=UTCDateTime)
+    ended_at: datetime | None = Field(default=None, sa_type=UTCDateTime)
+
+
+class BoardRow(SQLModel, table=True):
+    """The one message that shows a conversation's team; ``ref`` is empty until it was posted."""
+
+    __tablename__ = "board"
+    __table_args__ = (
+        Index(
+            "board_behind",
+            "lead_id",
+            sqlite_where=text("rendered < wanted AND gone = 0"),
+            postgresql_where=text("rendered < wanted AND NOT gone"),
+        ),
+    )
+
+    lead_id: str = Field(primary_key=True, foreign_key="conversation.id")
+    channel: str
+    key: str
+    ref: str = ""
+    wanted: int
+    rendered: int = 0
+    gone: bool = False
 
 
 class MessageRow(SQLModel, table=True):
@@ -154,6 +208,7 @@ class ProposalRow(SQLModel, table=True):
     remind_every: float | None = None
     escalate_at: datetime | None = Field(default=None, sa_type=UTCDateTime)
     escalate_to: str | None = None
+    teammate: str = ""
     state: str
     cause: str | None = None
     round: int
@@ -384,6 +439,7 @@ class GrantRow(SQLModel, table=True):
     conversation_id: str
     only_there: bool
     proposal_id: str = Field(foreign_key="proposal.id")
+    plan_digest: str | None = None
     uses: int = 0
     created_at: datetime = Field(sa_type=UTCDateTime)
     expires_at: datetime | None = Field(default=None, sa_type=UTCDateTime)

@@ -1,7 +1,7 @@
 """All tools there are right now, by name."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from sqlmodel import Session
@@ -17,6 +17,7 @@ class Shelf:
     """The tools of one moment; a turn keeps the one it started with."""
 
     tools: Mapping[str, Tool]
+    withheld: Mapping[str, str] = field(default_factory=dict)  # tools out of reach here, each with the reason
 
     def __iter__(self) -> Iterator[Tool]:
         return iter(self.tools.values())
@@ -41,8 +42,10 @@ class Shelf:
         return kept if kept is not None else tool.parameters if tool is not None else {}
 
     def get(self, name: str) -> Tool:
-        """Raises UnknownTool, naming what there is."""
+        """Raises UnknownTool, naming what there is or why it is out of reach."""
         found = self.tools.get(name)
+        if found is None and name in self.withheld:
+            raise UnknownTool(self.withheld[name])
         if found is None:
             raise UnknownTool(
                 f"There is no tool called {name!r}. There are: {', '.join(sorted(self.tools))}."

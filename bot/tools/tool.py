@@ -10,11 +10,16 @@ import inspect
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Protocol
 
 from pydantic_core import to_jsonable_python
+from sqlmodel import Session
 
+from bot.domain.conversations import Conversation
 from bot.domain.files import File
+from bot.domain.jobs import Job
+from bot.domain.people import Actor
 from bot.domain.proposals import Kind, PreviewField, canonical
 from bot.domain.risk import Level, Risk
 from bot.tools.schema import fits_strict, offered
@@ -64,6 +69,29 @@ Key = Callable[[Arguments], Awaitable[Mapping[str, Any]]]
 
 
 @dataclass(frozen=True, slots=True)
+class Moment:
+    """What an effect may know: ``call`` names the call, the same however often its turn is run."""
+
+    conversation: Conversation
+    asker: Actor
+    call: str
+    tools: frozenset[str]  # names of those in reach there, the team's own apart
+    now: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Effected:
+    """What an effect tells the model, and the work it made."""
+
+    text: str
+    jobs: tuple[Job, ...] = ()
+
+
+Effect = Callable[[Session, Moment, Arguments], Effected]
+"""A change of Nod's own rows alone; raises ToolError before it changes any."""
+
+
+@dataclass(frozen=True, slots=True)
 class Tool:
     """One tool, ready to be offered, proposed and run.
 
@@ -86,6 +114,7 @@ class Tool:
     summary: Callable[[Arguments], str]
     run: Run
     preview: Preview | None = None
+    effect: Effect | None = None  # done in the transaction that stores the answer, instead of ``run``
     key: Key | None = None  # what "the same kind of call" means, for grants; None: only exact or any
     offered: bool = True  # False: no model ever hears of it or can call it; others may propose it
     kind: Kind = Kind.CALL  # what a proposal of it is

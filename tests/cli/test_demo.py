@@ -3,6 +3,8 @@
 import json
 import signal
 import socket
+import time
+from collections.abc import Callable
 from typing import Any
 
 import httpx
@@ -122,3 +124,41 @@ def test_a_file_that_is_no_database_is_one_line(shell: Shell):
         refused = shell.nod(*words, NOD_PORT="0")
         assert refused.exit_code == 1
         assert "nod: NOD_DATABASE_URL: file is not a database" in refused.stderr
+
+
+def test_the_demo_with_a_team_goes_as_its_document_says(shell: Shell):
+    demo = shell.start("demo", "--team", PORT="0")
+    with demo.client() as client:
+        home = "/api/chat/conversations/demo-team"
+
+        def proposed() -> list[dict[str, Any]]:
+            found: list[dict[str, Any]] = client.get(f"{home}/proposals").json()["proposals"]
+            return [p for p in found if p["state"] == "proposed"]
+
+        def until(true: Callable[[], Any]) -> Any:
+            end = time.monotonic() + 20
+            while not (found := true()):
+                assert time.monotonic() < end
+                time.sleep(0.05)
+            return found
+
+        [plan] = until(proposed)
+        assert plan["description"].startswith("issue-organiser's plan, version 1")
+        client.post(f"/api/chat/actions/{plan['id']}/revise", json={"reason": "only #4"})
+        [plan] = until(proposed)
+        assert plan["description"].startswith("issue-organiser's plan, version 2")
+        client.post(f"/api/chat/actions/{plan['id']}/approve")
+        [change] = until(proposed)
+        assert (change["kind"], change["teammate"]) == ("call", "issue-organiser")
+        client.post(f"/api/chat/actions/{change['id']}/approve")
+
+        def told() -> bool:
+            last = client.get(f"{home}/messages").json()["messages"][-1]
+            return bool(last["text"].startswith("**issue-organiser** is done"))
+
+        until(told)
+    assert demo.end() == 0
+    assert "issue-organiser" in shell.process("team", NOD_DATABASE_URL="sqlite:///nod-demo.db").stdout
+    again = shell.start("demo", "--team", PORT="0")
+    with again.client() as client:
+        assert len(client.get(f"{home}/team").json()["team"]["teammates"]) == 2

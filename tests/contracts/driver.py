@@ -75,6 +75,12 @@ class Driver(Protocol):
         Raises LookupError when the card or the ladder does not offer it.
         """
 
+    async def revise(self, card: Seen, words: str) -> None:
+        """Ana presses "Ask for changes" on a plan, writes what should change, and sends it."""
+
+    def boards(self) -> Sequence[str]:
+        """How the team of the conversation stands, as its one message there says it."""
+
     async def command(self, line: str, *, eve: bool = False) -> str:
         """Ana (or Eve) sends a command such as ``/approvals pause``; gives what Nod answered.
 

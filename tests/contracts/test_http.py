@@ -33,6 +33,7 @@ class HttpDriver:
         self._proposals: list[dict[str, Any]] = []
         self._messages: list[dict[str, Any]] = []
         self._files: dict[str, str] = {}
+        self._team: dict[str, Any] = {}
         self._told: dict[str, list[str]] = {"ana": [], "ben": [], "eve": []}
         self._clients = {
             name: httpx.AsyncClient(headers={"Authorization": f"Bearer {token}"}, timeout=20)
@@ -54,6 +55,7 @@ class HttpDriver:
                         if any("is a file" in note for note in proposal["notes"]):
                             await self._fetch(proposal)
                     self._messages = (await ana.get(self._url(f"{base}/messages"))).json()["messages"]
+                    self._team = (await ana.get(self._url(f"{base}/team"))).json()["team"]
             await asyncio.sleep(0.02)
 
     async def close(self) -> None:
@@ -124,6 +126,12 @@ class HttpDriver:
         await self._press(card.handle, Action.SIMILAR, "ana", rung=rung, lasting=lasting)
         return json.dumps(offered)
 
+    async def revise(self, card: Seen, words: str) -> None:
+        await self._press(card.handle, Action.REVISE, "ana", reason=words)
+
+    def boards(self) -> Sequence[str]:
+        return [json.dumps(self._team)] if self._team else []
+
     async def command(self, line: str, *, eve: bool = False) -> str:
         name, _, text = line.removeprefix("/").partition(" ")
         body = {"name": name, "text": text, "conversation_id": self._conversation or ""}
@@ -134,6 +142,7 @@ class HttpDriver:
 
 def _seen(proposal: dict[str, Any]) -> Seen:
     words = [proposal["description"], proposal["outcome"], *proposal["notes"], *proposal["votes"]]
+    words += [f"{f['field']} {f['old_value']} {f['new_value']}" for f in proposal["preview"]]
     words += [proposal["deciders"], proposal["expires_at"]]
     return Seen("\n".join(words), tuple(Action(a) for a in proposal["actions"]), proposal)
 

@@ -37,7 +37,14 @@ class SlackDriver:
         self._thread = self._thread or ts
 
     def cards(self) -> list[Seen]:
-        return [_seen(m) for m in self.slack.cards("C1") if m.only_for is None]
+        return [_seen(m) for m in self.slack.cards("C1") if m.only_for is None and not _is_board(m)]
+
+    def boards(self) -> list[str]:
+        return [m.words for m in self.slack.cards("C1") if _is_board(m)]
+
+    async def revise(self, card: Seen, words: str) -> None:
+        await self._open(card, "Ask for changes", ANA)
+        await self.slack.submit(ANA, {"What should change?": words})
 
     def texts(self) -> list[str]:
         return [m.markdown for m in self.slack.in_channel("C1") if m.markdown]
@@ -109,8 +116,10 @@ class SlackDriver:
 
 def _label_among(labels: Any, action: Action) -> str:
     wanted = {
-        Action.APPROVE: ("Approve", REVIEW),
-        Action.DECLINE: ("Decline",),
+        Action.APPROVE: ("Approve", "Approve plan", REVIEW),
+        Action.APPROVE_STEPS: ("Approve plan and its steps",),
+        Action.DECLINE: ("Decline", "Reject"),
+        Action.REVISE: ("Ask for changes",),
         Action.EDIT: ("Edit",),
         Action.RETRY: ("Retry",),
         Action.SIMILAR: ("Approve similar", f"{REVIEW} similar"),
@@ -121,6 +130,10 @@ def _label_among(labels: Any, action: Action) -> str:
         if not wanted and label.startswith(action.replace("_", " ").capitalize()):
             return str(label)
     raise LookupError(f"the card does not offer {action}: {list(labels)}")
+
+
+def _is_board(message: Posted) -> bool:
+    return bool(message.blocks) and message.blocks[0]["type"] == "plan"
 
 
 def _label(message: Posted, action: Action) -> str:

@@ -20,15 +20,17 @@ from tests.fakes.telegram_server import TOKEN, FakeTelegram, Posted
 
 ANA, EVE, BEN, TEAM = 101, 102, 103, -100200
 SIGNS = ("🟡", "✅", "🔴", "⚪️")  # a card begins with how it stands
-LABELS = {
-    Action.APPROVE: "Approve",
-    Action.DECLINE: "Decline",
-    Action.EDIT: "Edit",
-    Action.SIMILAR: "Similar",
-    Action.EXTEND: "Extend",
-    Action.RETRY: "Retry",
-    Action.APPROVE_ALL: "Approve all (",
-    Action.DECLINE_ALL: "Decline all (",
+LABELS: dict[Action, tuple[str, ...]] = {
+    Action.APPROVE: ("Approve", "Approve plan"),
+    Action.DECLINE: ("Decline", "Reject"),
+    Action.REVISE: ("Ask for changes",),
+    Action.APPROVE_STEPS: ("Approve plan and its steps",),
+    Action.EDIT: ("Edit",),
+    Action.SIMILAR: ("Similar",),
+    Action.EXTEND: ("Extend",),
+    Action.RETRY: ("Retry",),
+    Action.APPROVE_ALL: ("Approve all (",),
+    Action.DECLINE_ALL: ("Decline all (",),
 }
 HOLDS = {
     Lasting.CONVERSATION: "This conversation",
@@ -60,7 +62,7 @@ class TelegramDriver:
         return [_seen(m) for m in self.telegram.shown(TEAM) if m.text.startswith(SIGNS)]
 
     def texts(self) -> list[str]:
-        return [m.text for m in self.telegram.shown(TEAM) if not m.text.startswith(SIGNS)]
+        return [m.text for m in self.telegram.shown(TEAM) if not m.text.startswith((*SIGNS, "👥"))]
 
     def files(self) -> list[str]:
         return [m.document for m in self.telegram.shown(TEAM) if m.document]
@@ -103,6 +105,18 @@ class TelegramDriver:
 
         below = await eventually(all_below, "the whole payload")
         return "\n".join(m.document or m.text for m in below)
+
+    async def revise(self, card: Seen, words: str) -> None:
+        await self._press(ANA, card, Action.REVISE)
+
+        def asking() -> list[Posted]:
+            return self.telegram.shown(TEAM, "what should change?")
+
+        question = (await eventually(asking, "the question"))[-1]
+        await self.telegram.say(ANA, words, TEAM, reply_to=question)
+
+    def boards(self) -> list[str]:
+        return [m.text for m in self.telegram.shown(TEAM) if m.text.startswith("👥")]
 
     async def approve_similar(self, card: Seen, rung: Rung, lasting: Lasting) -> str:
         await self._press(ANA, card, Action.SIMILAR)
@@ -149,11 +163,11 @@ def _buttons(message: Posted) -> dict[str, str]:
 
 
 def _data(buttons: Mapping[str, str], action: Action) -> str | None:
-    label = LABELS[action]
-    return next(
-        (d for text, d in buttons.items() if text == label or (label[-1] == "(" and text.startswith(label))),
-        None,
-    )
+    for label in LABELS[action]:
+        for text, data in buttons.items():
+            if text == label or (label[-1] == "(" and text.startswith(label)):
+                return data
+    return None
 
 
 def _offered(buttons: Mapping[str, str]) -> Iterable[Action]:

@@ -9,7 +9,18 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
-from bot.agent.model import AssistantText, Entry, Finished, Part, Stop, Text, ToolCall, ToolResult, ToolSpec
+from bot.agent.model import (
+    AssistantText,
+    Entry,
+    Finished,
+    Part,
+    Stop,
+    SystemText,
+    Text,
+    ToolCall,
+    ToolResult,
+    ToolSpec,
+)
 from bot.app import App, build
 from bot.domain.chat import Channel
 from bot.settings import Settings
@@ -34,12 +45,14 @@ class ScriptedModel:
 
     def __init__(self) -> None:
         self.answers: deque[Says] = deque()
+        self.of_teammates: dict[str, deque[Says]] = {}  # by name
         self.seen: list[Sequence[Entry]] = []
         self._ids = 0
 
     async def stream(self, transcript: Sequence[Entry], tools: Sequence[ToolSpec]) -> AsyncIterator[Part]:
         self.seen.append(tuple(transcript))
-        says = self.answers.popleft() if self.answers else Says("Noted.")
+        answers = next((a for n, a in self.of_teammates.items() if _is(n, transcript)), self.answers)
+        says = answers.popleft() if answers else Says("Noted.")
         for word in says.text.split(" "):
             yield Text(f"{word} ")
         calls = []
@@ -57,6 +70,11 @@ class ScriptedModel:
 
     def results(self) -> list[str]:
         return [e.text for e in self.seen[-1] if isinstance(e, ToolResult)]
+
+
+def _is(name: str, transcript: Sequence[Entry]) -> bool:
+    """Whether a transcript is that of the teammate of this name."""
+    return isinstance(transcript[0], SystemText) and f"\nYour name: {name}\n" in transcript[0].text
 
 
 @dataclass
@@ -119,6 +137,9 @@ class World:
         self.clock.forward(time)
         await self.app.assistant.expire_due(self.clock())
         await self.app.assistant.recover(self.clock())
+
+    def script_teammate(self, name: str, *answers: Says) -> None:
+        self.model.of_teammates.setdefault(name, deque()).extend(answers)
 
     def script(self, *answers: Says) -> None:
         self.model.answers.extend(answers)

@@ -214,7 +214,27 @@ def _input(check: _Check, block: dict[str, Any]) -> None:
         raise check.no(f"input {kind}")
 
 
+def _plan(check: _Check, block: dict[str, Any]) -> None:
+    check.string(block.get("title"), 256, "plan title")
+    for task in block.get("tasks") or []:
+        if task.get("type") != "task_card":
+            raise check.no("the tasks of a plan are task cards")
+        _task_card(check, task)
+
+
+def _task_card(check: _Check, block: dict[str, Any]) -> None:
+    check.string(block.get("task_id"), 255, "task_id")
+    check.string(block.get("title"), 256, "task title")
+    if block.get("status") not in ("pending", "in_progress", "complete", "error"):
+        raise check.no("task status")
+    for part in ("details", "output"):
+        if part in block:
+            _rich_text(check, block[part])
+
+
 _BLOCKS = {
+    "plan": _plan,
+    "task_card": _task_card,
     "header": _header,
     "section": _section,
     "context": _context,

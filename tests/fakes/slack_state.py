@@ -63,7 +63,8 @@ def shown_text(value: Any) -> list[str]:
     if value.get("type") == "rich_text_section":
         return ["".join(e.get("text", "") for e in value["elements"])]
     texts = [value["text"]] if isinstance(value.get("text"), str) else []
-    for key in ("text", "elements", "fields", "label", "hint"):
+    texts += [value["title"]] if isinstance(value.get("title"), str) else []
+    for key in ("text", "elements", "fields", "label", "hint", "tasks", "details", "output"):
         if not isinstance(value.get(key), str):
             texts += shown_text(value.get(key))
     return texts

@@ -6,6 +6,7 @@ from typing import Any
 
 from sqlmodel import Session
 
+from bot.channels.http import views
 from bot.channels.http.hub import Hub, payload
 from bot.channels.http.streams import Pace
 from bot.channels.http.views import Views
@@ -14,6 +15,7 @@ from bot.domain.cards import Card
 from bot.domain.chat import Address, Desk, Inbox, Stream
 from bot.domain.events import ProposalOpened, TurnEnded, TurnEvent, TurnFailed
 from bot.domain.people import Actor
+from bot.domain.teams import Board
 from bot.errors import NotDeliverable
 from bot.store import audit, conversations, proposals
 from bot.store.database import Database
@@ -104,6 +106,15 @@ class HttpChannel:
     async def post_file(self, address: Address, name: str, text: str) -> None:
         """Nothing to do: people there fetch a proposal's result and files from their own addresses."""
 
+    async def post_board(self, address: Address, board: Board) -> str:
+        """Tell those who listen; others read the rows. There is one for each conversation."""
+        self.hub.publish(address.key, None, {"type": "team_update", "team": views.board(board)})
+        return board.lead_id
+
+    async def redraw_board(self, address: Address, ref: str, board: Board) -> None:  # noqa: ARG002 - the seam's
+        """As `post_board`: ``ref`` names the same conversation."""
+        await self.post_board(address, board)
+
     async def changed(self) -> None:
         """Nothing to do: people there read rows, and the bell calls them."""
 
@@ -135,7 +146,7 @@ class HttpChannel:
         for proposal_id in dict.fromkeys(proposal_id for _, proposal_id in rows):
             proposal = proposals.get(session, proposal_id)
             conversation = proposal and conversations.get_conversation(session, proposal.conversation_id)
-            if proposal and conversation and self.hub.heard(conversation.address.key):
+            if proposal and conversation and self.hub.heard(conversation.origin.key):
                 view = self.views.proposal(session, proposal, conversation.requester, shelf)
-                changes.append((conversation.address.key, view))
+                changes.append((conversation.origin.key, view))
         return rows[-1][0] if rows else seen, changes

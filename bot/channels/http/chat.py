@@ -21,7 +21,7 @@ from bot.domain.chat import Address, Answer, Command, Message
 from bot.domain.conversations import Conversation
 from bot.domain.events import TurnEnded, TurnFailed
 from bot.domain.people import Actor
-from bot.store import conversations, outputs, proposals
+from bot.store import conversations, outputs, proposals, teams
 
 router = APIRouter(prefix="/api/chat")
 
@@ -129,7 +129,9 @@ async def messages(conversation_id: str, actor: Caller, site: Here) -> JSONRespo
     return ok(messages=views.messages(transcript) if transcript else [])
 
 
-@router.get("/conversations/{conversation_id}/proposals", summary="Its proposals, oldest first")
+@router.get(
+    "/conversations/{conversation_id}/proposals", summary="Its proposals and its teammates', oldest first"
+)
 async def conversation_proposals(conversation_id: str, actor: Caller, site: Here) -> JSONResponse:
     http = site.channel
     if await _own(http, actor, conversation_id) is None:
@@ -137,7 +139,9 @@ async def conversation_proposals(conversation_id: str, actor: Caller, site: Here
     shelf = await http.registry.shelf()
 
     def found(session: Session) -> list[dict[str, Any]]:
-        return http.views.visible(session, proposals.of_conversation(session, conversation_id), actor, shelf)
+        team = [each.id for each in teams.of_lead(session, conversation_id)]
+        each_ones = [proposals.of_conversation(session, ident) for ident in (conversation_id, *team)]
+        return http.views.visible(session, [p for found in each_ones for p in found], actor, shelf)
 
     return ok(proposals=await http.database.read(found))
 
@@ -155,6 +159,14 @@ async def conversation_file(conversation_id: str, file_id: str, actor: Caller, s
     if await _own(site.channel, actor, conversation_id) is None:
         return _nothing()
     return await download(await site.channel.database.read(outputs.file, conversation_id, file_id))
+
+
+@router.get("/conversations/{conversation_id}/team", summary="Its teammates, and how each stands")
+async def team(conversation_id: str, actor: Caller, site: Here) -> JSONResponse:
+    if await _own(site.channel, actor, conversation_id) is None:
+        return _nothing()
+    found = await site.channel.database.read(teams.board, conversation_id)
+    return ok(team=views.board(found))
 
 
 @router.get("/conversations/{conversation_id}/events", summary="SSE: its turns, as they run")

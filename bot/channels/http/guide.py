@@ -17,6 +17,7 @@ A stream is server-sent events, each one `data:` line of JSON with a `type`:
 | `tool_call_result` | what it gave: `call_id`, `tool_name`, `ok`, `result` |
 | `action_proposed` | a change waits for a decision: `proposal` |
 | `action_update` | a proposal changed: `proposal` |
+| `team_update` | a conversation's teammates changed: `team` |
 | `done` | the turn ended: `conversation_id`, `ending` (`done`, `waiting` for decisions, `stopped`) |
 | `error` | the turn could not go on: `conversation_id`, `error` in words |
 
@@ -36,6 +37,7 @@ has come.
 | `id`, `conversation_id`, `message_id`, `channel`, `kind` | which it is and where it was asked for |
 | `tool_name`, `tool_arguments`, `schema` | what would run, secrets hidden, and the schema for a form |
 | `description`, `preview`, `risk`, `risk_reason`, `reason` | the change in words, field by field, and why |
+| `teammate` | the name of the teammate that asks; empty where it is the lead agent |
 | `requester`, `deciders`, `quorum`, `votes`, `may_decide` | who asked, who decides, whether you may |
 | `state`, `outcome`, `cause`, `notes` | how it stands |
 | `actions`, `group` | what can be pressed now; the other proposals of the same answer |

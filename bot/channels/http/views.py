@@ -14,6 +14,7 @@ from bot.domain.outcomes import end_of
 from bot.domain.people import Actor
 from bot.domain.proposals import Kind, Proposal
 from bot.domain.redaction import redact_text
+from bot.domain.teams import Board, Teammate, about
 from bot.store import callbacks, conversations, decisions, proposals
 from bot.store.rules import Policies
 from bot.tools.registry import Shelf
@@ -74,13 +75,20 @@ class Views:
         may = decisions.objection(session, self.policies, p, actor, at=at) is None
         return _proposal(p, card) | {
             "may_decide": may,
-            "channel": conversation.address.channel if conversation else "",
+            "channel": conversation.origin.channel if conversation else "",
+            "conversation_id": _seen_in(conversation) if conversation else p.conversation_id,
         }
 
 
 def is_own(address: Address, actor: Actor) -> bool:
     """Whether a conversation is the caller's own: the one place on the web where they are in the chat."""
     return address.channel == actor.channel and address.key.startswith(f"{actor.key}/")
+
+
+def _seen_in(conversation: Conversation) -> str:
+    """The id of the conversation in which people see it: a teammate's is the lead agent's."""
+    at = conversation.shown_at
+    return at.key.rpartition("/")[2] if at and at.channel == "http" else conversation.id
 
 
 def _time(value: datetime | None) -> str | None:
@@ -91,6 +99,7 @@ def _proposal(p: Proposal, card: Card) -> dict[str, Any]:
     return {
         "id": p.id,
         "kind": p.kind,
+        "teammate": p.teammate,
         "conversation_id": p.conversation_id,
         "message_id": p.message_id,
         "tool_name": p.tool_name,
@@ -139,6 +148,33 @@ def conversation(found: Conversation, open_proposals: int) -> dict[str, Any]:
         "title": found.title,
         "created_at": _time(found.created_at),
         "open_proposals": open_proposals,
+    }
+
+
+def board(found: Board) -> dict[str, Any]:
+    """The team of a conversation: each teammate with how it stands, its plan and what it waits for."""
+    return {
+        "title": found.title,
+        "at_work": found.at_work,
+        "teammates": [_teammate(each) for each in found.teammates],
+    }
+
+
+def _teammate(each: Teammate) -> dict[str, Any]:
+    return {
+        "id": each.id,
+        "name": each.name,
+        "role": each.role,
+        "task": redact_text(each.task),
+        "standing": each.standing,
+        "state": each.state,
+        "plan": each.plan_state,
+        "locked": each.locked,
+        "about": redact_text(about(each)),
+        "proposals": [p.id for p in each.waits_for],
+        "tokens": each.tokens,
+        "started_at": _time(each.created_at),
+        "ended_at": _time(each.ended_at),
     }
 
 

@@ -14,11 +14,13 @@ from bot.channels.slack import limits, text
 from bot.channels.slack.blocks import Block, Line, Run
 from bot.domain.cards import Action, Card, Tone
 from bot.domain.files import RESULT_SHOWN
+from bot.domain.plans import Plan
 from bot.domain.proposals import Kind, PreviewField
 from bot.domain.risk import Level
 
 REVIEW = "review"  # opens "View all", whose submit approves
 VIEW = "view"
+REVIEW_STEPS = "review_steps"  # opens it, too; its submit approves a plan with its steps
 DECLINE_REASON = "decline_reason"
 MORE = "nod:more"
 
@@ -88,7 +90,7 @@ def _title(card: Card) -> tuple[list[Block], bool]:
     sign = "❓ Question" if card.kind is Kind.QUESTION else _LEVELS[card.level]
     about = b.context(
         f"{sign}: {text.link_text(card.risk_reason)}",
-        f"Tool: {card.tool_name}",
+        "" if card.kind is Kind.PLAN else f"Tool: {card.tool_name}",
         f"Asked {'of' if card.kind is Kind.QUESTION else 'by'} {card.asked_by}",
     )
     if text.width(title) <= limits.HEADER:
@@ -138,6 +140,11 @@ def field_lines(field: PreviewField, room: int) -> tuple[list[Line], bool]:
     if all(v is None or (len(v) <= _SHORT and "\n" not in v) for v in (old, new)):
         return [Line((label, *_inline(old, new)))], cut
     lines = []
+    if old is not None and field.old_value == field.new_value:
+        return [
+            Line((label, Run("(unchanged)", "italic"))),
+            Line((Run(old or b.BLANK),), preformatted=True),
+        ], cut
     if old is not None:
         lines += [Line((label, Run("now"))), Line((Run(old or b.BLANK),), preformatted=True)]
     lines.append(Line((label, Run("will be" if old is not None else ""))))
@@ -163,16 +170,24 @@ def _pending(card: Card, *, whole: bool) -> list[Block]:
     who = f"May decide: {text.cut(card.deciders, 300)[0]}"
     footer = [b.context(who, "; ".join(card.votes)), b.moment("Expires", card.expires_at)]
     value = value_of(card.proposal_id, card.round)
+    plan = card.kind is Kind.PLAN
     buttons = []
     if Action.APPROVE in card.actions:
         first = "Read all, then answer" if card.kind is Kind.QUESTION else "Read all, then approve"
         label, verb = (card.says(Action.APPROVE, "Approve"), Action.APPROVE) if whole else (first, REVIEW)
-        buttons.append(b.button(label, action_id(verb), value, "primary"))
+        buttons.append(b.button(f"{label} plan" if plan else label, action_id(verb), value, "primary"))
     if Action.DECLINE in card.actions:
-        buttons.append(b.button("Decline", action_id(Action.DECLINE), value, "danger"))
+        label = "Reject" if plan else "Decline"
+        buttons.append(b.button(label, action_id(Action.DECLINE), value, "danger"))
+    if Action.REVISE in card.actions:
+        buttons.append(b.button("Ask for changes", action_id(Action.REVISE), value))
+    if Action.APPROVE_STEPS in card.actions:
+        label, verb = steps_button(whole=whole)
+        buttons.append(b.button(label, action_id(verb), value, confirm=steps_words(card)))
     if Action.EDIT in card.actions:
         buttons.append(b.button(card.says(Action.EDIT, "Edit"), action_id(Action.EDIT), value))
-    buttons.append(b.overflow(MORE, [*more(card, whole=whole), ("View all", f"{VIEW}:{value}")]))
+    hidden = (each for each in more(card, whole=whole) if each[1].partition(":")[0] not in _BUTTONS)
+    buttons.append(b.overflow(MORE, [*hidden, ("View all", f"{VIEW}:{value}")]))
     return [*footer, b.actions(*buttons)]
 
 
@@ -180,12 +195,38 @@ def more(card: Card, *, whole: bool) -> Iterator[tuple[str, str]]:
     """Fill the ⋯ menu with what a card offers beyond its buttons; ``whole`` says it shows everything."""
     value = value_of(card.proposal_id, card.round)
     if Action.DECLINE in card.actions:
-        yield "Decline with reason", f"{DECLINE_REASON}:{value}"
+        label = "Reject with reason" if card.kind is Kind.PLAN else "Decline with reason"
+        yield label, f"{DECLINE_REASON}:{value}"
+    if Action.REVISE in card.actions:
+        yield "Ask for changes", f"{Action.REVISE}:{value}"
+    if Action.APPROVE_STEPS in card.actions:
+        label, verb = steps_button(whole=whole)
+        yield label, f"{verb}:{value}"
     if Action.SIMILAR in card.actions:
         label = "Approve similar" if whole else "Read all, then approve similar"
         yield label, f"{Action.SIMILAR}:{value}"
     if Action.EXTEND in card.actions:
         yield "Extend the wait", f"{Action.EXTEND}:{value}"
+
+
+_BUTTONS = frozenset({Action.REVISE.value, Action.APPROVE_STEPS.value, REVIEW_STEPS})
+"""What stands on a card as a button, and in a menu only where there is no card."""
+
+
+def steps_button(*, whole: bool) -> tuple[str, str]:
+    """Its label, and what a press does."""
+    if whole:
+        return "Approve plan and its steps", Action.APPROVE_STEPS
+    return "Read all, then approve plan and its steps", REVIEW_STEPS
+
+
+def steps_words(card: Card) -> str:
+    """What approving a plan with its steps allows, in one sentence or two."""
+    names = ", ".join(Plan.of(card.arguments).tools) or "no tools"
+    return (
+        f"{card.teammate or 'The teammate'} may then use what its steps name without asking, until it ends: "
+        f"{names}. What cannot be undone still asks."
+    )
 
 
 def _resolved(card: Card) -> list[Block]:

@@ -20,6 +20,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from bot.channels.slack import blocks as b
+from bot.channels.slack import board as boards
 from bot.channels.slack import text
 from bot.channels.slack.card import Rendered, brief, render
 from bot.channels.slack.faults import code_of, told
@@ -36,6 +37,7 @@ from bot.channels.slack.workspaces import Workspaces, make_client
 from bot.domain.cards import Card
 from bot.domain.chat import Address, Clock, Desk, Inbox, Stream
 from bot.domain.people import Actor
+from bot.domain.teams import Board
 from bot.errors import ChannelError
 from bot.settings import Settings
 from bot.store.database import Database
@@ -196,8 +198,18 @@ class SlackChannel:
                 )
 
     async def post_card(self, address: Address, card: Card) -> str:
-        place = Place.of(address)
+        return await self._post(Place.of(address), render(card), brief(card))
 
+    async def redraw_card(self, address: Address, ref: str, card: Card) -> None:  # noqa: ARG002 - the copy knows its place
+        await self._redraw(Post.parse(ref), render(card), brief(card))
+
+    async def post_board(self, address: Address, board: Board) -> str:
+        return await self._post(Place.of(address), boards.render(board), boards.brief(board))
+
+    async def redraw_board(self, address: Address, ref: str, board: Board) -> None:  # noqa: ARG002 - as a card
+        await self._redraw(Post.parse(ref), boards.render(board), boards.brief(board))
+
+    async def _post(self, place: Place, full: Rendered, less: Rendered) -> str:
         async def post(shown: Rendered) -> str:
             posted = await client.chat_postMessage(
                 channel=place.channel,
@@ -211,17 +223,15 @@ class SlackChannel:
 
         with told():
             client = await self._workspaces.client(place.team)
-            return await _fitting(card, post)
+            return await _accepted(full, less, post)
 
-    async def redraw_card(self, address: Address, ref: str, card: Card) -> None:  # noqa: ARG002 - the copy knows its place
-        copy = Post.parse(ref)
-
+    async def _redraw(self, copy: Post, full: Rendered, less: Rendered) -> None:
         async def redraw(shown: Rendered) -> None:
             await client.chat_update(channel=copy.channel, ts=copy.ts, text=shown.text, blocks=shown.blocks)
 
         with told():
             client = await self._workspaces.client(copy.team)
-            await _fitting(card, redraw)
+            await _accepted(full, less, redraw)
 
     async def post_file(self, address: Address, name: str, text: str) -> None:
         place = Place.of(address)
@@ -235,15 +245,15 @@ class SlackChannel:
             self._homes.changed()
 
 
-async def _fitting(card: Card, show: Callable[[Rendered], Awaitable[T]]) -> T:
-    """Show the card, or its brief form where Slack refuses the full one after all."""
+async def _accepted(full: Rendered, less: Rendered, show: Callable[[Rendered], Awaitable[T]]) -> T:
+    """Show it in full, or in its brief form where Slack refuses the full one after all."""
     try:
-        return await show(render(card))
+        return await show(full)
     except SlackApiError as error:
         if code_of(error) not in _TOO_BIG:
             raise
-        log.warning("Slack refused a card's blocks, the brief form follows", proposal=card.proposal_id)
-        return await show(brief(card))
+        log.warning("Slack refused some blocks, the brief form follows", about=full.text)
+        return await show(less)
 
 
 async def _acknowledge(ack: Ack) -> None:

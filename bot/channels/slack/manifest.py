@@ -36,7 +36,7 @@ PROMPTS = (
     ("What waits for me?", "Which proposals are waiting for a decision?"),
 )
 _COMMANDS = (
-    ("/nod", "Talk about Nod itself", "help | new | status | link"),
+    ("/nod", "Talk about Nod itself", "help | new | status | team | link"),
     (
         "/approvals",
         "Decide proposals and set the rules (admins)",

@@ -19,7 +19,9 @@ from bot.domain.similarity import Lasting, Rung
 
 REVIEW = "nod:review"
 EDIT = "nod:edit"
+REVIEW_STEPS = "nod:review_steps"
 DECLINE = "nod:decline"
+REVISE = "nod:revise"
 SIMILAR = "nod:similar"
 REVIEW_ALL = "nod:review_all"
 REASON = "reason"
@@ -75,6 +77,15 @@ def review(card: Card, subject: Subject, *, may_approve: bool) -> Review:
     view = _modal("Everything it does", shown, REVIEW, subject)
     if may_approve and card.pending and Action.APPROVE in card.actions:
         view["submit"] = b.plain(card.says(Action.APPROVE, "Approve"), limits.VIEW_TITLE)
+    return Review(view, rest)
+
+
+def review_steps(card: Card, subject: Subject, words: str, *, may_approve: bool) -> Review:
+    """Show a whole plan and what its steps would be allowed; submitting it approves both."""
+    shown, rest = _everything(whole_text(card))
+    view = _modal("The plan and its steps", [b.context(words), *shown], REVIEW_STEPS, subject)
+    if may_approve and card.pending and Action.APPROVE_STEPS in card.actions:
+        view["submit"] = b.plain("Approve and allow", limits.VIEW_TITLE)
     return Review(view, rest)
 
 
@@ -180,6 +191,22 @@ def decline(card: Card, subject: Subject) -> Block:
     shown = [b.context(text.cut(text.link_text(card.title), 300)[0]), block]
     view = _modal("Decline", shown, DECLINE, subject)
     view["submit"] = b.plain("Decline", limits.VIEW_TITLE)
+    return view
+
+
+def revise(card: Card, subject: Subject) -> Block:
+    """Ask what should change in a plan; the teammate hears it and plans anew."""
+    element = {"type": "plain_text_input", "action_id": VALUE, "multiline": True, "max_length": 2000}
+    block = {
+        "type": "input",
+        "block_id": REASON,
+        "label": b.plain("What should change?", 60),
+        "hint": b.plain("The teammate hears it and submits a new version.", 100),
+        "element": element,
+    }
+    shown = [b.context(text.cut(text.link_text(card.title), 300)[0]), block]
+    view = _modal("Ask for changes", shown, REVISE, subject)
+    view["submit"] = b.plain("Send back", limits.VIEW_TITLE)
     return view
 
 

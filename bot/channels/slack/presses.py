@@ -23,7 +23,7 @@ from bot.channels.slack.workspaces import Workspaces
 from bot.domain.cards import Card, Group, whole_text
 from bot.domain.chat import Address, Answer, Desk, Inbox, Press, Reply, Verb
 from bot.domain.people import Actor
-from bot.domain.proposals import State
+from bot.domain.proposals import Kind, State
 from bot.domain.risk import Level
 from bot.domain.similarity import Lasting, Rung
 from bot.errors import ChannelError
@@ -33,7 +33,17 @@ log = logger(__name__)
 
 NOT_HERE = "There is nothing to decide for you here. The proposal is not affected."
 BROKEN = "Something went wrong on my side; nothing was decided. Please try again."
-_OPENERS = frozenset({cards.REVIEW, cards.VIEW, cards.DECLINE_REASON, Verb.EDIT.value, Verb.SIMILAR.value})
+_OPENERS = frozenset(
+    {
+        cards.REVIEW,
+        cards.REVIEW_STEPS,
+        cards.VIEW,
+        cards.DECLINE_REASON,
+        Verb.EDIT.value,
+        Verb.SIMILAR.value,
+        Verb.REVISE.value,
+    }
+)
 _NOT_AFFECTED = "The proposal is not affected."
 
 
@@ -124,6 +134,8 @@ class Presses:
         verb = click.verb
         if verb == Verb.APPROVE and card.pending and not cards.render(card).whole:
             verb = cards.REVIEW  # a card that does not show everything approves through "View all" only
+        if verb == Verb.APPROVE_STEPS and (at is None or not cards.render(card).whole):
+            verb = cards.REVIEW_STEPS
         if verb in _OPENERS:
             return await self._open(click, actor, card, verb)
         if verb == Verb.APPROVE_ALL:
@@ -161,9 +173,13 @@ class Presses:
         client = await self._workspaces.client(click.team)
         at = _address(click.place)
         subject = _subject(click, card.proposal_id, card.round)
-        if verb in (cards.REVIEW, cards.VIEW):
+        if verb in (cards.REVIEW, cards.REVIEW_STEPS, cards.VIEW):
             may = await self._desk.may_decide(card.proposal_id, actor, at)
-            review = modals.review(card, subject, may_approve=may)
+            review = (
+                modals.review_steps(card, subject, cards.steps_words(card), may_approve=may)
+                if verb == cards.REVIEW_STEPS and card.kind is Kind.PLAN
+                else modals.review(card, subject, may_approve=may)
+            )
             await self._show(client, click, review.view)
             if review.rest:
                 await self._attach(client, click, card.tool_name, whole_text(card))
@@ -176,6 +192,8 @@ class Presses:
             return f"{reason} {_NOT_AFFECTED}"
         if verb == cards.DECLINE_REASON:
             await self._show(client, click, modals.decline(card, subject))
+        elif verb == Verb.REVISE:
+            await self._show(client, click, modals.revise(card, subject))
         else:
             await self._show(client, click, modals.edit(card, arguments, subject, click.team))
         return ""
@@ -229,6 +247,8 @@ class Presses:
         match view.get("callback_id"):
             case modals.REVIEW:
                 press = Press(actor, Verb.APPROVE, subject.proposal_id, subject.round, address=address)
+            case modals.REVIEW_STEPS:
+                press = Press(actor, Verb.APPROVE_STEPS, subject.proposal_id, subject.round, address=address)
             case modals.REVIEW_ALL:
                 press = Press(actor, Verb.APPROVE_ALL, subject.proposal_id, subject.round, address=address)
             case modals.SIMILAR:
@@ -241,11 +261,11 @@ class Presses:
                     rung=Rung(_chosen(state, modals.RUNG)),
                     lasting=Lasting(_chosen(state, modals.LASTING)),
                 )
-            case modals.DECLINE:
+            case modals.DECLINE | modals.REVISE as asked:
                 reason = str((state.get(modals.REASON) or {}).get(VALUE, {}).get("value") or "").strip()
                 press = Press(
                     actor,
-                    Verb.DECLINE,
+                    Verb.REVISE if asked == modals.REVISE else Verb.DECLINE,
                     subject.proposal_id,
                     subject.round,
                     reason=reason or None,
@@ -330,7 +350,7 @@ def _answer(press: Press, reply: Reply) -> dict[str, Any]:
     """Close the modal where the card tells the rest; else say it."""
     if reply.answer is not Answer.ACCEPTED:
         return _update("Not done", reply.text)
-    if press.verb is Verb.SIMILAR:
+    if press.verb in (Verb.SIMILAR, Verb.APPROVE_STEPS):
         return _update("Allowed", reply.text)
     return {} if _card_tells(reply) or press.verb is Verb.EDIT else _update("Noted", reply.text)
 

@@ -20,6 +20,8 @@ from bot.channels.telegram.views import Views
 from bot.domain.cards import Card
 from bot.domain.chat import Answer, Clock, Desk, Inbox, Press, Verb
 
+_WORDS = {Step.REASON: Verb.DECLINE, Step.CHANGES: Verb.REVISE}
+"""Questions whose answer is the reason of a press."""
 _EMPTY = "-"  # typed where a field is to be left empty
 
 
@@ -66,7 +68,11 @@ class Asker:
         if callback.round != card.round or not card.pending:
             return await self._moved_on(who, callback.id, callback.round)
         if callback.does is Does.REASON:
-            return await self._begin_decline(who, card)
+            asking = Dialogue.decline(card, self._clock())
+            return await self._begin(who, card, asking, screens.reason(who.user, card.title))
+        if callback.does is Does.CHANGES:
+            asking = Dialogue.revise(card, self._clock())
+            return await self._begin(who, card, asking, screens.changes(who.user, card.title))
         return await self._edit(who, found, callback, card, message)
 
     async def answer(self, who: Who, text: str, reply_to: int | None, message_id: int) -> bool:
@@ -116,10 +122,10 @@ class Asker:
             return ""
         return await self._step(who, found, callback, form, message) if found else NOT_YOURS
 
-    async def _begin_decline(self, who: Who, card: Card) -> str:
+    async def _begin(self, who: Who, card: Card, asking: Dialogue, screen: Screen) -> str:
         if not await self._desk.may_decide(card.proposal_id, who.actor, who.spot.address):
             return "You may not decide this one."
-        await self._show(who, Dialogue.decline(card, self._clock()), screens.reason(who.user, card.title))
+        await self._show(who, asking, screen)
         return ""
 
     async def _answered(self, who: Who, dialogue: Dialogue, text: str) -> str:
@@ -128,10 +134,10 @@ class Asker:
         if card is None or not dialogue.concerns(card):
             await self._dialogues.keep(who, None)
             return await self._moved_on(who, dialogue.proposal_id, dialogue.round)
-        if dialogue.step is Step.REASON:
+        if dialogue.step in _WORDS:
             press = Press(
                 who.actor,
-                Verb.DECLINE,
+                _WORDS[dialogue.step],
                 card.proposal_id,
                 card.round,
                 reason=text,

@@ -18,11 +18,13 @@ class Does(StrEnum):
     DECLINE = "de"
     RETRY = "re"
     EXTEND = "et"
+    APPROVE_STEPS = "as"  # a plan, and what its steps name
     APPROVE_ALL = "aa"
     DECLINE_ALL = "da"
     VIEW = "vw"  # show the whole payload, then Approve
     VIEW_GROUP = "va"  # show the payloads of the group that were cut, then Approve all
     REASON = "dr"  # start to decline with a reason
+    CHANGES = "rv"  # start to ask for changes of a plan
     EDIT = "ed"  # start to edit
     FIELD = "ef"  # pick the field of that index
     CHOOSE = "ec"  # answer with the option of that index
@@ -42,13 +44,24 @@ VERBS = {
     Does.DECLINE: Verb.DECLINE,
     Does.RETRY: Verb.RETRY,
     Does.EXTEND: Verb.EXTEND,
+    Does.APPROVE_STEPS: Verb.APPROVE_STEPS,
     Does.APPROVE_ALL: Verb.APPROVE_ALL,
     Does.DECLINE_ALL: Verb.DECLINE_ALL,
 }
 """The buttons that are decisions as they stand."""
 
 FORM = frozenset(
-    {Does.REASON, Does.EDIT, Does.FIELD, Does.CHOOSE, Does.CLEAR, Does.BACK, Does.SAVE, Does.CLOSE}
+    {
+        Does.REASON,
+        Does.CHANGES,
+        Does.EDIT,
+        Does.FIELD,
+        Does.CHOOSE,
+        Does.CLEAR,
+        Does.BACK,
+        Does.SAVE,
+        Does.CLOSE,
+    }
 )
 """The buttons that belong to a dialogue."""
 

@@ -36,16 +36,20 @@ _BUTTONS: dict[Action, tuple[str, Does, KeyboardButtonStyle | None]] = {
     Action.EDIT: ("Edit", Does.EDIT, KeyboardButtonStyle.PRIMARY),
     Action.SIMILAR: ("Similar", Does.SIMILAR, None),
     Action.EXTEND: ("Extend", Does.EXTEND, None),
+    Action.REVISE: ("Ask for changes", Does.CHANGES, KeyboardButtonStyle.PRIMARY),
+    Action.APPROVE_STEPS: ("Approve plan and its steps", Does.APPROVE_STEPS, KeyboardButtonStyle.SUCCESS),
     Action.RETRY: ("Retry", Does.RETRY, KeyboardButtonStyle.PRIMARY),
     Action.APPROVE_ALL: ("Approve all", Does.APPROVE_ALL, KeyboardButtonStyle.SUCCESS),
     Action.DECLINE_ALL: ("Decline all", Does.DECLINE_ALL, KeyboardButtonStyle.DANGER),
 }
 _ROWS = (
     (Action.APPROVE, Action.DECLINE, Action.RETRY),
-    (Action.EDIT, Action.SIMILAR, Action.EXTEND),
+    (Action.EDIT, Action.SIMILAR, Action.REVISE, Action.EXTEND),
+    (Action.APPROVE_STEPS,),
 )
 _GROUP = (Action.APPROVE_ALL, Action.DECLINE_ALL)
-_APPROVING = frozenset({Action.APPROVE, Action.SIMILAR, Action.APPROVE_ALL})
+_PLAN_WORDS = {Action.APPROVE: "Approve plan", Action.DECLINE: "Reject"}
+_APPROVING = frozenset({Action.APPROVE, Action.APPROVE_STEPS, Action.SIMILAR, Action.APPROVE_ALL})
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +92,8 @@ def keyboard(card: Card, *, cut: bool, viewed: bool = False, unseen: int = 0) ->
     rows += [[_button(card, a) for a in row if a in offered] for row in _ROWS]
     if Action.DECLINE in offered:
         data = Callback(Does.REASON, card.proposal_id, card.round).pack()
-        rows.append([InlineKeyboardButton("Decline with a reason", callback_data=data)])
+        words = "Reject with a reason" if card.kind is Kind.PLAN else "Decline with a reason"
+        rows.append([InlineKeyboardButton(words, callback_data=data)])
     group = [_button(card, a) for a in _GROUP if a in offered and not (unseen and a is Action.APPROVE_ALL)]
     if unseen and Action.APPROVE_ALL in card.actions:
         group.insert(0, _viewing(card, Does.VIEW_GROUP, f"View what is cut ({unseen})"))
@@ -118,7 +123,7 @@ def _viewing(card: Card, does: Does, text: str) -> InlineKeyboardButton:
 
 def _button(card: Card, action: Action) -> InlineKeyboardButton:
     text, does, style = _BUTTONS[action]
-    text = card.says(action, text)
+    text = _PLAN_WORDS.get(action, text) if card.kind is Kind.PLAN else card.says(action, text)
     shown = card.round
     if action in _GROUP and card.group:
         text, shown = f"{text} ({card.group.open})", card.group.round
@@ -145,7 +150,8 @@ def _head(card: Card) -> Iterator[Line]:
         yield _labelled("Question", card.risk_reason)
     else:
         yield _labelled("Risk", f"{card.level}, {card.risk_reason}")
-    yield _labelled("Plan" if card.kind is Kind.PLAN else "Tool", card.tool_name)
+    if card.kind is not Kind.PLAN:
+        yield _labelled("Tool", card.tool_name)
 
 
 def _foot(card: Card) -> Iterator[Line]:
@@ -192,12 +198,14 @@ def _field(each: PreviewField) -> Line:
     values = [v for v in (each.old_value, each.new_value) if v is not None]
     if all(len(v) <= _SHORT and "\n" not in v for v in values):
         old, new = _value(each.old_value, "code"), _value(each.new_value, "code")
-        change = new if each.old_value is None else old + plain(" → ") + new
+        if each.old_value is None or each.old_value == each.new_value:
+            return name + plain(": ") + new, name_cut
+        change = old + plain(" → ") + new
         return name + plain(": ") + change, name_cut
     old, old_cut = _block(each.old_value)
     new, new_cut = _block(each.new_value)
     lines = [name + plain(":"), new]
-    if each.old_value is not None:
+    if each.old_value is not None and each.old_value != each.new_value:
         lines = [name, plain("old:"), old, plain("→ new:"), new]
     return joined(lines), name_cut or old_cut or new_cut
 

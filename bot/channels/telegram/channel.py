@@ -23,6 +23,7 @@ from telegram.constants import UpdateType
 from telegram.error import Conflict, InvalidToken, TelegramError
 from telegram.ext import Application, Defaults, ExtBot, TypeHandler
 
+from bot.channels.telegram import board as boards
 from bot.channels.telegram import commands
 from bot.channels.telegram.admission import Admission
 from bot.channels.telegram.asker import Asker
@@ -40,6 +41,7 @@ from bot.channels.telegram.views import Views
 from bot.domain.cards import Card
 from bot.domain.chat import Address, Clock, Desk, Inbox
 from bot.domain.people import Actor
+from bot.domain.teams import Board
 from bot.errors import ChannelError, CopyGone, SettingsError
 from bot.settings import Settings
 from bot.store.database import Database
@@ -194,6 +196,16 @@ class TelegramChannel:
 
     async def post_file(self, address: Address, name: str, text: str) -> None:
         await self._transport.file(Spot.of(address), name, text, "", None)
+
+    async def post_board(self, address: Address, board: Board) -> str:
+        return str(await self._transport.send(Spot.of(address), boards.rendered(board)))
+
+    async def redraw_board(self, address: Address, ref: str, board: Board) -> None:  # noqa: ARG002 - as a card
+        try:
+            message = Ref.parse(ref)
+        except ValueError:
+            raise CopyGone(f"{ref!r} is no message in Telegram.") from None
+        await self._transport.edit(message, boards.rendered(board))
 
     async def changed(self) -> None:
         """Nothing to do: no list of proposals stands in Telegram."""

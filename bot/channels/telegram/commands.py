@@ -40,6 +40,7 @@ ENTRIES = (
     Entry("help", "What Nod is and how to work with it", "nod", "help"),
     Entry("new", "Start a new conversation here", "nod", "new"),
     Entry("status", "What Nod is doing here", "nod", "status"),
+    Entry("team", "My teammates here, their plans and how they stand", "nod", "team"),
     Entry("stop", "Stop the answer that is being written", "stop", ""),
     Entry("link", "Link this account with your account elsewhere", "nod", "link", groups=False),
     Entry("pending", "What waits for a decision", "approvals", "list", groups=False, admins=True),

@@ -22,6 +22,7 @@ class Step(StrEnum):
     ASK = "ask"  # the new value of ``asked``
     CONFIRM = "confirm"  # old → new is shown; save, change another, or close
     REASON = "reason"  # why the proposal is declined
+    CHANGES = "changes"  # what should change in a plan
     RUNG = "rung"  # how far a grant reaches
     LASTING = "lasting"  # how long a grant of ``rung`` holds
 
@@ -46,6 +47,10 @@ class Dialogue:
     @classmethod
     def decline(cls, card: Card, now: datetime) -> Self:
         return cls(card.proposal_id, card.round, Step.REASON, now)
+
+    @classmethod
+    def revise(cls, card: Card, now: datetime) -> Self:
+        return cls(card.proposal_id, card.round, Step.CHANGES, now)
 
     @classmethod
     def similar(cls, card: Card, now: datetime) -> Self:
@@ -85,7 +90,7 @@ class Dialogue:
 
     def listens(self, reply_to: int | None, now: datetime, *, private: bool) -> bool:
         """Whether a text is the answer: it replies to the question, or in private just follows it."""
-        if self.step not in (Step.ASK, Step.REASON):
+        if self.step not in (Step.ASK, Step.REASON, Step.CHANGES):
             return False
         if reply_to is not None:
             return reply_to == self.prompt

@@ -26,7 +26,7 @@ _NOT_HERE = "I cannot find this here."
 _STRANGER = "We have not met. Write to me first."
 _UNSEEN = "Press View all first: the card does not show everything."
 _PAIRING = frozenset({Does.LET_IN, Does.KEEP_OUT})
-_APPROVING = frozenset({Does.APPROVE, Does.APPROVE_ALL, *LADDER})
+_APPROVING = frozenset({Does.APPROVE, Does.APPROVE_STEPS, Does.APPROVE_ALL, *LADDER})
 
 _log = logger(__name__)
 

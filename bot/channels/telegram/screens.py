@@ -90,6 +90,15 @@ def reason(person: User, title: str) -> Screen:
     return Screen(text, hint, replies=True)
 
 
+def changes(person: User, title: str) -> Screen:
+    text = _named(person) + plain(
+        f"what should change? Reply with it, or /cancel. The plan goes back with your words.\n"
+        f"{_label(title, 200)}"
+    )
+    hint = ForceReply(selective=True, input_field_placeholder="What should change")
+    return Screen(text, hint, replies=True)
+
+
 _LASTING = {
     Lasting.CONVERSATION: "This conversation",
     Lasting.HOUR: "1 hour",

@@ -16,6 +16,7 @@ from bot.store.database import Database
 from bot.tools.tool import CallContext, FixedToolset, tool
 
 _PART = MAX_RESULT // 2  # a part must fit into one answer again, with what JSON adds to it
+GROUP = "outputs"
 
 Handle = Annotated[str, Field(pattern=r"^out-[0-9a-f]{16}$")]
 Offset = Annotated[int, Field(ge=0, le=10**9)]
@@ -32,7 +33,7 @@ async def cut(database: Database, conversation_id: str, file: File, clock: Clock
 def output_tools(database: Database) -> FixedToolset:
     """`output_read` over the kept texts."""
 
-    @tool(writes=False, group="outputs", summary="Read on in long output")
+    @tool(writes=False, group=GROUP, summary="Read on in long output")
     async def output_read(context: CallContext, handle: Handle, offset: Offset = 0) -> dict[str, Any]:
         """Read on in a long output of an earlier call.
 
@@ -46,4 +47,4 @@ def output_tools(database: Database) -> FixedToolset:
             raise ToolError(f"There is no output {handle} in this conversation; it may have been forgotten.")
         return {"text": found.text, "next_offset": found.next_offset, "total": found.total}
 
-    return FixedToolset("outputs", (output_read,))
+    return FixedToolset(GROUP, (output_read,))

@@ -3,7 +3,7 @@
 import { download } from "./api.js";
 import { announce, h, icon, link, safeAddress, shown } from "./dom.js";
 import { changes, growing } from "./diff.js";
-import { declineForm, similarForm } from "./decisions.js";
+import { declineForm, reviseForm, similarForm, stepsForm } from "./decisions.js";
 import { EditForm, exact } from "./form.js";
 import { find, ladder, listen, press, refresh, siblings } from "./proposals.js";
 import { ago, expiry } from "./times.js";
@@ -20,6 +20,7 @@ const STATES = {
   expired: ["Expired", "clock", "quiet"],
   cancelled: ["Cancelled", "minus", "quiet"],
 };
+const WORDS = { revise: "Sent back", superseded: "Replaced" };
 const ENDS = { outcome_unknown: "Outcome unknown", undeliverable: "Not delivered", tool_changed: "Not run", unasked: "No longer asked" };
 const RISKS = { read: "Only reads", write: "Changes something", destructive: "Destructive" };
 const LABELS = {
@@ -28,21 +29,25 @@ const LABELS = {
   edit: ["Edit", "Saving…"],
   similar: ["Approve similar", "Approving…"],
   extend: ["Wait longer", "Extending…"],
+  revise: ["Ask for changes", "Sending…"],
+  approve_steps: ["Approve plan and its steps", "Approving…"],
   retry: ["Retry", "Retrying…"],
   cancel: ["Take back", "Taking back…"],
   approve_all: ["Approve all", "Approving all…"],
   decline_all: ["Decline all", "Declining all…"],
 };
 const ANSWERS = { approve: ["Send the answer", "Sending…"], edit: ["Fill in", "Saving…"] };
-const SENT = { question: "Answered", request: "Approved" };
+const SENT = { question: "Answered", request: "Approved", plan: "Approved" };
 const KINDS = { question: "Question", request: "Request" };
 
 /** What a button of this proposal says, and while it works. A question with nothing to fill in is an address to open. */
 function label(p, verb) {
+  if (p.kind === "plan" && verb in OF_PLANS) return OF_PLANS[verb];
   if (p.kind !== "question" || !(verb in ANSWERS)) return LABELS[verb];
   return verb === "approve" && !p.actions.includes("edit") && p.state === "proposed" ? ["I have been there", "Sending…"] : ANSWERS[verb];
 }
 
+const OF_PLANS = { approve: ["Approve plan", "Approving…"], decline: ["Reject", "Rejecting…"] };
 const SELDOM = new Set(["similar", "extend", "cancel"]);
 
 /** Fit to read: JSON with line breaks, anything else as it is. */
@@ -108,7 +113,7 @@ export class Card {
     const p = this.proposal;
     const [word, sign, tone] = STATES[p.state] ?? [p.state, "clock", "quiet"];
     const label = (p.state === "succeeded" && SENT[p.kind]) || word;
-    return { label: ENDS[p.cause] ?? label, sign: ENDS[p.cause] ? "warning" : sign, tone: p.cause === "undeliverable" ? "bad" : tone };
+    return { label: ENDS[p.cause] ?? WORDS[p.cause] ?? label, sign: ENDS[p.cause] ? "warning" : sign, tone: p.cause === "undeliverable" ? "bad" : tone };
   }
 
   /** The content moved while the card was on screen: say so, and keep a finger that is on its way from pressing. */
@@ -149,7 +154,8 @@ export class Card {
   }
 
   byline(p) {
-    const parts = [h("code", {}, shown(p.tool_name)), p.kind === "question" ? " asked of " : " asked by ", shown(p.requester)];
+    const by = p.kind === "question" ? " asked of " : " asked by ";
+    const parts = [...(p.kind === "plan" ? ["Plan by "] : [h("code", {}, shown(p.tool_name)), by]), shown(p.requester)];
     if (this.origin || p.channel !== "http") parts.push(` in ${CHANNELS[p.channel] ?? p.channel}`);
     parts.push(", ", ago(p.created_at));
     const where = this.origin && p.channel === "http" && p.conversation_id
@@ -229,6 +235,8 @@ export class Card {
     if (verb === "edit") this.edit();
     else if (verb === "decline" || verb === "decline_all") this.decline(verb);
     else if (verb === "similar") this.similar();
+    else if (verb === "revise") this.open(reviseForm(this.answers(verb)), verb);
+    else if (verb === "approve_steps") this.open(stepsForm(this.proposal, this.answers(verb)), verb);
     else this.send(verb);
   }
 
@@ -244,7 +252,8 @@ export class Card {
   }
 
   decline(verb) {
-    const title = verb === "decline_all" ? `Decline all ${this.proposal.group?.open ?? ""}` : "Decline";
+    const one = this.proposal.kind === "plan" ? "Reject" : "Decline";
+    const title = verb === "decline_all" ? `Decline all ${this.proposal.group?.open ?? ""}` : one;
     this.open(declineForm(title, this.answers(verb)), verb);
   }
 

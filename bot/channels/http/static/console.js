@@ -16,6 +16,7 @@ const EXAMPLES = [
   "Create an issue 'Add CSV export' with high priority, assigned to Sam",
   "Close #2 and #4, and assign #3 to Ana",
   "Who has the most work?",
+  "Have one teammate survey the open issues and another reorganise them; plan first",
 ];
 const ANYWHERE = ["What can you do?", "What can you look up for me?"];
 

@@ -16,11 +16,17 @@ function form(label, fields, submit, cancel) {
 }
 
 /** Asks for a reason that may be left out; `send(body)` or `cancel()`. */
-export function declineForm(title, { send, cancel }) {
+export const declineForm = (title, answers) => reasonForm(title, "Reason (optional). Nod is told.", answers);
+
+/** Asks what should change in a plan. */
+export const reviseForm = (answers) =>
+  reasonForm("Ask for changes", "What should change? The teammate is told and plans anew.", answers, { required: true });
+
+function reasonForm(title, label, { send, cancel }, more = {}) {
   const id = `reason-${(made += 1)}`;
-  const field = h("textarea", { rows: 2, maxlength: 1000, id, enterkeyhint: "send" });
+  const field = h("textarea", { rows: 2, maxlength: 1000, id, enterkeyhint: "send", ...more });
   const submit = h("button", { type: "submit", class: "button primary" }, title);
-  const element = form(title, [h("label", { class: "label", for: id }, "Reason (optional). Nod is told."), field], submit, cancel);
+  const element = form(title, [h("label", { class: "label", for: id }, label), field], submit, cancel);
   element.addEventListener("submit", (event) => {
     event.preventDefault();
     send(field.value.trim() ? { reason: field.value.trim() } : {});
@@ -53,4 +59,21 @@ export function similarForm({ ladder, lasting }, { send, cancel }) {
     send({ rung: element.querySelector("input:checked").value, lasting: time.value });
   });
   return { element, submit, focus: () => element.querySelector("input").focus() };
+}
+
+/** Says what approving a plan with its steps allows. */
+export function stepsForm(plan, { send, cancel }) {
+  const names = [...new Set((plan.tool_arguments.steps ?? []).flatMap((step) => step.tools ?? []))];
+  const submit = h("button", { type: "submit", class: "button primary" }, "Approve and allow");
+  const words = names.length ? `Until it ends, ${plan.teammate} may then use these without asking:` : "Its steps name no tools.";
+  const element = form("Approve plan and its steps", [
+    h("p", {}, shown(words)),
+    h("ul", {}, names.map((name) => h("li", {}, h("code", {}, shown(name))))),
+    h("p", { class: "help" }, "What cannot be undone still asks."),
+  ], submit, cancel);
+  element.addEventListener("submit", (event) => {
+    event.preventDefault();
+    send({});
+  });
+  return { element, submit, focus: () => submit.focus() };
 }

@@ -18,6 +18,7 @@ function change({ field, old_value: before, new_value: after }, fresh) {
 }
 
 function inline(before, after, fresh) {
+  if (before !== null && before === after) return h("span", { class: "values", dir: "auto" }, shown(after), h("span", { class: "muted" }, " (unchanged)"));
   const gone = value(before, "old", "old value");
   const come = value(after, "new", "new value");
   if (fresh) return h("span", { class: "values" }, come);

@@ -10,7 +10,8 @@ import { stamp } from "./times.js";
 export function line(message) {
   if (message.role === "note") {
     const text = message.text.replace(/^\[Nod\]\s*/, "");
-    return h("details", { class: "aside fold-out" }, h("summary", {}, "Nod was told how earlier proposals ended"), h("p", { class: "plain" }, shown(text)));
+    const about = text.startsWith("What you proposed earlier") ? "Nod was told how earlier proposals ended" : "Nod heard from a teammate";
+    return h("details", { class: "aside fold-out" }, h("summary", {}, about), h("p", { class: "plain" }, shown(text)));
   }
   if (message.role === "notice" && !message.proposals.length) return notice(message.text);
   const element = message.role === "user" ? userLine(message.text, message.name) : assistantLine();

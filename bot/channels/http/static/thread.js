@@ -8,6 +8,7 @@ import { assistantLine, callLine, line, notice, userLine } from "./line.js";
 import { markdown } from "./markdown.js";
 import { put } from "./proposals.js";
 import { events, Subscription } from "./stream.js";
+import { Team } from "./team.js";
 
 const RECENT = 60_000; // milliseconds in which an unanswered message looks as if it were being answered
 const AWAY = 20_000; // milliseconds a hidden page keeps its stream; browsers allow few connections per site
@@ -23,6 +24,7 @@ export class Thread {
   /** `hear` gets what the page around has to know: begun(id), turned(), working(on), connection(state), missing(), shown(). */
   constructor(element, hear) {
     Object.assign(this, { element, hear, id: null });
+    this.team = new Team(document.getElementById("team"), () => this.hear.shown());
     this.reset();
     document.addEventListener("visibilitychange", () => this.seen());
   }
@@ -43,12 +45,13 @@ export class Thread {
     this.quiet = null;
     this.setWorking(false);
     this.element.replaceChildren();
+    this.team.reset(this.id);
   }
 
   async show(id) {
     this.visit?.abort();
-    this.reset();
     this.id = id;
+    this.reset();
     if (!id) return;
     this.listen();
     await this.load();
@@ -67,7 +70,7 @@ export class Thread {
     const visit = this.visit;
     this.subscription = new Subscription(this.path("events"), {
       event: (event) => {
-        if (visit === this.visit && (!this.posting || event.proposal)) this.take(event);
+        if (visit === this.visit && (!this.posting || event.proposal || event.team)) this.take(event);
       },
       opened: () => {
         if (visit !== this.visit || this.posting) return;
@@ -91,9 +94,10 @@ export class Thread {
     const ended = this.segments.filter((segment) => segment.ended);
     let messages;
     try {
-      const [said, proposed] = await Promise.all([get(this.path("messages")), get(this.path("proposals"))]);
+      const [said, proposed, { team }] = await Promise.all(["messages", "proposals", "team"].map((what) => get(this.path(what))));
       if (visit !== this.visit || turn !== this.asked) return;
       proposed.proposals.forEach(put);
+      this.team.draw(team);
       messages = said.messages;
     } catch (error) {
       if (visit !== this.visit || turn !== this.asked) return;
@@ -182,6 +186,9 @@ export class Thread {
         put(event.proposal);
         // what no answer of the agent brought stands in a row of its own
         if (["question", "request"].includes(event.proposal?.kind) && !this.cards.has(event.proposal.id)) this.load();
+        return;
+      case "team_update":
+        this.team.draw(event.team);
         return;
       case "error":
         this.endTurn(event.error);
@@ -325,6 +332,7 @@ export class Thread {
     this.rows.set(id, { element, print: "" });
     if (this.id === conversation) return;
     this.id = conversation;
+    this.team.reset(conversation);
     this.hear.begun(conversation);
   }
 

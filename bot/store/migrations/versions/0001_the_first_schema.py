@@ -74,6 +74,7 @@ def upgrade() -> None:
         sa.Column("title", sqlmodel.sql.sqltypes.AutoString(), nullable=False),
         sa.Column("created_at", sqlmodel.sql.sqltypes.UTCDateTime(), nullable=False),
         sa.Column("ended_at", sqlmodel.sql.sqltypes.UTCDateTime(), nullable=True),
+        sa.Column("shown_at", sqlmodel.sql.sqltypes.AutoString(), nullable=True),
         sa.PrimaryKeyConstraint("id"),
     )
     with op.batch_alter_table("conversation", schema=None) as batch_op:
@@ -84,6 +85,53 @@ def upgrade() -> None:
             sqlite_where=sa.text("ended_at IS NULL"),
             postgresql_where=sa.text("ended_at IS NULL"),
         )
+
+    op.create_table(
+        "board",
+        sa.Column("lead_id", sqlmodel.sql.sqltypes.AutoString(), nullable=False),
+        sa.Column("channel", sqlmodel.sql.sqltypes.AutoString(), nullable=False),
+        sa.Column("key", sqlmodel.sql.sqltypes.AutoString(), nullable=False),
+        sa.Column("ref", sqlmodel.sql.sqltypes.AutoString(), nullable=False),
+        sa.Column("wanted", sa.Integer(), nullable=False),
+        sa.Column("rendered", sa.Integer(), nullable=False),
+        sa.Column("gone", sa.Boolean(), nullable=False),
+        sa.ForeignKeyConstraint(["lead_id"], ["conversation.id"]),
+        sa.PrimaryKeyConstraint("lead_id"),
+    )
+    with op.batch_alter_table("board", schema=None) as batch_op:
+        batch_op.create_index(
+            "board_behind",
+            ["lead_id"],
+            unique=False,
+            sqlite_where=sa.text("rendered < wanted AND gone = 0"),
+            postgresql_where=sa.text("rendered < wanted AND NOT gone"),
+        )
+
+    op.create_table(
+        "teammate",
+        sa.Column("id", sqlmodel.sql.sqltypes.AutoString(), nullable=False),
+        sa.Column("lead_id", sqlmodel.sql.sqltypes.AutoString(), nullable=False),
+        sa.Column("place", sqlmodel.sql.sqltypes.AutoString(), nullable=False),
+        sa.Column("name", sqlmodel.sql.sqltypes.AutoString(), nullable=False),
+        sa.Column("role", sqlmodel.sql.sqltypes.AutoString(), nullable=False),
+        sa.Column("task", sqlmodel.sql.sqltypes.AutoString(), nullable=False),
+        sa.Column("tools", sa.JSON(none_as_null=True), nullable=True),
+        sa.Column("needs_plan", sa.Boolean(), nullable=False),
+        sa.Column("position", sa.Integer(), nullable=False),
+        sa.Column("asked", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("rounds", sa.Integer(), nullable=False),
+        sa.Column("plan_id", sqlmodel.sql.sqltypes.AutoString(), nullable=True),
+        sa.Column("standing", sqlmodel.sql.sqltypes.AutoString(), nullable=False),
+        sa.Column("words", sqlmodel.sql.sqltypes.AutoString(), nullable=False),
+        sa.Column("created_at", sqlmodel.sql.sqltypes.UTCDateTime(), nullable=False),
+        sa.Column("ended_at", sqlmodel.sql.sqltypes.UTCDateTime(), nullable=True),
+        sa.ForeignKeyConstraint(["id"], ["conversation.id"]),
+        sa.ForeignKeyConstraint(["lead_id"], ["conversation.id"]),
+        sa.PrimaryKeyConstraint("id"),
+        sa.UniqueConstraint("lead_id", "name", name="teammate_once"),
+    )
+    with op.batch_alter_table("teammate", schema=None) as batch_op:
+        batch_op.create_index("teammate_place", ["place"], unique=False)
 
     op.create_table(
         "dialogue",
@@ -281,6 +329,7 @@ def upgrade() -> None:
         sa.Column("remind_every", sa.Float(), nullable=True),
         sa.Column("escalate_at", sqlmodel.sql.sqltypes.UTCDateTime(), nullable=True),
         sa.Column("escalate_to", sqlmodel.sql.sqltypes.AutoString(), nullable=True),
+        sa.Column("teammate", sqlmodel.sql.sqltypes.AutoString(), nullable=False),
         sa.Column("state", sqlmodel.sql.sqltypes.AutoString(), nullable=False),
         sa.Column("cause", sqlmodel.sql.sqltypes.AutoString(), nullable=True),
         sa.Column("round", sa.Integer(), nullable=False),
@@ -443,6 +492,7 @@ def upgrade() -> None:
         sa.Column("conversation_id", sqlmodel.sql.sqltypes.AutoString(), nullable=False),
         sa.Column("only_there", sa.Boolean(), nullable=False),
         sa.Column("proposal_id", sqlmodel.sql.sqltypes.AutoString(), nullable=False),
+        sa.Column("plan_digest", sqlmodel.sql.sqltypes.AutoString(), nullable=True),
         sa.Column("uses", sa.Integer(), nullable=False),
         sa.Column("created_at", sqlmodel.sql.sqltypes.UTCDateTime(), nullable=False),
         sa.Column("expires_at", sqlmodel.sql.sqltypes.UTCDateTime(), nullable=True),

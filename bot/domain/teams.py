@@ -1,0 +1,121 @@
+"""Teammates: sub-agents that the lead agent of a conversation starts, each with a conversation of its own."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+from bot.domain.plans import stands
+from bot.domain.proposals import Proposal, State
+from bot.domain.unseen import one_line
+
+CHANNEL = "team"
+"""The channel of a teammate's own address: nobody can write there from outside."""
+
+
+class Standing(StrEnum):
+    WORKING = "working"  # its turn runs, or it waits for a decision
+    DONE = "done"  # it said its result; a late end of its proposals may still give it the word
+    FAILED = "failed"  # it could not go on
+    STOPPED = "stopped"  # a person, the lead agent or a bound ended it
+
+
+OVER = frozenset({Standing.FAILED, Standing.STOPPED})
+"""From here it never goes on."""
+
+
+@dataclass(frozen=True, slots=True)
+class TeamLimits:
+    """``teammates`` at work in one conversation at a time; the others are of one teammate, all its turns."""
+
+    teammates: int = 4
+    model_calls: int = 60
+    tokens: int = 400_000
+
+
+@dataclass(frozen=True, slots=True)
+class Teammate:
+    """One row, with its current plan and what it does now. ``id`` is that of its conversation, too."""
+
+    id: str
+    lead_id: str  # the conversation that started it
+    name: str
+    role: str
+    task: str
+    tools: tuple[str, ...] | None  # None: all that the lead agent has
+    needs_plan: bool
+    rounds: int  # how many plans it submitted
+    standing: Standing
+    words: str  # its result, or why it ended
+    created_at: datetime
+    ended_at: datetime | None
+    plan: Proposal | None = None  # the newest
+    waits_for: tuple[Proposal, ...] = ()  # open proposals of its own
+    doing: str = ""  # its last words or calls
+    model_calls: int = 0
+    tokens: int = 0
+
+    @property
+    def locked(self) -> bool:
+        """Whether it may only look around: it must plan, and no plan of its was approved as it stands."""
+        return self.needs_plan and not (self.plan is not None and stands(self.plan))
+
+    @property
+    def over(self) -> bool:
+        return self.standing in OVER
+
+    @property
+    def state(self) -> str:
+        """How it stands, in a few words for people."""
+        if self.standing is not Standing.WORKING:
+            return str(self.standing)
+        if any(self.plan is not None and p.id == self.plan.id for p in self.waits_for):
+            return f"waiting for its plan to be approved (version {self.rounds})"
+        if self.waits_for:
+            return "waiting for approval"
+        return "planning" if self.locked else "working"
+
+    @property
+    def plan_state(self) -> str:
+        """Its plan in a few words; empty where it needs none, or waits for it."""
+        if not self.needs_plan or (self.plan is not None and self.plan.state is State.PROPOSED):
+            return ""
+        if self.plan is None:
+            return "no plan yet"
+        if stands(self.plan):
+            return f"plan {self.rounds} approved by {self.plan.decided_by}"
+        state = "sent back" if self.plan.state is State.DECLINED else str(self.plan.state)
+        return f"plan {self.rounds} {state}"
+
+
+@dataclass(frozen=True, slots=True)
+class Board:
+    """The team of one conversation as its thread shows it."""
+
+    lead_id: str
+    teammates: tuple[Teammate, ...]
+
+    @property
+    def at_work(self) -> int:
+        return sum(t.standing is Standing.WORKING for t in self.teammates)
+
+    @property
+    def title(self) -> str:
+        count = len(self.teammates)
+        team = f"{count} teammate{'' if count == 1 else 's'}"
+        return f"Team: {team}, {self.at_work} at work" if self.at_work else f"Team: {team}, all ended"
+
+
+def about(teammate: Teammate) -> str:
+    """What there is to say of it beside its name and state: the first line of it."""
+    said = teammate.words if teammate.standing is not Standing.WORKING else teammate.doing
+    return one_line(next((line for line in said.splitlines() if line.strip()), ""))
+
+
+def name_of(role: str, taken: Sequence[str]) -> str:
+    """A short name made of the role, unlike those taken."""
+    words = re.findall(r"[a-z0-9]+", role.lower())[:4]
+    base = "-".join(words)[:30].strip("-") or "teammate"
+    names = (base if number == 1 else f"{base}-{number}" for number in range(1, len(taken) + 2))
+    return next(name for name in names if name not in taken)

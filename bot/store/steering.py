@@ -1,0 +1,133 @@
+"""How teammates are steered: plans opened, replaced and reviewed; teammates stopped. One transaction each."""
+
+import contextlib
+from dataclasses import replace
+from datetime import datetime
+
+from sqlalchemy import update
+from sqlmodel import Session, col
+
+from bot.domain.conversations import Conversation
+from bot.domain.jobs import Job, Work
+from bot.domain.people import Actor
+from bot.domain.plans import Approver
+from bot.domain.proposals import Cause, Proposal, State, Vote
+from bot.domain.teams import Standing, Teammate
+from bot.errors import ToolError
+from bot.store import conversations, proposals, teams, teamwork
+from bot.store.audit import By
+from bot.store.endings import LostRace, end, redraw
+from bot.store.rules import Policies
+from bot.store.tables import TeammateRow
+
+LEAD = Actor("nod", "lead", "the lead agent")
+REVIEWED = "reviewed"
+"""The lead agent's vote for a plan; it never counts as a person's."""
+
+
+def open_plan(session: Session, policies: Policies, p: Proposal, now: datetime) -> tuple[Job, ...]:
+    """A plan about to be stored becomes its teammate's plan; one that still waits is replaced by it."""
+    found = teams.get(session, p.conversation_id)
+    if found is None:
+        return ()
+    jobs: list[Job] = []
+    if found.plan is not None and found.plan.state is State.PROPOSED:
+        by = By.nod("superseded", f"version {found.rounds + 1} took its place")
+        old = proposals.move(session, found.plan, by, now, State.CANCELLED, cause=Cause.SUPERSEDED)
+        jobs += [redraw(old)] if old else []
+    session.execute(
+        update(TeammateRow)
+        .where(col(TeammateRow.id) == found.id)
+        .values(plan_id=p.id, rounds=TeammateRow.rounds + 1)
+    )
+    if _approver(session, policies, p) is not Approver.HUMAN:
+        jobs += teamwork.wants_review(session, replace(found, rounds=found.rounds + 1), p, now)
+    return tuple(jobs)
+
+
+def lacks_lead(session: Session, policies: Policies, p: Proposal) -> bool:
+    """Whether the lead agent's own approval of a plan is needed and missing."""
+    return _approver(session, policies, p) is Approver.BOTH and not _reviewed(p)
+
+
+def review(
+    session: Session, policies: Policies, teammate: Teammate, verdict: str, feedback: str, now: datetime
+) -> tuple[str, tuple[Job, ...]]:
+    """The lead agent approves, rejects or sends back a plan. Raises ToolError where it may not, or cannot."""
+    p = teammate.plan
+    if p is None or p.state is not State.PROPOSED:
+        raise ToolError(f"No plan of {teammate.name} waits for a review now.")
+    if verdict == "approve":
+        return _approve(session, policies, p, now)
+    if verdict == "revise" and not feedback.strip():
+        raise ToolError("Say in feedback what should change.")
+    by = By(verdict, str(LEAD), str(LEAD), "nod", feedback)
+    cause = Cause.REVISE if verdict == "revise" else None
+    try:
+        _, jobs = end(session, p, by, now, State.DECLINED, LEAD.name, cause=cause, decline_reason=feedback)
+    except LostRace:
+        raise ToolError("Somebody decided it at the same moment; look again.") from None
+    return f"{teammate.name} hears it and goes on.", jobs
+
+
+def _approve(session: Session, policies: Policies, p: Proposal, now: datetime) -> tuple[str, tuple[Job, ...]]:
+    approver = _approver(session, policies, p)
+    if approver is Approver.HUMAN:
+        raise ToolError("Only a person can approve plans here. You may reject it or ask for changes.")
+    if _reviewed(p):
+        raise ToolError("You approved it already; people must decide, too.")
+    by = By(REVIEWED, str(LEAD), str(LEAD), "nod")
+    votes = (*p.votes, Vote(str(LEAD), LEAD, REVIEWED, None, now))
+    people = [v for v in p.votes if v.verb == "approve"]
+    if approver is Approver.BOTH and len(people) < p.quorum:
+        after = proposals.move(session, p, by, now, votes=votes)
+        told, work = "Your approval counts; a person must approve it, too.", None
+    else:
+        who = f"{people[-1].actor.label} and {LEAD.name}" if people else f"{LEAD.name} ({p.rule})"
+        after = proposals.move(
+            session, p, by, now, State.APPROVED, votes=votes, decided_by=who, decided_at=now
+        )
+        told, work = "Approved.", Job(Work.EXECUTE, p.id)
+    if after is None:
+        raise ToolError("Somebody decided it at the same moment; look again.")
+    return told, (redraw(after), *((work,) if work else ()))
+
+
+def _approver(session: Session, policies: Policies, p: Proposal) -> Approver:
+    conversation = conversations.get_conversation(session, p.conversation_id)
+    place = str(conversation.origin) if conversation else ""
+    return Approver(policies.load(session).plan_rule(place).value)
+
+
+def _reviewed(p: Proposal) -> bool:
+    return any(v.verb == REVIEWED for v in p.votes)
+
+
+def stop(
+    session: Session, teammate: Teammate, by: By, who: str, why: str, now: datetime, *, tell: bool
+) -> tuple[Job, ...]:
+    """End a teammate: its turn, what it proposed, its grants. What already runs is let run to its end.
+
+    ``who`` stands on the cancelled cards. ``tell`` False: the lead agent did it itself, so it knows.
+    """
+    if teammate.standing is not Standing.WORKING:
+        return ()
+    conversations.stop_turn(session, teammate.id, now)
+    jobs = list(teamwork.finish(session, teammate.id, Standing.STOPPED, why, now, wake=False, tell=tell))
+    for p in teammate.waits_for:
+        if p.state in (State.PROPOSED, State.APPROVED):
+            with contextlib.suppress(LostRace):  # it was decided a moment ago, and is barred at the door
+                jobs += end(session, p, by, now, State.CANCELLED, who, cause=Cause.TAKEN_BACK)[1]
+    return tuple(jobs)
+
+
+def stop_all(
+    session: Session, lead: Conversation, by: By, who: str, why: str, now: datetime
+) -> tuple[list[str], tuple[Job, ...]]:
+    """Stop the whole team of a conversation; gives the ids of those who were at work."""
+    stopped, jobs = [], list[Job]()
+    for each in teams.of_lead(session, lead.id):
+        if each.standing is Standing.WORKING:
+            stopped.append(each.id)
+            jobs += stop(session, each, by, who, why, now, tell=True)
+    return stopped, tuple(jobs)

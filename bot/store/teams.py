@@ -1,0 +1,141 @@
+"""Teammates as rows, read: who they are, what they wait for, what they may.
+
+How they are started and ended is in ``bot/store/teamwork.py``.
+"""
+
+from dataclasses import replace
+from typing import Any
+
+from sqlalchemy import func
+from sqlmodel import Session, col, select
+
+from bot.domain.conversations import Role, Transcript, Turn
+from bot.domain.proposals import Kind, Proposal
+from bot.domain.teams import Board, Standing, Teammate
+from bot.errors import ToolError
+from bot.store import conversations, proposals
+from bot.store.tables import MessageRow, TeammateRow, TurnRow
+
+_DOING = 300
+_LISTED = 50
+
+
+def read_transcript(session: Session, conversation_id: str) -> Transcript | None:
+    """As ``conversations.read_transcript``, with the teammate where it is one's conversation."""
+    transcript = conversations.read_transcript(session, conversation_id)
+    if transcript is None or transcript.conversation.shown_at is None:
+        return transcript
+    return replace(transcript, teammate=get(session, conversation_id))
+
+
+def take_up(session: Session, conversation_id: str) -> Turn | None:
+    """As ``conversations.take_up``, with the teammate where it is one's conversation."""
+    turn = conversations.take_up(session, conversation_id)
+    if turn is None or turn.transcript.conversation.shown_at is None:
+        return turn
+    return replace(turn, transcript=replace(turn.transcript, teammate=get(session, conversation_id)))
+
+
+def get(session: Session, conversation_id: str) -> Teammate | None:
+    """The teammate whose conversation it is."""
+    row = session.get(TeammateRow, conversation_id)
+    return from_row(session, row) if row else None
+
+
+def named(session: Session, lead_id: str, name: str) -> Teammate:
+    """Raises ToolError, naming those there are."""
+    team = of_lead(session, lead_id)
+    found = next((t for t in team if t.name == name.strip()), None)
+    if found is None:
+        there = ", ".join(t.name for t in team) or "none yet"
+        raise ToolError(f"There is no teammate called {name!r} here. There are: {there}.")
+    return found
+
+
+def of_lead(session: Session, lead_id: str) -> list[Teammate]:
+    """The team of a conversation, in the order they were started."""
+    rows = session.exec(
+        select(TeammateRow).where(TeammateRow.lead_id == lead_id).order_by(col(TeammateRow.position))
+    )
+    return [from_row(session, row) for row in rows]
+
+
+def board(session: Session, lead_id: str) -> Board:
+    return Board(lead_id, tuple(of_lead(session, lead_id)))
+
+
+def at(session: Session, place: str | None) -> list[Teammate]:
+    """The newest teammates of every conversation at a place or below it; None: of all there are."""
+    newest = select(TeammateRow).order_by(
+        col(TeammateRow.created_at).desc(), col(TeammateRow.position).desc()
+    )
+    if place is not None:
+        at_place = col(TeammateRow.place)
+        newest = newest.where((at_place == place) | at_place.startswith(f"{place}/", autoescape=True))
+    rows = session.exec(newest.limit(_LISTED)).all()
+    return [from_row(session, row) for row in reversed(rows)]
+
+
+def barred(session: Session, teammate_id: str) -> str | None:
+    """Why nothing that a teammate asked for may run now, in words; None when it may."""
+    found = get(session, teammate_id)
+    if found is None or found.over:
+        return "The teammate that asked for it was stopped or failed, so it is not run any more."
+    if found.locked:
+        return f"{found.name} is locked: no plan of its is approved as it stands."
+    return None
+
+
+def past(session: Session, proposal: Proposal) -> str | None:
+    """Why an expired proposal of a teammate cannot be asked for again; None when it can."""
+    found = get(session, proposal.conversation_id)
+    if found is None or found.over:
+        return "The teammate that asked for it was stopped or failed."
+    if proposal.kind is Kind.PLAN and found.plan is not None and found.plan.id != proposal.id:
+        return "A newer version of the plan took its place."
+    return None
+
+
+def from_row(session: Session, row: TeammateRow) -> Teammate:
+    """The teammate with its plan, what it waits for, what it does and what it spent."""
+    open_ones = proposals.open_in(session, row.id)
+    calls, prompt, completion = session.exec(
+        select(
+            func.coalesce(func.sum(TurnRow.model_calls), 0),
+            func.coalesce(func.sum(TurnRow.prompt_tokens), 0),
+            func.coalesce(func.sum(TurnRow.completion_tokens), 0),
+        ).where(TurnRow.conversation_id == row.id)
+    ).one()
+    return Teammate(
+        id=row.id,
+        lead_id=row.lead_id,
+        name=row.name,
+        role=row.role,
+        task=row.task,
+        tools=tuple(row.tools) if row.tools is not None else None,
+        needs_plan=row.needs_plan,
+        rounds=row.rounds,
+        standing=Standing(row.standing),
+        words=row.words,
+        created_at=row.created_at,
+        ended_at=row.ended_at,
+        plan=proposals.get(session, row.plan_id) if row.plan_id else None,
+        waits_for=tuple(open_ones),
+        doing=_doing(session, row.id),
+        model_calls=int(calls),
+        tokens=int(prompt) + int(completion),
+    )
+
+
+def _doing(session: Session, conversation_id: str) -> str:
+    """Its last calls in words, or what it said last."""
+    found: Any = session.exec(
+        select(MessageRow.text, MessageRow.calls)
+        .where(MessageRow.conversation_id == conversation_id, MessageRow.role == Role.ASSISTANT)
+        .order_by(col(MessageRow.id).desc())
+        .limit(1)
+    ).one_or_none()
+    if found is None:
+        return ""
+    text, calls = found
+    return (", ".join(call[3] for call in calls) if calls else text)[:_DOING]
