@@ -10,7 +10,7 @@ from time import perf_counter
 from benchmarks.floors import COMMITS, Calls, Commits
 from benchmarks.model_server import KEY, model_server
 from benchmarks.table import Row
-from benchmarks.world import ScriptedModel, World, note_add, running
+from benchmarks.world import ScriptedModel, World, running
 from bot.agent.openai import OpenAIModel
 
 AT_ONCE = 50
@@ -36,7 +36,7 @@ async def with_server(where: Path, *, rounds: int, cycles: int) -> list[Row]:
         world = await stack.enter_async_context(running(where / "server.db", model))
         commits = Commits(where / "server-floor.db")
         stack.callback(commits.close)
-        floor = Calls(url, KEY, commits, note_add([]))
+        floor = Calls(url, KEY, commits, await world.shelf())
         stack.push_async_callback(floor.close)
         runs: Mapping[str, Cycle] = {"nod": world.cycle, "floor": floor.cycle}
         return await _compare(

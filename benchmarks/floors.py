@@ -15,7 +15,6 @@ from benchmarks.world import ASKED
 from bot.agent.gate import offer
 from bot.agent.prompt import system_prompt
 from bot.tools.registry import Shelf
-from bot.tools.tool import Tool
 
 COMMITS = 4  # of one cycle: message, proposal, decision, end
 
@@ -45,25 +44,23 @@ class Commits:
 class Calls:
     """Two streamed model calls with the tools payload and prompt that Nod sends, and four commits."""
 
-    def __init__(self, url: str, key: str, commits: Commits, tool: Tool) -> None:
+    def __init__(self, url: str, key: str, commits: Commits, shelf: Shelf) -> None:
         self._client = AsyncOpenAI(api_key=key, base_url=url)
         self._commits = commits
-        spec = offer(tool)
-        function = {
-            "name": spec.name,
-            "description": spec.description,
-            "parameters": spec.parameters,
-            "strict": True,
-        }
+        functions = [
+            {"name": spec.name, "description": spec.description, "parameters": spec.parameters}
+            | ({"strict": True} if spec.strict else {})
+            for spec in map(offer, shelf)
+        ]
         self._fields: dict[str, Any] = {
             "model": "gpt-test",
-            "tools": [{"type": "function", "function": function}],
+            "tools": [{"type": "function", "function": function} for function in functions],
             "parallel_tool_calls": True,
             "stream": True,
             "stream_options": {"include_usage": True},
         }
         self._opening = [
-            {"role": "system", "content": system_prompt(Shelf({tool.name: tool}))},
+            {"role": "system", "content": system_prompt(shelf)},
             {"role": "user", "content": ASKED},
         ]
 

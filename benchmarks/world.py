@@ -14,6 +14,7 @@ from time import perf_counter
 
 from bot import telemetry
 from bot.agent.model import Entry, Finished, Model, Part, Stop, Text, ToolCall, ToolSpec, UserText
+from bot.agent.teammates import shelf_for
 from bot.app import App, build
 from bot.domain.cards import Card
 from bot.domain.chat import Address, Answer, Desk, Inbox, Message, Press, Verb
@@ -22,6 +23,7 @@ from bot.domain.jobs import Job, Work
 from bot.domain.people import Actor
 from bot.domain.proposals import Proposal
 from bot.settings import Settings
+from bot.tools.registry import Shelf
 from bot.tools.tool import FixedToolset, Tool, tool
 
 ASKED = "please add a note that says hello"
@@ -107,6 +109,10 @@ class World:
         self._wire = wire
         self._count = 0
         self._executed: dict[str, asyncio.Future[float]] = {}
+
+    async def shelf(self) -> Shelf:
+        """What the model is offered."""
+        return shelf_for((await self.app.registry.shelf()).offered, None)
 
     async def park(self) -> tuple[Ear, Proposal]:
         """Start a fresh conversation and return once its proposal is parked on disk."""
