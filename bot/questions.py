@@ -17,7 +17,7 @@ from typing import Any
 from sqlmodel import Session
 
 from bot.delivery import Bell
-from bot.domain.chat import Clock, Inbox, Request
+from bot.domain.chat import Clock, Inbox, Reply, Request
 from bot.domain.conversations import Conversation
 from bot.domain.jobs import Dispatcher
 from bot.domain.people import Actor
@@ -92,32 +92,28 @@ class Questions:
         asked = self._made(question)
         name = asked.tool.name
         self._open[name] = asked
+        request = Request(
+            actor,
+            name,
+            {"url": question.url} if question.url else _defaults(question.schema),
+            conversation.address,
+            f"{question.server} has a question.",
+            private=conversation.private,
+            into=conversation.id,
+            ttl=self._patience,
+        )
+        opening = asyncio.ensure_future(self._inbox(request))
         try:
-            reply = await self._inbox(
-                Request(
-                    actor,
-                    name,
-                    {"url": question.url} if question.url else _defaults(question.schema),
-                    conversation.address,
-                    f"{question.server} has a question.",
-                    private=conversation.private,
-                    into=conversation.id,
-                    ttl=self._patience,
-                )
-            )
+            reply = await asyncio.shield(opening)
             if not reply.proposals:
                 log.warning("a server's question could not be asked", server=question.server, why=reply.text)
                 return Answer(Action.DECLINE)
-            return await self._answered(asked, reply.proposals[0])
+            return await self._heard(asked, reply.proposals[0])
+        except BaseException:  # the call was broken off, and with it the question, also one just being opened
+            self._end(opening)
+            raise
         finally:
             del self._open[name]
-
-    async def _answered(self, asked: _Open, opened: Proposal) -> Answer:
-        try:
-            return await self._heard(asked, opened)
-        except BaseException:  # the call was broken off, and with it the question
-            self._end(opened)
-            raise
 
     async def _heard(self, asked: _Open, opened: Proposal) -> Answer:
         while True:
@@ -172,17 +168,23 @@ class Questions:
         )
         return asked
 
-    def _end(self, opened: Proposal) -> None:
-        """Nobody waits for the answer any more: the card says so. Also where the call was cancelled."""
+    def _end(self, opening: asyncio.Future[Reply]) -> None:
+        """Nobody waits for the answer any more: the card says so."""
 
         async def end() -> None:
-            for _ in range(_TRIES):
-                try:
-                    jobs = await self._database.write(endings.unasked, opened.id, self._clock())
-                except LostRace:
-                    continue
-                await self._dispatcher.wake(*jobs)
+            try:
+                opened = (await opening).proposals
+            except Exception as error:  # noqa: BLE001 - whatever it is, nothing was opened
+                log.warning("a question was not opened", why=type(error).__name__)
                 return
+            for proposal in opened:
+                for _ in range(_TRIES):
+                    try:
+                        jobs = await self._database.write(endings.unasked, proposal.id, self._clock())
+                    except LostRace:
+                        continue
+                    await self._dispatcher.wake(*jobs)
+                    break
 
         task = asyncio.create_task(end())
         self._ending.add(task)

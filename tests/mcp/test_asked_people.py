@@ -16,7 +16,7 @@ import httpx
 import pytest
 
 from bot.app import App, build
-from bot.domain.chat import Address, Message
+from bot.domain.chat import Address, Incoming, Message, Reply
 from bot.domain.people import Actor
 from bot.domain.proposals import Proposal, State
 from bot.questions import PATIENCE
@@ -244,6 +244,30 @@ async def test_a_question_of_a_call_that_is_broken_off_is_ended(talking):
         asking.cancel()
         assert (await talk.ended(question)).cause == "unasked"
         assert list(await talk.app.questions.tools()) == []
+
+
+async def test_a_question_is_ended_also_when_its_call_is_broken_off_while_it_is_being_opened(talking):
+    opened, hold = asyncio.Event(), asyncio.Event()
+    async with talking() as talk:
+        conversation = await talk.say("hello")
+        await talk.app.dispatcher.idle()
+
+        async def slowly(incoming: Incoming) -> Reply:
+            reply = await talk.app.assistant.handle(incoming)
+            opened.set()
+            await hold.wait()
+            return reply
+
+        talk.app.questions.start(slowly)
+        asking = asyncio.create_task(
+            talk.app.questions.ask(
+                Question("bank", "How much?", conversation, "http:ana", {"type": "object"})
+            )
+        )
+        await opened.wait()
+        asking.cancel()
+        hold.set()
+        assert (await talk.ended(await talk.until(lambda p: p.kind == "question"))).cause == "unasked"
 
 
 async def test_a_call_that_belongs_to_no_conversation_bothers_nobody(talking):
