@@ -101,8 +101,8 @@ class Gate:
         if not calls:
             return []
         policy, person = await self._database.read(self._in_force, asker)
-        reach = shelf_for(shelf.offered, teammate)
-        case = _Case(reach, shelf, conversation, asker, said, policy, person, teammate)
+        whole = shelf.offered
+        case = _Case(shelf_for(whole, teammate), whole, conversation, asker, said, policy, person, teammate)
         considered = [await self._consider(case, call, position) for position, call in enumerate(calls)]
         return _with_one_plan(considered)
 
@@ -295,7 +295,7 @@ class Gate:
         """What approving a plan with its steps allows: each named tool that changes something."""
         if proposal.kind is not Kind.PLAN:
             raise ToolError("Only a plan has steps to approve.")
-        shelf = await self.registry.shelf()
+        shelf = (await self.registry.shelf()).offered
         named = (shelf.tools.get(name) for name in Plan.of(proposal.arguments).tools)
         return [
             (

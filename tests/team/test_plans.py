@@ -6,12 +6,12 @@ import pytest
 from sqlmodel import Session, select
 
 from bot.domain.cards import Action
-from bot.domain.chat import Answer, Verb
+from bot.domain.chat import Answer, Request, Verb
 from bot.domain.plans import MAX_ROUNDS
 from bot.domain.proposals import Cause, Kind, State
 from bot.domain.teams import Standing
 from bot.store.tables import ProposalRow
-from tests.kit import ADA, ANA, EVE, call, says
+from tests.kit import ADA, ANA, EVE, ROOM, call, says
 from tests.team.conftest import PLAN, MakeTeamNod, TeamNod, plan, spawn
 
 RED = {"lamp": "desk", "color": "red"}
@@ -400,3 +400,13 @@ async def test_a_plan_that_does_not_fit_its_schema_is_answered_with_what_is_wron
     await nod.begin(says("I plan.", call("plan_submit", summary="x", steps=[])), plans=True)
     assert "ERROR: steps:" in nod.heard_by("painter")
     assert await nod.plans() == []
+
+
+async def test_a_plan_is_nothing_that_anybody_outside_a_team_can_submit(nod: TeamNod) -> None:
+    steps = [{"description": "Paint", "tools": ["paint"]}]
+    for name, given in (("plan_submit", {"summary": "Mine", "steps": steps}), ("list_teammates", {})):
+        request = Request(ADA, name, given, ROOM, "because")
+        reply = await nod.assistant.handle(request)
+        assert reply.answer is Answer.REFUSED
+        assert "only for an agent at work in a conversation" in reply.text
+    assert await nod.proposals() == []
