@@ -51,7 +51,7 @@ _cards = st.builds(
         expires_at=NOW,
     ),
     group=st.sampled_from([0, 3]),
-    kind=st.sampled_from(Kind),
+    kind=st.sampled_from([k for k in Kind if k is not Kind.PLAN]),  # whose arguments have one shape
     description=_hostile,
     tool_name=_hostile,
     reason=_hostile,
