@@ -11,7 +11,7 @@ demo: .venv/run
 	@$(BIN)/nod demo --port $(PORT) $(ARGS)
 
 test: .venv/dev
-	@$(BIN)/python -m pytest $(ARGS)
+	@$(BIN)/python -m pytest -n auto $(ARGS)
 
 lint: .venv/dev
 	@$(BIN)/ruff check .
