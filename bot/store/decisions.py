@@ -208,17 +208,12 @@ def _manage(
             return Decided(Reply(Answer.ACCEPTED, "Reassigned; votes start anew.", (p,)), (redraw(p),))
 
 
-def _voters(session: Session, p: Proposal, verb: Verb | None = None) -> set[str]:
-    """Ids of the Persons who voted (so), as they are now: accounts may be linked after they voted."""
-    return {people.person_of(session, v.actor).id for v in p.votes if verb in (None, v.verb)}
-
-
 def _decline(session: Session, press: Press, person: Person, p: Proposal, by: By, now: datetime) -> Decided:
     """One vote against; as many as the rule asks for end it."""
-    if person.id in _voters(session, p):
+    if person.id in people.voters(session, p):
         return Decided(Reply(Answer.ALREADY, "Your vote is counted already.", (p,)))
     votes = (*p.votes, Vote(person.id, press.actor, Verb.DECLINE, press.reason, now))
-    against = 1 + len(_voters(session, p, Verb.DECLINE))
+    against = 1 + len(people.voters(session, p, Verb.DECLINE))
     if against < p.declines:
         p = moved(proposals.move(session, p, by, now, votes=votes))
         text = f"Your vote counts: {against} of the {p.declines} that decline it."
@@ -395,10 +390,10 @@ def _edit_and_vote(
     if missing := _unanswered(session, p):
         text = f"It cannot be sent yet. Fill in first: {', '.join(missing)}."
         return Decided(Reply(Answer.INVALID, text, (p,), missing))
-    if person.id in _voters(session, p):
+    if person.id in people.voters(session, p):
         return Decided(Reply(Answer.ALREADY, "Your vote is counted already.", (p,)))
     votes = (*p.votes, Vote(person.id, press.actor, Verb.APPROVE, press.reason, now))
-    approvals = 1 + len(_voters(session, p, Verb.APPROVE))
+    approvals = 1 + len(people.voters(session, p, Verb.APPROVE))
     by = By.press(press.verb, press.actor, person, press.reason)
     if approvals < p.quorum:
         p = moved(proposals.move(session, p, by, now, votes=votes))
@@ -416,7 +411,7 @@ def _edit_and_vote(
             now,
             State.APPROVED,
             votes=votes,
-            decided_by=label,
+            decided_by=f"{label} and {steering.LEAD.name}" if steering.reviewed(p) else label,
             decided_from=press.actor.channel,
             decided_at=now,
         )

@@ -8,6 +8,7 @@ from sqlalchemy import bindparam, delete, update
 from sqlmodel import Session, col, select
 
 from bot.domain.people import Actor, Person
+from bot.domain.proposals import Proposal
 from bot.store import ledger
 from bot.store.audit import By
 from bot.store.ledger import Thing
@@ -79,3 +80,8 @@ def link(session: Session, actor: Actor, code: str, now: datetime) -> Actor | No
 
 def _hash(code: str) -> str:
     return hashlib.sha256(code.encode()).hexdigest()
+
+
+def voters(session: Session, p: Proposal, verb: str | None = None) -> set[str]:
+    """Ids of the Persons who voted (so), as they are now: accounts may be linked after they voted."""
+    return {person_of(session, v.actor).id for v in p.votes if verb in (None, v.verb)}

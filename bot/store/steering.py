@@ -7,6 +7,7 @@ from datetime import datetime
 from sqlalchemy import update
 from sqlmodel import Session, col
 
+from bot.domain.chat import Verb
 from bot.domain.conversations import Conversation
 from bot.domain.jobs import Job, Work
 from bot.domain.people import Actor
@@ -14,7 +15,7 @@ from bot.domain.plans import Approver
 from bot.domain.proposals import Cause, Proposal, State, Vote
 from bot.domain.teams import Standing, Teammate
 from bot.errors import ToolError
-from bot.store import conversations, proposals, teams, teamwork
+from bot.store import conversations, people, proposals, teams, teamwork
 from bot.store.audit import By
 from bot.store.endings import LostRace, end, redraw
 from bot.store.rules import Policies
@@ -47,7 +48,7 @@ def open_plan(session: Session, policies: Policies, p: Proposal, now: datetime) 
 
 def lacks_lead(session: Session, policies: Policies, p: Proposal) -> bool:
     """Whether the lead agent's own approval of a plan is needed and missing."""
-    return _approver(session, policies, p) is Approver.BOTH and not _reviewed(p)
+    return _approver(session, policies, p) is Approver.BOTH and not reviewed(p)
 
 
 def review(
@@ -74,16 +75,16 @@ def _approve(session: Session, policies: Policies, p: Proposal, now: datetime) -
     approver = _approver(session, policies, p)
     if approver is Approver.HUMAN:
         raise ToolError("Only a person can approve plans here. You may reject it or ask for changes.")
-    if _reviewed(p):
+    if reviewed(p):
         raise ToolError("You approved it already; people must decide, too.")
     by = By(REVIEWED, str(LEAD), str(LEAD), "nod")
     votes = (*p.votes, Vote(str(LEAD), LEAD, REVIEWED, None, now))
-    people = [v for v in p.votes if v.verb == "approve"]
-    if approver is Approver.BOTH and len(people) < p.quorum:
+    approvals = [v for v in p.votes if v.verb == Verb.APPROVE]
+    if approver is Approver.BOTH and len(people.voters(session, p, Verb.APPROVE)) < p.quorum:
         after = proposals.move(session, p, by, now, votes=votes)
         told, work = "Your approval counts; a person must approve it, too.", None
     else:
-        who = f"{people[-1].actor.label} and {LEAD.name}" if people else f"{LEAD.name} ({p.rule})"
+        who = f"{approvals[-1].actor.label} and {LEAD.name}" if approvals else f"{LEAD.name} ({p.rule})"
         after = proposals.move(
             session, p, by, now, State.APPROVED, votes=votes, decided_by=who, decided_at=now
         )
@@ -99,7 +100,8 @@ def _approver(session: Session, policies: Policies, p: Proposal) -> Approver:
     return Approver(policies.load(session).plan_rule(place).value)
 
 
-def _reviewed(p: Proposal) -> bool:
+def reviewed(p: Proposal) -> bool:
+    """Whether the lead agent approved a plan."""
     return any(v.verb == REVIEWED for v in p.votes)
 
 

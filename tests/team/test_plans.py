@@ -11,7 +11,7 @@ from bot.domain.plans import MAX_ROUNDS
 from bot.domain.proposals import Cause, Kind, State
 from bot.domain.teams import Standing
 from bot.store.tables import ProposalRow
-from tests.kit import ADA, ANA, EVE, ROOM, call, says
+from tests.kit import ADA, ANA, BEN, EVE, ROOM, call, says
 from tests.team.conftest import PLAN, MakeTeamNod, TeamNod, plan, spawn
 
 RED = {"lamp": "desk", "color": "red"}
@@ -316,6 +316,24 @@ async def test_where_the_rule_says_both_each_alone_is_not_enough(nod: TeamNod, f
     await other()
     await nod.idle()
     assert not (await nod.one()).locked
+    [p] = await nod.plans()
+    assert p.decided_by == "Ana and the lead agent"
+
+
+async def test_two_accounts_of_one_person_are_one_approval_beside_the_leads(nod: TeamNod) -> None:
+    await nod.command("/approvals plans both", by=ADA)
+    await nod.command("/approvals quorum 2 for plan_submit", by=ADA)
+    await nod.command(f"/approvals approvers requester admin {BEN} for plan_submit", by=ADA)
+    await nod.begin(says("I plan.", plan()), plans=True)
+    await nod.press(Verb.APPROVE, await nod.open_plan(), by=ADA)
+    await nod.press(Verb.APPROVE, await nod.open_plan(), by=BEN)
+    code = (await nod.command("/nod link", by=ADA)).text.split("`")[1]
+    await nod.command(f"/nod link {code}", by=BEN)
+    nod.will("lead", says("Good.", call("plan_review", name="painter", verdict="approve")))
+    await nod.say("what do you think?")
+    await nod.idle()
+    assert (await nod.one()).locked
+    assert (await nod.open_plan()).state is State.PROPOSED
 
 
 async def test_who_approves_plans_is_an_admins_word(nod: TeamNod) -> None:
