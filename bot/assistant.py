@@ -28,18 +28,21 @@ from bot.domain.teams import Standing
 from bot.errors import BadArguments, KeyTaken, Refused, ToolError
 from bot.reminders import Reminders
 from bot.store import (
+    arrivals,
     boards,
     conversations,
     copies,
     decisions,
     endings,
     events,
+    messages,
     outputs,
     people,
     proposals,
     steering,
     teams,
     teamwork,
+    turns,
 )
 from bot.store.audit import By
 from bot.store.database import Database
@@ -122,7 +125,7 @@ class Assistant:
                 f"That is {len(message.text):,} characters; I read at most {MAX_MESSAGE:,} at once. "
                 "Please shorten or split it.",
             )
-        accepted = await self._database.write(conversations.accept, message, self._clock())
+        accepted = await self._database.write(arrivals.accept, message, self._clock())
         if accepted is None:
             return Reply(Answer.DUPLICATE, "I have this already.")
         await self._dispatcher.wake(Job(Work.TURN, accepted.conversation_id))
@@ -296,8 +299,8 @@ class Assistant:
         patience = now if starting else now - _DELIVERY_PATIENCE
         read = self._database.read
         jobs += [Job(Work.EXECUTE, ident) for ident in await read(proposals.approved)]
-        jobs += [Job(Work.TURN, ident) for ident in await read(conversations.wanted)]
-        for behind in (conversations.with_undelivered, outputs.with_unposted):
+        jobs += [Job(Work.TURN, ident) for ident in await read(turns.wanted)]
+        for behind in (turns.with_undelivered, outputs.with_unposted):
             jobs += [Job(Work.DELIVER, ident) for ident in await read(behind, patience)]
         jobs += [Job(Work.REDRAW, str(ident)) for ident in await read(copies.all_behind)]
         jobs += [Job(Work.TEAM, ident) for ident in await read(boards.all_behind)]
@@ -329,17 +332,17 @@ def _stop(
 ) -> tuple[bool, list[str], tuple[Job, ...]]:
     """Whether a turn was stopped, the ids of the teammates that were, and the work it made."""
     by = By.press("stop", who, people.person_of(session, who))
-    spoke = conversations.stop_turn(session, found.id, now)
+    spoke = turns.stop_turn(session, found.id, now)
     why = f"{who.label} stopped it."
     return spoke, *steering.stop_all(session, found, by, who.label, why, now)
 
 
 def _give_up(session: Session, now: datetime) -> list[str]:
     """Give up turns that take the process down with them, and tell people so."""
-    given_up = conversations.count_attempts(session, _MAX_ATTEMPTS, now)
+    given_up = turns.count_attempts(session, _MAX_ATTEMPTS, now)
     for conversation_id in given_up:
         if teamwork.finish(session, conversation_id, Standing.FAILED, _GIVEN_UP, now):
             continue
-        seen = conversations.last_heard(session, conversation_id)
-        conversations.add_notice(session, conversation_id, _GIVEN_UP, seen, now, delivered=False)
+        seen = messages.last_heard(session, conversation_id)
+        messages.add_notice(session, conversation_id, _GIVEN_UP, seen, now, delivered=False)
     return given_up

@@ -22,7 +22,7 @@ from bot.domain.people import Actor, Role
 from bot.domain.proposals import Kind, Proposal, State
 from bot.domain.rules import Rulebook, Subject
 from bot.errors import ChannelError, CopyGone, NotDeliverable
-from bot.store import conversations, copies, endings, proposals
+from bot.store import conversations, copies, endings, messages, proposals
 from bot.store.copies import Copy
 from bot.store.database import Database
 from bot.store.rules import Policies
@@ -126,10 +126,10 @@ class Delivery:
         async with self._alone(conversation.id):
             # what was left unsaid before stands above what comes now
             jobs = await self._deliver(conversation.id)
-            left = await self._database.read(conversations.undelivered, conversation.id)
+            left = await self._database.read(messages.undelivered, conversation.id)
             stream = channel.open_stream(conversation.address, requester)
             if await _pump(stream, events):
-                said = await self._database.read(conversations.undelivered, conversation.id)
+                said = await self._database.read(messages.undelivered, conversation.id)
                 self._told.update(set(said) - set(left))
             return (*jobs, *await self._deliver(conversation.id))
 
@@ -173,7 +173,7 @@ class Delivery:
                     continue
                 for proposal in opened:
                     jobs += await self._post(conversation, proposal, last=True)
-            await self._database.write(conversations.mark_delivered, [line.id])
+            await self._database.write(messages.mark_delivered, [line.id])
             self._told.discard(line.id)
             self._failing.pop(line.id, None)
         await self._attachments.post(conversation_id)
@@ -357,8 +357,8 @@ def _joined(events: Sequence[TurnEvent]) -> list[TurnEvent]:
 def _undelivered(session: Session, conversation_id: str) -> list[tuple[Line, Conversation, list[Proposal]]]:
     found = []
     conversation = conversations.get_conversation(session, conversation_id)
-    for message_id in conversations.undelivered(session, conversation_id):
-        line = conversations.get_line(session, message_id)
+    for message_id in messages.undelivered(session, conversation_id):
+        line = messages.get_line(session, message_id)
         if line and conversation:
             opened = [p for p in proposals.of_message(session, line.id) if p.state is not State.CANCELLED]
             found.append((line, conversation, opened))

@@ -24,7 +24,7 @@ from bot.domain.people import Actor
 from bot.domain.proposals import Kind, PreviewField, Proposal, State, canonical
 from bot.domain.risk import Level, Risk
 from bot.errors import ToolError
-from bot.store import conversations, endings, proposals
+from bot.store import conversations, endings, messages, proposals
 from bot.store.database import Database
 from bot.store.endings import LostRace
 from bot.telemetry import logger
@@ -197,7 +197,7 @@ def _place(session: Session, question: Question) -> tuple[Conversation, Actor] |
     if conversation is None:
         return None
     actor = Actor.parse(question.requested_by)
-    name = conversations.name_of(session, conversation.id, actor)
+    name = messages.name_of(session, conversation.id, actor)
     return conversation, Actor(actor.channel, actor.key, name)
 
 

@@ -9,7 +9,7 @@ from bot.agent.gate import Considered
 from bot.domain.conversations import CallResult, Turn
 from bot.domain.jobs import Job
 from bot.errors import ToolError
-from bot.store import conversations
+from bot.store import messages
 from bot.tools.builtin import team
 from bot.tools.registry import Shelf
 from bot.tools.tool import Moment
@@ -39,5 +39,5 @@ def take_effect(
         else:
             results[call.id] = CallResult(done.text, ok=True)
             jobs += done.jobs
-    conversations.add_results(session, message_id, results)
+    messages.add_results(session, message_id, results)
     return jobs

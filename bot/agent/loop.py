@@ -38,7 +38,7 @@ from bot.domain.proposals import Kind, Proposal
 from bot.domain.redaction import redact
 from bot.domain.teams import Standing, TeamLimits, Teammate
 from bot.errors import ModelCut, ModelError
-from bot.store import conversations, grants, proposals, steering, teams, teamwork
+from bot.store import conversations, grants, messages, proposals, steering, teams, teamwork, turns
 from bot.store.audit import By
 from bot.store.database import Database
 from bot.store.rules import Policies
@@ -245,9 +245,7 @@ def _commit(
     calls = [c.call for c in considered]
     if turn.transcript.teammate:
         teamwork.hold_lead(session, turn.transcript.teammate)
-    message_id = conversations.answer(
-        session, turn, text, calls, results, turn.usage, delivered=delivered, now=now
-    )
+    message_id = turns.answer(session, turn, text, calls, results, turn.usage, delivered=delivered, now=now)
     if message_id is None:  # a person stopped the turn
         return Committed((), Ending.STOPPED)
     jobs: list[Job] = []
@@ -260,7 +258,7 @@ def _commit(
     proposals.insert_all(session, opened, By.nod("propose"))
     ending = Ending.WAITING if opened else None if calls else Ending.DONE
     seen = turn.transcript.seen
-    if ending and not conversations.end_turn(session, turn, ending, now, seen=seen):
+    if ending and not turns.end_turn(session, turn, ending, now, seen=seen):
         ending = None
     if turn.transcript.teammate:
         silent = ending is Ending.DONE
@@ -278,11 +276,11 @@ def _spent(usage: Usage, finished: Finished) -> Usage:
 
 def _rest(session: Session, turn: Turn, now: datetime) -> bool:
     """End a turn that has nothing to say; False when that changed since it was read."""
-    conversations.hold_turn(session, turn)
+    turns.hold_turn(session, turn)
     transcript = conversations.read_transcript(session, turn.transcript.conversation.id)
     if transcript is not None and transcript.awaits_answer:
         return False
-    return conversations.end_turn(session, turn, Ending.WAITING, now)
+    return turns.end_turn(session, turn, Ending.WAITING, now)
 
 
 def _fail(
@@ -298,13 +296,13 @@ def _fail(
     """
     if turn.transcript.teammate:
         teamwork.hold_lead(session, turn.transcript.teammate)
-    conversations.end_turn(session, turn, "failed", now, error=explanation)
+    turns.end_turn(session, turn, "failed", now, error=explanation)
     if turn.transcript.teammate:
         return teamwork.finish(session, turn.transcript.conversation.id, Standing.FAILED, explanation, now)
     ident, seen = turn.transcript.conversation.id, turn.transcript.seen
-    conversations.add_notice(session, ident, explanation, seen, now, delivered=delivered)
-    if conversations.heard_since(session, ident, seen):
-        conversations.want_turn(session, ident, now)
+    messages.add_notice(session, ident, explanation, seen, now, delivered=delivered)
+    if messages.heard_since(session, ident, seen):
+        turns.want_turn(session, ident, now)
     return ()
 
 

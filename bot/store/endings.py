@@ -15,7 +15,7 @@ from bot.domain.jobs import Job, Work
 from bot.domain.outcomes import for_model
 from bot.domain.proposals import Cause, PreviewField, Proposal, State, clock
 from bot.domain.unseen import one_line
-from bot.store import conversations, outputs, proposals, teamwork
+from bot.store import messages, outputs, proposals, teamwork, turns
 from bot.store.audit import By
 from bot.store.rules import Policies
 
@@ -147,11 +147,11 @@ def settle(session: Session, p: Proposal, now: datetime) -> tuple[Job, ...]:
     goes_on, more = teamwork.settled(session, p, now) if p.teammate else (True, ())
     if not goes_on:
         return more
-    resumed = conversations.want_turn(session, p.conversation_id, now)
-    if not resumed or conversations.spoken_since(session, p.conversation_id, p.message_id):
+    resumed = turns.want_turn(session, p.conversation_id, now)
+    if not resumed or messages.spoken_since(session, p.conversation_id, p.message_id):
         group = proposals.of_message(session, p.message_id)
         lines = "\n".join(f"- {one_line(each.description)}: {_indented(for_model(each))}" for each in group)
-        conversations.add_note(session, p.conversation_id, f"[Nod] What you proposed earlier:\n{lines}", now)
+        messages.add_note(session, p.conversation_id, f"[Nod] What you proposed earlier:\n{lines}", now)
     return (Job(Work.TURN, p.conversation_id), *more)
 
 

@@ -11,7 +11,7 @@ from bot.domain.chat import Request
 from bot.domain.conversations import Call
 from bot.domain.jobs import Job, Work
 from bot.domain.proposals import Proposal, State
-from bot.store import callbacks, conversations, grants, proposals
+from bot.store import arrivals, callbacks, grants, messages, proposals
 from bot.store.audit import By
 from bot.store.endings import LostRace
 from bot.store.rules import Policies
@@ -30,7 +30,7 @@ def opened_before(session: Session, request: Request) -> Opened | None:
     """What an earlier request with the same event opened; None when there was none."""
     if request.event_id is None:
         return None
-    message_id = conversations.message_of_event(session, request.address.channel, request.event_id)
+    message_id = messages.message_of_event(session, request.address.channel, request.event_id)
     found = proposals.of_message(session, message_id) if message_id is not None else []
     return Opened(found[0], again=True) if found else None
 
@@ -47,7 +47,7 @@ def open_request(
     if before := opened_before(session, request):
         return before
     call = Call(draft.call_id, draft.tool_name, "{}", draft.description)
-    line = conversations.add_request(session, request, call, now)
+    line = arrivals.add_request(session, request, call, now)
     if line is None:
         raise LostRace
     placed = replace(draft, conversation_id=line.conversation_id, message_id=line.message_id)

@@ -15,7 +15,7 @@ from bot.domain.plans import Approver
 from bot.domain.proposals import Cause, Proposal, State, Vote
 from bot.domain.teams import Standing, Teammate
 from bot.errors import ToolError
-from bot.store import conversations, people, proposals, teams, teamwork
+from bot.store import conversations, people, proposals, teams, teamwork, turns
 from bot.store.audit import By
 from bot.store.endings import LostRace, end, redraw
 from bot.store.rules import Policies
@@ -114,7 +114,7 @@ def stop(
     """
     if teammate.standing is not Standing.WORKING:
         return ()
-    conversations.stop_turn(session, teammate.id, now)
+    turns.stop_turn(session, teammate.id, now)
     jobs = list(teamwork.finish(session, teammate.id, Standing.STOPPED, why, now, wake=False, tell=tell))
     for p in teammate.waits_for:
         if p.state in (State.PROPOSED, State.APPROVED):

@@ -13,7 +13,7 @@ from bot.domain.conversations import Role, Transcript, Turn
 from bot.domain.proposals import Kind, Proposal
 from bot.domain.teams import Board, Standing, Teammate
 from bot.errors import ToolError
-from bot.store import conversations, proposals
+from bot.store import conversations, proposals, turns
 from bot.store.tables import MessageRow, TeammateRow, TurnRow
 
 _DOING = 300
@@ -29,8 +29,8 @@ def read_transcript(session: Session, conversation_id: str) -> Transcript | None
 
 
 def take_up(session: Session, conversation_id: str) -> Turn | None:
-    """As ``conversations.take_up``, with the teammate where it is one's conversation."""
-    turn = conversations.take_up(session, conversation_id)
+    """As ``turns.take_up``, with the teammate where it is one's conversation."""
+    turn = turns.take_up(session, conversation_id)
     if turn is None or turn.transcript.conversation.shown_at is None:
         return turn
     return replace(turn, transcript=replace(turn.transcript, teammate=get(session, conversation_id)))

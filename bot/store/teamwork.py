@@ -20,7 +20,7 @@ from bot.domain.proposals import Kind, Proposal, State
 from bot.domain.teams import CHANNEL, OVER, Standing, TeamLimits, Teammate, name_of
 from bot.domain.unseen import one_line
 from bot.errors import ToolError
-from bot.store import boards, conversations, grants, proposals, teams
+from bot.store import boards, conversations, grants, messages, proposals, teams, turns
 from bot.store.audit import By
 from bot.store.tables import ConversationRow, MessageRow, TeammateRow
 from bot.store.text import storable
@@ -109,13 +109,13 @@ def _check_room(team: Sequence[TeammateRow], asked: int, limits: TeamLimits) -> 
 
 def hold_lead(session: Session, teammate: Teammate) -> None:
     """Take the lead's turn before the teammate's own, as the lead does: so neither waits for the other."""
-    conversations.hold_wanted(session, teammate.lead_id)
+    turns.hold_wanted(session, teammate.lead_id)
 
 
 def tell(session: Session, teammate_id: str, text: str, asker: Actor, now: datetime) -> tuple[Job, ...]:
     """Say something to a teammate and give it the word; what it asks for from now on is ``asker``'s wish."""
-    conversations.add_note(session, teammate_id, text, now, actor=asker)
-    conversations.want_turn(session, teammate_id, now)
+    messages.add_note(session, teammate_id, text, now, actor=asker)
+    turns.want_turn(session, teammate_id, now)
     return (Job(Work.TURN, teammate_id),)
 
 
@@ -199,10 +199,10 @@ def _to_lead(
     lead = conversations.get_conversation(session, lead_id)
     if lead is None or lead.ended_at is not None:
         return ()
-    conversations.add_note(session, lead_id, text, now)
+    messages.add_note(session, lead_id, text, now)
     if not wake:
         return ()
-    conversations.want_turn(session, lead_id, now)
+    turns.want_turn(session, lead_id, now)
     return (Job(Work.TURN, lead_id),)
 
 

@@ -1,5 +1,6 @@
 """INSERT … ON CONFLICT DO NOTHING in the dialect of the session."""
 
+from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
@@ -25,3 +26,8 @@ def _insert(dialect: str, table: type[SQLModel], returning: tuple[str, ...]) -> 
     rows: Any = table.__table__  # type: ignore[attr-defined]
     statement = (sqlite.insert if dialect == "sqlite" else postgresql.insert)(rows).on_conflict_do_nothing()
     return statement.returning(*(rows.c[name] for name in returning)) if returning else statement
+
+
+def id_of_new(session: Session, table: type[SQLModel], values: Mapping[str, Any]) -> Any:
+    """The id of the row inserted; None where a unique key of it is taken."""
+    return prepared(session.get_bind().dialect.name, table, "id").value(session, values)

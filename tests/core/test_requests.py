@@ -15,7 +15,7 @@ from bot.domain.policy import Mode, Policy
 from bot.domain.proposals import Kind, Proposal, State
 from bot.domain.redaction import HIDDEN
 from bot.errors import NotDeliverable
-from bot.store import conversations
+from bot.store import messages
 from bot.store.tables import TurnRow
 from bot.tools.tool import FixedToolset
 from tests.kit import ADA, ANA, BEN, ROOM, WALL, Hold, Nod, RecordingChannel, call, says
@@ -121,7 +121,7 @@ async def test_what_the_shell_opens_is_shown_where_cards_are_routed_to(make_nod)
     await nod.tick()
     assert nod.channels["wall"].card_of(p).pending
     assert nod.chat.texts == []
-    undelivered = await nod.database.read(conversations.undelivered, p.conversation_id)
+    undelivered = await nod.database.read(messages.undelivered, p.conversation_id)
     assert undelivered == []
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from bot.domain.chat import Address, Answer, Command, Message, Reply
-from bot.store.conversations import accept
+from bot.store.arrivals import accept
 from tests.fakes.slack_server import BOT_ID, BOT_USER, TEAM
 from tests.slack.conftest import NOW, Running
 

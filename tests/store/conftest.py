@@ -14,9 +14,9 @@ from bot.domain.chat import Address, Message, Press, Verb
 from bot.domain.conversations import Call, Turn, Usage
 from bot.domain.policy import Policy
 from bot.domain.proposals import Proposal, State, digest
-from bot.store import conversations, decisions, endings, proposals
+from bot.store import arrivals, decisions, endings, proposals, turns
+from bot.store.arrivals import Accepted
 from bot.store.audit import By
-from bot.store.conversations import Accepted
 from bot.store.database import Database
 from bot.store.decisions import Decided
 from bot.store.rules import Policies
@@ -39,10 +39,10 @@ class Rows:
 
     def say(self, text: str = "please", *, at: Address = ROOM, event: str | None = None) -> Accepted | None:
         message = Message(at, ANA, text, event or f"e{next(self._count)}")
-        return self.database.write_now(conversations.accept, message, self.clock())
+        return self.database.write_now(arrivals.accept, message, self.clock())
 
     def turn(self, conversation_id: str) -> Turn:
-        turn = self.database.read_now(conversations.take_up, conversation_id)
+        turn = self.database.read_now(turns.take_up, conversation_id)
         assert turn is not None
         return turn
 
@@ -57,7 +57,7 @@ class Rows:
         now = self.clock()
         calls = [Call(f"call_{n}", "paint", "{}", "Paint") for n in range(how_many)]
         usage = Usage(1, 10, 5)
-        message_id = conversations.answer(session, turn, "I will.", calls, {}, usage, delivered=True, now=now)
+        message_id = turns.answer(session, turn, "I will.", calls, {}, usage, delivered=True, now=now)
         assert message_id is not None
         arguments = {"lamp": "desk", "color": "red"}
         opened = [
@@ -81,7 +81,7 @@ class Rows:
             for n in range(how_many)
         ]
         proposals.insert_all(session, opened, By.nod("propose"))
-        assert conversations.end_turn(session, turn, "waiting", now)
+        assert turns.end_turn(session, turn, "waiting", now)
         return opened
 
     def decide(self, proposal: Proposal, verb: Verb = Verb.APPROVE, **press: Any) -> Decided:

@@ -9,8 +9,8 @@ from sqlmodel import Session
 
 from bot.domain.chat import Address, Message
 from bot.domain.conversations import Turn, Usage
-from bot.store import conversations
-from bot.store.conversations import Accepted
+from bot.store import arrivals, conversations, messages, turns
+from bot.store.arrivals import Accepted
 from tests.kit import ANA, ROOM
 from tests.store.conftest import Rows, Together
 
@@ -36,7 +36,7 @@ def test_first_messages_at_once_begin_one_conversation_and_want_one_turn(
 ) -> None:
     taken = together([rows.say] * 20)
     assert len({said(t) for t in taken}) == 1
-    assert rows.database.read_now(conversations.wanted) == [said(taken[0])]
+    assert rows.database.read_now(turns.wanted) == [said(taken[0])]
     assert len(rows.turn(said(taken[0])).transcript.lines) == 20
 
 
@@ -62,25 +62,23 @@ def test_a_turn_does_not_end_while_somebody_spoke_since(rows: Rows) -> None:
     turn = rows.turn(ident)
     rows.say("second")
     end = lambda seen: rows.database.write_now(  # noqa: E731
-        conversations.end_turn, turn, "done", rows.clock(), seen=seen
+        turns.end_turn, turn, "done", rows.clock(), seen=seen
     )
     assert not end(turn.transcript.seen)
     assert end(rows.turn(ident).transcript.seen)
-    assert rows.database.read_now(conversations.take_up, ident) is None
+    assert rows.database.read_now(turns.take_up, ident) is None
 
 
 def test_an_answer_to_a_stopped_turn_is_not_kept(rows: Rows) -> None:
     ident = said(rows.say())
     turn = rows.turn(ident)
-    assert rows.database.write_now(conversations.stop_turn, ident, rows.clock())
-    assert not rows.database.write_now(conversations.stop_turn, ident, rows.clock())
+    assert rows.database.write_now(turns.stop_turn, ident, rows.clock())
+    assert not rows.database.write_now(turns.stop_turn, ident, rows.clock())
     assert rows.database.write_now(_answer, turn, rows) is None
 
 
 def _answer(session: Session, turn: Turn, rows: Rows) -> int | None:
-    return conversations.answer(
-        session, turn, "Hello.", [], {}, Usage(1, 2, 3), delivered=False, now=rows.clock()
-    )
+    return turns.answer(session, turn, "Hello.", [], {}, Usage(1, 2, 3), delivered=False, now=rows.clock())
 
 
 def test_usage_is_kept_with_the_turn_and_read_again_after_a_crash(rows: Rows) -> None:
@@ -95,12 +93,12 @@ def test_what_was_said_and_not_shown_is_found_until_it_is_marked(rows: Rows) -> 
     message_id = rows.database.write_now(_answer, turn, rows)
     assert message_id is not None
     read, now = rows.database.read_now, rows.clock()
-    assert read(conversations.undelivered, ident) == [message_id]
-    assert read(conversations.with_undelivered, now) == []  # its turn is still under way
-    rows.database.write_now(conversations.end_turn, turn, "done", now)
-    assert read(conversations.with_undelivered, now) == [ident]
-    rows.database.write_now(conversations.mark_delivered, [message_id])
-    assert read(conversations.with_undelivered, now) == []
+    assert read(messages.undelivered, ident) == [message_id]
+    assert read(turns.with_undelivered, now) == []  # its turn is still under way
+    rows.database.write_now(turns.end_turn, turn, "done", now)
+    assert read(turns.with_undelivered, now) == [ident]
+    rows.database.write_now(messages.mark_delivered, [message_id])
+    assert read(turns.with_undelivered, now) == []
 
 
 def _blocked(rows: Rows) -> bool:
@@ -133,14 +131,14 @@ def test_a_message_that_is_being_taken_in_keeps_the_turn_from_ending_past_it(apa
     turn = apart.turn(ident)
 
     def take_in(session: Session) -> None:
-        conversations.accept(session, Message(ROOM, ANA, "second", "e-second"), apart.clock())
+        arrivals.accept(session, Message(ROOM, ANA, "second", "e-second"), apart.clock())
 
     def commit(session: Session) -> bool:
         _answer(session, turn, apart)
-        return conversations.end_turn(session, turn, "done", apart.clock(), seen=turn.transcript.seen)
+        return turns.end_turn(session, turn, "done", apart.clock(), seen=turn.transcript.seen)
 
     assert _while_open(apart, take_in, lambda: apart.database.write_now(commit)) is False
-    assert apart.database.read_now(conversations.wanted) == [ident]
+    assert apart.database.read_now(turns.wanted) == [ident]
 
 
 def test_a_message_that_comes_while_a_turn_is_being_ended_wants_a_new_one(apart: Rows) -> None:
@@ -149,7 +147,7 @@ def test_a_message_that_comes_while_a_turn_is_being_ended_wants_a_new_one(apart:
 
     def commit(session: Session) -> None:
         _answer(session, turn, apart)
-        assert conversations.end_turn(session, turn, "done", apart.clock(), seen=turn.transcript.seen)
+        assert turns.end_turn(session, turn, "done", apart.clock(), seen=turn.transcript.seen)
 
     assert said(_while_open(apart, commit, lambda: apart.say("second"))) == ident  # type: ignore[arg-type]
     assert apart.turn(ident).id != turn.id

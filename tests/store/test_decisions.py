@@ -9,7 +9,7 @@ from bot.domain.chat import Answer, Verb
 from bot.domain.jobs import Work
 from bot.domain.policy import Judgement, Policy, Verdict
 from bot.domain.proposals import Cause, State
-from bot.store import conversations, decisions, endings
+from bot.store import decisions, endings
 from bot.store.endings import LostRace
 from bot.store.rules import Policies
 from tests.kit import ADA, ANA
@@ -37,9 +37,9 @@ def test_when_twenty_of_one_answer_end_at_once_the_conversation_goes_on(
 ) -> None:
     running = rows.running(20)
     ended = together([lambda p=p: rows.finish(p) for p in running])  # type: ignore[misc]
-    turns = [job for _, jobs in ended for job in jobs if job.work is Work.TURN]
-    assert len(turns) == 1
-    assert rows.database.read_now(conversations.wanted) == [running[0].conversation_id]
+    woken = [job for _, jobs in ended for job in jobs if job.work is Work.TURN]
+    assert len(woken) == 1
+    assert rows.database.read_now(turns.wanted) == [running[0].conversation_id]
 
 
 def test_a_group_decision_and_single_ones_at_once_leave_every_proposal_decided_once(

@@ -21,7 +21,7 @@ from bot.domain.chat import Address, Answer, Command, Message
 from bot.domain.conversations import Conversation
 from bot.domain.events import TurnEnded, TurnFailed
 from bot.domain.people import Actor
-from bot.store import conversations, outputs, proposals, teams
+from bot.store import conversations, messages, outputs, proposals, teams, turns
 
 router = APIRouter(prefix="/api/chat")
 
@@ -68,7 +68,7 @@ async def chat(
             return problem(
                 409,
                 "This message was taken in already; read its conversation for the answer.",
-                conversation_id=await http.database.read(conversations.of_event, NAME, event_id),
+                conversation_id=await http.database.read(messages.of_event, NAME, event_id),
             )
         if reply.message_id is None:
             return problem(413 if body.message.strip() else 422, reply.text)
@@ -95,7 +95,7 @@ async def _until_answered(
     """Everything of the turns up to the end of the one that took the message in."""
 
     async def over() -> bool:
-        return await http.database.read(conversations.take_up, conversation_id) is None
+        return await http.database.read(turns.take_up, conversation_id) is None
 
     async for item in heard(listener, http.pace.quiet):
         if item is not None:
@@ -122,7 +122,7 @@ async def list_conversations(actor: Caller, site: Here) -> JSONResponse:
 
 
 @router.get("/conversations/{conversation_id}/messages", summary="What was said, in order")
-async def messages(conversation_id: str, actor: Caller, site: Here) -> JSONResponse:
+async def list_messages(conversation_id: str, actor: Caller, site: Here) -> JSONResponse:
     if await _own(site.channel, actor, conversation_id) is None:
         return _nothing()
     transcript = await site.channel.database.read(conversations.read_transcript, conversation_id)

@@ -1,0 +1,183 @@
+"""What was said in a conversation: people, the agent and Nod, one line each.
+
+The order the model reads them in is made in ``bot/store/conversations.py``.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import bindparam, func, insert, literal, update
+from sqlmodel import Session, col, select
+
+from bot.domain.conversations import HEARD, Call, CallResult, Line, Role
+from bot.domain.people import Actor
+from bot.store.prepared import Prepared
+from bot.store.tables import MessageRow
+from bot.store.text import storable
+
+MAX_LINES = 400  # how far back a turn reads before the token budget has its say
+_MESSAGE: Any = MessageRow.__table__  # type: ignore[attr-defined]
+
+# What each cycle uses is built once: to build a statement costs several times what it costs to run it.
+_IN_CONVERSATION = _MESSAGE.c.conversation_id == bindparam("conversation_id")
+_OF_EVENT = Prepared(
+    select(_MESSAGE.c.conversation_id).where(
+        _MESSAGE.c.channel == bindparam("channel"), _MESSAGE.c.event_id == bindparam("event_id")
+    )
+)
+_LINES = select(
+    *(
+        _MESSAGE.c[name]
+        for name in ("id", "role", "text", "after", "actor", "name", "calls", "results", "created_at")
+    )
+)
+_LAST_LINES = Prepared(_LINES.where(_IN_CONVERSATION).order_by(_MESSAGE.c.id.desc()).limit(MAX_LINES))
+_INSERT_LINE = Prepared(insert(_MESSAGE).returning(_MESSAGE.c.id))
+_HEARD_SINCE = Prepared(
+    select(_MESSAGE.c.id)
+    .where(
+        _IN_CONVERSATION,
+        _MESSAGE.c.id > bindparam("seen"),
+        _MESSAGE.c.role.in_(map(literal, sorted(HEARD))),
+    )
+    .limit(1)
+)
+_SPOKEN_SINCE = Prepared(
+    select(_MESSAGE.c.id)
+    .where(_IN_CONVERSATION, _MESSAGE.c.id > bindparam("seen"), _MESSAGE.c.role != Role.NOTICE)
+    .limit(1)
+)
+
+
+def of_event(session: Session, channel: str, event_id: str) -> str | None:
+    """The conversation that took in an event; None when none did."""
+    found: str | None = _OF_EVENT.value(session, {"channel": channel, "event_id": event_id})
+    return found
+
+
+def message_of_event(session: Session, channel: str, event_id: str) -> int | None:
+    """The line that took in an event; None when none did."""
+    return session.execute(
+        select(MessageRow.id).where(MessageRow.channel == channel, MessageRow.event_id == event_id)
+    ).scalar_one_or_none()
+
+
+def add_note(
+    session: Session, conversation_id: str, text: str, now: datetime, *, actor: Actor | None = None
+) -> None:
+    """Tell the model something in a line of its own; ``actor`` is on whose wish, where that is known."""
+    append(session, conversation_id, Role.NOTE, text, now, actor=actor)
+
+
+def add_notice(
+    session: Session, conversation_id: str, text: str, after: int, now: datetime, *, delivered: bool
+) -> int:
+    """Tell people something that the model need not know."""
+    return append(session, conversation_id, Role.NOTICE, text, now, after=after, delivered=delivered)
+
+
+def name_of(session: Session, conversation_id: str, actor: Actor) -> str:
+    """What somebody was last called in a conversation; empty where they said nothing there."""
+    newest = (
+        select(MessageRow.name)
+        .where(MessageRow.conversation_id == conversation_id, MessageRow.actor == str(actor))
+        .order_by(col(MessageRow.id).desc())
+        .limit(1)
+    )
+    return session.execute(newest).scalar_one_or_none() or ""
+
+
+def add_results(session: Session, message_id: int, results: dict[str, CallResult]) -> None:
+    """Set what the calls of an answer gave, where that was known only after it was stored."""
+    kept = {key: [r.text, r.ok] for key, r in results.items()}
+    session.execute(update(_MESSAGE).where(_MESSAGE.c.id == message_id).values(results=kept))
+
+
+def last_heard(session: Session, conversation_id: str) -> int:
+    """The id of the last line that the agent answers to; 0 where there is none."""
+    newest = session.execute(
+        select(func.max(MessageRow.id)).where(
+            MessageRow.conversation_id == conversation_id, col(MessageRow.role).in_(HEARD)
+        )
+    )
+    return newest.scalar_one() or 0
+
+
+def heard_since(session: Session, conversation_id: str, seen: int) -> bool:
+    """Whether people spoke, or Nod told the model something, after the line ``seen``."""
+    return _HEARD_SINCE.row(session, {"conversation_id": conversation_id, "seen": seen}) is not None
+
+
+def spoken_since(session: Session, conversation_id: str, message_id: int) -> bool:
+    """Whether people or the agent said more after this message."""
+    return _SPOKEN_SINCE.row(session, {"conversation_id": conversation_id, "seen": message_id}) is not None
+
+
+def undelivered(session: Session, conversation_id: str) -> list[int]:
+    """Ids of the messages that were said but not shown, oldest first."""
+    rows = session.exec(
+        select(MessageRow.id)
+        .where(MessageRow.conversation_id == conversation_id, ~col(MessageRow.delivered))
+        .order_by(col(MessageRow.id))
+    )
+    return [ident for ident in rows if ident is not None]
+
+
+def mark_delivered(session: Session, message_ids: Sequence[int]) -> None:
+    session.execute(update(MessageRow).where(col(MessageRow.id).in_(message_ids)).values(delivered=True))
+
+
+def get_line(session: Session, message_id: int) -> Line | None:
+    row = session.execute(_LINES.where(_MESSAGE.c.id == message_id)).one_or_none()
+    return _line(row) if row else None
+
+
+def latest(session: Session, conversation_id: str) -> list[Line]:
+    """The last `MAX_LINES` lines of a conversation, newest first."""
+    return [_line(row) for row in _LAST_LINES.rows(session, {"conversation_id": conversation_id})]
+
+
+def _line(row: Any) -> Line:
+    ident, role, text, after, actor, name, calls, results, created_at = row
+    return Line(
+        id=ident,
+        role=Role(role),
+        text=text,
+        after=ident if after is None else after,
+        actor=Actor.parse(actor, name) if actor else None,
+        calls=[Call(*c) for c in calls or ()],
+        results={key: CallResult(*r) for key, r in (results or {}).items()},
+        created_at=created_at,
+    )
+
+
+def append(
+    session: Session,
+    conversation_id: str,
+    role: Role,
+    text: str,
+    now: datetime,
+    *,
+    after: int | None = None,
+    calls: list[list[str]] | None = None,
+    results: dict[str, list[Any]] | None = None,
+    delivered: bool = True,
+    actor: Actor | None = None,
+) -> int:
+    wish = {"actor": str(actor), "name": storable(actor.name)} if actor else {"name": ""}
+    ident: int = _INSERT_LINE.value(
+        session,
+        {
+            "conversation_id": conversation_id,
+            "role": role,
+            "text": storable(text),
+            **wish,
+            "after": after,
+            "calls": calls,
+            "results": results,
+            "delivered": delivered,
+            "created_at": now,
+        },
+    )
+    return ident
