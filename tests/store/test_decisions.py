@@ -9,7 +9,7 @@ from bot.domain.chat import Answer, Verb
 from bot.domain.jobs import Work
 from bot.domain.policy import Judgement, Policy, Verdict
 from bot.domain.proposals import Cause, State
-from bot.store import decisions, endings
+from bot.store import decisions, endings, turns
 from bot.store.endings import LostRace
 from bot.store.rules import Policies
 from tests.kit import ADA, ANA
