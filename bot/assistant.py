@@ -43,11 +43,12 @@ from bot.store import (
     teams,
     teamwork,
     turns,
+    votes,
 )
 from bot.store.audit import By
 from bot.store.database import Database
-from bot.store.decisions import Decided, Prepared, Similar, Steps
 from bot.store.endings import LostRace
+from bot.store.votes import Decided, Prepared, Similar, Steps
 from bot.telemetry import logger
 
 log = logger(__name__)
@@ -190,7 +191,7 @@ class Assistant:
         found = proposals.get(session, press.proposal_id)
         if found is None or found.state is not State.PROPOSED or press.round not in (None, found.round):
             return None
-        refusal = decisions.objection(session, self._policies, found, press.actor, press.verb, press.address)
+        refusal = votes.objection(session, self._policies, found, press.actor, press.verb, press.address)
         return None if refusal else found
 
     async def _prepare(self, press: Press, proposal: Proposal) -> Prepared:

@@ -27,9 +27,9 @@ from bot.store import audit, checkpoints, decisions, migrations, proposals, team
 from bot.store.audit import Entry
 from bot.store.checkpoints import Wanted
 from bot.store.database import Database
-from bot.store.decisions import Decided
 from bot.store.endings import LostRace
 from bot.store.rules import Policies
+from bot.store.votes import Decided
 from bot.terminal import existing, find, line, opened, operator, plain, told
 from bot.tools.registry import Registry, Shelf
 

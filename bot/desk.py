@@ -13,7 +13,7 @@ from bot.domain.people import Actor
 from bot.domain.proposals import SETTLED, Proposal, State
 from bot.domain.similarity import Rung
 from bot.errors import ToolError
-from bot.store import conversations, copies, decisions, grants, people, proposals
+from bot.store import conversations, copies, grants, people, proposals, votes
 from bot.store.database import Database
 from bot.store.rules import Policies
 
@@ -59,7 +59,7 @@ class CoreDesk:
         proposal = proposals.get(session, proposal_id)
         if proposal is None or proposal.state is not State.PROPOSED:
             return None
-        refused = decisions.objection(session, self._policies, proposal, actor, at=address)
+        refused = votes.objection(session, self._policies, proposal, actor, at=address)
         return None if refused or grants.hindrance(session, self._policies, proposal) else proposal
 
     async def overview(self, actor: Actor) -> Overview:
@@ -75,7 +75,7 @@ class CoreDesk:
         """Whether a person may see a proposal anywhere: it is theirs, or theirs to decide."""
         person = people.person_of(session, actor)
         return (
-            decisions.objection(session, self._policies, proposal, actor) is None
+            votes.objection(session, self._policies, proposal, actor) is None
             or person == people.person_of(session, proposal.requester)
             or bool(self._policies.load(session).roles_of(person))
         )
@@ -94,14 +94,14 @@ class CoreDesk:
         proposal = proposals.get(session, proposal_id)
         if proposal is None:
             return False
-        return decisions.objection(session, self._policies, proposal, actor, at=address) is None
+        return votes.objection(session, self._policies, proposal, actor, at=address) is None
 
     def _overview(
         self, session: Session, actor: Actor
     ) -> tuple[list[Proposal], list[Proposal], list[Proposal]]:
         person = people.person_of(session, actor)
         pending = proposals.in_states(session, [State.PROPOSED])
-        waiting = [p for p in pending if decisions.objection(session, self._policies, p, actor) is None]
+        waiting = [p for p in pending if votes.objection(session, self._policies, p, actor) is None]
         ended = proposals.in_states(session, sorted(SETTLED), _RECENT * 5)
 
         def mine(p: Proposal) -> bool:

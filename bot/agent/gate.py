@@ -4,16 +4,14 @@
 are not stored yet. `Gate.execute` runs an approved proposal, exactly as shown and at most once.
 """
 
-import asyncio
-import json
-import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 from sqlmodel import Session
 
+from bot.agent.drafts import decoded, draft, in_time, old_values, preview_of, summary_of, unhidden, words_of
 from bot.agent.model import ToolCall, ToolSpec
 from bot.agent.teammates import check_unlocked, plan_shown, shelf_for
 from bot.agent.transcript import REASON
@@ -24,19 +22,18 @@ from bot.domain.jobs import Job
 from bot.domain.outcomes import bounded
 from bot.domain.people import Actor, Person
 from bot.domain.plans import Plan
-from bot.domain.policy import Judgement, Place, Policy, Verdict, terms
-from bot.domain.proposals import Cause, Kind, PreviewField, Proposal, State, canonical, digest
-from bot.domain.redaction import HIDDEN, redact
+from bot.domain.policy import Judgement, Place, Policy, Verdict
+from bot.domain.proposals import Cause, Kind, Proposal, State, digest
+from bot.domain.redaction import redact
 from bot.domain.similarity import Rung, Scope, ladder
 from bot.domain.teams import Teammate
-from bot.domain.unseen import one_line
-from bot.errors import BadArguments, KeyTaken, Refused, ToolError, ToolTimedOut
+from bot.errors import KeyTaken, Refused, ToolError, ToolTimedOut
 from bot.store import conversations, endings, people, proposals, requests, teams, tool_versions
 from bot.store import outputs as outputs_store
 from bot.store.database import Database
-from bot.store.decisions import Edit, Fresh
 from bot.store.requests import Opened
 from bot.store.rules import Policies
+from bot.store.votes import Edit, Fresh
 from bot.telemetry import logger
 from bot.tools.builtin import outputs
 from bot.tools.registry import Registry, Shelf
@@ -44,7 +41,6 @@ from bot.tools.tool import CallContext, Tool
 
 log = logger(__name__)
 
-_PREVIEW_SECONDS = 20.0
 _LEASE_MARGIN = timedelta(seconds=30)
 _REASON_SCHEMA = {
     "type": "string",
@@ -113,10 +109,10 @@ class Gate:
         summary = call.name
         try:
             tool = case.shelf.get(call.name)
-            raw = _decoded(call.arguments)
+            raw = decoded(call.arguments)
             reason = raw.pop(REASON, "") if not tool.reads else ""
             arguments = tool.validate(raw)
-            summary = _summary(tool, arguments)
+            summary = summary_of(tool, arguments)
             kept = Call(call.id, call.name, call.arguments, summary)
             if tool.effect:
                 return Considered(kept, effect=(tool, arguments))
@@ -132,20 +128,22 @@ class Gate:
             if plans:
                 summary, preview = plan_shown(case.whole, case.teammate, arguments)
             else:
-                preview = await _preview(tool, arguments)
+                preview = await preview_of(tool, arguments)
             key = await tool.key(arguments) if tool.key else None
             await self._keep(tool)
         except Exception as error:  # noqa: BLE001 - a tool's own code; the model hears it, the turn goes on
-            text = f"ERROR: {_words(error, call.name)}"
+            text = f"ERROR: {words_of(error, call.name)}"
             return Considered(
                 Call(call.id, call.name, call.arguments, summary), result=CallResult(text, ok=False)
             )
-        draft = _draft(tool, arguments, preview, verdict, case.asker, str(reason or case.said), self._clock())
+        drafted = draft(
+            tool, arguments, preview, verdict, case.asker, str(reason or case.said), self._clock()
+        )
         return Considered(
             kept,
             key=key,
             proposal=replace(
-                draft,
+                drafted,
                 conversation_id=case.conversation.id,
                 call_id=call.id,
                 position=position,
@@ -169,18 +167,18 @@ class Gate:
             if before := await self._database.read(requests.opened_before, request):
                 return _same(before, tool, arguments)
             verdict = await self._judge(tool, arguments, request)
-            preview = await _preview(tool, arguments)
+            preview = await preview_of(tool, arguments)
             key = await tool.key(arguments) if tool.key else None
         except ToolError:
             raise
         except Exception as error:  # noqa: BLE001 - a tool's own code; who asked hears it
-            raise ToolError(_words(error, tool.name)) from None
+            raise ToolError(words_of(error, tool.name)) from None
         await self._keep(tool)
         if request.ttl is not None:
             verdict = replace(verdict, ttl=min(request.ttl, verdict.ttl))
-        draft = _draft(tool, arguments, preview, verdict, request.actor, request.reason, self._clock())
+        drafted = draft(tool, arguments, preview, verdict, request.actor, request.reason, self._clock())
         write = self._database.write
-        opened = await write(requests.open_request, self.policies, request, draft, key, draft.created_at)
+        opened = await write(requests.open_request, self.policies, request, drafted, key, drafted.created_at)
         return _same(opened, tool, arguments) if opened.again else opened
 
     async def _judge(self, tool: Tool, arguments: Mapping[str, Any], request: Request) -> Verdict:
@@ -201,10 +199,10 @@ class Gate:
             return None
         context = CallContext(request.into or "", str(request.actor))
         try:
-            output = await _in_time(tool.run(arguments, context), tool.timeout)
+            output = await in_time(tool.run(arguments, context), tool.timeout)
             return CallResult(output.text, ok=True)
         except Exception as error:  # noqa: BLE001 - a tool's own code; who asked hears it
-            return CallResult(f"ERROR: {_words(error, tool.name)}", ok=False)
+            return CallResult(f"ERROR: {words_of(error, tool.name)}", ok=False)
 
     async def _keep(self, tool: Tool) -> None:
         """The schema of what is proposed is on disk before the proposal, once for each version."""
@@ -225,13 +223,13 @@ class Gate:
         """
         context = CallContext(conversation.id, str(asker or conversation.requester))
         try:
-            output = await _in_time(tool.run(arguments, context), tool.timeout)
+            output = await in_time(tool.run(arguments, context), tool.timeout)
             for file in output.files:
                 await self._database.write(outputs_store.keep, conversation.id, file, self._clock())
             told = await self._fitting(File(f"{tool.name}.txt", output.text), conversation)
             return CallResult(told, ok=True)
         except Exception as error:  # noqa: BLE001 - a tool's own code; the model hears it, the turn goes on
-            return CallResult(f"ERROR: {_words(error, tool.name)}", ok=False)
+            return CallResult(f"ERROR: {words_of(error, tool.name)}", ok=False)
 
     async def _fitting(self, file: File, conversation: Conversation) -> str:
         """The text as long as the model may see it at once; with a handle where it can read on."""
@@ -249,20 +247,20 @@ class Gate:
         except ToolError:
             raise
         except Exception as error:  # noqa: BLE001 - a tool's own code; the model hears it, the turn goes on
-            raise ToolError(_words(error, proposal.tool_name)) from None
+            raise ToolError(words_of(error, proposal.tool_name)) from None
 
     async def _edit(self, proposal: Proposal, given: Mapping[str, Any]) -> Edit:
         tool = (await self.registry.shelf()).get(proposal.tool_name)
         shown = redact(proposal.arguments, tool.parameters)
-        arguments = tool.validate(_unhidden(given, proposal.arguments, shown))
+        arguments = tool.validate(unhidden(given, proposal.arguments, shown))
         await self._keep(tool)
         return Edit(
             arguments=arguments,
             schema=tool.parameters,
             tool_version=tool.version,
             digest=digest(tool.name, tool.version, arguments),
-            description=_summary(tool, arguments),
-            preview=await _preview(tool, arguments),
+            description=summary_of(tool, arguments),
+            preview=await preview_of(tool, arguments),
             verdict=await self._judge_again(tool, arguments, proposal),
         )
 
@@ -274,12 +272,12 @@ class Gate:
                 raise ToolError("The tool changed meanwhile; ask for it anew.")
             if proposal.teammate and (why := await self._database.read(teams.past, proposal)):
                 raise ToolError(why)
-            preview = await _preview(tool, proposal.arguments)
+            preview = await preview_of(tool, proposal.arguments)
             return Fresh(preview, await self._judge_again(tool, proposal.arguments, proposal))
         except ToolError:
             raise
         except Exception as error:  # noqa: BLE001 - a tool's own code; the model hears it, the turn goes on
-            raise ToolError(_words(error, proposal.tool_name)) from None
+            raise ToolError(words_of(error, proposal.tool_name)) from None
 
     async def ladder(self, proposal: Proposal) -> list[tuple[Scope, str]]:
         """The rungs of a grant for calls like this one; raises ToolError when the tool is not there."""
@@ -287,7 +285,7 @@ class Gate:
         try:
             key = await tool.key(proposal.arguments) if tool.key else None
         except Exception as error:  # noqa: BLE001 - a tool's own code; the model hears it, the turn goes on
-            raise ToolError(_words(error, proposal.tool_name)) from None
+            raise ToolError(words_of(error, proposal.tool_name)) from None
         shown = redact(key, tool.parameters) if key else None
         return ladder(tool.name, tool.version, proposal.arguments, key, shown)
 
@@ -333,12 +331,12 @@ class Gate:
                     error="It is not the tool that was shown.",
                 )
             # a plan shows no old values of the world, only of the version before it
-            preview = proposal.preview if plans else await _preview(tool, proposal.arguments)
+            preview = proposal.preview if plans else await preview_of(tool, proposal.arguments)
         except Exception as error:  # noqa: BLE001 - a tool's own code; the model hears it, the turn goes on
-            words = _words(error, proposal.tool_name)
+            words = words_of(error, proposal.tool_name)
             return await self._finish(proposal, State.FAILED, cause=Cause.ERROR, error=words)
         now = self._clock()
-        if _old_values(preview) != _old_values(proposal.preview):
+        if old_values(preview) != old_values(proposal.preview):
             return await self._database.write(endings.ask_again, proposal, preview, now)
         lease = now + timedelta(seconds=tool.timeout) + _LEASE_MARGIN
         claimed = await self._database.write(endings.claim, self.policies, proposal, lease, now)
@@ -354,11 +352,11 @@ class Gate:
             claimed.conversation_id, str(claimed.requester), claimed.idempotency_key, claimed.preview
         )
         try:
-            output = await _in_time(tool.run(claimed.arguments, context), tool.timeout)
+            output = await in_time(tool.run(claimed.arguments, context), tool.timeout)
         except ToolTimedOut as error:
             return await self._finish(claimed, State.FAILED, cause=Cause.OUTCOME_UNKNOWN, error=error.message)
         except Exception as error:  # noqa: BLE001 - a tool's own code; the model hears it, the turn goes on
-            words = _words(error, tool.name)
+            words = words_of(error, tool.name)
             return await self._finish(claimed, State.FAILED, cause=Cause.ERROR, error=words)
         return await self._finish(
             claimed,
@@ -407,43 +405,6 @@ def _with_one_plan(considered: Sequence[Considered]) -> list[Considered]:
     return kept
 
 
-def _draft(
-    tool: Tool,
-    arguments: Mapping[str, Any],
-    preview: tuple[PreviewField, ...],
-    verdict: Verdict,
-    requester: Actor,
-    reason: str,
-    now: datetime,
-) -> Proposal:
-    """The proposal that a verdict makes of a call, with no place in any conversation yet."""
-    auto = verdict.judgement is Judgement.RUN
-    return Proposal(
-        id=secrets.token_hex(8),
-        kind=tool.kind,
-        conversation_id="",
-        message_id=0,
-        call_id="",
-        position=0,
-        tool_name=tool.name,
-        tool_version=tool.version,
-        arguments=arguments,
-        description=_summary(tool, arguments),
-        preview=preview,
-        reason=" ".join(reason.split())[:500],
-        requester=requester,
-        state=State.APPROVED if auto else State.PROPOSED,
-        decided_by=f"policy ({verdict.rule})" if auto else None,
-        decided_at=now if auto else None,
-        round=1,
-        version=1,
-        digest=digest(tool.name, tool.version, arguments),
-        created_at=now,
-        updated_at=now,
-        **terms(verdict, now),
-    )
-
-
 def _same(opened: Opened, tool: Tool, arguments: Mapping[str, Any]) -> Opened:
     """What was opened before, if it is the same; raises KeyTaken where it is not (edits do not count)."""
     p = opened.proposal
@@ -456,68 +417,3 @@ def _same(opened: Opened, tool: Tool, arguments: Mapping[str, Any]) -> Opened:
 def _place_of(session: Session, conversation_id: str) -> Place:
     found = conversations.get_conversation(session, conversation_id)
     return Place(str(found.origin) if found else "", private=found is not None and found.private)
-
-
-async def _in_time(work: Any, seconds: float) -> Any:
-    try:
-        async with asyncio.timeout(seconds):
-            return await work
-    except TimeoutError:
-        raise ToolTimedOut(f"It did not answer within {seconds:g} s.") from None
-    except asyncio.CancelledError:
-        task = asyncio.current_task()
-        if task is None or task.cancelling():
-            raise
-        raise ToolTimedOut("It broke itself off before it answered.") from None  # nobody cancelled us
-
-
-async def _preview(tool: Tool, arguments: Mapping[str, Any]) -> tuple[PreviewField, ...]:
-    """What will change. Where a tool has no preview of its own, every argument, without its secrets."""
-    shown = arguments if tool.preview else redact(arguments, tool.parameters)
-    fields: tuple[PreviewField, ...] = await _in_time(tool.preview_fields(shown), _PREVIEW_SECONDS)
-    return fields
-
-
-def _summary(tool: Tool, arguments: Mapping[str, Any]) -> str:
-    """One line for people; it stands on cards and in lists, so it never learns a secret."""
-    return one_line(tool.summary(redact(arguments, tool.parameters)))
-
-
-def _decoded(arguments: str) -> dict[str, Any]:
-    try:
-        raw = json.loads(arguments or "{}")
-        canonical(raw).encode()  # numbers and characters that JSON has no words for
-    except (ValueError, RecursionError) as error:
-        raise BadArguments({"arguments": f"this is not JSON: {error}"}) from None
-    if not isinstance(raw, dict):
-        raise BadArguments({"arguments": "this must be a JSON object"})
-    return raw
-
-
-def _words(error: Exception, tool_name: str) -> str:
-    """What went wrong, for the model and people; the rest is for the log."""
-    if isinstance(error, ToolError):
-        return error.message
-    log.error("tool raised", tool=tool_name, exc_info=error)
-    return f"{tool_name} broke with {type(error).__name__}; the log says more."
-
-
-def _old_values(preview: Sequence[PreviewField]) -> list[tuple[str, str | None]]:
-    return [(f.field, f.old_value) for f in preview]
-
-
-def _unhidden(
-    given: Mapping[str, Any], before: Mapping[str, Any], shown: Mapping[str, Any]
-) -> dict[str, Any]:
-    """What came back as it was shown stays what it was; raises BadArguments for a secret half rewritten."""
-    true: dict[str, Any] = {}
-    for key, value in given.items():
-        if key in before and value == shown[key]:
-            true[key] = before[key]
-        elif isinstance(value, Mapping) and isinstance(before.get(key), Mapping):
-            true[key] = _unhidden(value, before[key], shown[key])
-        elif HIDDEN in canonical(value):
-            raise BadArguments({key: "a part of this is hidden; write all of it, or leave it as it was"})
-        else:
-            true[key] = value
-    return true

@@ -11,7 +11,7 @@ from bot.commands.words import Word, Words
 from bot.domain.chat import Address, Clock, Command
 from bot.domain.people import Actor
 from bot.domain.proposals import Proposal, State
-from bot.store import conversations, decisions, grants, people, proposals, teams
+from bot.store import conversations, grants, people, proposals, teams, votes
 from bot.store.audit import By
 from bot.store.database import Database
 from bot.store.rules import Policies
@@ -52,7 +52,7 @@ class EveryonesWords:
         """What this person may decide, and what they asked for."""
         waiting = proposals.in_states(session, [State.PROPOSED])
         person = people.person_of(session, command.actor)
-        may = [p for p in waiting if decisions.objection(session, self._policies, p, command.actor) is None]
+        may = [p for p in waiting if votes.objection(session, self._policies, p, command.actor) is None]
         return may, [p for p in waiting if people.person_of(session, p.requester) == person]
 
     async def stop(self, command: Command, _: str) -> str:

@@ -18,8 +18,8 @@ from bot.store import arrivals, decisions, endings, proposals, turns
 from bot.store.arrivals import Accepted
 from bot.store.audit import By
 from bot.store.database import Database
-from bot.store.decisions import Decided
 from bot.store.rules import Policies
+from bot.store.votes import Decided
 from tests.conftest import FakeClock
 from tests.core.test_cards import make_proposal
 from tests.kit import ANA, ROOM

@@ -9,7 +9,7 @@ from bot.domain.chat import Answer, Verb
 from bot.domain.jobs import Work
 from bot.domain.policy import Judgement, Policy, Verdict
 from bot.domain.proposals import Cause, State
-from bot.store import decisions, endings, turns
+from bot.store import decisions, endings, turns, votes
 from bot.store.endings import LostRace
 from bot.store.rules import Policies
 from tests.kit import ADA, ANA
@@ -109,7 +109,7 @@ def test_an_admin_cannot_give_it_to_nobody(rows: Rows) -> None:
     [p] = rows.propose()
     policies = Policies(Policy(admins=frozenset({str(ADA)})))
 
-    def press(session: Session) -> decisions.Decided:
+    def press(session: Session) -> votes.Decided:
         asked = decisions.Press(ADA, Verb.REASSIGN, p.id, reason="whoever")
         return decisions.decide(session, asked, policies, rows.clock())
 
@@ -128,9 +128,9 @@ def test_an_edit_that_brings_it_under_another_rule_does_not_count_the_editors_vo
     [p] = rows.propose()
     admins_only = type(p.deciders)(requester=False, roles=("admin",))
     verdict = Verdict(Judgement.ASK, p.risk, "destructive calls", admins_only)
-    edit = decisions.Edit({"lamp": "roof"}, "1", "other", "Smash roof", (), verdict, {})
+    edit = votes.Edit({"lamp": "roof"}, "1", "other", "Smash roof", (), verdict, {})
 
-    def press(session: Session) -> decisions.Decided:
+    def press(session: Session) -> votes.Decided:
         asked = decisions.Press(ANA, Verb.APPROVE, p.id, arguments=edit.arguments)
         return decisions.decide(session, asked, POLICIES, rows.clock(), edit)
 

@@ -15,7 +15,7 @@ from bot.domain.people import Actor
 from bot.domain.proposals import Kind, Proposal
 from bot.domain.redaction import redact_text
 from bot.domain.teams import Board, Teammate, about
-from bot.store import callbacks, conversations, decisions, proposals
+from bot.store import callbacks, conversations, proposals, votes
 from bot.store.rules import Policies
 from bot.tools.registry import Shelf
 
@@ -72,7 +72,7 @@ class Views:
         card = card_of(p, shelf.schema_of(session, p), group if group[-1].id == p.id else [])
         conversation = conversations.get_conversation(session, p.conversation_id)
         at = conversation.address if conversation and is_own(conversation.address, actor) else None
-        may = decisions.objection(session, self.policies, p, actor, at=at) is None
+        may = votes.objection(session, self.policies, p, actor, at=at) is None
         return _proposal(p, card) | {
             "may_decide": may,
             "channel": conversation.origin.channel if conversation else "",
