@@ -92,6 +92,7 @@ def doctor() -> None:
     from bot.doctor import check
 
     with told():
+        telemetry.configure("critical")  # what it would log stands among the findings
         findings = asyncio.run(check(Settings.load()))
         for found in findings:
             print(plain(f"{'ok  ' if found.ok else 'FAIL'} {found.name}{found.mend and ': '}{found.mend}"))

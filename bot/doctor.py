@@ -1,7 +1,7 @@
 """Whether Nod will work here: the settings and everything they name, each fault with its mend.
 
 Nothing is changed: no file is made, no schema upgraded; only what is configured is asked over the network.
-The modules that ``NOD_TOOLS`` names are imported, as at every start.
+The modules that ``NOD_TOOLS`` names are imported and MCP servers are started, as Nod does it.
 """
 
 import difflib
@@ -14,19 +14,22 @@ from sqlalchemy import Engine
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import DBAPIError
 
-from bot.app import builtin_tools, now, own_tools
+from bot.app import now, policies_of, registry_of
 from bot.channels.http.server import listen
 from bot.channels.slack import doctor as slack
 from bot.channels.telegram import doctor as telegram
 from bot.domain.findings import Finding
-from bot.errors import SettingsError
+from bot.errors import SettingsError, ToolError
 from bot.settings import Settings
 from bot.store import migrations
 from bot.store.database import Database, open_engine
 from bot.store.lock import ProcessLock
+from bot.tools.builtin.docker import Daemon
+from bot.tools.mcp.toolset import McpToolset
 from bot.tools.own import ENTRY, unnamed
 
 _MODEL_SECONDS = 10.0
+_DOCKER_SECONDS = 10.0
 
 
 async def check(settings: Settings) -> list[Finding]:
@@ -130,8 +133,9 @@ async def _tools(settings: Settings) -> list[Finding]:
     except ModuleNotFoundError:
         return found  # told with the database
     try:
-        own = own_tools(settings, builtin_tools(settings, database, now))
+        _, own, mcp = registry_of(settings, database, policies_of(settings), now)
         await own.start()
+        servers = await _servers(mcp)
     except SettingsError as error:
         return [Finding("tools", ok=False, mend=error.message), *found]
     finally:
@@ -139,8 +143,42 @@ async def _tools(settings: Settings) -> list[Finding]:
     names = ", ".join(sorted(own.known))
     return [
         *([Finding(f"tools of {', '.join(settings.tools)}", ok=True, mend=names)] if names else []),
+        *servers,
+        *await _docker(settings.docker_url),
         *found,
     ]
+
+
+async def _docker(url: str | None) -> list[Finding]:
+    if url is None:
+        return []
+    try:
+        await Daemon(url, _DOCKER_SECONDS).ask(lambda client: client.api.containers(limit=1))
+    except ToolError as error:
+        return [Finding(f"Docker at {url}", ok=False, mend=f"NOD_DOCKER_URL: {error.message}")]
+    return [Finding(f"Docker at {url}", ok=True)]
+
+
+async def _servers(mcp: McpToolset) -> list[Finding]:
+    """Each MCP server, started as for a turn and ended again."""
+    try:
+        offered = [tool.group for tool in await mcp.tools()]
+        return [
+            Finding(f"MCP server {server.config.name}", ok=True, mend=_offers(offered.count(server.group)))
+            if server.trouble is None
+            else Finding(
+                f"MCP server {server.config.name}",
+                ok=False,
+                mend=f'NOD_MCP_CONFIG: {server.trouble}; mend its entry, or write "disabled": true there',
+            )
+            for server in mcp.servers
+        ]
+    finally:
+        await mcp.stop()
+
+
+def _offers(count: int) -> str:
+    return f"offers {count} tools" if count else 'offers no tools; look at its "allow" and "deny"'
 
 
 async def _model(settings: Settings) -> Finding:

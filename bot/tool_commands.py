@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import json
+import sys
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from typing import Annotated, Any
@@ -130,6 +131,11 @@ async def _registry(settings: Settings, database: Database) -> AsyncIterator[Reg
     registry, own, mcp = registry_of(settings, database, policies_of(settings), _now)
     await own.start()
     try:
+        await mcp.tools()
+        for server in mcp.servers:
+            if server.trouble:
+                why = f"the MCP server {server.config.name} is unavailable ({server.trouble})"
+                print(line(f"nod: {why}; without its tools"), file=sys.stderr)
         yield registry
     finally:
         await mcp.stop()

@@ -1,10 +1,12 @@
 """``nod pending/show/approve/decline/audit/db/doctor``, with and without a running server."""
 
 import asyncio
+import json
 import re
 import shutil
 import socket
 import sqlite3
+import sys
 from contextlib import closing
 from pathlib import Path
 
@@ -19,6 +21,7 @@ from bot.store import proposals
 from tests.cli.conftest import Shell
 from tests.cli.test_demo import said
 from tests.fakes.openai_server import OpenAIServer
+from tests.mcp.servers import lamps
 
 
 async def _ask(database: Path, *messages: str) -> list[str]:
@@ -247,6 +250,31 @@ def test_doctor_asks_the_configured_model_server_and_no_other(shell: Shell):
             return (await asyncio.to_thread(shell.nod, "doctor", **given)).stdout
 
     assert "it answers, and keeps no list of models" in asyncio.run(check("test-key"))
+
+
+def test_doctor_starts_each_mcp_server_and_tells_which_do_not_answer_and_why(shell: Shell):
+    here = str(Path(lamps.__file__).parents[3])
+    server = {"command": sys.executable, "args": [lamps.__file__, "."], "env": {"PYTHONPATH": here}}
+    servers = {"lamps": server, "closed": {**server, "allow": []}, "lost": {"command": "no-such-program"}}
+    (shell.folder / "mcp.json").write_text(json.dumps({"mcpServers": servers}))
+    checked = shell.process("doctor", NOD_PORT="0", NOD_MCP_CONFIG="mcp.json")
+    assert checked.returncode == 1
+    assert re.search(r"^ok   MCP server lamps: offers \d+ tools$", checked.stdout, re.MULTILINE)
+    assert 'ok   MCP server closed: offers no tools; look at its "allow" and "deny"' in checked.stdout
+    assert "FAIL MCP server lost: NOD_MCP_CONFIG: there is no program or file 'no-such-pr" in checked.stdout
+    assert checked.stderr == ""
+
+    servers["lamps"]["env"]["LAMP_TOKEN"] = "${LAMP_TOKEN}"
+    (shell.folder / "mcp.json").write_text(json.dumps({"mcpServers": servers}))
+    checked = shell.process("doctor", NOD_PORT="0", NOD_MCP_CONFIG="mcp.json")
+    assert "FAIL tools: mcp.json: server 'lamps': env.LAMP_TOKEN: the environment" in checked.stdout
+
+
+@pytest.mark.parametrize("url", ["unix:///tmp/no-such.sock", "nowhere", "tcp://127.0.0.1:1"])
+def test_doctor_tells_a_docker_daemon_that_does_not_answer(shell: Shell, url):
+    checked = shell.nod("doctor", NOD_PORT="0", NOD_DOCKER_URL=url)
+    assert checked.exit_code == 1
+    assert f"FAIL Docker at {url}: NOD_DOCKER_URL: The Docker daemon at {url} cannot be" in checked.stdout
 
 
 def test_doctor_lists_own_tools_and_a_start_without_them_stops_with_one_line(shell: Shell):

@@ -1,5 +1,6 @@
 """``nod tools list/show/call``: reads answer, writes ask, with and without a running server."""
 
+import json
 import re
 import shutil
 
@@ -42,6 +43,15 @@ def test_a_tool_that_is_not_there_or_hidden_is_one_line(shell: Shell, name):
         done = shell.nod("tools", *words)
         assert (done.exit_code, done.stdout) == (1, "")
         assert done.stderr == f"nod: there is no tool {name}; see: nod tools list\n"
+
+
+def test_a_server_that_does_not_answer_is_told_beside_the_tools_there_are(shell: Shell):
+    servers = {"mcpServers": {"lost": {"command": "no-such-program"}}}
+    (shell.folder / "mcp.json").write_text(json.dumps(servers))
+    for words in (("list",), ("show", "lost_x"), ("call", "lost_x")):
+        done = shell.process("tools", *words, NOD_MCP_CONFIG="mcp.json")
+        assert done.stderr.startswith("nod: the MCP server lost is unavailable (there is no program or file")
+        assert ("list_issues" in done.stdout) == (done.returncode == 0) == (words == ("list",))
 
 
 def test_a_read_answers_at_once(ready: Shell):

@@ -78,6 +78,9 @@ class Driver(Protocol):
     async def revise(self, card: Seen, words: str) -> None:
         """Ana presses "Ask for changes" on a plan, writes what should change, and sends it."""
 
+    async def fill_in(self, card: Seen, name: str, text: str) -> None:
+        """Ana presses "Fill in" on a question, writes ``text`` into the field ``name``, and sends it."""
+
     def boards(self) -> Sequence[str]:
         """How the team of the conversation stands, as its one message there says it."""
 

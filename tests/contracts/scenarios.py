@@ -1,5 +1,6 @@
 """What every channel must get right, whatever it looks like; driven as people would, over the real core."""
 
+import asyncio
 from datetime import timedelta
 from typing import Any
 
@@ -456,6 +457,39 @@ class Contract(Rules):
         await driver.press(driver.cards()[-1], Action.APPROVE)
         await becomes(driver, -1, "Done. Approved by")
         assert driver.world.notes == ["milk"]
+
+    async def test_a_question_back_is_filled_in_and_sent_and_the_call_goes_on_with_the_answer(
+        self, driver: Driver
+    ) -> None:
+        driver.world.script(Says("Let me ask.", (("inquire", {}),)), Says("Red it is."))
+        asking = asyncio.create_task(driver.say("paint the lamp"))
+        (card,) = await cards(driver)
+        assert "lamps asks: Which color?" in card.words
+        assert set(card.actions) == {Action.APPROVE, Action.DECLINE, Action.EDIT}
+
+        await driver.fill_in(card, "color", "red")
+        answered = await becomes(driver, 0, "Answered by")
+        assert "red" in answered.words
+        assert answered.actions == ()
+        await hears(driver, "Red it is.")
+        assert driver.world.model.results()[-1].splitlines()[-2:] == ["accept: red"]
+        await asking
+
+    async def test_a_question_back_that_is_declined_or_pressed_by_a_stranger_gives_no_answer(
+        self, driver: Driver
+    ) -> None:
+        driver.world.script(Says("Let me ask.", (("inquire", {}),)), Says("Then not."))
+        asking = asyncio.create_task(driver.say("paint the lamp"))
+        (card,) = await cards(driver)
+        await driver.press(card, Action.DECLINE, eve=True)
+        await eventually(lambda: driver.told(eve=True), "a refusal for Eve alone")
+        assert Action.DECLINE in driver.cards()[0].actions
+
+        await driver.press(driver.cards()[0], Action.DECLINE)
+        await becomes(driver, 0, "Declined by")
+        await hears(driver, "Then not.")
+        assert "decline: nothing" in driver.world.model.results()[-1]
+        await asking
 
     async def test_an_approved_plan_lets_its_teammate_propose_and_its_result_comes_back(
         self, driver: Driver

@@ -129,6 +129,11 @@ class HttpDriver:
     async def revise(self, card: Seen, words: str) -> None:
         await self._press(card.handle, Action.REVISE, "ana", reason=words)
 
+    async def fill_in(self, card: Seen, name: str, text: str) -> None:
+        await self._press(card.handle, Action.EDIT, "ana", arguments={name: text})
+        now = {**card.handle, "round": card.handle["round"] + 1}
+        await self._press(now, Action.APPROVE, "ana")
+
     def boards(self) -> Sequence[str]:
         return [json.dumps(self._team)] if self._team else []
 

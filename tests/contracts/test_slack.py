@@ -46,6 +46,10 @@ class SlackDriver:
         await self._open(card, "Ask for changes", ANA)
         await self.slack.submit(ANA, {"What should change?": words})
 
+    async def fill_in(self, card: Seen, name: str, text: str) -> None:
+        await self._open(card, "Fill in", ANA)
+        await self.slack.submit(ANA, {name: text})
+
     def texts(self) -> list[str]:
         return [m.markdown for m in self.slack.in_channel("C1") if m.markdown]
 
@@ -116,11 +120,11 @@ class SlackDriver:
 
 def _label_among(labels: Any, action: Action) -> str:
     wanted = {
-        Action.APPROVE: ("Approve", "Approve plan", REVIEW),
+        Action.APPROVE: ("Approve", "Approve plan", "Send the answer", REVIEW),
         Action.APPROVE_STEPS: ("Approve plan and its steps",),
         Action.DECLINE: ("Decline", "Reject"),
         Action.REVISE: ("Ask for changes",),
-        Action.EDIT: ("Edit",),
+        Action.EDIT: ("Edit", "Fill in"),
         Action.RETRY: ("Retry",),
         Action.SIMILAR: ("Approve similar", f"{REVIEW} similar"),
     }.get(action)

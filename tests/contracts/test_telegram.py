@@ -21,11 +21,11 @@ from tests.fakes.telegram_server import TOKEN, FakeTelegram, Posted
 ANA, EVE, BEN, TEAM = 101, 102, 103, -100200
 SIGNS = ("🟡", "✅", "🔴", "⚪️")  # a card begins with how it stands
 LABELS: dict[Action, tuple[str, ...]] = {
-    Action.APPROVE: ("Approve", "Approve plan"),
+    Action.APPROVE: ("Send the answer", "Approve", "Approve plan"),
     Action.DECLINE: ("Decline", "Reject"),
     Action.REVISE: ("Ask for changes",),
     Action.APPROVE_STEPS: ("Approve plan and its steps",),
-    Action.EDIT: ("Edit",),
+    Action.EDIT: ("Edit", "Fill in"),
     Action.SIMILAR: ("Similar",),
     Action.EXTEND: ("Extend",),
     Action.RETRY: ("Retry",),
@@ -114,6 +114,17 @@ class TelegramDriver:
 
         question = (await eventually(asking, "the question"))[-1]
         await self.telegram.say(ANA, words, TEAM, reply_to=question)
+
+    async def fill_in(self, card: Seen, name: str, text: str) -> None:
+        await self.telegram.press(ANA, card.handle.message, "Fill in")
+        picker = await self.telegram.see(TEAM, "Which part")
+        await self.telegram.press(ANA, picker, next(b for b in picker.labels if b.startswith(name)))
+        question = await self.telegram.see(TEAM, f"new value for {name}")
+        await self.telegram.say(ANA, text, TEAM, reply_to=question)
+        form = await self.telegram.see(TEAM, "not saved yet")
+        await self.telegram.press(ANA, form, "Save")
+        await eventually(lambda: "Send the answer" in form.labels, "the answer as it will be sent")
+        await self.telegram.press(ANA, form, "Send the answer")
 
     def boards(self) -> list[str]:
         return [m.text for m in self.telegram.shown(TEAM) if m.text.startswith("👥")]

@@ -24,7 +24,8 @@ from bot.agent.model import (
 from bot.app import App, build
 from bot.domain.chat import Channel
 from bot.settings import Settings
-from bot.tools.tool import Tool, tool
+from bot.tools.mcp.questions import Question
+from bot.tools.tool import CallContext, Tool, tool
 from tests.conftest import FakeClock
 
 PATIENCE = 10.0
@@ -112,7 +113,17 @@ class World:
             """Print lines."""
             return "\n".join(f"line {n}" for n in range(count))
 
-        return [note, erase, print_lines]
+        @tool(writes=False)
+        async def inquire(context: CallContext) -> str:
+            """Ask the person a question back, as an MCP server may in the middle of a call."""
+            schema = {"type": "object", "properties": {"color": {"type": "string"}}, "required": ["color"]}
+            question = Question(
+                "lamps", "Which color?", context.conversation_id, context.requested_by, schema
+            )
+            answer = await self.app.questions.ask(question)
+            return f"{answer.action}: {answer.content.get('color', 'nothing')}"
+
+        return [note, erase, print_lines, inquire]
 
     async def start(self) -> None:
         app = build(self.settings(), model=self.model, toolsets=[_Notebook(self)], clock=self.clock)

@@ -50,6 +50,23 @@ async def test_its_script_waits_for_the_human_and_says_how_it_ended(serve: Serve
         assert (out.decode().strip(), running.returncode) == (end, code)
 
 
+@pytest.mark.skipif(not (shutil.which("curl") and shutil.which("jq")), reason="needs curl and jq")
+async def test_its_script_says_why_where_it_may_not_ask(serve: Serve):
+    [script] = blocks("sh")
+    async with serve(**SETTINGS) as nod:
+        running = await asyncio.create_subprocess_exec(
+            "sh",
+            "-c",
+            script,
+            env={"PATH": os.environ["PATH"], "NOD_URL": nod.url, "NOD_TOKEN": "of nobody"},
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+        )
+        out, err = await running.communicate()
+        assert running.returncode != 0
+        assert (out, b"Send a valid token" in err) == (b"", True)
+
+
 def test_its_check_tells_genuine_call_backs_from_others():
     made: dict[str, Any] = {}
     exec(blocks("python")[0], made)  # noqa: S102 - our own document

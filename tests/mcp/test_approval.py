@@ -113,7 +113,7 @@ async def test_a_tool_that_is_the_same_after_a_restart_of_the_server_runs(
     assert "Nothing was done" in ended.error
     await http_lamps.up()
     lamps.pauses.end_all()
-    await until(lambda: lamps.toolset.servers[0].up)
+    await until(lambda: not lamps.toolset.servers[0].trouble)
     await nod.press(Verb.RETRY, proposal)
     await nod.idle()
     assert (await nod.now(proposal)).state is State.SUCCEEDED

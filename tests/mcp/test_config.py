@@ -1,6 +1,7 @@
 """The mcpServers file: what it takes, and how it says what is wrong."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -72,6 +73,17 @@ def test_our_own_keys_stand_beside_theirs(write, tmp_path):
         "",
         5.0,
     )
+
+
+def test_the_documents_example_is_read_and_every_key_of_ours_is_explained(write):
+    page = (Path(__file__).parents[2] / "docs" / "tools.md").read_text()
+    section = page[page.index("## MCP servers") :]
+    [example] = re.findall(r"```json\n(.*?)```", section, re.DOTALL)
+    git, tracker = load(write(json.loads(example)["mcpServers"]), {"TRACKER_TOKEN": "t0p"})
+    assert (git.trust, tracker.trust) == (Trust.TRUSTED, Trust.UNTRUSTED)
+    assert tracker.launch.headers == {"Authorization": "Bearer t0p"}
+    assert [tracker.offers(name) for name in ("list_all", "list_admin", "drop")] == [True, False, False]
+    assert all(f"`{key}`" in section for key in ("trust", "allow", "deny", "prefix", "timeout"))
 
 
 def test_an_address_may_hold_a_variable_too(write):

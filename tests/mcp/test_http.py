@@ -55,7 +55,7 @@ async def test_an_address_that_is_gone_is_unavailable_and_comes_back(connect, ht
     assert "lamps_paint" in await lamps.names()
     await http_lamps.up()
     lamps.pauses.end_all()
-    await until(lambda: lamps.toolset.servers[0].up)
+    await until(lambda: not lamps.toolset.servers[0].trouble)
     assert await lamps.run("lamps_paint", lamp="desk", color="red") == "paint desk red 1"
     assert done() == ["paint desk red 1"]
 

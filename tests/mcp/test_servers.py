@@ -18,7 +18,7 @@ OLD_AND_NEW = pytest.mark.parametrize("era", ["modern", "legacy"])
 @OLD_AND_NEW
 async def test_a_server_starts_when_its_tools_are_first_asked_for_and_answers(connect, stdio, done, era):
     lamps = connect(stdio(era))
-    assert not lamps.toolset.servers[0].up
+    assert lamps.toolset.servers[0].trouble
     assert {"lamps_look", "lamps_paint", "lamps_smash"} <= await lamps.names()
     assert await lamps.run("lamps_look", lamp="desk") == "desk is white"
     assert await lamps.run("lamps_describe", lamp="desk") == {"lamp": "desk", "color": "white", "watts": 40}
@@ -105,14 +105,14 @@ async def test_a_server_killed_in_a_write_leaves_the_outcome_unknown_and_comes_b
     with pytest.raises(ToolTimedOut, match="lamps broke off before it answered"):
         await write
 
-    await until(lambda: not lamps.toolset.servers[0].up)
+    await until(lambda: lamps.toolset.servers[0].trouble)
     assert "lamps_paint" in await lamps.names()  # still offered
     with pytest.raises(ToolError, match=r"lamps is unavailable right now .* Nothing was done") as caught:
         await lamps.run("lamps_paint", lamp="desk", color="red")
     assert not isinstance(caught.value, ToolTimedOut)
 
     lamps.pauses.end_all()
-    await until(lambda: lamps.toolset.servers[0].up)
+    await until(lambda: not lamps.toolset.servers[0].trouble)
     assert await lamps.run("lamps_paint", lamp="desk", color="red") == "paint desk red 1"
     assert await lamps.run("lamps_process") != process
     assert done() == ["hang", "paint desk red 1"]
@@ -131,9 +131,9 @@ async def test_a_server_killed_in_a_read_is_unavailable(connect, stdio, folder):
 async def test_a_server_that_dies_unused_is_noticed_and_started_again(connect, stdio):
     lamps = connect(stdio())
     os.kill(await lamps.run("lamps_process"), signal.SIGKILL)
-    await until(lambda: not lamps.toolset.servers[0].up)
+    await until(lambda: lamps.toolset.servers[0].trouble)
     lamps.pauses.end_all()
-    await until(lambda: lamps.toolset.servers[0].up)
+    await until(lambda: not lamps.toolset.servers[0].trouble)
     assert await lamps.run("lamps_look", lamp="desk") == "desk is white"
 
 
@@ -175,7 +175,7 @@ asyncio.run(main())
 async def test_a_server_without_tools_is_up_and_offers_none(connect):
     bare = connect(ServerConfig("bare", Stdio(sys.executable, ("-c", BARE))))
     assert await bare.names() == set()
-    assert bare.toolset.servers[0].up
+    assert bare.toolset.servers[0].trouble is None
 
 
 async def test_what_a_server_said_before_it_died_is_in_the_log(connect, capfd):
@@ -223,7 +223,7 @@ async def test_a_server_that_lived_long_is_started_again_soon(connect, stdio, cl
         os.kill(process, signal.SIGKILL)
         pauses.append(await lamps.pauses.begun())
         lamps.pauses.end()
-        await until(lambda: lamps.toolset.servers[0].up)
+        await until(lambda: not lamps.toolset.servers[0].trouble)
     assert pauses == [1, 2, 1]
 
 
@@ -266,4 +266,4 @@ async def test_a_server_that_is_stopped_while_it_starts_leaves_no_process(connec
     lamps = connect(stdio(), first_wait=0)
     await lamps.names()
     await lamps.toolset.stop()
-    assert not lamps.toolset.servers[0].up
+    assert lamps.toolset.servers[0].trouble

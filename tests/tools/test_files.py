@@ -271,22 +271,22 @@ async def test_a_search_can_be_kept_to_some_names(hands, tmp_path):
 # -- writing
 
 
-async def test_the_preview_of_a_write_is_a_diff_and_the_old_content(hands):
+async def test_the_preview_of_a_write_is_a_diff_before_the_old_and_new_content(hands):
     shown = await hands.preview("file_write", path="docs/plan.md", content="one\n2\nthree\n")
     assert shown == [
-        ("content of docs/plan.md", "one\ntwo\nthree\n", "one\n2\nthree\n"),
         (
             "diff",
             None,
             "--- a/docs/plan.md\n+++ b/docs/plan.md\n@@ -1,3 +1,3 @@\n one\n-two\n+2\n three\n",
         ),
+        ("content of docs/plan.md", "one\ntwo\nthree\n", "one\n2\nthree\n"),
     ]
 
 
 async def test_a_new_file_has_no_old_content_and_its_folders_are_made(hands, tmp_path):
     shown = await hands.preview("file_write", path="new/deep/a.txt", content="hi")
-    assert shown[0] == ("content of new/deep/a.txt", None, "hi")
-    assert shown[1][2] == (
+    assert shown[1] == ("content of new/deep/a.txt", None, "hi")
+    assert shown[0][2] == (
         "--- /dev/null\n+++ b/new/deep/a.txt\n@@ -0,0 +1,1 @@\n+hi\n\\ No newline at end of file\n"
     )
     assert not (tmp_path / "new").exists()
@@ -298,7 +298,7 @@ async def test_an_old_content_that_moved_since_gives_another_old_value(hands, tm
     first = await hands.preview("file_write", path="docs/plan.md", content="x")
     (tmp_path / "docs" / "plan.md").write_text("somebody else was here\n")
     second = await hands.preview("file_write", path="docs/plan.md", content="x")
-    assert first[0][1] != second[0][1]
+    assert first[1][1] != second[1][1]
 
 
 async def test_a_binary_file_is_replaced_with_its_hash_as_old_value_and_no_diff(hands, tmp_path):

@@ -178,7 +178,7 @@ def _in_thread(
 
 
 def _written(jail: Jail, arguments: Arguments) -> Sequence[PreviewField]:
-    """Old and new content, and their diff."""
+    """What changes as a diff, which a person reads first; then all of the old and new content."""
     found, new = changeable(arguments["path"]), str(arguments["content"])
     if len(new.encode()) > jail.max_write:
         raise ToolError(f"The content is longer than the {jail.max_write} bytes that are written at once.")
@@ -191,7 +191,7 @@ def _written(jail: Jail, arguments: Arguments) -> Sequence[PreviewField]:
     content = PreviewField(_content_of(found), None if old is None else old.text, new)
     if old is not None and not old.whole:
         return [content]
-    return [content, PreviewField("diff", None, unified(path, old.text if old else None, new))]
+    return [PreviewField("diff", None, unified(path, old.text if old else None, new)), content]
 
 
 def _content_of(found: Names) -> str:

@@ -90,8 +90,14 @@ class Server:
         self._last_words = ""
 
     @property
-    def up(self) -> bool:
-        return self._client is not None
+    def trouble(self) -> str | None:
+        """Why it does not answer right now; None while it does."""
+        return None if self._client else self._why
+
+    @property
+    def group(self) -> str:
+        """The group of its tools."""
+        return f"mcp:{self.config.name}"
 
     @property
     def known(self) -> tuple[types.Tool, ...]:

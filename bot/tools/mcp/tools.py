@@ -52,7 +52,7 @@ def adopt(server: Server, theirs: types.Tool, patience: float) -> Tool:
         parameters=parameters,
         strict=is_strict(parameters),
         version=shown,
-        group=f"mcp:{config.name}",
+        group=server.group,
         reads=not level.writes,
         idempotent=_repeatable(config, theirs.annotations),
         timeout=config.timeout + LOOK_SECONDS + patience,

@@ -9,7 +9,22 @@ const CONTEXT = 3;
 /** The list of changes of one proposal. */
 export function changes(fields) {
   const fresh = fields.length > 1 && fields.every((each) => each.old_value === null);
-  return h("dl", { class: "changes" }, fields.map((each) => h("div", { class: "change" }, change(each, fresh))));
+  const patches = fields.filter(isPatch);
+  const rest = fields.filter((each) => !isPatch(each));
+  // where the texts themselves are compared, a patch would say the same again
+  const folded = rest.some((each) => /[\n\r]/.test(`${each.old_value}${each.new_value}`));
+  return h("dl", { class: "changes" },
+    rest.map((each) => h("div", { class: "change" }, change(each, fresh))),
+    patches.map((each) => h("div", { class: "change" }, h("dt", { dir: "auto" }, shown(each.field)), h("dd", {}, patch(each.new_value, folded)))));
+}
+
+const isPatch = ({ old_value: before, new_value: after }) => before === null && /^--- .*\n\+\+\+ .*\n@@ /.test(after ?? "");
+
+function patch(text, folded) {
+  const [from, to, ...hunks] = split(text, true);
+  const marked = (line) => (/^[ +-]/.test(line) ? row(line[0], line.slice(1)) : row(" ", line));
+  const rows = [row(" ", from), row(" ", to), ...hunks.map(marked)];
+  return h("details", { class: "fold-out", open: !folded }, h("summary", {}, "As a patch"), h("div", { class: "lines open" }, rows));
 }
 
 function change({ field, old_value: before, new_value: after }, fresh) {
@@ -33,7 +48,9 @@ function value(text, kind, label) {
 }
 
 function lines(before, after) {
-  const compared = compare(split(before), split(after));
+  // the end of a last line is no line, except where only one of the two texts has it
+  const ended = [before, after].every((text) => !text || /[\n\r]$/.test(text));
+  const compared = compare(split(before, ended), split(after, ended));
   const rows = compared.map(([sign, text]) => row(sign, text));
   const box = h("div", { class: "lines", tabindex: 0, role: "group", "aria-label": "the change, line by line" });
   box.append(...folded(compared, rows));
@@ -83,7 +100,11 @@ export function growing(box) {
   return button;
 }
 
-const split = (text) => (text === null || text === "" ? [] : text.split(/\r\n|\n|\r/));
+function split(text, ended) {
+  if (text === null || text === "") return [];
+  const cut = text.split(/\r\n|\n|\r/);
+  return ended ? cut.slice(0, -1) : cut;
+}
 
 /** Lines as `[sign, text]`, by their longest common subsequence. */
 export function compare(before, after) {
