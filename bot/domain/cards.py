@@ -11,7 +11,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
-from bot.domain.files import fits_card
+from bot.domain.files import fits_card, unfolded
 from bot.domain.proposals import Cause, Kind, PreviewField, Proposal, State, Vote
 from bot.domain.redaction import redact, redact_text
 from bot.domain.risk import Level
@@ -253,7 +253,7 @@ def card_of(p: Proposal, schema: Mapping[str, Any], siblings: Sequence[Proposal]
         tone=tone,
         outcome=one_line(redact_text(outcome)),
         decided_at=p.decided_at,
-        result=redact_text(p.error or p.result or ""),
+        result=redact_text(unfolded(redact_text(p.error or p.result or ""))),
         result_url=p.result_url,
         notes=tuple(notes),
         actions=_actions(p, schema, group),

@@ -1,5 +1,6 @@
 """A text that people get as a file: output too long for a card, and what tools make."""
 
+import json
 import re
 from dataclasses import dataclass
 
@@ -31,9 +32,24 @@ def safe_name(name: str) -> str:
     return f"{stem[: _LONGEST_NAME - len(ending) - 1] or 'file'}{dot}{ending}"
 
 
+def unfolded(text: str) -> str:
+    """A JSON object that holds texts of several lines, as names and lines; anything else as it is."""
+    try:
+        data = json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+    values = data.values() if isinstance(data, dict) else ()
+    if not any(isinstance(value, str) and "\n" in value for value in values):
+        return text
+    said = (
+        (name, v if isinstance(v, str) else json.dumps(v, ensure_ascii=False)) for name, v in data.items()
+    )
+    return "\n".join(f"{name}:\n{value}" if "\n" in value else f"{name}: {value}" for name, value in said)
+
+
 def for_people(text: str) -> str:
-    """The text without secrets, cut with a note where it is longer than `MOST_BYTES`."""
-    whole = redact_text(text).encode(errors="replace")
+    """The text `unfolded` and without secrets, cut with a note where it is longer than `MOST_BYTES`."""
+    whole = redact_text(unfolded(redact_text(text))).encode(errors="replace")
     if len(whole) <= MOST_BYTES:
         return whole.decode()
     left_out = len(whole) - MOST_BYTES

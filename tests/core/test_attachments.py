@@ -1,6 +1,7 @@
 """What is too long for a card reaches people as a file: durably, once, without secrets."""
 
 import asyncio
+import json
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 
@@ -215,6 +216,30 @@ def test_what_people_are_sent_has_no_secrets_and_an_end() -> None:
     assert long.endswith("\n[1000000 more bytes left out]\n")
     assert len(long.encode()) < MOST_BYTES + 100
     assert for_people("a\ud800b") == "a?b"
+
+
+@pytest.mark.parametrize(
+    ("text", "read"),
+    [
+        (
+            '{"exit_code": 0, "stdout": "one\\ntwo\\n", "stderr": ""}',
+            "exit_code: 0\nstdout:\none\ntwo\n\nstderr: ",
+        ),
+        ('{"path": "a", "lines": ["x\\ny"]}', '{"path": "a", "lines": ["x\\ny"]}'),
+        ('["one\\ntwo"]', '["one\\ntwo"]'),
+        ('{"cut": "one\\ntw', '{"cut": "one\\ntw'),
+        ("[" * 100_000, "[" * 100_000),
+        ("one\ntwo", "one\ntwo"),
+    ],
+    ids=["an object with lines", "none at its top", "no object", "cut", "deep", "plain text"],
+)
+def test_what_a_program_printed_is_read_line_by_line_and_not_as_json(text: str, read: str) -> None:
+    assert for_people(text) == read
+
+
+def test_a_secret_that_only_stands_out_line_by_line_is_hidden_too() -> None:
+    key = "-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBgkqhkiG9w0BAQEFAASC\n-----END PRIVATE KEY-----"
+    assert "MIIE" not in for_people(json.dumps({"stdout": f"{key}\n"}))
 
 
 @given(st.text())

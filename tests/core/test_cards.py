@@ -154,3 +154,10 @@ def test_the_whole_text_has_every_field_and_argument_uncut() -> None:
     for part in (long, "old lamp", "(nothing)", '"b": "c"', "paint", "it is drab", "it changes something"):
         assert part in whole
     assert whole.count(long) == 2
+
+
+def test_what_a_program_printed_stands_on_the_card_line_by_line() -> None:
+    printed = '{"exit_code": 0, "stdout": "one\\ntwo\\n"}'
+    assert card_of(make_proposal(state=State.SUCCEEDED, result=printed), {}).result == (
+        "exit_code: 0\nstdout:\none\ntwo\n"
+    )
