@@ -310,6 +310,8 @@ class Assistant:
     async def _abandon(self, lost: Sequence[Proposal], now: datetime) -> list[Job]:
         """Say of executions whose process is gone that nobody knows; idempotent ones run again."""
         jobs: list[Job] = []
+        if not lost:
+            return jobs  # to ask for tools would start MCP servers, and wait for them
         shelf = await self._gate.registry.shelf()
         for proposal in lost:
             tool = shelf.tools.get(proposal.tool_name)

@@ -25,6 +25,7 @@ from bot.store import proposals
 from bot.tools.mcp.questions import Action, Answer, Question
 from tests.conftest import FakeClock
 from tests.http.scripted import ScriptedModel, ask
+from tests.mcp.conftest import until
 from tests.mcp.servers import lamps
 
 TOKENS = ("ana:ana-0123456789abcdef", "ben:ben-0123456789abcdef")
@@ -274,3 +275,13 @@ async def test_a_call_that_belongs_to_no_conversation_bothers_nobody(talking):
     async with talking() as talk:
         nowhere = Question("bank", "How much?", "nowhere", "http:ana", {"type": "object"})
         assert (await talk.app.questions.ask(nowhere)).action is Action.DECLINE
+
+
+async def test_a_server_that_nobody_needs_yet_holds_up_no_start_of_nod(talking, tmp_path):
+    started = tmp_path / "started"
+    touch = f"import pathlib; pathlib.Path({str(started)!r}).touch()"
+    async with talking(command=sys.executable, args=["-c", touch]) as talk:
+        await talk.app.assistant.recover(talk.app.clock())
+        assert not started.exists()
+        await talk.say("What can you do?")
+        await until(started.exists)
