@@ -153,6 +153,18 @@ async def test_a_tool_that_changed_is_not_covered_any_more(nod: Nod) -> None:
     assert (await paint(nod, "door", "red")).state is State.PROPOSED
 
 
+async def test_a_grant_for_a_conversation_is_not_given_once_that_has_ended(nod: Nod) -> None:
+    first = await paint(nod, "desk", "red")
+    await nod.command("/nod new")
+    reply = await similar(nod, first, Rung.TOOL, Lasting.CONVERSATION)
+    assert (reply.answer, (await nod.now(first)).state) == (Answer.INVALID, State.PROPOSED)
+    assert "Choose a time" in reply.text
+    assert "no grants" in (await nod.command("/approvals grants", by=ADA)).text
+
+    await similar(nod, first, Rung.TOOL, Lasting.HOUR)
+    assert (await nod.now(first)).state is State.SUCCEEDED
+
+
 async def test_a_grant_survives_a_crash(nod: Nod) -> None:
     await similar(nod, await paint(nod, "desk", "red"), Rung.TOOL)
     await nod.crash()
