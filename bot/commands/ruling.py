@@ -14,7 +14,7 @@ from bot.domain.people import Role
 from bot.domain.policy import Mode, Place, explain
 from bot.domain.rules import EVERYWHERE, Rule, Subject
 from bot.errors import ToolError
-from bot.store import checkpoints, grants, people, rules
+from bot.store import checkpoints, grants, people, proposals, rules
 from bot.store.checkpoints import Wanted
 from bot.store.database import Database
 from bot.store.rules import Policies
@@ -179,18 +179,21 @@ class RulingWords:
         if text == "verify":
             found = await self._database.read_aside(checkpoints.faults)
             return "\n".join(f"- {fault}" for fault in found) or "The record is whole."
-        shown = await self._database.read_aside(checkpoints.rows, self._wanted(text), _SHOWN_AUDIT)
+        shown = await self._database.read_aside(checkpoints.rows, await self._wanted(text), _SHOWN_AUDIT)
         lines = [f"- {recorded(row)}" for row in shown]
         return "\n".join(lines) or "Nothing is recorded about that."
 
-    def _wanted(self, text: str) -> Wanted:
-        """What one word asks of the audit: an account, an age, an ID, or a tool."""
+    async def _wanted(self, text: str) -> Wanted:
+        """What one word asks of the audit: an account, an age, a tool, or an ID."""
         if ":" in text:
             return Wanted(who=str(account(text)))
         if text[:-1].isdigit() and text[-1:] in "smhdw":
             return Wanted(since=self._clock() - timedelta(seconds=seconds(text)))
-        if text and set(text) <= set("0123456789abcdef"):
-            return Wanted(proposal=text)
+        if text in (await self._registry.shelf()).tools:
+            return Wanted(tool=text)
+        ident = text.strip("`").lower()
+        if await self._database.read(proposals.starting_with, ident):
+            return Wanted(proposal=ident)
         return Wanted(tool=text)
 
     async def _pause(self, command: Command, __: str) -> str:

@@ -10,6 +10,7 @@ from bot.domain.people import Actor
 from bot.domain.similarity import Lasting, Rung
 from bot.store import checkpoints
 from bot.store.checkpoints import Wanted
+from bot.tools.tool import CallContext, FixedToolset, tool
 from tests.core.conftest import MakeNod
 from tests.kit import ADA, ANA, EVE, Nod, call
 
@@ -121,6 +122,21 @@ async def test_a_grants_birth_and_end_are_recorded(nod: Nod, ends: str, by: Acto
     assert born["after"]["allows"] == "paint with any arguments"
     assert (ended["verb"], ended["actor"], ended["after"]) == (verb, str(by), None)
     assert await nod.database.read(checkpoints.faults) == []
+
+
+async def test_a_tool_whose_name_could_begin_an_id_is_a_tool_in_the_record(make_nod: MakeNod) -> None:
+    @tool(summary="Feed the cat")
+    async def feed(context: CallContext) -> str:
+        """Feed the cat."""
+        return "fed"
+
+    nod = make_nod(admins=[ADA])
+    nod.toolset = FixedToolset("cat", (feed,))
+    await nod.restart()
+    (fed,) = await nod.asked(call("feed"))
+    assert "feed: propose by nod" in await say(nod, "/approvals audit feed")
+    assert "feed: propose by nod" in await say(nod, f"/approvals audit {fed.id[:6].upper()}")
+    assert await say(nod, "/approvals audit fade") == "Nothing is recorded about that."
 
 
 async def test_the_record_of_a_tool_has_the_rules_about_it(nod: Nod) -> None:
