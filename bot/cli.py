@@ -193,11 +193,22 @@ def approvals(
     words: Annotated[list[str] | None, typer.Argument(help="as in the chats; try: help")] = None,
 ) -> None:
     """Say an admin's words, as /approvals in the chats: policy, approvers, grants, pause."""
+    _say("approvals", " ".join(words or []))
+
+
+@main.command()
+def link(code: Annotated[str, typer.Argument(help="the code you got elsewhere")] = "") -> None:
+    """Make your account in this shell and those in the chats one person; without a code: get one."""
+    _say("nod", f"link {code}")
+
+
+def _say(name: str, text: str) -> None:
+    """Say a slash command at this shell."""
     with told():
         settings = Settings.load()
         telemetry.configure("error")
         with existing(settings) as database:
-            command = Command(operator(), "approvals", " ".join(words or []), Address(SHELL, "shell"))
+            command = Command(operator(), name, text, Address(SHELL, operator().key))
             reply = asyncio.run(_answered(settings, database, command))
             print(plain(reply.text))
             if reply.answer is Answer.REFUSED:

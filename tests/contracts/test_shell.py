@@ -12,10 +12,8 @@ from typer.testing import CliRunner
 
 from bot.cli import main
 from bot.domain.cards import Action
-from bot.domain.people import Actor
 from bot.domain.similarity import Lasting, Rung
 from bot.settings import Settings
-from bot.store import people
 from tests.conftest import FakeClock
 from tests.contracts.driver import Seen
 from tests.contracts.scenarios import Contract, cards, note
@@ -99,9 +97,9 @@ async def driver(tmp_path: Path) -> AsyncIterator[ShellDriver]:
     clock = FakeClock(datetime.now(UTC))  # a shell has the machine's own
     world = World(settings, lambda _: None, clock)
     await world.start()
-    code = world.app.database.write_now(people.new_code, Actor("http", "ana", "ana"), clock())
-    assert world.app.database.write_now(people.link, Actor("cli", "ana", "ana"), code, clock())
     driver = ShellDriver(world, url)
+    code = (await HttpDriver.command(driver, "/nod link")).split("`")[1]
+    assert "one person" in await driver.command(f"/nod link {code}")
     watching = asyncio.create_task(driver.watch())
     yield driver
     watching.cancel()
