@@ -12,7 +12,7 @@ from bot.commands.words import Misspoken, Word
 from bot.domain.chat import Clock, Command
 from bot.domain.people import Role
 from bot.domain.policy import Mode, Place, explain
-from bot.domain.rules import EVERYWHERE, Rule, Subject
+from bot.domain.rules import EVERYWHERE, Rule, Subject, span
 from bot.errors import ToolError
 from bot.store import checkpoints, grants, people, proposals, rules
 from bot.store.checkpoints import Wanted
@@ -83,6 +83,8 @@ class RulingWords:
     def _set(self, subject: Subject) -> Callable[[Command, str], Awaitable[str]]:
         async def do(command: Command, text: str) -> str:
             rule, ended = await self._database.write(self._add, parse(subject, text, command), command)
+            there = any(rule.concerns(tool.name) for tool in await self._registry.shelf())
+            ended += "" if there else f" There is no tool called {rule.pattern} right now."
             loose = " From now on it runs without asking anybody." if rule.value == Mode.NEVER else ""
             return f"Set: {rule.words}.{ended}{loose}"
 
@@ -96,7 +98,8 @@ class RulingWords:
     async def _rules(self, _: Command, __: str) -> str:
         policy = await self._database.read(self._policies.load)
         lines = [f"- {rule.words}" for rule in policy.book.rules]
-        head = f"By default: policy {policy.mode}, waiting {policy.ttl}, plans {policy.plans}."
+        ttl = span(policy.ttl.total_seconds())
+        head = f"By default: policy {policy.mode}, ttl {ttl}, plans {policy.plans}."
         return "\n".join([head, *lines, *(["Paused."] if policy.book.paused else [])])
 
     async def _drop(self, command: Command, number: str) -> str:
@@ -161,7 +164,7 @@ class RulingWords:
             raise Misspoken("I do not know what that is.")
         found = await self._database.read(grants.live, self._clock())
         lines = [
-            f"- {g.label} by {g.person_name}: {g.words}; used {g.uses} times; until "
+            f"- {g.label} by {g.person_name}: {g.words}; uses: {g.uses}; until "
             + (f"{g.expires_at:%Y-%m-%d %H:%M} UTC" if g.expires_at else "its conversation ends")
             for g in found
         ]
@@ -173,7 +176,9 @@ class RulingWords:
             raise Misspoken("Which grant?")
         which = None if text.lower() == "all" else int(number)
         ended = await self._database.write(grants.revoke, which, command.actor, self._clock())
-        return f"Ended: {ended} grant{'s' if ended != 1 else ''}."
+        if which is not None and not ended:
+            return f"There is no grant G-{which} in force."
+        return f"Ended: {_count(ended)}."
 
     async def _audit(self, _: Command, text: str) -> str:
         if text == "verify":
@@ -207,11 +212,15 @@ class RulingWords:
         stood = await self._database.write_aside(rules.resume, command.actor, self._clock())
         if stood is None:
             return "Nothing was paused."
-        return f"Going on. Open proposals got back the {stood} they stood still."
+        return f"Going on. Open proposals got back the {span(stood.total_seconds())} they stood still."
 
 
 def _ended_grants(session: Session, rule: Rule, command: Command, now: datetime) -> str:
     if rule.subject not in _TIGHTENING:
         return ""
     ended = grants.revoke(session, None, command.actor, now, "end with a change of rules")
-    return f" {ended} grants ended with it." if ended else ""
+    return f" {_count(ended)} ended with it." if ended else ""
+
+
+def _count(grants_: int) -> str:
+    return "1 grant" if grants_ == 1 else f"{grants_} grants"

@@ -1,5 +1,6 @@
 """The words with which admins set rules: parsed strictly, stored with who set them."""
 
+import difflib
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -7,6 +8,7 @@ from datetime import time, timedelta
 from typing import Any
 
 from bot.commands.words import Misspoken
+from bot.domain.cards import PLACES
 from bot.domain.chat import Address, Command
 from bot.domain.people import Actor, Role
 from bot.domain.plans import Approver
@@ -49,11 +51,13 @@ def _place(text: str, command: Command) -> str:
         key = command.address.key
         return f"{command.address.channel}:{key.rsplit('/', 1)[0] if key.count('/') > 1 else key}"
     if text.endswith(":*"):
+        _check_channel(text.removesuffix(":*"))
         return text
     return str(_address(text))
 
 
 def _address(text: str) -> Address:
+    _check_channel(text.partition(":")[0])
     try:
         return Address.parse(text)
     except ValueError:
@@ -62,8 +66,16 @@ def _address(text: str) -> Address:
         ) from None
 
 
+def _check_channel(channel: str) -> None:
+    """Raises Misspoken where it is nearly one of ours: a rule about ``slak:`` would rest unseen."""
+    near = difflib.get_close_matches(channel, PLACES, 1)
+    if near and near[0] != channel:
+        raise Misspoken(f"There is no channel {channel}. Did you mean {near[0]}?")
+
+
 def account(text: str) -> Actor:
     """Read an account; raises Misspoken."""
+    _check_channel(text.partition(":")[0])
     try:
         return Actor.parse(text)
     except ValueError:

@@ -104,7 +104,8 @@ def _text(value: str | None) -> str:
     return "(nothing)" if value is None else value
 
 
-_PLACES = {"http": "the web", "cli": "the shell", "slack": "Slack", "telegram": "Telegram"}
+PLACES: Mapping[str, str] = {"http": "the web", "cli": "the shell", "slack": "Slack", "telegram": "Telegram"}
+"""The channels, as people call them."""
 
 
 _WAITING = {
@@ -116,7 +117,7 @@ _WAITING = {
 
 
 def _decided_by(p: Proposal) -> tuple[str, str]:
-    where = f" from {_PLACES.get(p.decided_from, p.decided_from)}" if p.decided_from else ""
+    where = f" from {PLACES.get(p.decided_from, p.decided_from)}" if p.decided_from else ""
     return p.decided_by or "somebody", where
 
 

@@ -13,7 +13,7 @@ from bot.domain.people import LOCAL, Person, Role
 from bot.domain.plans import Approver
 from bot.domain.proposals import Deciders, Kind, Proposal, clock
 from bot.domain.risk import Level, Risk
-from bot.domain.rules import Found, Rulebook, Subject
+from bot.domain.rules import Found, Rulebook, Subject, span
 
 UNASKED = " (warning: nothing here asks before it changes things)"
 
@@ -242,7 +242,8 @@ def explain(verdict: Verdict, requester: str) -> str:
         case Judgement.ASK:
             who = verdict.deciders.in_words(requester)
             need = f"{verdict.quorum} approvals" if verdict.quorum > 1 else "one approval"
+            wait = span(verdict.ttl.total_seconds())
             return (
-                f"It would ask for {need}. Who may decide: {who}. It would wait {verdict.ttl}. "
+                f"It would ask for {need}. Who may decide: {who}. It would wait {wait}. "
                 f"Risk: {level}. Because: {verdict.rule}."
             )

@@ -57,7 +57,7 @@ async def test_a_covered_call_runs_and_is_shown_as_approved_by_the_grant(nod: No
     assert (second.state, second.decided_by, second.grant_id) == (State.SUCCEEDED, "Ana's grant G-1", 1)
     assert "Approved by Ana's grant G-1" in nod.chat.card_of(second).outcome
     assert nod.world.lamps["desk"] == "blue"
-    assert "used 1 times" in (await nod.command("/approvals grants", by=ADA)).text
+    assert "uses: 1" in (await nod.command("/approvals grants", by=ADA)).text
 
 
 @pytest.mark.parametrize(
