@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from sqlmodel import Session
 
 from bot.commands.lists import recorded
-from bot.commands.settings import Setting, account, parse, seconds
+from bot.commands.settings import Setting, account, number, parse, seconds
 from bot.commands.words import Misspoken, Word
 from bot.domain.chat import Clock, Command
 from bot.domain.people import Role
@@ -72,7 +72,7 @@ class RulingWords:
             ),
             "revoke": Word("revoke G-7|all", "end a grant", self._revoke),
             "audit": Word(
-                "audit [ACCOUNT|TOOL|ID|7d], or audit verify",
+                "audit [ACCOUNT|TOOL|ID|G-7|7d], or audit verify",
                 "who did what; whether the record is whole",
                 self._audit,
             ),
@@ -102,17 +102,18 @@ class RulingWords:
         head = f"By default: policy {policy.mode}, ttl {ttl}, plans {policy.plans}."
         return "\n".join([head, *lines, *(["Paused."] if policy.book.paused else [])])
 
-    async def _drop(self, command: Command, number: str) -> str:
-        if not number.isdigit():
+    async def _drop(self, command: Command, text: str) -> str:
+        which = number(text)
+        if which is None:
             raise Misspoken("Which rule? Give its number, as `/approvals rules` shows it.")
 
         def drop(session: Session) -> str | None:
-            rule = rules.end(session, int(number), command.actor, self._clock())
+            rule = rules.end(session, which, command.actor, self._clock())
             if rule is None:
                 return None
             return f"Dropped: {rule.words}.{_ended_grants(session, rule, command, self._clock())}"
 
-        return await self._database.write(drop) or f"There is no rule {number} in force."
+        return await self._database.write(drop) or f"There is no rule {which} in force."
 
     async def _policy(self, command: Command, text: str) -> str:
         if not text:
@@ -171,10 +172,9 @@ class RulingWords:
         return "\n".join(lines) or "There are no grants."
 
     async def _revoke(self, command: Command, text: str) -> str:
-        number = text.upper().removeprefix("G-")
-        if text.lower() != "all" and not number.isdigit():
+        which = number(text.upper().removeprefix("G-"))
+        if text.lower() != "all" and which is None:
             raise Misspoken("Which grant?")
-        which = None if text.lower() == "all" else int(number)
         ended = await self._database.write(grants.revoke, which, command.actor, self._clock())
         if which is not None and not ended:
             return f"There is no grant G-{which} in force."
@@ -189,7 +189,9 @@ class RulingWords:
         return "\n".join(lines) or "Nothing is recorded about that."
 
     async def _wanted(self, text: str) -> Wanted:
-        """What one word asks of the audit: an account, an age, a tool, or an ID."""
+        """What one word asks of the audit: an account, an age, a grant, a tool, or an ID."""
+        if text[:2].upper() == "G-" and (grant := number(text[2:])) is not None:
+            return Wanted(grant=grant)
         if ":" in text:
             return Wanted(who=str(account(text)))
         if text[:-1].isdigit() and text[-1:] in "smhdw":

@@ -17,6 +17,7 @@ from bot.domain.risk import Level
 from bot.domain.rules import EVERYWHERE, Subject
 from bot.settings import duration
 
+_NUMBER = re.compile(r"[0-9]{1,9}")
 _ENDING = re.compile(r"\s+(for|in)\s+(\S+)$")
 
 
@@ -95,6 +96,11 @@ def seconds(text: str) -> float:
     return read.total_seconds()
 
 
+def number(text: str) -> int | None:
+    """Read a number as rules, grants and quorums have it; None for anything else."""
+    return int(text) if _NUMBER.fullmatch(text) else None
+
+
 def _one_of(kind: type[Mode | Level | Approver]) -> Callable[[list[str]], str]:
     def read(words: list[str]) -> str:
         known = [str(member) for member in kind]
@@ -106,10 +112,14 @@ def _one_of(kind: type[Mode | Level | Approver]) -> Callable[[list[str]], str]:
 
 
 def _quorum(words: list[str]) -> list[int]:
-    numbers = [w for w in words if w != "of"]
-    if not 1 <= len(numbers) <= 2 or not all(n.isdigit() for n in numbers):  # noqa: PLR2004 - n of m
-        raise Misspoken("A number of approvals, please, such as 2 or 2 of 3.")
-    needed, of = (int(numbers[0]), int(numbers[1]) if len(numbers) > 1 else 0)
+    numbers = [number(w) for w in words if w != "of"]
+    match numbers:
+        case [int(needed)]:
+            of = 0
+        case [int(needed), int(of)]:
+            pass
+        case _:
+            raise Misspoken("A number of approvals, please, such as 2 or 2 of 3.")
     if not 1 <= needed <= 20 or (of and of < needed):  # noqa: PLR2004 - more than anybody can gather
         raise Misspoken("Between 1 and 20, and not more than there are.")
     return [needed, of]

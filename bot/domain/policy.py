@@ -140,7 +140,9 @@ class Policy:
             return Deciders(requester=True)
         found = self.book.deciders(place.address, tool_name)
         if found.rule is None:
-            words = ["requester", Role.ADMIN] if place.private else ["requester", Role.APPROVER, Role.ADMIN]
+            # what cannot be undone wants other eyes in a private chat, too, so they must be in the circle
+            alone = place.private and risk.level is not Level.DESTRUCTIVE
+            words = ["requester", Role.ADMIN] if alone else ["requester", Role.APPROVER, Role.ADMIN]
         else:
             words = list(found.value)
         roles = tuple(r for r in (Role.APPROVER, Role.ADMIN) if r in words and self.holders(r))

@@ -139,6 +139,17 @@ async def test_a_tool_whose_name_could_begin_an_id_is_a_tool_in_the_record(make_
     assert await say(nod, "/approvals audit fade") == "Nothing is recorded about that."
 
 
+async def test_the_record_of_a_grant_has_what_ran_under_it_and_how_it_came_and_went(nod: Nod) -> None:
+    await granted(nod)
+    await nod.asked(call("paint", lamp="door", color="blue"))
+    await nod.idle()
+    await say(nod, "/approvals revoke G-1")
+    shown = (await say(nod, "/approvals audit g-1")).splitlines()
+    assert len(shown) == 5
+    for words in ("G-1: give by", "propose by", "execute by", "succeeded by", "G-1: revoke by"):
+        assert any(words in line for line in shown)
+
+
 async def test_the_record_of_a_tool_has_the_rules_about_it(nod: Nod) -> None:
     await say(nod, "/approvals ttl 2h for pa*")
     await say(nod, "/approvals ttl 3h for look")
