@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bot.domain.cards import Action
 from bot.domain.chat import Address, Answer, Reply, Verb
 from bot.domain.proposals import Proposal, State, canonical
 from bot.domain.similarity import Lasting, Rung, ladder
@@ -163,6 +164,16 @@ async def test_a_grant_for_a_conversation_is_not_given_once_that_has_ended(nod: 
 
     await similar(nod, first, Rung.TOOL, Lasting.HOUR)
     assert (await nod.now(first)).state is State.SUCCEEDED
+
+
+async def test_a_card_offers_a_grant_for_what_cannot_be_undone_only_where_an_admin_allows_that(
+    nod: Nod,
+) -> None:
+    (first,) = await nod.asked(call("smash", lamp="desk"))
+    assert Action.SIMILAR not in nod.chat.card_of(first).actions
+    await nod.command("/approvals grants allow destructive", by=ADA)
+    (second,) = await nod.asked(call("smash", lamp="door"))
+    assert Action.SIMILAR in nod.chat.card_of(second).actions
 
 
 async def test_a_grant_survives_a_crash(nod: Nod) -> None:
