@@ -33,6 +33,7 @@ from bot.domain.policy import Mode, Policy
 from bot.domain.teams import TeamLimits
 from bot.errors import SettingsError
 from bot.jobs.embedded import EmbeddedDispatcher
+from bot.presses import Presses
 from bot.questions import PATIENCE, Questions
 from bot.scheduler import Scheduler
 from bot.settings import Settings
@@ -152,9 +153,11 @@ def build(
     )
     gate = Gate(registry, policies, database, clock)
     limits = Limits(settings.max_model_calls, settings.history_tokens, TeamLimits(settings.max_teammates))
+    presses = Presses(database, gate, clock)
     assistant = Assistant(
         database,
         gate,
+        presses,
         Loop(model, gate, database, clock, limits),
         delivery,
         Boards(channels, database),
@@ -162,7 +165,7 @@ def build(
         clock,
         settings.retention,
     )
-    desk = CoreDesk(database, delivery, gate, policies)
+    desk = CoreDesk(database, delivery, presses, policies)
     http = HttpChannel(database, registry, Views(desk, policies, clock), bell)
     channels[http.name] = http
     secret = settings.webhook_secret

@@ -7,7 +7,6 @@ No platform is known here. What a turn says goes out by ``bot/delivery.py``; too
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from dataclasses import replace
 from datetime import datetime, timedelta
 
 from sqlmodel import Session
@@ -17,7 +16,7 @@ from bot.agent.loop import Loop, Woke
 from bot.boards import Boards
 from bot.commands import Commands
 from bot.delivery import Delivery
-from bot.domain.chat import Address, Answer, Clock, Command, Incoming, Message, Press, Reply, Request, Verb
+from bot.domain.chat import Address, Answer, Clock, Command, Incoming, Message, Press, Reply, Request
 from bot.domain.conversations import Conversation, Turn
 from bot.domain.events import Ending, ProposalOpened, TurnEnded, TurnEvent
 from bot.domain.jobs import Dispatcher, Job, Work
@@ -26,13 +25,13 @@ from bot.domain.policy import Policy
 from bot.domain.proposals import Proposal, State
 from bot.domain.teams import Standing
 from bot.errors import BadArguments, KeyTaken, Refused, ToolError
+from bot.presses import Presses
 from bot.reminders import Reminders
 from bot.store import (
     arrivals,
     boards,
     conversations,
     copies,
-    decisions,
     endings,
     events,
     messages,
@@ -43,19 +42,16 @@ from bot.store import (
     teams,
     teamwork,
     turns,
-    votes,
 )
 from bot.store.audit import By
 from bot.store.database import Database
 from bot.store.endings import LostRace
-from bot.store.votes import Decided, Prepared, Similar, Steps
 from bot.telemetry import logger
 
 log = logger(__name__)
 
 MAX_MESSAGE = 32_000  # characters of one person's message
 _BATCH = 200
-_APPROVING = (Verb.APPROVE, Verb.SIMILAR, Verb.APPROVE_STEPS)
 _RACES = 8
 _MAX_ATTEMPTS = 5
 _GIVEN_UP = (
@@ -73,6 +69,7 @@ class Assistant:
         self,
         database: Database,
         gate: Gate,
+        presses: Presses,
         loop: Loop,
         delivery: Delivery,
         boards: Boards,
@@ -90,6 +87,7 @@ class Assistant:
         self._clock = clock
         self._retention = retention
         self._policies = gate.policies
+        self._presses = presses
         self._reminders = Reminders(database, gate.policies, delivery)
         self._commands = Commands(database, gate.policies, gate.registry, clock, self.handle, self.stop)
         self._stopping: set[str] = set()
@@ -157,62 +155,9 @@ class Assistant:
         return Reply(Answer.STALE, "Many ask the same at once. Please ask again.")
 
     async def _press(self, press: Press) -> Reply:
-        for _ in range(_RACES):
-            try:
-                decided = await self._decide(press)
-            except LostRace:
-                continue
-            await self._dispatcher.wake(*decided.jobs)
-            return decided.reply
-        return Reply(Answer.STALE, "Many people are pressing at once. Please press again.")
-
-    async def _decide(self, press: Press) -> Decided:
-        decided = await self._prepared(press)
-        late = [p for p in decided.reply.proposals if p.state is State.EXPIRED and not p.told_once]
-        if decided.reply.answer is Answer.ALREADY and press.verb in _APPROVING and late:
-            return await self._ask_anew(press, late[0], decided)
-        return decided
-
-    async def _prepared(self, press: Press) -> Decided:
-        """Work out what the press needs before its transaction, if anything, then decide."""
-        prepared: Prepared = None
-        if press.arguments is not None or press.verb in (Verb.SIMILAR, Verb.APPROVE_STEPS):
-            proposal = await self._database.read(self._pressable, press)
-            try:
-                prepared = await self._prepare(press, proposal) if proposal else None
-            except BadArguments as error:
-                return Decided(Reply(Answer.INVALID, error.message, fields=error.fields))
-            except ToolError as error:
-                return Decided(Reply(Answer.INVALID, error.message))
-        return await self._database.write(decisions.decide, press, self._policies, self._clock(), prepared)
-
-    def _pressable(self, session: Session, press: Press) -> Proposal | None:
-        """The proposal, if it is open and this person may press: nobody else makes a tool work."""
-        found = proposals.get(session, press.proposal_id)
-        if found is None or found.state is not State.PROPOSED or press.round not in (None, found.round):
-            return None
-        refusal = votes.objection(session, self._policies, found, press.actor, press.verb, press.address)
-        return None if refusal else found
-
-    async def _prepare(self, press: Press, proposal: Proposal) -> Prepared:
-        if press.verb is Verb.APPROVE_STEPS:
-            return Steps(tuple(await self._gate.steps(proposal)))
-        if press.verb is not Verb.SIMILAR:
-            return await self._gate.edit(proposal, press.arguments or {})
-        for scope, words in await self._gate.ladder(proposal):
-            if scope.rung is press.rung and press.lasting is not None:
-                return Similar(scope, words, press.lasting)
-        return None
-
-    async def _ask_anew(self, press: Press, expired: Proposal, decided: Decided) -> Decided:
-        """A press that came too late asks again, with what is there now."""
-        try:
-            fresh = await self._gate.fresh(expired)
-        except ToolError as error:
-            text = f"{decided.reply.text} It cannot be asked again: {error.message}"
-            return replace(decided, reply=replace(decided.reply, text=text))
-        anew = await self._database.write(decisions.decide, press, self._policies, self._clock(), fresh)
-        return replace(anew, jobs=(*decided.jobs, *anew.jobs))
+        decided = await self._presses.take(press)
+        await self._dispatcher.wake(*decided.jobs)
+        return decided.reply
 
     async def stop(self, address: Address, who: Actor) -> str:
         """A person stops the turn at an address, and its team; says what was stopped, nothing if nothing."""

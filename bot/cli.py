@@ -12,26 +12,24 @@ from typing import Annotated, Any
 
 import typer
 
-from bot import telemetry, tool_commands
+from bot import press_commands, telemetry, tool_commands
 from bot.channels.slack.manifest import manifest_yaml
 from bot.commands import Commands
 from bot.commands.settings import account
 from bot.commands.team import listed
 from bot.domain.cards import card_of, whole_text
-from bot.domain.chat import Address, Answer, Command, Incoming, Press, Reply, Verb
+from bot.domain.chat import SHELL, Address, Answer, Command, Incoming, Press, Reply
 from bot.domain.people import Actor
 from bot.domain.proposals import State
 from bot.errors import NodError, SettingsError
+from bot.press_commands import Id
 from bot.settings import Settings
-from bot.store import audit, checkpoints, decisions, migrations, proposals, teams
+from bot.store import audit, checkpoints, migrations, proposals, teams
 from bot.store.audit import Entry
 from bot.store.checkpoints import Wanted
 from bot.store.database import Database
-from bot.store.endings import LostRace
-from bot.store.rules import Policies
-from bot.store.votes import Decided
-from bot.terminal import existing, find, line, opened, operator, plain, told
-from bot.tools.registry import Registry, Shelf
+from bot.terminal import existing, find, line, now, opened, operator, plain, presses_of, told
+from bot.tools.registry import Shelf
 
 main = typer.Typer(
     no_args_is_help=True,
@@ -45,10 +43,9 @@ main.add_typer(db, name="db")
 slack = typer.Typer(no_args_is_help=True, help="What Slack needs to know about Nod.")
 main.add_typer(slack, name="slack")
 main.add_typer(tool_commands.commands, name="tools")
+main.add_typer(press_commands.commands)
 
 _LISTED = 50
-
-Id = Annotated[str, typer.Argument(help="the proposal's ID, or its first characters")]
 
 
 @main.command()
@@ -126,19 +123,11 @@ def show(proposal: Id) -> None:
         found = find(database, proposal)
         card = card_of(found, database.read_now(Shelf({}).schema_of, found))
         result = f"\n\nResult\n{card.result}" if card.result else ""
-        print(plain(f"{found.id}: {card.outcome}\n\n{whole_text(card)}{result}"))
-
-
-@main.command()
-def approve(proposal: Id) -> None:
-    """Approve a proposal as it is now; the running nod executes it."""
-    _press(proposal, Verb.APPROVE, None)
-
-
-@main.command()
-def decline(proposal: Id, reason: Annotated[str | None, typer.Argument()] = None) -> None:
-    """Decline a proposal."""
-    _press(proposal, Verb.DECLINE, reason)
+        head = [f"{found.id}: {card.outcome}", f"Round: {card.round}"]
+        if card.pending:
+            head += [f"May decide: {card.deciders}", f"Until: {card.expires_at:%Y-%m-%d %H:%M} UTC"]
+        head += [*card.votes, *card.notes]
+        print(plain("\n".join([*head, "", whole_text(card)]) + result))
 
 
 @record.callback(invoke_without_command=True)
@@ -204,31 +193,43 @@ def approvals(
     words: Annotated[list[str] | None, typer.Argument(help="as in the chats; try: help")] = None,
 ) -> None:
     """Say an admin's words, as /approvals in the chats: policy, approvers, grants, pause."""
-    from bot.app import builtin_tools, own_tools, policies_of
+    _say("approvals", " ".join(words or []))
 
+
+@main.command()
+def link(code: Annotated[str, typer.Argument(help="the code you got elsewhere")] = "") -> None:
+    """Make your account in this shell and those in the chats one person; without a code: get one."""
+    _say("nod", f"link {code}")
+
+
+def _say(name: str, text: str) -> None:
+    """Say a slash command at this shell."""
     with told():
         settings = Settings.load()
+        telemetry.configure("error")
         with existing(settings) as database:
-            policies = policies_of(settings)
-
-            async def press(incoming: Incoming) -> Reply:
-                if not isinstance(incoming, Press):
-                    raise TypeError("the shell only presses")
-                return _decided(database, incoming, policies).reply
-
-            async def stop(_: Address, __: Actor) -> str:
-                return ""
-
-            builtin = builtin_tools(settings, database, _now)
-            registry = Registry([*builtin, own_tools(settings, builtin)])
-            commands = Commands(database, policies, registry, _now, press, stop)
-            command = Command(operator(), "approvals", " ".join(words or []), Address("cli", "shell"))
-            reply = asyncio.run(commands.handle(command))
+            command = Command(operator(), name, text, Address(SHELL, operator().key))
+            reply = asyncio.run(_answered(settings, database, command))
             print(plain(reply.text))
             if reply.answer is Answer.REFUSED:
                 raise NodError(f"you act as {command.actor} here; an admin can add it to NOD_ADMINS")
             if reply.answer is not Answer.ACCEPTED:
                 raise typer.Exit(1)
+
+
+async def _answered(settings: Settings, database: Database, command: Command) -> Reply:
+    async def stop(_: Address, __: Actor) -> str:
+        return ""
+
+    async with presses_of(settings, database) as presses:
+
+        async def press(incoming: Incoming) -> Reply:
+            if not isinstance(incoming, Press):
+                raise TypeError("the shell only presses")
+            return (await presses.take(incoming)).reply
+
+        gate = presses.gate
+        return await Commands(database, gate.policies, gate.registry, now, press, stop).handle(command)
 
 
 @main.command(name="mcp")
@@ -271,33 +272,6 @@ def slack_manifest(
         if http is not None and not re.fullmatch(r"https://[^\s/]+(/\S*)?", http):
             raise SettingsError("--http: Slack calls https addresses only, such as https://nod.example.com")
         print(manifest_yaml(http), end="")
-
-
-def _press(prefix: str, verb: Verb, reason: str | None) -> None:
-    from bot.app import policies_of
-
-    with told():
-        settings = Settings.load()
-        with existing(settings) as database:
-            press = Press(operator(), verb, find(database, prefix).id, reason=reason)
-            decided = _decided(database, press, policies_of(settings))
-            print(plain(decided.reply.text))
-            if decided.reply.answer is Answer.REFUSED:
-                raise NodError(f"you act as {press.actor} here; an admin can add it to NOD_ADMINS")
-            if decided.reply.answer is not Answer.ACCEPTED:
-                raise typer.Exit(1)
-
-
-def _now() -> datetime:
-    return datetime.now(UTC)
-
-
-def _decided(database: Database, press: Press, policies: Policies) -> Decided:
-    while True:
-        try:
-            return database.write_now(decisions.decide, press, policies, _now())
-        except LostRace:
-            continue
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ from bot.domain.people import Actor, Role
 from bot.domain.proposals import Kind, Proposal, State
 from bot.domain.rules import Rulebook, Subject
 from bot.errors import ChannelError, CopyGone, NotDeliverable
-from bot.store import conversations, copies, endings, messages, proposals
+from bot.store import conversations, copies, endings, grants, messages, proposals
 from bot.store.copies import Copy
 from bot.store.database import Database
 from bot.store.rules import Policies
@@ -306,7 +306,7 @@ class Delivery:
     async def card(self, proposal_id: str) -> tuple[Proposal, Card]:
         """The card as it is now; the last of several in one answer carries the group's buttons."""
         shelf = await self._registry.shelf()
-        return await self._database.read(_card, proposal_id, shelf)
+        return await self._database.read(_card, proposal_id, shelf, self._policies)
 
 
 async def _pump(stream: Stream, events: AsyncIterator[TurnEvent]) -> bool:
@@ -365,10 +365,11 @@ def _undelivered(session: Session, conversation_id: str) -> list[tuple[Line, Con
     return found
 
 
-def _card(session: Session, proposal_id: str, shelf: Shelf) -> tuple[Proposal, Card]:
+def _card(session: Session, proposal_id: str, shelf: Shelf, policies: Policies) -> tuple[Proposal, Card]:
     proposal = proposals.get(session, proposal_id)
     if proposal is None:
         raise KeyError(proposal_id)
     group = proposals.of_message(session, proposal.message_id)
     shown = group if group[-1].id == proposal.id else []
-    return proposal, card_of(proposal, shelf.schema_of(session, proposal), shown)
+    grantable = grants.hindrance(session, policies, proposal) is None
+    return proposal, card_of(proposal, shelf.schema_of(session, proposal), shown, grantable=grantable)

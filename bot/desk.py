@@ -5,15 +5,14 @@ from typing import Any
 
 from sqlmodel import Session
 
-from bot.agent.gate import Gate
 from bot.delivery import Delivery
 from bot.domain.cards import Card
 from bot.domain.chat import Address, Overview
 from bot.domain.people import Actor
 from bot.domain.proposals import SETTLED, Proposal, State
 from bot.domain.similarity import Rung
-from bot.errors import ToolError
-from bot.store import conversations, copies, grants, people, proposals, votes
+from bot.presses import Presses
+from bot.store import conversations, copies, people, proposals, votes
 from bot.store.database import Database
 from bot.store.rules import Policies
 
@@ -21,11 +20,11 @@ _RECENT = 20
 
 
 class CoreDesk:
-    def __init__(self, database: Database, delivery: Delivery, gate: Gate, policies: Policies) -> None:
+    def __init__(self, database: Database, delivery: Delivery, presses: Presses, policies: Policies) -> None:
         self._database = database
         self._delivery = delivery
         self._policies = policies
-        self._gate = gate
+        self._presses = presses
 
     async def card(self, proposal_id: str, actor: Actor, address: Address | None = None) -> Card | None:
         if not await self._database.read(self._may_see, proposal_id, actor, address):
@@ -45,22 +44,7 @@ class CoreDesk:
     async def ladder(
         self, proposal_id: str, actor: Actor, address: Address | None = None
     ) -> Sequence[tuple[Rung, str]]:
-        proposal = await self._database.read(self._grantable, proposal_id, actor, address)
-        if proposal is None:
-            return []
-        try:
-            return [(scope.rung, words) for scope, words in await self._gate.ladder(proposal)]
-        except ToolError:
-            return []
-
-    def _grantable(
-        self, session: Session, proposal_id: str, actor: Actor, address: Address | None
-    ) -> Proposal | None:
-        proposal = proposals.get(session, proposal_id)
-        if proposal is None or proposal.state is not State.PROPOSED:
-            return None
-        refused = votes.objection(session, self._policies, proposal, actor, at=address)
-        return None if refused or grants.hindrance(session, self._policies, proposal) else proposal
+        return await self._presses.ladder(proposal_id, actor, address)
 
     async def overview(self, actor: Actor) -> Overview:
         waiting, asked, recent = await self._database.read_aside(self._overview, actor)

@@ -22,6 +22,7 @@ from bot.store.database import Database
 from bot.store.rules import Policies
 
 _BATCH = 100
+_LISTED = 50  # in a digest, which is one post to read
 
 
 class Reminders:
@@ -118,8 +119,10 @@ def _open_in(session: Session, scope: str, now: datetime) -> str:
         return "Nothing waits for a decision today."
     found.sort(key=lambda p: p.expires_at)
     lines = [
-        f"- `{p.id[:8]}` {p.description} (asked by {p.requester.label}, {_left(p, now)} left)" for p in found
+        f"- `{p.id[:8]}` {p.description} (asked by {p.requester.label}, {_left(p, now)} left)"
+        for p in found[:_LISTED]
     ]
+    lines += [f"…and {len(found) - _LISTED} more"] if len(found) > _LISTED else []
     return f"**{len(found)} waiting for a decision**\n" + "\n".join(lines)
 
 

@@ -2,22 +2,28 @@
 
 import contextlib
 import getpass
+import json
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
+from datetime import UTC, datetime
+from typing import Any
 
 import typer
 from alembic.util import CommandError
 from sqlalchemy.exc import DBAPIError
 
+from bot.agent.gate import Gate
 from bot.domain.chat import SHELL
 from bot.domain.people import Actor
 from bot.domain.proposals import Proposal
 from bot.domain.redaction import redact_text
-from bot.errors import NodError, SettingsError
+from bot.errors import BadArguments, NodError, SettingsError
+from bot.presses import Presses
 from bot.settings import Settings
 from bot.store import migrations, proposals
 from bot.store.database import Database
+from bot.tools.registry import Registry
 
 
 @contextlib.contextmanager
@@ -73,6 +79,54 @@ def existing(settings: Settings) -> Iterator[Database]:
         )
     with opened(settings) as database:
         yield database
+
+
+@contextlib.asynccontextmanager
+async def tools_of(
+    settings: Settings, database: Database, *, all_now: bool = False
+) -> AsyncIterator[Registry]:
+    """Every tool that the settings name; MCP servers start when tools are first asked for.
+
+    ``all_now``: they start at once, and those that do not are told.
+    """
+    from bot.app import policies_of, registry_of
+
+    registry, own, mcp = registry_of(settings, database, policies_of(settings), now)
+    await own.start()
+    try:
+        if all_now:
+            await mcp.tools()
+        for server in mcp.servers:
+            if server.trouble and all_now:
+                why = f"the MCP server {server.config.name} is unavailable ({server.trouble})"
+                print(line(f"nod: {why}; without its tools"), file=sys.stderr)  # noqa: T201 - a command answers
+        yield registry
+    finally:
+        await mcp.stop()
+
+
+@contextlib.asynccontextmanager
+async def presses_of(settings: Settings, database: Database) -> AsyncIterator[Presses]:
+    """Presses from this shell: whatever work they make is found in the rows by the running nod."""
+    from bot.app import policies_of
+
+    async with tools_of(settings, database) as registry:
+        yield Presses(database, Gate(registry, policies_of(settings), database, now), now)
+
+
+def now() -> datetime:
+    return datetime.now(UTC)
+
+
+def decoded(text: str) -> dict[str, Any]:
+    """A JSON object given on the command line; raises BadArguments."""
+    try:
+        given = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise BadArguments({"JSON": f"this is not JSON ({error})"}) from None
+    if not isinstance(given, dict):
+        raise BadArguments({"JSON": "write a JSON object, such as '{\"number\": 3}'"})
+    return given
 
 
 def operator() -> Actor:

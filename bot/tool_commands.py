@@ -1,11 +1,7 @@
 """``nod tools``: what tools there are, and one called by hand; what writes asks first, as from any chat."""
 
 import asyncio
-import contextlib
 import json
-import sys
-from collections.abc import AsyncIterator
-from datetime import UTC, datetime
 from typing import Annotated, Any
 
 import typer
@@ -16,12 +12,12 @@ from bot.domain.cards import card_of
 from bot.domain.chat import SHELL, Address, Request
 from bot.domain.proposals import Kind, Proposal, State
 from bot.domain.redaction import redact_text
-from bot.errors import BadArguments, NodError
+from bot.errors import NodError
 from bot.settings import Settings
 from bot.store import proposals
 from bot.store.database import Database
-from bot.terminal import line, opened, operator, plain, told
-from bot.tools.registry import Registry, Shelf
+from bot.terminal import decoded, line, now, opened, operator, plain, told, tools_of
+from bot.tools.registry import Shelf
 from bot.tools.tool import Tool
 
 commands = typer.Typer(no_args_is_help=True, help="The tools there are, and calling one by hand.")
@@ -63,7 +59,7 @@ def call(
     with told():
         settings = Settings.load()
         telemetry.configure("error")
-        given = _decoded(arguments)
+        given = decoded(arguments)
         with opened(settings) as database:
             asyncio.run(_call(settings, database, name, given, wait=wait))
 
@@ -73,8 +69,8 @@ async def _call(
 ) -> None:
     from bot.app import policies_of
 
-    async with _registry(settings, database) as registry:
-        gate = Gate(registry, policies_of(settings), database, _now)
+    async with tools_of(settings, database, all_now=True) as registry:
+        gate = Gate(registry, policies_of(settings), database, now)
         tool = _named(_callable(await registry.shelf()), name)
         who = operator()
         words = f"{who.label} calls {tool.name} from the shell."
@@ -118,27 +114,10 @@ async def _offered(settings: Settings) -> list[Tool]:
     telemetry.configure("error")
     database = Database(settings.database_url)  # nothing is read: it is not even made here
     try:
-        async with _registry(settings, database) as registry:
+        async with tools_of(settings, database, all_now=True) as registry:
             return _callable(await registry.shelf())
     finally:
         database.close()
-
-
-@contextlib.asynccontextmanager
-async def _registry(settings: Settings, database: Database) -> AsyncIterator[Registry]:
-    from bot.app import policies_of, registry_of
-
-    registry, own, mcp = registry_of(settings, database, policies_of(settings), _now)
-    await own.start()
-    try:
-        await mcp.tools()
-        for server in mcp.servers:
-            if server.trouble:
-                why = f"the MCP server {server.config.name} is unavailable ({server.trouble})"
-                print(line(f"nod: {why}; without its tools"), file=sys.stderr)
-        yield registry
-    finally:
-        await mcp.stop()
 
 
 def _callable(shelf: Shelf) -> list[Tool]:
@@ -159,17 +138,3 @@ def _level(tool: Tool) -> str:
         return str(tool.classify({}).level)
     except Exception:  # noqa: BLE001 - it looks at its arguments, and there are none
         return "by its use"
-
-
-def _decoded(text: str) -> dict[str, Any]:
-    try:
-        given = json.loads(text)
-    except ValueError as error:
-        raise BadArguments({"JSON": f"this is not JSON ({error})"}) from None
-    if not isinstance(given, dict):
-        raise BadArguments({"JSON": "write a JSON object, such as '{\"number\": 3}'"})
-    return given
-
-
-def _now() -> datetime:
-    return datetime.now(UTC)

@@ -47,6 +47,7 @@ from bot.domain.similarity import Lasting, Rung
 from bot.domain.teams import Board
 from bot.errors import ChannelError, CopyGone, ToolError
 from bot.jobs.embedded import EmbeddedDispatcher
+from bot.presses import Presses
 from bot.store import audit, conversations, proposals
 from bot.store.database import Database
 from bot.store.rules import Policies
@@ -497,8 +498,11 @@ class Nod:
         gate = Gate(registry, policies, self.database, clock)
         loop = Loop(self.model, gate, self.database, clock, self.limits)
         boards = Boards(self.channels, self.database)
-        self.assistant = Assistant(self.database, gate, loop, self.delivery, boards, self.valve, clock)
-        self.desk = CoreDesk(self.database, self.delivery, gate, policies)
+        presses = Presses(self.database, gate, clock)
+        self.assistant = Assistant(
+            self.database, gate, presses, loop, self.delivery, boards, self.valve, clock
+        )
+        self.desk = CoreDesk(self.database, self.delivery, presses, policies)
         self.dispatcher.start(self.assistant.run)
 
     # people

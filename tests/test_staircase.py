@@ -17,12 +17,13 @@ FLOORS = (
     ("tools", "attachments"),
     ("tools.builtin", "tools.mcp"),
     ("agent", "delivery", "boards"),
+    ("presses",),
     ("callbacks", "desk", "commands", "questions", "reminders", "jobs"),
     ("assistant", "channels.http", "channels.slack", "channels.telegram"),
     ("scheduler",),
     ("app",),
     ("doctor", "serving", "terminal"),
-    ("tool_commands",),
+    ("press_commands", "tool_commands"),
     ("cli",),
 )
 HEIGHT = {part: height for height, floor in enumerate(FLOORS) for part in floor}

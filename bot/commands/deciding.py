@@ -68,7 +68,8 @@ class DecidingWords:
         return await self._press(command, prefix, Verb.EXTEND)
 
     async def _reassign(self, command: Command, rest: str) -> Told:
-        prefix, *words = rest.split()
+        prefix, _, who = rest.partition(" ")
+        words = who.split()
         if not words:
             raise Misspoken("Who shall decide it?")
         for word in words:

@@ -7,14 +7,14 @@ from datetime import datetime, timedelta
 from sqlmodel import Session
 
 from bot.commands.lists import recorded
-from bot.commands.settings import Setting, account, parse, seconds
+from bot.commands.settings import Setting, account, number, parse, seconds
 from bot.commands.words import Misspoken, Word
 from bot.domain.chat import Clock, Command
 from bot.domain.people import Role
 from bot.domain.policy import Mode, Place, explain
-from bot.domain.rules import EVERYWHERE, Rule, Subject
+from bot.domain.rules import EVERYWHERE, Rule, Subject, span
 from bot.errors import ToolError
-from bot.store import checkpoints, grants, people, rules
+from bot.store import checkpoints, grants, people, proposals, rules
 from bot.store.checkpoints import Wanted
 from bot.store.database import Database
 from bot.store.rules import Policies
@@ -72,7 +72,7 @@ class RulingWords:
             ),
             "revoke": Word("revoke G-7|all", "end a grant", self._revoke),
             "audit": Word(
-                "audit [ACCOUNT|TOOL|ID|7d], or audit verify",
+                "audit [ACCOUNT|TOOL|ID|G-7|7d], or audit verify",
                 "who did what; whether the record is whole",
                 self._audit,
             ),
@@ -83,6 +83,8 @@ class RulingWords:
     def _set(self, subject: Subject) -> Callable[[Command, str], Awaitable[str]]:
         async def do(command: Command, text: str) -> str:
             rule, ended = await self._database.write(self._add, parse(subject, text, command), command)
+            there = any(rule.concerns(tool.name) for tool in await self._registry.shelf())
+            ended += "" if there else f" There is no tool called {rule.pattern} right now."
             loose = " From now on it runs without asking anybody." if rule.value == Mode.NEVER else ""
             return f"Set: {rule.words}.{ended}{loose}"
 
@@ -96,20 +98,22 @@ class RulingWords:
     async def _rules(self, _: Command, __: str) -> str:
         policy = await self._database.read(self._policies.load)
         lines = [f"- {rule.words}" for rule in policy.book.rules]
-        head = f"By default: policy {policy.mode}, waiting {policy.ttl}, plans {policy.plans}."
+        ttl = span(policy.ttl.total_seconds())
+        head = f"By default: policy {policy.mode}, ttl {ttl}, plans {policy.plans}."
         return "\n".join([head, *lines, *(["Paused."] if policy.book.paused else [])])
 
-    async def _drop(self, command: Command, number: str) -> str:
-        if not number.isdigit():
+    async def _drop(self, command: Command, text: str) -> str:
+        which = number(text)
+        if which is None:
             raise Misspoken("Which rule? Give its number, as `/approvals rules` shows it.")
 
         def drop(session: Session) -> str | None:
-            rule = rules.end(session, int(number), command.actor, self._clock())
+            rule = rules.end(session, which, command.actor, self._clock())
             if rule is None:
                 return None
             return f"Dropped: {rule.words}.{_ended_grants(session, rule, command, self._clock())}"
 
-        return await self._database.write(drop) or f"There is no rule {number} in force."
+        return await self._database.write(drop) or f"There is no rule {which} in force."
 
     async def _policy(self, command: Command, text: str) -> str:
         if not text:
@@ -161,36 +165,42 @@ class RulingWords:
             raise Misspoken("I do not know what that is.")
         found = await self._database.read(grants.live, self._clock())
         lines = [
-            f"- {g.label} by {g.person_name}: {g.words}; used {g.uses} times; until "
+            f"- {g.label} by {g.person_name}: {g.words}; uses: {g.uses}; until "
             + (f"{g.expires_at:%Y-%m-%d %H:%M} UTC" if g.expires_at else "its conversation ends")
             for g in found
         ]
         return "\n".join(lines) or "There are no grants."
 
     async def _revoke(self, command: Command, text: str) -> str:
-        number = text.upper().removeprefix("G-")
-        if text.lower() != "all" and not number.isdigit():
+        which = number(text.upper().removeprefix("G-"))
+        if text.lower() != "all" and which is None:
             raise Misspoken("Which grant?")
-        which = None if text.lower() == "all" else int(number)
         ended = await self._database.write(grants.revoke, which, command.actor, self._clock())
-        return f"Ended: {ended} grant{'s' if ended != 1 else ''}."
+        if which is not None and not ended:
+            return f"There is no grant G-{which} in force."
+        return f"Ended: {_count(ended)}."
 
     async def _audit(self, _: Command, text: str) -> str:
         if text == "verify":
             found = await self._database.read_aside(checkpoints.faults)
             return "\n".join(f"- {fault}" for fault in found) or "The record is whole."
-        shown = await self._database.read_aside(checkpoints.rows, self._wanted(text), _SHOWN_AUDIT)
+        shown = await self._database.read_aside(checkpoints.rows, await self._wanted(text), _SHOWN_AUDIT)
         lines = [f"- {recorded(row)}" for row in shown]
         return "\n".join(lines) or "Nothing is recorded about that."
 
-    def _wanted(self, text: str) -> Wanted:
-        """What one word asks of the audit: an account, an age, an ID, or a tool."""
+    async def _wanted(self, text: str) -> Wanted:
+        """What one word asks of the audit: an account, an age, a grant, a tool, or an ID."""
+        if text[:2].upper() == "G-" and (grant := number(text[2:])) is not None:
+            return Wanted(grant=grant)
         if ":" in text:
             return Wanted(who=str(account(text)))
         if text[:-1].isdigit() and text[-1:] in "smhdw":
             return Wanted(since=self._clock() - timedelta(seconds=seconds(text)))
-        if text and set(text) <= set("0123456789abcdef"):
-            return Wanted(proposal=text)
+        if text in (await self._registry.shelf()).tools:
+            return Wanted(tool=text)
+        ident = text.strip("`").lower()
+        if await self._database.read(proposals.starting_with, ident):
+            return Wanted(proposal=ident)
         return Wanted(tool=text)
 
     async def _pause(self, command: Command, __: str) -> str:
@@ -204,11 +214,15 @@ class RulingWords:
         stood = await self._database.write_aside(rules.resume, command.actor, self._clock())
         if stood is None:
             return "Nothing was paused."
-        return f"Going on. Open proposals got back the {stood} they stood still."
+        return f"Going on. Open proposals got back the {span(stood.total_seconds())} they stood still."
 
 
 def _ended_grants(session: Session, rule: Rule, command: Command, now: datetime) -> str:
     if rule.subject not in _TIGHTENING:
         return ""
     ended = grants.revoke(session, None, command.actor, now, "end with a change of rules")
-    return f" {ended} grants ended with it." if ended else ""
+    return f" {_count(ended)} ended with it." if ended else ""
+
+
+def _count(grants_: int) -> str:
+    return "1 grant" if grants_ == 1 else f"{grants_} grants"

@@ -1,5 +1,6 @@
 """The words with which admins set rules: parsed strictly, stored with who set them."""
 
+import difflib
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -7,6 +8,7 @@ from datetime import time, timedelta
 from typing import Any
 
 from bot.commands.words import Misspoken
+from bot.domain.cards import PLACES
 from bot.domain.chat import Address, Command
 from bot.domain.people import Actor, Role
 from bot.domain.plans import Approver
@@ -15,6 +17,7 @@ from bot.domain.risk import Level
 from bot.domain.rules import EVERYWHERE, Subject
 from bot.settings import duration
 
+_NUMBER = re.compile(r"[0-9]{1,9}")
 _ENDING = re.compile(r"\s+(for|in)\s+(\S+)$")
 
 
@@ -49,11 +52,13 @@ def _place(text: str, command: Command) -> str:
         key = command.address.key
         return f"{command.address.channel}:{key.rsplit('/', 1)[0] if key.count('/') > 1 else key}"
     if text.endswith(":*"):
+        _check_channel(text.removesuffix(":*"))
         return text
     return str(_address(text))
 
 
 def _address(text: str) -> Address:
+    _check_channel(text.partition(":")[0])
     try:
         return Address.parse(text)
     except ValueError:
@@ -62,8 +67,16 @@ def _address(text: str) -> Address:
         ) from None
 
 
+def _check_channel(channel: str) -> None:
+    """Raises Misspoken where it is nearly one of ours: a rule about ``slak:`` would rest unseen."""
+    near = difflib.get_close_matches(channel, PLACES, 1)
+    if near and near[0] != channel:
+        raise Misspoken(f"There is no channel {channel}. Did you mean {near[0]}?")
+
+
 def account(text: str) -> Actor:
     """Read an account; raises Misspoken."""
+    _check_channel(text.partition(":")[0])
     try:
         return Actor.parse(text)
     except ValueError:
@@ -83,6 +96,11 @@ def seconds(text: str) -> float:
     return read.total_seconds()
 
 
+def number(text: str) -> int | None:
+    """Read a number as rules, grants and quorums have it; None for anything else."""
+    return int(text) if _NUMBER.fullmatch(text) else None
+
+
 def _one_of(kind: type[Mode | Level | Approver]) -> Callable[[list[str]], str]:
     def read(words: list[str]) -> str:
         known = [str(member) for member in kind]
@@ -94,10 +112,14 @@ def _one_of(kind: type[Mode | Level | Approver]) -> Callable[[list[str]], str]:
 
 
 def _quorum(words: list[str]) -> list[int]:
-    numbers = [w for w in words if w != "of"]
-    if not 1 <= len(numbers) <= 2 or not all(n.isdigit() for n in numbers):  # noqa: PLR2004 - n of m
-        raise Misspoken("A number of approvals, please, such as 2 or 2 of 3.")
-    needed, of = (int(numbers[0]), int(numbers[1]) if len(numbers) > 1 else 0)
+    numbers = [number(w) for w in words if w != "of"]
+    match numbers:
+        case [int(needed)]:
+            of = 0
+        case [int(needed), int(of)]:
+            pass
+        case _:
+            raise Misspoken("A number of approvals, please, such as 2 or 2 of 3.")
     if not 1 <= needed <= 20 or (of and of < needed):  # noqa: PLR2004 - more than anybody can gather
         raise Misspoken("Between 1 and 20, and not more than there are.")
     return [needed, of]

@@ -104,7 +104,8 @@ def _text(value: str | None) -> str:
     return "(nothing)" if value is None else value
 
 
-_PLACES = {"http": "the web", "cli": "the shell", "slack": "Slack", "telegram": "Telegram"}
+PLACES: Mapping[str, str] = {"http": "the web", "cli": "the shell", "slack": "Slack", "telegram": "Telegram"}
+"""The channels, as people call them."""
 
 
 _WAITING = {
@@ -116,7 +117,7 @@ _WAITING = {
 
 
 def _decided_by(p: Proposal) -> tuple[str, str]:
-    where = f" from {_PLACES.get(p.decided_from, p.decided_from)}" if p.decided_from else ""
+    where = f" from {PLACES.get(p.decided_from, p.decided_from)}" if p.decided_from else ""
     return p.decided_by or "somebody", where
 
 
@@ -173,7 +174,9 @@ def _plan_outcome(p: Proposal) -> tuple[Tone, str] | None:
     return None
 
 
-def _actions(p: Proposal, schema: Mapping[str, Any], group: Group | None) -> tuple[Action, ...]:
+def _actions(
+    p: Proposal, schema: Mapping[str, Any], group: Group | None, *, grantable: bool
+) -> tuple[Action, ...]:
     alone: tuple[Action, ...] = ()
     if p.state is State.PROPOSED and p.kind is Kind.QUESTION:
         filling = (Action.EDIT,) if schema.get("properties") else ()
@@ -183,7 +186,7 @@ def _actions(p: Proposal, schema: Mapping[str, Any], group: Group | None) -> tup
         alone = (Action.APPROVE, Action.DECLINE, Action.REVISE, *steps, Action.EXTEND)
     elif p.state is State.PROPOSED:
         alone = (Action.APPROVE, Action.DECLINE, Action.EDIT, Action.EXTEND)
-        if p.quorum == 1 and p.kind is Kind.CALL:
+        if p.quorum == 1 and p.kind is Kind.CALL and grantable:
             alone = (*alone, Action.SIMILAR)
     elif p.state is State.FAILED and p.cause is not Cause.TOOL_CHANGED:
         alone = (Action.RETRY,)
@@ -204,8 +207,10 @@ def _vote_line(vote: Vote) -> str:
     return one_line(f"{vote.actor.label}: {vote.verb}" + (f" ({vote.reason})" if vote.reason else ""))
 
 
-def card_of(p: Proposal, schema: Mapping[str, Any], siblings: Sequence[Proposal] = ()) -> Card:
-    """Render a proposal as it is now.
+def card_of(
+    p: Proposal, schema: Mapping[str, Any], siblings: Sequence[Proposal] = (), *, grantable: bool = True
+) -> Card:
+    """Render a proposal as it is now. ``grantable``: the rules let calls like it be allowed from its card.
 
     ``siblings`` are all proposals of the same answer, itself included, where this card is the one that
     carries the buttons for the whole group (the last of them); empty otherwise.
@@ -256,7 +261,7 @@ def card_of(p: Proposal, schema: Mapping[str, Any], siblings: Sequence[Proposal]
         result=redact_text(unfolded(redact_text(p.error or p.result or ""))),
         result_url=p.result_url,
         notes=tuple(notes),
-        actions=_actions(p, schema, group),
+        actions=_actions(p, schema, group, grantable=grantable),
         group=group,
         teammate=p.teammate,
     )

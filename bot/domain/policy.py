@@ -13,7 +13,7 @@ from bot.domain.people import LOCAL, Person, Role
 from bot.domain.plans import Approver
 from bot.domain.proposals import Deciders, Kind, Proposal, clock
 from bot.domain.risk import Level, Risk
-from bot.domain.rules import Found, Rulebook, Subject
+from bot.domain.rules import Found, Rulebook, Subject, span
 
 UNASKED = " (warning: nothing here asks before it changes things)"
 
@@ -140,7 +140,9 @@ class Policy:
             return Deciders(requester=True)
         found = self.book.deciders(place.address, tool_name)
         if found.rule is None:
-            words = ["requester", Role.ADMIN] if place.private else ["requester", Role.APPROVER, Role.ADMIN]
+            # what cannot be undone wants other eyes in a private chat, too, so they must be in the circle
+            alone = place.private and risk.level is not Level.DESTRUCTIVE
+            words = ["requester", Role.ADMIN] if alone else ["requester", Role.APPROVER, Role.ADMIN]
         else:
             words = list(found.value)
         roles = tuple(r for r in (Role.APPROVER, Role.ADMIN) if r in words and self.holders(r))
@@ -242,7 +244,8 @@ def explain(verdict: Verdict, requester: str) -> str:
         case Judgement.ASK:
             who = verdict.deciders.in_words(requester)
             need = f"{verdict.quorum} approvals" if verdict.quorum > 1 else "one approval"
+            wait = span(verdict.ttl.total_seconds())
             return (
-                f"It would ask for {need}. Who may decide: {who}. It would wait {verdict.ttl}. "
+                f"It would ask for {need}. Who may decide: {who}. It would wait {wait}. "
                 f"Risk: {level}. Because: {verdict.rule}."
             )

@@ -17,6 +17,7 @@ from bot.domain.plans import APPROVERS
 from bot.domain.risk import Level
 
 EVERYWHERE = "*"
+_UNITS = (("d", 86400), ("h", 3600), ("m", 60), ("s", 1))
 _MEMO = 4096  # subjects times tools for which a book keeps what it found
 
 
@@ -128,8 +129,8 @@ class Rulebook:
         return self.strictest(Subject.QUORUM, place, tool_name, [1, 0], lambda value: value[0])
 
     def deciders(self, place: str, tool_name: str) -> Found:
-        """The circle with the fewest words counts: each word lets more people in."""
-        return self.strictest(Subject.DECIDERS, place, tool_name, None, lambda words: -len(words))
+        """The narrowest circle counts: whoever is there, the one who asks, a role, then single accounts."""
+        return self.strictest(Subject.DECIDERS, place, tool_name, None, _narrowness)
 
     def soonest(self, subject: Subject, place: str, tool_name: str) -> list[Any] | None:
         """Of rules whose value begins with seconds, the shortest."""
@@ -147,6 +148,12 @@ class Rulebook:
 
     def accounts_with(self, role: str) -> frozenset[str]:
         return frozenset(rule.value[0] for rule in self.about(Subject.ROLE) if rule.value[1] == role)
+
+
+def _narrowness(words: Sequence[str]) -> tuple[int, ...]:
+    """Compares circles: first by the widest word in them, then by how many words let people in."""
+    roles = sum(":" not in word for word in words)
+    return (-("member" in words), -("requester" in words), -roles, -len(words))
 
 
 def covers(scope: str, place: str) -> bool:
@@ -170,12 +177,18 @@ def _shown(subject: Subject, value: Any) -> str:
         case Subject.QUORUM:
             return f"{parts[0]} of {parts[1]}" if parts[1] else str(parts[0])
         case Subject.TTL | Subject.REMIND | Subject.ESCALATE:
-            parts[0] = _span(parts[0])
+            parts[0] = span(parts[0])
     return " ".join(map(str, parts))
 
 
-def _span(seconds: float) -> str:
-    for unit, size in (("d", 86400), ("h", 3600), ("m", 60)):
-        if seconds % size == 0:
-            return f"{seconds / size:g}{unit}"
-    return f"{seconds:g}s"
+def span(seconds: float) -> str:
+    """A length of time as an admin would write it, such as ``36h``; an odd one in several units."""
+    left = round(seconds)
+    for unit, size in _UNITS:
+        if left and left % size == 0 and unit != "s":
+            return f"{left // size}{unit}"
+    parts = []
+    for unit, size in _UNITS:
+        count, left = divmod(left, size)
+        parts += [f"{count}{unit}"] if count else []
+    return " ".join(parts) or "0s"

@@ -21,6 +21,7 @@ from sqlmodel import Session, col, select
 from bot.domain.people import Actor
 from bot.domain.redaction import redact
 from bot.store import audit, ledger, people
+from bot.store.ledger import Thing
 from bot.store.tables import AuditRow, CheckpointRow, LedgerRow, ProposalRow
 
 _AUDIT: Any = AuditRow.__table__  # type: ignore[attr-defined]
@@ -108,13 +109,15 @@ def _broken_seals(session: Session) -> Iterator[str]:
 class Wanted:
     """Which rows of the record; empty fields match all.
 
-    ``who`` is an account, and stands for every account of that Person. ``tool`` finds rules about it, too.
+    ``who`` is an account, and stands for every account of that Person. ``tool`` finds rules about it, too,
+    ``grant`` what was run under it and how it came and went.
     """
 
     who: str = ""
     tool: str = ""
     proposal: str = ""
     since: datetime | None = None
+    grant: int | None = None
 
 
 def rows(session: Session, wanted: Wanted, limit: int | None = None) -> list[dict[str, Any]]:
@@ -143,6 +146,8 @@ def _of_proposals(
         statement = statement.where(_AUDIT.c.proposal_id.startswith(wanted.proposal, autoescape=True))
     if wanted.since:
         statement = statement.where(_AUDIT.c.at >= wanted.since)
+    if wanted.grant is not None:
+        statement = statement.where(_AUDIT.c.grant_id == wanted.grant)
     found = session.connection().execute(statement.order_by(_AUDIT.c.id.desc()).limit(limit)).mappings()
     return [dict(row) for row in reversed(list(found))]
 
@@ -157,6 +162,8 @@ def _of_the_rest(
         statement = statement.where(_LEDGER.c.actor.in_(who) | _LEDGER.c.person.in_(who))
     if wanted.since:
         statement = statement.where(_LEDGER.c.at >= wanted.since)
+    if wanted.grant is not None:
+        statement = statement.where(_LEDGER.c.thing == Thing.GRANT, _LEDGER.c.key == f"G-{wanted.grant}")
     found = session.connection().execute(statement.order_by(_LEDGER.c.id.desc())).mappings()
     kept = [row for row in found if not wanted.tool or fnmatchcase(wanted.tool, row["tool"])]
     return [{name: row[name] for name in _OF_LEDGER} for row in reversed(kept[:limit])]

@@ -38,6 +38,11 @@ def get_conversation(session: Session, conversation_id: str) -> Conversation | N
     return _conversation(row) if row else None
 
 
+def has_ended(session: Session, conversation_id: str) -> bool:
+    found = get_conversation(session, conversation_id)
+    return found is None or found.ended_at is not None
+
+
 def open_conversation(session: Session, address: Address) -> Conversation | None:
     """The conversation going on at an address, if one is."""
     conversation_id = open_at(session, address)

@@ -63,12 +63,11 @@ def hindrance(session: Session, policies: Policies, proposal: Proposal) -> str |
         return f"Each {proposal.kind} is decided by itself."
     if proposal.quorum > 1:
         return "This needs several people each time, so one person cannot allow calls like it."
+    if proposal.risk.level is not Level.DESTRUCTIVE:
+        return None
     conversation = conversations.get_conversation(session, proposal.conversation_id)
     place = str(conversation.origin) if conversation else ""
-    book = policies.load(session).book
-    if proposal.risk.level is Level.DESTRUCTIVE and not book.grants_reach_destructive(
-        place, proposal.tool_name
-    ):
+    if not policies.load(session).book.grants_reach_destructive(place, proposal.tool_name):
         return "What cannot be undone asks each time, unless an admin allows grants for it."
     return None
 

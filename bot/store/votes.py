@@ -17,7 +17,7 @@ from bot.domain.policy import Policy, Verdict, terms
 from bot.domain.proposals import Cause, Edited, Kind, PreviewField, Proposal, State, Vote
 from bot.domain.redaction import differences
 from bot.domain.similarity import Lasting, Scope
-from bot.store import grants, people, proposals, steering, tool_versions
+from bot.store import conversations, grants, people, proposals, steering, tool_versions
 from bot.store.audit import By
 from bot.store.endings import end, moved, redraw
 from bot.store.rules import Policies
@@ -150,6 +150,9 @@ def grant_and_vote(
         return Decided(Reply(Answer.INVALID, "Choose what else shall be allowed, and for how long.", (p,)))
     if why := grants.hindrance(session, policies, p):
         return Decided(Reply(Answer.REFUSED, why, (p,)))
+    if similar.lasting is Lasting.CONVERSATION and conversations.has_ended(session, p.conversation_id):
+        text = "Its conversation has ended, so nothing more can be allowed there. Choose a time, such as 1h."
+        return Decided(Reply(Answer.INVALID, text, (p,)))
     voted = edit_and_vote(session, press, person, p, policies, now, None)
     if voted.reply.answer is not Answer.ACCEPTED:
         return voted

@@ -19,7 +19,7 @@ from tests.contracts.scenarios import Contract
 from tests.contracts.world import World
 
 TOKENS = {name: f"{name}-0123456789abcdef" for name in ("ana", "ben", "eve")}
-_VERBS = {Action.APPROVE_ALL, Action.DECLINE_ALL}
+GROUP_VERBS = {Action.APPROVE_ALL, Action.DECLINE_ALL}
 
 
 class HttpDriver:
@@ -102,7 +102,7 @@ class HttpDriver:
         await self._press(card.handle, action, "ben")
 
     async def _press(self, proposal: dict[str, Any], action: Action, who: str, **more: Any) -> None:
-        shown = proposal["group"]["round"] if action in _VERBS else proposal["round"]
+        shown = proposal["group"]["round"] if action in GROUP_VERBS else proposal["round"]
         path = f"/api/chat/actions/{proposal['id']}/{action}"
         answer = await self._clients[who].post(self._url(path), json={"round": shown, **more})
         body = answer.json()

@@ -1,9 +1,9 @@
-"""The rules of the contract on the command line: asked for on the web, ruled and decided with ``nod``."""
+"""The contract on the command line: asked for on the web, ruled and decided with ``nod``."""
 
 import asyncio
 import os
 from collections.abc import AsyncIterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -12,19 +12,28 @@ from typer.testing import CliRunner
 
 from bot.cli import main
 from bot.domain.cards import Action
-from bot.domain.people import Actor
+from bot.domain.similarity import Lasting, Rung
 from bot.settings import Settings
-from bot.store import people
 from tests.conftest import FakeClock
-from tests.contracts.scenarios import Rules
-from tests.contracts.test_http import TOKENS, HttpDriver
-from tests.contracts.world import World
+from tests.contracts.driver import Seen
+from tests.contracts.scenarios import Contract, cards, note
+from tests.contracts.test_http import GROUP_VERBS, TOKENS, HttpDriver
+from tests.contracts.world import Says, World
 
 ADMINS = "cli:ana,cli:ben"
 
 
+_FLAGS = {
+    Action.APPROVE_STEPS: ("approve", "--steps"),
+    Action.APPROVE_ALL: ("approve", "--all"),
+    Action.DECLINE_ALL: ("decline", "--all"),
+    Action.EXTEND: ("extend",),
+}
+_ROUNDLESS = {Action.EXTEND}
+
+
 class ShellDriver(HttpDriver):
-    """Ana sits at a shell, too, as the same Person; what she and Ben press, they say to ``nod``."""
+    """Ana sits at a shell, too, as the same Person; all that people press, they say to ``nod``."""
 
     ben = "cli:ben"
 
@@ -33,27 +42,42 @@ class ShellDriver(HttpDriver):
         self._url_of_database = database_url
 
     async def _press(self, proposal: dict[str, Any], action: Action, who: str, **more: Any) -> None:
-        if action is Action.SIMILAR or proposal["round"] != self._now(proposal)["round"]:
-            await super()._press(proposal, action, who, **more)  # a shell shows no cards that could be old
-            return
-        code, said = await self._nod(who, "approvals", action, proposal["id"])
+        shown = proposal["group"]["round"] if action in GROUP_VERBS else proposal["round"]
+        verb, *flags = _FLAGS.get(action, (action,))
+        words = [verb, proposal["id"], *flags, *map(str, more.values())]
+        await self._say(who, *words, *(() if action in _ROUNDLESS else ("--round", str(shown))))
+
+    async def approve_similar(self, card: Seen, rung: Rung, lasting: Lasting) -> str:
+        ident = card.handle["id"]
+        _, offered = await self._nod("ana", "similar", ident)
+        if Action.SIMILAR not in card.actions or f"--similar {rung}" not in offered:
+            raise LookupError(rung)
+        await self._say("ana", "approve", ident, "--similar", rung, "--for", lasting)
+        return offered
+
+    async def _say(self, who: str, *words: str) -> None:
+        code, said = await self._nod(who, *words)
         if code:
             self._told[who].append(said)
-        await self.world.app.assistant.recover(
-            self.world.clock()
-        )  # what a running nod does every few seconds
-
-    def _now(self, proposal: dict[str, Any]) -> dict[str, Any]:
-        return next(p for p in self._proposals if p["id"] == proposal["id"])
+        # what a running nod does every few seconds
+        await self.world.app.assistant.recover(self.world.clock())
 
     async def command(self, line: str, *, eve: bool = False) -> str:
-        name, _, words = line.removeprefix("/").partition(" ")
-        _, said = await self._nod("eve" if eve else "ana", name, *words.split(" "))
+        words = line.removeprefix("/").removeprefix("nod ").split(" ")
+        _, said = await self._nod("eve" if eve else "ana", *words)
         return said
+
+    async def pending(self) -> str:
+        return (await self._nod("ana", "pending"))[1]
 
     async def _nod(self, who: str, *words: str) -> tuple[int, str]:
         """Run ``nod`` as somebody; gives its exit code and all it said."""
-        given = {"NOD_DATABASE_URL": self._url_of_database, "NOD_ADMINS": ADMINS, "LOGNAME": who}
+        given = {
+            "NOD_DATABASE_URL": self._url_of_database,
+            "NOD_ADMINS": ADMINS,
+            "NOD_TOOLS": "tests.contracts.notebook",
+            "LOGNAME": who,
+        }
         ran = await asyncio.to_thread(CliRunner().invoke, main, words, env={**os.environ, **given})
         return ran.exit_code, ran.output
 
@@ -73,9 +97,9 @@ async def driver(tmp_path: Path) -> AsyncIterator[ShellDriver]:
     clock = FakeClock(datetime.now(UTC))  # a shell has the machine's own
     world = World(settings, lambda _: None, clock)
     await world.start()
-    code = world.app.database.write_now(people.new_code, Actor("http", "ana", "ana"), clock())
-    assert world.app.database.write_now(people.link, Actor("cli", "ana", "ana"), code, clock())
     driver = ShellDriver(world, url)
+    code = (await HttpDriver.command(driver, "/nod link")).split("`")[1]
+    assert "one person" in await driver.command(f"/nod link {code}")
     watching = asyncio.create_task(driver.watch())
     yield driver
     watching.cancel()
@@ -84,13 +108,33 @@ async def driver(tmp_path: Path) -> AsyncIterator[ShellDriver]:
     await world.stop()
 
 
-class TestShell(Rules):
-    """The same rules, said at a shell."""
+class TestShell(Contract):
+    """The same, said at a shell. Its clock is the machine's own, so what takes long began long ago."""
 
-    async def test_an_admin_can_ask_what_the_policy_would_do(self, driver: ShellDriver) -> None:
-        """A shell knows the tools that Nod brings, not those of this test."""
-        would = await driver.command('/approvals policy test create_issue {"title":"Milk"}')
-        assert "It would ask for one approval" in would
-        assert "policy never" in await driver.command("/approvals policy never for create_*")
-        would = await driver.command('/approvals policy test create_issue {"title":"Milk"}')
-        assert "It would run at once" in would
+    async def test_a_card_that_cannot_be_posted_ends_its_proposal_and_the_model_hears_it(
+        self, driver: ShellDriver
+    ) -> None:
+        """Nothing is posted in a shell; what is true here is that a proposal is there to be read."""
+        driver.world.script(Says("Shall I?", (note("milk"),)))
+        await driver.say("note milk")
+        assert "Note milk" in await driver.pending()
+
+    async def test_a_redraw_that_fails_is_made_up_for_later(self, driver: ShellDriver) -> None:
+        """Nothing is redrawn in a shell; each answer renders the row."""
+        driver.world.script(Says("Shall I?", (note("milk"),)))
+        await driver.say("note milk")
+        (card,) = await cards(driver)
+        await driver.press(card, Action.DECLINE)
+        assert "Nothing waits" in await driver.pending()
+
+    async def test_a_late_press_changes_nothing_and_says_why(self, driver: ShellDriver) -> None:
+        driver.world.clock.forward(-timedelta(hours=25))
+        await super().test_a_late_press_changes_nothing_and_says_why(driver)
+
+    async def test_a_late_press_asks_again_with_a_fresh_card(self, driver: ShellDriver) -> None:
+        driver.world.clock.forward(-timedelta(hours=25))
+        await super().test_a_late_press_asks_again_with_a_fresh_card(driver)
+
+    async def test_a_wait_that_was_extended_is_not_over_at_its_first_end(self, driver: ShellDriver) -> None:
+        driver.world.clock.forward(-timedelta(hours=20))
+        await super().test_a_wait_that_was_extended_is_not_over_at_its_first_end(driver)

@@ -25,8 +25,9 @@ from bot.app import App, build
 from bot.domain.chat import Channel
 from bot.settings import Settings
 from bot.tools.mcp.questions import Question
-from bot.tools.tool import CallContext, Tool, tool
+from bot.tools.tool import CallContext, FixedToolset, tool
 from tests.conftest import FakeClock
+from tests.contracts.notebook import notebook
 
 PATIENCE = 10.0
 
@@ -95,24 +96,7 @@ class World:
         assert self._app is not None
         return self._app
 
-    async def tools(self) -> list[Tool]:
-        @tool(summary="Note {text}")
-        async def note(text: str) -> str:
-            """Write something down."""
-            self.notes.append(text)
-            return f"noted {len(text)} characters"
-
-        @tool(summary="Erase {text}", destructive=True)
-        async def erase(text: str) -> str:
-            """Take something out of the notes, for good."""
-            self.notes.remove(text)
-            return "erased"
-
-        @tool(summary="Print {count} lines")
-        async def print_lines(count: int) -> str:
-            """Print lines."""
-            return "\n".join(f"line {n}" for n in range(count))
-
+    def asking(self) -> FixedToolset:
         @tool(writes=False)
         async def inquire(context: CallContext) -> str:
             """Ask the person a question back, as an MCP server may in the middle of a call."""
@@ -123,10 +107,11 @@ class World:
             answer = await self.app.questions.ask(question)
             return f"{answer.action}: {answer.content.get('color', 'nothing')}"
 
-        return [note, erase, print_lines, inquire]
+        return FixedToolset("asking", (inquire,))
 
     async def start(self) -> None:
-        app = build(self.settings(), model=self.model, toolsets=[_Notebook(self)], clock=self.clock)
+        toolsets = [notebook(self.notes), self.asking()]
+        app = build(self.settings(), model=self.model, toolsets=toolsets, clock=self.clock)
         channel = self.add_channel(app)
         if channel is not None:
             app.channels[channel.name] = channel
@@ -154,15 +139,6 @@ class World:
 
     def script(self, *answers: Says) -> None:
         self.model.answers.extend(answers)
-
-
-@dataclass
-class _Notebook:
-    world: World
-    name: str = "notebook"
-
-    async def tools(self) -> Sequence[Tool]:
-        return await self.world.tools()
 
 
 async def eventually(true: Callable[[], Any], what: str, patience: float = PATIENCE) -> Any:

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bot.domain.cards import Action
 from bot.domain.chat import Address, Answer, Reply, Verb
 from bot.domain.proposals import Proposal, State, canonical
 from bot.domain.similarity import Lasting, Rung, ladder
@@ -57,7 +58,7 @@ async def test_a_covered_call_runs_and_is_shown_as_approved_by_the_grant(nod: No
     assert (second.state, second.decided_by, second.grant_id) == (State.SUCCEEDED, "Ana's grant G-1", 1)
     assert "Approved by Ana's grant G-1" in nod.chat.card_of(second).outcome
     assert nod.world.lamps["desk"] == "blue"
-    assert "used 1 times" in (await nod.command("/approvals grants", by=ADA)).text
+    assert "uses: 1" in (await nod.command("/approvals grants", by=ADA)).text
 
 
 @pytest.mark.parametrize(
@@ -151,6 +152,28 @@ async def test_a_tool_that_changed_is_not_covered_any_more(nod: Nod) -> None:
     nod.toolset = lamp_tools(nod.world, version="2")
     await nod.restart()
     assert (await paint(nod, "door", "red")).state is State.PROPOSED
+
+
+async def test_a_grant_for_a_conversation_is_not_given_once_that_has_ended(nod: Nod) -> None:
+    first = await paint(nod, "desk", "red")
+    await nod.command("/nod new")
+    reply = await similar(nod, first, Rung.TOOL, Lasting.CONVERSATION)
+    assert (reply.answer, (await nod.now(first)).state) == (Answer.INVALID, State.PROPOSED)
+    assert "Choose a time" in reply.text
+    assert "no grants" in (await nod.command("/approvals grants", by=ADA)).text
+
+    await similar(nod, first, Rung.TOOL, Lasting.HOUR)
+    assert (await nod.now(first)).state is State.SUCCEEDED
+
+
+async def test_a_card_offers_a_grant_for_what_cannot_be_undone_only_where_an_admin_allows_that(
+    nod: Nod,
+) -> None:
+    (first,) = await nod.asked(call("smash", lamp="desk"))
+    assert Action.SIMILAR not in nod.chat.card_of(first).actions
+    await nod.command("/approvals grants allow destructive", by=ADA)
+    (second,) = await nod.asked(call("smash", lamp="door"))
+    assert Action.SIMILAR in nod.chat.card_of(second).actions
 
 
 async def test_a_grant_survives_a_crash(nod: Nod) -> None:

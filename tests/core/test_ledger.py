@@ -10,6 +10,7 @@ from bot.domain.people import Actor
 from bot.domain.similarity import Lasting, Rung
 from bot.store import checkpoints
 from bot.store.checkpoints import Wanted
+from bot.tools.tool import CallContext, FixedToolset, tool
 from tests.core.conftest import MakeNod
 from tests.kit import ADA, ANA, EVE, Nod, call
 
@@ -121,6 +122,32 @@ async def test_a_grants_birth_and_end_are_recorded(nod: Nod, ends: str, by: Acto
     assert born["after"]["allows"] == "paint with any arguments"
     assert (ended["verb"], ended["actor"], ended["after"]) == (verb, str(by), None)
     assert await nod.database.read(checkpoints.faults) == []
+
+
+async def test_a_tool_whose_name_could_begin_an_id_is_a_tool_in_the_record(make_nod: MakeNod) -> None:
+    @tool(summary="Feed the cat")
+    async def feed(context: CallContext) -> str:
+        """Feed the cat."""
+        return "fed"
+
+    nod = make_nod(admins=[ADA])
+    nod.toolset = FixedToolset("cat", (feed,))
+    await nod.restart()
+    (fed,) = await nod.asked(call("feed"))
+    assert "feed: propose by nod" in await say(nod, "/approvals audit feed")
+    assert "feed: propose by nod" in await say(nod, f"/approvals audit {fed.id[:6].upper()}")
+    assert await say(nod, "/approvals audit fade") == "Nothing is recorded about that."
+
+
+async def test_the_record_of_a_grant_has_what_ran_under_it_and_how_it_came_and_went(nod: Nod) -> None:
+    await granted(nod)
+    await nod.asked(call("paint", lamp="door", color="blue"))
+    await nod.idle()
+    await say(nod, "/approvals revoke G-1")
+    shown = (await say(nod, "/approvals audit g-1")).splitlines()
+    assert len(shown) == 5
+    for words in ("G-1: give by", "propose by", "execute by", "succeeded by", "G-1: revoke by"):
+        assert any(words in line for line in shown)
 
 
 async def test_the_record_of_a_tool_has_the_rules_about_it(nod: Nod) -> None:

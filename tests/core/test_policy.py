@@ -59,6 +59,15 @@ def test_in_a_private_chat_the_requester_decides_and_in_a_shared_room_approvers_
     )
 
 
+@pytest.mark.parametrize("place", [CHAT, ROOM])
+def test_one_approver_besides_the_requester_is_enough_for_four_eyes_in_private_too(place: Place) -> None:
+    policy = Policy(approvers=frozenset({"chat:ben"}), admins=frozenset({"chat:ana"}))
+    deciders = policy.judge("smash", RISKS[Level.DESTRUCTIVE], place, ANA).deciders
+    assert deciders.four_eyes
+    assert policy.objection(make_proposal(deciders=deciders), ANA, ANA) is not None
+    assert policy.objection(make_proposal(deciders=deciders), BEN, ANA) is None
+
+
 def test_a_role_is_a_persons_whichever_account_has_it() -> None:
     policy = Policy(admins=frozenset({"slack:T1/U1"}))
     linked = Person("chat:ana", "Ana", frozenset({"chat:ana", "slack:T1/U1"}))

@@ -7,7 +7,7 @@ import pytest
 from bot.domain.chat import Address, Answer, Verb
 from bot.domain.policy import Policy
 from bot.domain.proposals import State
-from bot.domain.rules import EVERYWHERE, Rule, Rulebook, Subject, covers
+from bot.domain.rules import EVERYWHERE, Rule, Rulebook, Subject, covers, span
 from tests.core.conftest import MakeNod
 from tests.kit import ADA, ANA, BEN, EVE, Nod, call
 
@@ -327,3 +327,52 @@ def test_a_rule_is_told_as_an_admin_would_write_it() -> None:
     assert told(Subject.TTL, 7200) == "rule 1: ttl 2h"
     assert told(Subject.TTL, 5400.0) == "rule 1: ttl 90m"
     assert told(Subject.ESCALATE, [172800.0, "slack:T1/C2"]) == "rule 1: escalate 2d slack:T1/C2"
+
+
+@pytest.mark.parametrize(
+    ("wide", "narrow"),
+    [
+        ("member", "chat:ada chat:ben"),
+        ("requester", "approver admin"),
+        ("approver", "chat:ada chat:ben"),
+        ("approver admin", "admin"),
+        ("chat:ada chat:ben", "chat:ada"),
+    ],
+)
+def test_of_two_circles_the_narrower_one_decides(wide: str, narrow: str) -> None:
+    circles = [
+        Rule(n, Subject.DECIDERS, EVERYWHERE, EVERYWHERE, words.split())
+        for n, words in enumerate((wide, narrow))
+    ]
+    for rules in (circles, circles[::-1]):
+        assert Rulebook(1, tuple(rules)).deciders("chat:room", "paint").value == narrow.split()
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ("route slak:T1/C2", "There is no channel slak. Did you mean slack?"),
+        ("ttl 4h in telegramm:*", "Did you mean telegram?"),
+        ("approvers htpp:ana", "Did you mean http?"),
+        ("reassign", "Who shall decide it?"),
+        ("reassign abc", "Who shall decide it?"),
+        ("drop ²", "Which rule?"),
+        (f"drop {10**30}", "Which rule?"),
+        ("revoke G-²", "Which grant?"),
+        ("revoke G-" + "9" * 30, "Which grant?"),
+        ("quorum ²", "A number of approvals, please"),
+        ("quorum 2 of many", "A number of approvals, please"),
+        ("audit G-²", "Nothing is recorded about that."),
+        ("revoke G-7", "There is no grant G-7 in force."),
+        ("policy always for delete_isue", "There is no tool called delete_isue right now."),
+    ],
+)
+async def test_words_that_miss_their_mark_are_told_so(ruled: Nod, words: str, told: str) -> None:
+    assert told in (await ruled.command(f"/approvals {words}", by=ADA)).text
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"), [(86400, "1d"), (129600, "36h"), (5400, "90m"), (3725.4, "1h 2m 5s"), (0.2, "0s")]
+)
+def test_a_length_of_time_is_told_as_an_admin_would_write_it(seconds: float, words: str) -> None:
+    assert span(seconds) == words

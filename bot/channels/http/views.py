@@ -15,7 +15,7 @@ from bot.domain.people import Actor
 from bot.domain.proposals import Kind, Proposal
 from bot.domain.redaction import redact_text
 from bot.domain.teams import Board, Teammate, about
-from bot.store import callbacks, conversations, proposals, votes
+from bot.store import callbacks, conversations, grants, proposals, votes
 from bot.store.rules import Policies
 from bot.tools.registry import Shelf
 
@@ -69,7 +69,9 @@ class Views:
     def proposal(self, session: Session, p: Proposal, actor: Actor, shelf: Shelf) -> dict[str, Any]:
         """A proposal with everything a card shows; the last of several carries the group."""
         group = proposals.of_message(session, p.message_id)
-        card = card_of(p, shelf.schema_of(session, p), group if group[-1].id == p.id else [])
+        grantable = grants.hindrance(session, self.policies, p) is None
+        shown = group if group[-1].id == p.id else []
+        card = card_of(p, shelf.schema_of(session, p), shown, grantable=grantable)
         conversation = conversations.get_conversation(session, p.conversation_id)
         at = conversation.address if conversation and is_own(conversation.address, actor) else None
         may = votes.objection(session, self.policies, p, actor, at=at) is None

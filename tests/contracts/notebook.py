@@ -1,0 +1,30 @@
+"""The tools of the contract: they write into a list of notes. As a module for ``NOD_TOOLS``, into its own."""
+
+from bot.tools.tool import FixedToolset, tool
+
+
+def notebook(notes: list[str]) -> FixedToolset:
+    """Tools that write into ``notes``."""
+
+    @tool(summary="Note {text}")
+    async def note(text: str) -> str:
+        """Write something down."""
+        notes.append(text)
+        return f"noted {len(text)} characters"
+
+    @tool(summary="Erase {text}", destructive=True)
+    async def erase(text: str) -> str:
+        """Take something out of the notes, for good."""
+        notes.remove(text)
+        return "erased"
+
+    @tool(summary="Print {count} lines")
+    async def print_lines(count: int) -> str:
+        """Print lines."""
+        return "\n".join(f"line {n}" for n in range(count))
+
+    return FixedToolset("notebook", (note, erase, print_lines))
+
+
+elsewhere = notebook([])
+"""What another process than the running Nod has: the same tools, which it never runs."""
