@@ -122,6 +122,22 @@ async def test_a_teammate_whose_model_breaks_fails_and_the_lead_is_told(nod: Tea
     assert "> The model is away." in nod.heard_by("lead")
 
 
+async def test_what_a_teammate_had_proposed_is_cancelled_when_it_fails(make_nod: MakeTeamNod) -> None:
+    nod = make_nod(limits=Limits(team=TeamLimits(model_calls=1)))
+    await nod.begin(says("I paint.", call("paint", lamp="desk", color="red")))
+    nod.will("lead", says("Tell.", call("message_teammate", name="painter", text="hurry")))
+    await nod.say("hurry")
+    await nod.idle()
+    assert (await nod.one()).standing is Standing.FAILED
+    [p] = await nod.proposals()
+    assert p.state is State.CANCELLED
+    card = nod.chat.card_of(p)
+    assert (card.outcome, card.actions) == (
+        "Cancelled by Nod, since painter failed. Nothing was changed.",
+        (),
+    )
+
+
 async def test_the_lead_can_tell_a_teammate_more_while_it_works(nod: TeamNod) -> None:
     await nod.begin(says("I paint.", call("paint", RED)), says("Still waiting."))
     nod.will("lead", says("I tell it.", call("message_teammate", name="painter", text="and hurry")))
