@@ -436,6 +436,16 @@ async def test_a_teammate_that_was_done_is_at_work_again_when_its_plan_is_asked_
     assert write.state is State.CANCELLED
 
 
+async def test_a_plan_of_an_ended_conversation_is_not_asked_anew(nod: TeamNod) -> None:
+    await nod.begin(says("I plan.", plan()), says("Nobody came."), plans=True)
+    [p] = await nod.plans()
+    await nod.tick(timedelta(hours=25))
+    await nod.command("/nod new")
+    reply = await nod.press(Verb.APPROVE, p)
+    assert "cannot be asked again: The conversation that its teammate worked for has ended" in reply.text
+    assert (await nod.now(p)).state is State.EXPIRED
+
+
 async def test_who_approves_plans_is_an_admins_word(nod: TeamNod) -> None:
     assert (await nod.command("/approvals plans lead", by=ANA)).answer is Answer.REFUSED
     assert (await nod.command("/approvals plans everybody", by=ADA)).answer is Answer.INVALID
