@@ -138,6 +138,25 @@ async def test_what_a_teammate_had_proposed_is_cancelled_when_it_fails(make_nod:
     )
 
 
+async def test_a_teammate_that_takes_the_process_down_again_and_again_fails_and_the_lead_is_told(
+    nod: TeamNod,
+) -> None:
+    holds = [Hold() for _ in range(6)]
+    nod.will("lead", says("I start one.", spawn()))
+    nod.will("painter", says("I paint.", call("paint", RED)), *(says("Boom.", hold=hold) for hold in holds))
+    await nod.say("paint")
+    await nod.idle()
+    nod.will("lead", says("Tell.", call("message_teammate", name="painter", text="hurry")))
+    await nod.say("hurry")
+    for hold in holds:
+        await hold.reached.wait()
+        await nod.crash(wait=False)
+    await nod.idle()
+    assert (await nod.one()).standing is Standing.FAILED
+    assert [p.state for p in await nod.proposals()] == [State.CANCELLED]
+    assert "Teammate painter failed. Why:\n> I was restarted again and again" in nod.heard_by("lead")
+
+
 async def test_the_lead_can_tell_a_teammate_more_while_it_works(nod: TeamNod) -> None:
     await nod.begin(says("I paint.", call("paint", RED)), says("Still waiting."))
     nod.will("lead", says("I tell it.", call("message_teammate", name="painter", text="and hurry")))
@@ -197,7 +216,11 @@ async def test_nod_stop_stops_the_team_with_the_lead(nod: TeamNod) -> None:
 async def test_nod_new_ends_the_team_with_its_conversation(nod: TeamNod) -> None:
     await nod.begin(says("I plan.", plan()), plans=True)
     [p] = await nod.plans()
-    await nod.command("/nod new")
+    told = (await nod.command("/nod new")).text
+    assert told == (
+        "Stopped, and with it a teammate; what they had proposed is cancelled. "
+        "Your next message starts a new conversation; other open proposals stay open."
+    )
     await nod.idle()
     assert (await nod.now(p)).state is State.CANCELLED
     assert (await nod.command("/nod team")).text.startswith("- **painter** (painter), stopped")
