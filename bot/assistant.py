@@ -23,7 +23,6 @@ from bot.domain.jobs import Dispatcher, Job, Work
 from bot.domain.people import Actor
 from bot.domain.policy import Policy
 from bot.domain.proposals import Proposal, State
-from bot.domain.teams import Standing
 from bot.errors import BadArguments, KeyTaken, Refused, ToolError
 from bot.presses import Presses
 from bot.reminders import Reminders
@@ -40,7 +39,6 @@ from bot.store import (
     proposals,
     steering,
     teams,
-    teamwork,
     turns,
 )
 from bot.store.audit import By
@@ -289,7 +287,7 @@ def _give_up(session: Session, now: datetime) -> list[str]:
     """Give up turns that take the process down with them, and tell people so."""
     given_up = turns.count_attempts(session, _MAX_ATTEMPTS, now)
     for conversation_id in given_up:
-        if teamwork.finish(session, conversation_id, Standing.FAILED, _GIVEN_UP, now):
+        if steering.fail(session, conversation_id, _GIVEN_UP, now):
             continue
         seen = messages.last_heard(session, conversation_id)
         messages.add_notice(session, conversation_id, _GIVEN_UP, seen, now, delivered=False)

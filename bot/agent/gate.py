@@ -250,6 +250,8 @@ class Gate:
             raise ToolError(words_of(error, proposal.tool_name)) from None
 
     async def _edit(self, proposal: Proposal, given: Mapping[str, Any]) -> Edit:
+        if proposal.kind is Kind.PLAN:
+            raise ToolError("A plan is its teammate's own words: ask for changes instead of editing it.")
         tool = (await self.registry.shelf()).get(proposal.tool_name)
         shown = redact(proposal.arguments, tool.parameters)
         arguments = tool.validate(unhidden(given, proposal.arguments, shown))
@@ -272,7 +274,8 @@ class Gate:
                 raise ToolError("The tool changed meanwhile; ask for it anew.")
             if proposal.teammate and (why := await self._database.read(teams.past, proposal)):
                 raise ToolError(why)
-            preview = await preview_of(tool, proposal.arguments)
+            plans = proposal.kind is Kind.PLAN
+            preview = proposal.preview if plans else await preview_of(tool, proposal.arguments)
             return Fresh(preview, await self._judge_again(tool, proposal.arguments, proposal))
         except ToolError:
             raise

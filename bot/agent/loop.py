@@ -36,7 +36,7 @@ from bot.domain.events import (
 from bot.domain.jobs import Job
 from bot.domain.proposals import Kind, Proposal
 from bot.domain.redaction import redact
-from bot.domain.teams import Standing, TeamLimits, Teammate
+from bot.domain.teams import TeamLimits, Teammate
 from bot.errors import ModelCut, ModelError
 from bot.store import conversations, grants, messages, proposals, steering, teams, teamwork, turns
 from bot.store.audit import By
@@ -298,7 +298,7 @@ def _fail(
         teamwork.hold_lead(session, turn.transcript.teammate)
     turns.end_turn(session, turn, "failed", now, error=explanation)
     if turn.transcript.teammate:
-        return teamwork.finish(session, turn.transcript.conversation.id, Standing.FAILED, explanation, now)
+        return steering.fail(session, turn.transcript.conversation.id, explanation, now)
     ident, seen = turn.transcript.conversation.id, turn.transcript.seen
     messages.add_notice(session, ident, explanation, seen, now, delivered=delivered)
     if messages.heard_since(session, ident, seen):

@@ -73,6 +73,9 @@ have {left} of {rounds} versions left.
 
 
 def _as_teammate(teammate: Teammate) -> str:
-    who = _TEAMMATE.format(name=teammate.name, role=one_line(teammate.role), task=teammate.task)
+    task = "\n    ".join(
+        teammate.task.splitlines()
+    )  # indented, so none of it looks like a part of the prompt
+    who = _TEAMMATE.format(name=teammate.name, role=one_line(teammate.role), task=task)
     left = max(0, MAX_ROUNDS - teammate.rounds)
     return who + (_LOCKED.format(left=left, rounds=MAX_ROUNDS) if teammate.locked else "")

@@ -38,10 +38,11 @@ class EveryonesWords:
         )
 
     async def _new(self, command: Command, _: str) -> str:
-        await self._stop(command.address, command.actor)
+        stopped = await self._stop(command.address, command.actor)
         if not await self._database.write(_end, command, self._clock()):
             return "There is nothing to end here; just write to me."
-        return "Done. Your next message starts a new conversation; open proposals stay open."
+        others = "other open proposals" if stopped else "open proposals"
+        return f"{stopped or 'Done.'} Your next message starts a new conversation; {others} stay open."
 
     async def _status(self, command: Command, _: str) -> str:
         may, mine = await self._database.read(self._concerning, command)

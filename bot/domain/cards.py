@@ -5,6 +5,7 @@ must show every part; what does not fit goes behind "View all", for which `whole
 """
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -117,7 +118,8 @@ _WAITING = {
 
 
 def _decided_by(p: Proposal) -> tuple[str, str]:
-    where = f" from {PLACES.get(p.decided_from, p.decided_from)}" if p.decided_from else ""
+    place = None if p.decided_from == "nod" else p.decided_from  # Nod's own decisions come from nowhere
+    where = f" from {PLACES.get(place, place)}" if place else ""
     return p.decided_by or "somebody", where
 
 
@@ -164,7 +166,7 @@ def _plan_outcome(p: Proposal) -> tuple[Tone, str] | None:
         case State.PROPOSED:
             return Tone.WAITING, f"Plan waiting for approval. Until then {p.teammate} can only look around."
         case State.SUCCEEDED:
-            return Tone.GOOD, f"Plan approved by {who}{where}. {p.teammate} works on it now."
+            return Tone.GOOD, f"Plan approved by {who}{where}. {p.teammate} may carry it out."
         case State.DECLINED if p.cause is Cause.REVISE:
             return Tone.QUIET, f"Sent back for changes by {who}{where}{because}."
         case State.DECLINED:
@@ -228,8 +230,8 @@ def card_of(
         notes.append(f"Four eyes: somebody other than {p.requester.label} must approve.")
     if p.decided_by and p.decided_by.startswith("policy ("):
         notes.append(f"Nobody was asked: {p.rule}.")
-    if p.kind is Kind.PLAN and p.state is State.PROPOSED and p.rule != "plans human":
-        notes.append(f"Who approves plans here, a person or the lead agent: {p.rule}.")
+    if p.kind is Kind.PLAN and p.state is State.PROPOSED and (approvers := _with_lead(p.rule)):
+        notes.append(f"{approvers}: {p.rule}.")
     if p.edited_by:
         notes.append(f"Edited by {p.edited_by} before approval.")
     if p.changed and p.state is State.PROPOSED:
@@ -265,6 +267,13 @@ def card_of(
         group=group,
         teammate=p.teammate,
     )
+
+
+def _with_lead(rule: str) -> str:
+    """Who approves a plan under a rule, where the lead agent has a say; else empty."""
+    if re.search(r"\bplans lead\b", rule):
+        return "A person or the lead agent approves it"
+    return "A person and the lead agent must each approve it" if re.search(r"\bplans both\b", rule) else ""
 
 
 def whole_text(card: Card) -> str:

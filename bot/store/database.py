@@ -42,6 +42,8 @@ _PRAGMAS = (
 _MAX_BATCH = 64
 _SQLITE_THREADS = 2
 _POSTGRES_THREADS = 8
+_DEADLOCK = "40P01"  # PostgreSQL's code for it
+_DEADLOCKS = 6  # times one write may run
 
 
 def open_engine(url: str) -> Engine:
@@ -110,13 +112,24 @@ class Database:
     ) -> T:
         """The same in this thread, for the command line and for tests."""
         if self._writer is None:
-            with Session(self.engine, expire_on_commit=False) as session, session.begin():
-                return function(session, *args, **kwargs)
+            return self._until_no_deadlock(lambda s: function(s, *args, **kwargs))
         with self.engine.connect() as connection:
             _begin(connection)
             value = _run(connection, lambda s: function(s, *args, **kwargs))
             connection.commit()
             return value
+
+    def _until_no_deadlock(self, work: Callable[[Session], T]) -> T:
+        """Of two transactions that wait for each other PostgreSQL breaks one off: that one runs anew."""
+        runs = 0
+        while True:
+            runs += 1
+            try:
+                with Session(self.engine, expire_on_commit=False) as session, session.begin():
+                    return work(session)
+            except OperationalError as error:
+                if getattr(error.orig, "sqlstate", None) != _DEADLOCK or runs == _DEADLOCKS:
+                    raise
 
     def read_now(
         self, function: Callable[Concatenate[Session, P], T], *args: P.args, **kwargs: P.kwargs

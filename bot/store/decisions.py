@@ -15,7 +15,7 @@ from bot.domain.outcomes import too_late
 from bot.domain.people import Person, Role
 from bot.domain.policy import terms
 from bot.domain.proposals import Cause, Deciders, Kind, Proposal, State, clock
-from bot.store import people, proposals, votes
+from bot.store import people, proposals, teamwork, votes
 from bot.store.audit import By
 from bot.store.endings import end, expire, moved, redraw
 from bot.store.rules import Policies
@@ -173,7 +173,7 @@ def _propose_anew(session: Session, p: Proposal, by: By, fresh: Fresh, now: date
         )
     )
     text = "It had expired, so nothing was run. I ask again with what is there now: look, then decide."
-    return Decided(Reply(Answer.STALE, text, (p,)), (redraw(p),))
+    return Decided(Reply(Answer.STALE, text, (p,)), (redraw(p), *teamwork.back_at_work(session, p)))
 
 
 def _retry(session: Session, p: Proposal, by: By, now: datetime) -> Decided:
@@ -184,4 +184,5 @@ def _retry(session: Session, p: Proposal, by: By, now: datetime) -> Decided:
             session, p, by, now, State.APPROVED, cause=None, error=None, result=None, round=p.round + 1
         )
     )
-    return Decided(Reply(Answer.ACCEPTED, "Trying again.", (p,)), (Job(Work.EXECUTE, p.id), redraw(p)))
+    jobs = (Job(Work.EXECUTE, p.id), redraw(p), *teamwork.back_at_work(session, p))
+    return Decided(Reply(Answer.ACCEPTED, "Trying again.", (p,)), jobs)

@@ -42,13 +42,21 @@ def open_plan(session: Session, policies: Policies, p: Proposal, now: datetime) 
         .values(plan_id=p.id, rounds=TeammateRow.rounds + 1)
     )
     if _approver(session, policies, p) is not Approver.HUMAN:
-        jobs += teamwork.wants_review(session, replace(found, rounds=found.rounds + 1), p, now)
+        found = replace(found, rounds=found.rounds + 1)
+        jobs += teamwork.wants_review(session, found, p, "was submitted", now)
     return tuple(jobs)
 
 
 def lacks_lead(session: Session, policies: Policies, p: Proposal) -> bool:
     """Whether the lead agent's own approval of a plan is needed and missing."""
     return _approver(session, policies, p) is Approver.BOTH and not reviewed(p)
+
+
+def ask_lead(session: Session, p: Proposal, now: datetime) -> tuple[Job, ...]:
+    """People approved a plan that the lead agent must approve, too: it is asked once more."""
+    found = teams.get(session, p.conversation_id)
+    why = "was approved by people and needs your approval, too"
+    return teamwork.wants_review(session, found, p, why, now) if found else ()
 
 
 def review(
@@ -115,7 +123,21 @@ def stop(
     if teammate.standing is not Standing.WORKING:
         return ()
     turns.stop_turn(session, teammate.id, now)
-    jobs = list(teamwork.finish(session, teammate.id, Standing.STOPPED, why, now, wake=False, tell=tell))
+    jobs = teamwork.finish(session, teammate.id, Standing.STOPPED, why, now, wake=False, tell=tell)
+    return (*jobs, *_take_back(session, teammate, by, who, now))
+
+
+def fail(session: Session, teammate_id: str, why: str, now: datetime) -> tuple[Job, ...]:
+    """End a teammate that cannot go on, and with it what it proposed; nothing where it is none, or over."""
+    found = teams.get(session, teammate_id)
+    if found is None or found.over:
+        return ()
+    jobs = teamwork.finish(session, teammate_id, Standing.FAILED, why, now)
+    return (*jobs, *_take_back(session, found, By.nod("fail", why), f"Nod, since {found.name} failed", now))
+
+
+def _take_back(session: Session, teammate: Teammate, by: By, who: str, now: datetime) -> tuple[Job, ...]:
+    jobs: list[Job] = []
     for p in teammate.waits_for:
         if p.state in (State.PROPOSED, State.APPROVED):
             with contextlib.suppress(LostRace):  # it was decided a moment ago, and is barred at the door

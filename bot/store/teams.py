@@ -91,6 +91,9 @@ def past(session: Session, proposal: Proposal) -> str | None:
     found = get(session, proposal.conversation_id)
     if found is None or found.over:
         return "The teammate that asked for it was stopped or failed."
+    lead = conversations.get_conversation(session, found.lead_id)
+    if lead is None or lead.ended_at is not None:
+        return "The conversation that its teammate worked for has ended."
     if proposal.kind is Kind.PLAN and found.plan is not None and found.plan.id != proposal.id:
         return "A newer version of the plan took its place."
     return None

@@ -182,11 +182,26 @@ def settled(session: Session, p: Proposal, now: datetime) -> tuple[bool, tuple[J
     return True, (boards.change(session, found.lead_id),)
 
 
-def wants_review(session: Session, teammate: Teammate, p: Proposal, now: datetime) -> tuple[Job, ...]:
+def back_at_work(session: Session, p: Proposal) -> tuple[Job, ...]:
+    """A proposal of a teammate is open again: if it was done it is at work once more, and can be stopped."""
+    if not p.teammate:
+        return ()
+    lead_id = session.execute(
+        update(TeammateRow)
+        .where(col(TeammateRow.id) == p.conversation_id, col(TeammateRow.standing) == Standing.DONE)
+        .values(standing=Standing.WORKING, words="", ended_at=None)
+        .returning(col(TeammateRow.lead_id))
+    ).scalar_one_or_none()
+    return (boards.change(session, lead_id),) if lead_id else ()
+
+
+def wants_review(
+    session: Session, teammate: Teammate, p: Proposal, why: str, now: datetime
+) -> tuple[Job, ...]:
     """Ask the lead agent to look at a plan that it must, or may, approve."""
     shown = "\n".join(f"{f.field}: {f.new_value or 'gone'}" for f in p.preview)
     text = (
-        f"[Nod] Teammate {teammate.name} submitted its plan, version {teammate.rounds}. Review it with "
+        f"[Nod] Version {teammate.rounds} of the plan of teammate {teammate.name} {why}. Review it with "
         f"plan_review:\n{_quoted(shown)}"
     )
     return _to_lead(session, teammate.lead_id, text, now)

@@ -175,6 +175,12 @@ def approve_with_steps(
     if p.quorum > 1:
         text = "Several people must approve this, so one person cannot allow its steps: approve the plan."
         return Decided(Reply(Answer.REFUSED, text, (p,)))
+    if steering.lacks_lead(session, policies, p):
+        text = (
+            "The lead agent must approve this plan, too, and did not yet: approve the plan, "
+            "or allow its steps once it has."
+        )
+        return Decided(Reply(Answer.REFUSED, text, (p,)))
     if not isinstance(steps, Steps):
         return Decided(
             Reply(Answer.INVALID, "The steps cannot be allowed from here. Approve the plan.", (p,))
@@ -248,9 +254,10 @@ def edit_and_vote(
         text = f"Your vote counts: {approvals} of {p.quorum}."
         return Decided(Reply(Answer.ACCEPTED, text, (p,)), (redraw(p),))
     if p.kind is Kind.PLAN and steering.lacks_lead(session, policies, p):
+        asked = steering.ask_lead(session, p, now)  # its turn first, then the plan, as its own review does
         p = moved(proposals.move(session, p, by, now, votes=votes))
         text = "Your approval counts; the lead agent must approve the plan, too."
-        return Decided(Reply(Answer.ACCEPTED, text, (p,)), (redraw(p),))
+        return Decided(Reply(Answer.ACCEPTED, text, (p,)), (redraw(p), *asked))
     p = moved(
         proposals.move(
             session,

@@ -39,8 +39,13 @@ def test_the_team_is_shown_and_its_plan_approved_and_carried_out(nod: Served, ne
     expect(team.get_by_role("heading", name="Team: 2 teammates, all ended")).to_be_visible()
     expect(said(page, "issue-organiser is done")).to_be_visible()
     assert issue(nod, 4)["assignee"] is not None
+    expect(team.locator(".card").first).to_be_hidden()  # folded, so that the last word is seen
+    expect(said(page, "issue-organiser is done")).to_be_in_viewport()
     page.reload()
     expect(team.locator(".card")).to_have_count(3)
+    expect(team.locator(".card").first).to_be_hidden()
+    team.get_by_text("3 cards").click()
+    expect(team.locator(".card").first).to_be_visible()
 
 
 def test_a_plan_is_sent_back_with_words_and_comes_again(nod: Served, new_page: NewPage):

@@ -19,9 +19,10 @@ from bot.app import App, build
 from bot.domain.chat import Address, Incoming, Message, Reply
 from bot.domain.people import Actor
 from bot.domain.proposals import Proposal, State
+from bot.domain.teams import TeamLimits
 from bot.questions import PATIENCE
 from bot.settings import Settings
-from bot.store import proposals
+from bot.store import conversations, proposals, teamwork
 from bot.tools.mcp.questions import Action, Answer, Question
 from tests.conftest import FakeClock
 from tests.http.scripted import ScriptedModel, ask
@@ -230,6 +231,24 @@ async def test_an_address_to_open_is_shown_and_approving_says_i_have_been_there(
         assert shown["preview"] == [{"field": "open this address", "old_value": None, "new_value": url}]
         await talk.press(question, "approve")
         assert await asking == Answer(Action.ACCEPT)
+
+
+async def test_a_question_in_a_teammates_work_stands_with_its_team(talking):
+    async with talking() as talk:
+        ident = await talk.say("hello")
+        await talk.app.dispatcher.idle()
+        read, write = talk.app.database.read, talk.app.database.write
+        lead = await read(conversations.get_conversation, ident)
+        spawned = {"role": "painter", "task": "Paint.", "tools": None, "needs_plan": True, "call": "1"}
+        limits = {"limits": TeamLimits(), "now": talk.app.assistant._clock()}
+        teammate, _ = await write(teamwork.spawn, lead, lead.requester, **spawned, **limits)
+        asking = asyncio.create_task(
+            talk.app.questions.ask(Question("bank", "How much?", teammate.id, "http:ana", {"type": "object"}))
+        )
+        shown = await talk.shown(await talk.question())
+        assert (shown["teammate"], shown["conversation_id"]) == ("painter", ident)
+        await talk.press(await talk.question(), "approve")
+        assert await asking == Answer(Action.ACCEPT, {})
 
 
 async def test_a_question_of_a_call_that_is_broken_off_is_ended(talking):

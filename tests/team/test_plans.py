@@ -10,6 +10,7 @@ from bot.domain.chat import Answer, Request, Verb
 from bot.domain.plans import MAX_ROUNDS
 from bot.domain.proposals import Cause, Kind, State
 from bot.domain.teams import Standing
+from bot.store import people
 from bot.store.tables import ProposalRow
 from tests.kit import ADA, ANA, BEN, EVE, ROOM, call, says
 from tests.team.conftest import PLAN, MakeTeamNod, TeamNod, plan, spawn
@@ -334,6 +335,115 @@ async def test_two_accounts_of_one_person_are_one_approval_beside_the_leads(nod:
     await nod.idle()
     assert (await nod.one()).locked
     assert (await nod.open_plan()).state is State.PROPOSED
+
+
+async def test_where_the_lead_must_approve_too_it_is_asked_again_once_a_person_has(nod: TeamNod) -> None:
+    await nod.command("/approvals plans both", by=ADA)
+    await nod.begin(says("I plan.", plan()), plans=True)
+    nod.will("lead", says("Good.", call("plan_review", name="painter", verdict="approve")))
+    await nod.press(Verb.APPROVE, await nod.open_plan())
+    await nod.idle()
+    assert "was approved by people and needs your approval, too" in nod.heard_by("lead")
+    assert not (await nod.one()).locked
+
+
+async def test_the_steps_of_a_plan_are_not_dropped_in_silence_where_the_lead_must_approve_first(
+    nod: TeamNod,
+) -> None:
+    await nod.command("/approvals plans both", by=ADA)
+    await nod.begin(says("I plan.", plan()), plans=True)
+    reply = await nod.press(Verb.APPROVE_STEPS, await nod.open_plan())
+    assert reply.answer is Answer.REFUSED
+    assert "allow its steps once it has" in reply.text
+    assert (await nod.open_plan()).votes == ()
+    nod.will("lead", says("Good.", call("plan_review", name="painter", verdict="approve")))
+    await nod.say("what do you think?")
+    await nod.idle()
+    reply = await nod.press(Verb.APPROVE_STEPS, await nod.open_plan())
+    assert "painter may use paint without asking until it ends" in reply.text
+
+
+async def test_two_accounts_that_turn_out_to_be_one_person_are_one_vote_when_the_lead_reviews(
+    nod: TeamNod,
+) -> None:
+    await nod.command("/approvals plans both", by=ADA)
+    await nod.command("/approvals quorum 2 for plan_submit", by=ADA)
+    await nod.begin(says("I plan.", plan()), plans=True)
+    await nod.press(Verb.APPROVE, await nod.open_plan())
+    await nod.press(Verb.APPROVE, await nod.open_plan(), by=ADA)
+    await nod.idle()
+    code = await nod.database.write(people.new_code, ANA, nod.clock())
+    await nod.database.write(people.link, ADA, code, nod.clock())
+    nod.will("lead", says("Good.", call("plan_review", name="painter", verdict="approve")))
+    await nod.say("what do you think?")
+    await nod.idle()
+    assert "a person must approve it, too" in nod.heard_by("lead")
+    assert (await nod.one()).locked
+
+
+@pytest.mark.parametrize(
+    ("rule", "note"),
+    [
+        ("human", None),
+        ("lead", "A person or the lead agent approves it: rule 1: plans lead."),
+        ("both", "A person and the lead agent must each approve it: rule 1: plans both."),
+    ],
+)
+async def test_a_plans_card_says_who_approves_it_where_the_lead_agent_has_a_say(
+    nod: TeamNod, rule: str, note: str | None
+) -> None:
+    await nod.command(f"/approvals plans {rule}", by=ADA)
+    await nod.begin(says("I plan.", plan()), plans=True)
+    assert nod.chat.card_of(await nod.open_plan()).notes == ((note,) if note else ())
+
+
+async def test_an_open_plan_is_not_edited_by_anybody(nod: TeamNod) -> None:
+    await nod.begin(says("I plan.", plan()), plans=True)
+    edited = {**PLAN, "steps": [{"description": "Smash it", "tools": ["smash"]}]}
+    for verb in (Verb.EDIT, Verb.APPROVE):
+        reply = await nod.press(verb, await nod.open_plan(), arguments=edited)
+        assert reply.answer is Answer.INVALID
+        assert "ask for changes instead" in reply.text
+    p = await nod.open_plan()
+    assert (p.round, p.arguments["steps"][1]["tools"]) == (1, ["paint"])
+
+
+async def test_a_plan_that_is_asked_anew_shows_what_changed_still(nod: TeamNod) -> None:
+    await nod.begin(
+        says("I plan.", plan()), says("Anew.", plan(summary="Less")), says("Nobody came."), plans=True
+    )
+    await nod.press(Verb.REVISE, await nod.open_plan(), reason="less")
+    await nod.idle()
+    p = await nod.open_plan()
+    await nod.tick(timedelta(hours=25))
+    await nod.press(Verb.APPROVE, p)
+    assert ("All lamps red", "Less") in {(f.old_value, f.new_value) for f in (await nod.now(p)).preview}
+
+
+async def test_a_teammate_that_was_done_is_at_work_again_when_its_plan_is_asked_anew(nod: TeamNod) -> None:
+    await nod.begin(
+        says("I plan.", plan()), says("Nobody came."), says("Now.", call("paint", RED)), plans=True
+    )
+    p = await nod.open_plan()
+    await nod.tick(timedelta(hours=25))
+    assert (await nod.one()).standing is Standing.DONE
+    await nod.press(Verb.APPROVE, p)
+    assert (await nod.one()).state == "waiting for its plan to be approved (version 1)"
+    await nod.approve(await nod.now(p))
+    assert list(nod.chat.boards.values())[-1].title == "Team: 1 teammate, 1 at work"
+    assert "with it a teammate" in (await nod.command("/nod stop")).text
+    [write] = [p for p in await nod.proposals() if p.kind is Kind.CALL]
+    assert write.state is State.CANCELLED
+
+
+async def test_a_plan_of_an_ended_conversation_is_not_asked_anew(nod: TeamNod) -> None:
+    await nod.begin(says("I plan.", plan()), says("Nobody came."), plans=True)
+    [p] = await nod.plans()
+    await nod.tick(timedelta(hours=25))
+    await nod.command("/nod new")
+    reply = await nod.press(Verb.APPROVE, p)
+    assert "cannot be asked again: The conversation that its teammate worked for has ended" in reply.text
+    assert (await nod.now(p)).state is State.EXPIRED
 
 
 async def test_who_approves_plans_is_an_admins_word(nod: TeamNod) -> None:

@@ -15,7 +15,7 @@ from bot.domain.people import Actor
 from bot.domain.proposals import Kind, Proposal
 from bot.domain.redaction import redact_text
 from bot.domain.teams import Board, Teammate, about
-from bot.store import callbacks, conversations, grants, proposals, votes
+from bot.store import callbacks, conversations, grants, proposals, teams, votes
 from bot.store.rules import Policies
 from bot.tools.registry import Shelf
 
@@ -73,12 +73,13 @@ class Views:
         shown = group if group[-1].id == p.id else []
         card = card_of(p, shelf.schema_of(session, p), shown, grantable=grantable)
         conversation = conversations.get_conversation(session, p.conversation_id)
-        at = conversation.address if conversation and is_own(conversation.address, actor) else None
+        at = conversation.origin if conversation and is_own(conversation.origin, actor) else None
         may = votes.objection(session, self.policies, p, actor, at=at) is None
         return _proposal(p, card) | {
             "may_decide": may,
             "channel": conversation.origin.channel if conversation else "",
             "conversation_id": _seen_in(conversation) if conversation else p.conversation_id,
+            "teammate": p.teammate or (_teammate_at(session, conversation) if conversation else ""),
         }
 
 
@@ -91,6 +92,12 @@ def _seen_in(conversation: Conversation) -> str:
     """The id of the conversation in which people see it: a teammate's is the lead agent's."""
     at = conversation.shown_at
     return at.key.rpartition("/")[2] if at and at.channel == "http" else conversation.id
+
+
+def _teammate_at(session: Session, conversation: Conversation) -> str:
+    """Whose work it is part of, also where no call of a teammate's opened it, as with a server's question."""
+    found = teams.get(session, conversation.id) if conversation.shown_at else None
+    return found.name if found else ""
 
 
 def _time(value: datetime | None) -> str | None:

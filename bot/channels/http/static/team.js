@@ -13,7 +13,9 @@ export class Team {
     this.list = h("ul", { class: "team-list" });
     this.title = h("h2", { class: "team-title" });
     this.slot = h("div", { class: "cards" });
-    element.replaceChildren(this.title, this.list, this.slot);
+    this.count = h("summary");
+    this.fold = h("details", { class: "team-cards" }, this.count, this.slot);
+    element.replaceChildren(this.title, this.list, this.fold);
     listen((p) => this.take(p));
     this.reset(null);
   }
@@ -23,6 +25,8 @@ export class Team {
     this.cards.forEach((card) => card.stop());
     this.cards.clear();
     this.slot.replaceChildren();
+    this.atWork = 0;
+    this.rests = null;
     this.element.hidden = true;
   }
 
@@ -30,15 +34,34 @@ export class Team {
     this.element.hidden = !team.teammates.length;
     this.title.replaceChildren(shown(team.title));
     this.list.replaceChildren(...team.teammates.map(row));
+    this.atWork = team.at_work;
     all().forEach((p) => this.take(p));
+    this.rest();
     this.drawn();
   }
 
+  /** Cards of a team that has ended are folded once, so that the last word above them is seen. */
+  rest() {
+    const waits = all().some((p) => this.cards.has(p.id) && p.state === "proposed");
+    const rests = !this.atWork && !waits;
+    this.fold.hidden = !this.cards.size;
+    this.count.textContent = this.cards.size === 1 ? "1 card" : `${this.cards.size} cards`;
+    if (rests === this.rests) return;
+    if (rests && this.slot.contains(document.activeElement)) this.count.focus({ preventScroll: true });
+    this.rests = rests;
+    this.fold.open = !rests;
+  }
+
   take(p) {
-    if (!p.teammate || p.conversation_id !== this.conversation || this.cards.has(p.id)) return;
+    if (!p.teammate || p.conversation_id !== this.conversation) return;
+    if (this.cards.has(p.id)) {
+      this.rest();
+      return;
+    }
     const card = new Card(p.id, { own: true });
     this.cards.set(p.id, card);
     this.slot.append(card.element);
+    this.rest();
     this.drawn();
   }
 }

@@ -185,7 +185,7 @@ export class Thread {
       case "action_update":
         put(event.proposal);
         // what no answer of the agent brought stands in a row of its own
-        if (["question", "request"].includes(event.proposal?.kind) && !this.cards.has(event.proposal.id)) this.load();
+        if (["question", "request"].includes(event.proposal?.kind) && !event.proposal.teammate && !this.cards.has(event.proposal.id)) this.load();
         return;
       case "team_update":
         this.team.draw(event.team);
