@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
-from pydantic_core import to_jsonable_python
+from pydantic_core import ErrorDetails, to_jsonable_python
 
 from bot.errors import BadArguments
 
@@ -75,8 +75,13 @@ class Signature:
             return self.model.model_validate(raw)
         except ValidationError as error:
             raise BadArguments(
-                {".".join(map(str, each["loc"])) or "arguments": each["msg"] for each in error.errors()}
+                {".".join(map(str, each["loc"])) or "arguments": _told(each) for each in error.errors()}
             ) from None
+
+
+def _told(fault: ErrorDetails) -> str:
+    """Pydantic counts a text that must not be empty in items; people are told what to do."""
+    return "this is empty; write something" if fault["input"] == "" else fault["msg"]
 
 
 def _takes_none(annotation: Any) -> bool:

@@ -146,6 +146,21 @@ async def test_an_agent_sees_only_its_own_requests(serve: Serve):
             assert "There is no such request" in result.content[0].text
 
 
+async def test_over_stdio_with_a_wrong_token_the_agent_hears_which_setting_to_mend(serve: Serve):
+    async with serve(**SETTINGS) as nod, over_stdio(nod, NOD_TOKEN="wrong-0123456789abcdef") as client:
+        result = await client.call_tool("request_approval", {"summary": "Send"})
+        assert result.is_error
+        assert "NOD_TOKEN must be one that NOD_HTTP_TOKENS names" in result.content[0].text
+
+
+@BOTH
+async def test_an_empty_summary_is_refused_in_words(serve: Serve, agent: Agent):
+    async with serve(**SETTINGS) as nod, agent(nod) as client:
+        result = await client.call_tool("request_approval", {"summary": ""})
+        assert result.is_error
+        assert "this is empty; write something" in result.content[0].text
+
+
 async def test_over_stdio_without_a_running_nod_the_agent_hears_what_to_do(serve: Serve):
     async with serve(**SETTINGS) as nod, over_stdio(nod, NOD_URL="http://127.0.0.1:9") as client:
         result = await client.call_tool("request_approval", {"summary": "Send"})

@@ -133,7 +133,7 @@ async def test_a_teammate_whose_model_breaks_fails_and_the_lead_is_told(nod: Tea
 async def test_what_a_teammate_had_proposed_is_cancelled_when_it_fails(make_nod: MakeTeamNod) -> None:
     nod = make_nod(limits=Limits(team=TeamLimits(model_calls=1)))
     await nod.begin(says("I paint.", call("paint", lamp="desk", color="red")))
-    nod.will("lead", says("Tell.", call("message_teammate", name="painter", text="hurry")))
+    nod.will("lead", says("Tell.", call("message_teammate", teammate="painter", text="hurry")))
     await nod.say("hurry")
     await nod.idle()
     assert (await nod.one()).standing is Standing.FAILED
@@ -154,7 +154,7 @@ async def test_a_teammate_that_takes_the_process_down_again_and_again_fails_and_
     nod.will("painter", says("I paint.", call("paint", RED)), *(says("Boom.", hold=hold) for hold in holds))
     await nod.say("paint")
     await nod.idle()
-    nod.will("lead", says("Tell.", call("message_teammate", name="painter", text="hurry")))
+    nod.will("lead", says("Tell.", call("message_teammate", teammate="painter", text="hurry")))
     await nod.say("hurry")
     for hold in holds:
         await hold.reached.wait()
@@ -167,7 +167,7 @@ async def test_a_teammate_that_takes_the_process_down_again_and_again_fails_and_
 
 async def test_the_lead_can_tell_a_teammate_more_while_it_works(nod: TeamNod) -> None:
     await nod.begin(says("I paint.", call("paint", RED)), says("Still waiting."))
-    nod.will("lead", says("I tell it.", call("message_teammate", name="painter", text="and hurry")))
+    nod.will("lead", says("I tell it.", call("message_teammate", teammate="painter", text="and hurry")))
     await nod.say("tell it to hurry", by=BEN)
     await nod.idle()
     assert "[Nod] The lead agent says:\nand hurry" in nod.heard_by("painter")
@@ -177,7 +177,7 @@ async def test_the_lead_can_tell_a_teammate_more_while_it_works(nod: TeamNod) ->
 
 async def test_a_teammate_that_ended_hears_nothing_more(nod: TeamNod) -> None:
     await nod.begin(says("Done."))
-    nod.will("lead", says("More.", call("message_teammate", name="painter", text="more")))
+    nod.will("lead", says("More.", call("message_teammate", teammate="painter", text="more")))
     await nod.say("more")
     await nod.idle()
     assert "painter is done and hears nothing any more" in nod.heard_by("lead")
@@ -185,7 +185,7 @@ async def test_a_teammate_that_ended_hears_nothing_more(nod: TeamNod) -> None:
 
 async def test_a_teammate_that_is_not_there_is_named_with_those_that_are(nod: TeamNod) -> None:
     await nod.begin(says("Done."))
-    nod.will("lead", says("Stop.", call("stop_teammate", name="ghost", reason="boo")))
+    nod.will("lead", says("Stop.", call("stop_teammate", teammate="ghost", reason="boo")))
     await nod.say("stop it")
     await nod.idle()
     assert "There is no teammate called 'ghost' here. There are: painter." in nod.heard_by("lead")
@@ -193,7 +193,7 @@ async def test_a_teammate_that_is_not_there_is_named_with_those_that_are(nod: Te
 
 async def test_the_lead_stops_a_teammate_and_what_it_proposed_is_cancelled(nod: TeamNod) -> None:
     await nod.begin(says("I paint.", call("paint", RED)))
-    nod.will("lead", says("Stop.", call("stop_teammate", name="painter", reason="not needed")))
+    nod.will("lead", says("Stop.", call("stop_teammate", teammate="painter", reason="not needed")))
     await nod.say("stop it")
     await nod.idle()
     [p] = await nod.proposals()

@@ -110,6 +110,8 @@ async def _asked(client: httpx2.AsyncClient, method: str, path: str, **given: An
     except (httpx2.HTTPError, ValueError) as error:
         why = f"Nod does not answer at {client.base_url} ({type(error).__name__})."
         raise ToolError(f"{why} Is `nod run` up, and NOD_URL right?") from None
+    if answer.status_code == httpx2.codes.UNAUTHORIZED:
+        raise ToolError("Nod does not know this token: NOD_TOKEN must be one that NOD_HTTP_TOKENS names.")
     if not said.get("ok") or "proposal" not in said:
         raise ToolError(str(said.get("error", f"Nod answered with HTTP {answer.status_code}.")))
     shown: Json = said["proposal"]

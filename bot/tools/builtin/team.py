@@ -81,8 +81,8 @@ async def spawn_teammate(
     _by_the_loop()
 
 
-@tool(writes=False, group=GROUP, summary="Tell {name}: {text}")
-async def message_teammate(name: Name, text: Task) -> str:
+@tool(writes=False, group=GROUP, summary="Tell {teammate}: {text}")
+async def message_teammate(teammate: Name, text: Task) -> str:
     """Say something to a teammate that is at work."""
     _by_the_loop()
 
@@ -93,22 +93,22 @@ async def list_teammates() -> str:
     _by_the_loop()
 
 
-@tool(writes=False, group=GROUP, summary="Stop {name}")
-async def stop_teammate(name: Name, reason: Words) -> str:
+@tool(writes=False, group=GROUP, summary="Stop {teammate}")
+async def stop_teammate(teammate: Name, reason: Words) -> str:
     """Stop a teammate: what it proposed and nobody decided yet is cancelled."""
     _by_the_loop()
 
 
-@tool(writes=False, group=GROUP, summary="Review the plan of {name}: {verdict}")
+@tool(writes=False, group=GROUP, summary="Review the plan of {teammate}: {verdict}")
 async def plan_review(
-    name: Name,
+    teammate: Name,
     verdict: Literal["approve", "reject", "revise"],
     feedback: Annotated[str, Field(max_length=2000)] | None = None,
 ) -> str:
     """Review the plan of a teammate. Whether you may approve is policy; a person may always be needed.
 
     Args:
-        name: the teammate's name
+        teammate: its name
         verdict: approve, reject, or revise (ask for changes)
         feedback: what should change, or why not; the teammate hears it
     """
@@ -173,7 +173,7 @@ class _Effects:
         return Effected(text, jobs)
 
     def message(self, session: Session, moment: Moment, given: Arguments) -> Effected:
-        found = _at_work(session, moment, given["name"])
+        found = _at_work(session, moment, given["teammate"])
         text = f"[Nod] The lead agent says:\n{given['text']}"
         return Effected(
             f"{found.name} hears it.", teamwork.tell(session, found.id, text, moment.asker, moment.now)
@@ -184,7 +184,7 @@ class _Effects:
         return Effected("\n".join(lines) or "You have no teammates.")
 
     def stop(self, session: Session, moment: Moment, given: Arguments) -> Effected:
-        found = _at_work(session, moment, given["name"])
+        found = _at_work(session, moment, given["teammate"])
         why = f"The lead agent stopped it: {given['reason']}"
         by = By("stop", str(steering.LEAD), str(steering.LEAD), steering.LEAD.channel, given["reason"])
         who = steering.LEAD.name
@@ -192,7 +192,7 @@ class _Effects:
         return Effected(f"{found.name} is stopped; what it had proposed is cancelled.", jobs)
 
     def review(self, session: Session, moment: Moment, given: Arguments) -> Effected:
-        found = teams.named(session, moment.conversation.id, given["name"])
+        found = teams.named(session, moment.conversation.id, given["teammate"])
         said = given.get("feedback") or ""
         text, jobs = steering.review(session, self._policies, found, given["verdict"], said, moment.now)
         return Effected(text, jobs)
