@@ -123,7 +123,7 @@ def test_an_edit_the_server_refuses_says_so_at_the_field_then_goes_through(nod: 
     expect(title).to_have_attribute("aria-invalid", "true")
     expect(title).to_be_focused()
     row = shown.locator(".form-row", has=page.get_by_label("title", exact=True))
-    expect(row.locator(".fault")).to_contain_text("at least 1 character")
+    expect(row.locator(".fault")).to_contain_text("this is empty; write something")
     title.fill("Export as CSV")
     shown.get_by_label("priority", exact=True).select_option(label="urgent")
     button(shown, "Save changes").click()
