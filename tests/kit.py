@@ -495,7 +495,7 @@ class Nod:
         self.delivery = Delivery(
             self.channels, registry, self.database, policies, clock, Bell(), routes=self.routes
         )
-        gate = Gate(registry, policies, self.database, clock)
+        self.gate = gate = Gate(registry, policies, self.database, clock)
         loop = Loop(self.model, gate, self.database, clock, self.limits)
         boards = Boards(self.channels, self.database)
         presses = Presses(self.database, gate, clock)

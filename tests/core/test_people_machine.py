@@ -252,6 +252,12 @@ class ApprovalMachine(RuleBasedStateMachine):
         decidable = self.may(who, p, approving=True) and p.state is State.PROPOSED and p.expires > self.now
         if (decidable or (self.paused_at and p.state is State.PROPOSED)) and not self.grantable(p):
             assert reply.answer is Answer.REFUSED
+        elif (
+            (decidable or (self.paused_at and p.state is State.PROPOSED and self.may(who, p, approving=True)))
+            and lasting is Lasting.CONVERSATION
+            and p.talk != self.talk  # that conversation has ended
+        ):
+            assert reply.answer is Answer.INVALID
         elif self.vote(p, who, Verb.SIMILAR, reply):
             only_in = p.talk if lasting is Lasting.CONVERSATION else None
             until = self.now + timedelta(hours=HOURS[lasting]) if lasting in HOURS else None

@@ -144,7 +144,7 @@ async def test_the_gate_itself_knows_no_hidden_tool_whatever_shelf_it_is_handed(
     await nod.say()
     await nod.idle()
     conversation = (await nod.transcript()).conversation
-    gate = nod.desk._gate
+    gate = nod.gate
     whole = await gate.registry.shelf()
     assert "paint" in whole.tools
     [considered] = await gate.consider(
