@@ -18,7 +18,7 @@ from bot.telemetry import logger
 
 log = logger(__name__)
 
-_GIVE_UP = timedelta(hours=1)  # how long a platform that cannot be reached is tried again
+GIVE_UP = timedelta(hours=1)  # how long a platform that cannot be reached is tried again
 
 
 class Attachments:
@@ -51,7 +51,7 @@ class Attachments:
         except ChannelError as error:
             log.warning("a file did not arrive", file=kept.handle, address=str(address), why=error.message)
             since = self._failing.setdefault(kept.handle, self._clock())
-            if not isinstance(error, NotDeliverable) and self._clock() - since < _GIVE_UP:
+            if not isinstance(error, NotDeliverable) and self._clock() - since < GIVE_UP:
                 return False
             await self._say_where(channel, address, kept, error.message)
         return True

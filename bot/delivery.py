@@ -7,12 +7,12 @@ never: messages stay undelivered and copies stay behind until their row says oth
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from weakref import WeakValueDictionary
 
 from sqlmodel import Session
 
-from bot.attachments import Attachments
+from bot.attachments import GIVE_UP, Attachments
 from bot.domain.cards import Card, card_of
 from bot.domain.chat import SHELL, Address, Channel, Clock, Stream
 from bot.domain.conversations import Conversation, Line
@@ -33,7 +33,6 @@ log = logger(__name__)
 
 _RING_SECONDS = 0.02
 _MAX_PASSES = 5  # redraws of one card in a row; the next tick goes on
-_GIVE_UP = timedelta(hours=1)  # how long a platform that cannot be reached is tried again
 
 
 class Bell:
@@ -161,7 +160,7 @@ class Delivery:
             channel = self._channels.get(conversation.origin.channel)
             if channel is None and conversation.origin.channel != SHELL:
                 continue
-            last = self._clock() - self._failing.get(line.id, self._clock()) >= _GIVE_UP
+            last = self._clock() - self._failing.get(line.id, self._clock()) >= GIVE_UP
             try:
                 await self._say(channel, conversation, line)
                 for proposal in opened:
@@ -206,20 +205,10 @@ class Delivery:
             channel = self._channels.get(address.channel)
             if address in there or channel is None or channel.pulls:
                 continue
-            current, card = await self.card(proposal.id)
-            try:
-                ref = await channel.post_card(address, card)
-            except ChannelError as error:
-                log.error(
-                    "a card could not be posted",
-                    proposal=proposal.id,
-                    address=str(address),
-                    why=error.message,
-                )
+            if error := await self._post_card(channel, proposal.id, address):
                 failures.append(error)
-                continue
-            there.add(address)
-            await self._database.write(copies.add, proposal.id, address, ref, current.version)
+            else:
+                there.add(address)
         if there or not failures:
             return ()
         hopeful = [error for error in failures if not isinstance(error, NotDeliverable)]
@@ -260,6 +249,10 @@ class Delivery:
         channel = self._channels.get(address.channel)
         if channel is None or channel.pulls or await self._database.read(copies.is_at, proposal_id, address):
             return
+        await self._post_card(channel, proposal_id, address)
+
+    async def _post_card(self, channel: Channel, proposal_id: str, address: Address) -> ChannelError | None:
+        """Post the card as it is now, and remember the copy; gives what hindered it."""
         current, card = await self.card(proposal_id)
         try:
             ref = await channel.post_card(address, card)
@@ -267,8 +260,9 @@ class Delivery:
             log.error(
                 "a card could not be posted", proposal=proposal_id, address=str(address), why=error.message
             )
-            return
+            return error
         await self._database.write(copies.add, proposal_id, address, ref, current.version)
+        return None
 
     async def redraw(self, message_id: int) -> None:
         """Bring every copy of an answer's cards up to date."""
@@ -371,5 +365,5 @@ def _card(session: Session, proposal_id: str, shelf: Shelf, policies: Policies) 
         raise KeyError(proposal_id)
     group = proposals.of_message(session, proposal.message_id)
     shown = group if group[-1].id == proposal.id else []
-    grantable = grants.hindrance(session, policies, proposal) is None
+    grantable = grants.possible(session, policies, proposal)
     return proposal, card_of(proposal, shelf.schema_of(session, proposal), shown, grantable=grantable)

@@ -106,12 +106,19 @@ async def tools_of(
 
 
 @contextlib.asynccontextmanager
-async def presses_of(settings: Settings, database: Database) -> AsyncIterator[Presses]:
-    """Presses from this shell: whatever work they make is found in the rows by the running nod."""
+async def gate_of(settings: Settings, database: Database, *, all_now: bool = False) -> AsyncIterator[Gate]:
+    """The door to every tool that the settings name; ``all_now`` as in `tools_of`."""
     from bot.app import policies_of
 
-    async with tools_of(settings, database) as registry:
-        yield Presses(database, Gate(registry, policies_of(settings), database, now), now)
+    async with tools_of(settings, database, all_now=all_now) as registry:
+        yield Gate(registry, policies_of(settings), database, now)
+
+
+@contextlib.asynccontextmanager
+async def presses_of(settings: Settings, database: Database) -> AsyncIterator[Presses]:
+    """Presses from this shell: whatever work they make is found in the rows by the running nod."""
+    async with gate_of(settings, database) as gate:
+        yield Presses(database, gate, now)
 
 
 def now() -> datetime:

@@ -7,7 +7,6 @@ from typing import Annotated, Any
 import typer
 
 from bot import telemetry
-from bot.agent.gate import Gate
 from bot.domain.cards import card_of
 from bot.domain.chat import SHELL, Address, Request
 from bot.domain.proposals import Kind, Proposal, State
@@ -16,7 +15,7 @@ from bot.errors import NodError
 from bot.settings import Settings
 from bot.store import proposals
 from bot.store.database import Database
-from bot.terminal import decoded, line, now, opened, operator, plain, told, tools_of
+from bot.terminal import decoded, gate_of, line, opened, operator, plain, told, tools_of
 from bot.tools.registry import Shelf
 from bot.tools.tool import Tool
 
@@ -67,11 +66,8 @@ def call(
 async def _call(
     settings: Settings, database: Database, name: str, given: dict[str, Any], *, wait: bool
 ) -> None:
-    from bot.app import policies_of
-
-    async with tools_of(settings, database, all_now=True) as registry:
-        gate = Gate(registry, policies_of(settings), database, now)
-        tool = _named(_callable(await registry.shelf()), name)
+    async with gate_of(settings, database, all_now=True) as gate:
+        tool = _named(_callable(await gate.registry.shelf()), name)
         who = operator()
         words = f"{who.label} calls {tool.name} from the shell."
         request = Request(who, tool.name, given, Address(SHELL, who.key), words)

@@ -8,11 +8,12 @@ import asyncio
 import contextlib
 import json
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from itertools import count, pairwise
-from typing import Annotated, Any
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
 
 from pydantic import Field
 from sqlmodel import SQLModel
@@ -449,6 +450,26 @@ class FusedDatabase(Database):
         return value
 
 
+AnyNod = TypeVar("AnyNod", bound="Nod")
+
+
+@contextlib.asynccontextmanager
+async def cores(
+    kind: Callable[..., AnyNod], folder: Path, clock: FakeClock
+) -> AsyncIterator[Callable[..., AnyNod]]:
+    """A factory of cores, each over a file of its own; the rules that always hold are checked at the end."""
+    made: list[AnyNod] = []
+
+    def make(**parts: Any) -> AnyNod:
+        made.append(kind(f"sqlite:///{folder / f'{len(made)}.db'}", clock, **parts))
+        return made[-1]
+
+    yield make
+    for nod in made:
+        await nod.check()
+        await nod.close()
+
+
 class Nod:
     """The core over one database, with people to say and press things."""
 
@@ -593,6 +614,17 @@ class Nod:
         await asyncio.gather(*tasks, return_exceptions=True)
         self.database.close()
         await self._up(wait=wait)
+
+    async def dies_in(self, story: Coroutine[Any, Any, None], fuse: int, *, after_commit: bool) -> None:
+        """Tell a story until it ends or the process dies at its ``fuse``-th write; then be up again."""
+        self.database.fuse, self.database.dies_after_commit = fuse, after_commit
+        telling = asyncio.create_task(story)
+        death = asyncio.create_task(self.database.dead.wait())
+        await asyncio.wait((telling, death), return_when=asyncio.FIRST_COMPLETED)
+        telling.cancel()
+        death.cancel()
+        await asyncio.gather(telling, death, return_exceptions=True)
+        await self.crash()
 
     async def _up(self, *, wait: bool = True) -> None:
         self._build()

@@ -1,9 +1,10 @@
 """What a call is made into before it is shown or stored. A tool's own code runs here, and may break."""
 
 import asyncio
+import contextlib
 import json
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -114,6 +115,17 @@ async def in_time(work: Any, seconds: float) -> Any:
         if task is None or task.cancelling():
             raise
         raise ToolTimedOut("It broke itself off before it answered.") from None  # nobody cancelled us
+
+
+@contextlib.contextmanager
+def told(tool_name: str) -> Iterator[None]:
+    """Whatever a tool's own code breaks with here becomes a ToolError, which a person hears."""
+    try:
+        yield
+    except ToolError:
+        raise
+    except Exception as error:  # noqa: BLE001 - a tool's own code
+        raise ToolError(words_of(error, tool_name)) from None
 
 
 def words_of(error: Exception, tool_name: str) -> str:

@@ -11,7 +11,17 @@ from typing import Any
 
 from sqlmodel import Session
 
-from bot.agent.drafts import decoded, draft, in_time, old_values, preview_of, summary_of, unhidden, words_of
+from bot.agent.drafts import (
+    decoded,
+    draft,
+    in_time,
+    old_values,
+    preview_of,
+    summary_of,
+    told,
+    unhidden,
+    words_of,
+)
 from bot.agent.model import ToolCall, ToolSpec
 from bot.agent.teammates import check_unlocked, plan_shown, shelf_for
 from bot.agent.transcript import REASON
@@ -160,7 +170,7 @@ class Gate:
         tool = (await self.registry.shelf()).get(request.tool_name)
         if tool.effect is not None or tool.kind is Kind.PLAN:
             raise Refused(f"{tool.name} is only for an agent at work in a conversation.")
-        try:
+        with told(tool.name):
             # a question is opened unanswered: what people fill in is validated
             asked = tool.kind is Kind.QUESTION
             arguments = dict(request.arguments) if asked else tool.validate(dict(request.arguments))
@@ -169,10 +179,6 @@ class Gate:
             verdict = await self._judge(tool, arguments, request)
             preview = await preview_of(tool, arguments)
             key = await tool.key(arguments) if tool.key else None
-        except ToolError:
-            raise
-        except Exception as error:  # noqa: BLE001 - a tool's own code; who asked hears it
-            raise ToolError(words_of(error, tool.name)) from None
         await self._keep(tool)
         if request.ttl is not None:
             verdict = replace(verdict, ttl=min(request.ttl, verdict.ttl))
@@ -226,8 +232,8 @@ class Gate:
             output = await in_time(tool.run(arguments, context), tool.timeout)
             for file in output.files:
                 await self._database.write(outputs_store.keep, conversation.id, file, self._clock())
-            told = await self._fitting(File(f"{tool.name}.txt", output.text), conversation)
-            return CallResult(told, ok=True)
+            text = await self._fitting(File(f"{tool.name}.txt", output.text), conversation)
+            return CallResult(text, ok=True)
         except Exception as error:  # noqa: BLE001 - a tool's own code; the model hears it, the turn goes on
             return CallResult(f"ERROR: {words_of(error, tool.name)}", ok=False)
 
@@ -242,12 +248,8 @@ class Gate:
 
         A secret that comes back as it was shown (hidden) means: keep what it was.
         """
-        try:
+        with told(proposal.tool_name):
             return await self._edit(proposal, given)
-        except ToolError:
-            raise
-        except Exception as error:  # noqa: BLE001 - a tool's own code; the model hears it, the turn goes on
-            raise ToolError(words_of(error, proposal.tool_name)) from None
 
     async def _edit(self, proposal: Proposal, given: Mapping[str, Any]) -> Edit:
         if proposal.kind is Kind.PLAN:
@@ -268,7 +270,7 @@ class Gate:
 
     async def fresh(self, proposal: Proposal) -> Fresh:
         """What an expired proposal would show today; raises ToolError when it cannot be proposed any more."""
-        try:
+        with told(proposal.tool_name):
             tool = (await self.registry.shelf()).get(proposal.tool_name)
             if digest(tool.name, tool.version, proposal.arguments) != proposal.digest:
                 raise ToolError("The tool changed meanwhile; ask for it anew.")
@@ -277,18 +279,12 @@ class Gate:
             plans = proposal.kind is Kind.PLAN
             preview = proposal.preview if plans else await preview_of(tool, proposal.arguments)
             return Fresh(preview, await self._judge_again(tool, proposal.arguments, proposal))
-        except ToolError:
-            raise
-        except Exception as error:  # noqa: BLE001 - a tool's own code; the model hears it, the turn goes on
-            raise ToolError(words_of(error, proposal.tool_name)) from None
 
     async def ladder(self, proposal: Proposal) -> list[tuple[Scope, str]]:
         """The rungs of a grant for calls like this one; raises ToolError when the tool is not there."""
         tool = (await self.registry.shelf()).get(proposal.tool_name)
-        try:
+        with told(proposal.tool_name):
             key = await tool.key(proposal.arguments) if tool.key else None
-        except Exception as error:  # noqa: BLE001 - a tool's own code; the model hears it, the turn goes on
-            raise ToolError(words_of(error, proposal.tool_name)) from None
         shown = redact(key, tool.parameters) if key else None
         return ladder(tool.name, tool.version, proposal.arguments, key, shown)
 
@@ -335,7 +331,7 @@ class Gate:
                 )
             # a plan shows no old values of the world, only of the version before it
             preview = proposal.preview if plans else await preview_of(tool, proposal.arguments)
-        except Exception as error:  # noqa: BLE001 - a tool's own code; the model hears it, the turn goes on
+        except Exception as error:  # noqa: BLE001 - a tool's own code; people and the model hear why
             words = words_of(error, proposal.tool_name)
             return await self._finish(proposal, State.FAILED, cause=Cause.ERROR, error=words)
         now = self._clock()
@@ -358,7 +354,7 @@ class Gate:
             output = await in_time(tool.run(claimed.arguments, context), tool.timeout)
         except ToolTimedOut as error:
             return await self._finish(claimed, State.FAILED, cause=Cause.OUTCOME_UNKNOWN, error=error.message)
-        except Exception as error:  # noqa: BLE001 - a tool's own code; the model hears it, the turn goes on
+        except Exception as error:  # noqa: BLE001 - a tool's own code; people and the model hear why
             words = words_of(error, tool.name)
             return await self._finish(claimed, State.FAILED, cause=Cause.ERROR, error=words)
         return await self._finish(

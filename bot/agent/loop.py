@@ -2,7 +2,7 @@
 
 `run` is an async generator of `TurnEvent`. Everything the turn says is committed before the event that ends
 it. A turn that opens proposals ends as ``WAITING``: from then on it is rows, with no task and no memory. It
-is resumed by a new turn once every call of that answer has ended (``bot/store/decisions.py``, `settle`).
+is resumed by a new turn once every call of that answer has ended (``bot/store/endings.py``, `settle`).
 Running a turn again from its rows is safe, because a turn never writes anything but its own rows.
 """
 

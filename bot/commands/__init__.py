@@ -3,15 +3,11 @@
 Each answer is for the one who asked; who is no admin is refused privately.
 """
 
-from sqlmodel import Session
-
 from bot.commands.deciding import DecidingWords
 from bot.commands.everyone import EveryonesWords, Stop
 from bot.commands.ruling import RulingWords
 from bot.commands.words import Words
 from bot.domain.chat import Answer, Clock, Command, Inbox, Reply
-from bot.domain.people import Role
-from bot.store import people
 from bot.store.database import Database
 from bot.store.rules import Policies
 from bot.tools.registry import Registry
@@ -41,13 +37,9 @@ class Commands:
                 return Reply(Answer.ACCEPTED, await self._everyone.stop(command, ""))
             case "nod":
                 return await self._everyone.words.answer(command)
-            case "approvals" if await self._database.read(self._is_admin, command):
+            case "approvals" if await self._database.read(self._policies.is_admin, command.actor):
                 return await self._admins.answer(command)
             case "approvals":
                 return Reply(Answer.REFUSED, "/approvals is for admins. Ask one of them, or use /nod help.")
             case _:
                 return Reply(Answer.INVALID, f"I do not know /{command.name}. Try /nod help.")
-
-    def _is_admin(self, session: Session, command: Command) -> bool:
-        person = people.person_of(session, command.actor)
-        return Role.ADMIN in self._policies.load(session).roles_of(person)

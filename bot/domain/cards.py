@@ -111,7 +111,6 @@ PLACES: Mapping[str, str] = {"http": "the web", "cli": "the shell", "slack": "Sl
 
 _WAITING = {
     Kind.CALL: "Waiting for a decision. Nothing has been changed.",
-    Kind.PLAN: "Waiting for a decision. Nothing has been changed.",
     Kind.REQUEST: "Waiting for a decision.",
     Kind.QUESTION: "Waiting for an answer.",
 }

@@ -12,14 +12,14 @@ from sqlmodel import Session
 from bot.domain.chat import Answer, Press, Reply, Verb
 from bot.domain.jobs import Job, Work
 from bot.domain.outcomes import too_late
-from bot.domain.people import Person, Role
+from bot.domain.people import Role
 from bot.domain.policy import terms
 from bot.domain.proposals import Cause, Deciders, Kind, Proposal, State, clock
 from bot.store import people, proposals, teamwork, votes
 from bot.store.audit import By
 from bot.store.endings import end, expire, moved, redraw
 from bot.store.rules import Policies
-from bot.store.votes import Decided, Fresh, Prepared
+from bot.store.votes import Decided, Fresh, Prepared, Pressed
 
 
 def decide(
@@ -69,41 +69,38 @@ def _decide_one(
     policy = policies.load(session)
     if refusal := votes.objection_of(session, policy, p, person, press.actor, press.verb, press.address):
         return Decided(Reply(Answer.REFUSED, refusal, (p,)))
-    by = By.press(press.verb, press.actor, person, press.reason)
+    pressed = Pressed(press, person, policies, now, prepared)
     if p.state is State.PROPOSED and p.expires_at <= now and not policy.book.paused:
         p, jobs = expire(session, p, now)
         if not isinstance(prepared, Fresh):
             return Decided(Reply(Answer.ALREADY, too_late(p, now), (p,)), jobs)
     if p.state is State.EXPIRED and isinstance(prepared, Fresh) and not p.told_once:
-        return _propose_anew(session, p, by, prepared, now)
+        return _propose_anew(session, p, pressed.by, prepared, now)
     if p.state is not (State.FAILED if press.verb is Verb.RETRY else State.PROPOSED):
         return Decided(Reply(Answer.ALREADY, too_late(p, now), (p,)))
     if (press.round is not None and press.round != p.round) or (press.digest and press.digest != p.digest):
         return Decided(Reply(Answer.STALE, _what_changed(p, press.round), (p,)))
     if press.verb in (Verb.REVISE, Verb.APPROVE_STEPS):
-        return _answer_plan(session, press, person, p, policies, now, prepared)
+        return _answer_plan(session, pressed, p)
     match press.verb:
         case Verb.DECLINE:
-            return votes.decline(session, press, person, p, by, now)
+            return votes.decline(session, pressed, p)
         case Verb.RETRY:
-            return _retry(session, p, by, now)
+            return _retry(session, p, pressed.by, now)
         case Verb.SIMILAR:
-            return votes.grant_and_vote(session, press, person, p, policies, now, prepared)
+            return votes.grant_and_vote(session, pressed, p)
         case Verb.APPROVE | Verb.EDIT:
-            return votes.edit_and_vote(session, press, person, p, policies, now, prepared)
+            return votes.edit_and_vote(session, pressed, p)
         case _:
-            return _manage(session, press, person, p, policies, now)
+            return _manage(session, pressed, p)
 
 
-def _manage(
-    session: Session, press: Press, person: Person, p: Proposal, policies: Policies, now: datetime
-) -> Decided:
+def _manage(session: Session, pressed: Pressed, p: Proposal) -> Decided:
     """What is no vote: take it back, end or prolong the waiting, say who decides."""
-    by = By.press(press.verb, press.actor, person, press.reason)
+    press, by, now = pressed.press, pressed.by, pressed.now
     match press.verb:
         case Verb.CANCEL:
-            label = person.name or person.id
-            p, jobs = end(session, p, by, now, State.CANCELLED, label, cause=Cause.TAKEN_BACK)
+            p, jobs = end(session, p, by, now, State.CANCELLED, pressed.who, cause=Cause.TAKEN_BACK)
             return Decided(Reply(Answer.ACCEPTED, "Taken back.", (p,)), jobs)
         case Verb.EXPIRE:
             p, jobs = expire(session, p, now, by)
@@ -115,7 +112,7 @@ def _manage(
         case _:
             named = _named(press.reason or "", four_eyes=p.deciders.four_eyes)
             requester = people.person_of(session, p.requester)
-            if why := policies.load(session).too_few(named, requester, p.quorum):
+            if why := pressed.policies.load(session).too_few(named, requester, p.quorum):
                 return Decided(Reply(Answer.INVALID, f"Say who shall decide: {why}.", (p,)))
             p = moved(proposals.move(session, p, by, now, deciders=named, votes=()))
             return Decided(Reply(Answer.ACCEPTED, "Reassigned; votes start anew.", (p,)), (redraw(p),))
@@ -128,21 +125,13 @@ def _what_changed(p: Proposal, seen: int | None) -> str:
     return f"This changed after the card was shown{what}. Look at it as it is now, then decide."
 
 
-def _answer_plan(
-    session: Session,
-    press: Press,
-    person: Person,
-    p: Proposal,
-    policies: Policies,
-    now: datetime,
-    prepared: Prepared,
-) -> Decided:
+def _answer_plan(session: Session, pressed: Pressed, p: Proposal) -> Decided:
     """What can be pressed on plans alone."""
     if p.kind is not Kind.PLAN:
         return Decided(Reply(Answer.INVALID, "Only a teammate's plan can be answered so.", (p,)))
-    if press.verb is Verb.REVISE:
-        return votes.revise(session, press, person, p, now)
-    return votes.approve_with_steps(session, press, person, p, policies, now, prepared)
+    if pressed.press.verb is Verb.REVISE:
+        return votes.revise(session, pressed, p)
+    return votes.approve_with_steps(session, pressed, p)
 
 
 def _named(words: str, *, four_eyes: bool) -> Deciders:

@@ -72,6 +72,11 @@ def hindrance(session: Session, policies: Policies, proposal: Proposal) -> str |
     return None
 
 
+def possible(session: Session, policies: Policies, proposal: Proposal) -> bool:
+    """Whether a grant can be given from its card; what is no longer open needs no look at the rules."""
+    return proposal.state is State.PROPOSED and hindrance(session, policies, proposal) is None
+
+
 def use(
     session: Session, policies: Policies, proposal: Proposal, key: Mapping[str, Any] | None, now: datetime
 ) -> Proposal:

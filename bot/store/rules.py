@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import update
 from sqlmodel import Session, col, select
 
-from bot.domain.people import Actor
+from bot.domain.people import Actor, Role
 from bot.domain.policy import Policy
 from bot.domain.rules import Rule, Rulebook, Subject
 from bot.store import ledger, people
@@ -44,6 +44,9 @@ class Policies:
             paused = row is not None and row[1] is not None
             self._held = self._held.with_book(Rulebook(version, tuple(_rule(r) for r in rules), paused))
         return self._held
+
+    def is_admin(self, session: Session, actor: Actor) -> bool:
+        return Role.ADMIN in self.load(session).roles_of(people.person_of(session, actor))
 
 
 def add(

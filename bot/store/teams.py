@@ -23,17 +23,19 @@ _LISTED = 50
 def read_transcript(session: Session, conversation_id: str) -> Transcript | None:
     """As ``conversations.read_transcript``, with the teammate where it is one's conversation."""
     transcript = conversations.read_transcript(session, conversation_id)
-    if transcript is None or transcript.conversation.shown_at is None:
-        return transcript
-    return replace(transcript, teammate=get(session, conversation_id))
+    return _with_teammate(session, transcript) if transcript else None
 
 
 def take_up(session: Session, conversation_id: str) -> Turn | None:
     """As ``turns.take_up``, with the teammate where it is one's conversation."""
     turn = turns.take_up(session, conversation_id)
-    if turn is None or turn.transcript.conversation.shown_at is None:
-        return turn
-    return replace(turn, transcript=replace(turn.transcript, teammate=get(session, conversation_id)))
+    return replace(turn, transcript=_with_teammate(session, turn.transcript)) if turn else None
+
+
+def _with_teammate(session: Session, transcript: Transcript) -> Transcript:
+    if transcript.conversation.shown_at is None:
+        return transcript
+    return replace(transcript, teammate=get(session, transcript.conversation.id))
 
 
 def get(session: Session, conversation_id: str) -> Teammate | None:

@@ -8,13 +8,7 @@ from sqlalchemy import bindparam, literal_column, update
 from sqlmodel import Session, col, or_, select
 
 from bot.domain.chat import SHELL
-from bot.domain.conversations import (
-    Call,
-    CallResult,
-    Role,
-    Turn,
-    Usage,
-)
+from bot.domain.conversations import Call, CallResult, Role, Turn, Usage
 from bot.store import conversations, messages
 from bot.store.prepared import Prepared
 from bot.store.tables import ConversationRow, MessageRow, TurnRow

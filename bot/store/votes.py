@@ -72,6 +72,30 @@ class Decided:
     jobs: tuple[Job, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Pressed:
+    """A press while it is decided: who made it, under which rules, and what was worked out for it."""
+
+    press: Press
+    person: Person
+    policies: Policies
+    now: datetime
+    prepared: Prepared
+
+    @property
+    def by(self) -> By:
+        """For the record."""
+        return By.press(self.press.verb, self.press.actor, self.person, self.press.reason)
+
+    @property
+    def who(self) -> str:
+        """For cards."""
+        return self.person.name or self.person.id
+
+    def vote(self, verb: Verb) -> Vote:
+        return Vote(self.person.id, self.press.actor, verb, self.press.reason, self.now)
+
+
 def objection(
     session: Session,
     policies: Policies,
@@ -108,74 +132,61 @@ def objection_of(
     return policy.objection(proposal, person, requester, str(at) if at else None, approves=approves)
 
 
-def decline(session: Session, press: Press, person: Person, p: Proposal, by: By, now: datetime) -> Decided:
+def decline(session: Session, pressed: Pressed, p: Proposal) -> Decided:
     """One vote against; as many as the rule asks for end it."""
-    if person.id in people.voters(session, p):
+    by, now = pressed.by, pressed.now
+    if pressed.person.id in people.voters(session, p):
         return Decided(Reply(Answer.ALREADY, "Your vote is counted already.", (p,)))
-    votes = (*p.votes, Vote(person.id, press.actor, Verb.DECLINE, press.reason, now))
+    votes = (*p.votes, pressed.vote(Verb.DECLINE))
     against = 1 + len(people.voters(session, p, Verb.DECLINE))
     if against < p.declines:
         p = moved(proposals.move(session, p, by, now, votes=votes))
         text = f"Your vote counts: {against} of the {p.declines} that decline it."
         return Decided(Reply(Answer.ACCEPTED, text, (p,)), (redraw(p),))
-    label = person.name or person.id
-    p, jobs = end(session, p, by, now, State.DECLINED, label, decline_reason=press.reason, votes=votes)
+    changes = {"decline_reason": pressed.press.reason, "votes": votes}
+    p, jobs = end(session, p, by, now, State.DECLINED, pressed.who, **changes)
     return Decided(Reply(Answer.ACCEPTED, "Declined.", (p,)), jobs)
 
 
-def revise(session: Session, press: Press, person: Person, p: Proposal, now: datetime) -> Decided:
+def revise(session: Session, pressed: Pressed, p: Proposal) -> Decided:
     """A plan goes back for changes: one word is enough, since nothing is lost by it."""
-    feedback = (press.reason or "").strip()
+    feedback = (pressed.press.reason or "").strip()
     if not feedback:
         return Decided(Reply(Answer.INVALID, "Say what should change.", (p,), {"reason": "This is needed."}))
-    by = By.press(press.verb, press.actor, person, feedback)
-    votes = (*p.votes, Vote(person.id, press.actor, Verb.REVISE, feedback, now))
-    label = person.name or person.id
+    pressed = replace(pressed, press=replace(pressed.press, reason=feedback))
+    votes = (*p.votes, pressed.vote(Verb.REVISE))
     changes = {"cause": Cause.REVISE, "decline_reason": feedback, "votes": votes}
-    p, jobs = end(session, p, by, now, State.DECLINED, label, **changes)
+    p, jobs = end(session, p, pressed.by, pressed.now, State.DECLINED, pressed.who, **changes)
     return Decided(Reply(Answer.ACCEPTED, f"{p.teammate} hears it and plans anew.", (p,)), jobs)
 
 
-def grant_and_vote(
-    session: Session,
-    press: Press,
-    person: Person,
-    p: Proposal,
-    policies: Policies,
-    now: datetime,
-    similar: Prepared,
-) -> Decided:
+def grant_and_vote(session: Session, pressed: Pressed, p: Proposal) -> Decided:
     """Approve, and allow what the chosen rung covers; both or neither."""
+    similar = pressed.prepared
     if not isinstance(similar, Similar):
         return Decided(Reply(Answer.INVALID, "Choose what else shall be allowed, and for how long.", (p,)))
-    if why := grants.hindrance(session, policies, p):
+    if why := grants.hindrance(session, pressed.policies, p):
         return Decided(Reply(Answer.REFUSED, why, (p,)))
     if similar.lasting is Lasting.CONVERSATION and conversations.has_ended(session, p.conversation_id):
         text = "Its conversation has ended, so nothing more can be allowed there. Choose a time, such as 1h."
         return Decided(Reply(Answer.INVALID, text, (p,)))
-    voted = edit_and_vote(session, press, person, p, policies, now, None)
+    voted = edit_and_vote(session, pressed, p)
     if voted.reply.answer is not Answer.ACCEPTED:
         return voted
-    grant = grants.give(session, p, press.actor, person, similar.scope, similar.words, similar.lasting, now)
+    giver = (pressed.press.actor, pressed.person)
+    grant = grants.give(session, p, *giver, similar.scope, similar.words, similar.lasting, pressed.now)
     until = grant.expires_at.strftime("%Y-%m-%d %H:%M UTC") if grant.expires_at else "this conversation ends"
     text = f"Approved. {grant.label} now allows {grant.words}, until {until}. An admin can revoke it."
     return replace(voted, reply=replace(voted.reply, text=text))
 
 
-def approve_with_steps(
-    session: Session,
-    press: Press,
-    person: Person,
-    p: Proposal,
-    policies: Policies,
-    now: datetime,
-    steps: Prepared,
-) -> Decided:
+def approve_with_steps(session: Session, pressed: Pressed, p: Proposal) -> Decided:
     """Approve a plan and allow the tools its steps name while its teammate works; both or neither."""
+    steps = pressed.prepared
     if p.quorum > 1:
         text = "Several people must approve this, so one person cannot allow its steps: approve the plan."
         return Decided(Reply(Answer.REFUSED, text, (p,)))
-    if steering.lacks_lead(session, policies, p):
+    if steering.lacks_lead(session, pressed.policies, p):
         text = (
             "The lead agent must approve this plan, too, and did not yet: approve the plan, "
             "or allow its steps once it has."
@@ -185,29 +196,23 @@ def approve_with_steps(
         return Decided(
             Reply(Answer.INVALID, "The steps cannot be allowed from here. Approve the plan.", (p,))
         )
-    voted = edit_and_vote(session, press, person, p, policies, now, None)
+    voted = edit_and_vote(session, pressed, p)
     approved = next((each for each in voted.reply.proposals if each.state is State.APPROVED), None)
     if voted.reply.answer is not Answer.ACCEPTED or approved is None:
         return voted
+    giver = (pressed.press.actor, pressed.person)
     for scope, words in steps.grants:
-        grants.give(session, approved, press.actor, person, scope, words, Lasting.CONVERSATION, now)
+        grants.give(session, approved, *giver, scope, words, Lasting.CONVERSATION, pressed.now)
     names = ", ".join(scope.tool_name for scope, _ in steps.grants)
     allowed = f"{p.teammate} may use {names} without asking until it ends" if names else "no step needs more"
     text = f"Plan approved: {allowed}. What cannot be undone still asks."
     return replace(voted, reply=replace(voted.reply, text=text))
 
 
-def edit_and_vote(
-    session: Session,
-    press: Press,
-    person: Person,
-    p: Proposal,
-    policies: Policies,
-    now: datetime,
-    prepared: Prepared,
-) -> Decided:
-    label = person.name or person.id
-    edit = prepared if isinstance(prepared, Edit) else None
+def edit_and_vote(session: Session, pressed: Pressed, p: Proposal) -> Decided:
+    """Change what it would do, if the press came with an edit, and vote for it, unless that was all."""
+    press, now = pressed.press, pressed.now
+    edit = pressed.prepared if isinstance(pressed.prepared, Edit) else None
     if edit is None and press.verb is Verb.EDIT:
         return Decided(Reply(Answer.INVALID, "There is nothing to edit: no arguments were given.", (p,)))
     if edit is not None and edit.digest != p.digest:
@@ -215,7 +220,7 @@ def edit_and_vote(
             proposals.move(
                 session,
                 p,
-                By.press(Verb.EDIT, press.actor, person, press.reason),
+                replace(pressed.by, verb=Verb.EDIT),
                 now,
                 arguments=dict(edit.arguments),
                 tool_version=edit.tool_version,
@@ -225,10 +230,10 @@ def edit_and_vote(
                 **_terms(p, edit.verdict, now),
                 round=p.round + 1,
                 votes=(),
-                edited_by=label,
+                edited_by=pressed.who,
                 edits=(
                     *p.edits,
-                    Edited(p.round + 1, label, differences(p.arguments, edit.arguments, edit.schema)),
+                    Edited(p.round + 1, pressed.who, differences(p.arguments, edit.arguments, edit.schema)),
                 ),
                 changed=False,
             )
@@ -238,22 +243,24 @@ def edit_and_vote(
         if p.kind is Kind.QUESTION:
             text = "Filled in, not sent yet. Send the answer from its card."
         return Decided(Reply(Answer.ACCEPTED, text, (p,)), (redraw(p),))
-    if edit is not None and (refusal := objection(session, policies, p, press.actor, at=press.address)):
+    if edit is not None and (
+        refusal := objection(session, pressed.policies, p, press.actor, at=press.address)
+    ):
         # the edit brought it under another rule, which this person's vote does not satisfy
         return Decided(Reply(Answer.ACCEPTED, f"Edited, not approved. {refusal}", (p,)), (redraw(p),))
     if missing := _unanswered(session, p):
         text = f"It cannot be sent yet. Fill in first: {', '.join(missing)}."
         return Decided(Reply(Answer.INVALID, text, (p,), missing))
-    if person.id in people.voters(session, p):
+    if pressed.person.id in people.voters(session, p):
         return Decided(Reply(Answer.ALREADY, "Your vote is counted already.", (p,)))
-    votes = (*p.votes, Vote(person.id, press.actor, Verb.APPROVE, press.reason, now))
+    votes = (*p.votes, pressed.vote(Verb.APPROVE))
     approvals = 1 + len(people.voters(session, p, Verb.APPROVE))
-    by = By.press(press.verb, press.actor, person, press.reason)
+    by = pressed.by
     if approvals < p.quorum:
         p = moved(proposals.move(session, p, by, now, votes=votes))
         text = f"Your vote counts: {approvals} of {p.quorum}."
         return Decided(Reply(Answer.ACCEPTED, text, (p,)), (redraw(p),))
-    if p.kind is Kind.PLAN and steering.lacks_lead(session, policies, p):
+    if p.kind is Kind.PLAN and steering.lacks_lead(session, pressed.policies, p):
         asked = steering.ask_lead(session, p, now)  # its turn first, then the plan, as its own review does
         p = moved(proposals.move(session, p, by, now, votes=votes))
         text = "Your approval counts; the lead agent must approve the plan, too."
@@ -266,7 +273,7 @@ def edit_and_vote(
             now,
             State.APPROVED,
             votes=votes,
-            decided_by=f"{label} and {steering.LEAD.name}" if steering.reviewed(p) else label,
+            decided_by=f"{pressed.who} and {steering.LEAD.name}" if steering.reviewed(p) else pressed.who,
             decided_from=press.actor.channel,
             decided_at=now,
         )

@@ -2,12 +2,11 @@
 
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.conftest import FakeClock
-from tests.kit import Nod
+from tests.kit import Nod, cores
 
 MakeNod = Callable[..., Nod]
 
@@ -15,16 +14,8 @@ MakeNod = Callable[..., Nod]
 @pytest.fixture
 async def make_nod(tmp_path: Path, clock: FakeClock) -> AsyncIterator[MakeNod]:
     """Make a core over a file of its own; arguments as in `Nod`."""
-    made: list[Nod] = []
-
-    def make(**parts: Any) -> Nod:
-        made.append(Nod(f"sqlite:///{tmp_path / f'{len(made)}.db'}", clock, **parts))
-        return made[-1]
-
-    yield make
-    for nod in made:
-        await nod.check()
-        await nod.close()
+    async with cores(Nod, tmp_path, clock) as make:
+        yield make
 
 
 @pytest.fixture

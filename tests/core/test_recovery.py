@@ -213,14 +213,7 @@ async def test_a_crash_at_any_write_loses_nothing_and_runs_nothing_twice(
         fuse += 1
         nod = make_nod()
         nod.model.rule = _both
-        nod.database.fuse, nod.database.dies_after_commit = fuse, after_commit
-        story = asyncio.create_task(_story(nod, done))
-        death = asyncio.create_task(nod.database.dead.wait())
-        await asyncio.wait((story, death), return_when=asyncio.FIRST_COMPLETED)
-        story.cancel()
-        death.cancel()
-        await asyncio.gather(story, death, return_exceptions=True)
-        await nod.crash()
+        await nod.dies_in(_story(nod, done), fuse, after_commit=after_commit)
         await _story(nod, set())
         await nod.tick(timedelta(minutes=2))
         painted, paid = await nod.proposals()

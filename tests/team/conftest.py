@@ -12,7 +12,7 @@ from bot.domain.proposals import Kind, Proposal, State
 from bot.domain.teams import Teammate
 from bot.store import conversations, teams
 from tests.conftest import FakeClock
-from tests.kit import ADA, ROOM, Nod, Scripted, ToolCall, call, says
+from tests.kit import ADA, ROOM, Nod, Scripted, ToolCall, call, cores, says
 
 PLAN = {
     "summary": "All lamps red",
@@ -107,16 +107,8 @@ MakeTeamNod = Callable[..., TeamNod]
 
 @pytest.fixture
 async def make_nod(tmp_path: Path, clock: FakeClock) -> AsyncIterator[MakeTeamNod]:
-    made: list[TeamNod] = []
-
-    def make(**parts: Any) -> TeamNod:
-        made.append(TeamNod(f"sqlite:///{tmp_path / f'{len(made)}.db'}", clock, **parts))
-        return made[-1]
-
-    yield make
-    for nod in made:
-        await nod.check()
-        await nod.close()
+    async with cores(TeamNod, tmp_path, clock) as make:
+        yield make
 
 
 @pytest.fixture

@@ -1,7 +1,5 @@
 """``kill -9`` at any write of a team's story leaves one teammate, one plan, and a story that goes on."""
 
-import asyncio
-
 import pytest
 
 from bot.agent.model import Entry, ToolResult, UserText
@@ -47,14 +45,7 @@ async def test_a_crash_at_any_write_leaves_one_teammate_and_one_plan(
         fuse += 1
         nod = make_nod()
         nod.model.rule = _by_heart
-        nod.database.fuse, nod.database.dies_after_commit = fuse, after_commit
-        story = asyncio.create_task(_story(nod, done))
-        death = asyncio.create_task(nod.database.dead.wait())
-        await asyncio.wait((story, death), return_when=asyncio.FIRST_COMPLETED)
-        story.cancel()
-        death.cancel()
-        await asyncio.gather(story, death, return_exceptions=True)
-        await nod.crash()
+        await nod.dies_in(_story(nod, done), fuse, after_commit=after_commit)
         await _story(nod, set())
         await nod.tick()
         teammate = await nod.one()

@@ -67,7 +67,7 @@ def create(
 @_router.get("/api/me", summary="Who you are here, and who answers")
 async def me(actor: Caller, site: Here) -> JSONResponse:
     http = site.channel
-    admin = await http.database.read(rules.is_admin, actor, http.views.policies)
+    admin = await http.database.read(http.views.policies.is_admin, actor)
     return ok(name=actor.label, model=site.model_name, demo=site.demo, admin=admin)
 
 

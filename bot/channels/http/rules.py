@@ -8,8 +8,8 @@ from starlette.responses import JSONResponse
 
 from bot.channels.http.errors import problem
 from bot.channels.http.site import Caller, Here, ok
-from bot.domain.people import Actor, Role
-from bot.store import grants, people, rules
+from bot.domain.people import Role
+from bot.store import grants, rules
 
 router = APIRouter(prefix="/api")
 
@@ -19,7 +19,7 @@ async def in_force(actor: Caller, site: Here) -> JSONResponse:
     views = site.channel.views
 
     def read(session: Session) -> dict[str, Any] | None:
-        if not is_admin(session, actor, views.policies):
+        if not views.policies.is_admin(session, actor):
             return None
         policy = views.policies.load(session)
         return {
@@ -51,7 +51,3 @@ async def in_force(actor: Caller, site: Here) -> JSONResponse:
 
     found = await site.channel.database.read(read)
     return problem(403, "The rules are for admins.") if found is None else ok(**found)
-
-
-def is_admin(session: Session, actor: Actor, policies: rules.Policies) -> bool:
-    return Role.ADMIN in policies.load(session).roles_of(people.person_of(session, actor))

@@ -69,7 +69,7 @@ class Views:
     def proposal(self, session: Session, p: Proposal, actor: Actor, shelf: Shelf) -> dict[str, Any]:
         """A proposal with everything a card shows; the last of several carries the group."""
         group = proposals.of_message(session, p.message_id)
-        grantable = grants.hindrance(session, self.policies, p) is None
+        grantable = grants.possible(session, self.policies, p)
         shown = group if group[-1].id == p.id else []
         card = card_of(p, shelf.schema_of(session, p), shown, grantable=grantable)
         conversation = conversations.get_conversation(session, p.conversation_id)
