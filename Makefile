@@ -5,7 +5,7 @@ PORT ?= 8080
 BIN := .venv/bin
 PINS := pyproject.toml constraints.txt
 
-.PHONY: demo test lint bench clean
+.PHONY: demo test fast lint fix typecheck migration bench clean
 
 demo: .venv/run
 	@$(BIN)/nod demo --port $(PORT) $(ARGS)
@@ -13,10 +13,24 @@ demo: .venv/run
 test: .venv/dev
 	@$(BIN)/python -m pytest -n auto $(ARGS)
 
+fast: .venv/dev
+	@$(BIN)/python -m pytest -n auto -m "not slow and not browser and not platform" $(ARGS)
+
 lint: .venv/dev
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
+
+fix: .venv/dev
+	@$(BIN)/ruff format .
+	@$(BIN)/ruff check --fix .
+
+typecheck: .venv/dev
+	@$(BIN)/mypy
+
+migration: .venv/dev
+	@test -n "$(NAME)" || { echo "Name it: make migration NAME='what changes'"; exit 2; }
+	@$(BIN)/python -m bot.store.migrations $(NAME)
 
 bench: .venv/dev
 	@$(BIN)/python -m benchmarks $(ARGS)
@@ -29,11 +43,11 @@ clean:
 	@$(PYTHON) -m venv .venv
 
 .venv/run: .venv/bin/python $(PINS)
-	@echo "Installing Nod into .venv ..."
+	@echo "Installing Nod into .venv, this first time only: about 250 MB, one or two minutes ..."
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e .
 	@touch $@
 
 .venv/dev: .venv/bin/python $(PINS)
-	@echo "Installing Nod and its test tools into .venv ..."
+	@echo "Installing Nod and its test tools into .venv, this first time only: about 600 MB, three minutes ..."
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	@touch $@ .venv/run

@@ -11,7 +11,7 @@ from benchmarks.floors import COMMITS, Calls, Commits
 from benchmarks.model_server import KEY, model_server
 from benchmarks.table import Row
 from benchmarks.world import ScriptedModel, World, running
-from bot.agent.openai import OpenAIModel
+from bot.agent.openai.model import OpenAIModel
 
 AT_ONCE = 50
 _SERVER_TARGET = 0.6

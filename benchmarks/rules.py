@@ -11,18 +11,20 @@ from sqlmodel import Session
 
 from benchmarks.table import Row
 from bot.agent.model import ToolCall
-from bot.app import now
 from bot.domain.people import Actor, Person
 from bot.domain.policy import Place, Policy, terms
 from bot.domain.proposals import Kind, Proposal, State, canonical, digest
 from bot.domain.risk import Level, Risk
 from bot.domain.rules import EVERYWHERE, Rule, Rulebook, Subject
 from bot.domain.similarity import Rung
-from bot.store import checkpoints, endings, grants, migrations, proposals
-from bot.store.audit import By
+from bot.domain.times import now
+from bot.store import migrations, proposals
 from bot.store.database import Database
+from bot.store.record import seals
+from bot.store.record.audit import By
 from bot.store.rules import Policies
 from bot.store.tables import AuditRow, ConversationRow, GrantRow, MessageRow
+from bot.transactions import grants, lifecycle
 
 ANA = Actor("bench", "ana", "Ana")
 _PERSON = Person(str(ANA), "Ana", frozenset({str(ANA)}))
@@ -187,13 +189,13 @@ async def _expiry(database: Database, count: int) -> list[Row]:
         await database.write(_park, first, min(2000, count + 1 - first), at)
     policies, after = Policies(Policy()), now()
     begun, done = perf_counter(), 0
-    while expired := await database.write(endings.expire_due, policies, after, _BATCH):
+    while expired := await database.write(lifecycle.expire_due, policies, after, _BATCH):
         done += len(expired)
     took = perf_counter() - begun
     assert done == count
     audited = database.read_now(lambda s: s.query(AuditRow).count())
     begun = perf_counter()
-    assert database.read_now(checkpoints.faults)  # the bare grants of this benchmark, which nobody gave
+    assert database.read_now(seals.faults)  # the bare grants of this benchmark, which nobody gave
     verified = perf_counter() - begun
     return [
         Row(f"seconds to expire {count:,} due proposals, in batches of {_BATCH}", f"{took:.1f}"),

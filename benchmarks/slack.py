@@ -3,14 +3,15 @@
 The fake Slack answers at once and lives in this process, so its own work is in the figures.
 """
 
+import asyncio
 from pathlib import Path
 from statistics import median, quantiles
 from time import perf_counter
 from typing import Any
 
 from benchmarks.table import Row
-from bot.app import now
 from bot.channels.slack.channel import SlackChannel
+from bot.domain.times import now
 from bot.settings import Settings
 from tests.contracts.world import Says, World
 from tests.fakes.slack_server import APP_TOKEN, BOT_TOKEN, FakeSlack
@@ -66,12 +67,23 @@ async def rows(where: Path, *, times: int) -> list[Row]:
         if turn >= _WARM:
             started.append(ran - begun)
             redrawn.append(shown - begun)
+    burst = await _mentions(slack, 100)
     await world.stop()
     await slack.stop()
     return [
+        Row("100 mentions at once → the last acknowledged (Slack waits 3 s)", f"{1000 * burst:.0f} ms"),
         *_figures("press received → tool started", started),
         *_figures("press received → card redrawn", redrawn),
     ]
+
+
+async def _mentions(slack: _Slack, count: int) -> float:
+    """Let that many people mention Nod at the same moment; gives the seconds to the last acknowledgement."""
+    for n in range(count):
+        slack.users[f"U{n + 100}"] = f"Person {n}"
+    begun = perf_counter()
+    await asyncio.gather(*(slack.mention(f"U{n + 100}", f"hello {n}") for n in range(count)))
+    return perf_counter() - begun
 
 
 async def _press(slack: _Slack, world: World, notes: _Notes) -> tuple[float, float, float]:

@@ -14,9 +14,10 @@ from benchmarks.table import Row
 from benchmarks.world import ANA, running
 from bot.agent.gate import Gate
 from bot.agent.model import ToolCall
-from bot.app import now, policies_of
+from bot.app import policies_of
 from bot.domain.chat import Address
 from bot.domain.conversations import Conversation
+from bot.domain.times import now
 from bot.store import conversations
 from bot.tools.mcp.config import ServerConfig, Stdio, Trust
 from bot.tools.mcp.toolset import McpToolset

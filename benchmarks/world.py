@@ -12,16 +12,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from time import perf_counter
 
-from bot import telemetry
+from bot import logs
 from bot.agent.model import Entry, Finished, Model, Part, Stop, Text, ToolCall, ToolSpec, UserText
-from bot.agent.teammates import shelf_for
+from bot.agent.reach import shelf_for
 from bot.app import App, build
-from bot.domain.cards import Card
-from bot.domain.chat import Address, Answer, Desk, Inbox, Message, Press, Verb
+from bot.channels.seam import Lookup
+from bot.domain.chat import Address, Answer, Inbox, Message, Press
 from bot.domain.events import Ending, ProposalOpened, TurnEnded, TurnEvent
 from bot.domain.jobs import Job, Work
 from bot.domain.people import Actor
 from bot.domain.proposals import Proposal
+from bot.domain.teams import TeamStatus
+from bot.domain.verbs import Verb
 from bot.settings import Settings
 from bot.tools.registry import Shelf
 from bot.tools.tool import FixedToolset, Tool, tool
@@ -75,27 +77,19 @@ class Wire:
     """The in-process `Channel` of the benchmark; like the web, people there read rows themselves."""
 
     name = "bench"
-    pulls = True
 
     def __init__(self) -> None:
         self.ears: dict[str, Ear] = {}
 
-    async def start(self, inbox: Inbox, desk: Desk) -> None: ...
+    async def start(self, inbox: Inbox, lookup: Lookup) -> None: ...
 
     async def stop(self) -> None: ...
 
     def open_stream(self, address: Address, requester: Actor) -> Ear:  # noqa: ARG002 - Channel's
         return self.ears.get(address.key) or Ear.new()
 
-    async def post(self, address: Address, markdown: str) -> None: ...
-
-    async def post_card(self, address: Address, card: Card) -> str:
-        raise NotImplementedError
-
-    async def redraw_card(self, address: Address, ref: str, card: Card) -> None:
-        raise NotImplementedError
-
-    async def post_file(self, address: Address, name: str, text: str) -> None: ...
+    async def show_team(self, address: Address, ref: str, team: TeamStatus) -> str:  # noqa: ARG002 - Channel's
+        return team.lead_id
 
     async def changed(self) -> None: ...
 
@@ -171,7 +165,7 @@ def note_add(notes: list[str]) -> Tool:
 
 def make(database: Path, model: Model | None = None) -> World:
     """Build the app; nothing runs yet."""
-    telemetry.configure("warning")
+    logs.configure("warning")
     settings = Settings.load(
         _env_file=None,
         NOD_DATABASE_URL=f"sqlite:///{database}",

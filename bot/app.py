@@ -1,61 +1,76 @@
 """The composition root: every part is made here and nowhere else, and handed what it needs."""
 
+import asyncio
 import contextlib
 import os
 from collections.abc import AsyncIterator, Callable, Sequence
-from dataclasses import dataclass
-from datetime import UTC, datetime
+from dataclasses import dataclass, field
+from datetime import timedelta
 
 from dotenv import dotenv_values
+from sqlalchemy.exc import SQLAlchemyError
 from starlette.routing import BaseRoute
 
 from bot.agent.gate import Gate
-from bot.agent.loop import Limits, Loop
+from bot.agent.loop import Loop, TurnLimits
 from bot.agent.model import Model
-from bot.agent.offline import OfflineModel
-from bot.agent.openai import OpenAIModel
+from bot.agent.offline.model import OfflineModel
+from bot.agent.openai.model import OpenAIModel
+from bot.agent.prompt import Briefing
+from bot.approvals.elicitation import PATIENCE, Questions
+from bot.approvals.lookup import CoreLookup
+from bot.approvals.presses import Presses
 from bot.assistant import Assistant
-from bot.boards import Boards
-from bot.callbacks import Callbacks
 from bot.channels.http import api
-from bot.channels.http.agent_door import AgentDoor
 from bot.channels.http.auth import Doorkeeper
 from bot.channels.http.channel import HttpChannel
+from bot.channels.http.mcp_logins import BACK
+from bot.channels.http.mcp_mount import AgentDoor
 from bot.channels.http.server import WebServer
-from bot.channels.http.views import Views
-from bot.channels.slack.channel import SlackChannel
-from bot.channels.telegram.channel import TelegramChannel
-from bot.delivery import Bell, Delivery
-from bot.desk import CoreDesk
-from bot.domain.chat import Address, Channel, Clock
+from bot.channels.http.views import ProposalViews
+from bot.channels.seam import Channel
+from bot.channels.table import CHANNELS
+from bot.delivery.bell import Bell
+from bot.delivery.cards import Cards
+from bot.delivery.notices import Notices
+from bot.delivery.team_status import TeamStatusDelivery
+from bot.delivery.turns import Turns
+from bot.domain.bounds import Bounds
+from bot.domain.chat import Address, Clock
+from bot.domain.jobs import Dispatcher
 from bot.domain.plans import Approver
 from bot.domain.policy import Mode, Policy
 from bot.domain.teams import TeamLimits
+from bot.domain.times import now
 from bot.errors import SettingsError
-from bot.jobs.embedded import EmbeddedDispatcher
-from bot.presses import Presses
-from bot.questions import PATIENCE, Questions
-from bot.scheduler import Scheduler
-from bot.settings import Settings
-from bot.store import migrations
+from bot.logs import logger
+from bot.settings import SCRIPTED, Settings
+from bot.store import migrations, tokens
 from bot.store.database import Database
-from bot.store.lock import ProcessLock
+from bot.store.lock import News, ProcessLock
+from bot.store.record import changes
 from bot.store.rules import Policies
-from bot.telemetry import logger
 from bot.tools.builtin.docker import docker_tools
 from bot.tools.builtin.fetch import fetch_tools
-from bot.tools.builtin.files import file_tools
-from bot.tools.builtin.issues import issue_tools
-from bot.tools.builtin.outputs import output_tools
-from bot.tools.builtin.requests import request_tools
-from bot.tools.builtin.shell import shell_tools
-from bot.tools.builtin.team import team_tools
+from bot.tools.builtin.files.tools import file_tools
+from bot.tools.builtin.issues.tools import issue_tools
+from bot.tools.builtin.shell.tools import shell_tools
+from bot.tools.custom import OwnTools
+from bot.tools.custom import load as load_own
 from bot.tools.mcp.config import load
+from bot.tools.mcp.login import Logins
 from bot.tools.mcp.toolset import McpToolset
-from bot.tools.own import OwnTools
-from bot.tools.own import load as load_own
+from bot.tools.own.decisions import decision_tools
+from bot.tools.own.outputs import output_tools
+from bot.tools.own.requests import request_tools
+from bot.tools.own.team import team_tools
 from bot.tools.registry import Registry
 from bot.tools.tool import FixedToolset, Toolset
+from bot.upkeep.dispatcher import EmbeddedDispatcher
+from bot.upkeep.recovery import Recovery
+from bot.upkeep.reminders import Reminders
+from bot.upkeep.scheduler import Scheduler
+from bot.upkeep.webhooks import Callbacks
 
 log = logger(__name__)
 
@@ -63,8 +78,30 @@ _SHUTDOWN_SECONDS = 20.0
 _GRACE_SECONDS = 15.0
 
 
-def now() -> datetime:
-    return datetime.now(UTC)
+@dataclass(frozen=True)
+class Ports:
+    """What the core stands on: rows, tools, who answers, who speaks. Channels may be added later."""
+
+    database: Database
+    dispatcher: Dispatcher
+    registry: Registry
+    model: Model
+    channels: dict[str, Channel]
+    clock: Clock = now
+    bell: Bell = field(default_factory=Bell)
+
+
+@dataclass(frozen=True)
+class Core:
+    """Everything that knows no platform, put together."""
+
+    gate: Gate
+    cards: Cards
+    turns: Turns
+    assistant: Assistant
+    lookup: CoreLookup
+    recovery: Recovery
+    reminders: Reminders
 
 
 @dataclass(frozen=True)
@@ -75,10 +112,12 @@ class App:
     clock: Clock
     database: Database
     registry: Registry
-    delivery: Delivery
+    bell: Bell
+    cards: Cards
     dispatcher: EmbeddedDispatcher
     assistant: Assistant
-    desk: CoreDesk
+    recovery: Recovery
+    lookup: CoreLookup
     callbacks: Callbacks
     scheduler: Scheduler
     channels: dict[str, Channel]
@@ -88,42 +127,100 @@ class App:
     lock: ProcessLock
     own: OwnTools
     mcp: McpToolset
+    logins: Logins
 
     @contextlib.asynccontextmanager
-    async def running(self, *, ticking: bool = True) -> AsyncIterator[None]:
+    async def running(self, *, ticking: bool = True) -> AsyncIterator["asyncio.Task[None]"]:
         """Everything up, from the database to the last channel; and down again in the opposite order.
 
-        ``ticking`` False leaves time to the caller (`Assistant.expire_due`, `Assistant.recover`).
+        Whatever can refuse the start is asked before a row is touched or work is begun. The task that is
+        given ends only by raising: where another process took over this one's database.
+
+        ``ticking`` False leaves time to the caller (`Recovery.expire_due`, `Recovery.recover`).
         """
-        with self.lock:
-            alone = self.lock.exclusive
+        async with contextlib.AsyncExitStack() as stack:
+            stack.enter_context(self.lock)
+            stack.callback(self.database.close)
+            self.web.listen()
+            stack.callback(self.web.close)
             migrations.upgrade(self.database.engine)
-            self.dispatcher.start(self.assistant.run)
-            async with contextlib.AsyncExitStack() as stack:
-                stack.callback(self.database.close)
-                stack.push_async_callback(self.questions.stop)
-                stack.push_async_callback(self.mcp.stop)
-                self.questions.start(self.assistant.handle)
-                stack.push_async_callback(self.dispatcher.close, _SHUTDOWN_SECONDS)
-                await self.own.start()
-                if alone:
-                    await self.assistant.take_over(self.clock())
-                for channel in self.channels.values():
-                    stack.push_async_callback(channel.stop)
-                    await channel.start(self.assistant.handle, self.desk)
-                await self.assistant.expire_due(self.clock())
-                await self.assistant.recover(self.clock(), starting=alone)
-                if ticking:
-                    self.scheduler.start()
-                    stack.callback(self.scheduler.stop)
-                stack.push_async_callback(self.door.stop)
-                await self.door.start(self.web.site)
-                stack.push_async_callback(self.web.stop)
-                await self.web.start()
-                log.info(
-                    "nod is up", host=self.settings.host, port=self.web.port, channels=list(self.channels)
-                )
-                yield
+            self.database.write_now(changes.seal_with_key, self.clock())
+            stack.push_async_callback(self.questions.stop)
+            stack.push_async_callback(self.mcp.stop)
+            self.questions.start(self.assistant.handle)
+            stack.push_async_callback(self.dispatcher.close, _SHUTDOWN_SECONDS)
+            await self.own.start()
+            for channel in self.channels.values():
+                stack.push_async_callback(channel.stop)
+                await channel.start(self.assistant.handle, self.lookup)
+            stack.push_async_callback(self.door.stop)
+            await self.door.start(self.web.site)
+            stack.push_async_callback(self.web.stop)
+            stack.push_async_callback(self.logins.stop)
+            await self.web.start()
+            await self.recovery.take_over(self.clock())
+            self.dispatcher.start(self.assistant.run, self.assistant.queue_of)
+            await self.recovery.recover(self.clock(), starting=True)
+            if ticking:
+                self.scheduler.start()
+                stack.push_async_callback(self.scheduler.stop)
+            watch = asyncio.create_task(self._watch(), name="lock")
+            stack.push_async_callback(ended, watch)
+            log.info("nod is up", host=self.settings.host, port=self.web.port, channels=list(self.channels))
+            yield watch
+
+    async def _watch(self) -> None:
+        """Look at the rows when another process changed them; take no work while the lock is lost."""
+        async for news in self.lock.watch():
+            if news is News.LOST:
+                self.dispatcher.pause()
+                continue
+            if news is News.BACK:
+                self.dispatcher.resume()
+            try:
+                await self.recovery.recover(self.clock())
+                self.bell.ring()
+            except SQLAlchemyError as error:  # the next tick looks again
+                log.error("a look at the rows failed", exc_info=error)
+
+
+async def ended(task: "asyncio.Task[None]") -> None:
+    """Cancel a task, and wait until it is gone."""
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+
+def core(
+    ports: Ports,
+    policies: Policies,
+    *,
+    bounds: Bounds | None = None,
+    limits: TurnLimits | None = None,
+    briefing: Briefing | None = None,
+    routes: Sequence[Address] = (),
+    retention: timedelta = timedelta(days=30),
+    notice: str = "",
+) -> Core:
+    """Put the core together; nothing runs yet. ``routes``: chats that get every card; ``notice``: for all."""
+    database, clock, bounds = ports.database, ports.clock, bounds or Bounds()
+    channels, dispatcher, bell = ports.channels, ports.dispatcher, ports.bell
+    notices = Notices(channels, database, policies, routes)
+    cards = Cards(channels, ports.registry, database, policies, clock, bell, notices, routes)
+    turns = Turns(channels, database, cards, clock, routes)
+    gate = Gate(ports.registry, policies, database, clock, bounds)
+    presses = Presses(database, gate, clock)
+    loop = Loop(ports.model, gate, database, clock, limits or TurnLimits(), briefing or Briefing())
+    boards = TeamStatusDelivery(channels, database)
+    assistant = Assistant(database, gate, presses, loop, turns, cards, boards, dispatcher, clock, bounds)
+    return Core(
+        gate,
+        cards,
+        turns,
+        assistant,
+        CoreLookup(database, cards, presses, policies, notice),
+        Recovery(database, gate, turns, dispatcher, assistant.under_way, retention),
+        Reminders(database, policies, cards, notices),
+    )
 
 
 def build(
@@ -135,70 +232,79 @@ def build(
     demo: bool = False,
 ) -> App:
     """Make every part; nothing runs yet. ``model`` and ``toolsets`` replace those the settings name."""
-    database = Database(settings.database_url)
+    database = Database(settings.database_url, settings.audit_keys)
     bell, dispatcher = Bell(), EmbeddedDispatcher()
     questions = Questions(database, dispatcher, bell, clock)
     policies = policies_of(settings)
     registry, own, mcp = registry_of(settings, database, policies, clock, questions, toolsets)
     model = model or _model(settings)
-    channels: dict[str, Channel] = {}
-    delivery = Delivery(
-        channels,
-        registry,
-        database,
+    ports = Ports(database, dispatcher, registry, model, {}, clock, bell)
+    made = core(
+        ports,
         policies,
-        clock,
-        bell,
+        bounds=Bounds(
+            settings.max_messages,
+            settings.max_conversations,
+            settings.max_open_by_person,
+            settings.max_open_in_conversation,
+            settings.max_turns_by_person,
+        ),
+        limits=TurnLimits(
+            settings.max_model_calls, settings.history_tokens, TeamLimits(settings.max_teammates)
+        ),
+        briefing=Briefing(settings.timezone, settings.instructions),
         routes=[Address.parse(chat) for chat in settings.approver_chats],
+        retention=settings.retention,
+        notice=SCRIPTED if settings.scripted and not demo else "",
     )
-    gate = Gate(registry, policies, database, clock)
-    limits = Limits(settings.max_model_calls, settings.history_tokens, TeamLimits(settings.max_teammates))
-    presses = Presses(database, gate, clock)
-    assistant = Assistant(
-        database,
-        gate,
-        presses,
-        Loop(model, gate, database, clock, limits),
-        delivery,
-        Boards(channels, database),
-        dispatcher,
-        clock,
-        settings.retention,
-    )
-    desk = CoreDesk(database, delivery, presses, policies)
-    http = HttpChannel(database, registry, Views(desk, policies, clock), bell)
-    channels[http.name] = http
+    http = HttpChannel(database, registry, ProposalViews(made.lookup, policies, clock), bell)
+    ports.channels[http.name] = http
     secret = settings.webhook_secret
     callbacks = Callbacks(database, secret.get_secret_value() if secret else None, settings.webhook_hosts)
     door = AgentDoor()
     routes: list[BaseRoute] = [door.route()]
-    if settings.slack_bot_token or settings.slack_client_id:
-        channels["slack"] = slack = SlackChannel(settings, database, clock)
-        routes += slack.routes()
-    if settings.telegram_bot_token:
-        channels["telegram"] = telegram = TelegramChannel(settings, database, clock)
-        routes += telegram.routes()
+    for kind in CHANNELS:
+        if kind.configured(settings):
+            ports.channels[kind.name] = channel = kind.build(settings, database, clock)
+            routes += channel.routes()
+
+    def back() -> str:
+        own = settings.own_url if settings.port else f"http://127.0.0.1:{web.port}"
+        return (settings.public_url or own).rstrip("/") + BACK
+
+    logins = Logins(mcp.servers, database, clock, back)
     application = api.create(
-        http, Doorkeeper(settings.tokens), callbacks, model_name=model.name, demo=demo, more_routes=routes
+        http,
+        Doorkeeper(settings.tokens, lambda token: database.read(tokens.holder, token)),
+        callbacks,
+        logins,
+        model_name=model.name,
+        demo=demo,
+        platforms=ports.channels,
+        more_routes=routes,
     )
+    web = WebServer(application, settings.host, settings.port, settings.max_connections)
     return App(
         settings=settings,
         clock=clock,
         database=database,
         registry=registry,
-        delivery=delivery,
+        bell=bell,
+        cards=made.cards,
         dispatcher=dispatcher,
-        assistant=assistant,
-        desk=desk,
+        assistant=made.assistant,
+        recovery=made.recovery,
+        lookup=made.lookup,
         callbacks=callbacks,
-        scheduler=Scheduler(assistant, callbacks, clock),
-        channels=channels,
-        web=WebServer(application, settings.host, settings.port),
+        scheduler=Scheduler(made.recovery, made.reminders, callbacks, clock),
+        channels=ports.channels,
+        web=web,
         door=door,
         questions=questions,
-        lock=ProcessLock(settings.sqlite_file),
+        lock=ProcessLock.of(settings.database_url),
         own=own,
         mcp=mcp,
+        logins=logins,
     )
 
 
@@ -214,17 +320,23 @@ def registry_of(
 
     MCP servers start when tools are first asked for; without ``questions`` what they ask is declined.
     """
-    always = [request_tools(), team_tools(policies, TeamLimits(settings.max_teammates))]
+    always = [
+        request_tools(),
+        decision_tools(database, policies),
+        team_tools(policies, TeamLimits(settings.max_teammates)),
+    ]
     builtin = [*builtin_tools(settings, database, clock), *always]
     own = own_tools(settings, builtin)
-    mcp = _mcp(settings, clock, lambda: own.known | names_of(builtin), questions)
+    mcp = _mcp(settings, database, clock, lambda: own.known | names_of(builtin), questions)
     found = [*builtin, own, mcp] if toolsets is None else [*toolsets, *always]
     return Registry([*found, *([questions] if questions else [])]), own, mcp
 
 
 def builtin_tools(settings: Settings, database: Database, clock: Clock) -> list[FixedToolset]:
     """The tools Nod brings itself, as far as the settings turn them on."""
-    found = [issue_tools(database, clock), output_tools(database)]
+    found = [output_tools(database)]
+    if settings.issues:
+        found.append(issue_tools(database, clock))
     if settings.workspace is not None:
         if not settings.workspace.is_dir():
             raise SettingsError(f"NOD_WORKSPACE: there is no folder {settings.workspace}; create it first")
@@ -234,7 +346,7 @@ def builtin_tools(settings: Settings, database: Database, clock: Clock) -> list[
     if settings.docker_url is not None:
         found.append(docker_tools(settings.docker_url))
     if settings.fetch:
-        found.append(fetch_tools())
+        found.append(fetch_tools(ports=settings.fetch_ports))
     return found
 
 
@@ -249,6 +361,7 @@ def names_of(toolsets: Sequence[FixedToolset]) -> frozenset[str]:
 
 def _mcp(
     settings: Settings,
+    database: Database,
     clock: Clock,
     taken: Callable[[], frozenset[str]],
     questions: Questions | None,
@@ -259,14 +372,16 @@ def _mcp(
     given = {key: value for key, value in dotenv_values(".env").items() if value is not None}
     configs = load(settings.mcp_config, {**given, **os.environ})
     if questions is None:
-        return McpToolset(configs, clock=clock, taken=taken)
+        return McpToolset(configs, clock=clock, database=database, taken=taken)
     # a little longer than a question waits, so that it ends by itself
     patience = PATIENCE.total_seconds() + _GRACE_SECONDS
-    return McpToolset(configs, clock=clock, taken=taken, ask=questions.ask, patience=patience)
+    return McpToolset(
+        configs, clock=clock, database=database, taken=taken, ask=questions.ask, patience=patience
+    )
 
 
 def policies_of(settings: Settings) -> Policies:
-    """The policy in force over the settings' defaults."""
+    """The current policy: the rules over the settings' defaults."""
     return Policies(
         Policy(
             mode=Mode(settings.approval_policy),
@@ -280,7 +395,7 @@ def policies_of(settings: Settings) -> Policies:
 
 def _model(settings: Settings) -> Model:
     """The real one where a key or a server is named; otherwise the clearly labelled offline one."""
-    if settings.openai_api_key is None and settings.openai_base_url is None:
+    if settings.scripted:
         return OfflineModel()
     return OpenAIModel(
         model=settings.model,

@@ -1,67 +1,80 @@
-"""The core's front door: everything people send comes to `handle`, everything due to the tick's functions.
+"""The core's front door: everything people send comes to `handle`, every job to `run`.
 
-No platform is known here. What a turn says goes out by ``bot/delivery.py``; tools run behind
+No platform is known here. What a turn says goes out by ``bot/delivery/turns.py``; tools run behind
 ``bot/agent/gate.py``; rows decide, jobs only wake.
 """
 
 import asyncio
-import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from datetime import datetime, timedelta
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable
+from datetime import datetime
 
+import structlog
 from sqlmodel import Session
 
 from bot.agent.gate import Gate
 from bot.agent.loop import Loop, Woke
-from bot.boards import Boards
+from bot.approvals.presses import Presses
 from bot.commands import Commands
-from bot.delivery import Delivery
-from bot.domain.chat import Address, Answer, Clock, Command, Incoming, Message, Press, Reply, Request
+from bot.delivery.cards import Cards
+from bot.delivery.team_status import TeamStatusDelivery
+from bot.delivery.turns import Turns
+from bot.domain.bounds import Bounds
+from bot.domain.chat import (
+    Address,
+    Answer,
+    Clock,
+    Command,
+    Incoming,
+    Message,
+    Press,
+    Reply,
+    Request,
+    names_in,
+)
 from bot.domain.conversations import Conversation, Turn
 from bot.domain.events import Ending, ProposalOpened, TurnEnded, TurnEvent
-from bot.domain.jobs import Dispatcher, Job, Work
+from bot.domain.jobs import Dispatcher, Job, Queue, Work
+from bot.domain.names import Names
 from bot.domain.people import Actor
 from bot.domain.policy import Policy
-from bot.domain.proposals import Proposal, State
-from bot.errors import BadArguments, KeyTaken, Refused, ToolError
-from bot.presses import Presses
-from bot.reminders import Reminders
+from bot.domain.proposals import State
+from bot.errors import BadArguments, KeyTaken, LostRace, Refused, ToolError, TooMuch
+from bot.logs import logger
 from bot.store import (
-    arrivals,
-    boards,
     conversations,
-    copies,
-    endings,
-    events,
     messages,
-    outputs,
+    names,
     people,
-    proposals,
-    steering,
     teams,
     turns,
 )
-from bot.store.audit import By
 from bot.store.database import Database
-from bot.store.endings import LostRace
-from bot.telemetry import logger
+from bot.store.record.audit import By
+from bot.transactions import arrive, plans
 
 log = logger(__name__)
 
 MAX_MESSAGE = 32_000  # characters of one person's message
-_BATCH = 200
-_RACES = 8
-_MAX_ATTEMPTS = 5
+_MAX_ATTEMPTS = 2
 _GIVEN_UP = (
-    "I was restarted again and again while I worked on this, so I gave it up. "
-    "Please try again, in other words."
+    "I kept being restarted while working on this, so I gave up. "
+    "Please try again, perhaps phrased differently."
 )
-_DELIVERY_PATIENCE = timedelta(seconds=60)
-_EVENTS_KEPT = timedelta(days=3)
+_NOT_MY_CARD = "This card does not show that proposal. Nothing was changed."
+# what a log line is about, by the kind of work
+_BOUND = {
+    Work.TURN: "conversation",
+    Work.EXECUTE: "proposal",
+    Work.REDRAW: "message",
+    Work.TEAM: "conversation",
+    Work.DELIVER: "conversation",
+}
+_NAMES_KEPT = 10_000
 
 
 class Assistant:
-    """Takes in messages, presses and commands; runs jobs; lets time pass."""
+    """Takes in messages, presses and commands; runs jobs."""
 
     def __init__(
         self,
@@ -69,39 +82,48 @@ class Assistant:
         gate: Gate,
         presses: Presses,
         loop: Loop,
-        delivery: Delivery,
-        boards: Boards,
+        shown: Turns,
+        cards: Cards,
+        boards: TeamStatusDelivery,
         dispatcher: Dispatcher,
         clock: Clock,
-        retention: timedelta = timedelta(days=30),
+        bounds: Bounds | None = None,
     ) -> None:
-        """``retention``: how long the whole of long output is kept."""
         self._database = database
         self._gate = gate
         self._loop = loop
-        self._delivery = delivery
+        self._shown = shown
+        self._cards = cards
         self._boards = boards
         self._dispatcher = dispatcher
         self._clock = clock
-        self._retention = retention
+        self._bounds = bounds or Bounds()
         self._policies = gate.policies
         self._presses = presses
-        self._reminders = Reminders(database, gate.policies, delivery)
-        self._commands = Commands(database, gate.policies, gate.registry, clock, self.handle, self.stop)
+        self._commands = Commands(
+            database, gate.policies, gate.registry, clock, self.handle, self.stop, dispatcher.wake
+        )
         self._stopping: set[str] = set()
+        self._named: dict[str, str] = {}  # what this process has learned, so that it is written once
+        self._begun: set[int] = set()  # ids of wanted turns whose attempt this process has counted
+        self.under_way: set[str] = set()  # ids of proposals that this process executes
         self._work: dict[Work, Callable[[str], Awaitable[tuple[Job, ...]]]] = {
             Work.TURN: self._turn,
-            Work.EXECUTE: gate.execute,
+            Work.EXECUTE: self._execute,
             Work.REDRAW: self._redraw,
             Work.TEAM: self._show_team,
-            Work.DELIVER: delivery.deliver,
+            Work.DELIVER: shown.deliver,
         }
 
     async def handle(self, incoming: Incoming) -> Reply:
-        """The inbox: returns once what came in is committed, with the answer for the one who sent it."""
+        """The inbox: returns once the input is committed, with the answer for its sender."""
+        new = self._new_names(incoming)
+        if isinstance(incoming, Message):  # most of what comes: one transaction takes in both
+            return await self._message(incoming, new)
+        if new:
+            await self._database.write(names.learn, new)
+            self._learned(new)
         match incoming:
-            case Message():
-                return await self._message(incoming)
             case Press():
                 return await self._press(incoming)
             case Command():
@@ -109,20 +131,40 @@ class Assistant:
             case Request():
                 return await self._request(incoming)
 
+    def _new_names(self, incoming: Incoming) -> Names:
+        """What the platform calls people and places, where that is new to this process."""
+        return {key: name for key, name in names_in(incoming).items() if self._named.get(key) != name}
+
+    def _learned(self, new: Names) -> None:
+        if len(self._named) >= _NAMES_KEPT:
+            self._named.clear()
+        self._named |= new
+
     async def run(self, job: Job) -> tuple[Job, ...]:
         """Do one job; returns the work it made. Safe to run at any time, any number of times."""
-        return await self._work[job.work](job.key)
+        with structlog.contextvars.bound_contextvars(**{_BOUND[job.work]: job.key}):
+            return await self._work[job.work](job.key)
 
-    async def _message(self, message: Message) -> Reply:
+    async def queue_of(self, job: Job) -> Queue:
+        """Where a job waits for its place: turns by person, everything else as it comes."""
+        if job.work is not Work.TURN:
+            return Queue("", sys.maxsize)
+        return await self._database.read(turns.queue, job.key, self._bounds.turns_by_person)
+
+    async def _message(self, message: Message, new: Names) -> Reply:
         if not message.text.strip():
             return Reply(Answer.INVALID, "I can only read text. Please write what you need.")
         if len(message.text) > MAX_MESSAGE:
             return Reply(
                 Answer.INVALID,
-                f"That is {len(message.text):,} characters; I read at most {MAX_MESSAGE:,} at once. "
+                f"That is {len(message.text):,} characters; I read at most {MAX_MESSAGE:,} in one message. "
                 "Please shorten or split it.",
             )
-        accepted = await self._database.write(arrivals.accept, message, self._clock())
+        try:
+            accepted = await self._database.write(_accept, message, new, self._clock(), self._bounds)
+        except TooMuch as error:
+            return Reply(Answer.LATER, error.message)
+        self._learned(new)
         if accepted is None:
             return Reply(Answer.DUPLICATE, "I have this already.")
         await self._dispatcher.wake(Job(Work.TURN, accepted.conversation_id))
@@ -134,25 +176,28 @@ class Assistant:
         )
 
     async def _request(self, request: Request) -> Reply:
-        for _ in range(_RACES):
-            try:
-                opened = await self._gate.open(request)
-            except LostRace:
-                continue
-            except BadArguments as error:
-                return Reply(Answer.INVALID, error.message, fields=error.fields)
-            except KeyTaken as error:
-                return Reply(Answer.STALE, error.message)
-            except Refused as error:
-                return Reply(Answer.REFUSED, error.message)
-            except ToolError as error:
-                return Reply(Answer.INVALID, error.message)
-            await self._dispatcher.wake(*opened.jobs)
-            answer = Answer.DUPLICATE if opened.again else Answer.ACCEPTED
-            return Reply(answer, "", (opened.proposal,), conversation_id=opened.proposal.conversation_id)
-        return Reply(Answer.STALE, "Many ask the same at once. Please ask again.")
+        try:
+            opened = await self._gate.open(request)
+        except BadArguments as error:
+            return Reply(Answer.INVALID, error.message, fields=error.fields)
+        except (KeyTaken, LostRace) as error:
+            return Reply(Answer.STALE, error.message)
+        except Refused as error:
+            return Reply(Answer.REFUSED, error.message)
+        except TooMuch as error:
+            return Reply(Answer.LATER, error.message)
+        except ToolError as error:
+            return Reply(Answer.INVALID, error.message)
+        await self._dispatcher.wake(*opened.jobs)
+        answer = Answer.DUPLICATE if opened.again else Answer.ACCEPTED
+        return Reply(answer, "", (opened.proposal,), conversation_id=opened.proposal.conversation_id)
 
     async def _press(self, press: Press) -> Reply:
+        if press.ref is not None and press.address is not None:
+            stands = await self._cards.recognise(press.proposal_id, press.actor, press.address, press.ref)
+            if stands is None:
+                return Reply(Answer.UNKNOWN, _NOT_MY_CARD)
+            await self._dispatcher.wake(*stands)
         decided = await self._presses.take(press)
         await self._dispatcher.wake(*decided.jobs)
         return decided.reply
@@ -173,18 +218,36 @@ class Assistant:
         return f"Stopped, and with it {count}; what they had proposed is cancelled."
 
     async def _turn(self, conversation_id: str) -> tuple[Job, ...]:
-        self._stopping.discard(conversation_id)  # whoever stopped an earlier turn did not mean this one
+        self._stopping.discard(conversation_id)  # a stop of an earlier turn was not meant for this one
         turn, policy = await self._database.read(self._take_up, conversation_id)
         if turn is None:
             return ()
+        if turn.id not in self._begun:
+            if not await self._database.write(turns.count_attempt, turn.id, _MAX_ATTEMPTS):
+                return await self._database.write(_give_up, turn, self._clock())
+            self._begun.add(turn.id)
         conversation = turn.transcript.conversation
-        shows_rows = self._delivery.shows_rows(conversation, policy.book)
+        shows_rows = self._shown.shows_rows(conversation, policy.book)
         made: list[Job] = []
         events_of_turn = self._watched(turn, made, delivered=shows_rows)
-        made += await self._delivery.show(
-            conversation, turn.transcript.asker, events_of_turn, rows_shown=shows_rows
-        )
+        try:
+            made += await self._shown.show(
+                conversation, turn.transcript.asker, events_of_turn, rows_shown=shows_rows
+            )
+        except asyncio.CancelledError:  # an orderly end of the process
+            self._begun.discard(turn.id)
+            await self._database.write(turns.release, turn.id)
+            raise
+        self._begun.discard(turn.id)
         return tuple(made)
+
+    async def _execute(self, proposal_id: str) -> tuple[Job, ...]:
+        """While it is under way here, however long that takes and whatever the clock does, it is ours."""
+        self.under_way.add(proposal_id)
+        try:
+            return await self._gate.execute(proposal_id)
+        finally:
+            self.under_way.discard(proposal_id)
 
     def _take_up(self, session: Session, conversation_id: str) -> tuple[Turn | None, Policy]:
         return teams.take_up(session, conversation_id), self._policies.load(session)
@@ -210,67 +273,12 @@ class Assistant:
             self._stopping.discard(conversation_id)
 
     async def _redraw(self, key: str) -> tuple[Job, ...]:
-        await self._delivery.redraw(int(key))
+        await self._cards.redraw(int(key))
         return ()
 
     async def _show_team(self, lead_id: str) -> tuple[Job, ...]:
         await self._boards.show(lead_id)
         return ()
-
-    async def expire_due(self, now: datetime) -> int:
-        """Expire what nobody decided in time; returns how many."""
-        count = 0
-        while True:
-            expired = await self._database.write_aside(endings.expire_due, self._policies, now, _BATCH)
-            count += len(expired)
-            await self._dispatcher.wake(*dict.fromkeys(job for _, jobs in expired for job in jobs))
-            if len(expired) < _BATCH:
-                return count
-
-    async def take_over(self, now: datetime) -> None:
-        """Call before any channel starts, when no other process works on this database.
-
-        What is marked as under way is not: its process is gone. Nothing is woken yet; `recover` does that.
-        """
-        for conversation_id in await self._database.write(_give_up, now):
-            log.error("a turn was given up after repeated restarts", conversation=conversation_id)
-        await self._abandon(await self._database.read(proposals.abandoned, None), now)
-        await self._database.write(endings.unask_all, now)
-
-    async def recover(self, now: datetime, *, starting: bool = False) -> None:
-        """Find in the rows what is not done, and have it done. ``starting``: nobody else is at it already."""
-        jobs = await self._abandon(await self._database.read(proposals.abandoned, now), now)
-        patience = now if starting else now - _DELIVERY_PATIENCE
-        read = self._database.read
-        jobs += [Job(Work.EXECUTE, ident) for ident in await read(proposals.approved)]
-        jobs += [Job(Work.TURN, ident) for ident in await read(turns.wanted)]
-        for behind in (turns.with_undelivered, outputs.with_unposted):
-            jobs += [Job(Work.DELIVER, ident) for ident in await read(behind, patience)]
-        jobs += [Job(Work.REDRAW, str(ident)) for ident in await read(copies.all_behind)]
-        jobs += [Job(Work.TEAM, ident) for ident in await read(boards.all_behind)]
-        await self._dispatcher.wake(*dict.fromkeys(jobs))
-
-    async def _abandon(self, lost: Sequence[Proposal], now: datetime) -> list[Job]:
-        """Say of executions whose process is gone that nobody knows; idempotent ones run again."""
-        jobs: list[Job] = []
-        if not lost:
-            return jobs  # to ask for tools would start MCP servers, and wait for them
-        shelf = await self._gate.registry.shelf()
-        for proposal in lost:
-            tool = shelf.tools.get(proposal.tool_name)
-            rerun = tool is not None and tool.idempotent
-            with contextlib.suppress(LostRace):
-                jobs += await self._database.write(endings.abandon, proposal, now, rerun=rerun)
-        return jobs
-
-    async def remind(self, now: datetime) -> None:
-        """Warn, remind, escalate, send the daily digest, seal the audit: whatever is due."""
-        await self._reminders.sweep(now)
-
-    async def purge(self, now: datetime) -> None:
-        """Drop what no platform will deliver again, and long output of long ago."""
-        await self._database.write_aside(events.forget_handled, now - _EVENTS_KEPT)
-        await self._database.write_aside(outputs.purge, now - self._retention)
 
 
 def _stop(
@@ -280,15 +288,24 @@ def _stop(
     by = By.press("stop", who, people.person_of(session, who))
     spoke = turns.stop_turn(session, found.id, now)
     why = f"{who.label} stopped it."
-    return spoke, *steering.stop_all(session, found, by, who.label, why, now)
+    return spoke, *plans.stop_all(session, found, by, who.label, why, now)
 
 
-def _give_up(session: Session, now: datetime) -> list[str]:
-    """Give up turns that take the process down with them, and tell people so."""
-    given_up = turns.count_attempts(session, _MAX_ATTEMPTS, now)
-    for conversation_id in given_up:
-        if steering.fail(session, conversation_id, _GIVEN_UP, now):
-            continue
-        seen = messages.last_heard(session, conversation_id)
-        messages.add_notice(session, conversation_id, _GIVEN_UP, seen, now, delivered=False)
-    return given_up
+def _accept(
+    session: Session, message: Message, new: Names, now: datetime, bounds: Bounds
+) -> arrive.Accepted | None:
+    if new:
+        names.learn(session, new)
+    return arrive.accept(session, message, now, bounds)
+
+
+def _give_up(session: Session, turn: Turn, now: datetime) -> tuple[Job, ...]:
+    """Give up a turn that takes the process down with it, and tell people."""
+    ident = turn.transcript.conversation.id
+    if not turns.give_up(session, turn.id, now):
+        return ()  # a person stopped it
+    log.error("a turn was given up after repeated restarts", conversation=ident)
+    if jobs := plans.fail(session, ident, _GIVEN_UP, now):
+        return jobs
+    messages.add_notice(session, ident, _GIVEN_UP, turn.transcript.seen, now, delivered=False)
+    return (Job(Work.DELIVER, ident),)

@@ -1,15 +1,20 @@
 """Every error Nod raises on purpose, drawn once.
 
 NodError
-├── SettingsError        a setting is wrong or missing; the message names it and the mend
+├── SettingsError        a setting is wrong or missing; the message names it and says how to fix it
+├── LostRace             another transaction changed the row first; `Database.write` runs the whole one again
 ├── ToolError            a tool refuses or fails in a way worth telling the model and people
 │   ├── BadArguments     the arguments do not fit the tool's schema; ``fields`` says where
+│   ├── Hopeless         asking again with the same arguments cannot help
 │   ├── UnknownTool      the model asked for a tool that does not exist
-│   ├── Refused          the rules let nobody decide it, so it cannot be asked for
-│   ├── KeyTaken         the idempotency key stands for another request
+│   ├── Refused          the rules let no one decide it, so it cannot be asked for
+│   ├── TooMuch          this person has asked for more than the bounds let anyone
+│   ├── KeyTaken         the idempotency key belongs to another request
 │   └── ToolTimedOut     the tool did not answer within its limit
 ├── ModelError           the model's server could not give an answer; the message is for people
-│   └── ModelCut         the answer broke off in the middle; asking again may help
+│   ├── ModelCut         the answer was cut off in the middle; asking again may help
+│   └── ModelEmpty       the answer held no text and no call; asking again may help
+├── SignInError          signing in at an MCP server failed; the message says what to do
 └── ChannelError         a platform refused or could not be reached
     ├── NotDeliverable   it will never arrive there (left, blocked, archived)
     └── CopyGone         the posted copy no longer exists or can no longer be edited
@@ -31,6 +36,10 @@ class SettingsError(NodError):
     """A setting is wrong or missing."""
 
 
+class LostRace(NodError):
+    """Several people did this at the same moment. Please try again."""
+
+
 class ToolError(NodError):
     """The tool could not do this."""
 
@@ -46,12 +55,20 @@ class BadArguments(ToolError):
         super().__init__("; ".join(f"{name}: {problem}" for name, problem in fields.items()))
 
 
+class Hopeless(ToolError):
+    """The tool refuses, and would refuse again."""
+
+
 class UnknownTool(ToolError):
     """There is no tool of that name."""
 
 
 class Refused(ToolError):
     """The rules do not let this be asked for."""
+
+
+class TooMuch(ToolError):
+    """You have asked for a lot in a short time. Try again later."""
 
 
 class KeyTaken(ToolError):
@@ -67,7 +84,15 @@ class ModelError(NodError):
 
 
 class ModelCut(ModelError):
-    """The language model's answer broke off. Please try again."""
+    """The language model's answer was cut off. Please try again."""
+
+
+class ModelEmpty(ModelError):
+    """The language model gave an empty answer. Please try again, perhaps phrased differently."""
+
+
+class SignInError(NodError):
+    """Signing in failed. Start it again."""
 
 
 class ChannelError(NodError):

@@ -6,6 +6,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 from urllib.parse import urlsplit
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import (
     AfterValidator,
@@ -22,10 +23,12 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError
 
 from bot.domain.people import Actor
+from bot.domain.times import duration
 from bot.errors import SettingsError
 
-_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
-_DURATION = re.compile(r"([0-9]{1,7})([smhdw])")
+SCRIPTED = "The scripted demo model answers here. Set OPENAI_API_KEY for a real one."
+"""What people are told where no model is named, outside the demo."""
+
 _ENTRY = re.compile(r"entry:[\w.\-]+")
 _FLAGS = {
     "true": True,
@@ -38,21 +41,16 @@ _FLAGS = {
     "0": False,
 }
 _DATABASES = "write sqlite:///file.db or postgresql+psycopg://user:password@host/name"
+_ACCOUNTS = (
+    "Use slack:T0123/U0456 (workspace and member ID, in Slack's profile menu), telegram:991 (a numeric id) "
+    "or http:NAME (a name in NOD_HTTP_TOKENS); `nod doctor` prints the ids it can see"
+)
 _TOKEN_LENGTH = 16
-_LONGEST = timedelta(days=3660)
+_SHOWN = 60  # characters of a wrong value
 
 
-def duration(text: object) -> object:
-    """``90s``, ``15m``, ``24h``, ``7d``, ``2w`` as a timedelta; raises ValueError for any other text."""
-    if not isinstance(text, str):
-        return text
-    found = _DURATION.fullmatch(text.strip())
-    if found is None:
-        raise ValueError("write a duration such as 90s, 15m, 24h, 7d or 2w")
-    length = timedelta(seconds=int(found[1]) * _UNITS[found[2]])
-    if not timedelta(seconds=1) <= length <= _LONGEST:
-        raise ValueError("write a duration from 1s to 520w")
-    return length
+def _duration(text: object) -> object:
+    return duration(text) if isinstance(text, str) else text
 
 
 def words(value: object) -> object:
@@ -77,10 +75,22 @@ def address(text: str) -> str:
     return text
 
 
-Duration = Annotated[timedelta, BeforeValidator(duration)]
+def zone(name: object) -> object:
+    """A time zone by its IANA name; raises ValueError for anything else."""
+    if not isinstance(name, str):
+        return name
+    try:
+        return ZoneInfo(name.strip())
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        raise ValueError(f"'{name}' is not a time zone. Use a name such as Europe/London") from None
+
+
+Duration = Annotated[timedelta, BeforeValidator(_duration)]
 Flag = Annotated[bool, BeforeValidator(flag)]
 HttpAddress = Annotated[str, AfterValidator(address)]
+Zone = Annotated[ZoneInfo, BeforeValidator(zone)]
 Words = Annotated[tuple[str, ...], NoDecode, BeforeValidator(words)]
+Ports = Annotated[tuple[Annotated[int, Field(ge=1, le=65535)], ...], NoDecode, BeforeValidator(words)]
 
 
 class Settings(BaseSettings):
@@ -106,10 +116,19 @@ class Settings(BaseSettings):
         "writes", validation_alias="NOD_APPROVAL_POLICY"
     )
     proposal_ttl: Duration = Field(timedelta(hours=24), validation_alias="NOD_PROPOSAL_TTL")
+    audit_key: Words = Field((), validation_alias="NOD_AUDIT_KEY", repr=False)
     retention: Duration = Field(timedelta(days=30), validation_alias="NOD_RETENTION")
     max_model_calls: int = Field(12, ge=1, le=100, validation_alias="NOD_MAX_MODEL_CALLS")
     history_tokens: int = Field(24_000, ge=1000, validation_alias="NOD_HISTORY_TOKENS")
     max_teammates: int = Field(4, ge=0, le=20, validation_alias="NOD_MAX_TEAMMATES")
+    timezone: Zone = Field(ZoneInfo("UTC"), validation_alias="NOD_TIMEZONE")
+    instructions: str = Field("", max_length=8000, validation_alias="NOD_INSTRUCTIONS")
+    max_connections: int = Field(1000, ge=10, validation_alias="NOD_MAX_CONNECTIONS")
+    max_messages: int = Field(3600, ge=1, validation_alias="NOD_MAX_MESSAGES")
+    max_conversations: int = Field(1000, ge=1, validation_alias="NOD_MAX_CONVERSATIONS")
+    max_open_by_person: int = Field(2000, ge=1, validation_alias="NOD_MAX_OPEN_PER_PERSON")
+    max_turns_by_person: int = Field(10, ge=1, le=100, validation_alias="NOD_MAX_TURNS_PER_PERSON")
+    max_open_in_conversation: int = Field(200, ge=1, validation_alias="NOD_MAX_OPEN_PER_CONVERSATION")
     plan_approval: Literal["human", "lead", "both"] = Field("human", validation_alias="NOD_PLAN_APPROVAL")
     log_level: Literal["debug", "info", "warning", "error"] = Field("info", validation_alias="NOD_LOG_LEVEL")
 
@@ -120,10 +139,12 @@ class Settings(BaseSettings):
     model_stream_options: Flag = Field(default=True, validation_alias="NOD_MODEL_STREAM_OPTIONS")
     model_parallel_tool_calls: Flag = Field(default=True, validation_alias="NOD_MODEL_PARALLEL_TOOL_CALLS")
 
+    issues: Flag = Field(default=True, validation_alias="NOD_ISSUES")
     workspace: Path | None = Field(None, validation_alias="NOD_WORKSPACE")
     shell: bool = Field(False, validation_alias="NOD_SHELL")  # noqa: FBT003
     docker_url: str | None = Field(None, validation_alias="NOD_DOCKER_URL")
     fetch: bool = Field(False, validation_alias="NOD_FETCH")  # noqa: FBT003
+    fetch_ports: Ports = Field((80, 443), validation_alias="NOD_FETCH_PORTS")
     mcp_config: Path | None = Field(None, validation_alias="NOD_MCP_CONFIG")
     tools: Words = Field((), validation_alias="NOD_TOOLS")
 
@@ -140,6 +161,12 @@ class Settings(BaseSettings):
     telegram_allowed_users: Words = Field((), validation_alias="TELEGRAM_ALLOWED_USERS")
     telegram_allowed_chats: Words = Field((), validation_alias="TELEGRAM_ALLOWED_CHATS")
 
+    discord_bot_token: SecretStr | None = Field(None, validation_alias="DISCORD_BOT_TOKEN")
+    discord_public_key: str = Field("", validation_alias="DISCORD_PUBLIC_KEY")
+    discord_application_id: str = Field("", validation_alias="DISCORD_APPLICATION_ID")
+    discord_servers: Words = Field((), validation_alias="DISCORD_SERVERS")
+    discord_api_url: HttpAddress = Field("https://discord.com/api/v10", validation_alias="DISCORD_API_URL")
+
     @field_validator("database_url")
     @classmethod
     def _known_database(cls, url: str) -> str:
@@ -153,11 +180,24 @@ class Settings(BaseSettings):
             raise ValueError("name a file, as in sqlite:///nod.db: what waits must outlive the process")
         return url
 
+    @field_validator("approval_policy", mode="before")
+    @classmethod
+    def _asks(cls, mode: object) -> object:
+        if mode == "never":
+            raise ValueError(
+                "'never' would let every change run unasked. Use always, writes or destructive, and free "
+                "single tools with /approvals policy never for TOOL"
+            )
+        return mode
+
     @field_validator("admins", "approvers", "approver_chats")
     @classmethod
     def _accounts(cls, values: tuple[str, ...]) -> tuple[str, ...]:
         for value in values:
-            Actor.parse(value)
+            try:
+                Actor.parse(value)
+            except ValueError:
+                raise ValueError(f"'{value}' is not an account. {_ACCOUNTS}") from None
         return values
 
     @field_validator("tools")
@@ -181,6 +221,18 @@ class Settings(BaseSettings):
                 raise ValueError("after whsec_ write base64, or leave whsec_ away") from None
         return secret
 
+    @field_validator("audit_key")
+    @classmethod
+    def _long_keys(cls, keys: tuple[str, ...]) -> tuple[str, ...]:
+        if any(len(key) < _TOKEN_LENGTH for key in keys):
+            raise ValueError("write at least 16 random characters; older keys may follow after a comma")
+        return keys
+
+    @property
+    def audit_keys(self) -> tuple[bytes, ...]:
+        """What seals the audit log, the newest first."""
+        return tuple(key.encode() for key in self.audit_key)
+
     @field_validator("http_tokens")
     @classmethod
     def _pairs(cls, values: tuple[str, ...]) -> tuple[str, ...]:
@@ -190,9 +242,9 @@ class Settings(BaseSettings):
             if not name.replace("-", "_").isidentifier() or len(token) < _TOKEN_LENGTH:
                 raise ValueError("write name:token pairs, comma-separated, each token at least 16 characters")
             if name in seen:
-                raise ValueError(f"the name {name!r} stands twice")
+                raise ValueError(f"the name '{name}' is used twice")
             if token in seen:
-                raise ValueError(f"the token of {name!r} is another's too; give each name its own")
+                raise ValueError(f"two names share the token of '{name}'. Give each name its own")
             seen |= {name, token}
         return values
 
@@ -218,19 +270,15 @@ class Settings(BaseSettings):
         return {t.partition(":")[2]: t.partition(":")[0] for t in self.http_tokens}
 
     @property
+    def scripted(self) -> bool:
+        """Whether no model is named, so that the offline one answers."""
+        return self.openai_api_key is None and self.openai_base_url is None
+
+    @property
     def own_url(self) -> str:
         """Where the commands that speak to a running Nod find it."""
         here = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(self.host, self.host)  # noqa: S104 - not to listen on
         return self.url or f"http://{f'[{here}]' if ':' in here else here}:{self.port}"
-
-    def require_admin(self) -> None:
-        """Raises SettingsError where people could reach Nod and nobody could set it right."""
-        reached = self.slack_bot_token or self.slack_client_id or self.telegram_bot_token or self.http_tokens
-        if reached and not self.admins:
-            raise SettingsError(
-                "NOD_ADMINS: name at least one account that may set the rules, such as slack:T0123/U0456, "
-                "telegram:991 or http:ana"
-            )
 
     @property
     def sqlite_file(self) -> Path | None:
@@ -240,16 +288,64 @@ class Settings(BaseSettings):
 
     @classmethod
     def load(cls, **overrides: Any) -> Self:
-        """Read the environment; raises SettingsError with one line per fault, naming the variable."""
-        try:
-            return cls(**overrides)
-        except ValidationError as error:
-            raise SettingsError("; ".join(map(_told, error.errors()))) from None
-        except (OSError, UnicodeError) as error:
-            raise SettingsError(f".env: cannot be read ({error}); make it a UTF-8 file of yours") from None
+        """Read the environment; raises SettingsError with one line for all faults, naming each variable."""
+        settings, faults = cls.inspect(**overrides)
+        if settings is None or faults:
+            raise SettingsError("; ".join(faults))
+        return settings
+
+    @classmethod
+    def inspect(cls, **overrides: Any) -> tuple[Self | None, list[str]]:
+        """What can be read, with the default in place of each wrong value, and one line for each fault.
+
+        None where even the rest makes no sense.
+        """
+        faults: list[str] = []
+        given = dict(overrides)
+        while True:
+            try:
+                return cls(**given), faults
+            except ValidationError as error:
+                told = [_told(fault) for fault in error.errors()]
+                wrong = {str(fault["loc"][0]) for fault in error.errors() if fault["loc"]}
+                faults += told
+                if not wrong or wrong <= given.keys() - overrides.keys():
+                    return None, faults
+                given |= {name: default for name, default in cls._defaults().items() if name in wrong}
+            except (OSError, UnicodeError) as error:
+                return None, [*faults, f".env: can't be read ({error}). Make it a UTF-8 file of yours"]
+
+    @classmethod
+    def _defaults(cls) -> dict[str, Any]:
+        return {str(field.validation_alias): field.default for field in cls.model_fields.values()}
 
 
 def _told(fault: ErrorDetails) -> str:
-    where = ".".join(map(str, fault["loc"]))
-    what = fault["msg"].removeprefix("Value error, ")
-    return f"{where}: {what[0].lower()}{what[1:]}" if where else what
+    """One fault, its variable first, in plain words with what to write instead."""
+    where, given = ".".join(map(str, fault["loc"])), str(fault.get("input"))[:_SHOWN]
+    limits = fault.get("ctx", {})
+    match fault["type"]:
+        case "value_error":
+            what = str(limits.get("error") or fault["msg"])
+        case "literal_error":
+            names = limits["expected"].replace(" or ", ", ").replace("'", "")
+            what = f"'{given}' is not one of {names}"
+        case "greater_than_equal" | "less_than_equal":
+            what = f"'{given}' is out of range. Use {_range(where)}"
+        case "int_parsing" | "int_type":
+            what = f"'{given}' is not a number. Use {_range(where)}"
+        case "bool_parsing" | "bool_type":
+            what = f"'{given}' is neither true nor false. Use true or false"
+        case "string_too_long":
+            what = f"too long. Use at most {limits['max_length']} characters"
+        case _:
+            what = f"{fault['msg'][0].lower()}{fault['msg'][1:]}"
+    return f"{where}: {what}" if where else what
+
+
+def _range(name: str) -> str:
+    """The numbers that a setting takes, in words."""
+    field = next(f for f in Settings.model_fields.values() if f.validation_alias == name)
+    least = next((m.ge for m in field.metadata if hasattr(m, "ge")), 0)
+    most = next((m.le for m in field.metadata if hasattr(m, "le")), None)
+    return f"a number from {least}" + (f" to {most}" if most is not None else "")

@@ -1,24 +1,33 @@
 # ruff: noqa: INP001 - a script, not a package
-"""Draw a card's real blocks as Slack does, for the README: ``python docs/render_card.py > card.html``.
+"""Draw a real card as Slack does, for the README: ``python docs/render_card.py > card.html``.
+
+Nod itself makes it: the offline model is asked for a change in the demo's issue tracker, and Ben approves it.
 
 A headless browser makes ``slack-card.png`` of it: ``chromium --headless --screenshot=docs/slack-card.png
---window-size=720,620 --hide-scrollbars card.html``.
+--window-size=720,380 --hide-scrollbars card.html``.
 """
 
+import asyncio
 import re
 import sys
-from dataclasses import replace
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from html import escape
+from tempfile import TemporaryDirectory
 from typing import Any
 
+from bot import logs
+from bot.app import build
 from bot.channels.slack.card import render
-from bot.domain.cards import Card, card_of
+from bot.domain.cards import Card
+from bot.domain.chat import Address, Message, Press
 from bot.domain.people import Actor
-from bot.domain.proposals import Deciders, Kind, PreviewField, Proposal, State
-from bot.domain.risk import Level, Risk
+from bot.domain.proposals import State
+from bot.domain.verbs import Verb
+from bot.settings import Settings
+from bot.store import proposals
+from bot.tools.builtin.issues.seed import seed
 
-_NOW = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
 _CSS = """
 body{margin:0;padding:22px 26px;background:#fff;color:#1d1c1d;font:15px/1.46 Lato,Helvetica,Arial,sans-serif}
 .post{display:flex;gap:10px;margin-bottom:18px}
@@ -35,44 +44,46 @@ button{background:#fff}.primary{background:#007a5a;border-color:#007a5a;color:#f
 """
 
 
-_PROPOSAL = Proposal(
-    id="7f3a",
-    kind=Kind.CALL,
-    conversation_id="c",
-    message_id=1,
-    call_id="1",
-    position=0,
-    tool_name="issue_update",
-    tool_version="1",
-    arguments={"number": 42},
-    description="Change issue #42: Rain comes in at the north window",
-    preview=(
-        PreviewField("state", "open", "in progress"),
-        PreviewField("priority", "normal", "high"),
-        PreviewField("assignee", None, "ben"),
-    ),
-    risk=Risk(Level.WRITE, "it changes an issue others see"),
-    reason="You asked me to get the leak fixed before Friday, and Ben has the roof this week.",
-    requester=Actor("slack", "T1/U7", "Ana"),
-    deciders=Deciders(requester=True, roles=("approver", "admin")),
-    quorum=1,
-    state=State.PROPOSED,
-    round=1,
-    version=1,
-    digest="",
-    created_at=_NOW,
-    updated_at=_NOW,
-    expires_at=_NOW + timedelta(hours=24),
-)
-_DONE = replace(
-    _PROPOSAL,
-    state=State.SUCCEEDED,
-    decided_by="Ben",
-    decided_from="slack",
-    decided_at=_NOW + timedelta(minutes=4),
-    result="#42 updated",
-    result_url="https://issues.example.org/42",
-)
+_ANA = Actor("slack", "T1/U7", "Ana")
+_BEN = Actor("slack", "T1/U8", "Ben")
+_ASKED = "set #6 to urgent and give it to Ben"
+
+
+async def cards() -> tuple[Card, Card]:
+    """Give one card of Nod's own issue tracker as it waits, and as it looks once Ben has approved it."""
+    with TemporaryDirectory() as folder:
+        settings = Settings.load(
+            NOD_DATABASE_URL=f"sqlite:///{folder}/nod.db",
+            NOD_HOST="127.0.0.1",
+            NOD_PORT=0,
+            NOD_ADMINS=(str(_BEN),),
+            NOD_LOG_LEVEL="error",
+        )
+        logs.configure(settings.log_level)
+        clock = _Clock()
+        app = build(settings, clock=clock)
+        async with app.running(ticking=False):
+            await app.database.write(seed, clock())
+            thread = Address("slack", "T1/C1/1.1")
+            await app.assistant.handle(Message(thread, _ANA, _ASKED, "1", private=False))
+            await app.dispatcher.idle()
+            [asked] = await app.database.read(proposals.in_states, [State.PROPOSED])
+            _, waiting = await app.cards.card(asked.id)
+            clock.now += timedelta(minutes=4)
+            await app.assistant.handle(Press(_BEN, Verb.APPROVE, asked.id))
+            await app.dispatcher.idle()
+            _, done = await app.cards.card(asked.id)
+            return waiting, done
+
+
+@dataclass
+class _Clock:
+    now: datetime = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
+
+    def __call__(self) -> datetime:
+        return self.now
+
+
 _SIGNS = {
     "🟡": "#e8b400",
     "🔴": "#e01e5a",
@@ -117,7 +128,16 @@ def _block(block: dict[str, Any]) -> str:
 
 def _text(element: dict[str, Any]) -> str:
     shown = escape(element["text"])
-    return re.sub(r"&lt;!date\^\d+\^[^|]*\|([^&]*)&gt;", r"\1", shown)
+    return re.sub(r"&lt;!date\^(\d+)\^([^|]*)\|[^&]*&gt;", _moment, shown)
+
+
+def _moment(found: re.Match[str]) -> str:
+    """A time as Slack writes it for a reader in UTC on the day of the card."""
+    at = datetime.fromtimestamp(int(found[1]), UTC)
+    day = {0: "today", 1: "tomorrow"}.get((at.date() - _Clock.now.date()).days, f"{at:%b} {at.day}")
+    clock = f"{at:%I:%M %p}".lstrip("0")
+    words = found[2].replace("{date_short_pretty}", day).replace("{date_pretty}", day)
+    return words.replace("{time}", clock)
 
 
 def _part(part: dict[str, Any]) -> str:
@@ -142,4 +162,4 @@ def _element(element: dict[str, Any]) -> str:
 
 
 if __name__ == "__main__":
-    sys.stdout.write(page(card_of(_PROPOSAL, {}), card_of(_DONE, {})))
+    sys.stdout.write(page(*asyncio.run(cards())))

@@ -1,35 +1,40 @@
-"""Fixtures every test may use: a real, empty database and a clock that moves only when told."""
+"""Fixtures every test may use: a real, empty database, a clock that moves only when told, and the core."""
 
 import logging
 import os
-from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
+import shutil
+import tempfile
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from uuid import uuid4
 
 import pytest
 import structlog
 from sqlalchemy import create_engine, make_url, text
-from sqlmodel import SQLModel
 
-import bot.store.issues
-import bot.store.tables  # noqa: F401 - their tables join SQLModel.metadata
 from bot.store.database import Database
+from tests.kit import FakeClock, MakeNod, Nod, cores, make_tables
 
 POSTGRES_URL = os.environ.get("NOD_TEST_POSTGRES_URL", "")
+_MEMORY = Path("/dev/shm")  # noqa: S108 - a file system in memory, where the machine has one
+_ROOM = 2 * 1024**3  # bytes
 
 
-class FakeClock:
-    """Call it for the time; it stands still until ``forward``."""
+def pytest_configure() -> None:
+    """Keep what tests write in memory: a commit waits for the disk, and there are thousands of them."""
+    wanted = "TMPDIR" not in os.environ
+    if wanted and os.access(_MEMORY, os.W_OK) and shutil.disk_usage(_MEMORY).free > _ROOM:
+        tempfile.tempdir = str(_MEMORY)
 
-    def __init__(self, now: datetime = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)) -> None:
-        self.now = now
 
-    def __call__(self) -> datetime:
-        return self.now
+_OVER_HTTP = tuple(Path(__file__).parent / name for name in ("channels/http", "clients"))
 
-    def forward(self, by: timedelta) -> None:
-        self.now += by
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what starts a server for each test, so that the fast loop can leave it out."""
+    for item in items:
+        if any(item.path.is_relative_to(folder) for folder in _OVER_HTTP):
+            item.add_marker(pytest.mark.platform)
 
 
 @pytest.fixture
@@ -57,8 +62,8 @@ def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str
 @pytest.fixture
 def database(database_url: str) -> Iterator[Database]:
     """With all tables; on PostgreSQL as well when NOD_TEST_POSTGRES_URL is set."""
+    make_tables(database_url)
     opened = Database(database_url)
-    SQLModel.metadata.create_all(opened.engine)
     yield opened
     opened.close()
 
@@ -72,3 +77,15 @@ def _log_as_it_was() -> Iterator[None]:
     root.handlers = handlers
     root.setLevel(level)
     structlog.reset_defaults()
+
+
+@pytest.fixture
+async def make_nod(tmp_path: Path, clock: FakeClock) -> AsyncIterator[MakeNod]:
+    """Make a core over a file of its own; arguments as in `Nod`. What always holds is checked at the end."""
+    async with cores(Nod, tmp_path, clock) as make:
+        yield make
+
+
+@pytest.fixture
+async def nod(make_nod: MakeNod) -> Nod:
+    return make_nod()

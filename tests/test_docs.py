@@ -1,13 +1,16 @@
 """What the documents say is true: commands exist, tests that are named exist, links lead somewhere."""
 
 import re
-import subprocess
-import sys
 from pathlib import Path
+from runpy import run_path
 
 import pytest
+from typer.testing import CliRunner
 
+from bot.cli.main import main
 from bot.tools.tool import Tool
+
+pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
@@ -34,9 +37,8 @@ def test_every_nod_command_in_the_documents_exists() -> None:
     }
     assert "demo" in said
     for words in sorted(said):
-        command = [sys.executable, "-m", "bot.cli", *words.split(), "--help"]
-        done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)  # noqa: S603 - our own
-        assert done.returncode == 0, f"nod {words}: {done.stderr}"
+        done = CliRunner().invoke(main, [*words.split(), "--help"])
+        assert done.exit_code == 0, f"nod {words}: {done.output}"
 
 
 def test_every_test_that_security_names_exists() -> None:
@@ -60,3 +62,10 @@ def test_the_readmes_tool_works_as_it_is_written() -> None:
     tool = made["set_seats"]
     assert isinstance(tool, Tool)
     assert tool.validate({"city": "paris", "number": "4"}) == {"city": "paris", "number": 4}
+
+
+async def test_the_picture_of_a_card_is_drawn_from_a_proposal_that_nod_made_and_ran() -> None:
+    script = run_path(str(ROOT / "docs" / "render_card.py"))
+    waiting, done = await script["cards"]()
+    assert "Approve" in script["page"](waiting)
+    assert (done.tool_name, done.outcome) == ("update_issue", "Approved by Ben.")

@@ -1,4 +1,4 @@
-"""Settings: each wrong value is one line that names the variable and the mend."""
+"""Settings: each wrong value is one line that names the variable and the fix."""
 
 import re
 from datetime import timedelta
@@ -16,21 +16,24 @@ WRONG = [
     ("NOD_DATABASE_URL", "sqlite:///:memory:", "name a file"),
     ("NOD_DATABASE_URL", "postgresql+psycopg://u:p@host:port/name", "user:password@host"),
     ("NOD_DATABASE_URL", "postgresql+psycopg://u:p@host", "user:password@host"),
-    ("NOD_PORT", "eighty", "valid integer"),
+    ("NOD_PORT", "eighty", "'eighty' is not a number. Use a number from 0 to 65535"),
     ("NOD_PORT", "65536", "65535"),
     ("NOD_HTTP_TOKENS", "ana", "name:token"),
     ("NOD_HTTP_TOKENS", "ana:short", "at least 16"),
     ("NOD_HTTP_TOKENS", "a/b:0123456789abcdef", "name:token"),
-    ("NOD_HTTP_TOKENS", "ana:0123456789abcdef,ana:0123456789abcdeg", "stands twice"),
+    ("NOD_HTTP_TOKENS", "ana:0123456789abcdef,ana:0123456789abcdeg", "used twice"),
     ("NOD_HTTP_TOKENS", "ana:0123456789abcdef,ben:0123456789abcdef", "its own"),
     ("NOD_URL", "localhost:8080", "https://"),
     ("NOD_WEBHOOK_SECRET", "short", "at least 16"),
     ("NOD_WEBHOOK_SECRET", "whsec_this-is-no-base64", "base64"),
     ("NOD_PUBLIC_URL", "nod.example.com", "https://"),
-    ("NOD_ADMINS", "ana", "channel:account"),
-    ("NOD_APPROVERS", "slack:", "channel:account"),
-    ("NOD_APPROVER_CHATS", ":C1", "channel:account"),
-    ("NOD_APPROVAL_POLICY", "sometimes", "'always', 'writes' or 'destructive'"),
+    ("NOD_ADMINS", "ana", "slack:T0123/U0456"),
+    ("NOD_APPROVERS", "slack:", "is not an account"),
+    ("NOD_APPROVER_CHATS", ":C1", "is not an account"),
+    ("NOD_APPROVAL_POLICY", "sometimes", "not one of always, writes, destructive"),
+    ("NOD_APPROVAL_POLICY", "never", "/approvals policy never for TOOL"),
+    ("NOD_TIMEZONE", "Mars/Olympus", "Europe/London"),
+    ("NOD_MAX_TEAMMATES", "99", "Use a number from 0 to 20"),
     ("NOD_PROPOSAL_TTL", "soon", "24h"),
     ("NOD_PROPOSAL_TTL", "0s", "from 1s"),
     ("NOD_PROPOSAL_TTL", "9999999w", "to 520w"),
@@ -39,8 +42,8 @@ WRONG = [
     ("NOD_PROPOSAL_TTL", "99999999999999999999w", "24h"),
     ("NOD_RETENTION", "a month", "7d"),
     ("NOD_MAX_MODEL_CALLS", "0", "1"),
-    ("NOD_HISTORY_TOKENS", "many", "valid integer"),
-    ("NOD_LOG_LEVEL", "loud", "'debug'"),
+    ("NOD_HISTORY_TOKENS", "many", "is not a number. Use a number from 1000"),
+    ("NOD_LOG_LEVEL", "loud", "debug, info"),
     ("NOD_MODEL_STRICT", "perhaps", "true or false"),
     ("NOD_MODEL_STREAM_OPTIONS", "2", "true or false"),
     ("NOD_MODEL_PARALLEL_TOOL_CALLS", "?", "true or false"),
@@ -59,17 +62,26 @@ def _nobodys(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         monkeypatch.delenv(str(field.validation_alias), raising=False)
 
 
-@pytest.mark.parametrize(("name", "value", "mend"), WRONG)
-def test_a_wrong_value_is_one_line_with_the_variable_and_the_mend(monkeypatch, name, value, mend):
+@pytest.mark.parametrize(("name", "value", "fix"), WRONG)
+def test_a_wrong_value_is_one_line_with_the_variable_and_the_fix(monkeypatch, name, value, fix):
     monkeypatch.setenv(name, value)
     with pytest.raises(SettingsError) as raised:
         Settings.load()
     assert raised.value.message.startswith(f"{name}: ")
-    assert mend in raised.value.message
+    assert fix in raised.value.message
     assert "\n" not in raised.value.message
 
 
-def test_several_wrong_values_are_all_told_at_once(monkeypatch):
+def test_what_is_wrong_hides_nothing_that_is_right(monkeypatch):
+    monkeypatch.setenv("NOD_PORT", "x")
+    monkeypatch.setenv("NOD_MODEL", "mine")
+    settings, faults = Settings.inspect()
+    assert settings is not None
+    assert (settings.model, settings.port) == ("mine", 8080)
+    assert [fault.partition(":")[0] for fault in faults] == ["NOD_PORT"]
+
+
+def test_several_wrong_values_are_all_told_together(monkeypatch):
     monkeypatch.setenv("NOD_PORT", "x")
     monkeypatch.setenv("NOD_LOG_LEVEL", "x")
     with pytest.raises(SettingsError, match=r"NOD_PORT: .*; NOD_LOG_LEVEL: "):
@@ -132,7 +144,7 @@ def test_dotenv_is_read_and_the_environment_wins(monkeypatch, tmp_path):
 
 def test_a_dotenv_that_cannot_be_read_is_one_line(tmp_path):
     (tmp_path / ".env").write_bytes(b"NOD_MODEL=caf\xe9\n")
-    with pytest.raises(SettingsError, match=r"^\.env: cannot be read"):
+    with pytest.raises(SettingsError, match=r"^\.env: can't be read"):
         Settings.load()
 
 

@@ -9,26 +9,32 @@ from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
+CHANNELS = tuple(sorted(f"channels.{each.parent.name}" for each in ROOT.glob("bot/channels/*/__init__.py")))
 FLOORS = (
     ("errors",),
     ("domain",),
-    ("settings", "telemetry"),
+    ("settings", "logs", "channels.seam"),
+    ("store.tables", "store.snapshot", "store.lock"),
+    ("store.inserts", "store.record.chain"),
+    ("store.database",),
+    ("store.record",),
     ("store",),
-    ("tools", "attachments"),
-    ("tools.builtin", "tools.mcp"),
-    ("agent", "delivery", "boards"),
-    ("presses",),
-    ("callbacks", "desk", "commands", "questions", "reminders", "jobs"),
-    ("assistant", "channels.http", "channels.slack", "channels.telegram"),
-    ("scheduler",),
+    ("store.record.seals",),
+    ("transactions",),
+    ("net",),
+    ("tools",),
+    ("tools.builtin", "tools.mcp", "tools.own"),
+    ("agent", "delivery"),
+    ("agent.offline", "agent.openai", "approvals"),
+    ("commands", "channels.kind", "upkeep.recovery", "upkeep.reminders", "upkeep.webhooks"),
+    ("assistant", *CHANNELS),
+    ("upkeep", "channels.table"),
     ("app",),
-    ("doctor", "serving", "terminal"),
-    ("press_commands", "tool_commands"),
     ("cli",),
 )
 HEIGHT = {part: height for height, floor in enumerate(FLOORS) for part in floor}
 PLATFORMS = {"slack_bolt", "slack_sdk", "telegram", "fastapi", "starlette", "uvicorn"}
-MAY_KNOW_PLATFORMS = {"channels.http", "channels.slack", "channels.telegram", "app", "doctor", "cli"}
+MAY_KNOW_PLATFORMS = {*CHANNELS, "channels.kind", "app", "cli"}
 
 
 def _modules() -> dict[str, ast.Module]:
@@ -57,8 +63,8 @@ def _imports(name: str) -> Iterator[str]:
 def _part(module: str) -> str:
     """The part a module belongs to: the longest name in the table that it begins with."""
     words = module.split(".")[1:]
-    longer = ".".join(words[:2])
-    return longer if longer in HEIGHT else words[0] if words else ""
+    prefixes = (".".join(words[:count]) for count in range(len(words), 0, -1))
+    return next((prefix for prefix in prefixes if prefix in HEIGHT), words[0] if words else "")
 
 
 OWN = {name: {i for i in _imports(name) if i.split(".")[0] == "bot" and i != "bot"} for name in MODULES}

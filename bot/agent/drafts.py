@@ -1,29 +1,33 @@
-"""What a call is made into before it is shown or stored. A tool's own code runs here, and may break."""
+"""Turns a call into a proposal before it is shown or stored. A tool's own code runs here, and may fail."""
 
 import asyncio
 import contextlib
 import json
 import secrets
-from collections.abc import Iterator, Mapping, Sequence
+import time
+import types
+from collections.abc import Awaitable, Callable, Generator, Iterator, Mapping
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from bot.domain.people import Actor
 from bot.domain.policy import Judgement, Verdict, terms
 from bot.domain.proposals import PreviewField, Proposal, State, canonical, digest
-from bot.domain.redaction import HIDDEN, redact
+from bot.domain.redaction import HIDDEN, secrets_in, shown, veiled
 from bot.domain.unseen import one_line
 from bot.errors import BadArguments, ToolError, ToolTimedOut
-from bot.telemetry import logger
+from bot.logs import logger
 from bot.tools.tool import Tool
 
 log = logger(__name__)
 
 _PREVIEW_SECONDS = 20.0
+_HELD = 1.0  # seconds of one step, from which the log names the tool
 
 
 def decoded(arguments: str) -> dict[str, Any]:
-    """The JSON object that the model wrote; raises BadArguments where it is none."""
+    """The JSON object that the model wrote; raises BadArguments if it isn't one."""
     try:
         raw = json.loads(arguments or "{}")
         canonical(raw).encode()  # numbers and characters that JSON has no words for
@@ -35,14 +39,25 @@ def decoded(arguments: str) -> dict[str, Any]:
 
 
 def summary_of(tool: Tool, arguments: Mapping[str, Any]) -> str:
-    """One line for people; it stands on cards and in lists, so it never learns a secret."""
-    return one_line(tool.summary(redact(arguments, tool.parameters)))
+    """One line for people, for cards and lists; secrets are hidden first."""
+    return one_line(tool.summary(shown(arguments, tool.parameters)))
+
+
+async def title_of(tool: Tool, arguments: Mapping[str, Any]) -> str:
+    """The title of a card; it names the object where the tool can look its name up."""
+    if tool.title is None:
+        return summary_of(tool, arguments)
+    return one_line(
+        await in_time(watched(tool.title(shown(arguments, tool.parameters)), tool.name), _PREVIEW_SECONDS)
+    )
 
 
 async def preview_of(tool: Tool, arguments: Mapping[str, Any]) -> tuple[PreviewField, ...]:
-    """What will change. Where a tool has no preview of its own, every argument, without its secrets."""
-    shown = arguments if tool.preview else redact(arguments, tool.parameters)
-    fields: tuple[PreviewField, ...] = await in_time(tool.preview_fields(shown), _PREVIEW_SECONDS)
+    """What will change. For a tool without a preview this is every argument, secrets hidden."""
+    given = arguments if tool.preview else shown(arguments, tool.parameters)
+    fields: tuple[PreviewField, ...] = await in_time(
+        watched(tool.preview_fields(given), tool.name), _PREVIEW_SECONDS
+    )
     return fields
 
 
@@ -54,6 +69,8 @@ def draft(
     requester: Actor,
     reason: str,
     now: datetime,
+    *,
+    title: str,
 ) -> Proposal:
     """The proposal that a verdict makes of a call, with no place in any conversation yet."""
     auto = verdict.judgement is Judgement.RUN
@@ -67,9 +84,9 @@ def draft(
         tool_name=tool.name,
         tool_version=tool.version,
         arguments=arguments,
-        description=summary_of(tool, arguments),
+        description=title,
         preview=preview,
-        reason=" ".join(reason.split())[:500],
+        reason=veiled(" ".join(reason.split()), secrets_in(arguments, tool.parameters))[:500],
         requester=requester,
         state=State.APPROVED if auto else State.PROPOSED,
         decided_by=f"policy ({verdict.rule})" if auto else None,
@@ -83,24 +100,25 @@ def draft(
     )
 
 
-def old_values(preview: Sequence[PreviewField]) -> list[tuple[str, str | None]]:
-    """What a preview says is there now; where that moves, people look again."""
-    return [(f.field, f.old_value) for f in preview]
-
-
-def unhidden(given: Mapping[str, Any], before: Mapping[str, Any], shown: Mapping[str, Any]) -> dict[str, Any]:
+def unhidden(given: Mapping[str, Any], before: Mapping[str, Any], seen: Mapping[str, Any]) -> dict[str, Any]:
     """What came back as it was shown stays what it was; raises BadArguments for a secret half rewritten."""
     true: dict[str, Any] = {}
     for key, value in given.items():
-        if key in before and value == shown[key]:
+        if key in before and value == seen[key]:
             true[key] = before[key]
         elif isinstance(value, Mapping) and isinstance(before.get(key), Mapping):
-            true[key] = unhidden(value, before[key], shown[key])
+            true[key] = unhidden(value, before[key], seen[key])
         elif HIDDEN in canonical(value):
             raise BadArguments({key: "a part of this is hidden; write all of it, or leave it as it was"})
         else:
             true[key] = value
     return true
+
+
+def stated(reason: str, said: str) -> str:
+    """The agent's reason, unless it only repeats what the person wrote: that stands right above the card."""
+    plain, theirs = (" ".join(text.split()).casefold() for text in (reason, said))
+    return "" if theirs and theirs in plain else reason
 
 
 async def in_time(work: Any, seconds: float) -> Any:
@@ -114,12 +132,42 @@ async def in_time(work: Any, seconds: float) -> Any:
         task = asyncio.current_task()
         if task is None or task.cancelling():
             raise
-        raise ToolTimedOut("It broke itself off before it answered.") from None  # nobody cancelled us
+        raise ToolTimedOut(
+            "It cancelled itself before it answered."
+        ) from None  # it was not this task that was cancelled
+
+
+@types.coroutine
+def watched(
+    work: Awaitable[Any], tool_name: str, clock: Callable[[], float] = time.perf_counter
+) -> Generator[Any, Any, Any]:
+    """Await a tool's own coroutine; where one of its steps holds the loop, the log names the tool.
+
+    Nothing else runs during such a step, and no timeout can end it, so it is measured and not prevented.
+    """
+    steps = work.__await__()
+    resume: Callable[[], Any] = partial(next, steps)
+    while True:
+        began = clock()
+        try:
+            waits = resume()
+        except StopIteration as end:
+            return end.value
+        finally:
+            if (held := clock() - began) >= _HELD:
+                log.warning("a tool held the loop", tool=tool_name, seconds=round(held, 1))
+        try:
+            resume = partial(steps.send, (yield waits))
+        except GeneratorExit:
+            steps.close()
+            raise
+        except BaseException as error:  # noqa: BLE001 - a cancel is the tool's to see
+            resume = partial(steps.throw, error)
 
 
 @contextlib.contextmanager
 def told(tool_name: str) -> Iterator[None]:
-    """Whatever a tool's own code breaks with here becomes a ToolError, which a person hears."""
+    """Turn whatever a tool's own code raises into a ToolError, whose message people see."""
     try:
         yield
     except ToolError:
@@ -133,4 +181,4 @@ def words_of(error: Exception, tool_name: str) -> str:
     if isinstance(error, ToolError):
         return error.message
     log.error("tool raised", tool=tool_name, exc_info=error)
-    return f"{tool_name} broke with {type(error).__name__}; the log says more."
+    return f"{tool_name} failed with {type(error).__name__}; the log has the details."

@@ -10,7 +10,7 @@ from bot.domain.conversations import CallResult, Turn
 from bot.domain.jobs import Job
 from bot.errors import ToolError
 from bot.store import messages
-from bot.tools.builtin import team
+from bot.tools.own import team
 from bot.tools.registry import Shelf
 from bot.tools.tool import Moment
 

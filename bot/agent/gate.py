@@ -1,57 +1,70 @@
 """The one door: every tool call passes here, and a write runs only as a claimed, approved proposal.
 
-`Gate.consider` judges a call the model made; reads go on to `Gate.read`, writes come back as proposals that
-are not stored yet. `Gate.execute` runs an approved proposal, exactly as shown and at most once.
+`Gate.consider` judges a call the model made; reads continue to `Gate.read`, writes come back as proposals
+that are not stored yet. `Gate.execute` runs an approved proposal, exactly as shown and at most once.
 """
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
+from weakref import WeakValueDictionary
 
+from sqlalchemy.exc import SQLAlchemyError
 from sqlmodel import Session
 
 from bot.agent.drafts import (
     decoded,
     draft,
     in_time,
-    old_values,
     preview_of,
+    stated,
     summary_of,
+    title_of,
     told,
     unhidden,
+    watched,
     words_of,
 )
 from bot.agent.model import ToolCall, ToolSpec
-from bot.agent.teammates import check_unlocked, plan_shown, shelf_for
+from bot.agent.reach import check_unlocked, plan_shown, shelf_for
 from bot.agent.transcript import REASON
+from bot.domain.bounds import CALLS_PER_ANSWER, AnswerRoom, Bounds
 from bot.domain.chat import Clock, Request
 from bot.domain.conversations import Call, CallResult, Conversation
 from bot.domain.files import File
-from bot.domain.jobs import Job
+from bot.domain.jobs import Job, Work
 from bot.domain.outcomes import bounded
 from bot.domain.people import Actor, Person
 from bot.domain.plans import Plan
 from bot.domain.policy import Judgement, Place, Policy, Verdict
-from bot.domain.proposals import Cause, Kind, Proposal, State, digest
-from bot.domain.redaction import redact
+from bot.domain.proposals import Cause, Kind, Proposal, State, digest, old_values
+from bot.domain.redaction import redact, secrets_in, shown, veiled
 from bot.domain.similarity import Rung, Scope, ladder
 from bot.domain.teams import Teammate
-from bot.errors import KeyTaken, Refused, ToolError, ToolTimedOut
-from bot.store import conversations, endings, people, proposals, requests, teams, tool_versions
+from bot.errors import Hopeless, KeyTaken, LostRace, Refused, ToolError, ToolTimedOut, TooMuch
+from bot.logs import hiding, logger
+from bot.store import conversations, messages, people, proposals, teams, tool_versions
 from bot.store import outputs as outputs_store
 from bot.store.database import Database
-from bot.store.requests import Opened
 from bot.store.rules import Policies
-from bot.store.votes import Edit, Fresh
-from bot.telemetry import logger
-from bot.tools.builtin import outputs
+from bot.store.turnstile import Turnstile
+from bot.tools.own import outputs
 from bot.tools.registry import Registry, Shelf
 from bot.tools.tool import CallContext, Tool
+from bot.transactions import lifecycle, requests
+from bot.transactions.requests import Opened
+from bot.transactions.votes import Edit, Fresh
 
 log = logger(__name__)
 
+_TOO_MANY_CALLS = (
+    f"Too many calls: one answer may make {CALLS_PER_ANSWER}. Make the others in your next answers."
+)
+_READS_TOGETHER = 4  # of one conversation
 _LEASE_MARGIN = timedelta(seconds=30)
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 5.0  # seconds between tries to write how a tool ended
 _REASON_SCHEMA = {
     "type": "string",
     "description": "Why you want this change: one sentence for the person who decides.",
@@ -84,12 +97,23 @@ def offer(tool: Tool) -> ToolSpec:
 class Gate:
     """Holds what a call needs to be judged and run; rows are the only state."""
 
-    def __init__(self, registry: Registry, policies: Policies, database: Database, clock: Clock) -> None:
+    def __init__(
+        self,
+        registry: Registry,
+        policies: Policies,
+        database: Database,
+        clock: Clock,
+        bounds: Bounds | None = None,
+    ) -> None:
+        self._bounds = bounds or Bounds()
         self.registry = registry
         self.policies = policies
         self._database = database
         self._clock = clock
+        self._turnstile = Turnstile(database)
         self._kept: set[tuple[str, str]] = set()  # tool versions whose schema is on disk
+        # by conversation, so that one whose reads hang (or wait for a person) holds up no other
+        self._reading: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
 
     async def consider(
         self,
@@ -102,28 +126,48 @@ class Gate:
     ) -> list[Considered]:
         """Judge every call of one answer. What cannot be proposed is answered with the reason.
 
-        ``shelf`` is the whole one; whoever asks (``teammate`` None: the lead agent) is kept to its part here.
+        ``shelf`` holds all tools. The caller (``teammate`` None: the lead agent) is limited to its share
+        here.
         """
         if not calls:
             return []
-        policy, person = await self._database.read(self._in_force, asker)
+        policy, person, room = await self._database.read(self._before_judging, asker, conversation.id)
         whole = shelf.offered
         case = _Case(shelf_for(whole, teammate), whole, conversation, asker, said, policy, person, teammate)
-        considered = [await self._consider(case, call, position) for position, call in enumerate(calls)]
+        considered: list[Considered] = []
+        left = room.left
+        for position, call in enumerate(calls):
+            if position >= CALLS_PER_ANSWER:
+                considered.append(_left_out(call, _TOO_MANY_CALLS))
+                continue
+            judged = await self._consider(case, call, position, room if left <= 0 else None)
+            left -= judged.proposal is not None
+            considered.append(judged)
         return _with_one_plan(considered)
+
+    def _before_judging(
+        self, session: Session, actor: Actor, conversation_id: str
+    ) -> tuple[Policy, Person, AnswerRoom]:
+        policy, person = self._in_force(session, actor)
+        return policy, person, proposals.room(session, self._bounds, conversation_id, person.accounts)
 
     def _in_force(self, session: Session, actor: Actor) -> tuple[Policy, Person]:
         return self.policies.load(session), people.person_of(session, actor)
 
-    async def _consider(self, case: "_Case", call: ToolCall, position: int) -> Considered:
+    async def _consider(
+        self, case: "_Case", call: ToolCall, position: int, full: AnswerRoom | None
+    ) -> Considered:
+        """``full``: there is room for no further proposal."""
         summary = call.name
         try:
             tool = case.shelf.get(call.name)
             raw = decoded(call.arguments)
             reason = raw.pop(REASON, "") if not tool.reads else ""
-            arguments = tool.validate(raw)
+            arguments = await tool.checked(raw)
             summary = summary_of(tool, arguments)
             kept = Call(call.id, call.name, call.arguments, summary)
+            if not tool.reads and (said := await self._database.read(_just_declined, case, tool, arguments)):
+                return _left_out(call, said, summary)
             if tool.effect:
                 return Considered(kept, effect=(tool, arguments))
             plans = tool.kind is Kind.PLAN
@@ -133,21 +177,31 @@ class Gate:
                 return Considered(kept, result=CallResult(f"REFUSED: {verdict.rule}", ok=False))
             if verdict.judgement is Judgement.RUN and not verdict.risk.writes:
                 return Considered(kept, read=(tool, arguments))
+            if full is not None:
+                return _left_out(call, full.words, summary)
             if verdict.risk.writes and not plans:
                 check_unlocked(case.teammate, tool)
             if plans:
                 summary, preview = plan_shown(case.whole, case.teammate, arguments)
             else:
                 preview = await preview_of(tool, arguments)
+                summary = await title_of(tool, arguments)
             key = await tool.key(arguments) if tool.key else None
             await self._keep(tool)
-        except Exception as error:  # noqa: BLE001 - a tool's own code; the model hears it, the turn goes on
+        except Exception as error:  # noqa: BLE001 - a tool's own code; the model is told
             text = f"ERROR: {words_of(error, call.name)}"
             return Considered(
                 Call(call.id, call.name, call.arguments, summary), result=CallResult(text, ok=False)
             )
         drafted = draft(
-            tool, arguments, preview, verdict, case.asker, str(reason or case.said), self._clock()
+            tool,
+            arguments,
+            preview,
+            verdict,
+            case.asker,
+            stated(str(reason), case.said),
+            self._clock(),
+            title=summary,
         )
         return Considered(
             kept,
@@ -157,7 +211,6 @@ class Gate:
                 conversation_id=case.conversation.id,
                 call_id=call.id,
                 position=position,
-                description=summary,
                 teammate=case.teammate.name if case.teammate else "",
             ),
         )
@@ -173,19 +226,32 @@ class Gate:
         with told(tool.name):
             # a question is opened unanswered: what people fill in is validated
             asked = tool.kind is Kind.QUESTION
-            arguments = dict(request.arguments) if asked else tool.validate(dict(request.arguments))
+            arguments = dict(request.arguments) if asked else await tool.checked(dict(request.arguments))
             if before := await self._database.read(requests.opened_before, request):
                 return _same(before, tool, arguments)
+            if await self._database.read(self._has_enough, request.actor):
+                raise TooMuch(
+                    f"{self._bounds.open_by_person:,} of your proposals wait for a decision already. "
+                    "Try again once some are decided."
+                )
             verdict = await self._judge(tool, arguments, request)
             preview = await preview_of(tool, arguments)
+            title = await title_of(tool, arguments)
             key = await tool.key(arguments) if tool.key else None
         await self._keep(tool)
         if request.ttl is not None:
             verdict = replace(verdict, ttl=min(request.ttl, verdict.ttl))
-        drafted = draft(tool, arguments, preview, verdict, request.actor, request.reason, self._clock())
+        drafted = draft(
+            tool, arguments, preview, verdict, request.actor, request.reason, self._clock(), title=title
+        )
         write = self._database.write
         opened = await write(requests.open_request, self.policies, request, drafted, key, drafted.created_at)
         return _same(opened, tool, arguments) if opened.again else opened
+
+    def _has_enough(self, session: Session, actor: Actor) -> bool:
+        accounts = people.person_of(session, actor).accounts
+        most = self._bounds.open_by_person
+        return proposals.waiting_of(session, accounts, most) >= most
 
     async def _judge(self, tool: Tool, arguments: Mapping[str, Any], request: Request) -> Verdict:
         policy, person = await self._database.read(self._in_force, request.actor)
@@ -196,24 +262,25 @@ class Gate:
         return verdict
 
     async def look(self, tool: Tool, arguments: Mapping[str, Any], request: Request) -> CallResult | None:
-        """Run a call that reads and that the rules let run at once; None where it must be asked for.
+        """Run a read that the rules allow without approval, or return None if it needs approval.
 
-        Raises Refused where it cannot be asked for either.
+        Raises Refused if it can't be proposed either.
         """
         verdict = await self._judge(tool, arguments, request)
         if verdict.judgement is not Judgement.RUN or verdict.risk.writes:
             return None
         context = CallContext(request.into or "", str(request.actor))
-        try:
-            output = await in_time(tool.run(arguments, context), tool.timeout)
-            return CallResult(output.text, ok=True)
-        except Exception as error:  # noqa: BLE001 - a tool's own code; who asked hears it
-            return CallResult(f"ERROR: {words_of(error, tool.name)}", ok=False)
+        with hiding(secrets_in(arguments, tool.parameters)):
+            try:
+                output = await in_time(watched(tool.run(arguments, context), tool.name), tool.timeout)
+                return CallResult(output.text, ok=True)
+            except Exception as error:  # noqa: BLE001 - a tool's own code; the requester is told
+                return CallResult(f"ERROR: {words_of(error, tool.name)}", ok=False)
 
     async def _keep(self, tool: Tool) -> None:
         """The schema of what is proposed is on disk before the proposal, once for each version."""
         if (tool.name, tool.version) not in self._kept:
-            await self._database.write(tool_versions.keep, tool.name, tool.version, tool.parameters)
+            await self._database.write(tool_versions.keep, tool.name, tool.version, tool.form)
             self._kept.add((tool.name, tool.version))
 
     async def read(
@@ -223,22 +290,25 @@ class Gate:
         conversation: Conversation,
         asker: Actor | None = None,
     ) -> CallResult:
-        """Run a call that changes nothing. Never raises: the model hears what went wrong.
+        """Run a call that changes nothing. Never raises: the model is told what went wrong.
 
         ``asker`` is whose call it is, where that is not who began the conversation.
         """
         context = CallContext(conversation.id, str(asker or conversation.requester))
-        try:
-            output = await in_time(tool.run(arguments, context), tool.timeout)
-            for file in output.files:
-                await self._database.write(outputs_store.keep, conversation.id, file, self._clock())
-            text = await self._fitting(File(f"{tool.name}.txt", output.text), conversation)
-            return CallResult(text, ok=True)
-        except Exception as error:  # noqa: BLE001 - a tool's own code; the model hears it, the turn goes on
-            return CallResult(f"ERROR: {words_of(error, tool.name)}", ok=False)
+        room = self._reading.setdefault(conversation.id, asyncio.Semaphore(_READS_TOGETHER))
+        with hiding(secrets_in(arguments, tool.parameters)):
+            try:
+                async with room:
+                    output = await in_time(watched(tool.run(arguments, context), tool.name), tool.timeout)
+                for file in output.files:
+                    await self._database.write(outputs_store.keep, conversation.id, file, self._clock())
+                text = await self._fitting(File(f"{tool.name}.txt", output.text), conversation)
+                return CallResult(text, ok=True)
+            except Exception as error:  # noqa: BLE001 - a tool's own code; the model is told
+                return CallResult(f"ERROR: {words_of(error, tool.name)}", ok=False)
 
     async def _fitting(self, file: File, conversation: Conversation) -> str:
-        """The text as long as the model may see it at once; with a handle where it can read on."""
+        """The text, cut to what the model may see in one result, with a handle for reading the rest."""
         if "output_read" in (await self.registry.shelf()).tools:
             return await outputs.cut(self._database, conversation.id, file, self._clock)
         return bounded(file.text)
@@ -255,25 +325,25 @@ class Gate:
         if proposal.kind is Kind.PLAN:
             raise ToolError("A plan is its teammate's own words: ask for changes instead of editing it.")
         tool = (await self.registry.shelf()).get(proposal.tool_name)
-        shown = redact(proposal.arguments, tool.parameters)
-        arguments = tool.validate(unhidden(given, proposal.arguments, shown))
+        seen = shown(proposal.arguments, tool.parameters)
+        arguments = await tool.checked(unhidden(given, proposal.arguments, seen))
         await self._keep(tool)
         return Edit(
             arguments=arguments,
-            schema=tool.parameters,
+            schema=tool.form,
             tool_version=tool.version,
             digest=digest(tool.name, tool.version, arguments),
-            description=summary_of(tool, arguments),
+            description=await title_of(tool, arguments),
             preview=await preview_of(tool, arguments),
             verdict=await self._judge_again(tool, arguments, proposal),
         )
 
     async def fresh(self, proposal: Proposal) -> Fresh:
-        """What an expired proposal would show today; raises ToolError when it cannot be proposed any more."""
+        """What an expired proposal would show today. Raises ToolError when it can no longer be proposed."""
         with told(proposal.tool_name):
             tool = (await self.registry.shelf()).get(proposal.tool_name)
             if digest(tool.name, tool.version, proposal.arguments) != proposal.digest:
-                raise ToolError("The tool changed meanwhile; ask for it anew.")
+                raise ToolError("The tool has changed since. Please request it again.")
             if proposal.teammate and (why := await self._database.read(teams.past, proposal)):
                 raise ToolError(why)
             plans = proposal.kind is Kind.PLAN
@@ -289,7 +359,7 @@ class Gate:
         return ladder(tool.name, tool.version, proposal.arguments, key, shown)
 
     async def steps(self, proposal: Proposal) -> list[tuple[Scope, str]]:
-        """What approving a plan with its steps allows: each named tool that changes something."""
+        """What approving a plan with its steps allows: each named tool that isn't read-only."""
         if proposal.kind is not Kind.PLAN:
             raise ToolError("Only a plan has steps to approve.")
         shelf = (await self.registry.shelf()).offered
@@ -306,14 +376,41 @@ class Gate:
     async def _judge_again(self, tool: Tool, arguments: Mapping[str, Any], proposal: Proposal) -> Verdict:
         """The verdict on a proposal's new contents. What would now run without asking still asks."""
         policy, person = await self._database.read(self._in_force, proposal.requester)
-        place = await self._database.read(_place_of, proposal.conversation_id)
+        place = await self._database.read(conversations.place_of, proposal.conversation_id)
         verdict = policy.judge(tool.name, tool.classify(arguments), place, person, tool.kind)
         if verdict.judgement is Judgement.REFUSE:
             raise ToolError(verdict.rule)
         return verdict
 
     async def execute(self, proposal_id: str) -> tuple[Job, ...]:
-        """Run an approved proposal. Whoever does not win the claim does nothing. Returns the work it made."""
+        """Run an approved proposal. A caller that loses the claim does nothing. Returns the follow-up work.
+
+        Checking the old values, claiming and running are one step, which no other change to the same
+        object can interrupt. A proposal that finds one running is called again when that ends.
+        """
+        proposal = await self._database.read(proposals.get, proposal_id)
+        made: tuple[Job, ...] = ()
+        if proposal is not None and proposal.state is State.APPROVED:
+            name = await self._touched(proposal)
+            if name and not await self._turnstile.enter(proposal_id, name):
+                return ()
+            try:
+                made = await self._execute(proposal_id)
+            finally:
+                following = await self._turnstile.leave(proposal_id)
+        else:
+            following = await self._turnstile.leave(proposal_id)
+        return (*made, *(Job(Work.EXECUTE, each) for each in following))
+
+    async def _touched(self, proposal: Proposal) -> str:
+        """What it would change, by name; a tool that cannot say is kept to one call at a time."""
+        try:
+            tool = (await self.registry.shelf()).get(proposal.tool_name)
+            return await in_time(watched(tool.touched(proposal.arguments), tool.name), tool.timeout)  # type: ignore[no-any-return]
+        except Exception:  # noqa: BLE001 - a tool's own code; what is wrong with it is told when it runs
+            return proposal.tool_name
+
+    async def _execute(self, proposal_id: str) -> tuple[Job, ...]:
         proposal = await self._database.read(proposals.get, proposal_id)
         if proposal is None or proposal.state is not State.APPROVED:
             return ()
@@ -331,14 +428,14 @@ class Gate:
                 )
             # a plan shows no old values of the world, only of the version before it
             preview = proposal.preview if plans else await preview_of(tool, proposal.arguments)
-        except Exception as error:  # noqa: BLE001 - a tool's own code; people and the model hear why
+        except Exception as error:  # noqa: BLE001 - a tool's own code; people and the model are told
             words = words_of(error, proposal.tool_name)
-            return await self._finish(proposal, State.FAILED, cause=Cause.ERROR, error=words)
+            return await self._finish(proposal, State.FAILED, cause=_cause(error), error=words)
         now = self._clock()
         if old_values(preview) != old_values(proposal.preview):
-            return await self._database.write(endings.ask_again, proposal, preview, now)
+            return await self._database.write(lifecycle.ask_again, proposal, preview, now)
         lease = now + timedelta(seconds=tool.timeout) + _LEASE_MARGIN
-        claimed = await self._database.write(endings.claim, self.policies, proposal, lease, now)
+        claimed = await self._database.write(lifecycle.claim, self.policies, proposal, lease, now)
         return () if claimed is None else await self._run(tool, claimed)
 
     async def _check_teammate(self, proposal: Proposal) -> None:
@@ -350,25 +447,45 @@ class Gate:
         context = CallContext(
             claimed.conversation_id, str(claimed.requester), claimed.idempotency_key, claimed.preview
         )
-        try:
-            output = await in_time(tool.run(claimed.arguments, context), tool.timeout)
-        except ToolTimedOut as error:
-            return await self._finish(claimed, State.FAILED, cause=Cause.OUTCOME_UNKNOWN, error=error.message)
-        except Exception as error:  # noqa: BLE001 - a tool's own code; people and the model hear why
-            words = words_of(error, tool.name)
-            return await self._finish(claimed, State.FAILED, cause=Cause.ERROR, error=words)
-        return await self._finish(
-            claimed,
-            State.SUCCEEDED,
-            result=output.text,
-            result_url=output.url,
-            error=None,
-            files=output.files,
-        )
+        secrets = secrets_in(claimed.arguments, tool.parameters)
+        with hiding(secrets):
+            try:
+                output = await in_time(watched(tool.run(claimed.arguments, context), tool.name), tool.timeout)
+            except ToolTimedOut as error:
+                return await self._finish(
+                    claimed, State.FAILED, cause=Cause.OUTCOME_UNKNOWN, error=veiled(error.message, secrets)
+                )
+            except Exception as error:  # noqa: BLE001 - a tool's own code; people and the model are told
+                words = veiled(words_of(error, tool.name), secrets)
+                return await self._finish(claimed, State.FAILED, cause=_cause(error), error=words)
+            return await self._finish(
+                claimed,
+                State.SUCCEEDED,
+                result=output.text,
+                told=output.told,
+                ended_badly=output.ended_badly,
+                result_url=output.url,
+                error=None,
+                files=output.files,
+            )
 
     async def _finish(self, proposal: Proposal, state: State, **changes: Any) -> tuple[Job, ...]:
-        done = await self._database.write(endings.finish, proposal, state, self._clock(), **changes)
-        return done[1] if done else ()
+        """Store how it ended. Only this process knows, so it is tried until it is written."""
+        pause = _FIRST_PAUSE
+        while True:
+            try:
+                done = await self._database.write(lifecycle.finish, proposal, state, self._clock(), **changes)
+            except (SQLAlchemyError, LostRace) as error:
+                log.error("the end of a tool is not written yet", proposal=proposal.id, exc_info=error)
+            else:
+                return done[1] if done else ()
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, _LONGEST_PAUSE)
+
+
+def _cause(error: Exception) -> Cause:
+    """Whether a retry could help is the tool's to say."""
+    return Cause.REFUSED if isinstance(error, Hopeless) else Cause.ERROR
 
 
 @dataclass(frozen=True, slots=True)
@@ -389,6 +506,12 @@ class _Case:
         return Place(str(self.conversation.origin), self.conversation.private)
 
 
+def _left_out(call: ToolCall, words: str, summary: str = "") -> Considered:
+    """Answered without being looked at further."""
+    kept = Call(call.id, call.name, call.arguments, summary or call.name)
+    return Considered(kept, result=CallResult(f"ERROR: {words}", ok=False))
+
+
 def _with_one_plan(considered: Sequence[Considered]) -> list[Considered]:
     """One answer submits one plan; of several the first counts."""
     kept: list[Considered] = []
@@ -396,7 +519,7 @@ def _with_one_plan(considered: Sequence[Considered]) -> list[Considered]:
     for each in considered:
         plans = each.proposal is not None and each.proposal.kind is Kind.PLAN
         if plans and planned:
-            said = CallResult("ERROR: You submitted a plan in this very answer; one is enough.", ok=False)
+            said = CallResult("ERROR: You already submitted a plan in this answer. One is enough.", ok=False)
             kept.append(Considered(each.call, result=said))
         else:
             kept.append(each)
@@ -413,6 +536,11 @@ def _same(opened: Opened, tool: Tool, arguments: Mapping[str, Any]) -> Opened:
     return opened
 
 
-def _place_of(session: Session, conversation_id: str) -> Place:
-    found = conversations.get_conversation(session, conversation_id)
-    return Place(str(found.origin) if found else "", private=found is not None and found.private)
+def _just_declined(session: Session, case: _Case, tool: Tool, arguments: Mapping[str, Any]) -> str | None:
+    """Why a call that people declined after the person's last message is not asked for again."""
+    there = case.conversation.id
+    asked = messages.last_asked(session, there)
+    same = proposals.declined_since(session, there, digest(tool.name, tool.version, arguments), asked)
+    if same is None:
+        return None
+    return f"{same.decided_by} declined exactly this a moment ago. Do not ask again unless they ask you to."

@@ -2,11 +2,13 @@
 
 `run` is an async generator of `TurnEvent`. Everything the turn says is committed before the event that ends
 it. A turn that opens proposals ends as ``WAITING``: from then on it is rows, with no task and no memory. It
-is resumed by a new turn once every call of that answer has ended (``bot/store/endings.py``, `settle`).
-Running a turn again from its rows is safe, because a turn never writes anything but its own rows.
+is resumed by a new turn once every call of that answer has ended (`settle` in
+``bot/transactions/lifecycle.py``). Running a turn again from its rows is safe, because a turn never writes
+anything but its own rows.
 """
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -16,12 +18,14 @@ from sqlmodel import Session
 
 from bot.agent.effects import take_effect
 from bot.agent.gate import Considered, Gate, offer
-from bot.agent.model import Finished, Model, Stop, ToolCall
-from bot.agent.prompt import system_prompt
-from bot.agent.teammates import shelf_for
-from bot.agent.transcript import entries
+from bot.agent.model import AssistantText, Entry, Finished, Model, Stop, ToolCall, ToolSpec, UserText
+from bot.agent.prompt import Briefing, scene, system_prompt
+from bot.agent.reach import shelf_for
+from bot.agent.transcript import NOTE, REASON, entries
+from bot.agent.written_calls import is_written_call
+from bot.domain.bounds import CALLS_PER_ANSWER
 from bot.domain.chat import Clock
-from bot.domain.conversations import Call, CallResult, Transcript, Turn, Usage
+from bot.domain.conversations import Call, CallResult, LineRole, Transcript, Turn, Usage
 from bot.domain.events import (
     Ending,
     ProposalOpened,
@@ -35,33 +39,41 @@ from bot.domain.events import (
 )
 from bot.domain.jobs import Job
 from bot.domain.proposals import Kind, Proposal
-from bot.domain.redaction import redact
+from bot.domain.redaction import secrets_in, shown, veiled
 from bot.domain.teams import TeamLimits, Teammate
-from bot.errors import ModelCut, ModelError
-from bot.store import conversations, grants, messages, proposals, steering, teams, teamwork, turns
-from bot.store.audit import By
+from bot.errors import ModelCut, ModelEmpty, ModelError
+from bot.logs import logger
+from bot.store import conversations, messages, proposals, teams, turns
 from bot.store.database import Database
+from bot.store.record import chain
+from bot.store.record.audit import By
 from bot.store.rules import Policies
-from bot.telemetry import logger
 from bot.tools.registry import Shelf
 from bot.tools.tool import Tool
+from bot.transactions import grants, plans, teamwork
 
 log = logger(__name__)
 
-_CUT_RETRIES = 2
-_TOO_MANY = (
-    "I stopped here: this took more steps than one turn may have. Tell me to go on, or ask for less at once."
+_RETRIES = 2  # of an answer that was cut off, was empty, or was a call written as text
+_WRITTEN = (
+    "You wrote a tool call as text. Nothing runs that way. Call the tool through the tools you were given, "
+    "or answer in words."
 )
-_BROKEN = "Something broke on my side, and the log says what. Please try again."
+_TOO_MANY = (
+    "I stopped because this was taking too many steps. "
+    "Tell me to continue, or break it into smaller requests."
+)
+_BROKEN = "Something failed on my side. Please try again. The log has the details."
 _CUT_SHORT = "\n\n(My answer ran into its length limit and stops here.)"
 _FILTERED = "\n\n(The provider of the language model withheld the rest of this answer.)"
+_BREAK = "\n\n"  # between what two answers of one turn say
 _NOTES = {Stop.LENGTH: _CUT_SHORT, Stop.FILTERED: _FILTERED}
 
 _Read = tuple[Call, Tool, Mapping[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class TurnLimits:
     """``model_calls`` per turn; ``history_tokens`` the model is given at most, roughly."""
 
     model_calls: int = 12
@@ -71,7 +83,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Woke:
-    """Work that an answer made, to be begun at once and shown nowhere."""
+    """Follow-up work of an answer, to be started immediately and never shown."""
 
     jobs: tuple[Job, ...]
 
@@ -102,9 +114,35 @@ class _Answer:
     text: list[str] = field(default_factory=list)
     finished: Finished | None = None
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether the model fell silent of itself without a word or a call."""
+        silent = self.finished is not None and self.finished.stop is Stop.FINISHED
+        return silent and not self._calls and not "".join(self.text).strip()
+
+    def correction(self, specs: Sequence[ToolSpec]) -> tuple[Entry, ...]:
+        """What to tell a model that wrote a call into its text, where nothing runs; nothing if it did not."""
+        said = "".join(self.text)
+        if self._calls or not is_written_call(said, {spec.name for spec in specs}):
+            return ()
+        return (AssistantText(said), UserText(f"{NOTE} {_WRITTEN}"))
+
+    @property
+    def _calls(self) -> Sequence[ToolCall]:
+        return self.finished.calls if self.finished else ()
+
 
 class Loop:
-    def __init__(self, model: Model, gate: Gate, database: Database, clock: Clock, limits: Limits) -> None:
+    def __init__(
+        self,
+        model: Model,
+        gate: Gate,
+        database: Database,
+        clock: Clock,
+        limits: TurnLimits,
+        briefing: Briefing | None = None,
+    ) -> None:
+        self._briefing = briefing or Briefing()
         self._model = model
         self._gate = gate
         self._database = database
@@ -124,9 +162,9 @@ class Loop:
                     run.ending = Ending.WAITING
                 if run.ending is None:
                     run.turn = await self._next(run.turn)
-        except Exception as error:  # people hear that it broke, and may write again
+        except Exception as error:  # people are told that it failed, and may write again
             if not isinstance(error, ModelError):
-                log.error("a turn broke", conversation=turn.transcript.conversation.id, exc_info=error)
+                log.error("a turn failed", conversation=turn.transcript.conversation.id, exc_info=error)
             words = error.message if isinstance(error, ModelError) else _BROKEN
             jobs = await self._database.write(_fail, run.turn, words, delivered, self._clock())
             if jobs:
@@ -138,12 +176,13 @@ class Loop:
     async def _step(self, run: _Run, shelf: Shelf) -> AsyncIterator[TurnEvent | Woke]:
         """Ask the model once, run its reads, and commit what it said and proposed."""
         turn = run.turn
-        if turn.usage.model_calls >= self._limits.model_calls:
+        if _steps(turn) >= self._limits.model_calls:
             raise ModelError(_TOO_MANY)
         if turn.transcript.teammate and (spent := self._spent_up(turn.transcript.teammate)):
             raise ModelError(spent)
         answer = _Answer()
-        async for event in self._ask(turn.transcript, shelf, answer):
+        further = any(text.strip() for text in run.said)
+        async for event in self._ask(turn.transcript, shelf, answer, further=further):
             yield event
         finished = answer.finished
         if finished is None:
@@ -164,11 +203,15 @@ class Loop:
         )
         results = {c.call.id: c.result for c in considered if c.result}
         reads = [(c.call, *c.read) for c in considered if c.read]
+        for call in (c.call for c in considered[:CALLS_PER_ANSWER] if c.result):
+            yield ToolStarted(call.id, call.tool_name, call.summary, _asked(call, shelf))
+            yield ToolFinished(call.id, call.tool_name, ok=False, result=results[call.id].text)
         for call, tool, arguments in reads:
-            yield ToolStarted(call.id, call.tool_name, call.summary, redact(arguments, tool.parameters))
+            yield ToolStarted(call.id, call.tool_name, call.summary, shown(arguments, tool.parameters))
         results |= await self._read(reads, turn.transcript)
-        for call, _, _ in reads:
-            yield ToolFinished(call.id, call.tool_name, results[call.id].ok, results[call.id].text)
+        for call, tool, arguments in reads:
+            text = veiled(results[call.id].text, secrets_in(arguments, tool.parameters))
+            yield ToolFinished(call.id, call.tool_name, results[call.id].ok, text)
         run.turn = turn = replace(turn, usage=_spent(turn.usage, finished))
         run.said.append(said)
         committed = await self._database.write(
@@ -181,29 +224,39 @@ class Loop:
             yield ProposalOpened(proposal)
 
     async def _ask(
-        self, transcript: Transcript, shelf: Shelf, answer: _Answer
+        self, transcript: Transcript, shelf: Shelf, answer: _Answer, *, further: bool
     ) -> AsyncIterator[TextDelta | TextRestarted]:
-        """Fill in the model's answer; one that breaks off is asked for again, from the start."""
+        """Fill in the model's answer; one that breaks off is asked for again, from the start.
+
+        ``further``: the turn has said something before, so this is a paragraph of its own.
+        """
         reach = shelf_for(shelf, transcript.teammate)
         specs = tuple(offer(tool) for tool in reach)
-        prompt = system_prompt(reach, transcript.teammate)
+        here = scene(transcript, self._clock(), self._briefing)
+        prompt = system_prompt(reach, transcript.teammate, self._briefing, here)
         history = entries(transcript, prompt, self._limits.history_tokens)
-        for attempt in range(_CUT_RETRIES + 1):
+        for attempt in range(_RETRIES + 1):
             try:
                 async for part in self._model.stream(history, specs):
                     if isinstance(part, Finished):
                         answer.finished = part
-                    else:
-                        answer.text.append(part.text)
-                        yield TextDelta(part.text)
-            except ModelCut:
-                if attempt == _CUT_RETRIES:
+                        continue
+                    if further and not answer.text:
+                        yield TextDelta(_BREAK)
+                    answer.text.append(part.text)
+                    yield TextDelta(part.text)
+                if answer.is_empty:
+                    raise ModelEmpty
+                correction = () if attempt else answer.correction(specs)
+                if not correction:
+                    return
+                history += correction
+            except (ModelCut, ModelEmpty):
+                if attempt == _RETRIES:
                     raise
-                if answer.text:
-                    answer.text.clear()
-                    yield TextRestarted()
-            else:
-                return
+            if answer.text:
+                answer.text.clear()
+                yield TextRestarted()
 
     async def _read(self, reads: Sequence[_Read], transcript: Transcript) -> dict[str, CallResult]:
         """Run reads side by side."""
@@ -216,12 +269,12 @@ class Loop:
         return {call.id: result for (call, _, _), result in zip(reads, done, strict=True)}
 
     async def _next(self, turn: Turn) -> Turn:
-        """The same turn, with what it said and what people said meanwhile."""
+        """The same turn, with what it said and what people said in the meantime."""
         transcript = await self._database.read(teams.read_transcript, turn.transcript.conversation.id)
         return replace(turn, transcript=transcript or turn.transcript)
 
     def _spent_up(self, teammate: Teammate) -> str | None:
-        """Which bound over all its turns a teammate has reached, in words; None when it may go on."""
+        """Which bound over all its turns a teammate has reached, in words; None when it may continue."""
         most = self._limits.team
         if teammate.model_calls >= most.model_calls:
             return f"It took {teammate.model_calls} steps, which is all that one teammate may take."
@@ -243,6 +296,8 @@ def _commit(
 ) -> Committed:
     """One transaction: what the model said, the proposals it led to, and the end of the turn if it ends."""
     calls = [c.call for c in considered]
+    if any(c.proposal for c in considered):
+        chain.hold(session)
     if turn.transcript.teammate:
         teamwork.hold_lead(session, turn.transcript.teammate)
     message_id = turns.answer(session, turn, text, calls, results, turn.usage, delivered=delivered, now=now)
@@ -252,7 +307,7 @@ def _commit(
     if any(c.effect for c in considered):
         jobs += take_effect(session, turn, shelf, message_id, considered, results, now)
     for plan in (c.proposal for c in considered if c.proposal and c.proposal.kind is Kind.PLAN):
-        jobs += steering.open_plan(session, policies, plan, now)
+        jobs += plans.open_plan(session, policies, plan, now)
     asked = ((replace(c.proposal, message_id=message_id), c.key) for c in considered if c.proposal)
     opened = tuple(grants.use(session, policies, proposal, key, now) for proposal, key in asked)
     proposals.insert_all(session, opened, By.nod("propose"))
@@ -264,6 +319,15 @@ def _commit(
         silent = ending is Ending.DONE
         jobs += teamwork.moved_on(session, turn.transcript.teammate, text, now, silent=silent)
     return Committed(opened, ending, tuple(jobs))
+
+
+def _steps(turn: Turn) -> int:
+    """How many answers of this turn went to the last thing it heard: a message that joins begins afresh."""
+    transcript = turn.transcript
+    since = sum(
+        line.role is LineRole.ASSISTANT and line.after == transcript.seen for line in transcript.lines
+    )
+    return min(turn.usage.model_calls, since)
 
 
 def _spent(usage: Usage, finished: Finished) -> Usage:
@@ -290,20 +354,31 @@ def _fail(
     delivered: bool,  # noqa: FBT001 - passed through by position
     now: datetime,
 ) -> tuple[Job, ...]:
-    """End the turn and tell people why. What they wrote meanwhile is still to be answered, by a new turn.
+    """End the turn and tell people why. Messages that came in the meantime get a new turn.
 
-    A teammate fails as a whole: the lead agent is told.
+    If it is a teammate's turn, the teammate fails and the lead agent is told.
     """
     if turn.transcript.teammate:
         teamwork.hold_lead(session, turn.transcript.teammate)
     turns.end_turn(session, turn, "failed", now, error=explanation)
     if turn.transcript.teammate:
-        return steering.fail(session, turn.transcript.conversation.id, explanation, now)
+        return plans.fail(session, turn.transcript.conversation.id, explanation, now)
     ident, seen = turn.transcript.conversation.id, turn.transcript.seen
     messages.add_notice(session, ident, explanation, seen, now, delivered=delivered)
     if messages.heard_since(session, ident, seen):
         turns.want_turn(session, ident, now)
     return ()
+
+
+def _asked(call: Call, shelf: Shelf) -> Mapping[str, Any]:
+    """The arguments of a refused call as people may see them; empty where they are no object."""
+    try:
+        given = json.loads(call.arguments)
+    except (ValueError, RecursionError):
+        return {}
+    tool = shelf.tools.get(call.tool_name)
+    found = shown(given, tool.parameters if tool else None) if isinstance(given, dict) else {}
+    return {name: value for name, value in found.items() if name != REASON}
 
 
 def _unique(calls: Sequence[ToolCall]) -> list[ToolCall]:
@@ -318,4 +393,4 @@ def _unique(calls: Sequence[ToolCall]) -> list[ToolCall]:
 
 
 def _joined(said: Sequence[str]) -> str:
-    return "\n\n".join(text for text in said if text.strip())
+    return _BREAK.join(text for text in said if text.strip())

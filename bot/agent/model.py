@@ -96,7 +96,7 @@ class Model(Protocol):
         """Yield `Text` as it comes and exactly one `Finished` last.
 
         Raises ModelError with words for people when the server cannot answer; `ModelCut` when the stream
-        broke in the middle, so that the loop may ask again.
+        was cut off in the middle, so that the loop may ask again.
         """
 
     async def close(self) -> None: ...

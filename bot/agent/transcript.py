@@ -4,13 +4,13 @@ import json
 from collections.abc import Sequence
 
 from bot.agent.model import AssistantText, Entry, SystemText, ToolCall, ToolResult, UserText
-from bot.domain.conversations import Call, Line, Role, Transcript
+from bot.domain.conversations import Call, Line, LineRole, Transcript
 from bot.domain.outcomes import for_model
 from bot.domain.proposals import Proposal, canonical
 
 CHARACTERS_PER_TOKEN = 4  # a rough but steady measure, on the safe side for English and for JSON
 NOTE = "[Nod]"
-"""How a note of Nod's begins; a person who begins so is named, so that their words cannot pass for one."""
+"""How Nod's notes start; a person whose message starts with it is named, so that it can't pass for one."""
 
 REASON = "approval_reason"
 """The parameter every write tool gets in addition: the agent's stated reason, shown to who decides."""
@@ -24,9 +24,9 @@ def entries(transcript: Transcript, prompt: str, budget: int) -> list[Entry]:
     """
     exchanges: list[list[Entry]] = []
     for line in transcript.lines:
-        if line.role is Role.NOTICE:
+        if line.role is LineRole.NOTICE:
             continue
-        if line.role is Role.USER or not exchanges:
+        if line.role is LineRole.USER or not exchanges:
             exchanges.append([])
         exchanges[-1] += _line(line, transcript)
     room = budget * CHARACTERS_PER_TOKEN - len(prompt)
@@ -40,11 +40,13 @@ def entries(transcript: Transcript, prompt: str, budget: int) -> list[Entry]:
 
 
 def _line(line: Line, transcript: Transcript) -> Sequence[Entry]:
-    if line.role is not Role.ASSISTANT:
+    if line.role is not LineRole.ASSISTANT:
         told = not transcript.conversation.private or line.text.lstrip().startswith(NOTE)
-        # a note may be on somebody's wish, but it is not in their words
-        named = line.actor if told and line.role is Role.USER else None
+        # a note may follow someone's request, but it is not in their words
+        named = line.actor if told and line.role is LineRole.USER else None
         return [UserText(line.text, named.label if named else "")]
+    if not line.calls and not line.text.strip():
+        return []  # servers refuse a history with an answer that is empty
     proposals = {call.id: transcript.proposals.get((line.id, call.id)) for call in line.calls}
     calls = tuple(ToolCall(c.id, c.tool_name, _arguments(c, proposals[c.id])) for c in line.calls)
     results = [_result(c, line, proposals[c.id]) for c in line.calls]

@@ -1,11 +1,12 @@
 """Slash commands, the same words in every channel: ``/nod`` for everyone, ``/approvals`` for admins.
 
-Each answer is for the one who asked; who is no admin is refused privately.
+Each answer goes only to the person who asked. Non-admins are refused privately.
 """
 
-from bot.commands.deciding import DecidingWords
+from bot.commands.decide import DecidingWords
 from bot.commands.everyone import EveryonesWords, Stop
-from bot.commands.ruling import RulingWords
+from bot.commands.link import LinkingWords
+from bot.commands.rules import RulingWords, Wake
 from bot.commands.words import Words
 from bot.domain.chat import Answer, Clock, Command, Inbox, Reply
 from bot.store.database import Database
@@ -22,13 +23,16 @@ class Commands:
         clock: Clock,
         inbox: Inbox,
         stop: Stop,
+        wake: Wake,
     ) -> None:
         self._database = database
         self._policies = policies
-        self._everyone = EveryonesWords(database, policies, clock, stop)
-        deciding = DecidingWords(database, registry, inbox)
-        ruling = RulingWords(database, policies, registry, clock)
-        self._admins = Words("approvals", deciding.words | ruling.words)
+        linking = LinkingWords(database, policies, clock)
+        self._everyone = EveryonesWords(database, policies, clock, stop, linking.words)
+        deciding = DecidingWords(database, policies, registry, inbox, clock)
+        ruling = RulingWords(database, policies, registry, clock, wake)
+        self._admins = Words("approvals", deciding.words | ruling.words | linking.admins)
+        self._everywhere = ruling.everywhere | linking.admins.keys()
 
     async def handle(self, command: Command) -> Reply:
         """Answer a command. Unknown words change nothing."""
@@ -38,8 +42,15 @@ class Commands:
             case "nod":
                 return await self._everyone.words.answer(command)
             case "approvals" if await self._database.read(self._policies.is_admin, command.actor):
+                bound = await self._database.read(self._policies.bound_to, command.actor)
+                if bound and command.text.strip().partition(" ")[0].lower() in self._everywhere:
+                    return Reply(
+                        Answer.REFUSED, f"This concerns every workspace. You are an admin of {bound}."
+                    )
                 return await self._admins.answer(command)
+            case "approvals" if command.text.strip().lower() == "help":
+                return Reply(Answer.ACCEPTED, f"Admins can use:\n{self._admins.help(command)}")
             case "approvals":
                 return Reply(Answer.REFUSED, "/approvals is for admins. Ask one of them, or use /nod help.")
             case _:
-                return Reply(Answer.INVALID, f"I do not know /{command.name}. Try /nod help.")
+                return Reply(Answer.INVALID, f"Unknown command /{command.name}. Try /nod help.")

@@ -1,51 +1,77 @@
 """Proposals as lines of text, and finding the one a person means."""
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 from bot.commands.words import Misspoken
+from bot.domain.names import Names, place_called, with_names, written_in
+from bot.domain.people import Actor
 from bot.domain.proposals import Proposal
 from bot.domain.redaction import redact_text
+from bot.domain.rules import Subject, value_words
+from bot.domain.times import when
 from bot.store import proposals
 from bot.store.database import Database
+from bot.store.rules import Policies
+from bot.transactions import rights
 
 LISTED = 20
 SHORT_ID = 8
 
 
-async def find(database: Database, prefix: str) -> Proposal:
-    """The one proposal whose id begins so; raises Misspoken when it is none or several."""
+async def find(database: Database, policies: Policies, actor: Actor, prefix: str) -> Proposal:
+    """The one proposal whose id starts with that; raises Misspoken when none or several do.
+
+    What the account may not see is not found.
+    """
     if not prefix:
-        raise Misspoken("Which one? Give its ID (the first characters do).")
+        raise Misspoken("Which one? Give its ID (the first few characters are enough).")
     found = await database.read(proposals.starting_with, prefix.strip("`").lower())
+    if len(found) == 1 and not await database.read(rights.visible, policies, found[0], actor):
+        found = []
     if not found:
         raise Misspoken(f"There is no proposal {prefix[:40]}.")
     if len(found) > 1:
-        raise Misspoken(f"{prefix} could be several; give more characters of the ID.")
+        raise Misspoken(f"{prefix} matches several proposals. Give more characters of the ID.")
     return found[0]
 
 
-def titled(title: str, found: Sequence[Proposal]) -> str:
-    """A heading and a line for each, at most `LISTED`; empty when there is none."""
+def titled(title: str, found: Sequence[Proposal], now: datetime) -> str:
+    """A heading and a line for each, at most `LISTED`, or empty."""
     if not found:
         return ""
     lines = [
         f"- `{p.id[:SHORT_ID]}` {redact_text(p.description)} "
-        f"(asked by {p.requester.label}, until {p.expires_at:%Y-%m-%d %H:%M} UTC)"
+        f"(asked by {p.requester.label}, expires {when(p.expires_at, now)})"
         for p in found[:LISTED]
     ]
     more = f"\n…and {len(found) - LISTED} more" if len(found) > LISTED else ""
     return f"**{title}**\n" + "\n".join(lines) + more
 
 
-def recorded(row: Mapping[str, Any]) -> str:
-    """One row of the record (`bot.store.checkpoints.rows`) as a line: when, what, who, from where, why."""
-    who = f"{row['person']} ({row['actor']})" if row["person"] != row["actor"] else row["person"]
+def mentioned(row: Mapping[str, Any]) -> list[str]:
+    """The accounts and places that a row of the record speaks of."""
+    told = f"{row['key']} {row['before']} {row['after']} {row['rule']}"
+    return [*(row[each] for each in ("actor", "requester", "place") if row.get(each)), *written_in(told)]
+
+
+def recorded(row: Mapping[str, Any], names: Names) -> str:
+    """One row of the record (`bot.store.record.seals.rows`) as a line: when, what, who, from where, why."""
+    who = names.get(row["actor"]) or row["actor"]
     if row["thing"]:
         was, now = row["before"], row["after"]
-        change = " → ".join(_shown(each) for each in (was, now))
-        return f"{row['at'][:16]} {row['thing']} {row['key']}: {row['verb']} by {who}: {change}"
-    more = [row["reason"] or "", f"rule: {row['rule']}"]
+        subject, _, about = row["key"].partition(" ") if row["thing"] == "rule" else ("", "", "")
+        change = " → ".join(_shown(each, subject) for each in (was, now))
+        key = f"{Subject(subject).typed} {about}" if subject in set(Subject) else row["key"]
+        line = f"{row['thing']} {key}: {row['verb']} by {who}: {change}"
+        # who is linked with whom is told by accounts: several of them may have one name
+        return f"{row['at'][:16]} {line if row['thing'] == 'account' else with_names(line, names)}"
+    if row["verb"] == "propose":
+        name = row["requester_name"] or names.get(row["requester"]) or row["requester"]
+        private = row["place"] == row["requester"]  # Telegram writes a person and the chat with them alike
+        who += f" for {name} in {'a private chat' if private else place_called(row['place'], names)}"
+    more = [row["reason"] or "", f"rule: {with_names(row['rule'] or '', names)}"]
     more += [f"grant G-{row['grant_id']}"] if row["grant_id"] else []
     return (
         f"{row['at'][:16]} `{row['proposal_id'][:SHORT_ID]}` {row['tool_name']}: {row['verb']} by {who} "
@@ -53,12 +79,14 @@ def recorded(row: Mapping[str, Any]) -> str:
     )
 
 
-def _shown(state: Mapping[str, Any] | None) -> str:
-    """What a thing was or is, in brief."""
+def _shown(state: Mapping[str, Any] | None, subject: str) -> str:
+    """What a thing was or is, in brief; ``subject``: of a rule."""
     if not state:
         return "nothing"
-    for name in ("value", "allows", "person", "since"):
+    for name in ("value", "allows", "person", "since", "account"):
         if name in state:
             value = state[name]
+            if name == "value" and subject in set(Subject):
+                return value_words(Subject(subject), value)
             return " ".join(map(str, value)) if isinstance(value, list) else str(value)
     return "something"

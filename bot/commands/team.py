@@ -1,4 +1,4 @@
-"""``/nod team``: the teammates at work where the command was given, their plans and how they stand."""
+"""``/nod team``: the teammates at work in this conversation, their plans and their status."""
 
 from collections.abc import Sequence
 

@@ -18,47 +18,62 @@ class Told:
     answer: Answer = Answer.ACCEPTED
 
 
+_NOT_HERE = (
+    "Here, each thread is its own conversation. Write outside a thread to start a new one. "
+    "To stop me, use the stop button in the thread."
+)
 Do = Callable[[Command, str], Awaitable[str | Told]]
 
 
 class Misspoken(NodError):
-    """The words of a command do not fit; the message says how they go."""
+    """A command was mistyped; the message says how to write it."""
 
 
 @dataclass(frozen=True, slots=True)
-class Word:
-    """One word: how it is used, what it means, and what does it (given what follows the word)."""
+class CommandWord:
+    """One word: how it is used, what it means, and what does it (given what follows the word).
+
+    ``here`` says that it is about the conversation it is typed in.
+    """
 
     usage: str
     meaning: str
     do: Do
+    here: bool = False
 
 
 class Words:
     """The words of ``/<name>``. ``help`` is always one of them."""
 
-    def __init__(self, name: str, words: Mapping[str, Word]) -> None:
+    def __init__(self, name: str, words: Mapping[str, CommandWord]) -> None:
         self._name = name
-        self._words = {"help": Word("help", "this list", self._help), **words}
+        self._words = {"help": CommandWord("help", "this list", self._help), **words}
 
     async def answer(self, command: Command) -> Reply:
-        """Do what the words say. An unknown word changes nothing and gets help, the near word first."""
+        """Do what the words say. An unknown word changes nothing and gets one line, with the near word."""
         name, _, rest = command.text.strip().partition(" ")
         word = self._words.get(name.lower() or "help")
         if word is None:
             near = difflib.get_close_matches(name.lower(), self._words, 1)
-            hint = f" Did you mean `/{self._name} {self._words[near[0]].usage}`?" if near else ""
-            return Reply(Answer.INVALID, f"I do not know `{name[:40]}`.{hint}\n\n{self.help}")
+            hint = (
+                f"Did you mean `/{self._name} {self._words[near[0]].usage}`?"
+                if near
+                else f"`/{self._name} help` lists them all."
+            )
+            return Reply(Answer.INVALID, f"Unknown command `{name[:40]}`. {hint}")
+        if word.here and not command.in_conversation:
+            return Reply(Answer.INVALID, _NOT_HERE)
         try:
             said = await word.do(command, rest.strip())
         except Misspoken as error:
-            return Reply(Answer.INVALID, f"{error.message}\nIt goes like this: `/{self._name} {word.usage}`")
+            return Reply(Answer.INVALID, f"{error.message}\nUsage: `/{self._name} {word.usage}`")
         told = said if isinstance(said, Told) else Told(said)
         return Reply(told.answer, told.text, told.proposals)
 
-    @property
-    def help(self) -> str:
-        return "\n".join(f"- `/{self._name} {w.usage}`: {w.meaning}" for w in self._words.values())
+    def help(self, command: Command) -> str:
+        """List the words that can be used where ``command`` was typed."""
+        usable = [w for w in self._words.values() if command.in_conversation or not w.here]
+        return "\n".join(f"- `/{self._name} {w.usage}`: {w.meaning}" for w in usable)
 
-    async def _help(self, _: Command, __: str) -> str:
-        return self.help
+    async def _help(self, command: Command, _: str) -> str:
+        return self.help(command)

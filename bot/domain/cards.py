@@ -1,37 +1,26 @@
-"""A card is a pure rendering of a proposal, told in parts that every channel can lay out.
+"""A card is a pure rendering of a proposal, in parts that every channel can lay out.
 
 `card_of` gives the pending or the resolved twin. Channels turn a `Card` into blocks, entities or HTML and
 must show every part; what does not fit goes behind "View all", for which `whole_text` has everything.
 """
 
+import hashlib
 import json
-import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
 from bot.domain.files import fits_card, unfolded
-from bot.domain.proposals import Cause, Kind, PreviewField, Proposal, State, Vote
-from bot.domain.redaction import redact, redact_text
+from bot.domain.forms import Shape, fields_of, label_of
+from bot.domain.names import NO_NAMES, Names, with_names, written_in
+from bot.domain.proposals import Cause, Circle, Kind, PreviewField, Proposal, Sibling, State, Vote
+from bot.domain.redaction import redact, redact_text, secrets_in
 from bot.domain.risk import Level
+from bot.domain.times import when
 from bot.domain.unseen import one_line
-
-
-class Action(StrEnum):
-    """What a card offers. A channel shows those in ``Card.actions``, in that order."""
-
-    APPROVE = "approve"
-    DECLINE = "decline"
-    EDIT = "edit"
-    SIMILAR = "similar"
-    EXTEND = "extend"
-    REVISE = "revise"
-    APPROVE_STEPS = "approve_steps"
-    RETRY = "retry"
-    APPROVE_ALL = "approve_all"
-    DECLINE_ALL = "decline_all"
+from bot.domain.verbs import Button, Verb, button
 
 
 class Tone(StrEnum):
@@ -40,6 +29,7 @@ class Tone(StrEnum):
     WAITING = "waiting"
     GOOD = "good"
     BAD = "bad"
+    WARNED = "warned"  # it ran, but not to a good end
     QUIET = "quiet"
 
 
@@ -47,8 +37,8 @@ class Tone(StrEnum):
 class Group:
     """All proposals of the same answer; ``round`` is the sum of all their rounds.
 
-    A card may be too small for what it is about, so before all are approved at once, a channel shows the
-    whole content of each of ``members``.
+    A card may be too small for its change, so before all are approved together, a channel shows the
+    full content of each of ``members``.
     """
 
     size: int
@@ -65,7 +55,7 @@ class Card:
     round: int
     version: int
     kind: Kind
-    title: str  # what will happen, plain language
+    title: str  # what will happen, in plain language
     tool_name: str
     level: Level
     risk_reason: str
@@ -74,39 +64,86 @@ class Card:
     arguments: Mapping[str, Any]  # redacted
     schema: Mapping[str, Any]  # JSON schema of the arguments, for the edit form; may be empty
     asked_by: str
-    deciders: str  # who may decide, in words
+    circle: Circle  # who may decide
     votes: tuple[str, ...]  # one line each
     quorum: int
     expires_at: datetime
     state: State
     tone: Tone
-    outcome: str  # how it stands or ended, one sentence, who and from where; no times
+    outcome: str  # how it stands or ended, one sentence, and by whom; no times
     decided_at: datetime | None
     result: str  # what the tool answered, or the error in words; may be empty
     result_url: str | None
     notes: tuple[str, ...]  # edited by, changed since shown
-    actions: tuple[Action, ...]
+    verbs: tuple[Verb, ...]
     group: Group | None
+    told: str = ""  # the result in one sentence; the first line of a card that is done
+    data: str = ""  # the result as the tool gave it, where ``told`` says it on the card
+    asker_decides: bool = False  # who asked may decide alone: no need to say who may
+    wait: timedelta | None = None  # how long it waits when it is extended
     teammate: str = ""  # the name of the teammate that asks; empty: the lead agent
+    asked_at: datetime | None = None
+    asked_in: str = ""  # on a copy elsewhere: where it was asked, in words
+    origin: str | None = None  # on a copy elsewhere: the address of where it was asked, unless it is private
 
-    def says(self, action: Action, usual: str) -> str:
-        """What a button says: ``usual``, or the words of a question."""
-        if self.kind is not Kind.QUESTION:
-            return usual
-        sends = "Send the answer" if self.schema.get("properties") else "I have been there"
-        return {Action.APPROVE: sends, Action.EDIT: "Fill in"}.get(action, usual)
+    def button(self, verb: Verb) -> Button:
+        """What a button of this card says and asks for, the same in every channel."""
+        return button(
+            verb,
+            kind=self.kind,
+            level=self.level,
+            title=self.title,
+            fillable=bool(self.schema.get("properties")),
+            wait=self.wait,
+            count=self.group.open if self.group and verb in _OF_GROUPS else None,
+        )
+
+    @property
+    def headline(self) -> str:
+        """The first line: what will happen, or what the tool says has happened."""
+        return self.told or self.title
+
+    @property
+    def warning(self) -> str:
+        """What to know before approving beyond the change itself; empty for an ordinary one."""
+        if self.kind is Kind.QUESTION or (self.level is not Level.DESTRUCTIVE and not self.risk_reason):
+            return ""
+        said = self.risk_reason or "it cannot be undone"
+        if said == "it cannot be undone":
+            return "Can't be undone."
+        return f"{said[:1].upper()}{said[1:].rstrip('.')}."
+
+    @property
+    def deciders(self) -> str:
+        """Who may decide, in words."""
+        return one_line(self.circle.words)
+
+    @property
+    def asked(self) -> str:
+        """Who asked, and on a copy elsewhere also where, such as ``Asked by Ana in #general``."""
+        whom = f"Asked {'of' if self.kind is Kind.QUESTION else 'by'} {self.asked_by}"
+        return f"{whom} in {self.asked_in}" if self.asked_in else whom
+
+    @property
+    def tally(self) -> tuple[str, ...]:
+        """The votes, where more than one is needed; one alone is told by the outcome."""
+        return self.votes if self.quorum > 1 or len(self.votes) > 1 else ()
+
+    @property
+    def fingerprint(self) -> str:
+        """Equal for cards that look the same, in hex."""
+        return hashlib.sha256(repr(replace(self, version=0)).encode()).hexdigest()
 
     @property
     def pending(self) -> bool:
         return self.state is State.PROPOSED
 
 
+_OF_GROUPS = (Verb.APPROVE_ALL, Verb.DECLINE_ALL)
+
+
 def _text(value: str | None) -> str:
     return "(nothing)" if value is None else value
-
-
-PLACES: Mapping[str, str] = {"http": "the web", "cli": "the shell", "slack": "Slack", "telegram": "Telegram"}
-"""The channels, as people call them."""
 
 
 _WAITING = {
@@ -116,92 +153,106 @@ _WAITING = {
 }
 
 
-def _decided_by(p: Proposal) -> tuple[str, str]:
-    place = None if p.decided_from == "nod" else p.decided_from  # Nod's own decisions come from nowhere
-    where = f" from {PLACES.get(place, place)}" if place else ""
-    return p.decided_by or "somebody", where
-
-
 def _outcome(p: Proposal) -> tuple[Tone, str]:
-    who, where = _decided_by(p)
-    done, unchanged = ("", "") if p.told_once else ("Done. ", " Nothing was changed.")
+    who = p.decided_by or "someone"
+    done = "" if p.told_once or p.told else "Done. "
+    unchanged = "" if p.told_once else " Nothing was changed."
     yes, decided = ("Answered", "answered") if p.kind is Kind.QUESTION else ("Approved", "decided")
     match p.state:
         case State.PROPOSED:
             return Tone.WAITING, _WAITING[p.kind]
         case State.APPROVED:
-            return Tone.WAITING, f"{yes} by {who}{where}. It has not run yet."
+            return Tone.WAITING, f"{yes} by {who}. It has not run yet."
         case State.EXECUTING:
-            return Tone.WAITING, f"{yes} by {who}{where}. It is running now."
+            return Tone.WAITING, f"{yes} by {who}. Running…"
         case State.SUCCEEDED:
-            return Tone.GOOD, f"{done}{yes} by {who}{where}."
+            done = f"{p.ended_badly}. " if p.ended_badly else done
+            return Tone.WARNED if p.ended_badly else Tone.GOOD, f"{done}{yes} by {who}."
         case State.DECLINED:
-            because = f": {p.decline_reason.rstrip('. ')}" if p.decline_reason else ""
-            return Tone.QUIET, f"Declined by {who}{where}{because}.{unchanged}"
+            return Tone.QUIET, f"Declined by {who}{_because(p)}."
         case State.EXPIRED:
-            return Tone.QUIET, f"Expired: nobody {decided} in time.{unchanged}"
+            return Tone.QUIET, f"Expired: no one {decided} in time.{unchanged}"
         case State.CANCELLED if p.cause is Cause.UNDELIVERABLE:
-            return Tone.BAD, f"Could not be delivered to anybody who may decide.{unchanged}"
+            return Tone.BAD, f"Could not be delivered to anyone who may decide.{unchanged}"
         case State.CANCELLED if p.cause is Cause.UNASKED:
-            return Tone.QUIET, "No longer asked: the call that this question belongs to has ended."
+            return Tone.QUIET, "Withdrawn: the call that asked this has ended."
         case State.CANCELLED:
-            return Tone.QUIET, f"Cancelled by {who}{where}.{unchanged}"
+            return Tone.QUIET, f"Withdrawn by {who}."
         case State.FAILED if p.cause is Cause.OUTCOME_UNKNOWN:
             return Tone.BAD, (
-                f"Outcome unknown: approved by {who}{where}, started, and never heard back from. "
+                f"Outcome unknown: {who} approved it and it started, but never reported back. "
                 "Check whether it happened before you retry."
             )
         case State.FAILED if p.cause is Cause.TOOL_CHANGED:
             return Tone.BAD, f"Not run: the tool changed after {who} approved it. Nothing was changed."
         case State.FAILED:
-            return Tone.BAD, f"Failed after {who} approved it{where}."
+            return Tone.BAD, f"Failed after {who} approved it."
+
+
+def _because(p: Proposal) -> str:
+    return f": {p.decline_reason.rstrip('. ')}" if p.decline_reason else ""
 
 
 def _plan_outcome(p: Proposal) -> tuple[Tone, str] | None:
     """How a plan stands, where it has words of its own."""
-    who, where = _decided_by(p)
-    because = f": {p.decline_reason.rstrip('. ')}" if p.decline_reason else ""
+    who, because = p.decided_by or "someone", _because(p)
     match p.state:
         case State.PROPOSED:
             return Tone.WAITING, f"Plan waiting for approval. Until then {p.teammate} can only look around."
         case State.SUCCEEDED:
-            return Tone.GOOD, f"Plan approved by {who}{where}. {p.teammate} may carry it out."
+            return Tone.GOOD, f"Plan approved by {who}. {p.teammate} may carry it out."
         case State.DECLINED if p.cause is Cause.REVISE:
-            return Tone.QUIET, f"Sent back for changes by {who}{where}{because}."
+            return Tone.QUIET, f"Sent back for changes by {who}{because}."
         case State.DECLINED:
-            return Tone.QUIET, f"Plan rejected by {who}{where}{because}."
+            return Tone.QUIET, f"Plan rejected by {who}{because}."
         case State.CANCELLED if p.cause is Cause.SUPERSEDED:
             return Tone.QUIET, "Replaced by a newer version of the plan."
     return None
 
 
-def _actions(
+def _verbs(
     p: Proposal, schema: Mapping[str, Any], group: Group | None, *, grantable: bool
-) -> tuple[Action, ...]:
-    alone: tuple[Action, ...] = ()
+) -> tuple[Verb, ...]:
+    alone: tuple[Verb, ...] = ()
     if p.state is State.PROPOSED and p.kind is Kind.QUESTION:
-        filling = (Action.EDIT,) if schema.get("properties") else ()
-        alone = (*filling, Action.APPROVE, Action.DECLINE)
+        filling = (Verb.EDIT,) if schema.get("properties") else ()
+        alone = (*filling, Verb.APPROVE, Verb.DECLINE)
     elif p.state is State.PROPOSED and p.kind is Kind.PLAN:
-        steps = (Action.APPROVE_STEPS,) if p.quorum == 1 else ()
-        alone = (Action.APPROVE, Action.DECLINE, Action.REVISE, *steps, Action.EXTEND)
+        steps = (Verb.APPROVE_STEPS,) if p.quorum == 1 else ()
+        alone = (Verb.APPROVE, Verb.DECLINE, Verb.REVISE, *steps, Verb.EXTEND)
     elif p.state is State.PROPOSED:
-        alone = (Action.APPROVE, Action.DECLINE, Action.EDIT, Action.EXTEND)
+        alone = (Verb.APPROVE, Verb.DECLINE, Verb.EDIT, Verb.EXTEND)
         if p.quorum == 1 and p.kind is Kind.CALL and grantable:
-            alone = (*alone, Action.SIMILAR)
-    elif p.state is State.FAILED and p.cause is not Cause.TOOL_CHANGED:
-        alone = (Action.RETRY,)
-    return (*alone, Action.APPROVE_ALL, Action.DECLINE_ALL) if group and group.open > 1 else alone
+            alone = (*alone, Verb.SIMILAR)
+    elif p.state is State.FAILED and p.cause not in (Cause.TOOL_CHANGED, Cause.REFUSED):
+        alone = (Verb.RETRY,)
+    return (*alone, Verb.APPROVE_ALL, Verb.DECLINE_ALL) if group and group.open > 1 else alone
 
 
-def _redacted(fields: Sequence[PreviewField], schema: Mapping[str, Any]) -> tuple[PreviewField, ...]:
-    old = [redact({f.field: f.old_value}, schema)[f.field] for f in fields]
-    new = [redact({f.field: f.new_value}, schema)[f.field] for f in fields]
-    return tuple(PreviewField(one_line(f.field), o, n) for f, o, n in zip(fields, old, new, strict=True))
+def _redacted(
+    fields: Sequence[PreviewField], schema: Mapping[str, Any], secrets: Sequence[str]
+) -> tuple[PreviewField, ...]:
+    def shown(field: str, value: str | None) -> str | None:
+        if " of " in field:  # a place ("content of secrets.md"), which hides nothing by its name
+            return None if value is None else redact_text(value, secrets)
+        hidden: str | None = redact({field: value}, schema, secrets)[field]
+        return hidden
+
+    old = [shown(f.field, f.old_value) for f in fields]
+    new = [shown(f.field, f.new_value) for f in fields]
+    return tuple(
+        PreviewField(one_line(label_of(f.field)), o, n) for f, o, n in zip(fields, old, new, strict=True)
+    )
 
 
 def _asked_by(p: Proposal) -> str:
     return f"{p.teammate}, a teammate, for {p.requester.label}" if p.teammate else p.requester.label
+
+
+def _asker_decides(p: Proposal) -> bool:
+    """Whether the one who asked is enough, and no one else is named, who should know of it."""
+    who = p.deciders
+    return who.requester and not who.four_eyes and not who.people and p.quorum == 1
 
 
 def _vote_line(vote: Vote) -> str:
@@ -209,9 +260,21 @@ def _vote_line(vote: Vote) -> str:
 
 
 def card_of(
-    p: Proposal, schema: Mapping[str, Any], siblings: Sequence[Proposal] = (), *, grantable: bool = True
+    p: Proposal,
+    schema: Mapping[str, Any],
+    siblings: Sequence[Proposal | Sibling] = (),
+    *,
+    grantable: bool = True,
+    paused: str = "",
+    declined: Proposal | None = None,
+    names: Names = NO_NAMES,
 ) -> Card:
     """Render a proposal as it is now. ``grantable``: the rules let calls like it be allowed from its card.
+
+    ``names``: what the people are called that it names.
+
+    ``paused``: nothing runs at the moment, and no time passes: who paused it and since when, in words.
+    ``declined``: the same call, as it was declined before.
 
     ``siblings`` are all proposals of the same answer, itself included, where this card is the one that
     carries the buttons for the whole group (the last of them); empty otherwise.
@@ -226,62 +289,184 @@ def card_of(
         approvals = sum(v.verb == "approve" for v in p.votes)
         notes.append(f"{approvals} of {p.quorum} approvals so far.")
     if p.deciders.four_eyes and p.state is State.PROPOSED:
-        notes.append(f"Four eyes: somebody other than {p.requester.label} must approve.")
-    if p.decided_by and p.decided_by.startswith("policy ("):
-        notes.append(f"Nobody was asked: {p.rule}.")
-    if p.kind is Kind.PLAN and p.state is State.PROPOSED and (approvers := _with_lead(p.rule)):
-        notes.append(f"{approvers}: {p.rule}.")
+        notes.append(f"Four eyes: someone other than {p.requester.label} must approve.")
+    if paused and p.state in (State.PROPOSED, State.APPROVED):
+        notes.append(f"{one_line(paused)}. Nothing runs until an admin uses /approvals resume.")
+    if declined and declined.decided_at and p.state is State.PROPOSED:
+        ago = when(declined.decided_at, p.created_at)
+        notes.append(f"{declined.decided_by or 'Someone'} declined the same, {ago} when this was asked.")
+    if p.unasked:
+        notes.append(f"No one was asked: {with_names(p.rule, names)}.")
+    if p.kind is Kind.PLAN and p.state is State.PROPOSED and (approvers := _WITH_LEAD.get(p.deciders.lead)):
+        notes.append(f"{approvers}: {with_names(p.rule, names)}.")
     if p.edited_by:
         notes.append(f"Edited by {p.edited_by} before approval.")
     if p.changed and p.state is State.PROPOSED:
-        notes.append("Changed since it was approved: the old values moved, so it needs a fresh look.")
-    if p.result and not fits_card(p.result):
-        notes.append("The result is long; the whole of it is a file.")
+        notes.append("The data changed after approval, so this needs a new decision.")
+    if p.result and p.told is None and not fits_card(p.result):
+        notes.append("The result is long. All of it is in a file.")
+    secrets = secrets_in(p.arguments, schema)
+    circle = p.deciders.circle(one_line(p.requester.label), names=names)
+
+    def clean(text: str) -> str:
+        return redact_text(text, secrets)
+
     return Card(
         proposal_id=p.id,
         round=p.round,
         version=p.version,
         kind=p.kind,
-        title=one_line(redact_text(p.description)),
+        title=one_line(clean(p.description)),
         tool_name=p.tool_name,
         level=p.risk.level,
         risk_reason=one_line(p.risk.reason),
-        reason=one_line(redact_text(p.reason)),
-        fields=_redacted(p.preview, schema),
-        arguments=redact(p.arguments, schema),
+        reason=one_line(clean(p.reason)),
+        fields=_with_people(_redacted(p.preview, schema, secrets), schema, p.arguments, names),
+        arguments=redact(p.arguments, schema, secrets),
         schema=schema,
         asked_by=one_line(_asked_by(p)),
-        deciders=one_line(p.deciders.in_words(p.requester.label)),
-        votes=tuple(_vote_line(v) for v in p.votes),
+        circle=circle,
+        votes=tuple(clean(_vote_line(v)) for v in p.votes),
         quorum=p.quorum,
         expires_at=p.expires_at,
         state=p.state,
         tone=tone,
-        outcome=one_line(redact_text(outcome)),
+        outcome=one_line(clean(outcome)),
         decided_at=p.decided_at,
-        result=redact_text(unfolded(redact_text(p.error or p.result or ""))),
+        result=_plain(p.error or ("" if p.told else p.result), secrets),
         result_url=p.result_url,
         notes=tuple(notes),
-        actions=_actions(p, schema, group, grantable=grantable),
+        verbs=_verbs(p, schema, group, grantable=grantable),
         group=group,
+        told=one_line(clean(p.told)) if p.told and p.state is State.SUCCEEDED else "",
+        data=_plain(p.result, secrets) if p.told else "",
+        asker_decides=_asker_decides(p),
+        wait=p.ttl,
         teammate=p.teammate,
+        asked_at=p.created_at,
     )
 
 
-def _with_lead(rule: str) -> str:
-    """Who approves a plan under a rule, where the lead agent has a say; else empty."""
-    if re.search(r"\bplans lead\b", rule):
-        return "A person or the lead agent approves it"
-    return "A person and the lead agent must each approve it" if re.search(r"\bplans both\b", rule) else ""
+def named_on(p: Proposal, schema: Mapping[str, Any]) -> frozenset[str]:
+    """The accounts and places that its card names: who may decide, people in arguments, a rule's place."""
+    return written_in(p.rule).union(p.deciders.people, *_accounts(schema, p.arguments).values())
+
+
+def _accounts(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> dict[str, set[str]]:
+    """The account that is each argument of its kind, by label."""
+    found = (f for f in fields_of(schema, arguments) if f.shape is Shape.USER and isinstance(f.value, str))
+    return {one_line(each.label): {each.value} for each in found}
+
+
+def _with_people(
+    fields: tuple[PreviewField, ...], schema: Mapping[str, Any], arguments: Mapping[str, Any], names: Names
+) -> tuple[PreviewField, ...]:
+    """The fields with the account of a person called by name; *View all* has the account."""
+    accounts = _accounts(schema, arguments) if names else {}
+    return tuple(
+        replace(f, new_value=names.get(f.new_value, f.new_value))
+        if f.new_value is not None and f.new_value in accounts.get(f.field, ())
+        else f
+        for f in fields
+    )
+
+
+_APPROVES = frozenset({Verb.APPROVE, Verb.APPROVE_STEPS, Verb.SIMILAR, Verb.APPROVE_ALL})
+
+
+@dataclass(frozen=True, slots=True)
+class Elsewhere:
+    """Where a card's copy is from that stands in another chat: in words, and its address unless private."""
+
+    words: str
+    address: str | None
+    named: bool  # the words are the place's own name
+
+
+def placed(
+    card: Card,
+    p: Proposal,
+    *,
+    elsewhere: Elsewhere | None,
+    may_approve: bool,
+    sent_on: bool,
+    escalated: bool = False,
+    names: Names = NO_NAMES,
+) -> Card:
+    """The copy of a pending card for one place: it names who may decide from there, and offers no more.
+
+    ``elsewhere``: it stands outside the chat where it was asked. ``may_approve`` False: no one who reads it
+    there may. ``sent_on``: those who may decide have a copy of their own. ``escalated``: it came there for a
+    decision.
+    """
+    if not card.pending:
+        return card
+    verbs, notes = card.verbs, card.notes
+    if escalated:
+        notes = (*notes, "No one decided in time, so anyone in this chat may decide.")
+    elif elsewhere and p.deciders.members and not (p.deciders.roles or p.deciders.people):
+        verbs = ()
+        notes = (*notes, "Decide in the chat where it was asked.")
+    elif not may_approve:
+        verbs = tuple(each for each in verbs if each not in _APPROVES)
+        notes = (*notes, "Sent to those who may approve it.") if sent_on else notes
+    chat = "this chat"
+    if elsewhere:
+        chat = one_line(elsewhere.words) if elsewhere.named else "the chat where it was asked"
+    circle = p.deciders.circle(one_line(p.requester.label), chat=chat, names=names)
+    return replace(
+        card,
+        verbs=verbs,
+        notes=notes,
+        circle=circle,
+        asked_in=one_line(elsewhere.words) if elsewhere else "",
+        origin=elsewhere.address if elsewhere else None,
+    )
+
+
+_WITH_LEAD: Mapping[str | None, str] = {
+    "lead": "A person or the lead agent approves it",
+    "both": "A person and the lead agent must each approve it",
+}
+"""Who approves a plan, where the lead agent has a say."""
+
+
+def _plain(result: str | None, secrets: Sequence[str]) -> str:
+    return redact_text(unfolded(redact_text(result or "", secrets)), secrets)
 
 
 def whole_text(card: Card) -> str:
-    """All of it as plain text, nothing cut: what "View all" shows."""
-    lines = [card.title, "", f"Tool: {card.tool_name}", f"Risk: {card.level}, {card.risk_reason}"]
+    """All of it as plain text, nothing cut: what "View all" shows. Each value appears once."""
+    risk = ", ".join(filter(None, (card.level, card.risk_reason)))
+    lines = [card.title, "", f"Tool: {card.tool_name}", f"Risk: {risk}"]
     if card.reason:
-        lines += [f"Agent's reason: {card.reason}"]
+        lines += [f"Reason: {card.reason}"]
     lines += ["", "Changes"]
     for f in card.fields:
-        lines += [f"- {f.field}", f"  old: {_text(f.old_value)}", f"  new: {_text(f.new_value)}"]
-    lines += ["", "Arguments", json.dumps(card.arguments, indent=2, ensure_ascii=False, sort_keys=True)]
+        if f.old_value is not None:
+            lines += [f"- {f.field}", f"  old: {f.old_value}", f"  new: {_text(f.new_value)}"]
+        else:
+            lines += [f"- {f.field}: {_text(f.new_value)}"]
+    if rest := {name: value for name, value in card.arguments.items() if not _shown(card, name, value)}:
+        lines += ["", "Arguments", json.dumps(rest, indent=2, ensure_ascii=False, sort_keys=True)]
+    if card.data:
+        lines += ["", "Result", card.data]
     return "\n".join(lines)
+
+
+def everything(card: Card) -> str:
+    """`whole_text` with the votes and notes, and how it ended."""
+    parts = [whole_text(card), *card.votes, *card.notes]
+    return "\n\n".join(parts if card.pending else [*parts, card.outcome, card.result])
+
+
+_TELLING = 40  # characters from which a text is not taken for another
+
+
+def _shown(card: Card, name: str, value: Any) -> bool:
+    """Whether a field shows this argument to the letter."""
+    texts = {value} if isinstance(value, str) else {json.dumps(value, ensure_ascii=False, indent=2)}
+    return any(
+        f.new_value in texts and (f.field == label_of(name) or len(f.new_value or "") >= _TELLING)
+        for f in card.fields
+    )

@@ -1,22 +1,21 @@
-"""The seam between channels and the core, on one page.
+"""What comes in from people, and the answer to it: the values that channels and the core exchange.
 
 A channel turns what its platform sends into a `Message`, `Press`, `Command` or `Request` and hands it to the
-`Inbox`; the core answers with a `Reply` for that one person and shows everything else through `Channel`.
-How a turn's events reach a stream is in ``bot/delivery.py``; what a card says is in ``bot/domain/cards.py``.
+`Inbox`; the core answers with a `Reply` for that one person. What a channel has to be able to do is in
+``bot/channels/seam.py``.
 """
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
-from bot.domain.cards import Card
-from bot.domain.events import TurnEvent
+from bot.domain.names import Names
 from bot.domain.people import Actor
 from bot.domain.proposals import Proposal
-from bot.domain.similarity import Lasting, Rung
-from bot.domain.teams import Board
+from bot.domain.similarity import Lasting, Rung, Whose
+from bot.domain.verbs import Verb
 
 Clock = Callable[[], datetime]
 """Now, always timezone-aware UTC."""
@@ -41,31 +40,20 @@ class Address:
         return cls(channel, key)
 
 
+def chat_of(address: Address | None) -> Address | None:
+    """The chat that a thread belongs to (Slack ``T1/C2/17.1`` → ``T1/C2``); the address itself elsewhere."""
+    if address is None or address.key.count("/") < 2:  # noqa: PLR2004 - a team, a channel, a thread
+        return address
+    return Address(address.channel, address.key.rsplit("/", 1)[0])
+
+
 SHELL = "cli"
 """The channel of who sits at this machine's shell; nothing is posted there, people look by themselves."""
 
 
-class Verb(StrEnum):
-    """What a press asks for; the words are kept short because buttons carry them."""
-
-    APPROVE = "approve"  # one vote for; with arguments: edit, then vote
-    DECLINE = "decline"  # one vote against, reason optional
-    EDIT = "edit"  # replace the arguments and ask again, without a vote
-    CANCEL = "cancel"  # the requester or an admin takes it back
-    RETRY = "retry"  # run a failed one again
-    SIMILAR = "similar"  # one vote for, and a grant for calls like it
-    EXTEND = "extend"  # let it wait its whole time again
-    EXPIRE = "expire"  # an admin ends the waiting
-    REASSIGN = "reassign"  # an admin says who may decide; ``reason`` names them
-    REVISE = "revise"  # a plan: send it back; ``reason`` says what should change
-    APPROVE_STEPS = "approve_steps"  # a plan: one vote for, and a grant for each tool it names
-    APPROVE_ALL = "approve_all"  # every open proposal of the same answer
-    DECLINE_ALL = "decline_all"
-
-
 @dataclass(frozen=True, slots=True)
 class Message:
-    """Text from a person. ``event_id`` is unique within the channel: a second delivery of it stops.
+    """Text from a person. ``event_id`` is unique within the channel: a second delivery of it is dropped.
 
     ``begin`` is the id a conversation that starts with this message gets; None leaves it to the store.
     """
@@ -76,6 +64,9 @@ class Message:
     event_id: str
     private: bool = True
     begin: str | None = None
+    names: Names = field(
+        default_factory=dict, compare=False
+    )  # of places and people, as the platform has them
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,17 +87,29 @@ class Press:
     address: Address | None = None  # where the pressed card stands
     rung: Rung | None = None  # with SIMILAR: how far the grant reaches
     lasting: Lasting | None = None  # with SIMILAR: how long it holds
+    reach: Whose = Whose.HERE  # with SIMILAR: whose calls it lets run, and where
+    ref: str | None = None  # the pressed card, as `Channel.post_card` named it; None: not pressed on a card
+    names: Names = field(
+        default_factory=dict, compare=False
+    )  # of places and people, as the platform has them
 
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A slash command: ``name`` without the slash, ``text`` what follows it, unparsed."""
+    """A slash command: ``name`` without the slash, ``text`` what follows it, unparsed.
+
+    ``in_conversation`` False: the platform does not say which conversation it was typed in.
+    """
 
     actor: Actor
     name: str
     text: str
     address: Address
     private: bool = True
+    in_conversation: bool = True
+    names: Names = field(
+        default_factory=dict, compare=False
+    )  # of places and people, as the platform has them
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +117,7 @@ class Request:
     """A call that no model made: a script asks for approval, a person calls a tool, a server asks a question.
 
     It always becomes a proposal. ``text`` is what people read above its card. It belongs to the conversation
-    ``into``, else to the one at ``address``, which begins if none goes on there (with the id ``begin``).
+    ``into``, else to the one at ``address``, which begins if none continues there (with the id ``begin``).
     ``event_id`` is unique within the channel: a second request with it is the first. ``ttl`` shortens how
     long it waits. ``callback_url`` is told the end.
     """
@@ -134,15 +137,16 @@ class Request:
 
 
 class Answer(StrEnum):
-    """How the core took something in."""
+    """What the core made of something that came in."""
 
     ACCEPTED = "accepted"  # it counts, and what it asked for is done or under way
-    ALREADY = "already"  # somebody decided before; nothing happened
+    ALREADY = "already"  # someone has already decided; nothing happened
     REFUSED = "refused"  # this person may not; the proposal stays open for others
     UNKNOWN = "unknown"  # no such proposal
     STALE = "stale"  # the content changed after the card was shown
     INVALID = "invalid"  # the arguments or words do not fit; ``fields`` says where
-    DUPLICATE = "duplicate"  # this event was already taken in
+    LATER = "later"  # too much came from this person; it may be sent again later
+    DUPLICATE = "duplicate"  # this event was received before
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,85 +162,13 @@ class Reply:
 
 
 Incoming = Message | Press | Command | Request
+
+
+def names_in(incoming: Incoming) -> dict[str, str]:
+    """What the platform calls the person and the places of what came in."""
+    more = {} if isinstance(incoming, Request) else incoming.names
+    found = {str(incoming.actor): incoming.actor.name, **more}
+    return {key: name for key, name in found.items() if name.strip()}
+
+
 Inbox = Callable[[Incoming], Awaitable[Reply]]
-
-
-class Stream(Protocol):
-    """One turn being shown at one address, from its first event to `TurnEnded` or `TurnFailed`."""
-
-    async def send(self, event: TurnEvent) -> None:
-        """Show the event; text deltas may arrive joined. Raises ChannelError when the platform refuses."""
-
-
-class Channel(Protocol):
-    """A place people are. Everything here may raise ChannelError; nothing here decides anything."""
-
-    name: str
-    pulls: bool
-    """True: people read rows themselves (the web), so there are no copies to redraw, no posts to repeat."""
-
-    async def start(self, inbox: Inbox, desk: "Desk") -> None: ...
-
-    async def stop(self) -> None: ...
-
-    def open_stream(self, address: Address, requester: Actor) -> Stream: ...
-
-    async def post(self, address: Address, markdown: str) -> None:
-        """Post CommonMark text, split as the platform needs.
-
-        The address may be a person's own: the channel and key of an `Actor`.
-        """
-
-    async def post_card(self, address: Address, card: Card) -> str:
-        """Post a card and return the platform's reference to the copy (≤ 255 characters)."""
-
-    async def redraw_card(self, address: Address, ref: str, card: Card) -> None:
-        """Make the copy show ``card``; raises CopyGone when it no longer can."""
-
-    async def post_file(self, address: Address, name: str, text: str) -> None:
-        """Post a text as a file; raises NotDeliverable where files can never be posted."""
-
-    async def post_board(self, address: Address, board: Board) -> str:
-        """Post the team of the conversation there and return the reference to it (≤ 255 characters)."""
-
-    async def redraw_board(self, address: Address, ref: str, board: Board) -> None:
-        """Make it show ``board``; raises CopyGone when it no longer can."""
-
-    async def changed(self) -> None:
-        """Note that a proposal somewhere changed, so that lists which show proposals come up to date.
-
-        Returns fast and never raises: whatever needs the network is done later, many changes at once.
-        """
-
-
-@dataclass(frozen=True, slots=True)
-class Overview:
-    """One person's view of all proposals, newest first, as cards."""
-
-    waiting: tuple[Card, ...]  # this person may decide
-    asked: tuple[Card, ...]  # this person's own, still open
-    recent: tuple[Card, ...]  # ended lately, decided or asked for by this person
-
-
-class Desk(Protocol):
-    """What a channel may look up. Everything is checked against who asks.
-
-    ``address`` is where the card in question stands before them; some circles are whoever is in a chat.
-    """
-
-    async def card(self, proposal_id: str, actor: Actor, address: Address | None = None) -> Card | None:
-        """The card as it is now; None when there is none, or none for this person at this address."""
-
-    async def arguments(
-        self, proposal_id: str, actor: Actor, address: Address | None = None
-    ) -> Mapping[str, Any] | None:
-        """What an edit form starts from (secrets as `HIDDEN`); None when this person may not decide."""
-
-    async def ladder(
-        self, proposal_id: str, actor: Actor, address: Address | None = None
-    ) -> Sequence[tuple[Rung, str]]:
-        """What "approve similar" may allow here, narrowest first, in words; empty when nothing."""
-
-    async def overview(self, actor: Actor) -> Overview: ...
-
-    async def may_decide(self, proposal_id: str, actor: Actor, address: Address | None = None) -> bool: ...

@@ -11,14 +11,14 @@ from bot.domain.proposals import Proposal
 from bot.domain.teams import Teammate
 
 
-class Role(StrEnum):
+class LineRole(StrEnum):
     USER = "user"  # a person
-    NOTE = "note"  # Nod tells the model, e.g. how a proposal ended meanwhile
+    NOTE = "note"  # Nod tells the model, e.g. how a proposal ended in the meantime
     ASSISTANT = "assistant"  # the agent
     NOTICE = "notice"  # Nod tells people, not the model, e.g. that a turn failed
 
 
-HEARD = frozenset({Role.USER, Role.NOTE})
+HEARD = frozenset({LineRole.USER, LineRole.NOTE})
 """What the agent answers to."""
 
 
@@ -32,6 +32,7 @@ class Conversation:
     created_at: datetime
     ended_at: datetime | None = None
     shown_at: Address | None = None  # a teammate's: the lead conversation's address
+    deleted: bool = False  # what was said in it is gone
 
     @property
     def origin(self) -> Address:
@@ -62,7 +63,7 @@ class Line:
     """One entry. ``after`` is the id of the last heard line it answers (its own id where it is heard)."""
 
     id: int
-    role: Role
+    role: LineRole
     text: str
     after: int
     actor: Actor | None
@@ -92,8 +93,8 @@ class Transcript:
 
     @property
     def awaits_answer(self) -> bool:
-        """Whether the agent has the word: somebody spoke last, or every call it made has ended."""
-        spoken = [line for line in self.lines if line.role is not Role.NOTICE]
+        """Whether it is the agent's turn: someone spoke last, or every call it made has ended."""
+        spoken = [line for line in self.lines if line.role is not LineRole.NOTICE]
         if not spoken:
             return False
         last = spoken[-1]

@@ -17,7 +17,7 @@ class TextDelta:
 
 @dataclass(frozen=True, slots=True)
 class TextRestarted:
-    """The model's stream broke after some text was shown; what follows begins the answer again."""
+    """The model's stream was cut after some text was shown; what follows starts the answer again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class TurnEnded:
 
 @dataclass(frozen=True, slots=True)
 class TurnFailed:
-    """The turn could not go on; ``explanation`` is for people."""
+    """The turn failed; ``explanation`` is for people."""
 
     explanation: str
     seen: int

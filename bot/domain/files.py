@@ -5,6 +5,7 @@ import re
 from dataclasses import dataclass
 
 from bot.domain.redaction import redact_text
+from bot.domain.text import shown
 
 MOST_BYTES = 1_000_000
 """How much of one text people are sent."""
@@ -41,9 +42,7 @@ def unfolded(text: str) -> str:
     values = data.values() if isinstance(data, dict) else ()
     if not any(isinstance(value, str) and "\n" in value for value in values):
         return text
-    said = (
-        (name, v if isinstance(v, str) else json.dumps(v, ensure_ascii=False)) for name, v in data.items()
-    )
+    said = ((name, shown(value)) for name, value in data.items())
     return "\n".join(f"{name}:\n{value}" if "\n" in value else f"{name}: {value}" for name, value in said)
 
 
@@ -57,5 +56,5 @@ def for_people(text: str) -> str:
 
 
 def fits_card(text: str) -> bool:
-    """Whether a card shows the whole of a result."""
+    """Whether a card shows a result in full."""
     return len(text) <= RESULT_SHOWN and len(text.encode("utf-16-le", errors="replace")) <= 2 * RESULT_SHOWN

@@ -1,12 +1,35 @@
 """What ``nod doctor`` finds."""
 
 from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Health(StrEnum):
+    OK = "ok"  # nothing to do
+    WARN = "warn"  # it works, but probably not as wanted
+    FAIL = "FAIL"  # it can't work
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that was looked at. ``mend`` says what to do; where it is well, what is worth knowing."""
+    """One thing that was looked at. ``fix`` says what to do; where all is well, what is worth knowing."""
 
     name: str
-    ok: bool
-    mend: str = ""
+    health: Health
+    fix: str = ""
+
+    @property
+    def failed(self) -> bool:
+        return self.health is Health.FAIL
+
+
+def ok(name: str, note: str = "") -> Finding:
+    return Finding(name, Health.OK, note)
+
+
+def warn(name: str, fix: str) -> Finding:
+    return Finding(name, Health.WARN, fix)
+
+
+def fail(name: str, fix: str) -> Finding:
+    return Finding(name, Health.FAIL, fix)

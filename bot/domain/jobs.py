@@ -1,4 +1,4 @@
-"""A job is a wake-up, never truth: whoever gets it looks at the rows and does what they ask for."""
+"""A job is a wake-up, never truth: its worker looks at the rows and does what they ask for."""
 
 from enum import StrEnum
 from typing import NamedTuple, Protocol
@@ -17,10 +17,24 @@ class Job(NamedTuple):
     key: str
 
 
+class Queue(NamedTuple):
+    """Where a job waits for its place: at most ``most`` of one queue are at work at a time.
+
+    ``later``: no one is waiting for it, so it comes after everything that someone waits for.
+    """
+
+    name: str
+    most: int
+    later: bool = False
+
+
 class Dispatcher(Protocol):
     """Runs each job soon, once at a time per (work, key); a job woken while it runs is run again after."""
 
     async def wake(self, *jobs: Job) -> None: ...
+
+    async def find(self, *jobs: Job) -> None:
+        """As `wake`, for what a look at the rows found: jobs that wait or run already are left alone."""
 
     async def stop_turn(self, conversation_id: str) -> None:
         """Interrupt the turn of a conversation, wherever it runs."""

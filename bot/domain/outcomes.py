@@ -3,9 +3,10 @@
 Each text for the model begins with one fixed word, so that six different ends stay different.
 """
 
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from bot.domain.proposals import Cause, Kind, Proposal, State
+from bot.domain.times import when
 
 MAX_RESULT = 20_000  # characters of a tool's answer that the model is given
 _END = 2_000  # of them from the end, where a command says how it went
@@ -30,14 +31,14 @@ def shortened(text: str, handle: str, most: int = MAX_RESULT) -> str:
 
 def _between(handle: str, offset: int, left_out: int) -> str:
     return (
-        f"\n[{left_out} characters left out here. Read on with output_read(handle={handle!r}, "
+        f"\n[{left_out} characters left out here. Read further with output_read(handle={handle!r}, "
         f"offset={offset}). What follows is the end.]\n"
     )
 
 
 def for_model(p: Proposal) -> str:
     """The tool result that stands for the proposal in the model's history, from its state right now."""
-    who = p.decided_by or "somebody"
+    who = p.decided_by or "someone"
     edited = (
         f" ({p.edited_by} edited the arguments; the call above shows them as they now are.)"
         if p.edited_by
@@ -55,12 +56,13 @@ def for_model(p: Proposal) -> str:
         case State.APPROVED | State.EXECUTING:
             words = f"AWAITING APPROVAL: approved by {who} and running now; its result is not known yet."
         case State.SUCCEEDED:
-            words = f"SUCCEEDED: approved by {who}. Result: {shortened(p.result or 'no output', p.output)}"
+            end = f"ENDED BADLY: {p.ended_badly}," if p.ended_badly else "SUCCEEDED:"
+            words = f"{end} approved by {who}. Result: {shortened(p.result or 'no output', p.output)}"
         case State.DECLINED:
             why = p.decline_reason or "none given"
             words = f"DECLINED: {who} said no. Reason: {why}. Nothing was changed. Move on; do not ask again."
         case State.EXPIRED:
-            words = "EXPIRED: nobody decided in time. Nothing was changed. This is not a refusal by a person."
+            words = "EXPIRED: no one decided in time. Nothing was changed. This is not a refusal by a person."
         case State.CANCELLED if p.cause is Cause.UNDELIVERABLE:
             words = (
                 "UNDELIVERABLE: the card could not be shown to anybody who may decide. Nothing was changed."
@@ -110,26 +112,29 @@ def _plan_sent_back(p: Proposal, who: str) -> str:
 def too_late(p: Proposal, now: datetime) -> str:
     """For a press on what is decided already: by whom, and how long ago."""
     by = f" by {p.decided_by}" if p.decided_by else ""
-    ago = f", {_ago(now - p.decided_at)}" if p.decided_at else ""
+    ago = f", {when(p.decided_at, now)}" if p.decided_at else ""
     match p.state:
         case State.APPROVED | State.EXECUTING | State.SUCCEEDED:
             return f"Already approved{by}{ago}."
+        case State.FAILED if p.cause is Cause.OUTCOME_UNKNOWN:
+            return f"Already approved{by}{ago}. No one knows whether it happened: check before you retry."
+        case State.FAILED if p.cause is Cause.TOOL_CHANGED:
+            return f"Already approved{by}{ago}. It was not run, because the tool changed."
         case State.FAILED:
-            return f"Already approved{by}{ago}; it failed."
+            return f"Already approved{by}{ago}, but it failed."
         case State.DECLINED if p.cause is Cause.REVISE:
             return f"Already sent back for changes{by}{ago}."
         case State.EXPIRED:
-            return "This one expired before anybody decided. Nothing was changed."
+            return "This one expired before anyone decided. Nothing was changed."
         case State.PROPOSED:
-            return "This one still waits for a decision."
-        case _:
-            return f"Already {p.state}{by}{ago}."
-
-
-def _ago(passed: timedelta) -> str:
-    minutes = int(passed.total_seconds() // 60)
-    if minutes < 1:
-        return "just now"
-    if minutes < 60:  # noqa: PLR2004
-        return f"{minutes} min ago"
-    return f"{minutes // 60} h ago" if minutes < 48 * 60 else f"{minutes // 1440} days ago"
+            return "This one is still waiting for a decision."
+        case State.CANCELLED if p.cause is Cause.UNDELIVERABLE:
+            return f"Already cancelled{ago}: it could not be delivered to anyone who may decide."
+        case State.CANCELLED if p.cause is Cause.SUPERSEDED:
+            return f"Already replaced by a newer version of the plan{ago}."
+        case State.CANCELLED if p.cause is Cause.UNASKED:
+            return f"Already withdrawn{ago}: the call that asked this has ended."
+        case State.CANCELLED:
+            return f"Already withdrawn{by}{ago}."
+        case State.DECLINED:
+            return f"Already declined{by}{ago}."

@@ -1,8 +1,23 @@
 """Who did something: an `Actor` as a channel knows them, and the `Person` behind one or more Actors."""
 
+import re
+import unicodedata
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Self
+
+NOD = "nod"
+"""The channel of what is no person's account: the lead agent decides from there."""
+
+# what Nod writes where a person's name could stand, without spaces and signs
+_NODS_OWN = re.compile(
+    r"(you|nod|someone|noone|anyone)|(policy|your|theleadagent|leadagent|nodsince).*|.*grantg\d+.*"
+)
+
+
+def _like_nods_own(name: str) -> bool:
+    folded = unicodedata.normalize("NFKC", name).casefold()
+    return _NODS_OWN.fullmatch("".join(filter(str.isalnum, folded))) is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,8 +33,14 @@ class Actor:
 
     @property
     def label(self) -> str:
-        """The name people know, or the account where none is known."""
-        return self.name or str(self)
+        """The name people know, or the account where none is known.
+
+        A name that reads like Nod's own words ("you", "policy (…)") has its account behind it.
+        """
+        if not self.name or str(self) in self.name:
+            return self.name or str(self)
+        trusted = self == LOCAL or self.channel == NOD
+        return self.name if trusted or not _like_nods_own(self.name) else f"{self.name} ({self})"
 
     @classmethod
     def parse(cls, text: str, name: str = "") -> Self:
@@ -28,6 +49,23 @@ class Actor:
         if not (colon and channel and key):
             raise ValueError(f"{text!r} is not of the form channel:account")
         return cls(channel, key, name)
+
+
+def workspace_of(text: str) -> str | None:
+    """The workspace of an account or a place in it: ``slack:T1`` of ``slack:T1/U7``.
+
+    None for an account in a channel that has no workspaces, such as ``telegram:991``.
+    """
+    workspace, slash, _ = text.partition("/")
+    return workspace if slash else None
+
+
+def counts_at(account: str, place: str | None) -> bool:
+    """Whether a role of an account counts at a place: not in another workspace of the same channel."""
+    own = workspace_of(account)
+    if own is None or place is None or place.partition(":")[0] != own.partition(":")[0]:
+        return True
+    return place == own or place.startswith(f"{own}/")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +78,7 @@ class Person:
 
 
 LOCAL = Actor("http", "local", "you")
-"""Whoever sits at this machine, where no token is configured."""
+"""The person at this machine, where no token is configured."""
 
 
 class Role(StrEnum):

@@ -56,8 +56,8 @@ class Plan:
         return cls(
             arguments["summary"],
             tuple(steps),
-            arguments.get("risks") or "",
-            arguments.get("alternatives") or "",
+            _lines(arguments.get("risks")),
+            _lines(arguments.get("alternatives")),
         )
 
     @property
@@ -66,8 +66,13 @@ class Plan:
         return tuple(dict.fromkeys(name for step in self.steps for name in step.tools))
 
 
+def _lines(given: str | list[str] | None) -> str:
+    """One text, or several, each on a line of its own."""
+    return "\n".join(given) if isinstance(given, list) else given or ""
+
+
 def fields(plan: Plan, before: Plan | None = None) -> tuple[PreviewField, ...]:
-    """The plan as a card shows it, each part beside what it was in the version ``before``."""
+    """The plan as a card shows it, each part alongside what it was in the version ``before``."""
     old = {} if before is None else _labelled(before)
     new = _labelled(plan)
     steps = max(len(each.steps) for each in (plan, before or plan))

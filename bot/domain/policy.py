@@ -9,12 +9,14 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
-from bot.domain.people import LOCAL, Person, Role
+from bot.domain.people import LOCAL, Person, Role, counts_at, workspace_of
 from bot.domain.plans import Approver
 from bot.domain.proposals import Deciders, Kind, Proposal, clock
 from bot.domain.risk import Level, Risk
-from bot.domain.rules import Found, Rulebook, Subject, span
+from bot.domain.rules import LEVELS, STRICTNESS, Found, Rulebook, Subject
+from bot.domain.times import written
 
+_USUAL = ("requester", *Role)  # who decides where no rule says it
 UNASKED = " (warning: nothing here asks before it changes things)"
 
 
@@ -22,7 +24,7 @@ class Mode(StrEnum):
     """What needs approval."""
 
     ALWAYS = "always"  # every tool, reads too
-    WRITES = "writes"  # every tool that changes something
+    WRITES = "writes"  # every tool that isn't read-only
     DESTRUCTIVE = "destructive"  # what cannot be undone, or might not be; other writes run and are reported
     NEVER = "never"  # nothing; an admin's own decision, warned about in the conversation
 
@@ -70,7 +72,7 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """The rules in force. ``admins`` and ``approvers`` hold accounts (Actors as text)."""
+    """The current rules. ``admins`` and ``approvers`` hold accounts (Actors as text)."""
 
     mode: Mode = Mode.WRITES
     ttl: timedelta = timedelta(hours=24)
@@ -79,29 +81,47 @@ class Policy:
     plans: Approver = Approver.HUMAN
     book: Rulebook = field(default_factory=Rulebook)
 
-    def holders(self, role: Role) -> frozenset[str]:
-        """Accounts with a role, by the settings or by an admin's rule."""
-        settled = {Role.ADMIN: self.admins, Role.APPROVER: self.approvers}[role]
-        return settled | self.book.accounts_with(role)
+    def holders(self, role: Role, place: str | None = None) -> frozenset[str]:
+        """Accounts with a role, by the settings or by an admin's rule.
 
-    def roles_of(self, person: Person) -> frozenset[Role]:
-        return frozenset(role for role in Role if person.accounts & self.holders(role))
+        At a ``place`` (an address as text), an account of another workspace counts only where a rule
+        gave it the role everywhere.
+        """
+        settled = {Role.ADMIN: self.admins, Role.APPROVER: self.approvers}[role]
+        everywhere = self.book.accounts_with(role, everywhere=True)
+        every = settled | self.book.accounts_with(role)
+        return frozenset(each for each in every if each in everywhere or counts_at(each, place))
+
+    def roles_of(self, person: Person, place: str | None = None) -> frozenset[Role]:
+        """What a person is anywhere, or at one place."""
+        return frozenset(role for role in Role if person.accounts & self.holders(role, place))
+
+    def roles_for(self, person: Person, proposal: Proposal) -> frozenset[Role]:
+        """What a person is where a proposal was asked for."""
+        return self.roles_of(person, proposal.deciders.place or str(proposal.requester))
+
+    def bound_to(self, person: Person) -> str | None:
+        """The one workspace in which a person is an admin; None for an admin of all, and for no admin."""
+        held = person.accounts & self.holders(Role.ADMIN)
+        everywhere = self.book.accounts_with(Role.ADMIN, everywhere=True)
+        found = {None if each in everywhere else workspace_of(each) for each in held}
+        return found.pop() if len(found) == 1 else None
 
     def judge(
         self, tool_name: str, risk: Risk, place: Place, requester: Person, kind: Kind = Kind.CALL
     ) -> Verdict:
-        """Whether a call runs at once, asks people, or cannot be asked for at all.
+        """Whether a call runs immediately, needs approval, or can't be proposed at all.
 
-        A plan is always asked; so is a script's request, and never decided by the script that asks; so is a
-        server's question, and only of the person whose call it is about.
+        A plan always needs approval. So does a script's request, which that script can never decide, and a
+        server's question, which only the person whose call it is about can answer.
         """
-        overridden = self.book.level(place.address, tool_name, risk.level)
-        if overridden.rule is not None:
-            risk = Risk(Level(overridden.value), overridden.rule.words)
+        risk, spared = self._overridden(tool_name, risk, place)
         found = self.book.mode(place.address, tool_name, self.mode)
         mode = Mode(found.value)
         rule = found.rule.words if found.rule else f"policy {mode}"
-        asks = kind is not Kind.CALL or mode.asks(risk)
+        asks = kind is not Kind.CALL or (mode is Mode.ALWAYS if spared else mode.asks(risk))
+        if spared and mode in (Mode.WRITES, Mode.DESTRUCTIVE):
+            rule = risk.reason
         if kind is Kind.PLAN:
             found = self.plan_rule(place.address)
             rule = found.rule.words if found.rule else f"plans {found.value}"
@@ -128,12 +148,30 @@ class Policy:
         )
         if not asks:
             return replace(
-                verdict, judgement=Judgement.RUN, rule=rule + (UNASKED if mode is Mode.NEVER else "")
+                verdict,
+                judgement=Judgement.RUN,
+                rule=rule + (UNASKED if spared or mode is Mode.NEVER else ""),
             )
         if objection := self.too_few(deciders, requester, needed):
             objection += "; an admin must change that (/approvals approvers)"
             return replace(verdict, judgement=Judgement.REFUSE, rule=objection)
         return verdict
+
+    def _overridden(self, tool_name: str, risk: Risk, place: Place) -> tuple[Risk, bool]:
+        """What a call counts as under the rules, and whether a rule spares people the question.
+
+        ``risk read`` for a tool that writes spares the question and no more: the call stays a write, with a
+        proposal and a claim of its own. What cannot be undone it does not touch.
+        """
+        found = self.book.level(place.address, tool_name, risk.level)
+        if found.rule is None:
+            return risk, False
+        level = Level(found.value)
+        if level is Level.READ and risk.writes:
+            if risk.level is Level.DESTRUCTIVE:
+                return risk, False
+            return Risk(Level.WRITE, found.rule.words), True
+        return Risk(level, found.rule.words), False
 
     def _deciders(self, tool_name: str, risk: Risk, place: Place, requester: Person, kind: Kind) -> Deciders:
         if kind is Kind.QUESTION:
@@ -141,12 +179,15 @@ class Policy:
         found = self.book.deciders(place.address, tool_name)
         if found.rule is None:
             # what cannot be undone wants other eyes in a private chat, too, so they must be in the circle
-            alone = place.private and risk.level is not Level.DESTRUCTIVE
+            # and so does a card that a rule takes to others: they were meant to decide it
+            routed = bool(self.book.routes(place.address, tool_name))
+            alone = place.private and risk.level is not Level.DESTRUCTIVE and not routed
             words = ["requester", Role.ADMIN] if alone else ["requester", Role.APPROVER, Role.ADMIN]
         else:
             words = list(found.value)
-        roles = tuple(r for r in (Role.APPROVER, Role.ADMIN) if r in words and self.holders(r))
-        others = frozenset().union(*(self.holders(r) for r in roles)) - requester.accounts
+        holders = {role: self.holders(role, place.address) for role in Role}
+        roles = tuple(r for r in (Role.APPROVER, Role.ADMIN) if r in words and holders[r])
+        others = frozenset().union(*(holders[r] for r in roles)) - requester.accounts
         named = tuple(w for w in words if ":" in w)
         members = "member" in words and kind is not Kind.REQUEST  # a script is in no chat
         second = bool(others or set(named) - requester.accounts) or (members and not place.private)
@@ -157,13 +198,19 @@ class Policy:
             people=named,
             members=str(place.address) if members else None,
             four_eyes=other or (risk.level is Level.DESTRUCTIVE and second),
+            lead=self._lead_of(place.address) if kind is Kind.PLAN else None,
+            place=place.address,
         )
 
+    def _lead_of(self, place: str) -> str | None:
+        approver = Approver(self.plan_rule(place).value)
+        return None if approver is Approver.HUMAN else str(approver)
+
     def too_few(self, deciders: Deciders, requester: Person, needed: int) -> str | None:
-        """Why nobody, or too few, could ever decide; None when enough could."""
+        """Why no one, or too few, could ever decide; None when enough could."""
         accounts = set(deciders.people)
         for role in deciders.roles:
-            accounts |= self.holders(Role(role))
+            accounts |= self.holders(Role(role), deciders.place)
         own = deciders.requester and not deciders.four_eyes
         if deciders.members:
             return None
@@ -171,7 +218,7 @@ class Policy:
             own or (not deciders.four_eyes and bool(accounts & requester.accounts))
         )
         if enough == 0:
-            return "nobody may decide this here"
+            return "no one may decide this here"
         if enough < needed:
             return f"{needed} approvals are needed, but only {enough} may decide"
         return None
@@ -187,32 +234,45 @@ class Policy:
     ) -> str | None:
         """Why this person may not decide this proposal, in words; None when they may.
 
-        ``at`` is the address where the card was pressed, for circles that are "whoever is in this chat".
+        ``at`` is the address where the card was pressed, for circles that are "anyone in this chat".
         """
         deciders = proposal.deciders
         if person == requester and deciders.four_eyes and approves:
-            return "Four eyes: you asked for it, so somebody else must approve it."
+            return "Four eyes: you asked for it, so someone else must approve it."
         if deciders.requester and person == requester:
             return None
-        if person.accounts & set(deciders.people) or self.roles_of(person) & set(deciders.roles):
+        if person.accounts & set(deciders.people) or self.roles_for(person, proposal) & set(deciders.roles):
             return None
-        if deciders.members is not None and at is not None and _same_chat(deciders.members, at):
+        chats = (deciders.members, deciders.escalated)
+        if at is not None and any(chat and same_chat(chat, at) for chat in chats):
             return None
-        words = deciders.in_words(proposal.requester.label)
+        if deciders.escalated in person.accounts:
+            return None
+        words = deciders.in_words(proposal.requester.label, elsewhere=True)  # who is there was let in above
         return f"You may not decide this one. Who may: {words}. It stays open."
 
-    def may_take_back(self, person: Person, requester: Person) -> bool:
-        return person == requester or Role.ADMIN in self.roles_of(person)
+    def may_take_back(self, proposal: Proposal, person: Person, requester: Person) -> bool:
+        return person == requester or Role.ADMIN in self.roles_for(person, proposal)
 
     def plan_rule(self, place: str) -> Found:
         """Who approves plans at a place (an address as text): an `Approver`'s name, and the rule."""
         return self.book.plans(place, self.plans)
 
+    def stricter(self, before: "Policy", tool_name: str, risk: Risk, place: str) -> bool:
+        """Whether a call of a tool at a place (an address as text) has to pass more than ``before``."""
+        old, new = before.book, self.book
+        modes = [STRICTNESS.index(p.book.mode(place, tool_name, p.mode).value) for p in (before, self)]
+        levels = [LEVELS.index(book.level(place, tool_name, risk.level).value) for book in (old, new)]
+        needed = [book.quorum(place, tool_name).value[0] for book in (old, new)]
+        circles = [set(book.deciders(place, tool_name).value or _USUAL) for book in (old, new)]
+        grew = (modes[1] > modes[0], levels[1] > levels[0], needed[1] > needed[0])
+        return any(grew) or bool(circles[0] - circles[1])
+
     def with_book(self, book: Rulebook) -> "Policy":
         return replace(self, book=book)
 
 
-def _same_chat(origin: str, pressed: str) -> bool:
+def same_chat(origin: str, pressed: str) -> bool:
     """A thread of a chat, or the chat itself."""
     return pressed == origin or origin.startswith(f"{pressed}/") or pressed.startswith(f"{origin}/")
 
@@ -235,16 +295,16 @@ def terms(verdict: Verdict, now: datetime) -> dict[str, Any]:
 
 def explain(verdict: Verdict, requester: str) -> str:
     """What would happen to a call and why, for ``/approvals policy test``."""
-    level = f"{verdict.risk.level} ({verdict.risk.reason})"
+    level = f"{verdict.risk.level} ({verdict.risk.reason})" if verdict.risk.reason else verdict.risk.level
     match verdict.judgement:
         case Judgement.RUN:
-            return f"It would run at once. Risk: {level}. Because: {verdict.rule}."
+            return f"It would run immediately. Risk: {level}. Because: {verdict.rule}."
         case Judgement.REFUSE:
             return f"It would be refused: {verdict.rule}. Risk: {level}."
         case Judgement.ASK:
             who = verdict.deciders.in_words(requester)
             need = f"{verdict.quorum} approvals" if verdict.quorum > 1 else "one approval"
-            wait = span(verdict.ttl.total_seconds())
+            wait = written(verdict.ttl.total_seconds())
             return (
                 f"It would ask for {need}. Who may decide: {who}. It would wait {wait}. "
                 f"Risk: {level}. Because: {verdict.rule}."

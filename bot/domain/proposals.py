@@ -5,12 +5,13 @@ The rows behind it are in ``bot/store/proposals.py``; who may decide is in ``bot
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 
+from bot.domain.names import NO_NAMES, Names
 from bot.domain.people import Actor
 from bot.domain.risk import Risk
 
@@ -20,15 +21,15 @@ class State(StrEnum):
     APPROVED = "approved"  # enough votes; nothing has run yet
     EXECUTING = "executing"  # claimed by exactly one process; the tool may be running
     SUCCEEDED = "succeeded"  # the tool said so; its result is stored
-    FAILED = "failed"  # the tool said no, or nobody knows (`Cause.OUTCOME_UNKNOWN`); a person may retry
+    FAILED = "failed"  # the tool said no, or no one knows (`Cause.OUTCOME_UNKNOWN`); a person may retry
     DECLINED = "declined"  # a person said no
-    EXPIRED = "expired"  # nobody decided in time
-    CANCELLED = "cancelled"  # taken back, or it could not be shown to anybody (`Cause.UNDELIVERABLE`)
+    EXPIRED = "expired"  # no one decided in time
+    CANCELLED = "cancelled"  # withdrawn, or it could not be shown to anyone (`Cause.UNDELIVERABLE`)
 
 
 TRANSITIONS: Mapping[State, frozenset[State]] = {
     State.PROPOSED: frozenset({State.APPROVED, State.DECLINED, State.EXPIRED, State.CANCELLED}),
-    # back to proposed: what the preview showed as old has moved, so people look again
+    # back to proposed: what the preview showed as old has changed, so people look again
     State.APPROVED: frozenset({State.EXECUTING, State.PROPOSED, State.CANCELLED, State.FAILED}),
     State.EXECUTING: frozenset({State.SUCCEEDED, State.FAILED}),
     # a retry is approved again, so that every execution passes the same checks and the same claim
@@ -55,6 +56,7 @@ class Cause(StrEnum):
 
     ERROR = "error"  # failed: the tool refused or raised
     OUTCOME_UNKNOWN = "outcome_unknown"  # failed: it may or may not have happened
+    REFUSED = "refused"  # failed: the tool refused and says that asking again cannot help
     TOOL_CHANGED = "tool_changed"  # failed: the tool is not the one that was shown
     UNDELIVERABLE = "undeliverable"  # cancelled: the card could not be posted anywhere
     TAKEN_BACK = "taken_back"  # cancelled: by the requester or an admin
@@ -77,6 +79,11 @@ class PreviewField:
     field: str
     old_value: str | None
     new_value: str | None
+
+
+def old_values(preview: Sequence[PreviewField]) -> list[tuple[str, str | None]]:
+    """What a preview says is there now; where that changes, people look again."""
+    return [(f.field, f.old_value) for f in preview]
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,24 +119,68 @@ def _brief(text: str | None) -> str:
 
 
 @dataclass(frozen=True, slots=True)
+class Circle:
+    """Those who may decide: accounts that are named, and everyone else in words; ``but`` one of them."""
+
+    members: tuple[Actor | str, ...]
+    but: str = ""
+
+    @property
+    def parts(self) -> list[Actor | str]:
+        """For example ``Ana, any approver or any admin``, in pieces: channels mention accounts."""
+        if not self.members:
+            return ["no one"]
+        between = [*[", "] * (len(self.members) - 2), " or ", ""][-len(self.members) :]
+        found = [part for each in zip(self.members, between, strict=True) for part in each]
+        return [*found, *([f", but not {self.but}"] if self.but else [])]
+
+    @property
+    def words(self) -> str:
+        return "".join(part.label if isinstance(part, Actor) else part for part in self.parts)
+
+
+@dataclass(frozen=True, slots=True)
 class Deciders:
     """Who may decide, frozen with the proposal so that the card tells the truth."""
 
     requester: bool
     roles: tuple[str, ...] = ()
     people: tuple[str, ...] = ()
-    members: str | None = None  # whoever is in this chat (an address as text)
+    members: str | None = None  # anyone in this chat (an address as text)
     four_eyes: bool = False  # the requester may not approve it
+    lead: str | None = None  # of a plan: whether the lead agent has a say, `Approver`'s lead or both
+    escalated: str | None = None  # also anyone in this chat: no one decided in time
+    place: str | None = None  # where it was asked for: some roles count only in some places
 
-    def in_words(self, requester: str) -> str:
-        """For example ``Ana, any approver or any admin``."""
-        names = [requester] if self.requester and not self.four_eyes else []
-        names += [f"any {role}" for role in self.roles]
-        names += list(self.people)
-        names += ["anybody in this chat"] if self.members else []
-        if self.four_eyes and names:
-            names[-1] += f", but not {requester}"
-        return " or ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names) or "nobody"
+    def named(self, requester: Actor) -> tuple[Actor, ...]:
+        """Those who may decide by name and not by a role: reminders name them."""
+        asker = (requester,) if self.requester and not self.four_eyes else ()
+        people = (each for each in self.people if ":" in each.strip(":"))
+        return tuple(dict.fromkeys((*asker, *map(Actor.parse, people))))
+
+    def circle(self, requester: str, *, chat: str = "this chat", names: Names = NO_NAMES) -> "Circle":
+        """Those who may decide; ``chat`` is what the chat where it was asked is called where this is read."""
+        found: list[Actor | str] = [requester] if self.requester and not self.four_eyes else []
+        found += [f"any {role}" for role in self.roles]
+        found += [
+            Actor.parse(each, names.get(each, "")) if ":" in each.strip(":") else each for each in self.people
+        ]
+        found += [f"anyone in {chat}"] if self.members else []
+        found += ["anyone in the chat it was escalated to"] if self.escalated else []
+        return Circle(tuple(found), requester if self.four_eyes else "")
+
+    def in_words(self, requester: str, *, elsewhere: bool = False) -> str:
+        """For example ``Ana, any approver or any admin``; ``elsewhere``: read outside the chat it is from."""
+        chat = "the chat where it was asked" if elsewhere else "this chat"
+        return self.circle(requester, chat=chat).words
+
+
+class Sibling(NamedTuple):
+    """What the card that carries a group's buttons needs to know of each proposal of the same answer."""
+
+    id: str
+    state: State
+    round: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +188,7 @@ class Proposal:
     """One row, as a value.
 
     ``call_id`` is empty where no model made the call: its message is then a notice, which only people see.
-    ``version`` counts every change, ``round`` what a button is about: contents (edits, moved previews) and
+    ``version`` counts every change, ``round`` what a button is about: contents (edits, changed previews) and
     retries.
     """
 
@@ -174,6 +225,8 @@ class Proposal:
     edits: tuple[Edited, ...] = ()  # oldest first
     changed: bool = False
     result: str | None = None
+    ended_badly: str | None = None  # it ran, but not to a good end: how, such as "Ended with code 3"
+    told: str | None = None  # the result in one sentence for people; None where the tool gave none
     result_url: str | None = None
     error: str | None = None
     rule: str = ""
@@ -194,12 +247,18 @@ class Proposal:
 
     @property
     def output(self) -> str:
-        """The handle under which a result too long to be told at once is kept whole."""
+        """The handle under which a result too long to show is kept in full."""
         return f"out-{self.id}"
 
     @property
     def settled(self) -> bool:
         return self.state in SETTLED
+
+    @property
+    def unasked(self) -> bool:
+        """Whether it runs, or ran, without anyone's decision: neither a vote nor a grant let it."""
+        running = self.state in (State.APPROVED, State.EXECUTING, State.SUCCEEDED, State.FAILED)
+        return running and self.decided_by is not None and not self.votes and self.grant_id is None
 
     @property
     def told_once(self) -> bool:
@@ -208,7 +267,7 @@ class Proposal:
 
     @property
     def called(self) -> bool:
-        """Whether a call of the model led to it, so that the conversation goes on when it ends."""
+        """Whether a call of the model led to it, so that the conversation continues when it ends."""
         return bool(self.call_id)
 
 

@@ -5,8 +5,8 @@ from enum import StrEnum
 
 
 class Level(StrEnum):
-    READ = "read"  # changes nothing; runs at once
-    WRITE = "write"  # changes something that can be changed back
+    READ = "read"  # changes nothing; runs immediately
+    WRITE = "write"  # a change that can be undone
     DESTRUCTIVE = "destructive"  # loses something, or reaches people who cannot un-see it
 
 
@@ -14,8 +14,8 @@ class Level(StrEnum):
 class Risk:
     """A level and the reason for it, in words that fit on a card.
 
-    ``vouched``: somebody Nod trusts says that it is no worse than this. Where only what cannot be undone
-    asks, a change that nobody vouches for asks as well.
+    ``vouched``: someone Nod trusts says that it is no worse than this. Where only what cannot be undone
+    asks, a change that no one vouches for asks as well.
     """
 
     level: Level

@@ -15,9 +15,10 @@ from typing import Any, NamedTuple
 
 from bot.domain.plans import APPROVERS
 from bot.domain.risk import Level
+from bot.domain.times import written
 
 EVERYWHERE = "*"
-_UNITS = (("d", 86400), ("h", 3600), ("m", 60), ("s", 1))
+EVERYWHERE_WORD = "everywhere"  # ends a role that counts in every workspace
 _MEMO = 4096  # subjects times tools for which a book keeps what it found
 
 
@@ -30,19 +31,24 @@ class Subject(StrEnum):
     QUORUM = "quorum"  # [needed, of]: approvals needed; ``of`` 0 when one decline ends it
     DECIDERS = "deciders"  # list of: requester, admin, approver, member, or accounts
     ROUTE = "route"  # an address where cards are posted too
-    ESCALATE = "escalate"  # [seconds, address]: posted there when nobody decided for so long
+    ESCALATE = "escalate"  # [seconds, address]: posted there when no one has decided for that long
     REMIND = "remind"  # [seconds] between reminders
     QUIET = "quiet"  # [from, to] as HH:MM in UTC: no reminders then
     DIGEST = "digest"  # [HH:MM in UTC, address]
-    ROLE = "role"  # [account, role]
+    ROLE = "role"  # [account, role], and "everywhere" where it counts in every workspace
     PLANS = "plans"  # who approves teammates' plans: an `Approver`'s name
     GRANTS = "grants"  # "destructive": grants may reach destructive calls here
+
+    @property
+    def typed(self) -> str:
+        """The word of `/approvals` that sets it."""
+        return {"deciders": "approvers", "role": "roles add", "grants": "grants allow"}.get(self, self)
 
 
 STRICTNESS = ("never", "destructive", "writes", "always")
 """Policy modes from the loosest to the strictest."""
 
-_LEVELS = (Level.READ, Level.WRITE, Level.DESTRUCTIVE)
+LEVELS = (Level.READ, Level.WRITE, Level.DESTRUCTIVE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +69,7 @@ class Rule:
         """For example ``rule 7: policy always for delete_* in slack:T1/C2``."""
         tools = "" if self.pattern == EVERYWHERE else f" for {self.pattern}"
         where = "" if self.scope == EVERYWHERE else f" in {self.scope}"
-        return f"rule {self.id}: {self.subject} {_shown(self.subject, self.value)}{tools}{where}"
+        return f"rule {self.id}: {self.subject.typed} {value_words(self.subject, self.value)}{tools}{where}"
 
 
 class Found(NamedTuple):
@@ -75,7 +81,7 @@ class Found(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Rulebook:
-    """All rules in force, at one version. ``paused``: nothing executes, clocks stand."""
+    """All current rules, at one version. ``paused``: nothing executes, clocks stand."""
 
     version: int = 0
     rules: tuple[Rule, ...] = ()
@@ -118,7 +124,7 @@ class Rulebook:
 
     def level(self, place: str, tool_name: str, default: Level) -> Found:
         """An override replaces what the tool says of itself; of several overrides the highest counts."""
-        found = self.strictest(Subject.RISK, place, tool_name, default, lambda v: _LEVELS.index(Level(v)))
+        found = self.strictest(Subject.RISK, place, tool_name, default, lambda v: LEVELS.index(Level(v)))
         return Found(Level(found.value), found.rule)
 
     def ttl(self, place: str, tool_name: str, default: float) -> Found:
@@ -129,7 +135,7 @@ class Rulebook:
         return self.strictest(Subject.QUORUM, place, tool_name, [1, 0], lambda value: value[0])
 
     def deciders(self, place: str, tool_name: str) -> Found:
-        """The narrowest circle counts: whoever is there, the one who asks, a role, then single accounts."""
+        """The narrowest circle counts; from wide to narrow: anyone there, the requester, roles, accounts."""
         return self.strictest(Subject.DECIDERS, place, tool_name, None, _narrowness)
 
     def soonest(self, subject: Subject, place: str, tool_name: str) -> list[Any] | None:
@@ -146,8 +152,10 @@ class Rulebook:
     def grants_reach_destructive(self, place: str, tool_name: str) -> bool:
         return any(r.value == "destructive" for r in self.matching(Subject.GRANTS, place, tool_name))
 
-    def accounts_with(self, role: str) -> frozenset[str]:
-        return frozenset(rule.value[0] for rule in self.about(Subject.ROLE) if rule.value[1] == role)
+    def accounts_with(self, role: str, *, everywhere: bool = False) -> frozenset[str]:
+        """Accounts with a role; ``everywhere``: only those that have it in every workspace."""
+        rules = (r for r in self.about(Subject.ROLE) if r.value[1] == role)
+        return frozenset(r.value[0] for r in rules if not everywhere or EVERYWHERE_WORD in r.value[2:])
 
 
 def _narrowness(words: Sequence[str]) -> tuple[int, ...]:
@@ -170,25 +178,12 @@ def _compiled(pattern: str) -> re.Pattern[str]:
     return re.compile(fnmatch.translate(pattern))
 
 
-def _shown(subject: Subject, value: Any) -> str:
+def value_words(subject: Subject, value: Any) -> str:
     """The value as an admin would write it."""
     parts = list(value) if isinstance(value, list | tuple) else [value]
     match subject:
         case Subject.QUORUM:
             return f"{parts[0]} of {parts[1]}" if parts[1] else str(parts[0])
         case Subject.TTL | Subject.REMIND | Subject.ESCALATE:
-            parts[0] = span(parts[0])
+            parts[0] = written(parts[0])
     return " ".join(map(str, parts))
-
-
-def span(seconds: float) -> str:
-    """A length of time as an admin would write it, such as ``36h``; an odd one in several units."""
-    left = round(seconds)
-    for unit, size in _UNITS:
-        if left and left % size == 0 and unit != "s":
-            return f"{left // size}{unit}"
-    parts = []
-    for unit, size in _UNITS:
-        count, left = divmod(left, size)
-        parts += [f"{count}{unit}"] if count else []
-    return " ".join(parts) or "0s"

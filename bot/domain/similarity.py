@@ -1,8 +1,8 @@
 """Approve similar: the ladder of what a grant may allow, and whether a call is within a grant.
 
 A grant is matched against full canonical arguments, never against what a card displayed. Its middle rung uses
-the tool's own key (for files the resolved folder), computed anew for each call, so a spelling of the same
-words in another way, ``..``, a symlink or a letter's case cannot widen it: equal means equal.
+the tool's own key (for files the resolved folder), computed again for each call, so a spelling of the same
+path in another way, ``..``, a symlink or a letter's case cannot widen it: equal means equal.
 """
 
 from collections.abc import Mapping
@@ -12,6 +12,7 @@ from enum import StrEnum
 from typing import Any
 
 from bot.domain.proposals import canonical
+from bot.domain.rules import covers
 
 
 class Rung(StrEnum):
@@ -33,6 +34,37 @@ class Lasting(StrEnum):
     @property
     def span(self) -> timedelta | None:
         return {"1h": timedelta(hours=1), "8h": timedelta(hours=8), "24h": timedelta(hours=24)}.get(self)
+
+
+_HERE, _CHAT = "the conversation where it was asked", "the chat where it was asked"
+
+
+class Whose(StrEnum):
+    """Whose calls a grant lets run, and where: narrowest first, and that one where nothing is said."""
+
+    HERE = "here"  # the requester's, in the conversation of the card
+    REQUESTER = "requester"  # the requester's, everywhere
+    CHAT = "chat"  # everyone's in that chat; an admin's to give
+    EVERYONE = "everyone"  # everyone's, everywhere; an admin's to give
+
+    @property
+    def wide(self) -> bool:
+        """Whether it is for others, too."""
+        return self in (Whose.CHAT, Whose.EVERYONE)
+
+    def words(
+        self,
+        requester: str,
+        here: str = "the conversation where it was asked",
+        chat: str = "the chat where it was asked",
+    ) -> str:
+        """For example ``Ana everywhere``; ``here`` and ``chat`` name its conversation and its chat."""
+        return {
+            Whose.HERE: f"{requester} in {here}",
+            Whose.REQUESTER: f"{requester} everywhere",
+            Whose.CHAT: f"everyone in {chat}",
+            Whose.EVERYONE: "everyone everywhere",
+        }[self]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,16 +100,23 @@ class Grant:
     words: str
     person_id: str
     person_name: str
-    conversation_id: str | None  # only there; None: wherever the grantor may decide
+    conversation_id: str | None  # only there, and it ends with it
+    requester: str | None  # an account of the one Person whose calls it lets run; None: everyone's
+    place: str | None  # where, an address as text, and what lies below it; None: everywhere
     proposal_id: str
     created_at: datetime
     expires_at: datetime | None
     uses: int = 0
-    plan_digest: str | None = None  # born from a teammate's plan: it holds with that very plan
+    plan_digest: str | None = None  # born from a teammate's plan: it holds only while that plan does
 
     @property
     def label(self) -> str:
         return f"G-{self.id}"
+
+    def reaches(self, accounts: frozenset[str], place: str) -> bool:
+        """Whether it is for a Person with these accounts, asking at this address."""
+        theirs = self.requester is None or self.requester in accounts
+        return theirs and (self.place is None or covers(self.place, place))
 
 
 def ladder(

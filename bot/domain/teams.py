@@ -11,18 +11,18 @@ from bot.domain.proposals import Proposal, State
 from bot.domain.unseen import one_line
 
 CHANNEL = "team"
-"""The channel of a teammate's own address: nobody can write there from outside."""
+"""The channel of a teammate's own address: no one can write there from outside."""
 
 
 class Standing(StrEnum):
     WORKING = "working"  # its turn runs, or it waits for a decision
     DONE = "done"  # it said its result; a late end of its proposals may still give it the word
-    FAILED = "failed"  # it could not go on
+    FAILED = "failed"  # it could not continue
     STOPPED = "stopped"  # a person, the lead agent or a bound ended it
 
 
 OVER = frozenset({Standing.FAILED, Standing.STOPPED})
-"""From here it never goes on."""
+"""States it never leaves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class Teammate:
 
     @property
     def locked(self) -> bool:
-        """Whether it may only look around: it must plan, and no plan of its was approved as it stands."""
+        """Whether it may only look around: it must plan first, and its current plan isn't approved."""
         return self.needs_plan and not (self.plan is not None and stands(self.plan))
 
     @property
@@ -67,7 +67,7 @@ class Teammate:
 
     @property
     def state(self) -> str:
-        """How it stands, in a few words for people."""
+        """Its status, in a few words for people."""
         if self.standing is not Standing.WORKING:
             return str(self.standing)
         if any(self.plan is not None and p.id == self.plan.id for p in self.waits_for):
@@ -90,7 +90,7 @@ class Teammate:
 
 
 @dataclass(frozen=True, slots=True)
-class Board:
+class TeamStatus:
     """The team of one conversation as its thread shows it."""
 
     lead_id: str
@@ -108,7 +108,7 @@ class Board:
 
 
 def about(teammate: Teammate) -> str:
-    """What there is to say of it beside its name and state: the first line of it."""
+    """What to show next to its name and state: the first line of its last words."""
     said = teammate.words if teammate.standing is not Standing.WORKING else teammate.doing
     return one_line(next((line for line in said.splitlines() if line.strip()), ""))
 

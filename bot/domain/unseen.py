@@ -1,4 +1,4 @@
-"""Characters that people do not see, or that turn the reading direction: nobody may approve what they hide.
+"""Characters that people do not see, or that turn the reading direction: no one may approve what they hide.
 
 The joiners U+200C and U+200D stay, for scripts and emoji are written with them. The console has the same
 list in ``static/dom.js``.

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import bindparam, func, update
+from sqlalchemy import bindparam, func, true, tuple_, update
 from sqlmodel import Session, col, select
 
 from bot.domain.chat import Address, Message, Request
@@ -15,27 +15,45 @@ from bot.domain.conversations import (
     Transcript,
 )
 from bot.domain.people import Actor
-from bot.store import messages
+from bot.domain.policy import Place
+from bot.domain.text import storable
+from bot.store import messages, snapshot
 from bot.store import proposals as proposal_store
-from bot.store.prepared import Prepared
-from bot.store.tables import ConversationRow, ProposalRow
-from bot.store.text import storable
-from bot.store.upsert import id_of_new
+from bot.store.inserts import id_of_new
+from bot.store.tables import ConversationRow, ProposalRow, changed, table_of
 
-_CONVERSATION: Any = ConversationRow.__table__  # type: ignore[attr-defined]
-_GET = Prepared(select(_CONVERSATION).where(_CONVERSATION.c.id == bindparam("id")))
-_OPEN_AT = Prepared(
-    select(_CONVERSATION.c.id).where(
+_CONVERSATION = table_of(ConversationRow)
+_GET = select(_CONVERSATION).where(_CONVERSATION.c.id == bindparam("id"))
+_OPEN_AT = select(_CONVERSATION.c.id).where(
+    _CONVERSATION.c.channel == bindparam("channel"),
+    _CONVERSATION.c.key == bindparam("key"),
+    _CONVERSATION.c.ended_at.is_(None),
+)
+_BEGUN_SINCE = select(func.count().label("found")).select_from(
+    select(_CONVERSATION.c.id)
+    .where(
         _CONVERSATION.c.channel == bindparam("channel"),
-        _CONVERSATION.c.key == bindparam("key"),
-        _CONVERSATION.c.ended_at.is_(None),
+        _CONVERSATION.c.owner == bindparam("owner"),
+        _CONVERSATION.c.created_at > bindparam("since"),
     )
+    .limit(bindparam("most"))
+    .subquery()
 )
 
 
 def get_conversation(session: Session, conversation_id: str) -> Conversation | None:
-    row = _GET.row(session, {"id": conversation_id})
+    return snapshot.once(session, (Conversation, conversation_id), lambda: _get(session, conversation_id))
+
+
+def _get(session: Session, conversation_id: str) -> Conversation | None:
+    row = session.connection().execute(_GET, {"id": conversation_id}).first()
     return _conversation(row) if row else None
+
+
+def place_of(session: Session, conversation_id: str) -> Place:
+    """Where a conversation is, as rules name it; the empty address if it does not exist."""
+    found = get_conversation(session, conversation_id)
+    return Place(str(found.origin) if found else "", private=found is not None and found.private)
 
 
 def has_ended(session: Session, conversation_id: str) -> bool:
@@ -44,20 +62,20 @@ def has_ended(session: Session, conversation_id: str) -> bool:
 
 
 def open_conversation(session: Session, address: Address) -> Conversation | None:
-    """The conversation going on at an address, if one is."""
+    """The current conversation at an address, or None."""
     conversation_id = open_at(session, address)
     return get_conversation(session, conversation_id) if conversation_id else None
 
 
 def open_at(session: Session, address: Address) -> str | None:
-    """The id of the conversation going on at an address, if one is."""
+    """The id of the current conversation at an address, or None."""
     where = {"channel": address.channel, "key": address.key}
-    found: str | None = _OPEN_AT.value(session, where)
+    found: str | None = session.connection().execute(_OPEN_AT, where).scalar()
     return found
 
 
 def begin(session: Session, message: Message | Request, title: str, now: datetime) -> str:
-    """A new conversation; two first messages at once agree on one."""
+    """A new conversation; two simultaneous first messages share one."""
     begun: str | None = id_of_new(
         session,
         ConversationRow,
@@ -67,7 +85,7 @@ def begin(session: Session, message: Message | Request, title: str, now: datetim
             "key": message.address.key,
             "private": message.private,
             "owner": str(message.actor),
-            "title": storable(" ".join(title.split())[:80]),
+            "title": _title(title),
             "created_at": now,
         },
     )
@@ -77,8 +95,15 @@ def begin(session: Session, message: Message | Request, title: str, now: datetim
     return found
 
 
+def begun_since(session: Session, actor: Actor, since: datetime, most: int) -> int:
+    """How many conversations an account has begun since then, counted up to ``most``."""
+    values = {"channel": actor.channel, "owner": str(actor), "since": since, "most": most}
+    found: int = session.connection().execute(_BEGUN_SINCE, values).scalar_one()
+    return found
+
+
 def end_conversation(session: Session, address: Address, now: datetime) -> bool:
-    """The next message there starts anew; False when there was nothing to end."""
+    """The next message there starts again; False when there was nothing to end."""
     ended = session.execute(
         update(ConversationRow)
         .where(
@@ -88,26 +113,53 @@ def end_conversation(session: Session, address: Address, now: datetime) -> bool:
         )
         .values(ended_at=now)
     )
-    return bool(ended.rowcount)  # type: ignore[attr-defined]
+    return bool(changed(ended))
 
 
-def conversations_of(session: Session, channel: str, owner: str, limit: int = 50) -> list[Conversation]:
-    """What one actor began in a channel, newest first."""
-    rows = session.exec(
-        select(ConversationRow)
-        .where(ConversationRow.channel == channel, ConversationRow.owner == owner)
-        .order_by(col(ConversationRow.created_at).desc(), col(ConversationRow.id))
+def conversations_of(
+    session: Session, channel: str, owner: str, limit: int = 50, before: tuple[datetime, str] | None = None
+) -> list[Conversation]:
+    """What one actor began in a channel and did not delete, newest first; ``before``: older than this one."""
+    spot = (_CONVERSATION.c.created_at, _CONVERSATION.c.id)
+    rows = session.connection().execute(
+        select(_CONVERSATION)
+        .where(_CONVERSATION.c.channel == channel, _CONVERSATION.c.owner == owner)
+        .where(_CONVERSATION.c.deleted_at.is_(None))
+        .where(tuple_(*spot) < tuple_(*before) if before else true())
+        .order_by(*(column.desc() for column in spot))
         .limit(limit)
     )
     return [_conversation(row) for row in rows]
 
 
-def read_transcript(session: Session, conversation_id: str) -> Transcript | None:
-    """All lines (the last `MAX_LINES`) in the model's order, and their proposals."""
+def rename(session: Session, conversation_id: str, title: str) -> None:
+    session.execute(
+        update(_CONVERSATION).where(_CONVERSATION.c.id == conversation_id).values(title=_title(title))
+    )
+
+
+def forget(session: Session, conversation_ids: Sequence[str], now: datetime) -> None:
+    """Delete what was said and kept there. Proposals and their audit stay: they are the record."""
+    session.execute(
+        update(_CONVERSATION)
+        .where(_CONVERSATION.c.id.in_(conversation_ids))
+        .values(deleted_at=now, ended_at=func.coalesce(_CONVERSATION.c.ended_at, now), title="")
+    )
+    messages.delete_all(session, conversation_ids)
+
+
+def _title(text: str) -> str:
+    return storable(" ".join(text.split())[:80])
+
+
+def read_transcript(
+    session: Session, conversation_id: str, limit: int | None = messages.MAX_LINES
+) -> Transcript | None:
+    """All lines (the last ``limit``) in the model's order, and their proposals."""
     conversation = get_conversation(session, conversation_id)
     if conversation is None:
         return None
-    said = messages.latest(session, conversation_id)
+    said = messages.latest(session, conversation_id, limit)
     lines = sorted(said, key=lambda x: (x.after, x.role not in HEARD, x.id))
     proposals = {}
     if any(line.calls for line in lines):
@@ -136,4 +188,5 @@ def _conversation(row: Any) -> Conversation:
         created_at=row.created_at,
         ended_at=row.ended_at,
         shown_at=Address.parse(row.shown_at) if row.shown_at else None,
+        deleted=row.deleted_at is not None,
     )

@@ -1,15 +1,14 @@
 """Where cards were posted, and which of those copies are behind their proposal."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import bindparam, update
 from sqlmodel import Session, col, select
 
 from bot.domain.chat import Address
-from bot.store.prepared import Prepared
-from bot.store.tables import CopyRow, ProposalRow
-from bot.store.upsert import insert_or_ignore
+from bot.store.inserts import insert_or_ignore
+from bot.store.tables import CopyRow, ProposalRow, table_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,12 +20,13 @@ class Copy:
     address: Address
     ref: str
     wanted: int
+    shown: str | None = None  # a fingerprint of the card it shows, where that is known
 
 
-_COPY: Any = CopyRow.__table__  # type: ignore[attr-defined]
-_PROPOSAL: Any = ProposalRow.__table__  # type: ignore[attr-defined]
+_COPY = table_of(CopyRow)
+_PROPOSAL = table_of(ProposalRow)
 _BEHIND = (_COPY.c.rendered < _COPY.c.wanted) & ~_COPY.c.gone  # as the index ``copy_behind`` has it
-_BEHIND_OF_MESSAGE = Prepared(
+_BEHIND_OF_MESSAGE = (
     select(_COPY)
     .join(_PROPOSAL, _PROPOSAL.c.id == _COPY.c.proposal_id)
     .where(_PROPOSAL.c.message_id == bindparam("message_id"), _BEHIND)
@@ -34,8 +34,18 @@ _BEHIND_OF_MESSAGE = Prepared(
 )
 
 
-def add(session: Session, proposal_id: str, address: Address, ref: str, shown_version: int) -> None:
-    """Remember a card that was just posted; it is behind if the proposal moved while it was sent."""
+def add(
+    session: Session,
+    proposal_id: str,
+    address: Address,
+    ref: str,
+    shown_version: int,
+    fingerprint: str | None = None,
+) -> None:
+    """Remember a card that was posted; it is behind if the proposal changed while it was sent.
+
+    ``shown_version`` 0 says that no one knows what it shows, so it is behind.
+    """
     version = session.exec(select(ProposalRow.version).where(ProposalRow.id == proposal_id)).one()
     session.execute(
         insert_or_ignore(session, CopyRow).values(
@@ -46,6 +56,7 @@ def add(session: Session, proposal_id: str, address: Address, ref: str, shown_ve
             wanted=int(version != shown_version),
             rendered=0,
             gone=False,
+            shown=fingerprint,
         )
     )
 
@@ -55,9 +66,31 @@ def of_proposal(session: Session, proposal_id: str) -> list[Copy]:
     return [_copy(row) for row in rows]
 
 
+class Known(NamedTuple):
+    """What is known of a posted message: whose card it carries, and whether it was given up."""
+
+    proposal_id: str
+    gone: bool
+
+
+def known(session: Session, channel: str, ref: str) -> Known | None:
+    """What is known of the message ``ref``; None when no row names it."""
+    found = select(CopyRow.proposal_id, CopyRow.gone).where(CopyRow.channel == channel, CopyRow.ref == ref)
+    row = session.exec(found.order_by(col(CopyRow.gone)).limit(1)).first()
+    return Known(*row) if row else None
+
+
+def revive(session: Session, channel: str, ref: str) -> None:
+    """A copy that was given up is there after all, and behind."""
+    given_up = update(CopyRow).where(
+        col(CopyRow.channel) == channel, col(CopyRow.ref) == ref, col(CopyRow.gone)
+    )
+    session.execute(given_up.values(gone=False, wanted=CopyRow.wanted + 1, shown=None))
+
+
 def behind(session: Session, message_id: int) -> list[Copy]:
     """Copies of the proposals of one answer that show less than what is."""
-    rows = _BEHIND_OF_MESSAGE.rows(session, {"message_id": message_id})
+    rows = session.connection().execute(_BEHIND_OF_MESSAGE, {"message_id": message_id}).all()
     return [_copy(row) for row in rows]
 
 
@@ -72,9 +105,21 @@ def all_behind(session: Session) -> list[int]:
     return sorted(rows)
 
 
-def mark_rendered(session: Session, copy: Copy) -> None:
+def mark_rendered(session: Session, copy: Copy, fingerprint: str | None = None) -> None:
     """The copy shows what was wanted when it was read; a change since keeps it behind."""
-    session.execute(update(CopyRow).where(col(CopyRow.id) == copy.id).values(rendered=copy.wanted))
+    drawn = update(CopyRow).where(col(CopyRow.id) == copy.id)
+    session.execute(drawn.values(rendered=copy.wanted, shown=fingerprint))
+
+
+def show_again(session: Session) -> list[int]:
+    """What every card of an open proposal says has changed, but no proposal did; gives their messages."""
+    changing = select(ProposalRow.id).where(col(ProposalRow.state).in_(("proposed", "approved")))
+    session.execute(
+        update(CopyRow)
+        .where(col(CopyRow.proposal_id).in_(changing), col(CopyRow.gone).is_(False))
+        .values(wanted=CopyRow.wanted + 1)
+    )
+    return all_behind(session)
 
 
 def mark_gone(session: Session, copy: Copy) -> None:
@@ -96,4 +141,4 @@ def is_at(session: Session, proposal_id: str, address: Address) -> bool:
 
 
 def _copy(row: Any) -> Copy:
-    return Copy(row.id or 0, row.proposal_id, Address(row.channel, row.key), row.ref, row.wanted)
+    return Copy(row.id or 0, row.proposal_id, Address(row.channel, row.key), row.ref, row.wanted, row.shown)

@@ -14,23 +14,33 @@ thread does all of it. PostgreSQL, which is a network away, has a small pool of 
 """
 
 import asyncio
+import contextlib
+import math
+import os
+import sqlite3
+import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
+from urllib.parse import quote
 
-from sqlalchemy import Connection, Engine, create_engine, event
+from sqlalchemy import Connection, Engine, NullPool, create_engine, event, text
 from sqlalchemy.engine import make_url
-from sqlalchemy.exc import OperationalError
+from sqlalchemy.exc import DBAPIError, OperationalError
 from sqlmodel import Session
 
-from bot.store.prepared import execute
+from bot.errors import LostRace
+from bot.store import snapshot
+from bot.store.record.chain import KEYS
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
-_PATIENCE = "PRAGMA busy_timeout=10000"  # milliseconds to wait for another process that writes
+PATIENCE = 10.0  # seconds to wait for another process that writes
+_PATIENCE = f"PRAGMA busy_timeout={PATIENCE * 1000:.0f}"
 _AT_ONCE = "PRAGMA busy_timeout=0"
 _PRAGMAS = (
     "PRAGMA journal_mode=WAL",
@@ -39,43 +49,129 @@ _PRAGMAS = (
     "PRAGMA foreign_keys=ON",
     "PRAGMA cache_size=-16000",
 )
+_PRAGMAS_OF_A_LOOK = (_PATIENCE, "PRAGMA query_only=ON")
 _MAX_BATCH = 64
 _SQLITE_THREADS = 2
 _POSTGRES_THREADS = 8
+_CHECK, _CHECKED = 2.0, 2.0  # seconds
 _DEADLOCK = "40P01"  # PostgreSQL's code for it
-_DEADLOCKS = 6  # times one write may run
+_TRIES = 8  # times one write may run
 
 
-def open_engine(url: str) -> Engine:
-    """An engine with our pragmas; SQLite leaves BEGIN and COMMIT to us (SQLAlchemy's documented recipe)."""
-    if make_url(url).get_backend_name() != "sqlite":
-        return create_engine(url, pool_size=_POSTGRES_THREADS, pool_pre_ping=True)
-    engine = create_engine(url, connect_args={"check_same_thread": False})
+def open_engine(url: str, audit_keys: Sequence[bytes] = (), *, readonly: bool = False) -> Engine:
+    """An engine with our pragmas; SQLite leaves BEGIN and COMMIT to us (SQLAlchemy's documented recipe).
+
+    A new file is for its owner alone, and so is what SQLite puts next to it. ``readonly`` changes no file.
+    """
+    options = {KEYS: tuple(audit_keys)}
+    parts = make_url(url)
+    if parts.get_backend_name() != "sqlite":
+        return create_engine(
+            url,
+            pool_size=_POSTGRES_THREADS,
+            pool_pre_ping=True,
+            execution_options=options,
+            hide_parameters=True,  # a fault is logged, and values may be secrets
+        )
+    file = Path(parts.database or "")
+    if readonly:
+        look = {"poolclass": NullPool, "creator": lambda: _look_at(file)}
+        engine = create_engine("sqlite://", execution_options=options, **look)
+    else:
+        engine = create_engine(
+            url,
+            connect_args={"check_same_thread": False},
+            execution_options=options,
+            hide_parameters=True,
+        )
+
+    @event.listens_for(engine, "do_connect")
+    def _make(*_: Any) -> None:
+        if not readonly:
+            # never an existing one: to close it would drop the locks that SQLite holds in this process
+            with contextlib.suppress(OSError):
+                os.close(os.open(file, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
 
     @event.listens_for(engine, "connect")
     def _connect(connection: Any, _: Any) -> None:
         connection.isolation_level = None
-        for pragma in _PRAGMAS:
+        for pragma in _PRAGMAS if not readonly else _PRAGMAS_OF_A_LOOK:
             connection.execute(pragma)
 
     return engine
 
 
+def _look_at(file: Path) -> sqlite3.Connection:
+    """Open for reading, so that no file is changed or left behind.
+
+    Without a log, SQLite makes one with an index for a reader, too. A reader that may write removes both at
+    its end, but would also copy an existing log into the database. On a read-only disk neither can be made,
+    and none is needed if nothing writes.
+    """
+    true = file.resolve()
+    log = true.with_name(f"{true.name}-wal")
+    logged = log.exists() and log.stat().st_size
+    if os.access(true.parent, os.W_OK):
+        mode = "ro" if logged else "rw"
+    else:
+        mode = "ro" if logged else "ro&immutable=1"
+    uri = f"file:{quote(str(true))}?mode={mode}"
+    return sqlite3.connect(uri, uri=True, check_same_thread=False)
+
+
+def back_up(file: Path, copy: Path) -> None:
+    """Copy a SQLite database as it is at one moment, also while it is written to.
+
+    Raises OSError where ``copy`` exists or cannot be made, sqlite3.Error where the database cannot be read.
+    """
+    os.close(os.open(copy, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+    try:
+        with (
+            contextlib.closing(_look_at(file)) as source,
+            contextlib.closing(sqlite3.connect(copy)) as target,
+        ):
+            source.backup(target)
+    except BaseException:
+        copy.unlink(missing_ok=True)
+        raise
+
+
 class Database:
     """Runs store functions in transactions."""
 
-    def __init__(self, url: str) -> None:
-        self.engine = open_engine(url)
+    def __init__(
+        self,
+        url: str,
+        audit_keys: Sequence[bytes] = (),
+        *,
+        readonly: bool = False,
+        patience: float = PATIENCE,
+    ) -> None:
+        """``readonly``: for one who only looks; no file is changed or made.
+
+        ``patience``: the seconds after which a write fails that another process keeps from SQLite's file.
+        """
+        self.engine = open_engine(url, audit_keys, readonly=readonly)
         self.dialect: str = self.engine.dialect.name
         sqlite = self.dialect == "sqlite"
-        self._writer = _SQLiteWriter(self.engine) if sqlite else None
+        self._writer = _SQLiteWriter(self.engine, patience) if sqlite else None
+        self._writable_until = 0.0  # of time.monotonic()
         self._reading: Connection | None = None  # SQLite: the event loop's own, kept open
         self._threads = ThreadPoolExecutor(_SQLITE_THREADS if sqlite else _POSTGRES_THREADS, "nod-db")
+
+    @property
+    def there(self) -> bool:
+        """Whether there is something to look at; SQLite would make the file."""
+        return self.dialect != "sqlite" or Path(self.engine.url.database or "").exists()
 
     async def write(
         self, function: Callable[Concatenate[Session, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
-        """Run ``function(session, …)`` in a transaction and return after its commit."""
+        """Run ``function(session, …)`` in a transaction and return after its commit.
+
+        Raises LostRace where others were faster every time. What ``function`` is given must not be a row
+        that was read earlier: a second run would find it as stale as the first.
+        """
         return await self._write(lambda s: function(s, *args, **kwargs), aside=False)
 
     async def read(
@@ -102,6 +198,17 @@ class Database:
             self._threads, lambda: self.read_now(function, *args, **kwargs)
         )
 
+    async def check_writable(self) -> None:
+        """Write a few bytes that mean nothing, at most once in `_CHECKED` seconds.
+
+        Raises SQLAlchemyError, or TimeoutError where that takes longer than `_CHECK`.
+        """
+        if time.monotonic() < self._writable_until:
+            return
+        async with asyncio.timeout(_CHECK):
+            await self.write(_touch)
+        self._writable_until = time.monotonic() + _CHECKED
+
     async def _write(self, work: Callable[[Session], T], *, aside: bool) -> T:
         if self._writer is not None:
             return await self._writer.submit(work, aside=aside)
@@ -112,23 +219,26 @@ class Database:
     ) -> T:
         """The same in this thread, for the command line and for tests."""
         if self._writer is None:
-            return self._until_no_deadlock(lambda s: function(s, *args, **kwargs))
+            return self._until_it_wins(lambda s: function(s, *args, **kwargs))
         with self.engine.connect() as connection:
             _begin(connection)
             value = _run(connection, lambda s: function(s, *args, **kwargs))
             connection.commit()
             return value
 
-    def _until_no_deadlock(self, work: Callable[[Session], T]) -> T:
-        """Of two transactions that wait for each other PostgreSQL breaks one off: that one runs anew."""
+    def _until_it_wins(self, work: Callable[[Session], T]) -> T:
+        """On PostgreSQL a transaction that another one overtook, or was broken off for, runs again."""
         runs = 0
         while True:
             runs += 1
             try:
                 with Session(self.engine, expire_on_commit=False) as session, session.begin():
                     return work(session)
+            except LostRace:
+                if runs == _TRIES:
+                    raise
             except OperationalError as error:
-                if getattr(error.orig, "sqlstate", None) != _DEADLOCK or runs == _DEADLOCKS:
+                if getattr(error.orig, "sqlstate", None) != _DEADLOCK or runs == _TRIES:
                     raise
 
     def read_now(
@@ -143,6 +253,7 @@ class Database:
         else:
             connection.execution_options(isolation_level="REPEATABLE READ")
         with Session(connection, expire_on_commit=False, autoflush=False) as session:
+            snapshot.begin(session)
             try:
                 return function(session)
             finally:
@@ -163,16 +274,18 @@ class _Job:
     work: Callable[[Session], Any]
     ended: asyncio.Future[Any]
     aside: bool
+    deadline: float  # of time.monotonic(): until then it waits for another process
 
 
-_Outcome = tuple[Any, Exception | None]
+_Outcome = tuple[Any, Exception | None] | None  # None: its time is not over, so it is tried again
 
 
 class _SQLiteWriter:
     """This process's one connection that writes to the file: one transaction at a time."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, patience: float) -> None:
         self._engine = engine
+        self._patience = patience
         self._thread = ThreadPoolExecutor(1, "nod-write")
         self._waiting: deque[_Job] = deque()
         self._connection: Connection | None = None
@@ -184,10 +297,10 @@ class _SQLiteWriter:
             raise RuntimeError("the database is closed")
         loop = asyncio.get_running_loop()
         ended: asyncio.Future[T] = loop.create_future()
-        self._waiting.append(_Job(work, ended, aside))
+        self._waiting.append(_Job(work, ended, aside, time.monotonic() + self._patience))
         if not self._busy:
             self._busy = True
-            loop.call_soon(self._next, loop)  # whoever is ready in this round of the loop comes along
+            loop.call_soon(self._next, loop)  # every caller that is ready in this round of the loop joins
         return ended
 
     def close(self) -> None:
@@ -195,7 +308,7 @@ class _SQLiteWriter:
         self._closed = True
         self._thread.shutdown()
         while batch := self._take():
-            _tell(batch, self._whole(batch))
+            self._tell(batch, self._whole(batch))
         if self._connection is not None:
             self._connection.close()
 
@@ -220,12 +333,12 @@ class _SQLiteWriter:
     def _end(
         self, loop: asyncio.AbstractEventLoop, batch: list[_Job], outcomes: list[_Outcome] | None
     ) -> None:
-        """In the thread: wait for the disk, and do all of what was not done at once."""
+        """In the thread: wait for the disk, and run everything that has been deferred."""
         outcomes = self._whole(batch) if outcomes is None else self._commit(outcomes)
         loop.call_soon_threadsafe(self._ended, loop, batch, outcomes)
 
     def _ended(self, loop: asyncio.AbstractEventLoop, batch: list[_Job], outcomes: list[_Outcome]) -> None:
-        _tell(batch, outcomes)
+        self._tell(batch, outcomes)
         loop.call_soon(self._next, loop)  # after the callers, who may have more for the next commit
 
     def _at_once(self, batch: list[_Job]) -> list[_Outcome] | None:
@@ -243,25 +356,40 @@ class _SQLiteWriter:
         try:
             if self._connection is None:
                 self._connection = self._engine.connect()
-            execute(self._connection, _PATIENCE)
+            left = max(0.0, min(job.deadline for job in batch) - time.monotonic())
+            _execute(self._connection, f"PRAGMA busy_timeout={left * 1000:.0f}")
             try:
                 _begin(self._connection)
             finally:
-                execute(self._connection, _AT_ONCE)
-        except Exception as error:  # noqa: BLE001 - whatever it is, every caller must hear it
+                _execute(self._connection, _AT_ONCE)
+        except Exception as error:  # noqa: BLE001 - whatever it is, every caller must get it
             self._undo()
-            return [(None, error)] * len(batch)
+            now = time.monotonic() if _busy(error) else math.inf
+            return [(None, error) if job.deadline <= now else None for job in batch]
         return self._commit(_outcomes(self._connection, batch))
 
     def _commit(self, outcomes: list[_Outcome]) -> list[_Outcome]:
         try:
-            if self._connection is not None and any(error is None for _, error in outcomes):
+            if self._connection is not None and any(outcome and outcome[1] is None for outcome in outcomes):
                 self._connection.commit()
                 return outcomes
-        except Exception as error:  # noqa: BLE001 - whatever broke the commit, every caller must hear it
+        except Exception as error:  # noqa: BLE001 - whatever the commit raised, every caller must get it
             outcomes = [(None, error)] * len(outcomes)
         self._undo()
         return outcomes
+
+    def _tell(self, batch: list[_Job], outcomes: list[_Outcome]) -> None:
+        again: list[_Job] = []
+        for job, outcome in zip(batch, outcomes, strict=True):
+            if job.ended.done():
+                continue  # its caller went away
+            if outcome is None:
+                again.append(job)
+            elif outcome[1] is None:
+                job.ended.set_result(outcome[0])
+            else:
+                job.ended.set_exception(outcome[1])
+        self._waiting.extendleft(reversed(again))
 
     def _undo(self) -> None:
         if self._connection is not None:
@@ -270,14 +398,37 @@ class _SQLiteWriter:
             driver.rollback()  # a COMMIT that failed is over for SQLAlchemy, but not for SQLite
 
 
+def _touch(session: Session) -> None:
+    """A write to the disk that changes no row."""
+    if session.get_bind().dialect.name == "sqlite":
+        number = session.execute(text("PRAGMA user_version")).scalar_one()
+        session.execute(text(f"PRAGMA user_version = {(number + 1) % 1000}"))
+    else:
+        session.execute(text("SELECT pg_current_xact_id()"))
+
+
+def _busy(error: Exception) -> bool:
+    code = getattr(getattr(error, "orig", None), "sqlite_errorcode", 0)
+    return bool(code & 0xFF == sqlite3.SQLITE_BUSY)
+
+
+def _execute(connection: Connection, text: str) -> None:
+    """Run ``text`` on SQLite's driver, past SQLAlchemy's own transaction; raises `DBAPIError` as it would."""
+    driver: Any = connection.connection.driver_connection
+    try:
+        driver.execute(text)
+    except sqlite3.Error as error:
+        raise DBAPIError.instance(text, (), error, sqlite3.Error) from error
+
+
 def _begin(connection: Connection, words: str = "BEGIN IMMEDIATE") -> None:
-    connection.begin()  # SQLAlchemy's part: a session shall join this transaction, not end it
-    execute(connection, words)
+    connection.begin()  # SQLAlchemy's part: a session joins this transaction and must not end it
+    _execute(connection, words)
 
 
 def _outcomes(connection: Connection, batch: list[_Job]) -> list[_Outcome]:
     try:
-        if len(batch) == 1:  # nobody shares its fate, so it needs no savepoint
+        if len(batch) == 1:  # it is alone in the transaction, so it needs no savepoint
             return [(_run(connection, batch[0].work), None)]
         return [_one(connection, job.work) for job in batch]
     except Exception as error:  # noqa: BLE001 - handed to the callers
@@ -285,13 +436,13 @@ def _outcomes(connection: Connection, batch: list[_Job]) -> list[_Outcome]:
 
 
 def _one(connection: Connection, work: Callable[[Session], Any]) -> _Outcome:
-    execute(connection, "SAVEPOINT one")
+    _execute(connection, "SAVEPOINT one")
     try:
         value = _run(connection, work)
     except Exception as error:  # noqa: BLE001 - handed to the caller; the others' work stands
-        execute(connection, "ROLLBACK TO one")
+        _execute(connection, "ROLLBACK TO one")
         return None, error
-    execute(connection, "RELEASE one")
+    _execute(connection, "RELEASE one")
     return value, None
 
 
@@ -300,13 +451,3 @@ def _run(connection: Connection, work: Callable[[Session], T]) -> T:
         value = work(session)
         session.flush()
         return value
-
-
-def _tell(batch: list[_Job], outcomes: list[_Outcome]) -> None:
-    for job, (value, error) in zip(batch, outcomes, strict=True):
-        if job.ended.done():
-            continue  # its caller went away
-        if error is None:
-            job.ended.set_result(value)
-        else:
-            job.ended.set_exception(error)

@@ -8,11 +8,11 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import delete, insert, update
+from sqlalchemy import delete, update
 from sqlmodel import Session, col, select
 
+from bot.store.inserts import insert_or_ignore, insert_or_replace
 from bot.store.tables import DialogueRow, EventRow
-from bot.store.upsert import insert_or_ignore
 
 
 def record(
@@ -54,10 +54,10 @@ def keep_dialogue(
     session: Session, channel: str, key: str, state: Mapping[str, Any] | None, now: datetime
 ) -> None:
     """Remember what is being asked at ``key``; None ends it."""
+    if state is not None:
+        values = {"channel": channel, "key": key, "state": dict(state), "updated_at": now}
+        insert_or_replace(session, DialogueRow, values)
+        return
     session.execute(
         delete(DialogueRow).where(col(DialogueRow.channel) == channel, col(DialogueRow.key) == key)
     )
-    if state is not None:
-        session.execute(
-            insert(DialogueRow).values(channel=channel, key=key, state=dict(state), updated_at=now)
-        )

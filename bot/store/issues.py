@@ -1,4 +1,4 @@
-"""The built-in issue tracker's rows. Its tools are in ``bot/tools/builtin/issues.py``.
+"""The built-in issue tracker's rows. Its tools are in ``bot/tools/builtin/issues/tools.py``.
 
 Every function is one short transaction and raises `ToolError` for an issue that does not exist. Issue
 numbers are never given twice, so an approval that waited cannot hit another issue that came later. A row
@@ -16,8 +16,8 @@ from sqlalchemy.sql import ColumnElement
 from sqlmodel import Field, Session, SQLModel, col, select
 from sqlmodel.sql.sqltypes import UTCDateTime
 
-from bot.errors import ToolError
-from bot.store.upsert import insert_or_ignore
+from bot.errors import Hopeless
+from bot.store.inserts import insert_or_ignore
 
 IssueState = Literal["open", "closed"]
 Priority = Literal["low", "normal", "high", "urgent"]
@@ -78,7 +78,7 @@ class Comment:
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """How many open issues one assignee has; None is nobody."""
+    """How many open issues one assignee has; None is no one."""
 
     assignee: str | None
     open: int
@@ -98,7 +98,8 @@ def find(session: Session, number: int, *, lock: bool = False) -> Issue:
         return _issue(row)
     newest = session.exec(select(func.max(col(IssueRow.number)))).one()
     there_are = "there are no issues yet" if newest is None else f"the newest is #{newest}"
-    raise ToolError(f"There is no issue #{number}; {there_are}.")
+    # no issue ever gets this number again, so a retry cannot help
+    raise Hopeless(f"There is no issue #{number}; {there_are}.")
 
 
 def comments(session: Session, number: int) -> list[Comment]:
@@ -124,14 +125,17 @@ def listing(
     state: IssueState | None = None,
     assignee: str | None = None,
     label: str | None = None,
+    priority: Priority | None = None,
     *,
     limit: int,
 ) -> tuple[list[Issue], int]:
-    """Up to ``limit`` issues, newest first, and how many there are. Assignee "" means nobody."""
+    """Up to ``limit`` issues, newest first, and how many there are. Assignee "" means no one."""
     wanted = [_in_state(state)]
     if assignee is not None:
         name = col(IssueRow.assignee)
         wanted.append(_same(name, assignee) if assignee else name.is_(None))
+    if priority is not None:
+        wanted.append(col(IssueRow.priority) == priority)
     if label is not None:
         # labels are JSON text; a quoted label is found in it alike on SQLite and PostgreSQL
         wanted.append(cast(col(IssueRow.labels), Text).icontains(json.dumps(label), autoescape=True))
@@ -139,7 +143,7 @@ def listing(
 
 
 def workload(session: Session) -> list[Load]:
-    """Open issues by assignee, the most loaded first; nobody's last."""
+    """Open issues by assignee, the most loaded first; no one's last."""
     many, name = func.count(), col(IssueRow.assignee)
     urgent = func.sum(case((col(IssueRow.priority) == "urgent", 1), else_=0))
     rows = session.execute(select(name, many, urgent).where(IssueRow.state == "open").group_by(name))

@@ -7,24 +7,21 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import bindparam, func, insert, literal, update
+from sqlalchemy import bindparam, delete, func, insert, literal_column, update
 from sqlmodel import Session, col, select
 
-from bot.domain.conversations import HEARD, Call, CallResult, Line, Role
+from bot.domain.conversations import HEARD, Call, CallResult, Line, LineRole
 from bot.domain.people import Actor
-from bot.store.prepared import Prepared
-from bot.store.tables import MessageRow
-from bot.store.text import storable
+from bot.domain.text import storable
+from bot.store.tables import MessageRow, table_of
 
 MAX_LINES = 400  # how far back a turn reads before the token budget has its say
-_MESSAGE: Any = MessageRow.__table__  # type: ignore[attr-defined]
+_MESSAGE = table_of(MessageRow)
 
 # What each cycle uses is built once: to build a statement costs several times what it costs to run it.
 _IN_CONVERSATION = _MESSAGE.c.conversation_id == bindparam("conversation_id")
-_OF_EVENT = Prepared(
-    select(_MESSAGE.c.conversation_id).where(
-        _MESSAGE.c.channel == bindparam("channel"), _MESSAGE.c.event_id == bindparam("event_id")
-    )
+_OF_EVENT = select(_MESSAGE.c.conversation_id).where(
+    _MESSAGE.c.channel == bindparam("channel"), _MESSAGE.c.event_id == bindparam("event_id")
 )
 _LINES = select(
     *(
@@ -32,27 +29,45 @@ _LINES = select(
         for name in ("id", "role", "text", "after", "actor", "name", "calls", "results", "created_at")
     )
 )
-_LAST_LINES = Prepared(_LINES.where(_IN_CONVERSATION).order_by(_MESSAGE.c.id.desc()).limit(MAX_LINES))
-_INSERT_LINE = Prepared(insert(_MESSAGE).returning(_MESSAGE.c.id))
-_HEARD_SINCE = Prepared(
+_LAST_LINES = _LINES.where(_IN_CONVERSATION).order_by(_MESSAGE.c.id.desc()).limit(MAX_LINES)
+_INSERT_LINE = insert(_MESSAGE).returning(_MESSAGE.c.id)
+_HEARD_SINCE = (
     select(_MESSAGE.c.id)
     .where(
         _IN_CONVERSATION,
         _MESSAGE.c.id > bindparam("seen"),
-        _MESSAGE.c.role.in_(map(literal, sorted(HEARD))),
+        _MESSAGE.c.role.in_(sorted(HEARD)),
     )
     .limit(1)
 )
-_SPOKEN_SINCE = Prepared(
+_SPOKEN_SINCE = (
     select(_MESSAGE.c.id)
-    .where(_IN_CONVERSATION, _MESSAGE.c.id > bindparam("seen"), _MESSAGE.c.role != Role.NOTICE)
+    .where(_IN_CONVERSATION, _MESSAGE.c.id > bindparam("seen"), _MESSAGE.c.role != LineRole.NOTICE)
     .limit(1)
+)
+_LAST_ASKED = (
+    select(_MESSAGE.c.id)
+    .where(_IN_CONVERSATION, _MESSAGE.c.role == LineRole.USER)
+    .order_by(_MESSAGE.c.id.desc())
+    .limit(1)
+)
+_SAID_SINCE = select(func.count().label("found")).select_from(
+    select(_MESSAGE.c.id)
+    .where(
+        _MESSAGE.c.role == literal_column(f"'{LineRole.USER}'"),
+        _MESSAGE.c.actor == bindparam("actor"),
+        _MESSAGE.c.created_at > bindparam("since"),
+    )
+    .limit(bindparam("most"))
+    .subquery()
 )
 
 
 def of_event(session: Session, channel: str, event_id: str) -> str | None:
     """The conversation that took in an event; None when none did."""
-    found: str | None = _OF_EVENT.value(session, {"channel": channel, "event_id": event_id})
+    found: str | None = (
+        session.connection().execute(_OF_EVENT, {"channel": channel, "event_id": event_id}).scalar()
+    )
     return found
 
 
@@ -63,22 +78,29 @@ def message_of_event(session: Session, channel: str, event_id: str) -> int | Non
     ).scalar_one_or_none()
 
 
+def said_since(session: Session, actor: Actor, since: datetime, most: int) -> int:
+    """How many messages an account has sent since then, counted up to ``most``."""
+    values = {"actor": str(actor), "since": since, "most": most}
+    found: int = session.connection().execute(_SAID_SINCE, values).scalar_one()
+    return found
+
+
 def add_note(
     session: Session, conversation_id: str, text: str, now: datetime, *, actor: Actor | None = None
 ) -> None:
     """Tell the model something in a line of its own; ``actor`` is on whose wish, where that is known."""
-    append(session, conversation_id, Role.NOTE, text, now, actor=actor)
+    append(session, conversation_id, LineRole.NOTE, text, now, actor=actor)
 
 
 def add_notice(
     session: Session, conversation_id: str, text: str, after: int, now: datetime, *, delivered: bool
 ) -> int:
     """Tell people something that the model need not know."""
-    return append(session, conversation_id, Role.NOTICE, text, now, after=after, delivered=delivered)
+    return append(session, conversation_id, LineRole.NOTICE, text, now, after=after, delivered=delivered)
 
 
 def name_of(session: Session, conversation_id: str, actor: Actor) -> str:
-    """What somebody was last called in a conversation; empty where they said nothing there."""
+    """What someone was last called in a conversation; empty where they said nothing there."""
     newest = (
         select(MessageRow.name)
         .where(MessageRow.conversation_id == conversation_id, MessageRow.actor == str(actor))
@@ -95,7 +117,7 @@ def add_results(session: Session, message_id: int, results: dict[str, CallResult
 
 
 def last_heard(session: Session, conversation_id: str) -> int:
-    """The id of the last line that the agent answers to; 0 where there is none."""
+    """The id of the last line that the agent answers to, or 0."""
     newest = session.execute(
         select(func.max(MessageRow.id)).where(
             MessageRow.conversation_id == conversation_id, col(MessageRow.role).in_(HEARD)
@@ -104,14 +126,34 @@ def last_heard(session: Session, conversation_id: str) -> int:
     return newest.scalar_one() or 0
 
 
+def last_asked(session: Session, conversation_id: str) -> int:
+    """The newest message of a person in a conversation, by id, or 0."""
+    return session.connection().execute(_LAST_ASKED, {"conversation_id": conversation_id}).scalar() or 0
+
+
+def last_answer(session: Session, conversation_id: str) -> int | None:
+    """The id of the last thing the agent said; None where it said nothing."""
+    said = (MessageRow.conversation_id == conversation_id, MessageRow.role == LineRole.ASSISTANT)
+    found: int | None = session.execute(select(func.max(MessageRow.id)).where(*said)).scalar_one()
+    return found
+
+
 def heard_since(session: Session, conversation_id: str, seen: int) -> bool:
     """Whether people spoke, or Nod told the model something, after the line ``seen``."""
-    return _HEARD_SINCE.row(session, {"conversation_id": conversation_id, "seen": seen}) is not None
+    return (
+        session.connection().execute(_HEARD_SINCE, {"conversation_id": conversation_id, "seen": seen}).first()
+        is not None
+    )
 
 
 def spoken_since(session: Session, conversation_id: str, message_id: int) -> bool:
     """Whether people or the agent said more after this message."""
-    return _SPOKEN_SINCE.row(session, {"conversation_id": conversation_id, "seen": message_id}) is not None
+    return (
+        session.connection()
+        .execute(_SPOKEN_SINCE, {"conversation_id": conversation_id, "seen": message_id})
+        .first()
+        is not None
+    )
 
 
 def undelivered(session: Session, conversation_id: str) -> list[int]:
@@ -124,6 +166,11 @@ def undelivered(session: Session, conversation_id: str) -> list[int]:
     return [ident for ident in rows if ident is not None]
 
 
+def delete_all(session: Session, conversation_ids: Sequence[str]) -> None:
+    """Delete everything that was said in these conversations."""
+    session.execute(delete(_MESSAGE).where(_MESSAGE.c.conversation_id.in_(conversation_ids)))
+
+
 def mark_delivered(session: Session, message_ids: Sequence[int]) -> None:
     session.execute(update(MessageRow).where(col(MessageRow.id).in_(message_ids)).values(delivered=True))
 
@@ -133,16 +180,23 @@ def get_line(session: Session, message_id: int) -> Line | None:
     return _line(row) if row else None
 
 
-def latest(session: Session, conversation_id: str) -> list[Line]:
-    """The last `MAX_LINES` lines of a conversation, newest first."""
-    return [_line(row) for row in _LAST_LINES.rows(session, {"conversation_id": conversation_id})]
+def latest(session: Session, conversation_id: str, limit: int | None = MAX_LINES) -> list[Line]:
+    """The last ``limit`` lines of a conversation (None: all), newest first."""
+    if limit != MAX_LINES:
+        newest = _MESSAGE.c.id.desc()
+        every = _LINES.where(_MESSAGE.c.conversation_id == conversation_id).order_by(newest).limit(limit)
+        return [_line(row) for row in session.connection().execute(every)]
+    return [
+        _line(row)
+        for row in session.connection().execute(_LAST_LINES, {"conversation_id": conversation_id}).all()
+    ]
 
 
 def _line(row: Any) -> Line:
     ident, role, text, after, actor, name, calls, results, created_at = row
     return Line(
         id=ident,
-        role=Role(role),
+        role=LineRole(role),
         text=text,
         after=ident if after is None else after,
         actor=Actor.parse(actor, name) if actor else None,
@@ -155,7 +209,7 @@ def _line(row: Any) -> Line:
 def append(
     session: Session,
     conversation_id: str,
-    role: Role,
+    role: LineRole,
     text: str,
     now: datetime,
     *,
@@ -166,18 +220,22 @@ def append(
     actor: Actor | None = None,
 ) -> int:
     wish = {"actor": str(actor), "name": storable(actor.name)} if actor else {"name": ""}
-    ident: int = _INSERT_LINE.value(
-        session,
-        {
-            "conversation_id": conversation_id,
-            "role": role,
-            "text": storable(text),
-            **wish,
-            "after": after,
-            "calls": calls,
-            "results": results,
-            "delivered": delivered,
-            "created_at": now,
-        },
+    ident: int = (
+        session.connection()
+        .execute(
+            _INSERT_LINE,
+            {
+                "conversation_id": conversation_id,
+                "role": role,
+                "text": storable(text),
+                **wish,
+                "after": after,
+                "calls": calls,
+                "results": results,
+                "delivered": delivered,
+                "created_at": now,
+            },
+        )
+        .scalar_one()
     )
     return ident

@@ -1,6 +1,6 @@
 """Long output of tools and the files they make, kept whole: the model reads on, people get them as files.
 
-The model's tool is in ``bot/tools/builtin/outputs.py``; people's files are posted by ``bot/attachments.py``.
+The model's tool is in ``bot/tools/own/outputs.py``; people's files are posted by ``bot/delivery/files.py``.
 
 Every function is one short transaction.
 """
@@ -18,11 +18,13 @@ from sqlmodel.sql.sqltypes import UTCDateTime
 
 from bot.domain.files import File, fits_card, safe_name
 from bot.domain.proposals import Proposal
-from bot.store.prepared import Prepared
+from bot.domain.redaction import secrets_in, veiled
+from bot.store import tool_versions
+from bot.store.tables import changed, table_of
 
 
 class OutputRow(SQLModel, table=True):
-    """One text that was too long to be told at once; ``posted`` once people have it or never can."""
+    """One text that was too long to show; ``posted`` once people have it or never can."""
 
     __tablename__ = "output"
     __table_args__ = (
@@ -45,8 +47,8 @@ class OutputRow(SQLModel, table=True):
     created_at: datetime = Field(sa_type=UTCDateTime)
 
 
-_OUTPUT: Any = OutputRow.__table__  # type: ignore[attr-defined]
-_UNPOSTED = Prepared(
+_OUTPUT = table_of(OutputRow)
+_UNPOSTED = (
     select(_OUTPUT)
     .where(_OUTPUT.c.conversation_id == bindparam("conversation_id"), ~_OUTPUT.c.posted)
     .order_by(_OUTPUT.c.created_at, _OUTPUT.c.id)
@@ -68,7 +70,7 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class KeptOutput:
     """A kept text as a file for people, and whose result it is, if a proposal's."""
 
     handle: str
@@ -105,14 +107,21 @@ def keep_result(session: Session, p: Proposal, files: Sequence[File], now: datet
     given: list[tuple[File, str | None]] = [(file, None) for file in files if file.text]
     if p.result and not fits_card(p.result):
         given.insert(0, (File(f"{p.tool_name}-{p.id}.txt", p.result), p.output))
+    if not given:
+        return False
+    secrets = secrets_in(p.arguments, tool_versions.schema(session, p.tool_name, p.tool_version))
     for file, handle in given:
-        keep(session, p.conversation_id, file, now, handle=handle, proposal_id=p.id)
-    return bool(given)
+        hidden = File(file.name, veiled(file.text, secrets))
+        keep(session, p.conversation_id, hidden, now, handle=handle, proposal_id=p.id)
+    return True
 
 
-def unposted(session: Session, conversation_id: str) -> list[Kept]:
+def unposted(session: Session, conversation_id: str) -> list[KeptOutput]:
     """What people in a conversation still have to get, oldest first."""
-    return [_kept(row) for row in _UNPOSTED.rows(session, {"conversation_id": conversation_id})]
+    return [
+        _kept(row)
+        for row in session.connection().execute(_UNPOSTED, {"conversation_id": conversation_id}).all()
+    ]
 
 
 def with_unposted(session: Session, before: datetime) -> list[str]:
@@ -125,7 +134,7 @@ def mark_posted(session: Session, handle: str) -> None:
     session.execute(update(OutputRow).where(col(OutputRow.id) == handle).values(posted=True))
 
 
-def of_proposal(session: Session, p: Proposal) -> list[Kept]:
+def of_proposal(session: Session, p: Proposal) -> list[KeptOutput]:
     """The files a proposal's tool made, and its result where a card cannot show it."""
     query = select(OutputRow).where(
         OutputRow.conversation_id == p.conversation_id, OutputRow.proposal_id == p.id
@@ -153,11 +162,16 @@ def part(session: Session, conversation_id: str, handle: str, offset: int, most:
     return None if text is None else Part(text[offset : offset + most], offset, len(text))
 
 
+def delete_all(session: Session, conversation_ids: Sequence[str]) -> None:
+    """Delete what is kept of these conversations."""
+    session.execute(delete(_OUTPUT).where(_OUTPUT.c.conversation_id.in_(conversation_ids)))
+
+
 def purge(session: Session, before: datetime) -> int:
     """Forget what was kept before then; returns how many."""
     done = session.execute(delete(OutputRow).where(col(OutputRow.created_at) < before))
-    return int(getattr(done, "rowcount", 0))
+    return changed(done)
 
 
-def _kept(row: Any) -> Kept:
-    return Kept(row.id, File(row.name, row.text), row.proposal_id)
+def _kept(row: Any) -> KeptOutput:
+    return KeptOutput(row.id, File(row.name, row.text), row.proposal_id)

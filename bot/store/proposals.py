@@ -1,14 +1,15 @@
 """Proposals as rows. `move` is the only function that changes one, and it is guarded by the database."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple, Self
 
-from sqlalchemy import Row, bindparam, func, insert, literal, literal_column, update
+from sqlalchemy import Row, bindparam, func, insert, literal_column, true, tuple_, union, update
 from sqlmodel import Session, select
 
+from bot.domain.bounds import AnswerRoom, Bounds
 from bot.domain.people import Actor
 from bot.domain.proposals import (
     TRANSITIONS,
@@ -18,35 +19,39 @@ from bot.domain.proposals import (
     Kind,
     PreviewField,
     Proposal,
+    Sibling,
     State,
     Vote,
 )
 from bot.domain.risk import Level, Risk
-from bot.store import audit
-from bot.store.audit import By
-from bot.store.prepared import Prepared
-from bot.store.tables import CopyRow, MessageRow, ProposalRow
-from bot.store.text import storable, storable_or_none
+from bot.domain.rules import EVERYWHERE
+from bot.domain.text import storable, storable_or_none
+from bot.store.inserts import insert_or_ignore
+from bot.store.record import audit, chain
+from bot.store.record.audit import By, Change
+from bot.store.tables import ConversationRow, CopyRow, DeciderRow, ProposalRow, table_of
 
-_TABLE: Any = ProposalRow.__table__  # type: ignore[attr-defined]
-_COPIES: Any = CopyRow.__table__  # type: ignore[attr-defined]
+_TABLE = table_of(ProposalRow)
+_CONVERSATION = table_of(ConversationRow)
+_COPIES = table_of(CopyRow)
 _OPEN = (State.PROPOSED, State.APPROVED, State.EXECUTING)
+
+_DECIDERS = table_of(DeciderRow)
+_FALLING = (_TABLE.c.updated_at.desc(), _TABLE.c.id.desc())
 
 # What each cycle uses is built once: to build a statement costs several times what it costs to run it.
 # A literal where an index is over those rows alone: with a parameter in its place the index cannot be chosen.
 _IS_PROPOSED = _TABLE.c.state == literal_column(f"'{State.PROPOSED}'")
-_INSERT = Prepared(insert(_TABLE))
+_INSERT = insert(_TABLE)
 _ALL = select(*(column for column in _TABLE.columns if column.name not in ("idempotency_key", "lease_until")))
-_BY_ID = Prepared(_ALL.where(_TABLE.c.id == bindparam("id")))
-_OF_MESSAGE = Prepared(_ALL.where(_TABLE.c.message_id == bindparam("message_id")).order_by(_TABLE.c.position))
-_OF_CONVERSATION = Prepared(
-    _ALL.where(_TABLE.c.conversation_id == bindparam("conversation_id")).order_by(
-        _TABLE.c.message_id, _TABLE.c.position
-    )
+_BY_ID = _ALL.where(_TABLE.c.id == bindparam("id"))
+_OF_MESSAGE = _ALL.where(_TABLE.c.message_id == bindparam("message_id")).order_by(_TABLE.c.position)
+_OF_CONVERSATION = _ALL.where(_TABLE.c.conversation_id == bindparam("conversation_id")).order_by(
+    _TABLE.c.message_id, _TABLE.c.position
 )
-_UNSETTLED = Prepared(
+_UNSETTLED = (
     select(_TABLE.c.id)
-    .where(_TABLE.c.message_id == bindparam("message_id"), _TABLE.c.state.in_(map(literal, _OPEN)))
+    .where(_TABLE.c.message_id == bindparam("message_id"), _TABLE.c.state.in_(_OPEN))
     .limit(1)
 )
 _SAME_ANSWER = _TABLE.c.message_id == bindparam("message_id")
@@ -54,15 +59,40 @@ _LAST = select(func.max(_TABLE.c.position)).where(_SAME_ANSWER).scalar_subquery(
 _BEHIND = select(_TABLE.c.id).where(
     _SAME_ANSWER, (_TABLE.c.id == bindparam("moved_id")) | (_TABLE.c.position == _LAST)
 )
-_WANT_REDRAW = Prepared(
-    update(_COPIES).where(_COPIES.c.proposal_id.in_(_BEHIND)).values(wanted=_COPIES.c.wanted + 1)
+_WANT_REDRAW = update(_COPIES).where(_COPIES.c.proposal_id.in_(_BEHIND)).values(wanted=_COPIES.c.wanted + 1)
+
+
+def _counted(*which: Any) -> Any:
+    """How many these are, counted up to ``most``."""
+    found = select(_TABLE.c.id).where(*which, _IS_PROPOSED).limit(bindparam("most")).subquery()
+    return select(func.count()).select_from(found)
+
+
+_IN_CONVERSATION = _TABLE.c.conversation_id == bindparam("conversation_id")
+_WAITING_HERE = _counted(_IN_CONVERSATION)
+_WAITING_OF = _counted(_TABLE.c.requester.in_(bindparam("accounts", expanding=True)))
+_SIBLINGS = (
+    select(_TABLE.c.message_id, _TABLE.c.id, _TABLE.c.state, _TABLE.c.round)
+    .where(_TABLE.c.message_id.in_(bindparam("message_ids", expanding=True)))
+    .order_by(_TABLE.c.message_id, _TABLE.c.position)
 )
+_DECLINED = _ALL.where(_TABLE.c.state == State.DECLINED)
+_DECLINED_SINCE = _DECLINED.where(
+    _IN_CONVERSATION,
+    _TABLE.c.digest == bindparam("digest"),
+    _TABLE.c.message_id > bindparam("message_id"),
+    _TABLE.c.cause.is_(None),
+).limit(1)
+_DECLINED_BEFORE = _DECLINED.where(
+    _TABLE.c.conversation_id.in_(bindparam("conversations", expanding=True)),
+    _TABLE.c.digest.in_(bindparam("digests", expanding=True)),
+).order_by(_TABLE.c.decided_at)
 
 
 @lru_cache(maxsize=64)
-def _update(columns: tuple[str, ...]) -> Prepared:
+def _update(columns: tuple[str, ...]) -> Any:
     """The guarded update of these columns; their values are its parameters."""
-    return Prepared(
+    return (
         update(_TABLE)
         .where(
             _TABLE.c.id == bindparam("moved_id"),
@@ -75,9 +105,11 @@ def _update(columns: tuple[str, ...]) -> Prepared:
 
 def insert_all(session: Session, proposals: Sequence[Proposal], by: By) -> None:
     """Open proposals, each with its first audit row."""
-    for proposal in proposals:
-        _INSERT.count(session, _row(proposal))
-        audit.append(session, proposal, by, previous="")
+    changes = [Change(proposal, _row(proposal), by, asks=True) for proposal in proposals]
+    for change in changes:
+        session.connection().execute(_INSERT, change.row)
+        _name_deciders(session, change.proposal)
+    audit.append(session, changes)
 
 
 def move(
@@ -91,7 +123,7 @@ def move(
 ) -> Proposal | None:
     """Change a proposal, guarded by its state and version, and record who did it.
 
-    Returns what it is now, or None when somebody else was faster. ``state`` None keeps it where it is (a
+    Returns what it is now, or None when someone else was faster. ``state`` None keeps it where it is (a
     vote, an edit). Raises ValueError for a move that `TRANSITIONS` does not have.
     """
     if state is not None and state not in TRANSITIONS[before.state]:
@@ -99,55 +131,185 @@ def move(
     after = replace(
         before, **changes, state=state or before.state, version=before.version + 1, updated_at=now
     )
-    if session.get_bind().dialect.name == "postgresql":
-        # proposals of one answer change one after the other, so that the last to end sees that it is the last
-        session.execute(select(MessageRow.id).where(MessageRow.id == before.message_id).with_for_update())
+    # one after the other: the last proposal of an answer to end then sees that it is the last
+    chain.hold(session)
     old, new = _row(before), _row(after)
     changed = {key: value for key, value in new.items() if value != old[key]} | {"lease_until": lease_until}
     guard = {"moved_id": before.id, "from_state": before.state, "from_version": before.version}
-    if _update(tuple(changed)).count(session, changed | guard) != 1:
+    if session.connection().execute(_update(tuple(changed)), changed | guard).rowcount != 1:
         return None
-    audit.append(session, after, by)
+    if (after.deciders.people, after.votes) != (before.deciders.people, before.votes):
+        _name_deciders(session, after)
+    audit.append(session, [Change(after, new, by, asks=after.digest != before.digest)])
     _want_redraw(session, after)
     return after
 
 
+def _name_deciders(session: Session, proposal: Proposal) -> None:
+    """Keep the accounts named for it, or that voted, where `seen_by` finds them; none is ever dropped."""
+    for account in dict.fromkeys((*proposal.deciders.people, *(str(v.actor) for v in proposal.votes))):
+        named = insert_or_ignore(session, DeciderRow)
+        session.execute(named.values(account=account, proposal_id=proposal.id))
+
+
 def _want_redraw(session: Session, proposal: Proposal) -> None:
     """Its copies are behind now, and so is the card that carries the buttons of its group."""
-    _WANT_REDRAW.count(session, {"message_id": proposal.message_id, "moved_id": proposal.id})
+    session.connection().execute(_WANT_REDRAW, {"message_id": proposal.message_id, "moved_id": proposal.id})
 
 
 def get(session: Session, proposal_id: str) -> Proposal | None:
-    row = _BY_ID.row(session, {"id": proposal_id})
+    row = session.connection().execute(_BY_ID, {"id": proposal_id}).first()
     return _proposal(row) if row else None
 
 
 def of_message(session: Session, message_id: int) -> list[Proposal]:
     """The proposals of one answer, in the order they were asked for."""
-    rows = _OF_MESSAGE.rows(session, {"message_id": message_id})
+    rows = session.connection().execute(_OF_MESSAGE, {"message_id": message_id}).all()
     return [_proposal(row) for row in rows]
+
+
+def siblings(session: Session, message_ids: Collection[int]) -> dict[str, list[Sibling]]:
+    """The proposals of each answer, by the id of the last: its card carries the buttons of the group."""
+    groups: dict[int, list[Sibling]] = {}
+    for message_id, *each in session.connection().execute(_SIBLINGS, {"message_ids": list(message_ids)}):
+        ident, state, round_ = each
+        groups.setdefault(message_id, []).append(Sibling(ident, State(state), round_))
+    return {group[-1].id: group for group in groups.values()}
+
+
+def waiting_of(session: Session, accounts: Collection[str], most: int) -> int:
+    """How many open proposals a person asked for, counted up to ``most``."""
+    counted = session.connection().execute(_WAITING_OF, {"accounts": list(accounts), "most": most})
+    return int(counted.scalar_one())
+
+
+def room(session: Session, bounds: Bounds, conversation_id: str, accounts: Collection[str]) -> AnswerRoom:
+    """How many proposals the next answer of a conversation may open, for a person with these accounts."""
+    here = {"conversation_id": conversation_id, "most": bounds.open_in_conversation}
+    waiting = session.connection().execute(_WAITING_HERE, here).scalar_one()
+    return bounds.room(waiting, waiting_of(session, accounts, bounds.open_by_person))
 
 
 def of_conversation(session: Session, conversation_id: str) -> list[Proposal]:
-    rows = _OF_CONVERSATION.rows(session, {"conversation_id": conversation_id})
+    rows = session.connection().execute(_OF_CONVERSATION, {"conversation_id": conversation_id}).all()
     return [_proposal(row) for row in rows]
 
 
-def in_states(
-    session: Session, states: Sequence[State], limit: int = 200, *, after: int = 0
+def declined_before(session: Session, found: Sequence[Proposal]) -> dict[str, Proposal]:
+    """The newest call of the same conversation that was the same and was declined, by each one's id."""
+    waiting = [p for p in found if p.state is State.PROPOSED]
+    if not waiting:
+        return {}
+    wanted = {
+        "conversations": list({p.conversation_id for p in waiting}),
+        "digests": list({p.digest for p in waiting}),
+    }
+    rows = session.connection().execute(_DECLINED_BEFORE, wanted)
+    newest = {(p.conversation_id, p.digest): p for p in map(_proposal, rows)}
+    pairs = {p.id: newest.get((p.conversation_id, p.digest)) for p in waiting}
+    return {ident: before for ident, before in pairs.items() if before}
+
+
+def declined_since(session: Session, conversation_id: str, digest: str, message_id: int) -> Proposal | None:
+    """A call with this digest that people declined in a conversation, after a message of it."""
+    which = {"conversation_id": conversation_id, "digest": digest, "message_id": message_id}
+    row = session.connection().execute(_DECLINED_SINCE, which).first()
+    return _proposal(row) if row else None
+
+
+def in_states(session: Session, states: Sequence[State], limit: int = 200) -> list[Proposal]:
+    """Newest first, without asking who may see them."""
+    return seen_by(session, Reach(frozenset(), everything=True), states, limit)
+
+
+class Reach(NamedTuple):
+    """Where to look: at what ``accounts`` asked for, are named for or voted on, or at ``everything``."""
+
+    accounts: frozenset[str]
+    everything: bool
+
+
+class Mark(NamedTuple):
+    """A place in a list that runs from the newest change to the oldest: what stands there."""
+
+    updated_at: datetime
+    id: str
+
+    @classmethod
+    def of(cls, proposal: Proposal) -> Self:
+        return cls(proposal.updated_at, proposal.id)
+
+
+class Sought(NamedTuple):
+    """Which proposals of a list; an empty field matches all. ``own``: only what they asked for."""
+
+    tool: str | None = None
+    kind: Kind | None = None
+    level: Level | None = None
+    own: bool = False
+
+
+def seen_by(
+    session: Session,
+    reach: Reach,
+    states: Sequence[State],
+    limit: int = 200,
+    before: Mark | None = None,
+    sought: Sought = Sought(),  # noqa: B008 - frozen
 ) -> list[Proposal]:
-    """Newest first; ``after`` leaves out that many of the newest."""
-    rows = session.connection().execute(
-        _ALL.where(_TABLE.c.state.in_(states))
-        .order_by(_TABLE.c.updated_at.desc(), _TABLE.c.id)
-        .limit(limit)
-        .offset(after)
-    )
+    """What is within reach, newest change first; ``before`` continues a list below what stands there.
+
+    Each part (a state of all, a state of one requester) is read from an index in that very order and no
+    further than ``limit``, so a page costs the same however much there is. What else is ``sought`` is not
+    in an index: a rare tool may cost a look at all there is.
+    """
+    parts = [_TABLE.c.state == state for state in states]
+    if sought.own or not reach.everything:
+        named = select(_DECIDERS.c.proposal_id).where(_DECIDERS.c.account.in_(reach.accounts))
+        own = [_TABLE.c.requester == account for account in sorted(reach.accounts)]
+        parts = [whose & state for whose in own for state in parts]
+        if not sought.own:
+            parts.append(_TABLE.c.id.in_(named) & _TABLE.c.state.in_(states))
+    spot = (_TABLE.c.updated_at, _TABLE.c.id)
+    further = tuple_(*spot) < tuple_(*before) if before else true()
+    for column, value in (("tool_name", sought.tool), ("kind", sought.kind), ("level", sought.level)):
+        if value is not None:
+            further &= _TABLE.c[column] == value
+    newest = [
+        select(select(*spot).where(part, further).order_by(*_FALLING).limit(limit).subquery())
+        for part in parts
+    ]
+    found = union(*newest).subquery()
+    page = select(found.c.id).order_by(found.c.updated_at.desc(), found.c.id.desc()).limit(limit)
+    rows = session.connection().execute(_ALL.where(_TABLE.c.id.in_(page)).order_by(*_FALLING))
     return [_proposal(row) for row in rows]
+
+
+def soonest(
+    session: Session, scope: str = EVERYWHERE, limit: int | None = None
+) -> tuple[list[Proposal], int]:
+    """What is open at the places of a scope (`covers`), the first to expire first, and how many there are."""
+    place = func.coalesce(_CONVERSATION.c.shown_at, _CONVERSATION.c.channel + ":" + _CONVERSATION.c.key)
+    below = scope.removesuffix("*") if scope.endswith(":*") else f"{scope}/"
+    inside = (
+        true() if scope == EVERYWHERE else (place == scope) | (func.substr(place, 1, len(below)) == below)
+    )
+    there = (
+        select(_TABLE.c.id)
+        .join(_CONVERSATION, _CONVERSATION.c.id == _TABLE.c.conversation_id)
+        .where(_IS_PROPOSED, inside)
+    )
+    order = (_TABLE.c.expires_at, _TABLE.c.created_at, _TABLE.c.id)
+    page = there.order_by(*order).limit(limit)
+    rows = session.connection().execute(_ALL.where(_TABLE.c.id.in_(page)).order_by(*order)).all()
+    many = len(rows)
+    if many == limit:
+        many = session.connection().execute(select(func.count()).select_from(there.subquery())).scalar_one()
+    return [_proposal(row) for row in rows], many
 
 
 def starting_with(session: Session, prefix: str) -> list[Proposal]:
-    """Proposals whose id begins so, for people who type; at most two, which is enough to be unsure."""
+    """Proposals whose id starts with ``prefix``, for people who type; at most two, to see an ambiguity."""
     rows = session.connection().execute(_ALL.where(_TABLE.c.id.startswith(prefix, autoescape=True)).limit(2))
     return [_proposal(row) for row in rows]
 
@@ -163,6 +325,14 @@ def due(session: Session, now: datetime, limit: int) -> list[Proposal]:
         _ALL.where(_IS_PROPOSED, _TABLE.c.expires_at <= now)
         .order_by(_TABLE.c.expires_at, _TABLE.c.id)
         .limit(limit)
+    )
+    return [_proposal(row) for row in rows]
+
+
+def waiting_after(session: Session, after: str, limit: int) -> list[Proposal]:
+    """Open proposals whose id comes after this one, in the order of their ids."""
+    rows = session.connection().execute(
+        _ALL.where(_IS_PROPOSED, _TABLE.c.id > after).order_by(_TABLE.c.id).limit(limit)
     )
     return [_proposal(row) for row in rows]
 
@@ -198,8 +368,14 @@ def abandoned(session: Session, now: datetime | None) -> list[Proposal]:
     return [_proposal(row) for row in session.connection().execute(statement)]
 
 
+def renew(session: Session, proposal_ids: Sequence[str], lease_until: datetime) -> None:
+    """What runs still runs, and may until then."""
+    running = (_TABLE.c.id.in_(proposal_ids), _TABLE.c.state == State.EXECUTING)
+    session.connection().execute(update(_TABLE).where(*running).values(lease_until=lease_until))
+
+
 def has_unsettled(session: Session, message_id: int) -> bool:
-    return _UNSETTLED.row(session, {"message_id": message_id}) is not None
+    return session.connection().execute(_UNSETTLED, {"message_id": message_id}).first() is not None
 
 
 def _row(p: Proposal) -> dict[str, Any]:
@@ -226,6 +402,9 @@ def _row(p: Proposal) -> dict[str, Any]:
             "people": list(p.deciders.people),
             "members": p.deciders.members,
             "four_eyes": p.deciders.four_eyes,
+            "lead": p.deciders.lead,
+            "escalated": p.deciders.escalated,
+            "place": p.deciders.place,
         },
         "quorum": p.quorum,
         "declines": p.declines,
@@ -256,6 +435,8 @@ def _row(p: Proposal) -> dict[str, Any]:
         or None,
         "changed": p.changed,
         "result": storable_or_none(p.result),
+        "told": storable_or_none(p.told),
+        "ended_badly": storable_or_none(p.ended_badly),
         "result_url": storable_or_none(p.result_url),
         "error": storable_or_none(p.error),
         "created_at": p.created_at,
@@ -286,6 +467,9 @@ def _proposal(row: Row[Any]) -> Proposal:
             people=tuple(row.deciders["people"]),
             members=row.deciders["members"],
             four_eyes=row.deciders["four_eyes"],
+            lead=row.deciders.get("lead"),
+            escalated=row.deciders.get("escalated"),
+            place=row.deciders.get("place"),
         ),
         quorum=row.quorum,
         declines=row.declines,
@@ -317,6 +501,8 @@ def _proposal(row: Row[Any]) -> Proposal:
         ),
         changed=row.changed,
         result=row.result,
+        told=row.told,
+        ended_badly=row.ended_badly,
         result_url=row.result_url,
         error=row.error,
         created_at=row.created_at,

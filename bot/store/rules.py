@@ -1,7 +1,7 @@
 """Rules as rows, and the rulebook made of them.
 
 Every change raises the book's version in the same transaction, so a process knows with one small read whether
-the book it holds is the one in force. Who changed what is recorded in ``ledger.py``.
+the current rulebook. Who changed what is recorded in ``bot/store/record/changes.py``.
 """
 
 from collections.abc import Mapping
@@ -14,28 +14,28 @@ from sqlmodel import Session, col, select
 from bot.domain.people import Actor, Role
 from bot.domain.policy import Policy
 from bot.domain.rules import Rule, Rulebook, Subject
-from bot.store import ledger, people
-from bot.store.audit import By
-from bot.store.ledger import Thing
-from bot.store.prepared import Prepared
-from bot.store.tables import BookRow, ProposalRow, RuleRow
-from bot.store.upsert import insert_or_ignore
+from bot.store import people, slack, snapshot
+from bot.store.inserts import insert_or_ignore
+from bot.store.record import changes
+from bot.store.record.audit import By
+from bot.store.record.changes import Thing
+from bot.store.tables import BookRow, RuleRow, changed, table_of
 
 _BOOK = 1
 _ALL = "everything"  # what a pause is about
-_BOOKS: Any = BookRow.__table__  # type: ignore[attr-defined]
-_VERSION = Prepared(select(_BOOKS.c.version, _BOOKS.c.paused_at).where(_BOOKS.c.id == _BOOK))
+_BOOKS = table_of(BookRow)
+_VERSION = select(_BOOKS.c.version, _BOOKS.c.paused_at).where(_BOOKS.c.id == _BOOK)
 
 
 class Policies:
-    """The policy in force: the settings' defaults joined with the newest rulebook."""
+    """The current policy: the settings' defaults joined with the newest rulebook."""
 
     def __init__(self, defaults: Policy) -> None:
         self._held = defaults
 
     def load(self, session: Session) -> Policy:
-        """The policy as this transaction sees it; read anew only when the book's version moved."""
-        row = _VERSION.row(session, {})
+        """The policy as this transaction sees it; read again only when the book's version has changed."""
+        row = snapshot.once(session, BookRow, lambda: session.connection().execute(_VERSION, {}).first())
         version = row[0] if row else 0
         if version != self._held.book.version:
             rules = session.exec(
@@ -48,12 +48,20 @@ class Policies:
     def is_admin(self, session: Session, actor: Actor) -> bool:
         return Role.ADMIN in self.load(session).roles_of(people.person_of(session, actor))
 
+    def bound_to(self, session: Session, actor: Actor) -> str | None:
+        """The workspace beyond which an admin rules nothing, such as ``slack:T1``; None for no such bound.
+
+        Only where Nod is in several workspaces: in a single one, its admins are those of all of Nod.
+        """
+        bound = self.load(session).bound_to(people.person_of(session, actor))
+        return bound if bound and slack.workspaces(session) > 1 else None
+
 
 def add(
     session: Session, subject: Subject, scope: str, pattern: str, value: Any, by: Actor, now: datetime
 ) -> Rule:
     """Set a rule; one of the same subject, scope and pattern (and account, for roles) is replaced."""
-    before: ledger.State = None
+    before: changes.State = None
     for rule in session.exec(
         select(RuleRow).where(
             RuleRow.subject == subject,
@@ -65,17 +73,17 @@ def add(
         if subject not in (Subject.ROLE, Subject.ROUTE) or rule.value == value:
             rule.ended_at, rule.ended_by = now, str(by)
             session.add(rule)
-            before = ledger.rule_state(rule)
+            before = changes.rule_state(rule)
     row = RuleRow(subject=subject, scope=scope, pattern=pattern, value=value, set_by=str(by), set_at=now)
     session.add(row)
     session.flush()
     _raise_version(session)
-    _record(session, row, _by(session, "set", by), before, ledger.rule_state(row), now)
+    _record(session, row, _by(session, "set", by), before, changes.rule_state(row), now)
     return _rule(row)
 
 
 def end(session: Session, rule_id: int, by: Actor, now: datetime) -> Rule | None:
-    """Take a rule back; None when there is none of that number in force."""
+    """Drop a rule and return it, or None if there is no rule of that number."""
     row = session.get(RuleRow, rule_id)
     if row is None or row.ended_at is not None:
         return None
@@ -83,14 +91,14 @@ def end(session: Session, rule_id: int, by: Actor, now: datetime) -> Rule | None
     session.add(row)
     session.flush()
     _raise_version(session)
-    _record(session, row, _by(session, "drop", by), ledger.rule_state(row), None, now)
+    _record(session, row, _by(session, "drop", by), changes.rule_state(row), None, now)
     return _rule(row)
 
 
 def _record(
-    session: Session, row: RuleRow, by: By, before: ledger.State, after: ledger.State, now: datetime
+    session: Session, row: RuleRow, by: By, before: changes.State, after: changes.State, now: datetime
 ) -> None:
-    ledger.record(session, Thing.RULE, ledger.rule_key(row), by, before, after, now, row.pattern)
+    changes.record(session, Thing.RULE, changes.rule_key(row), by, before, after, now, row.pattern)
 
 
 class InForce(NamedTuple):
@@ -115,40 +123,67 @@ def pause(session: Session, by: Actor, now: datetime) -> bool:
         .where(col(BookRow.id) == _BOOK, col(BookRow.paused_at).is_(None))
         .values(paused_at=now)
     )
-    if not paused.rowcount:  # type: ignore[attr-defined]
+    if not changed(paused):
         return False
-    after = {"since": now.isoformat()}
-    ledger.record(session, Thing.PAUSE, _ALL, _by(session, "pause", by), None, after, now)
+    after = {"since": now.isoformat(), "name": by.name}
+    changes.record(session, Thing.PAUSE, _ALL, _by(session, "pause", by), None, after, now)
     return True
 
 
-def resume(session: Session, by: Actor, now: datetime) -> timedelta | None:
-    """Go on; open proposals get back the time they stood still. None when nothing was paused."""
-    row = session.get(BookRow, _BOOK)
-    if row is None or row.paused_at is None:
-        return None
-    before = {"since": row.paused_at.isoformat()}
-    stood = max(now - row.paused_at, timedelta())
+def resume(session: Session, by: By, now: datetime) -> timedelta:
+    """End the pause and say how long it was. ``bot/transactions/resuming.py`` has moved what waits."""
+    row = session.get_one(BookRow, _BOOK)
+    since = row.paused_at or now
     row.paused_at = None
     session.add(row)
     session.flush()
     _raise_version(session)
-    for proposal in session.exec(select(ProposalRow).where(ProposalRow.state == "proposed")):
-        proposal.expires_at += stood
-        proposal.warn_at = _later(proposal.warn_at, stood)
-        proposal.remind_at = _later(proposal.remind_at, stood)
-        proposal.escalate_at = _later(proposal.escalate_at, stood)
-        session.add(proposal)
-    ledger.record(session, Thing.PAUSE, _ALL, _by(session, "resume", by), before, None, now)
-    return stood
+    changes.record(session, Thing.PAUSE, _ALL, by, {"since": since.isoformat()}, None, now)
+    return max(now - since, timedelta())
+
+
+def pause_since(session: Session, by: By, since: datetime, now: datetime) -> None:
+    """Let the pause that is on begin later: everything before was given back already."""
+    row = session.get_one(BookRow, _BOOK)
+    before = {"since": row.paused_at.isoformat()} if row.paused_at else None
+    row.paused_at = since
+    session.add(row)
+    changes.record(session, Thing.PAUSE, _ALL, by, before, {"since": since.isoformat()}, now)
+
+
+def paused_since(session: Session) -> datetime | None:
+    """Since when nothing runs; None when that is not so."""
+    row = session.get(BookRow, _BOOK)
+    return row.paused_at if row else None
+
+
+class Pause(NamedTuple):
+    """Since when nothing runs, and who paused it: an account as text, and its name; both may be empty."""
+
+    since: datetime
+    by: str
+    name: str
+
+
+def pause_of(session: Session) -> Pause | None:
+    """None when things run."""
+    since = paused_since(session)
+    if since is None:
+        return None
+    last = changes.newest(session, Thing.PAUSE, "pause")
+    return Pause(since, last.actor, (last.after or {}).get("name") or "") if last else Pause(since, "", "")
+
+
+def pause_words(session: Session) -> str:
+    """Who stopped everything and since when; empty when nothing is paused."""
+    found = pause_of(session)
+    if found is None:
+        return ""
+    return f"Paused by {found.name or found.by or 'an admin'} since {found.since:%d %b, %H:%M} UTC"
 
 
 def _by(session: Session, verb: str, actor: Actor) -> By:
     return By.press(verb, actor, people.person_of(session, actor))
-
-
-def _later(due: datetime | None, by: timedelta) -> datetime | None:
-    return None if due is None else due + by
 
 
 def state_of(session: Session, name: str) -> Mapping[str, Any]:

@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from sqlmodel import Field, Session, SQLModel, select
+from sqlmodel import Field, Session, SQLModel, col, select
 from sqlmodel.sql.sqltypes import UTCDateTime
 
 
@@ -24,7 +24,7 @@ class WorkspaceRow(SQLModel, table=True):
 
 
 class InstallRow(SQLModel, table=True):
-    """An install somebody began; its state is used once."""
+    """An install someone began; its state is used once."""
 
     __tablename__ = "slack_install"
 
@@ -40,6 +40,11 @@ class HomeRow(SQLModel, table=True):
     team: str = Field(primary_key=True)
     user: str = Field(primary_key=True)
     opened_at: datetime = Field(sa_type=UTCDateTime)
+
+
+def workspaces(session: Session) -> int:
+    """In how many workspaces Nod is installed, where each has a token of its own."""
+    return len(session.exec(select(WorkspaceRow.team).where(col(WorkspaceRow.off_at).is_(None))).all())
 
 
 def remember_home(session: Session, team: str, user: str, now: datetime) -> None:

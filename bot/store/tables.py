@@ -3,15 +3,41 @@
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import JSON, BigInteger, Column, Index, Integer, UniqueConstraint, text
+from sqlalchemy import (
+    JSON,
+    BigInteger,
+    Column,
+    Connection,
+    Index,
+    Integer,
+    UniqueConstraint,
+    event,
+    false,
+    insert,
+    text,
+)
 from sqlmodel import Field, SQLModel
 from sqlmodel.sql.sqltypes import UTCDateTime
 
 _Id = BigInteger().with_variant(Integer, "sqlite")  # SQLite counts only INTEGER PRIMARY KEY by itself
 
 
+def table_of(row: type[SQLModel]) -> Any:
+    """The table behind a class of rows, for statements that are built once."""
+    return row.__table__  # type: ignore[attr-defined]
+
+
+def changed(done: Any) -> int:
+    """How many rows a statement changed."""
+    return int(done.rowcount)
+
+
 def _serial() -> Any:
     return Field(default=None, sa_column=Column(_Id, primary_key=True, autoincrement=True))
+
+
+def _numbered() -> Any:
+    return Field(default=None, sa_column=Column(_Id, primary_key=True, autoincrement=False))
 
 
 def _json(*, nullable: bool = False) -> Any:
@@ -31,6 +57,7 @@ class ConversationRow(SQLModel, table=True):
             sqlite_where=text("ended_at IS NULL"),
             postgresql_where=text("ended_at IS NULL"),
         ),
+        Index("conversation_of_owner", "channel", "owner", "created_at", "id"),
     )
 
     id: str = Field(primary_key=True)
@@ -42,6 +69,7 @@ class ConversationRow(SQLModel, table=True):
     created_at: datetime = Field(sa_type=UTCDateTime)
     ended_at: datetime | None = Field(default=None, sa_type=UTCDateTime)
     shown_at: str | None = None
+    deleted_at: datetime | None = Field(default=None, sa_type=UTCDateTime)
 
 
 class TeammateRow(SQLModel, table=True):
@@ -75,7 +103,7 @@ class TeammateRow(SQLModel, table=True):
     ended_at: datetime | None = Field(default=None, sa_type=UTCDateTime)
 
 
-class BoardRow(SQLModel, table=True):
+class TeamStatusRow(SQLModel, table=True):
     """The one message that shows a conversation's team; ``ref`` is empty until it was posted."""
 
     __tablename__ = "board"
@@ -115,6 +143,13 @@ class MessageRow(SQLModel, table=True):
             "id",
             sqlite_where=text("delivered = 0"),
             postgresql_where=text("NOT delivered"),
+        ),
+        Index(
+            "message_of_person",
+            "actor",
+            "created_at",
+            sqlite_where=text("role = 'user'"),
+            postgresql_where=text("role = 'user'"),
         ),
     )
 
@@ -178,7 +213,14 @@ class ProposalRow(SQLModel, table=True):
             sqlite_where=text("state IN ('approved', 'executing')"),
             postgresql_where=text("state IN ('approved', 'executing')"),
         ),
-        Index("proposal_recent", "state", "updated_at"),
+        Index(
+            "proposal_open_in",
+            "conversation_id",
+            sqlite_where=text("state = 'proposed'"),
+            postgresql_where=text("state = 'proposed'"),
+        ),
+        Index("proposal_recent", "state", "updated_at", "id"),
+        Index("proposal_asked", "requester", "state", "updated_at", "id"),
     )
 
     id: str = Field(primary_key=True)
@@ -224,12 +266,23 @@ class ProposalRow(SQLModel, table=True):
     edits: list[list[Any]] | None = _json(nullable=True)
     changed: bool = False
     result: str | None = None
+    told: str | None = None
+    ended_badly: str | None = None
     result_url: str | None = None
     error: str | None = None
     lease_until: datetime | None = Field(default=None, sa_type=UTCDateTime)
     created_at: datetime = Field(sa_type=UTCDateTime)
     updated_at: datetime = Field(sa_type=UTCDateTime)
     expires_at: datetime = Field(sa_type=UTCDateTime)
+
+
+class DeciderRow(SQLModel, table=True):
+    """An account that a proposal names as decider, or that voted on it: a way to find it, not a right."""
+
+    __tablename__ = "decider"
+
+    account: str = Field(primary_key=True)
+    proposal_id: str = Field(foreign_key="proposal.id", primary_key=True)
 
 
 class ToolVersionRow(SQLModel, table=True):
@@ -265,12 +318,16 @@ class CallbackRow(SQLModel, table=True):
 
 
 class AuditRow(SQLModel, table=True):
-    """Append-only: one row per change of a proposal, chained by hash to the one before it."""
+    """Append-only: one row per change of a proposal, a link of the chain in ``bot/store/record/chain.py``.
+
+    ``content`` is the hash of the proposal as the change left it. ``about`` says who asked for what and
+    where, on the first row and where the arguments change.
+    """
 
     __tablename__ = "audit"
     __table_args__ = (UniqueConstraint("proposal_id", "version", name="audit_once"),)
 
-    id: int | None = _serial()
+    id: int | None = _numbered()
     proposal_id: str = Field(foreign_key="proposal.id")
     version: int
     at: datetime = Field(sa_type=UTCDateTime)
@@ -283,16 +340,21 @@ class AuditRow(SQLModel, table=True):
     digest: str
     rule: str
     grant_id: int | None = None
+    about: dict[str, Any] | None = _json(nullable=True)
+    content: str = Field("", sa_column_kwargs={"server_default": ""})
     previous: str
     hash: str
 
 
 class LedgerRow(SQLModel, table=True):
-    """Append-only: who changed what besides proposals, one chain for all; see ``bot/store/ledger.py``."""
+    """Append-only: who changed what besides proposals; see ``bot/store/record/changes.py``.
+
+    ``holds`` has the hash of each row that the change concerned, as the change left it.
+    """
 
     __tablename__ = "ledger"
 
-    id: int | None = _serial()
+    id: int | None = _numbered()
     at: datetime = Field(sa_type=UTCDateTime)
     thing: str
     key: str
@@ -303,8 +365,27 @@ class LedgerRow(SQLModel, table=True):
     channel: str
     before: dict[str, Any] | None = _json(nullable=True)
     after: dict[str, Any] | None = _json(nullable=True)
+    holds: dict[str, str | None] | None = _json(nullable=True)
     previous: str = Field(unique=True)
     hash: str
+
+
+class ChainEndRow(SQLModel, table=True):
+    """Where the record ends: the number and hash of its newest row, and which key sealed it. One row."""
+
+    __tablename__ = "chain_end"
+
+    id: int = Field(primary_key=True)
+    number: int = Field(sa_column=Column(_Id, nullable=False))
+    hash: str
+    key: str
+    mark: str
+
+
+@event.listens_for(table_of(ChainEndRow), "after_create")
+def _begin_the_chain(table: Any, connection: Connection, **_: Any) -> None:
+    """As the migration does it: an empty record has an end, too."""
+    connection.execute(insert(table), {"id": 1, "number": 0, "hash": "", "key": "", "mark": ""})
 
 
 class CopyRow(SQLModel, table=True):
@@ -330,6 +411,7 @@ class CopyRow(SQLModel, table=True):
     wanted: int
     rendered: int
     gone: bool = False
+    shown: str | None = None  # a digest of what was last posted or drawn there
 
 
 class EventRow(SQLModel, table=True):
@@ -377,8 +459,20 @@ class AccountRow(SQLModel, table=True):
     linked_at: datetime = Field(sa_type=UTCDateTime)
 
 
+class NameRow(SQLModel, table=True):
+    """What a channel last called an account or a chat; ``key`` is its account or address."""
+
+    __tablename__ = "name"
+
+    key: str = Field(primary_key=True)
+    name: str
+
+
 class LinkCodeRow(SQLModel, table=True):
-    """A one-use code that joins another account to the Person of ``actor``; only its hash is kept."""
+    """A one-use code that joins another account to the Person of ``actor``; only its hash is kept.
+
+    ``other`` is the account that gave it; ``wanted`` says that both agreed and an admin has to.
+    """
 
     __tablename__ = "link_code"
 
@@ -386,6 +480,9 @@ class LinkCodeRow(SQLModel, table=True):
     actor: str
     name: str
     expires_at: datetime = Field(sa_type=UTCDateTime)
+    other: str | None = None
+    other_name: str = Field("", sa_column_kwargs={"server_default": ""})
+    wanted: bool = Field(default=False, sa_column_kwargs={"server_default": false()})
 
 
 class RuleRow(SQLModel, table=True):
@@ -402,6 +499,20 @@ class RuleRow(SQLModel, table=True):
     set_at: datetime = Field(sa_type=UTCDateTime)
     ended_by: str | None = None
     ended_at: datetime | None = Field(default=None, sa_type=UTCDateTime)
+
+
+class TokenRow(SQLModel, table=True):
+    """A token of the HTTP interface that was made with ``nod token new``; only its hash is kept."""
+
+    __tablename__ = "token"
+
+    label: str = Field(primary_key=True)  # the part of it that may be told
+    name: str
+    hash: str
+    made_by: str
+    made_at: datetime = Field(sa_type=UTCDateTime)
+    revoked_by: str | None = None
+    revoked_at: datetime | None = Field(default=None, sa_type=UTCDateTime)
 
 
 class BookRow(SQLModel, table=True):
@@ -438,6 +549,8 @@ class GrantRow(SQLModel, table=True):
     person_name: str
     conversation_id: str
     only_there: bool
+    requester: str | None = None  # an account: only this Person's calls
+    place: str | None = None  # an address as text: only there
     proposal_id: str = Field(foreign_key="proposal.id")
     plan_digest: str | None = None
     uses: int = 0
@@ -445,17 +558,3 @@ class GrantRow(SQLModel, table=True):
     expires_at: datetime | None = Field(default=None, sa_type=UTCDateTime)
     revoked_at: datetime | None = Field(default=None, sa_type=UTCDateTime)
     revoked_by: str | None = None
-
-
-class CheckpointRow(SQLModel, table=True):
-    """A day's seal over the whole audit and ledger: chained to the day before, so no chain vanishes whole."""
-
-    __tablename__ = "checkpoint"
-
-    day: str = Field(primary_key=True)
-    last_audit_id: int
-    last_ledger_id: int
-    rows: int
-    previous: str
-    hash: str
-    made_at: datetime = Field(sa_type=UTCDateTime)

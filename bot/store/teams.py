@@ -1,6 +1,6 @@
 """Teammates as rows, read: who they are, what they wait for, what they may.
 
-How they are started and ended is in ``bot/store/teamwork.py``.
+How they are started and ended is in ``bot/transactions/teamwork.py``.
 """
 
 from dataclasses import replace
@@ -9,9 +9,9 @@ from typing import Any
 from sqlalchemy import func
 from sqlmodel import Session, col, select
 
-from bot.domain.conversations import Role, Transcript, Turn
+from bot.domain.conversations import LineRole, Transcript, Turn
 from bot.domain.proposals import Kind, Proposal
-from bot.domain.teams import Board, Standing, Teammate
+from bot.domain.teams import Standing, Teammate, TeamStatus
 from bot.errors import ToolError
 from bot.store import conversations, proposals, turns
 from bot.store.tables import MessageRow, TeammateRow, TurnRow
@@ -62,8 +62,8 @@ def of_lead(session: Session, lead_id: str) -> list[Teammate]:
     return [from_row(session, row) for row in rows]
 
 
-def board(session: Session, lead_id: str) -> Board:
-    return Board(lead_id, tuple(of_lead(session, lead_id)))
+def board(session: Session, lead_id: str) -> TeamStatus:
+    return TeamStatus(lead_id, tuple(of_lead(session, lead_id)))
 
 
 def at(session: Session, place: str | None) -> list[Teammate]:
@@ -82,9 +82,9 @@ def barred(session: Session, teammate_id: str) -> str | None:
     """Why nothing that a teammate asked for may run now, in words; None when it may."""
     found = get(session, teammate_id)
     if found is None or found.over:
-        return "The teammate that asked for it was stopped or failed, so it is not run any more."
+        return "The teammate that asked for it was stopped or failed, so it won't run."
     if found.locked:
-        return f"{found.name} is locked: no plan of its is approved as it stands."
+        return f"{found.name} is locked: it has no approved plan."
     return None
 
 
@@ -136,7 +136,7 @@ def _doing(session: Session, conversation_id: str) -> str:
     """Its last calls in words, or what it said last."""
     found: Any = session.exec(
         select(MessageRow.text, MessageRow.calls)
-        .where(MessageRow.conversation_id == conversation_id, MessageRow.role == Role.ASSISTANT)
+        .where(MessageRow.conversation_id == conversation_id, MessageRow.role == LineRole.ASSISTANT)
         .order_by(col(MessageRow.id).desc())
         .limit(1)
     ).one_or_none()

@@ -5,8 +5,9 @@ from typing import Any
 
 from sqlmodel import Session
 
+from bot.store import snapshot
+from bot.store.inserts import insert_or_ignore
 from bot.store.tables import ToolVersionRow
-from bot.store.upsert import insert_or_ignore
 
 
 def keep(session: Session, name: str, version: str, parameters: Mapping[str, Any]) -> None:
@@ -17,5 +18,9 @@ def keep(session: Session, name: str, version: str, parameters: Mapping[str, Any
 
 def schema(session: Session, name: str, version: str) -> Mapping[str, Any] | None:
     """The schema as it was kept; None where nothing was ever proposed of that version."""
+    return snapshot.once(session, (ToolVersionRow, name, version), lambda: _schema(session, name, version))
+
+
+def _schema(session: Session, name: str, version: str) -> Mapping[str, Any] | None:
     row = session.get(ToolVersionRow, (name, version))
     return row.parameters if row is not None else None

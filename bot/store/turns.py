@@ -2,43 +2,77 @@
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
 
-from sqlalchemy import bindparam, literal_column, update
+from sqlalchemy import bindparam, literal, literal_column, update
 from sqlmodel import Session, col, or_, select
 
 from bot.domain.chat import SHELL
-from bot.domain.conversations import Call, CallResult, Role, Turn, Usage
-from bot.store import conversations, messages
-from bot.store.prepared import Prepared
-from bot.store.tables import ConversationRow, MessageRow, TurnRow
-from bot.store.upsert import id_of_new
+from bot.domain.conversations import Call, CallResult, LineRole, Turn, Usage
+from bot.domain.jobs import Queue
+from bot.domain.people import Actor
+from bot.domain.proposals import State
+from bot.store import conversations, messages, people
+from bot.store.inserts import id_of_new
+from bot.store.tables import ConversationRow, MessageRow, ProposalRow, TurnRow, changed, table_of
 
 WANTED = "wanted"
-_TURN: Any = TurnRow.__table__  # type: ignore[attr-defined]
+_TURN = table_of(TurnRow)
 # What each cycle uses is built once: to build a statement costs several times what it costs to run it.
 # A literal where an index is over those rows alone: with a parameter in its place the index cannot be chosen.
 _IS_WANTED = _TURN.c.state == literal_column(f"'{WANTED}'")
 _SELECT_WANTED = select(
     _TURN.c.id, _TURN.c.model_calls, _TURN.c.prompt_tokens, _TURN.c.completion_tokens
 ).where(_TURN.c.conversation_id == bindparam("conversation_id"), _IS_WANTED)
-_WANTED_TURN = Prepared(_SELECT_WANTED)
-_LOCKED_TURN = Prepared(_SELECT_WANTED.with_for_update())
-_NOTE_USAGE = Prepared(
+_WANTED_TURN = _SELECT_WANTED
+_LOCKED_TURN = _SELECT_WANTED.with_for_update()
+_NOTE_USAGE = (
     update(_TURN)
     .where(_TURN.c.id == bindparam("turn_id"), _IS_WANTED)
     .values({name: bindparam(name) for name in ("model_calls", "prompt_tokens", "completion_tokens")})
+    .values(attempts=1)  # it got somewhere: what kills a process after this is counted from here
 )
-_END_TURN = Prepared(
+_END_TURN = (
     update(_TURN)
     .where(_TURN.c.id == bindparam("turn_id"), _IS_WANTED)
     .values({name: bindparam(name) for name in ("state", "ended_at", "error")})
 )
+_ATTEMPTS = select(_TURN.c.attempts).where(
+    _TURN.c.conversation_id == bindparam("conversation_id"), _IS_WANTED
+)
+_LINE = table_of(MessageRow)
+_PLACE = table_of(ConversationRow)
+_ASKER = (
+    select(_LINE.c.actor)
+    .where(_LINE.c.conversation_id == bindparam("conversation_id"), _LINE.c.actor.is_not(None))
+    .order_by(_LINE.c.id.desc())
+    .limit(1)
+)
+_WHOSE = select(_PLACE.c.owner, _ASKER.scalar_subquery().label("asker")).where(
+    _PLACE.c.id == bindparam("conversation_id")
+)
+_NEWEST = (
+    select(_LINE.c.id, _LINE.c.role)
+    .where(
+        _LINE.c.conversation_id == bindparam("conversation_id"), _LINE.c.role != literal(str(LineRole.NOTICE))
+    )
+    .order_by(_LINE.c.id.desc())
+    .limit(1)
+)
+_PROPOSAL = table_of(ProposalRow)
+_DECIDED = (
+    select(_PROPOSAL.c.id)
+    .where(
+        _PROPOSAL.c.message_id == bindparam("message_id"), _PROPOSAL.c.state != literal(str(State.EXPIRED))
+    )
+    .limit(1)
+)
+WAKE_UPS = Queue("wake-ups", 20, later=True)
+AFTER_A_CRASH = Queue("after a crash", 4)
 _NEW_TURN = {"attempts": 0, "model_calls": 0, "prompt_tokens": 0, "completion_tokens": 0}
 
 
 def want_turn(session: Session, conversation_id: str, now: datetime) -> bool:
-    """Want a turn; False when one is wanted already: what comes meanwhile joins it.
+    """Want a turn; False when one is wanted already: what comes in the meantime joins it.
 
     That one is locked (PostgreSQL), so that it cannot end before it can see what this transaction adds.
     """
@@ -47,13 +81,36 @@ def want_turn(session: Session, conversation_id: str, now: datetime) -> bool:
     while True:
         if id_of_new(session, TurnRow, fresh) is not None:
             return True
-        if _LOCKED_TURN.row(session, whose) is not None:
+        if session.connection().execute(_LOCKED_TURN, whose).first() is not None:
             return False
+
+
+def queue(session: Session, conversation_id: str, most: int) -> Queue:
+    """Where a conversation's turn waits: ``most`` of one person's at a time, after a crash a few of all.
+
+    Where no person spoke or decided (what had been proposed expired, a note came), it can come later.
+    """
+    if session.connection().execute(_ATTEMPTS, {"conversation_id": conversation_id}).scalar():
+        return AFTER_A_CRASH
+    owner, asker = session.connection().execute(_WHOSE, {"conversation_id": conversation_id}).first() or (
+        "",
+        None,
+    )
+    person = people.person_of(session, Actor.parse(asker or owner)) if asker or owner else None
+    newest = session.connection().execute(_NEWEST, {"conversation_id": conversation_id}).first()
+    if newest is None or person is None or newest.role == LineRole.NOTE:
+        return WAKE_UPS
+    if (
+        newest.role == LineRole.ASSISTANT
+        and not session.connection().execute(_DECIDED, {"message_id": newest.id}).first()
+    ):
+        return WAKE_UPS
+    return Queue(person.id, most)
 
 
 def take_up(session: Session, conversation_id: str) -> Turn | None:
     """Read the wanted turn of a conversation with all the model will see; None when none is wanted."""
-    row = _WANTED_TURN.row(session, {"conversation_id": conversation_id})
+    row = session.connection().execute(_WANTED_TURN, {"conversation_id": conversation_id}).first()
     if row is None:
         return None
     transcript = conversations.read_transcript(session, conversation_id)
@@ -72,21 +129,25 @@ def answer(
     now: datetime,
 ) -> int | None:
     """Store what the model said and what its reads gave; None when the turn is no longer wanted (stopped)."""
-    kept = _NOTE_USAGE.count(
-        session,
-        {
-            "turn_id": turn.id,
-            "model_calls": usage.model_calls,
-            "prompt_tokens": usage.prompt_tokens,
-            "completion_tokens": usage.completion_tokens,
-        },
+    kept = (
+        session.connection()
+        .execute(
+            _NOTE_USAGE,
+            {
+                "turn_id": turn.id,
+                "model_calls": usage.model_calls,
+                "prompt_tokens": usage.prompt_tokens,
+                "completion_tokens": usage.completion_tokens,
+            },
+        )
+        .rowcount
     )
     if kept != 1:
         return None
     return messages.append(
         session,
         turn.transcript.conversation.id,
-        Role.ASSISTANT,
+        LineRole.ASSISTANT,
         text,
         now,
         after=turn.transcript.seen,
@@ -105,10 +166,12 @@ def end_turn(
     seen: int | None = None,
     error: str | None = None,
 ) -> bool:
-    """End a wanted turn. With ``seen``, only if nobody spoke since; False says that it goes on."""
+    """End a wanted turn. With ``seen``, only if no one spoke since; False says that it continues."""
     if seen is not None and messages.heard_since(session, turn.transcript.conversation.id, seen):
         return False
-    _END_TURN.count(session, {"turn_id": turn.id, "state": state, "ended_at": now, "error": error})
+    session.connection().execute(
+        _END_TURN, {"turn_id": turn.id, "state": state, "ended_at": now, "error": error}
+    )
     return True
 
 
@@ -119,7 +182,16 @@ def hold_turn(session: Session, turn: Turn) -> None:
 
 def hold_wanted(session: Session, conversation_id: str) -> None:
     """As `hold_turn`, of whatever turn a conversation wants."""
-    _LOCKED_TURN.row(session, {"conversation_id": conversation_id})
+    session.connection().execute(_LOCKED_TURN, {"conversation_id": conversation_id}).first()
+
+
+def under_way(session: Session, conversation_ids: Sequence[str]) -> bool:
+    """Whether in one of them a turn is wanted, or something that was approved has not ended."""
+    turn = _IS_WANTED & _TURN.c.conversation_id.in_(conversation_ids)
+    moving = _PROPOSAL.c.state.in_((State.APPROVED, State.EXECUTING))
+    call = moving & _PROPOSAL.c.conversation_id.in_(conversation_ids)
+    found = select(_TURN.c.id).where(turn).exists() | select(_PROPOSAL.c.id).where(call).exists()
+    return bool(session.connection().execute(select(found)).scalar())
 
 
 def stop_turn(session: Session, conversation_id: str, now: datetime) -> bool:
@@ -129,7 +201,14 @@ def stop_turn(session: Session, conversation_id: str, now: datetime) -> bool:
         .where(col(TurnRow.conversation_id) == conversation_id, col(TurnRow.state) == WANTED)
         .values(state="stopped", ended_at=now)
     )
-    return bool(stopped.rowcount)  # type: ignore[attr-defined]
+    return bool(changed(stopped))
+
+
+_COUNT_ATTEMPT = (
+    update(_TURN)
+    .where(_TURN.c.id == bindparam("turn_id"), _IS_WANTED, _TURN.c.attempts < bindparam("most"))
+    .values(attempts=_TURN.c.attempts + 1)
+)
 
 
 def wanted(session: Session) -> list[str]:
@@ -137,22 +216,35 @@ def wanted(session: Session) -> list[str]:
     return list(session.exec(select(TurnRow.conversation_id).where(_IS_WANTED)))
 
 
-def count_attempts(session: Session, most: int, now: datetime) -> list[str]:
-    """Count one more attempt for every wanted turn; give up and return those that never end."""
-    session.execute(update(_TURN).where(_IS_WANTED).values(attempts=_TURN.c.attempts + 1))
+def count_attempt(session: Session, turn_id: int, most: int) -> bool:
+    """Count that a process takes the turn up; False where that was counted ``most`` times, or it ended.
+
+    What ends in order takes its attempt back (`release`) and an answer starts the count over, so what stays
+    counted are processes that died over it.
+    """
+    which = {"turn_id": turn_id, "most": most}
+    return bool(changed(session.connection().execute(_COUNT_ATTEMPT, which)))
+
+
+def release(session: Session, turn_id: int) -> None:
+    """The process let go of the turn before it ended, through no fault of the turn."""
+    session.execute(update(_TURN).where(_TURN.c.id == turn_id, _IS_WANTED).values(attempts=0))
+
+
+def give_up(session: Session, turn_id: int, now: datetime) -> bool:
+    """End a wanted turn that takes processes down with it; False when it has ended."""
     given_up = session.execute(
         update(_TURN)
-        .where(_IS_WANTED, _TURN.c.attempts > most)
+        .where(_TURN.c.id == turn_id, _IS_WANTED)
         .values(state="failed", ended_at=now, error="given up after repeated restarts")
-        .returning(_TURN.c.conversation_id)
     )
-    return list(given_up.scalars())
+    return bool(changed(given_up))
 
 
 def with_undelivered(session: Session, before: datetime) -> list[str]:
     """Conversations with a message from before then that was not shown, and no turn under way.
 
-    What the shell opened is due at once: its process shows nothing itself.
+    What the command line opened is due immediately: its process posts nothing itself.
     """
     shell = select(ConversationRow.id).where(ConversationRow.channel == SHELL)
     busy = select(TurnRow.conversation_id).where(_IS_WANTED)

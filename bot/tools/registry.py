@@ -32,14 +32,14 @@ class Shelf:
     def schema_of(self, session: Session, proposal: Proposal) -> Mapping[str, Any]:
         """The JSON schema of a proposal's arguments, as it was when it was proposed.
 
-        It says what is secret, so it is kept for when the tool has changed or is gone; without a kept one it
-        is the tool's of today, and empty where there is none.
+        It says what is secret, so it is kept for when the tool has changed or is gone; without a stored one
+        it is the current tool's, or empty.
         """
         tool = self.tools.get(proposal.tool_name)
         if tool is not None and tool.version == proposal.tool_version:
-            return tool.parameters
+            return tool.form
         kept = tool_versions.schema(session, proposal.tool_name, proposal.tool_version)
-        return kept if kept is not None else tool.parameters if tool is not None else {}
+        return kept if kept is not None else tool.form if tool is not None else {}
 
     def get(self, name: str) -> Tool:
         """Raises UnknownTool, naming what there is or why it is out of reach."""

@@ -19,8 +19,8 @@ _FORMATS = frozenset({"date-time", "date", "time", "duration", "email", "hostnam
 def offered(schema: Schema) -> Schema:
     """Every property required, nothing else allowed, no defaults, no titles; references written out.
 
-    Only a type that contains itself stays a reference, for nothing may stand beside one. An object with free
-    keys (``dict[str, int]``) stays free, which strict mode cannot say: see `fits_strict`.
+    Only a type that contains itself stays a reference, for nothing may stand alongside one. An object with
+    free keys (``dict[str, int]``) stays free, which strict mode cannot say: see `fits_strict`.
     """
     definitions = schema.get("$defs", {})
     whole = _closed(_written_out(schema, definitions, ()))

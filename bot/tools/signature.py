@@ -14,6 +14,7 @@ from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 from pydantic_core import ErrorDetails, to_jsonable_python
 
+from bot.domain.forms import bound_in_words
 from bot.errors import BadArguments
 
 
@@ -31,7 +32,7 @@ class Signature:
 
     @classmethod
     def of(cls, function: Callable[..., Any], context_type: type) -> "Signature":
-        """Read the signature. Raises TypeError for a parameter that has no type or no name of its own."""
+        """Read the signature. Raises TypeError if a parameter has no type or can't be passed by name."""
         hints = get_type_hints(function, include_extras=True)
         _, documented = docstring(function)
         fields: dict[str, Any] = {}
@@ -75,13 +76,67 @@ class Signature:
             return self.model.model_validate(raw)
         except ValidationError as error:
             raise BadArguments(
-                {".".join(map(str, each["loc"])) or "arguments": _told(each) for each in error.errors()}
+                {
+                    ".".join(map(str, each["loc"])) or "arguments": fault_in_words(each)
+                    for each in error.errors()
+                }
             ) from None
 
 
-def _told(fault: ErrorDetails) -> str:
-    """Pydantic counts a text that must not be empty in items; people are told what to do."""
-    return "this is empty; write something" if fault["input"] == "" else fault["msg"]
+_BOUNDS = {
+    "string_too_short": ("minLength", "min_length"),
+    "string_too_long": ("maxLength", "max_length"),
+    "too_short": ("minItems", "min_length"),
+    "too_long": ("maxItems", "max_length"),
+    "greater_than_equal": ("minimum", "ge"),
+    "less_than_equal": ("maximum", "le"),
+    "greater_than": ("exclusiveMinimum", "gt"),
+    "less_than": ("exclusiveMaximum", "lt"),
+}
+_KINDS = {
+    "int_type": "This must be a whole number.",
+    "int_parsing": "This must be a whole number.",
+    "int_from_float": "This must be a whole number.",
+    "float_type": "This must be a number.",
+    "float_parsing": "This must be a number.",
+    "finite_number": "This must be a number.",
+    "bool_type": "This must be yes or no.",
+    "bool_parsing": "This must be yes or no.",
+    "string_type": "This must be text.",
+    "list_type": "This must be a list.",
+    "dict_type": "This must be an object.",
+    "model_type": "This must be an object.",
+    "model_attributes_type": "This must be an object.",
+    "missing": "This is needed.",
+    "extra_forbidden": "There is no such field.",
+    "date_from_datetime_parsing": "This must be a date, such as 2026-11-30.",
+    "date_parsing": "This must be a date, such as 2026-11-30.",
+    "date_type": "This must be a date, such as 2026-11-30.",
+    "datetime_parsing": "This must be a date and time, such as 2026-11-30T14:00Z.",
+    "datetime_from_date_parsing": "This must be a date and time, such as 2026-11-30T14:00Z.",
+    "datetime_type": "This must be a date and time, such as 2026-11-30T14:00Z.",
+    "time_delta_parsing": "This must be a length of time, such as PT30M.",
+    "time_delta_type": "This must be a length of time, such as PT30M.",
+}
+
+
+def fault_in_words(fault: ErrorDetails) -> str:
+    """What would fit, in our own words: a form shows it at the field, the model and scripts read it."""
+    kind, context = fault["type"], fault.get("ctx", {})
+    if fault["input"] == "" and kind in ("string_too_short", "too_short"):
+        return "This is empty. Write something."
+    if kind in _BOUNDS:
+        keyword, name = _BOUNDS[kind]
+        return bound_in_words(keyword, context[name])
+    if kind in ("literal_error", "enum"):
+        return f"This must be {context['expected'].replace(chr(39), '')}."
+    if kind in ("union_tag_invalid", "union_tag_not_found"):
+        tags = f": {context['expected_tags'].replace(chr(39), '')}" if "expected_tags" in context else ""
+        return f"Say which kind it is in {context['discriminator'].replace(chr(39), '')}{tags}."
+    if kind == "string_pattern_mismatch":
+        return f"This must match {context['pattern']}."
+    said = _KINDS.get(kind, fault["msg"].removeprefix("Value error, "))
+    return f"{said[:1].upper()}{said[1:].rstrip('.')}."
 
 
 def _takes_none(annotation: Any) -> bool:
@@ -94,7 +149,7 @@ _ARGUMENT_LINE = re.compile(r"(\w+)(?:\s*\([^)]*\))?\s*:\s*(.*)")
 
 
 def docstring(function: Callable[..., Any]) -> tuple[str, dict[str, str]]:
-    """First paragraph, and the descriptions under ``Args:``; deeper indented lines go on with theirs."""
+    """First paragraph, and the descriptions under ``Args:``; deeper indented lines continue with theirs."""
     before, _, rest = f"\n{inspect.getdoc(function) or ''}".partition("\nArgs:\n")
     head = before.strip().partition("\n\n")[0]
     lines = textwrap.dedent(rest.partition("\n\n")[0]).splitlines()

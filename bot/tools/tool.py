@@ -5,11 +5,12 @@ tracker) hand over the same `Tool` values through a `Toolset`. Nothing here deci
 that is ``bot/agent/gate.py``, the one door.
 """
 
+import asyncio
 import hashlib
 import inspect
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Protocol
 
@@ -18,10 +19,12 @@ from sqlmodel import Session
 
 from bot.domain.conversations import Conversation
 from bot.domain.files import File
+from bot.domain.forms import told_values
 from bot.domain.jobs import Job
 from bot.domain.people import Actor
 from bot.domain.proposals import Kind, PreviewField, canonical
 from bot.domain.risk import Level, Risk
+from bot.domain.text import shown
 from bot.tools.schema import fits_strict, offered
 from bot.tools.signature import Signature, docstring
 
@@ -33,7 +36,7 @@ class CallContext:
     """What a running tool may know about its call; taken by a parameter annotated ``CallContext``.
 
     ``idempotency_key`` is the same for every run of one proposal and empty for reads. ``preview`` is what the
-    card showed, by which a tool can see to it that nothing moved up to the moment it acts; empty for reads.
+    card showed, so that a tool can check that nothing changed up to the moment it acts; empty for reads.
     """
 
     conversation_id: str
@@ -44,14 +47,19 @@ class CallContext:
 
 @dataclass(frozen=True, slots=True)
 class ToolOutput:
-    """What a tool answers: JSON data or text for the model and people, and a link to it if there is one.
+    """What a tool answers: JSON data or text for the model, and a link to it if there is one.
 
-    ``files`` are texts for people, which the model does not see.
+    ``told`` is the same in one sentence for people, such as ``Created issue #1 “Printer is on fire”``;
+    without it, people see the data. ``files`` are texts for people, which the model does not see.
+    ``ended_badly`` is for what did run, but not to a good end ("Ended with code 3"): the card says that
+    instead of "Done", and the model is told.
     """
 
     data: Any
     url: str | None = None
     files: tuple[File, ...] = ()
+    told: str | None = None
+    ended_badly: str | None = None
 
     @property
     def text(self) -> str:
@@ -64,6 +72,7 @@ class ToolOutput:
 
 Run = Callable[[Arguments, CallContext], Awaitable[ToolOutput]]
 Preview = Callable[[Arguments], Awaitable[Sequence[PreviewField]]]
+Title = Callable[[Arguments], Awaitable[str]]
 Key = Callable[[Arguments], Awaitable[Mapping[str, Any]]]
 """The arguments, or what they resolve to (a real folder), by which two calls are of one kind."""
 
@@ -115,19 +124,59 @@ class Tool:
     run: Run
     preview: Preview | None = None
     effect: Effect | None = None  # done in the transaction that stores the answer, instead of ``run``
+    title: Title | None = None  # ``summary`` of what is proposed, where naming it takes a look
     key: Key | None = None  # what "the same kind of call" means, for grants; None: only exact or any
-    offered: bool = True  # False: no model ever hears of it or can call it; others may propose it
+    offered: bool = True  # False: it is never offered to a model; others may propose it
+    defaults: Mapping[str, Any] = field(default_factory=dict)  # what runs where an argument is not given
     kind: Kind = Kind.CALL  # what a proposal of it is
+    touches: Callable[[Arguments], str] | None = None  # a name for what a call changes; "": nothing of note
+    destructive: bool = False  # True: no call of it can be undone, so no rule may call it reading
+    waits: bool = False  # ``validate`` waits for a child process, so it is called in a thread
+
+    @property
+    def harm(self) -> str:
+        """How much it can harm, as far as that can be said before its arguments are known."""
+        try:
+            return str(self.classify({}).level)
+        except Exception:  # noqa: BLE001 - it needs arguments, and has not got any
+            return "by its use"
+
+    async def checked(self, raw: Any) -> dict[str, Any]:
+        """`validate`, without holding the loop. Raises BadArguments."""
+        return await asyncio.to_thread(self.validate, raw) if self.waits else self.validate(raw)
+
+    async def touched(self, arguments: Arguments) -> str:
+        """A name for what a call changes: calls of one name run one after the other; empty: side by side.
+
+        Where the tool does not say, what its preview shows is taken to be the tool's own, by its key.
+        """
+        if self.touches is not None:
+            return self.touches(arguments)
+        if self.preview is None or self.kind is not Kind.CALL:
+            return ""
+        key = await self.key(arguments) if self.key else None
+        return f"{self.name} {canonical(key)}" if key else self.name
+
+    @property
+    def form(self) -> Mapping[str, Any]:
+        """``parameters`` with what runs where nothing is given: what cards and edit forms are made from."""
+        if not self.defaults:
+            return self.parameters
+        properties = {
+            name: {**part, "default": self.defaults[name]} if name in self.defaults else part
+            for name, part in self.parameters.get("properties", {}).items()
+        }
+        return {**self.parameters, "properties": properties}
 
     async def preview_fields(self, arguments: Arguments) -> tuple[PreviewField, ...]:
-        """Ask the tool's own preview; every argument is a new value where it has none."""
+        """Ask the tool's own preview; where it has none, every argument that runs is a new value."""
         if self.preview is not None:
             return tuple(await self.preview(arguments))
-        return tuple(PreviewField(name, None, _shown(value)) for name, value in arguments.items())
+        return tuple(PreviewField(name, None, said) for name, said in told_values(self.form, arguments))
 
 
 class Toolset(Protocol):
-    """A source of tools; asked anew for each turn, so a source may come, go and change."""
+    """A source of tools; asked again for each turn, so a source may come, go and change."""
 
     @property
     def name(self) -> str: ...
@@ -153,8 +202,10 @@ def tool(
     idempotent: bool = False,
     group: str = "own",
     summary: str | Callable[[Arguments], str] | None = None,
+    title: Title | None = None,
     preview: Preview | None = None,
     key: Sequence[str] | Key | None = None,
+    touches: str | None = None,
     classify: Callable[[Arguments], Risk] | None = None,
     timeout: float = 30.0,
     version: str = "1",
@@ -164,9 +215,14 @@ def tool(
     The schema comes from the signature; descriptions from the docstring: its first paragraph for the tool,
     the lines ``name: text`` under ``Args:`` for the parameters. A parameter with a default is optional;
     null in it means "not given". A tool writes unless it says ``writes=False``. ``summary`` is a format
-    string over the arguments (``"Close issue #{number}"``) or a function of them. ``key`` names the arguments
-    (or resolves them) by which two calls are of one kind, for "approve similar". Raises TypeError, where
-    the tool is defined, for a parameter without an annotation or a function that is not async.
+    string over the arguments (``"Close issue #{number}"``) or a function of them; ``title`` is the same for a
+    card, where the object's own name has to be looked up. ``key`` names the arguments (or resolves them) by
+    which two calls are of one kind, for "approve similar". ``touches`` names what a call changes, as a format
+    string (``"issue {number}"``): between the last look at the old values and the
+    end of the run no other call of that name runs, whichever tool it is of. Where it is not given, calls of
+    a tool with a preview wait for each other, by its key; ``""`` lets them run side by side. Raises
+    TypeError, where the tool is defined, for a parameter without an annotation or a function that is not
+    async.
     """
 
     def make(function: Callable[..., Awaitable[Any]]) -> Tool:
@@ -203,7 +259,11 @@ def tool(
             summary=_summary(summary, name),
             run=run,
             preview=preview,
+            title=title,
             key=_key(key),
+            touches=None if touches is None else _template(touches),
+            defaults={name: value for name, value in signature.defaults.items() if value is not None},
+            destructive=destructive,
         )
 
     return make
@@ -224,7 +284,7 @@ def _declared_risk(*, writes: bool, destructive: bool) -> Risk:
     if destructive:
         return Risk(Level.DESTRUCTIVE, "it cannot be undone")
     if writes:
-        return Risk(Level.WRITE, "it changes something")
+        return Risk(Level.WRITE, "")  # the card shows what; there is no more to say
     return Risk(Level.READ, "it only reads")
 
 
@@ -235,11 +295,15 @@ def _summary(given: str | Callable[[Arguments], str] | None, name: str) -> Calla
 
     def summary(arguments: Arguments) -> str:
         if template is None:
-            inside = ", ".join(f"{key} = {_shown(value)}" for key, value in arguments.items())
+            inside = ", ".join(f"{key} = {shown(value)}" for key, value in arguments.items())
             return f"{name.replace('_', ' ').capitalize()}" + (f": {inside}" if inside else "")
         return template.format_map(_Blank(arguments))
 
     return summary
+
+
+def _template(given: str) -> Callable[[Arguments], str]:
+    return lambda arguments: given.format_map(_Blank(arguments))
 
 
 class _Blank(dict[str, Any]):
@@ -247,7 +311,3 @@ class _Blank(dict[str, Any]):
 
     def __missing__(self, key: str) -> str:
         return ""
-
-
-def _shown(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

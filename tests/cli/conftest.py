@@ -2,12 +2,14 @@
 
 import logging
 import os
+import pwd
 import re
 import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import SimpleNamespace
 
 import httpx
 import pytest
@@ -15,10 +17,10 @@ import structlog
 from click.testing import Result
 from typer.testing import CliRunner
 
-from bot.cli import main
+from bot.cli.main import main
 from bot.settings import Settings
 
-NOD = (sys.executable, "-m", "bot.cli")
+NOD = (sys.executable, "-m", "bot.cli.main")
 _SECONDS = 60
 
 
@@ -59,7 +61,7 @@ class Shell:
         return process
 
     def start(self, *words: str, **more: str) -> "Running":
-        """Start a server and read its first line, which has the address."""
+        """Start a server and read its lines up to the one that has the address."""
         errors = self.folder / f"stderr-{len(self.started)}"
         with errors.open("w") as kept:
             process = subprocess.Popen(  # noqa: S603 - our own command
@@ -72,9 +74,11 @@ class Shell:
             )
         self.started.append(process)
         assert process.stdout is not None
-        first = process.stdout.readline()
-        found = re.search(r"http://\S+", first)
-        assert found, first + errors.read_text()
+        for line in process.stdout:
+            if found := re.search(r"http://\S+", line):
+                break
+        else:
+            raise AssertionError(errors.read_text())
         return Running(process, found[0], errors)
 
 
@@ -96,7 +100,7 @@ class Running:
 @pytest.fixture
 def shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Shell]:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("LOGNAME", "operator")
+    monkeypatch.setattr(pwd, "getpwuid", lambda _: SimpleNamespace(pw_name="operator"))
     for name in {str(f.validation_alias) for f in Settings.model_fields.values()} | {"PORT"}:
         monkeypatch.delenv(name, raising=False)
     root = Path(__file__).parent.parent.parent

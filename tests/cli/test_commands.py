@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from bot.agent.offline import OfflineModel
+from bot.agent.offline.model import OfflineModel
 from bot.app import App, build
 from bot.domain.chat import Address, Message
 from bot.domain.people import Actor
@@ -21,11 +21,16 @@ from bot.store import proposals
 from tests.cli.conftest import Shell
 from tests.cli.test_demo import said
 from tests.fakes.openai_server import OpenAIServer
-from tests.mcp.servers import lamps
+from tests.fakes.telegram_server import TOKEN, FakeTelegram
+from tests.tools.mcp.conftest import HttpLamps
+from tests.tools.mcp.servers import lamps
+from tests.tools.mcp.servers.gatekeeper import Gatekeeper
+
+pytestmark = pytest.mark.slow
 
 
 async def _ask(database: Path, *messages: str) -> list[str]:
-    """Have a Nod that is not running any more propose things; returns the proposals' ids."""
+    """Have a Nod that is not running any longer propose things; returns the proposals' ids."""
     app: App = build(
         Settings.load(NOD_DATABASE_URL=f"sqlite:///{database}", NOD_PORT=0, NOD_ADMINS="cli:operator"),
         model=OfflineModel(pace=0),
@@ -68,6 +73,47 @@ def test_pending_lists_what_waits_oldest_first(shell: Shell, parked: list[str]):
     assert "asked by Ana" in listed.stdout
 
 
+def test_pending_shows_risk_and_age_and_has_the_first_to_expire_first(shell: Shell, parked: list[str]):
+    tamper(shell, "UPDATE proposal SET expires_at = '2099-01-01' WHERE id = ?", parked[0])
+    first, second = shell.nod("pending").stdout.splitlines()
+    assert [first.split()[0], second.split()[0]] == parked[::-1]
+    assert re.search(
+        r"  write  +expires in 24 h  +Create issue .*\(asked by Ana, (just now|\d+ min ago)\)", first
+    )
+
+
+@pytest.mark.parametrize(
+    "words", [("pending",), ("team",), ("audit",), ("audit", "show", ""), ("tools", "list")], ids=" ".join
+)
+def test_lists_are_json_for_programs(shell: Shell, parked: list[str], words: tuple[str, ...]):
+    printed = shell.nod(*(word or parked[0] for word in words), "--json")
+    rows = json.loads(printed.stdout)
+    assert isinstance(rows, list)
+    if words == ("pending",):
+        assert [(row["id"], row["risk"], row["requester"]) for row in rows] == [
+            (ident, "write", "Ana") for ident in parked
+        ]
+        assert rows[0]["tool_arguments"]["title"] == "First"
+
+
+def test_looking_leaves_the_folder_as_it_was(shell: Shell, parked: list[str]):
+    def files() -> dict[str, bytes]:
+        return {path.name: path.read_bytes() for path in shell.folder.iterdir()}
+
+    was = files()
+    for words in ("pending", "team", f"show {parked[0]}", "audit", "audit verify", "tools list", "doctor"):
+        assert shell.nod(*words.split(), NOD_PORT="0").exit_code == 0, words
+        assert files() == was, words
+
+
+@pytest.mark.parametrize(
+    "words", ["tools call nope {}", "tools call list_issues", "tools list", "doctor", "-h"]
+)
+def test_no_command_makes_a_database_by_looking(shell: Shell, words: str):
+    shell.nod(*words.split(), NOD_PORT="0")
+    assert list(shell.folder.iterdir()) == []
+
+
 def test_show_takes_the_first_characters_of_an_id(shell: Shell, parked: list[str]):
     shown = shell.nod("show", parked[0][:10].upper())
     assert shown.exit_code == 0
@@ -78,7 +124,7 @@ def test_show_takes_the_first_characters_of_an_id(shell: Shell, parked: list[str
 @pytest.mark.parametrize(
     ("prefix", "word"), [("zzz", "there is no proposal zzz"), ("", "there is no proposal")]
 )
-def test_an_id_that_is_none_is_told(shell: Shell, parked: list[str], prefix: str, word: str):
+def test_an_id_that_is_not_one_is_told(shell: Shell, parked: list[str], prefix: str, word: str):
     for command in ("show", "approve", "decline", "audit show"):
         refused = shell.nod(*command.split(), prefix)
         assert refused.exit_code == 1
@@ -96,7 +142,7 @@ def test_an_ambiguous_id_is_told_and_nothing_is_decided(shell: Shell, parked: li
                 )
     refused = shell.nod("approve", "abc")
     assert refused.exit_code == 1
-    assert "abc could be several" in refused.stderr
+    assert "abc matches several proposals" in refused.stderr
     assert len(shell.nod("pending").stdout.splitlines()) == 2
 
 
@@ -112,28 +158,36 @@ def test_a_decision_without_a_running_server_is_kept_and_recorded(shell: Shell, 
     assert history.exit_code == 0
     assert "propose by nod" in history.stdout
     assert "decline by cli:operator (not now) → declined" in history.stdout
-    assert history.stdout.endswith("The record is whole.\n")
+    assert history.stdout.endswith("Audit log verified: nothing missing or altered.\n")
 
 
-def test_who_may_not_decide_is_told_the_mend_and_it_stays_open(shell: Shell, parked: list[str]):
+def test_who_may_not_decide_is_told_the_fix_and_it_stays_open(shell: Shell, parked: list[str]):
     refused = shell.nod("approve", parked[0], NOD_ADMINS="slack:T1/U1")
     assert refused.exit_code == 1
     assert "you act as cli:operator here; an admin can add it to NOD_ADMINS" in refused.stderr
     assert parked[0] in shell.nod("pending").stdout
 
 
+def test_the_person_who_tries_the_demo_may_approve_a_deletion(shell: Shell):
+    demo = shell.start("demo", PORT="0")
+    with demo.client() as client:
+        events = said(client, "delete #5")
+        (ident,) = [e["proposal"]["id"] for e in events if e["type"] == "proposal_opened"]
+        assert client.post(f"/api/proposals/{ident}/approve?wait=20", json={}).json()["ok"] is True
+    assert demo.end() == 0
+
+
 def test_the_running_server_executes_what_the_command_approves(shell: Shell):
     demo = shell.start("demo", PORT="0")
-    there = {"NOD_DATABASE_URL": "sqlite:///nod-demo.db", "NOD_ADMINS": "cli:operator"}
     with demo.client() as client:
         events = said(client, "close #2")
-        (ident,) = [e["proposal"]["id"] for e in events if e["type"] == "action_proposed"]
+        (ident,) = [e["proposal"]["id"] for e in events if e["type"] == "proposal_opened"]
         with client.stream("GET", "/api/events") as feed:
             lines = feed.iter_lines()
             next(lines)
-            assert shell.nod("approve", ident, **there).stdout == "Approved.\n"
+            assert shell.nod("approve", ident, "--demo").stdout == "Approved.\n"
             assert any('"state": "succeeded"' in line for line in lines)
-    assert "approve by cli:operator" in shell.nod("audit", **there).stdout
+    assert "approve by cli:operator" in shell.nod("audit", "--demo").stdout
     assert demo.end() == 0
 
 
@@ -149,11 +203,11 @@ def test_the_running_server_executes_what_the_command_approves(shell: Shell):
     ],
 )
 def test_a_tampered_record_is_told_by_the_audit_of_all(shell: Shell, parked: list[str], statement: str):
-    assert shell.nod("audit").stdout.endswith("The record is whole.\n")
+    assert shell.nod("audit").stdout.endswith("Audit log verified: nothing missing or altered.\n")
     tamper(shell, statement)
     told = shell.nod("audit")
     assert told.exit_code == 1
-    assert "nod: the audit was tampered with: proposal " in told.stderr
+    assert "nod: the audit log does not verify: " in told.stderr
     assert all(ident in told.stderr for ident in parked)
 
 
@@ -187,7 +241,7 @@ def test_db_upgrade_makes_the_schema_and_says_which(shell: Shell):
         done = shell.nod("db", "upgrade")
         assert done.exit_code == 0
         assert re.fullmatch(r"The schema is at \w+\.\n", done.stdout)
-    assert shell.nod("pending").stdout == "Nothing waits for a decision.\n"
+    assert shell.nod("pending").stdout == "Nothing is waiting for a decision.\n"
 
 
 def test_a_schema_from_a_newer_nod_is_one_line(shell: Shell):
@@ -204,15 +258,17 @@ def test_doctor_finds_a_sound_place_sound_and_changes_nothing(shell: Shell):
     checked = shell.nod("doctor", NOD_PORT="0")
     assert checked.exit_code == 0, checked.stdout
     assert "FAIL" not in checked.stdout
-    assert "it will be made at the first start" in checked.stdout
-    assert "offline demo model" in checked.stdout
+    assert "will be created on first start" in checked.stdout
+    assert "warn model: the scripted demo model answers" in checked.stdout
+    assert "warn admins: no one" in checked.stdout
     assert list(shell.folder.iterdir()) == []
     shell.nod("db", "upgrade")
-    assert "schema 0001" in shell.nod("doctor", NOD_PORT="0").stdout
+    assert "schema 0002" in shell.nod("doctor", NOD_PORT="0").stdout
 
 
-def test_doctor_names_each_fault_with_its_mend(shell: Shell):
+def test_doctor_names_each_fault_with_its_fix(shell: Shell):
     (shell.folder / "nod.db").write_bytes(b"not a database at all" * 100)
+    (shell.folder / "nod.db").chmod(0o600)
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
@@ -229,18 +285,56 @@ def test_doctor_names_each_fault_with_its_mend(shell: Shell):
     assert "OPENAI_BASE_URL: cannot be reached" in faults[3]
 
 
+def test_doctor_warns_of_an_admin_of_a_channel_that_is_not_set_up(shell: Shell):
+    shown = shell.nod("doctor", NOD_PORT="0", NOD_ADMINS="cli:operator,telegram:@ana").stdout
+    assert "warn admins telegram:@ana: Telegram is not set up, so no one can act as them" in shown
+
+
+def test_doctor_tells_wrong_values_and_still_looks_at_the_rest(shell: Shell):
+    checked = shell.nod("doctor", NOD_PORT="eighty", NOD_MODEL_STRICT="perhaps", NOD_PROT="1")
+    assert checked.exit_code == 1
+    assert "FAIL NOD_PORT: 'eighty' is not a number" in checked.stdout
+    assert "FAIL NOD_MODEL_STRICT: write true or false" in checked.stdout
+    assert "did you mean NOD_PORT?" in checked.stdout
+    assert "ok   database" in checked.stdout
+
+
 def test_doctor_tells_a_locked_or_unwritable_database(shell: Shell):
     checked = shell.nod("doctor", NOD_PORT="0", NOD_DATABASE_URL="sqlite:///no/such/nod.db")
     assert checked.exit_code == 1
-    assert "NOD_DATABASE_URL: name a folder to write in" in checked.stdout
+    assert "choose a writable folder" in checked.stdout
 
 
-def test_doctor_beside_a_running_nod_takes_its_port_for_its_own(shell: Shell):
+def test_doctor_alongside_a_running_nod_takes_its_port_for_its_own(shell: Shell):
     demo = shell.start("demo", PORT="0")
     port = demo.url.rpartition(":")[2]
     checked = shell.nod("doctor", NOD_DATABASE_URL="sqlite:///nod-demo.db", NOD_PORT=port)
     assert checked.exit_code == 0, checked.stdout
     assert "a nod is running on this database" in checked.stdout
+
+
+def test_doctor_asks_a_running_nod_when_it_heard_its_platforms(shell: Shell):
+    async def check() -> tuple[str, str]:
+        telegram = FakeTelegram()
+        given = {
+            "TELEGRAM_API_URL": await telegram.start(),
+            "TELEGRAM_BOT_TOKEN": TOKEN,
+            "NOD_ADMINS": "telegram:7",
+            "NOD_PORT": "0",
+        }
+        nod = await asyncio.to_thread(shell.start, "run", **given)
+        given["NOD_PORT"] = nod.url.rpartition(":")[2]
+        heard = (await asyncio.to_thread(shell.nod, "doctor", **given)).stdout
+        with socket.socket() as silent:
+            silent.bind(("127.0.0.1", 0))
+            given["NOD_PORT"] = str(silent.getsockname()[1])
+            lost = (await asyncio.to_thread(shell.nod, "doctor", **given)).stdout
+        await telegram.stop()
+        return heard, lost
+
+    heard, lost = asyncio.run(check())
+    assert re.search(r"^ok   running nod, telegram: heard \d+ s ago$", heard, re.MULTILINE), heard
+    assert re.search(r"^FAIL running nod: http://127.0.0.1:\d+ can't be reached", lost, re.MULTILINE), lost
 
 
 def test_doctor_asks_the_configured_model_server_and_no_other(shell: Shell):
@@ -253,7 +347,7 @@ def test_doctor_asks_the_configured_model_server_and_no_other(shell: Shell):
 
 
 def test_doctor_starts_each_mcp_server_and_tells_which_do_not_answer_and_why(shell: Shell):
-    here = str(Path(lamps.__file__).parents[3])
+    here = str(Path(lamps.__file__).parents[4])
     server = {"command": sys.executable, "args": [lamps.__file__, "."], "env": {"PYTHONPATH": here}}
     servers = {"lamps": server, "closed": {**server, "allow": []}, "lost": {"command": "no-such-program"}}
     (shell.folder / "mcp.json").write_text(json.dumps({"mcpServers": servers}))
@@ -271,7 +365,7 @@ def test_doctor_starts_each_mcp_server_and_tells_which_do_not_answer_and_why(she
 
 
 @pytest.mark.parametrize("url", ["unix:///tmp/no-such.sock", "nowhere", "tcp://127.0.0.1:1"])
-def test_doctor_tells_a_docker_daemon_that_does_not_answer(shell: Shell, url):
+def test_doctor_tells_a_docker_daemon_that_cannot_be_reached(shell: Shell, url):
     checked = shell.nod("doctor", NOD_PORT="0", NOD_DOCKER_URL=url)
     assert checked.exit_code == 1
     assert f"FAIL Docker at {url}: NOD_DOCKER_URL: The Docker daemon at {url} cannot be" in checked.stdout
@@ -287,7 +381,7 @@ def test_doctor_lists_own_tools_and_a_start_without_them_stops_with_one_line(she
     checked = shell.process("doctor", NOD_PORT="0", NOD_TOOLS="seat")
     assert "FAIL tools: NOD_TOOLS: seat: there is no module seat; install it" in checked.stdout
     stopped = shell.process("run", NOD_PORT="0", NOD_TOOLS="seat")
-    assert (stopped.returncode, stopped.stdout, stopped.stderr.count("\n")) == (1, "", 1)
+    assert (stopped.returncode, stopped.stdout, stopped.stderr.count("\n")) == (1, "Starting…\n", 1)
     assert stopped.stderr.startswith("nod: NOD_TOOLS: seat: there is no module seat")
     (shell.folder / "seats.py").write_text(
         "from bot.tools.tool import tool\n\n@tool(writes=False)\nasync def list_issues() -> str: ...\n"
@@ -299,3 +393,62 @@ def test_doctor_lists_own_tools_and_a_start_without_them_stops_with_one_line(she
         .splitlines()[-1]
         .startswith("nod: NOD_TOOLS: 'list_issues' in seats has the name")
     )
+
+
+def test_a_database_without_its_schema_version_is_refused_in_one_line(shell: Shell):
+    shell.nod("db", "upgrade")
+    with closing(sqlite3.connect("nod.db")) as database, database:
+        database.execute("DELETE FROM alembic_version")
+    for words in (("doctor",), ("run",), ("db", "upgrade"), ("pending",)):
+        told = shell.nod(*words, NOD_PORT="0")
+        assert told.exit_code == 1
+        assert "but no schema version. Restore a backup." in told.output
+
+
+def test_a_database_that_lost_a_table_does_not_start(shell: Shell):
+    shell.nod("db", "upgrade")
+    with closing(sqlite3.connect("nod.db")) as database, database:
+        database.execute("DROP TABLE turn")
+    for words in (("doctor",), ("run",)):
+        told = shell.nod(*words, NOD_PORT="0")
+        assert told.exit_code == 1
+        assert "parts of it are missing (turn). Restore a backup." in told.output
+
+
+def test_doctor_fails_for_secrets_that_others_can_read(shell: Shell):
+    shell.nod("db", "upgrade")
+    Path(".env").write_text("NOD_PORT=0\n")
+    for name in (".env", "nod.db"):
+        Path(name).chmod(0o640)
+    checked = shell.nod("doctor", NOD_PORT="0")
+    assert checked.exit_code == 1
+    for name in (".env", "nod.db"):
+        fix = f"FAIL file {name}: others on this machine can read it. Run: chmod 600 {name}"
+        assert fix in checked.output
+        Path(name).chmod(0o600)
+    assert "others on this machine" not in shell.nod("doctor", NOD_PORT="0").output
+
+
+def test_a_backup_is_made_of_a_running_nod_and_replaces_nothing(shell: Shell):
+    shell.start("demo", PORT="0")
+    given = {"NOD_DATABASE_URL": "sqlite:///nod-demo.db"}
+    assert shell.nod("db", "backup", "copy.db", **given).stdout == "Copied nod-demo.db to copy.db.\n"
+    again = shell.nod("db", "backup", "copy.db", **given)
+    assert (again.exit_code, again.stderr) == (
+        1,
+        "nod: cannot write copy.db (File exists). Name a new file.\n",
+    )
+    copy = {"NOD_DATABASE_URL": "sqlite:///copy.db"}
+    assert shell.nod("pending", **copy).stdout == "Nothing is waiting for a decision.\n"
+
+
+async def test_doctor_says_where_no_one_is_signed_in_and_how_and_makes_no_file(shell: Shell):
+    server = HttpLamps(shell.folder, Gatekeeper())
+    await server.up()
+    (shell.folder / "mcp.json").write_text(json.dumps({"mcpServers": {"lamps": {"url": server.url}}}))
+    given = {"NOD_PORT": "0", "NOD_MCP_CONFIG": "mcp.json", "NOD_PUBLIC_URL": "https://nod.example"}
+    checked = await asyncio.to_thread(shell.process, "doctor", **given)
+    await server.down()
+    words = "no one is signed in there. Run: nod mcp login lamps, or sign in at https://nod.example/#/rules"
+    assert f"FAIL MCP server lamps: {words}\n" in checked.stdout
+    assert not (shell.folder / "nod.db").exists()

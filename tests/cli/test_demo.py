@@ -12,6 +12,8 @@ import pytest
 
 from tests.cli.conftest import Shell
 
+pytestmark = pytest.mark.slow
+
 
 def said(client: httpx.Client, message: str, **body: Any) -> list[dict[str, Any]]:
     with client.stream("POST", "/api/chat", json={"message": message, **body}) as response:
@@ -20,33 +22,38 @@ def said(client: httpx.Client, message: str, **body: Any) -> list[dict[str, Any]
 
 
 def states(client: httpx.Client) -> list[str]:
-    return [p["state"] for p in client.get("/api/chat/actions").json()["proposals"]]
+    return [p["state"] for p in client.get("/api/proposals").json()["proposals"]]
 
 
-def test_a_parked_proposal_survives_kill_9_and_the_conversation_goes_on_after_a_restart(shell: Shell):
+STARTING = "Starting…\n"  # said before the settings are read, for that takes a moment
+
+
+def test_a_parked_proposal_survives_kill_9_and_the_conversation_continues_after_a_restart(shell: Shell):
     first = shell.start("demo", PORT="0")
     with first.client() as client:
         assert client.get("/api/me").json() == {
             "ok": True, "name": "you", "model": "offline demo model", "demo": True, "admin": True,
+            "account": "http:local", "accounts": ["http:local"], "roles": ["admin"],
+            "notice": "", "paused": None,
         }  # fmt: skip
         events = said(client, "close #2")
-        proposal = next(e["proposal"] for e in events if e["type"] == "action_proposed")
+        proposal = next(e["proposal"] for e in events if e["type"] == "proposal_opened")
     first.process.send_signal(signal.SIGKILL)
     first.process.wait()
     second = shell.start("demo", PORT="0")
     with second.client() as client:
-        assert client.get(f"/api/chat/actions/{proposal['id']}").json()["proposal"]["state"] == "proposed"
-        path = f"/api/chat/conversations/{proposal['conversation_id']}"
+        assert client.get(f"/api/proposals/{proposal['id']}").json()["proposal"]["state"] == "proposed"
+        path = f"/api/conversations/{proposal['conversation_id']}"
         with client.stream("GET", f"{path}/events") as heard:
             lines = heard.iter_lines()
             next(lines)
             with second.client() as presser:
-                pressed = presser.post(f"/api/chat/actions/{proposal['id']}/approve")
+                pressed = presser.post(f"/api/proposals/{proposal['id']}/approve")
             assert pressed.json()["ok"] is True
             for line in lines:
                 if line.startswith("data: ") and json.loads(line[6:])["type"] == "done":
                     break
-        done = client.get(f"/api/chat/actions/{proposal['id']}").json()["proposal"]
+        done = client.get(f"/api/proposals/{proposal['id']}").json()["proposal"]
         assert (done["state"], done["decided_by"], done["decided_from"]) == ("succeeded", "you", "http")
         told = client.get(f"{path}/messages").json()["messages"]
         assert told[-1]["role"] == "assistant"
@@ -58,6 +65,29 @@ def test_a_parked_proposal_survives_kill_9_and_the_conversation_goes_on_after_a_
     second.process.send_signal(signal.SIGINT)
     assert second.process.wait(30) == 0
     assert second.errors.read_text() == ""
+
+
+def test_the_demo_tells_in_a_line_how_each_proposal_ended(shell: Shell):
+    demo = shell.start("demo", PORT="0")
+    assert demo.process.stdout is not None
+    with demo.client() as client:
+        for verb, told in (("approve", "Approved by you."), ("decline", "Declined by you.")):
+            events = said(client, "close #2" if verb == "approve" else "close #3")
+            proposal = next(e["proposal"] for e in events if e["type"] == "proposal_opened")
+            assert client.post(f"/api/proposals/{proposal['id']}/{verb}").json()["ok"] is True
+            assert demo.process.stdout.readline() == f"{proposal['description']}: {told}\n"
+
+
+def test_on_stdout_run_writes_plain_lines_and_on_stderr_only_json(shell: Shell):
+    running = shell.start("run", "-v", NOD_PORT="0", NOD_ADMINS="http:local")
+    with running.client() as client:
+        said(client, "close #2")
+    running.process.send_signal(signal.SIGINT)
+    assert running.process.stdout is not None
+    assert running.process.stdout.read() == "Stopping… Press Ctrl+C again to end now.\n"
+    assert running.process.wait(30) == 0
+    logged = [json.loads(line)["event"] for line in running.errors.read_text().splitlines()]
+    assert "nod is up" in logged
 
 
 def test_sigterm_ends_it_cleanly_even_with_open_streams(shell: Shell):
@@ -73,7 +103,7 @@ def test_a_second_nod_on_the_same_file_is_refused_in_one_line(shell: Shell):
     second = shell.process("demo", PORT="0")
     assert second.returncode == 1
     (line,) = second.stderr.splitlines()
-    assert line.startswith("nod: NOD_DATABASE_URL: another nod is running on nod-demo.db;")
+    assert line.startswith("nod: NOD_DATABASE_URL: another nod is running on nod-demo.db.")
 
 
 def test_a_port_in_use_is_one_line(shell: Shell):
@@ -104,7 +134,7 @@ def test_run_with_a_wrong_setting_is_one_line_and_exit_code_1(shell: Shell, name
     )
     refused = shell.nod("run", **{"NOD_PORT": "0", name: value, **tokens})
     assert refused.exit_code == 1
-    assert refused.stdout == ""
+    assert refused.stdout in ("", STARTING)
     lines = [line for line in refused.stderr.splitlines() if line.startswith("nod: ")]
     assert len(lines) == 1
     assert "NOD_" in lines[0]
@@ -113,8 +143,8 @@ def test_run_with_a_wrong_setting_is_one_line_and_exit_code_1(shell: Shell, name
 def test_a_wrong_setting_of_a_real_process_is_one_line_on_stderr(shell: Shell):
     refused = shell.process("run", NOD_PORT="x")
     assert refused.returncode == 1
-    assert refused.stdout == ""
-    assert refused.stderr.startswith("nod: NOD_PORT: input should be a valid integer")
+    assert refused.stdout in ("", STARTING)
+    assert refused.stderr.startswith("nod: NOD_PORT: 'x' is not a number.")
     assert len(refused.stderr.splitlines()) == 1
 
 
@@ -129,7 +159,7 @@ def test_a_file_that_is_no_database_is_one_line(shell: Shell):
 def test_the_demo_with_a_team_goes_as_its_document_says(shell: Shell):
     demo = shell.start("demo", "--team", PORT="0")
     with demo.client() as client:
-        home = "/api/chat/conversations/demo-team"
+        home = "/api/conversations/demo-team"
 
         def proposed() -> list[dict[str, Any]]:
             found: list[dict[str, Any]] = client.get(f"{home}/proposals").json()["proposals"]
@@ -144,13 +174,13 @@ def test_the_demo_with_a_team_goes_as_its_document_says(shell: Shell):
 
         [plan] = until(proposed)
         assert plan["description"].startswith("issue-organiser's plan, version 1")
-        client.post(f"/api/chat/actions/{plan['id']}/revise", json={"reason": "only #4"})
+        client.post(f"/api/proposals/{plan['id']}/revise", json={"reason": "only #4"})
         [plan] = until(proposed)
         assert plan["description"].startswith("issue-organiser's plan, version 2")
-        client.post(f"/api/chat/actions/{plan['id']}/approve")
+        client.post(f"/api/proposals/{plan['id']}/approve")
         [change] = until(proposed)
         assert (change["kind"], change["teammate"]) == ("call", "issue-organiser")
-        client.post(f"/api/chat/actions/{change['id']}/approve")
+        client.post(f"/api/proposals/{change['id']}/approve")
 
         def told() -> bool:
             last = client.get(f"{home}/messages").json()["messages"][-1]
@@ -162,3 +192,42 @@ def test_the_demo_with_a_team_goes_as_its_document_says(shell: Shell):
     again = shell.start("demo", "--team", PORT="0")
     with again.client() as client:
         assert len(client.get(f"{home}/team").json()["team"]["teammates"]) == 2
+
+
+def test_a_start_that_waits_for_a_silent_slack_ends_when_it_is_told_to(shell: Shell):
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        silent.settimeout(30)
+        starting = shell.begin(
+            "run",
+            NOD_PORT="0",
+            NOD_ADMINS="slack:T1/U1",
+            SLACK_BOT_TOKEN="xoxb-1",
+            SLACK_APP_TOKEN="xapp-1",
+            SLACK_API_URL=f"http://127.0.0.1:{silent.getsockname()[1]}/api/",
+        )
+        asking, _ = silent.accept()
+        starting.send_signal(signal.SIGTERM)
+        assert starting.wait(30) == 0
+        asking.close()
+
+
+def test_a_press_in_a_shell_is_done_right_away_and_a_second_signal_ends_a_long_tool(shell: Shell):
+    (shell.folder / "naps.py").write_text(
+        "import asyncio\nfrom pathlib import Path\nfrom bot.tools.tool import tool\n\n"
+        '@tool(timeout=3600)\nasync def nap() -> str:\n    """Sleep."""\n'
+        "    Path('asleep').touch()\n    await asyncio.sleep(3600)\n    return 'awake'\n"
+    )
+    given = {"NOD_PORT": "0", "NOD_TOOLS": "naps", "NOD_ADMINS": "cli:operator"}
+    running = shell.start("run", **given)
+    called = shell.process("tools", "call", "nap", **given)
+    assert called.returncode == 0, called.stderr
+    assert shell.process("approve", called.stdout[:16], **given).returncode == 0
+    end = time.monotonic() + 30
+    while not (shell.folder / "asleep").exists():
+        assert time.monotonic() < end
+        time.sleep(0.05)
+    running.process.terminate()
+    assert running.process.stdout is not None
+    assert running.process.stdout.readline().startswith("Stopping…")
+    running.process.terminate()
+    assert running.process.wait(30) == 130

@@ -1,5 +1,7 @@
 """``nod approve`` and what else is pressed in a shell: edits, grants, presses that come too late."""
 
+import os
+import pwd
 import shutil
 import sqlite3
 from contextlib import closing
@@ -7,8 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from bot.cli.shared import operator
 from tests.cli.conftest import Shell
 from tests.cli.test_commands import asked  # noqa: F401 - a database with two proposals in it
+
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture
@@ -19,11 +24,11 @@ def first(shell: Shell, asked: tuple[Path, list[str]]) -> str:  # noqa: F811 - t
     return asked[1][0]
 
 
-def test_an_edit_is_begun_from_the_arguments_and_asks_anew(shell: Shell, first: str):
+def test_an_edit_is_begun_from_the_arguments_and_asks_again(shell: Shell, first: str):
     given = shell.nod("edit", first).stdout
     assert '"title": "First"' in given
     edited = shell.nod("edit", first, given.replace("First", "Primus"))
-    assert (edited.exit_code, edited.stdout) == (0, "Edited. It waits for approval as it is now.\n")
+    assert (edited.exit_code, edited.stdout) == (0, "Edited. It needs approval in this form.\n")
     shown = shell.nod("show", first).stdout
     for words in ("Primus", "Round: 2", "Edited by operator", "May decide: Ana or any admin"):
         assert words in shown
@@ -45,8 +50,8 @@ def test_the_later_of_two_edits_is_told_what_the_earlier_changed(shell: Shell, f
         ("{", "nod: JSON: this is not JSON"),
         ("[" * 100_000, "nod: JSON: this is not JSON"),
         ("[]", "nod: JSON: write a JSON object"),
-        ("{}", "title: Field required"),
-        ('{"title": "x", "bogus": 1}', "bogus: Extra inputs are not permitted"),
+        ("{}", "title: This is needed."),
+        ('{"title": "x", "bogus": 1}', "bogus: There is no such field."),
     ],
 )
 def test_an_edit_that_does_not_fit_is_one_line_and_changes_nothing(
@@ -63,9 +68,10 @@ def test_what_may_be_allowed_is_said_before_it_is(shell: Shell, first: str):
     ladder = shell.nod("similar", first)
     assert "--similar exact  create_issue with exactly these arguments\n" in ladder.stdout
     assert "--similar tool   create_issue with any arguments\n" in ladder.stdout
+    assert "--whose here       Ana in the conversation where it was asked\n" in ladder.stdout
     assert "--for     conversation, 1h, 8h, 24h" in ladder.stdout
     allowed = shell.nod("approve", first, "--similar", "tool", "--for", "8h")
-    assert allowed.stdout.startswith("Approved. G-1 now allows create_issue with any arguments, until ")
+    assert allowed.stdout.startswith("Approved. G-1 now allows create_issue with any arguments, for Ana in ")
     assert "G-1 by operator" in shell.nod("approvals", "grants").stdout
 
 
@@ -88,18 +94,26 @@ def test_a_late_approval_asks_again_with_what_is_there_now(shell: Shell, first: 
         connection.execute("UPDATE proposal SET expires_at = '2026-01-01 00:00:00' WHERE id = ?", (first,))
     late = shell.nod("approve", first)
     assert late.exit_code == 1
-    assert "nothing was run. I ask again with what is there now" in late.stdout
+    assert "nothing ran. Here it is again with current values" in late.stdout
     assert f"See: nod show {first}" in late.stdout
     assert "Round: 2" in shell.nod("show", first).stdout
     assert shell.nod("approve", first).stdout == "Approved.\n"
 
 
-def test_all_of_one_answer_are_decided_at_once(shell: Shell, first: str):
+def test_all_of_one_answer_are_decided_together(shell: Shell, first: str):
     assert shell.nod("decline", first, "not now", "--all").stdout == "1 declined.\n"
     assert len(shell.nod("pending").stdout.splitlines()) == 1
 
 
 def test_who_asked_or_an_admin_takes_it_back(shell: Shell, first: str):
-    assert shell.nod("cancel", first).stdout == "Taken back.\n"
+    assert shell.nod("cancel", first).stdout == "Withdrawn.\n"
     assert shell.nod("extend", first).exit_code == 1
     assert shell.nod("retry", first).exit_code == 1
+
+
+def test_who_sits_at_the_shell_is_what_the_system_says_not_the_environment(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name in ("LOGNAME", "USER", "LNAME", "USERNAME"):
+        monkeypatch.setenv(name, "mallory")
+    assert operator().key == pwd.getpwuid(os.getuid()).pw_name

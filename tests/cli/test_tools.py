@@ -1,6 +1,8 @@
 """``nod tools list/show/call``: reads answer, writes ask, with and without a running server."""
 
 import json
+import os
+import pwd
 import re
 import shutil
 
@@ -9,6 +11,9 @@ import pytest
 from tests.cli.conftest import Shell
 from tests.cli.test_commands import asked  # noqa: F401 - a database with issues in it
 
+pytestmark = pytest.mark.slow
+
+LOGIN = pwd.getpwuid(os.getuid()).pw_name  # of a real process; the fixture's own name is only this one's
 NEW = '{"title": "From the shell"}'
 
 
@@ -34,27 +39,27 @@ def test_one_tool_is_shown_whole(shell: Shell):
     done = shell.nod("tools", "show", "create_issue")
     assert "risk: write, asks first" in done.stdout
     assert '"title": {' in done.stdout
-    assert "risk: read, runs at once" in shell.nod("tools", "show", "list_issues").stdout
+    assert "risk: read, runs immediately" in shell.nod("tools", "show", "list_issues").stdout
 
 
 @pytest.mark.parametrize("name", ["nothing", "request_approval"])
-def test_a_tool_that_is_not_there_or_hidden_is_one_line(shell: Shell, name):
+def test_a_tool_that_is_not_there_or_hidden_is_one_line(ready: Shell, name):
     for words in (("show", name), ("call", name)):
-        done = shell.nod("tools", *words)
+        done = ready.nod("tools", *words)
         assert (done.exit_code, done.stdout) == (1, "")
         assert done.stderr == f"nod: there is no tool {name}; see: nod tools list\n"
 
 
-def test_a_server_that_does_not_answer_is_told_beside_the_tools_there_are(shell: Shell):
+def test_a_server_that_cannot_be_reached_is_told_alongside_the_tools_there_are(ready: Shell):
     servers = {"mcpServers": {"lost": {"command": "no-such-program"}}}
-    (shell.folder / "mcp.json").write_text(json.dumps(servers))
+    (ready.folder / "mcp.json").write_text(json.dumps(servers))
     for words in (("list",), ("show", "lost_x"), ("call", "lost_x")):
-        done = shell.process("tools", *words, NOD_MCP_CONFIG="mcp.json")
+        done = ready.process("tools", *words, NOD_MCP_CONFIG="mcp.json")
         assert done.stderr.startswith("nod: the MCP server lost is unavailable (there is no program or file")
         assert ("list_issues" in done.stdout) == (done.returncode == 0) == (words == ("list",))
 
 
-def test_a_read_answers_at_once(ready: Shell):
+def test_a_read_answers_immediately(ready: Shell):
     done = ready.nod("tools", "call", "list_issues")
     assert done.exit_code == 0
     assert done.stdout.strip()[0] in "[{"
@@ -90,7 +95,7 @@ def test_with_wait_it_tells_how_it_ended(ready: Shell):
     assert ready.process("approve", ident).returncode == 0
     rest, _ = waiting.communicate(timeout=60)
     assert waiting.returncode == 0
-    assert "Done. Approved by operator from the shell." in rest
+    assert f"Approved by {LOGIN}." in rest
     assert "From the shell" in ready.nod("tools", "call", "list_issues").stdout
 
 

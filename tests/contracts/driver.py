@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from bot.domain.cards import Action
 from bot.domain.similarity import Lasting, Rung
+from bot.domain.verbs import Verb
 from tests.contracts.world import World
 
 
@@ -18,7 +18,7 @@ class Seen:
     """A card as it stands before a person right now."""
 
     words: str
-    actions: tuple[Action, ...]  # what it offers
+    verbs: tuple[Verb, ...]  # what it offers
     handle: Any  # the driver's own
 
 
@@ -48,13 +48,13 @@ class Driver(Protocol):
     def told(self, *, eve: bool = False) -> Sequence[str]:
         """What Nod told Ana (or Eve) alone after a press."""
 
-    async def press(self, card: Seen, action: Action, *, eve: bool = False) -> None:
+    async def press(self, card: Seen, verb: Verb, *, eve: bool = False) -> None:
         """Press what stands on the card now, all the way: where a press opens a window, submit it.
 
         Raises LookupError when the card does not offer it.
         """
 
-    async def press_remembered(self, card: Seen, action: Action) -> None:
+    async def press_remembered(self, card: Seen, verb: Verb) -> None:
         """Press as it stood when ``card`` was looked at, whatever stands there now."""
 
     async def read_all(self, card: Seen) -> str:
@@ -66,7 +66,7 @@ class Driver(Protocol):
     def fail_redraws(self, times: int) -> None:
         """The next redraws fail, as when the platform is down for a moment."""
 
-    async def ben_presses(self, card: Seen, action: Action) -> None:
+    async def ben_presses(self, card: Seen, verb: Verb) -> None:
         """As `press`, but by Ben."""
 
     async def approve_similar(self, card: Seen, rung: Rung, lasting: Lasting) -> str:

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from bot.domain.cards import Action
-from bot.domain.chat import Answer, Press, Verb
+from bot.domain.chat import Answer, Press
 from bot.domain.proposals import Proposal, State
 from bot.domain.similarity import Lasting, Rung
+from bot.domain.verbs import Verb
 from bot.store import proposals
 from tests.contracts.driver import Driver, Seen
 from tests.contracts.world import Says, eventually
@@ -49,7 +49,7 @@ async def hears(driver: Driver, words: str) -> None:
 
 
 class Rules:
-    """Who may decide, how many, what an admin's words do: the same wherever they are said."""
+    """Who may decide, how many, what admin commands do: the same wherever they are typed."""
 
     async def test_where_two_must_approve_the_card_counts_and_one_alone_is_not_enough(
         self, driver: Driver
@@ -59,11 +59,11 @@ class Rules:
         await driver.say("note milk")
         (card,) = await cards(driver)
         assert "0 of 2 approvals" in card.words
-        await driver.press(card, Action.APPROVE)
+        await driver.press(card, Verb.APPROVE)
 
         counted = await becomes(driver, 0, "1 of 2 approvals")
         assert driver.world.notes == []
-        await driver.ben_presses(counted, Action.APPROVE)
+        await driver.ben_presses(counted, Verb.APPROVE)
         await becomes(driver, 0, "Done. Approved by")
         assert driver.world.notes == ["milk"]
 
@@ -73,26 +73,26 @@ class Rules:
         await driver.say("erase milk")
         (card,) = await cards(driver)
         assert "Four eyes" in card.words
-        await driver.press(card, Action.APPROVE)
+        await driver.press(card, Verb.APPROVE)
 
         told = await eventually(driver.told, "a word to the one who asked")
         assert "four eyes" in told[-1].lower()
         assert driver.world.notes == ["milk"]
-        await driver.ben_presses(driver.cards()[0], Action.APPROVE)
+        await driver.ben_presses(driver.cards()[0], Verb.APPROVE)
         await becomes(driver, 0, "Done. Approved by")
         assert driver.world.notes == []
 
-    async def test_while_paused_nothing_runs_and_afterwards_it_goes_on(self, driver: Driver) -> None:
+    async def test_while_paused_nothing_runs_and_afterwards_it_continues(self, driver: Driver) -> None:
         driver.world.script(Says("Shall I?", (note("milk"),)))
         await driver.say("note milk")
         (card,) = await cards(driver)
-        assert "Paused" in await driver.command("/approvals pause")
-        await driver.press(card, Action.APPROVE)
+        assert "Execution is paused" in await driver.command("/approvals pause")
+        await driver.press(card, Verb.APPROVE)
         await becomes(driver, 0, "It has not run yet")
         await driver.world.let_pass(timedelta(hours=25))
         assert driver.world.notes == []
 
-        assert "Going on" in await driver.command("/approvals resume")
+        assert "added to their deadlines" in await driver.command("/approvals resume")
         await driver.world.let_pass(timedelta(minutes=1))
         await becomes(driver, 0, "Done. Approved by")
         assert driver.world.notes == ["milk"]
@@ -103,9 +103,9 @@ class Rules:
 
         assert "policy never" in await driver.command("/approvals policy never for note")
         would = await driver.command('/approvals policy test note {"text": "milk"}')
-        assert "It would run at once" in would
+        assert "It would run immediately" in would
 
-    async def test_who_is_no_admin_is_refused_privately(self, driver: Driver) -> None:
+    async def test_who_is_not_an_admin_is_refused_privately(self, driver: Driver) -> None:
         said = len(driver.texts())
 
         assert "for admins" in await driver.command("/approvals pause", eve=True)
@@ -118,24 +118,26 @@ class Rules:
         driver.world.script(Says("Shall I?", (note("milk"),)))
         await driver.say("note milk")
         (card,) = await cards(driver)
-        await driver.press(card, Action.DECLINE)
+        await driver.press(card, Verb.DECLINE)
         await eventually(lambda: waiting(driver)[0].votes, "Ana's vote")
-        assert Action.APPROVE in driver.cards()[0].actions
+        assert Verb.APPROVE in driver.cards()[0].verbs
 
-        await driver.ben_presses(driver.cards()[0], Action.DECLINE)
-        assert (await becomes(driver, 0, "Declined by")).actions == ()
+        await driver.ben_presses(driver.cards()[0], Verb.DECLINE)
+        assert (await becomes(driver, 0, "Declined by")).verbs == ()
         assert driver.world.notes == []
 
-    async def test_whoever_votes_twice_is_told_and_counted_once(self, driver: Driver) -> None:
+    async def test_anyone_who_votes_twice_is_told_and_counted_once(self, driver: Driver) -> None:
         await driver.command("/approvals quorum 2")
         driver.world.script(Says("Shall I?", (note("milk"),)))
         await driver.say("note milk")
         (card,) = await cards(driver)
-        await driver.press(card, Action.APPROVE)
+        await driver.press(card, Verb.APPROVE)
         counted = await becomes(driver, 0, "1 of 2 approvals")
-        await driver.press(counted, Action.APPROVE)
+        await driver.press(counted, Verb.APPROVE)
 
-        await eventually(lambda: "counted already" in "".join(driver.told()), "a word about the second vote")
+        await eventually(
+            lambda: "already been counted" in "".join(driver.told()), "a word about the second vote"
+        )
         assert driver.world.notes == []
 
     async def test_an_edit_voids_the_votes_and_every_card_says_who_edited(self, driver: Driver) -> None:
@@ -143,7 +145,7 @@ class Rules:
         driver.world.script(Says("Shall I?", (note("milk"),)))
         await driver.say("note milk")
         (card,) = await cards(driver)
-        await driver.press(card, Action.APPROVE)
+        await driver.press(card, Verb.APPROVE)
         await becomes(driver, 0, "1 of 2 approvals")
         await edited_elsewhere(driver, "bread")
 
@@ -151,13 +153,13 @@ class Rules:
         assert "bread" in anew.words
         assert "Edited by" in anew.words
 
-    async def test_who_presses_on_what_somebody_edited_is_told_what_changed(self, driver: Driver) -> None:
+    async def test_who_presses_on_what_someone_edited_is_told_what_changed(self, driver: Driver) -> None:
         driver.world.script(Says("Shall I?", (note("milk"),)))
         await driver.say("note milk")
         (card,) = await cards(driver)
         await edited_elsewhere(driver, "bread")
         await becomes(driver, 0, "bread")
-        await driver.press_remembered(card, Action.APPROVE)
+        await driver.press_remembered(card, Verb.APPROVE)
 
         told = await eventually(driver.told, "a word about the edit")
         assert "changed text: milk → bread" in told[-1]
@@ -170,10 +172,10 @@ class Rules:
         (proposal,) = waiting(driver)
         assert "Reassigned" in await driver.command(f"/approvals reassign {proposal.id} {driver.ben}")
         await eventually(lambda: driver.cards()[0].words != card.words, "who may decide now")
-        await driver.press(driver.cards()[0], Action.APPROVE)
+        await driver.press(driver.cards()[0], Verb.APPROVE)
         assert "may not decide" in (await eventually(driver.told, "a word to Ana"))[-1]
 
-        await driver.ben_presses(driver.cards()[0], Action.APPROVE)
+        await driver.ben_presses(driver.cards()[0], Verb.APPROVE)
         await becomes(driver, 0, "Done. Approved by")
         assert driver.world.notes == ["milk"]
 
@@ -184,7 +186,7 @@ class Rules:
         (proposal,) = waiting(driver)
         assert "Expired." in await driver.command(f"/approvals expire {proposal.id[:8]}")
 
-        assert (await becomes(driver, 0, "Expired")).actions == ()
+        assert (await becomes(driver, 0, "Expired")).verbs == ()
 
     async def test_a_revoked_grant_allows_nothing_more(self, driver: Driver) -> None:
         driver.world.script(
@@ -199,7 +201,7 @@ class Rules:
 
         await driver.say("note bread")
         _, second = await cards(driver, 2)
-        assert Action.APPROVE in second.actions
+        assert Verb.APPROVE in second.verbs
         assert driver.world.notes == ["milk"]
 
     async def test_a_wrong_word_changes_nothing_and_gets_the_near_one(self, driver: Driver) -> None:
@@ -211,7 +213,7 @@ class Rules:
         await driver.command("/approvals ttl 4h for note")
         shown = await driver.command("/approvals audit note")
         assert "rule ttl for note in *: set by" in shown
-        assert "whole" in await driver.command("/approvals audit verify")
+        assert "nothing missing or altered" in await driver.command("/approvals audit verify")
 
 
 def plan(summary: str) -> tuple[str, dict[str, Any]]:
@@ -247,9 +249,9 @@ class Contract(Rules):
         assert "milk" in card.words
         assert driver.world.notes == []
 
-        await driver.press(card, Action.APPROVE)
+        await driver.press(card, Verb.APPROVE)
         done = await becomes(driver, 0, "Done. Approved by")
-        assert done.actions == ()
+        assert done.verbs == ()
         assert driver.world.notes == ["milk"]
         await hears(driver, "It is noted.")
 
@@ -259,21 +261,21 @@ class Contract(Rules):
         driver.world.script(Says("Shall I?", (("print_lines", {"count": 1000}),)), Says("It is printed."))
         await driver.say("print a thousand lines")
         (card,) = await cards(driver)
-        await driver.press(card, Action.APPROVE)
+        await driver.press(card, Verb.APPROVE)
 
         done = await becomes(driver, 0, "Done. Approved by")
-        assert "the whole of it is a file" in done.words
+        assert "All of it is in a file" in done.words
         await hears(driver, "It is printed.")
         (file,) = await eventually(driver.files, "the file")
         assert file.splitlines() == [f"line {n}" for n in range(1000)]
 
-    async def test_a_declined_proposal_does_not_run_and_the_model_hears_it(self, driver: Driver) -> None:
+    async def test_a_declined_proposal_does_not_run_and_the_model_is_told(self, driver: Driver) -> None:
         driver.world.script(Says("Shall I?", (note("milk"),)), Says("Then not."))
         await driver.say("note milk")
         (card,) = await cards(driver)
-        await driver.press(card, Action.DECLINE)
+        await driver.press(card, Verb.DECLINE)
 
-        assert (await becomes(driver, 0, "Declined by")).actions == ()
+        assert (await becomes(driver, 0, "Declined by")).verbs == ()
         await hears(driver, "Then not.")
         assert driver.world.notes == []
         assert "declined" in "\n".join(driver.world.model.results()).lower()
@@ -285,27 +287,27 @@ class Contract(Rules):
         assert "milk" in first.words
         assert "bread" in second.words
 
-        await driver.press(second, Action.APPROVE)
+        await driver.press(second, Verb.APPROVE)
         await becomes(driver, 1, "Done. Approved by")
         assert driver.world.notes == ["bread"]
-        assert Action.APPROVE in driver.cards()[0].actions
+        assert Verb.APPROVE in driver.cards()[0].verbs
 
     async def test_a_group_can_be_approved_as_a_whole(self, driver: Driver) -> None:
         driver.world.script(Says("Two things.", (note("milk"), note("bread"))))
         await driver.say("note milk and bread")
         _, last = await cards(driver, 2)
-        await driver.press(last, Action.APPROVE_ALL)
+        await driver.press(last, Verb.APPROVE_ALL)
 
         await becomes(driver, 0, "Done. Approved by")
-        assert (await becomes(driver, 1, "Done. Approved by")).actions == ()
+        assert (await becomes(driver, 1, "Done. Approved by")).verbs == ()
         assert sorted(driver.world.notes) == ["bread", "milk"]
 
     async def test_a_double_press_runs_once_and_the_second_is_told(self, driver: Driver) -> None:
         driver.world.script(Says("Shall I?", (note("milk"),)))
         await driver.say("note milk")
         (card,) = await cards(driver)
-        await driver.press(card, Action.APPROVE)
-        await driver.press_remembered(card, Action.APPROVE)
+        await driver.press(card, Verb.APPROVE)
+        await driver.press_remembered(card, Verb.APPROVE)
 
         await becomes(driver, 0, "Done. Approved by")
         told = await eventually(driver.told, "a word about the second press")
@@ -316,12 +318,12 @@ class Contract(Rules):
         driver.world.script(Says("Shall I?", (note("milk"),)))
         await driver.say("note milk")
         (card,) = await cards(driver)
-        await driver.press(card, Action.APPROVE, eve=True)
+        await driver.press(card, Verb.APPROVE, eve=True)
 
         assert await eventually(lambda: driver.told(eve=True), "a word to the stranger")
         assert driver.told() == []
         assert driver.world.notes == []
-        await driver.press(driver.cards()[0], Action.APPROVE)
+        await driver.press(driver.cards()[0], Verb.APPROVE)
         await becomes(driver, 0, "Done. Approved by")
         assert driver.world.notes == ["milk"]
 
@@ -330,9 +332,9 @@ class Contract(Rules):
         await driver.say("note milk")
         (card,) = await cards(driver)
         await driver.world.let_pass(timedelta(hours=25))
-        assert (await becomes(driver, 0, "Expired")).actions == ()
+        assert (await becomes(driver, 0, "Expired")).verbs == ()
 
-        await driver.press_remembered(card, Action.APPROVE)
+        await driver.press_remembered(card, Verb.APPROVE)
         told = await eventually(driver.told, "a word about the late press")
         assert "expired" in told[-1].lower()
         assert driver.world.notes == []
@@ -346,11 +348,11 @@ class Contract(Rules):
         (card,) = await cards(driver)
 
         assert "".join(text.split()) in "".join((await driver.read_all(card)).split())
-        await driver.press(card, Action.APPROVE)
+        await driver.press(card, Verb.APPROVE)
         await becomes(driver, 0, "Done. Approved by")
         assert driver.world.notes == [text]
 
-    async def test_a_card_that_cannot_be_posted_ends_its_proposal_and_the_model_hears_it(
+    async def test_a_card_that_cannot_be_posted_ends_its_proposal_and_the_model_is_told(
         self, driver: Driver
     ) -> None:
         driver.refuse_cards()
@@ -366,13 +368,13 @@ class Contract(Rules):
         await driver.say("note milk")
         (card,) = await cards(driver)
         driver.fail_redraws(3)
-        await driver.press(card, Action.APPROVE)
+        await driver.press(card, Verb.APPROVE)
         await eventually(lambda: driver.world.notes, "the note")
 
         for _ in range(4):
             await driver.world.let_pass(timedelta(minutes=1))
             await driver.world.app.dispatcher.idle()
-        assert (await becomes(driver, 0, "Done. Approved by")).actions == ()
+        assert (await becomes(driver, 0, "Done. Approved by")).verbs == ()
         assert driver.world.notes == ["milk"]
 
     async def test_a_restart_between_proposal_and_press_loses_nothing(self, driver: Driver) -> None:
@@ -380,7 +382,7 @@ class Contract(Rules):
         await driver.say("note milk")
         (card,) = await cards(driver)
         await driver.world.restart()
-        await driver.press(card, Action.APPROVE)
+        await driver.press(card, Verb.APPROVE)
 
         await becomes(driver, 0, "Done. Approved by")
         assert driver.world.notes == ["milk"]
@@ -390,11 +392,11 @@ class Contract(Rules):
         driver.world.script(Says("Shall I?", (note("milk"),)))
         await driver.say("note milk")
         (card,) = await cards(driver)
-        await driver.press(card, Action.DECLINE)
+        await driver.press(card, Verb.DECLINE)
         gone = await becomes(driver, 0, "Declined by")
 
         with pytest.raises(LookupError):
-            await driver.press(gone, Action.APPROVE)
+            await driver.press(gone, Verb.APPROVE)
 
     async def test_approve_similar_lets_the_next_such_call_run_and_shows_by_whose_grant(
         self, driver: Driver
@@ -407,12 +409,12 @@ class Contract(Rules):
         read = await driver.approve_similar(card, Rung.TOOL, Lasting.HOUR)
         assert "note with any arguments" in read
         assert "note with exactly these arguments" in read
-        assert (await becomes(driver, 0, "Done. Approved by")).actions == ()
+        assert (await becomes(driver, 0, "Done. Approved by")).verbs == ()
         await hears(driver, "Noted.")
 
         await driver.say("note bread")
         await cards(driver, 2)
-        assert (await becomes(driver, 1, "grant G-1")).actions == ()
+        assert (await becomes(driver, 1, "grant G-1")).verbs == ()
         await hears(driver, "Too.")
         assert driver.world.notes == ["milk", "bread"]
 
@@ -428,7 +430,7 @@ class Contract(Rules):
 
         await driver.say("note milk again")
         _, second = await cards(driver, 2)
-        assert Action.APPROVE in second.actions
+        assert Verb.APPROVE in second.verbs
         assert driver.world.notes == ["milk"]
 
     async def test_a_wait_that_was_extended_is_not_over_at_its_first_end(self, driver: Driver) -> None:
@@ -436,11 +438,11 @@ class Contract(Rules):
         await driver.say("note milk")
         (card,) = await cards(driver)
         await driver.world.let_pass(timedelta(hours=20))
-        await driver.press(card, Action.EXTEND)
+        await driver.press(card, Verb.EXTEND)
         await eventually(lambda: driver.cards()[0].words != card.words, "the new end on the card")
         await driver.world.let_pass(timedelta(hours=20))
 
-        await driver.press(driver.cards()[0], Action.APPROVE)
+        await driver.press(driver.cards()[0], Verb.APPROVE)
         await becomes(driver, 0, "Done. Approved by")
         assert driver.world.notes == ["milk"]
 
@@ -450,27 +452,27 @@ class Contract(Rules):
         (card,) = await cards(driver)
         await driver.world.let_pass(timedelta(hours=25))
         await becomes(driver, 0, "Expired")
-        await driver.press_remembered(card, Action.APPROVE)
+        await driver.press_remembered(card, Verb.APPROVE)
 
-        await eventually(lambda: Action.APPROVE in driver.cards()[-1].actions, "buttons again")
+        await eventually(lambda: Verb.APPROVE in driver.cards()[-1].verbs, "buttons again")
         assert driver.world.notes == []
-        await driver.press(driver.cards()[-1], Action.APPROVE)
+        await driver.press(driver.cards()[-1], Verb.APPROVE)
         await becomes(driver, -1, "Done. Approved by")
         assert driver.world.notes == ["milk"]
 
-    async def test_a_question_back_is_filled_in_and_sent_and_the_call_goes_on_with_the_answer(
+    async def test_a_question_back_is_filled_in_and_sent_and_the_call_continues_with_the_answer(
         self, driver: Driver
     ) -> None:
         driver.world.script(Says("Let me ask.", (("inquire", {}),)), Says("Red it is."))
         asking = asyncio.create_task(driver.say("paint the lamp"))
         (card,) = await cards(driver)
         assert "lamps asks: Which color?" in card.words
-        assert set(card.actions) == {Action.APPROVE, Action.DECLINE, Action.EDIT}
+        assert set(card.verbs) == {Verb.APPROVE, Verb.DECLINE, Verb.EDIT}
 
         await driver.fill_in(card, "color", "red")
         answered = await becomes(driver, 0, "Answered by")
         assert "red" in answered.words
-        assert answered.actions == ()
+        assert answered.verbs == ()
         await hears(driver, "Red it is.")
         assert driver.world.model.results()[-1].splitlines()[-2:] == ["accept: red"]
         await asking
@@ -481,11 +483,11 @@ class Contract(Rules):
         driver.world.script(Says("Let me ask.", (("inquire", {}),)), Says("Then not."))
         asking = asyncio.create_task(driver.say("paint the lamp"))
         (card,) = await cards(driver)
-        await driver.press(card, Action.DECLINE, eve=True)
+        await driver.press(card, Verb.DECLINE, eve=True)
         await eventually(lambda: driver.told(eve=True), "a refusal for Eve alone")
-        assert Action.DECLINE in driver.cards()[0].actions
+        assert Verb.DECLINE in driver.cards()[0].verbs
 
-        await driver.press(driver.cards()[0], Action.DECLINE)
+        await driver.press(driver.cards()[0], Verb.DECLINE)
         await becomes(driver, 0, "Declined by")
         await hears(driver, "Then not.")
         assert "decline: nothing" in driver.world.model.results()[-1]
@@ -497,14 +499,14 @@ class Contract(Rules):
         card = await planned(driver, Says("Now.", (note("milk"),)), Says("Milk is noted, boss."))
         for words in ("noter's plan, version 1: Milk is noted", "Write it down", "about 300 tokens", "twice"):
             assert words in card.words
-        assert {Action.APPROVE, Action.DECLINE, Action.REVISE, Action.APPROVE_STEPS} <= set(card.actions)
+        assert {Verb.APPROVE, Verb.DECLINE, Verb.REVISE, Verb.APPROVE_STEPS} <= set(card.verbs)
         driver.world.script(Says("It tells me that it is done."))
-        await driver.press(card, Action.APPROVE)
+        await driver.press(card, Verb.APPROVE)
 
-        assert (await becomes(driver, 0, "Plan approved by")).actions == ()
+        assert (await becomes(driver, 0, "Plan approved by")).verbs == ()
         _, change = await cards(driver, 2)
         assert driver.world.notes == []
-        await driver.press(change, Action.APPROVE)
+        await driver.press(change, Verb.APPROVE)
         await hears(driver, "It tells me that it is done.")
         assert driver.world.notes == ["milk"]
         await eventually(lambda: "Milk is noted, boss." in driver.boards()[0], "its result on the board")
@@ -512,9 +514,9 @@ class Contract(Rules):
 
     async def test_a_rejected_plan_leaves_its_teammate_locked(self, driver: Driver) -> None:
         card = await planned(driver, Says("All the same.", (note("milk"),)), Says("Then I end."))
-        await driver.press(card, Action.DECLINE)
+        await driver.press(card, Verb.DECLINE)
 
-        assert (await becomes(driver, 0, "Plan rejected by")).actions == ()
+        assert (await becomes(driver, 0, "Plan rejected by")).verbs == ()
         await eventually(lambda: driver.boards() and "Then I end." in driver.boards()[0], "its end")
         assert driver.world.notes == []
         assert len(driver.cards()) == 1
@@ -523,31 +525,31 @@ class Contract(Rules):
         card = await planned(driver, Says("Anew.", (plan("Only milk is noted"),)))
         await driver.revise(card, "nothing but milk")
 
-        assert (await becomes(driver, 0, "Sent back for changes by")).actions == ()
+        assert (await becomes(driver, 0, "Sent back for changes by")).verbs == ()
         assert "nothing but milk" in driver.cards()[0].words
         _, anew = await cards(driver, 2)
         for words in ("noter's plan, version 2: Only milk is noted", "Milk is noted"):
             assert words in anew.words
-        assert Action.APPROVE in anew.actions
+        assert Verb.APPROVE in anew.verbs
 
     async def test_a_plan_approved_with_its_steps_asks_no_more_for_them(self, driver: Driver) -> None:
         card = await planned(driver, Says("Now.", (note("milk"),)), Says("Milk is noted, boss."))
-        await driver.press(card, Action.APPROVE_STEPS)
+        await driver.press(card, Verb.APPROVE_STEPS)
 
         await becomes(driver, 0, "Plan approved by")
         await cards(driver, 2)
         done = await becomes(driver, 1, "Done. Approved by")
         assert "grant G-1" in done.words
-        assert done.actions == ()
+        assert done.verbs == ()
         assert driver.world.notes == ["milk"]
 
     async def test_a_stranger_can_neither_approve_a_plan_nor_its_steps(self, driver: Driver) -> None:
         card = await planned(driver)
-        await driver.press(card, Action.APPROVE, eve=True)
-        await driver.press(card, Action.APPROVE_STEPS, eve=True)
+        await driver.press(card, Verb.APPROVE, eve=True)
+        await driver.press(card, Verb.APPROVE_STEPS, eve=True)
 
         assert await eventually(lambda: len(driver.told(eve=True)) > 1, "words to the stranger")
-        assert Action.APPROVE in driver.cards()[0].actions
+        assert Verb.APPROVE in driver.cards()[0].verbs
 
     async def test_the_team_and_its_plans_can_be_asked_for(self, driver: Driver) -> None:
         await planned(driver)

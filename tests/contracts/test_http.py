@@ -1,4 +1,4 @@
-"""The contract over HTTP: people read rows, press by POST, and hear of changes by asking again."""
+"""The contract over HTTP: people read rows, press by POST, and learn of changes by asking again."""
 
 import asyncio
 import json
@@ -10,16 +10,19 @@ from typing import Any
 import httpx
 import pytest
 
-from bot.domain.cards import Action
+from bot.channels.seam import posters
 from bot.domain.similarity import Lasting, Rung
+from bot.domain.verbs import Verb
 from bot.settings import Settings
-from tests.conftest import FakeClock
 from tests.contracts.driver import Seen
 from tests.contracts.scenarios import Contract
 from tests.contracts.world import World
+from tests.kit import FakeClock
+
+pytestmark = pytest.mark.platform
 
 TOKENS = {name: f"{name}-0123456789abcdef" for name in ("ana", "ben", "eve")}
-GROUP_VERBS = {Action.APPROVE_ALL, Action.DECLINE_ALL}
+GROUP_VERBS = {Verb.APPROVE_ALL, Verb.DECLINE_ALL}
 
 
 class HttpDriver:
@@ -48,11 +51,11 @@ class HttpDriver:
         while True:
             with suppress(httpx.HTTPError, AssertionError, KeyError):
                 if self._conversation:
-                    base = f"/api/chat/conversations/{self._conversation}"
+                    base = f"/api/conversations/{self._conversation}"
                     ana = self._clients["ana"]
                     self._proposals = (await ana.get(self._url(f"{base}/proposals"))).json()["proposals"]
                     for proposal in self._proposals:
-                        if any("is a file" in note for note in proposal["notes"]):
+                        if any("in a file" in note for note in proposal["notes"]):
                             await self._fetch(proposal)
                     self._messages = (await ana.get(self._url(f"{base}/messages"))).json()["messages"]
                     self._team = (await ana.get(self._url(f"{base}/team"))).json()["team"]
@@ -81,7 +84,7 @@ class HttpDriver:
 
     async def _fetch(self, proposal: dict[str, Any]) -> None:
         """Download what the proposal offers, as a person would click."""
-        base = self._url(f"/api/chat/actions/{proposal['id']}/files")
+        base = self._url(f"/api/proposals/{proposal['id']}/files")
         for offered in (await self._clients["ana"].get(base)).json()["files"]:
             got = await self._clients["ana"].get(f"{base}/{offered['id']}")
             self._files[offered["id"]] = got.text
@@ -89,21 +92,21 @@ class HttpDriver:
     def told(self, *, eve: bool = False) -> Sequence[str]:
         return self._told["eve" if eve else "ana"]
 
-    async def press(self, card: Seen, action: Action, *, eve: bool = False) -> None:
+    async def press(self, card: Seen, verb: Verb, *, eve: bool = False) -> None:
         now = next(p for p in self._proposals if p["id"] == card.handle["id"])
-        if action not in now["actions"]:
-            raise LookupError(action)
-        await self._press(now, action, "eve" if eve else "ana")
+        if verb not in now["verbs"]:
+            raise LookupError(verb)
+        await self._press(now, verb, "eve" if eve else "ana")
 
-    async def press_remembered(self, card: Seen, action: Action) -> None:
-        await self._press(card.handle, action, "ana")
+    async def press_remembered(self, card: Seen, verb: Verb) -> None:
+        await self._press(card.handle, verb, "ana")
 
-    async def ben_presses(self, card: Seen, action: Action) -> None:
-        await self._press(card.handle, action, "ben")
+    async def ben_presses(self, card: Seen, verb: Verb) -> None:
+        await self._press(card.handle, verb, "ben")
 
-    async def _press(self, proposal: dict[str, Any], action: Action, who: str, **more: Any) -> None:
-        shown = proposal["group"]["round"] if action in GROUP_VERBS else proposal["round"]
-        path = f"/api/chat/actions/{proposal['id']}/{action}"
+    async def _press(self, proposal: dict[str, Any], verb: Verb, who: str, **more: Any) -> None:
+        shown = proposal["group"]["round"] if verb in GROUP_VERBS else proposal["round"]
+        path = f"/api/proposals/{proposal['id']}/{verb}"
         answer = await self._clients[who].post(self._url(path), json={"round": shown, **more})
         body = answer.json()
         if answer.status_code != 200 or body["answer"] != "accepted":
@@ -119,20 +122,20 @@ class HttpDriver:
         raise NotImplementedError("nothing is redrawn: people read rows")
 
     async def approve_similar(self, card: Seen, rung: Rung, lasting: Lasting) -> str:
-        path = f"/api/chat/actions/{card.handle['id']}/ladder"
+        path = f"/api/proposals/{card.handle['id']}/ladder"
         offered = (await self._clients["ana"].get(self._url(path))).json()
-        if Action.SIMILAR not in card.actions or rung not in [step["rung"] for step in offered["ladder"]]:
+        if Verb.SIMILAR not in card.verbs or rung not in [step["rung"] for step in offered["ladder"]]:
             raise LookupError(rung)
-        await self._press(card.handle, Action.SIMILAR, "ana", rung=rung, lasting=lasting)
+        await self._press(card.handle, Verb.SIMILAR, "ana", rung=rung, lasting=lasting)
         return json.dumps(offered)
 
     async def revise(self, card: Seen, words: str) -> None:
-        await self._press(card.handle, Action.REVISE, "ana", reason=words)
+        await self._press(card.handle, Verb.REVISE, "ana", reason=words)
 
     async def fill_in(self, card: Seen, name: str, text: str) -> None:
-        await self._press(card.handle, Action.EDIT, "ana", arguments={name: text})
+        await self._press(card.handle, Verb.EDIT, "ana", arguments={name: text})
         now = {**card.handle, "round": card.handle["round"] + 1}
-        await self._press(now, Action.APPROVE, "ana")
+        await self._press(now, Verb.APPROVE, "ana")
 
     def boards(self) -> Sequence[str]:
         return [json.dumps(self._team)] if self._team else []
@@ -149,7 +152,7 @@ def _seen(proposal: dict[str, Any]) -> Seen:
     words = [proposal["description"], proposal["outcome"], *proposal["notes"], *proposal["votes"]]
     words += [f"{f['field']} {f['old_value']} {f['new_value']}" for f in proposal["preview"]]
     words += [proposal["deciders"], proposal["expires_at"]]
-    return Seen("\n".join(words), tuple(Action(a) for a in proposal["actions"]), proposal)
+    return Seen("\n".join(words), tuple(Verb(a) for a in proposal["verbs"]), proposal)
 
 
 @pytest.fixture
@@ -174,12 +177,12 @@ async def driver(tmp_path: Path, clock: FakeClock) -> AsyncIterator[HttpDriver]:
 
 
 class TestHttp(Contract):
-    async def test_a_card_that_cannot_be_posted_ends_its_proposal_and_the_model_hears_it(
+    async def test_a_card_that_cannot_be_posted_ends_its_proposal_and_the_model_is_told(
         self, driver: HttpDriver
     ) -> None:
         """Nothing is posted over HTTP; what is true here is that a proposal is there to be read."""
-        assert driver.world.app.channels["http"].pulls
+        assert "http" not in posters(driver.world.app.channels)
 
     async def test_a_redraw_that_fails_is_made_up_for_later(self, driver: HttpDriver) -> None:
         """Nothing is redrawn over HTTP; each answer renders the row."""
-        assert driver.world.app.channels["http"].pulls
+        assert "http" not in posters(driver.world.app.channels)

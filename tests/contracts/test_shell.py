@@ -2,34 +2,38 @@
 
 import asyncio
 import os
+import pwd
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from typer.testing import CliRunner
 
-from bot.cli import main
-from bot.domain.cards import Action
+from bot.cli.main import main
 from bot.domain.similarity import Lasting, Rung
+from bot.domain.verbs import Verb
 from bot.settings import Settings
-from tests.conftest import FakeClock
 from tests.contracts.driver import Seen
 from tests.contracts.scenarios import Contract, cards, note
 from tests.contracts.test_http import GROUP_VERBS, TOKENS, HttpDriver
 from tests.contracts.world import Says, World
+from tests.kit import FakeClock
+
+pytestmark = pytest.mark.platform
 
 ADMINS = "cli:ana,cli:ben"
 
 
 _FLAGS = {
-    Action.APPROVE_STEPS: ("approve", "--steps"),
-    Action.APPROVE_ALL: ("approve", "--all"),
-    Action.DECLINE_ALL: ("decline", "--all"),
-    Action.EXTEND: ("extend",),
+    Verb.APPROVE_STEPS: ("approve", "--steps"),
+    Verb.APPROVE_ALL: ("approve", "--all"),
+    Verb.DECLINE_ALL: ("decline", "--all"),
+    Verb.EXTEND: ("extend",),
 }
-_ROUNDLESS = {Action.EXTEND}
+_ROUNDLESS = {Verb.EXTEND}
 
 
 class ShellDriver(HttpDriver):
@@ -41,31 +45,31 @@ class ShellDriver(HttpDriver):
         super().__init__(world)
         self._url_of_database = database_url
 
-    async def _press(self, proposal: dict[str, Any], action: Action, who: str, **more: Any) -> None:
-        shown = proposal["group"]["round"] if action in GROUP_VERBS else proposal["round"]
-        verb, *flags = _FLAGS.get(action, (action,))
+    async def _press(self, proposal: dict[str, Any], verb: Verb, who: str, **more: Any) -> None:
+        shown = proposal["group"]["round"] if verb in GROUP_VERBS else proposal["round"]
+        verb, *flags = _FLAGS.get(verb, (verb,))
         words = [verb, proposal["id"], *flags, *map(str, more.values())]
-        await self._say(who, *words, *(() if action in _ROUNDLESS else ("--round", str(shown))))
+        await self._say(who, *words, *(() if verb in _ROUNDLESS else ("--round", str(shown))))
 
     async def approve_similar(self, card: Seen, rung: Rung, lasting: Lasting) -> str:
         ident = card.handle["id"]
         _, offered = await self._nod("ana", "similar", ident)
-        if Action.SIMILAR not in card.actions or f"--similar {rung}" not in offered:
+        if Verb.SIMILAR not in card.verbs or f"--similar {rung}" not in offered:
             raise LookupError(rung)
         await self._say("ana", "approve", ident, "--similar", rung, "--for", lasting)
         return offered
 
     async def fill_in(self, card: Seen, name: str, text: str) -> None:
         """A shell does not know what a running server asks; it is filled in on the web, and sent here."""
-        await HttpDriver._press(self, card.handle, Action.EDIT, "ana", arguments={name: text})
-        await self._press({**card.handle, "round": card.handle["round"] + 1}, Action.APPROVE, "ana")
+        await HttpDriver._press(self, card.handle, Verb.EDIT, "ana", arguments={name: text})
+        await self._press({**card.handle, "round": card.handle["round"] + 1}, Verb.APPROVE, "ana")
 
     async def _say(self, who: str, *words: str) -> None:
         code, said = await self._nod(who, *words)
         if code:
             self._told[who].append(said)
         # what a running nod does every few seconds
-        await self.world.app.assistant.recover(self.world.clock())
+        await self.world.app.recovery.recover(self.world.clock())
 
     async def command(self, line: str, *, eve: bool = False) -> str:
         words = line.removeprefix("/").removeprefix("nod ").split(" ")
@@ -76,19 +80,21 @@ class ShellDriver(HttpDriver):
         return (await self._nod("ana", "pending"))[1]
 
     async def _nod(self, who: str, *words: str) -> tuple[int, str]:
-        """Run ``nod`` as somebody; gives its exit code and all it said."""
+        """Run ``nod`` as someone; gives its exit code and all it said."""
         given = {
             "NOD_DATABASE_URL": self._url_of_database,
             "NOD_ADMINS": ADMINS,
             "NOD_TOOLS": "tests.contracts.notebook",
-            "LOGNAME": who,
+            "TEST_USER": who,
         }
         ran = await asyncio.to_thread(CliRunner().invoke, main, words, env={**os.environ, **given})
         return ran.exit_code, ran.output
 
 
 @pytest.fixture
-async def driver(tmp_path: Path) -> AsyncIterator[ShellDriver]:
+async def driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[ShellDriver]:
+    # several people at one machine: its list of users is what differs
+    monkeypatch.setattr(pwd, "getpwuid", lambda _: SimpleNamespace(pw_name=os.environ["TEST_USER"]))
     url = f"sqlite:///{tmp_path / 'nod.db'}"
 
     def settings() -> Settings:
@@ -104,7 +110,8 @@ async def driver(tmp_path: Path) -> AsyncIterator[ShellDriver]:
     await world.start()
     driver = ShellDriver(world, url)
     code = (await HttpDriver.command(driver, "/nod link")).split("`")[1]
-    assert "one person" in await driver.command(f"/nod link {code}")
+    said = await driver.command(f"/nod link {code} yes")
+    assert "one person" in await HttpDriver.command(driver, said.split("`")[1])
     watching = asyncio.create_task(driver.watch())
     yield driver
     watching.cancel()
@@ -116,7 +123,7 @@ async def driver(tmp_path: Path) -> AsyncIterator[ShellDriver]:
 class TestShell(Contract):
     """The same, said at a shell. Its clock is the machine's own, so what takes long began long ago."""
 
-    async def test_a_card_that_cannot_be_posted_ends_its_proposal_and_the_model_hears_it(
+    async def test_a_card_that_cannot_be_posted_ends_its_proposal_and_the_model_is_told(
         self, driver: ShellDriver
     ) -> None:
         """Nothing is posted in a shell; what is true here is that a proposal is there to be read."""
@@ -129,8 +136,8 @@ class TestShell(Contract):
         driver.world.script(Says("Shall I?", (note("milk"),)))
         await driver.say("note milk")
         (card,) = await cards(driver)
-        await driver.press(card, Action.DECLINE)
-        assert "Nothing waits" in await driver.pending()
+        await driver.press(card, Verb.DECLINE)
+        assert "Nothing is waiting" in await driver.pending()
 
     async def test_a_late_press_changes_nothing_and_says_why(self, driver: ShellDriver) -> None:
         driver.world.clock.forward(-timedelta(hours=25))

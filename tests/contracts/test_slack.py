@@ -1,23 +1,27 @@
 """The contract in Slack: a channel thread, over a real websocket."""
 
 from collections.abc import AsyncIterator
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from bot.channels.slack.channel import SlackChannel
-from bot.domain.cards import Action
 from bot.domain.chat import Address, Message
+from bot.domain.forms import label_of
 from bot.domain.people import Actor
 from bot.domain.similarity import Lasting, Rung
+from bot.domain.verbs import Verb
 from bot.settings import Settings
-from tests.conftest import FakeClock
 from tests.contracts.driver import Seen
 from tests.contracts.scenarios import Contract, note
 from tests.contracts.world import Says, World, eventually
 from tests.fakes.slack_server import APP_TOKEN, BOT_TOKEN, FakeSlack
 from tests.fakes.slack_state import Modal, Posted
+from tests.kit import FakeClock
+
+pytestmark = pytest.mark.platform
 
 ANA, BEN, EVE = "U7", "U8", "U9"
 REVIEW = "Read all, then approve"
@@ -48,7 +52,7 @@ class SlackDriver:
 
     async def fill_in(self, card: Seen, name: str, text: str) -> None:
         await self._open(card, "Fill in", ANA)
-        await self.slack.submit(ANA, {name: text})
+        await self.slack.submit(ANA, {label_of(name): text})
 
     def texts(self) -> list[str]:
         return [m.markdown for m in self.slack.in_channel("C1") if m.markdown]
@@ -62,14 +66,14 @@ class SlackDriver:
             m.words for m in self.slack.posted if m.only_for == user or m.channel == self.slack.dm(user)
         ] + [m.words for m in self.slack.modals if m.user == user and m.title == "Not done"]
 
-    async def press(self, card: Seen, action: Action, *, eve: bool = False) -> None:
-        await self._press(card, action, EVE if eve else ANA)
+    async def press(self, card: Seen, verb: Verb, *, eve: bool = False) -> None:
+        await self._press(card, verb, EVE if eve else ANA)
 
-    async def ben_presses(self, card: Seen, action: Action) -> None:
-        await self._press(card, action, BEN)
+    async def ben_presses(self, card: Seen, verb: Verb) -> None:
+        await self._press(card, verb, BEN)
 
-    async def _press(self, card: Seen, action: Action, user: str) -> None:
-        label = _label(card.handle, action)
+    async def _press(self, card: Seen, verb: Verb, user: str) -> None:
+        label = _label(card.handle, verb)
         if label != REVIEW:
             await self.slack.click(card.handle, label, user)
             return
@@ -87,7 +91,7 @@ class SlackDriver:
         return (await eventually(opened, f"a window after {label!r}"))[0]  # type: ignore[no-any-return]
 
     async def approve_similar(self, card: Seen, rung: Rung, lasting: Lasting) -> str:
-        modal = await self._open(card, _label(card.handle, Action.SIMILAR), ANA)
+        modal = await self._open(card, _label(card.handle, Verb.SIMILAR), ANA)
         chosen = {}
         for label, value in (("What may run without asking", rung), ("How long", lasting)):
             options = modal.block_of(label)["element"]["options"]
@@ -102,9 +106,9 @@ class SlackDriver:
         name, _, words = line.partition(" ")
         return await self.slack.slash(EVE if eve else ANA, name, words)
 
-    async def press_remembered(self, card: Seen, action: Action) -> None:
+    async def press_remembered(self, card: Seen, verb: Verb) -> None:
         remembered: dict[str, dict[str, Any]] = card.handle.remembered
-        await self.slack.press(card.handle, remembered[_label_among(remembered, action)], ANA)
+        await self.slack.press(card.handle, remembered[_label_among(remembered, verb)], ANA)
 
     async def read_all(self, card: Seen) -> str:
         modal = await self._open(card, "View all", ANA)
@@ -118,43 +122,43 @@ class SlackDriver:
         self.slack.fail("chat.update", "internal_error", times=times)
 
 
-def _label_among(labels: Any, action: Action) -> str:
+def _label_among(labels: Any, verb: Verb) -> str:
     wanted = {
-        Action.APPROVE: ("Approve", "Approve plan", "Send the answer", REVIEW),
-        Action.APPROVE_STEPS: ("Approve plan and its steps",),
-        Action.DECLINE: ("Decline", "Reject"),
-        Action.REVISE: ("Ask for changes",),
-        Action.EDIT: ("Edit", "Fill in"),
-        Action.RETRY: ("Retry",),
-        Action.SIMILAR: ("Approve similar", f"{REVIEW} similar"),
-    }.get(action)
+        Verb.APPROVE: ("Approve", "Approve deletion", "Approve plan", "Send answer", REVIEW),
+        Verb.APPROVE_STEPS: ("Approve plan and its steps",),
+        Verb.DECLINE: ("Decline", "Reject"),
+        Verb.REVISE: ("Ask for changes",),
+        Verb.EDIT: ("Edit", "Fill in"),
+        Verb.RETRY: ("Retry",),
+        Verb.SIMILAR: ("Approve similar", f"{REVIEW} similar"),
+    }.get(verb)
     for label in labels:
         if wanted and label in wanted:
             return str(label)
-        if not wanted and label.startswith(action.replace("_", " ").capitalize()):
+        if not wanted and label.startswith(verb.replace("_", " ").capitalize()):
             return str(label)
-    raise LookupError(f"the card does not offer {action}: {list(labels)}")
+    raise LookupError(f"the card does not offer {verb}: {list(labels)}")
 
 
 def _is_board(message: Posted) -> bool:
     return bool(message.blocks) and message.blocks[0]["type"] == "plan"
 
 
-def _label(message: Posted, action: Action) -> str:
-    return _label_among(message.buttons, action)
+def _label(message: Posted, verb: Verb) -> str:
+    return _label_among(message.buttons, verb)
 
 
 def _seen(message: Posted) -> Seen:
-    actions = []
-    for action in Action:
+    verbs = []
+    for verb in Verb:
         try:
-            _label(message, action)
+            _label(message, verb)
         except LookupError:
             continue
-        actions.append(action)
+        verbs.append(verb)
     if message.buttons:
         message.remembered = message.remembered or message.buttons
-    return Seen(message.words, tuple(actions), message)
+    return Seen(message.words, tuple(verbs), message)
 
 
 @pytest.fixture
@@ -196,3 +200,53 @@ class TestSlack(Contract):
         await driver.slack.click_home(ANA, "Decline")
         await eventually(lambda: "Declined by Ana" in str(driver.slack.homes[ANA]), "its end at home")
         assert driver.world.notes == []
+
+    async def test_a_card_whose_post_was_not_answered_is_there_once_and_works(
+        self, driver: SlackDriver
+    ) -> None:
+        driver.world.script(Says("Shall I?", (note("milk"),)))
+        driver.slack.fail("chat.postMessage", cut_off=True, acts=True)
+        await driver.say("note milk")
+        await eventually(driver.cards, "the card")
+        await driver.world.let_pass(timedelta(seconds=1))
+        await driver.press(driver.cards()[0], Verb.APPROVE)
+        await eventually(lambda: "Done" in driver.cards()[0].words, "its end")
+        assert len(driver.cards()) == 1
+        assert driver.world.notes == ["milk"]
+
+    async def test_of_two_cards_of_one_proposal_the_forgotten_one_tells_the_end_too(
+        self, driver: SlackDriver
+    ) -> None:
+        driver.world.script(Says("Shall I?", (note("milk"),)))
+        driver.slack.fail("chat.postMessage", cut_off=True, acts=True)
+        driver.slack.fail("conversations.replies", "missing_scope")
+        await driver.say("note milk")
+        await eventually(driver.cards, "the card")
+        await driver.world.let_pass(timedelta(seconds=1))
+        await eventually(lambda: len(driver.cards()) == 2, "the second card")
+        await driver.press(driver.cards()[0], Verb.APPROVE)
+        await eventually(lambda: all("Done" in card.words for card in driver.cards()), "the end on both")
+        assert driver.world.notes == ["milk"]
+
+    async def test_rules_take_people_and_channels_as_slack_names_them_and_here(
+        self, driver: SlackDriver
+    ) -> None:
+        for words in (
+            "approvers @Ben",
+            "route #ops",
+            "route here",
+            "escalate 4h #ops",
+            "escalate 4h here",
+            "digest 09:00 here",
+            "roles add @Cleo approver",
+        ):
+            answer = await driver.command(f"/approvals {words}")
+            assert "is not" not in answer, answer
+        assert "#ops" in await driver.command("/approvals rules")
+
+    async def test_words_that_need_a_thread_are_not_offered_and_say_why(self, driver: SlackDriver) -> None:
+        offered = await driver.command("/nod help")
+        assert "/nod status" in offered
+        assert "/nod new" not in offered
+        assert "/nod stop" not in offered
+        assert "Write outside a thread" in await driver.command("/nod new")

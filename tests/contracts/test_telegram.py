@@ -9,28 +9,31 @@ import pytest
 
 from bot.channels.telegram.channel import TelegramChannel
 from bot.channels.telegram.limits import ChatPace
-from bot.domain.cards import Action
+from bot.domain.forms import label_of
 from bot.domain.similarity import Lasting, Rung
+from bot.domain.verbs import Verb
 from bot.settings import Settings
-from tests.conftest import FakeClock
 from tests.contracts.driver import Seen
 from tests.contracts.scenarios import Contract
 from tests.contracts.world import World, eventually
 from tests.fakes.telegram_server import TOKEN, FakeTelegram, Posted
+from tests.kit import FakeClock
+
+pytestmark = pytest.mark.platform
 
 ANA, EVE, BEN, TEAM = 101, 102, 103, -100200
 SIGNS = ("🟡", "✅", "🔴", "⚪️")  # a card begins with how it stands
-LABELS: dict[Action, tuple[str, ...]] = {
-    Action.APPROVE: ("Send the answer", "Approve", "Approve plan"),
-    Action.DECLINE: ("Decline", "Reject"),
-    Action.REVISE: ("Ask for changes",),
-    Action.APPROVE_STEPS: ("Approve plan and its steps",),
-    Action.EDIT: ("Edit", "Fill in"),
-    Action.SIMILAR: ("Similar",),
-    Action.EXTEND: ("Extend",),
-    Action.RETRY: ("Retry",),
-    Action.APPROVE_ALL: ("Approve all (",),
-    Action.DECLINE_ALL: ("Decline all (",),
+LABELS: dict[Verb, tuple[str, ...]] = {
+    Verb.APPROVE: ("Send answer", "Approve", "Approve deletion", "Approve plan"),
+    Verb.DECLINE: ("Decline", "Reject"),
+    Verb.REVISE: ("Ask for changes",),
+    Verb.APPROVE_STEPS: ("Approve plan and its steps",),
+    Verb.EDIT: ("Edit", "Fill in"),
+    Verb.SIMILAR: ("Approve similar",),
+    Verb.EXTEND: ("Extend ",),
+    Verb.RETRY: ("Retry",),
+    Verb.APPROVE_ALL: ("Approve all ",),
+    Verb.DECLINE_ALL: ("Decline all ",),
 }
 HOLDS = {
     Lasting.CONVERSATION: "This conversation",
@@ -71,25 +74,25 @@ class TelegramDriver:
         user = EVE if eve else ANA
         return [q.text for q in self.telegram.queries.values() if q.user_id == user and q.text]
 
-    async def press(self, card: Seen, action: Action, *, eve: bool = False) -> None:
-        await self._press(EVE if eve else ANA, card, action)
+    async def press(self, card: Seen, verb: Verb, *, eve: bool = False) -> None:
+        await self._press(EVE if eve else ANA, card, verb)
 
-    async def ben_presses(self, card: Seen, action: Action) -> None:
-        await self._press(BEN, card, action)
+    async def ben_presses(self, card: Seen, verb: Verb) -> None:
+        await self._press(BEN, card, verb)
 
-    async def _press(self, user: int, card: Seen, action: Action) -> None:
+    async def _press(self, user: int, card: Seen, verb: Verb) -> None:
         """Where the card was too long for Approve, it is under what "View all" showed."""
         message = card.handle.message
         below = [m for m in self.telegram.shown(TEAM) if m.message_id > message.message_id]
         shown = [message] if "View all" not in message.labels else [message, *below]
         for each in shown:
-            if (data := _data(_buttons(each), action)) is not None:
+            if (data := _data(_buttons(each), verb)) is not None:
                 await self.telegram.press_data(user, each, data)
                 return
-        raise LookupError(f"the card does not offer {action}: {message.labels}")
+        raise LookupError(f"the card does not offer {verb}: {message.labels}")
 
-    async def press_remembered(self, card: Seen, action: Action) -> None:
-        data = _data(card.handle.buttons, action)
+    async def press_remembered(self, card: Seen, verb: Verb) -> None:
+        data = _data(card.handle.buttons, verb)
         assert data is not None
         await self.telegram.press_data(ANA, card.handle.message, data)
 
@@ -107,7 +110,7 @@ class TelegramDriver:
         return "\n".join(m.document or m.text for m in below)
 
     async def revise(self, card: Seen, words: str) -> None:
-        await self._press(ANA, card, Action.REVISE)
+        await self._press(ANA, card, Verb.REVISE)
 
         def asking() -> list[Posted]:
             return self.telegram.shown(TEAM, "what should change?")
@@ -118,19 +121,19 @@ class TelegramDriver:
     async def fill_in(self, card: Seen, name: str, text: str) -> None:
         await self.telegram.press(ANA, card.handle.message, "Fill in")
         picker = await self.telegram.see(TEAM, "Which part")
-        await self.telegram.press(ANA, picker, next(b for b in picker.labels if b.startswith(name)))
-        question = await self.telegram.see(TEAM, f"new value for {name}")
+        await self.telegram.press(ANA, picker, next(b for b in picker.labels if b.startswith(label_of(name))))
+        question = await self.telegram.see(TEAM, f"new value for {label_of(name)}")
         await self.telegram.say(ANA, text, TEAM, reply_to=question)
         form = await self.telegram.see(TEAM, "not saved yet")
         await self.telegram.press(ANA, form, "Save")
-        await eventually(lambda: "Send the answer" in form.labels, "the answer as it will be sent")
-        await self.telegram.press(ANA, form, "Send the answer")
+        await eventually(lambda: "Send answer" in form.labels, "the answer as it will be sent")
+        await self.telegram.press(ANA, form, "Send answer")
 
     def boards(self) -> list[str]:
         return [m.text for m in self.telegram.shown(TEAM) if m.text.startswith("👥")]
 
     async def approve_similar(self, card: Seen, rung: Rung, lasting: Lasting) -> str:
-        await self._press(ANA, card, Action.SIMILAR)
+        await self._press(ANA, card, Verb.SIMILAR)
         ladder = self._newest("Approve similar")
         read = ladder.text
         data = [b["callback_data"] for b in ladder.buttons]
@@ -173,16 +176,16 @@ def _buttons(message: Posted) -> dict[str, str]:
     return {b["text"]: b["callback_data"] for b in message.buttons if "callback_data" in b}
 
 
-def _data(buttons: Mapping[str, str], action: Action) -> str | None:
-    for label in LABELS[action]:
+def _data(buttons: Mapping[str, str], verb: Verb) -> str | None:
+    for label in LABELS[verb]:
         for text, data in buttons.items():
-            if text == label or (label[-1] == "(" and text.startswith(label)):
+            if text == label or (label[-1] == " " and text.startswith(label)):
                 return data
     return None
 
 
-def _offered(buttons: Mapping[str, str]) -> Iterable[Action]:
-    return (a for a in Action if a in LABELS and _data(buttons, a) is not None)
+def _offered(buttons: Mapping[str, str]) -> Iterable[Verb]:
+    return (a for a in Verb if a in LABELS and _data(buttons, a) is not None)
 
 
 def _seen(message: Posted) -> Seen:

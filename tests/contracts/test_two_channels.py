@@ -12,7 +12,6 @@ from bot.channels.slack.channel import SlackChannel
 from bot.channels.telegram.channel import TelegramChannel
 from bot.channels.telegram.limits import ChatPace
 from bot.settings import Settings
-from tests.conftest import FakeClock
 from tests.contracts.scenarios import note
 from tests.contracts.test_slack import ANA as SLACK_ANA
 from tests.contracts.test_slack import SlackDriver
@@ -20,6 +19,9 @@ from tests.contracts.test_telegram import ANA, EVE, TEAM, FakeSeconds, TelegramD
 from tests.contracts.world import Says, World, eventually
 from tests.fakes.slack_server import APP_TOKEN, BOT_TOKEN, FakeSlack
 from tests.fakes.telegram_server import TOKEN, FakeTelegram
+from tests.kit import FakeClock
+
+pytestmark = pytest.mark.platform
 
 BEN = EVE  # in these tests the second person in Telegram is an approver
 
@@ -85,7 +87,7 @@ async def test_raised_in_slack_it_is_approved_in_telegram(both: Both) -> None:
     await both.slack.say("note milk")
     _, there = await both.cards()
     await both.telegram.telegram.press(BEN, there, "Approve")
-    await both.both_say("Done. Approved by Ben from Telegram")
+    await both.both_say("Done. Approved by Ben")
     await eventually(lambda: "It is noted." in "\n".join(both.slack.texts()), "the end in the thread")
     assert both.world.notes == ["milk"]
 
@@ -100,7 +102,7 @@ async def test_raised_in_telegram_it_is_approved_in_slack(both: Both) -> None:
     assert both.world.notes == ["milk"]
 
 
-async def test_pressed_in_both_at_once_it_runs_once(both: Both) -> None:
+async def test_pressed_in_both_at_the_same_time_it_runs_once(both: Both) -> None:
     both.world.script(Says("Shall I?", (note("milk"),)), Says("It is noted."))
     await both.telegram.say("note milk")
     here, there = await both.cards()

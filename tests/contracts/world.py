@@ -22,12 +22,12 @@ from bot.agent.model import (
     ToolSpec,
 )
 from bot.app import App, build
-from bot.domain.chat import Channel
+from bot.channels.seam import Channel
 from bot.settings import Settings
-from bot.tools.mcp.questions import Question
+from bot.tools.mcp.elicitation import Question
 from bot.tools.tool import CallContext, FixedToolset, tool
-from tests.conftest import FakeClock
 from tests.contracts.notebook import notebook
+from tests.kit import FakeClock
 
 PATIENCE = 10.0
 
@@ -131,8 +131,9 @@ class World:
     async def let_pass(self, time: timedelta) -> None:
         """Move the clock and do what the scheduler does then."""
         self.clock.forward(time)
-        await self.app.assistant.expire_due(self.clock())
-        await self.app.assistant.recover(self.clock())
+        await self.app.recovery.expire_due(self.clock())
+        await self.app.recovery.retry(self.clock())
+        await self.app.recovery.recover(self.clock())
 
     def script_teammate(self, name: str, *answers: Says) -> None:
         self.model.of_teammates.setdefault(name, deque()).extend(answers)

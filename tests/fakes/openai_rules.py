@@ -43,6 +43,9 @@ def _check_messages(messages: list[Json]) -> None:
         calls = message.get("tool_calls")
         if message.get("content") is None and not calls:
             raise RefusalError(f"Invalid 'content': expected a string, got null. messages[{position}]")
+        if role == "assistant" and not calls and not str(message["content"]).strip():
+            # OpenAI takes it; Mistral's, Anthropic's and Bedrock's compatible servers do not
+            raise RefusalError("Assistant message must have either content or tool_calls, but not none.")
         if calls is not None:
             awaited = _called(role, calls)
     if awaited:

@@ -40,6 +40,9 @@ class Reply:
     headers: Mapping[str, str] = field(default_factory=dict)
     wait: asyncio.Event | None = None  # hold the answer back until set
     hang: bool = False  # keep the stream open after its end
+    whole: bytes | None = None  # sent instead of a stream, as ``kind``
+    kind: str = "text/event-stream"
+    slam: bool = False  # take the request and close the connection without a byte
 
     def cut(self, after: int) -> "Reply":
         return replace(self, cut_after=after)
@@ -50,13 +53,30 @@ def chunk(delta: Json | None = None, finish: str | None = None) -> Json:
 
 
 def usage(prompt: int, completion: int) -> Json:
+    return {"choices": [], **_spent(prompt, completion)}
+
+
+def _spent(prompt: int, completion: int) -> Json:
     tokens = {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion}
-    return {"choices": [], "usage": tokens}
+    return {"usage": tokens}
 
 
 def stream(*chunks: Json | bytes, done: bool = True) -> Reply:
     """Any chunks at all: for servers that are odd."""
     return Reply(chunks, done=done)
+
+
+def unstreamed(message: Json, finish: str = "stop") -> Reply:
+    """One JSON object, from a server that does not stream."""
+    choice = {"index": 0, "message": {"role": "assistant", **message}, "finish_reason": finish}
+    head = {"id": "chatcmpl-1", "object": "chat.completion", "created": 1, "model": "test-model"}
+    body = {**head, "choices": [choice], **_spent(12, 5)}
+    return Reply(whole=json.dumps(body).encode(), kind="application/json")
+
+
+def page(html: str) -> Reply:
+    """A web page with status 200: a proxy's sign-in, or the wrong path."""
+    return Reply(whole=html.encode(), kind="text/html; charset=utf-8")
 
 
 def say(text: str, *, finish: str | None = "stop", tokens: tuple[int, int] = (12, 5)) -> Reply:
@@ -179,6 +199,10 @@ class OpenAIServer:
     async def _answer(self, request: web.Request, body: Json, reply: Reply) -> web.StreamResponse:
         if reply.wait is not None:
             await reply.wait.wait()
+        if reply.slam and request.transport is not None:
+            request.transport.close()
+        if reply.whole is not None:
+            return web.Response(body=reply.whole, headers={"Content-Type": reply.kind, **reply.headers})
         if reply.status != 200:
             return web.json_response(reply.body, status=reply.status, headers=reply.headers)
         response = web.StreamResponse(headers={"Content-Type": "text/event-stream", **reply.headers})

@@ -1,4 +1,4 @@
-"""What Slack refuses, written down by hand from its documentation and apart from the product's own table."""
+"""What Slack refuses, written down manually from its documentation and apart from the product's own table."""
 
 from dataclasses import dataclass, field
 from typing import Any

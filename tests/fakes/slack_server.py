@@ -7,6 +7,7 @@ screen. What Slack refuses is in ``slack_rules.py``, what it remembers in ``slac
 import asyncio
 import itertools
 import json
+import re
 import time
 from collections import defaultdict, deque
 from collections.abc import Callable
@@ -28,9 +29,25 @@ SECRET = "0123456789abcdef0123456789abcdef"
 BOT_USER, BOT_ID = "UBOT", "BBOT"
 _PATIENCE = 10.0
 SCOPES = (
-    "app_mentions:read,assistant:write,channels:history,channels:read,chat:write,commands,files:write,"
-    "groups:history,groups:read,im:history,im:read,im:write,mpim:history,users:read"
+    "app_mentions:read,assistant:write,channels:history,chat:write,commands,files:write,"
+    "groups:history,im:history,im:write,mpim:history,users:read"
 )
+
+
+_NEEDED = {
+    "chat.postMessage": "chat:write",
+    "chat.postEphemeral": "chat:write",
+    "chat.update": "chat:write",
+    "chat.startStream": "chat:write",
+    "chat.appendStream": "chat:write",
+    "chat.stopStream": "chat:write",
+    "users.info": "users:read",
+    "conversations.open": "im:write",
+    "assistant.threads.setSuggestedPrompts": "assistant:write",
+    "files.getUploadURLExternal": "files:write",
+    "files.completeUploadExternal": "files:write",
+}
+"""The scope without which Slack answers missing_scope, by method."""
 
 
 @dataclass
@@ -41,6 +58,7 @@ class Fault:
     status: int = 200
     retry_after: int | None = None
     cut_off: bool = False  # the connection breaks before an answer
+    acts: bool = False  # what was asked for is done all the same
 
 
 @dataclass
@@ -65,6 +83,7 @@ class FakeSlack:
         self._lengths: dict[str, int] = {}  # announced, not yet uploaded
         self.calls: list[tuple[str, dict[str, Any]]] = []
         self.tokens = {BOT_TOKEN: TEAM}
+        self.revoked: set[str] = set()
         self.scopes = SCOPES
         self.codes: dict[str, dict[str, Any]] = {}
         self.whispered: dict[str, list[dict[str, Any]]] = defaultdict(list)
@@ -218,12 +237,13 @@ class FakeSlack:
         """Send an action for a message, whatever stands there: what a forger or a slow person could send."""
         container = {"type": "message", "message_ts": message.ts, "channel_id": message.channel}
         shown: dict[str, Any] = {"ts": message.ts, "blocks": message.blocks, "user": BOT_USER}
-        if message.thread:
-            container["thread_ts"] = shown["thread_ts"] = message.thread
+        replied = any((m.channel, m.thread) == (message.channel, message.ts) for m in self.posted)
+        if message.thread or replied:  # a message with replies names itself as the root
+            container["thread_ts"] = shown["thread_ts"] = message.thread or message.ts
         body = self._interaction(user, team) | {
             "type": "block_actions",
             "container": container,
-            "channel": {"id": message.channel, "name": "general"},
+            "channel": {"id": message.channel, "name": self._name_of(message.channel)},
             "message": shown,
             "response_url": f"{self._root}/respond/{next(self._count)}",
             "actions": [action | {"action_ts": self._ts()}],
@@ -268,12 +288,12 @@ class FakeSlack:
         at = f"{next(self._count)}"
         body = {
             "command": command,
-            "text": text,
+            "text": self._escaped(text),
             "user_id": user,
             "user_name": self.users.get(user, "someone").lower(),
             "team_id": TEAM,
             "channel_id": channel,
-            "channel_name": "general",
+            "channel_name": self._name_of(channel),
             "api_app_id": "A1",
             "trigger_id": self._trigger(user),
             "response_url": f"{self._root}/respond/{at}",
@@ -283,6 +303,20 @@ class FakeSlack:
         assert answer["response_type"] == "ephemeral"
         check_blocks(answer.get("blocks", []))
         return str(answer["blocks"][0]["text"])
+
+    def _escaped(self, text: str) -> str:
+        """Write people and channels as ids with their names, as ``should_escape`` asks for."""
+        people = {name.lower(): f"<@{ident}|{name.lower()}>" for ident, name in self.users.items()}
+        channels = {c.name: f"<#{ident}|{c.name}>" for ident, c in self.channels.items()}
+        text = re.sub(r"@(\w+)", lambda m: people.get(m[1].lower(), m[0]), text)
+        return re.sub(r"#(\w+)", lambda m: channels.get(m[1], m[0]), text)
+
+    def _name_of(self, channel: str) -> str:
+        """What Slack sends as a channel's name: nothing that says which private one it is."""
+        known = self.channels.get(channel)
+        if known is None:
+            return "directmessage"
+        return "privategroup" if known.private else known.name
 
     def _interaction(self, user: str, team: str) -> dict[str, Any]:
         return {
@@ -337,6 +371,13 @@ class FakeSlack:
             answer = await response.text()
             return Delivered(response.status, json.loads(answer) if answer.startswith("{") else {})
 
+    async def renew_socket(self) -> None:
+        """What Slack does to each connection every few hours: ask for a new one, then drop the old."""
+        old = self._socket
+        assert old is not None
+        await old.send_json({"type": "disconnect", "reason": "refresh_requested"})
+        await self.until(lambda: self._socket is not None and self._socket is not old)
+
     async def _serve_socket(self, request: web.Request) -> web.WebSocketResponse:
         socket = web.WebSocketResponse()
         await socket.prepare(request)
@@ -358,20 +399,21 @@ class FakeSlack:
             "Bearer "
         )
         self.calls.append((method, arguments))
-        if self._faults[method]:
-            fault = self._faults[method].popleft()
+        fault = self._faults[method].popleft() if self._faults[method] else None
+        answer: dict[str, Any] = {}
+        if fault is None or fault.acts:
+            try:
+                answer = self._answer(method, arguments, token)
+            except Refusal as refusal:
+                answer = {"ok": False, "error": refusal.code, "detail": refusal.detail}
+        self._changed.set()
+        if fault is not None:
             if fault.cut_off and request.transport is not None:
                 request.transport.abort()
             headers = {} if fault.retry_after is None else {"Retry-After": str(fault.retry_after)}
-            self._changed.set()
             return web.json_response(
                 {"ok": False, "error": fault.error}, status=fault.status, headers=headers
             )
-        try:
-            answer = self._answer(method, arguments, token)
-        except Refusal as refusal:
-            answer = {"ok": False, "error": refusal.code, "detail": refusal.detail}
-        self._changed.set()
         headers = {"x-oauth-scopes": self.scopes} if method == "auth.test" else {}
         return web.json_response({"ok": True} | answer, headers=headers)
 
@@ -380,10 +422,17 @@ class FakeSlack:
         if handler is None:
             raise Refusal("unknown_method", method)
         if method == "apps.connections.open":
+            if not token.startswith("xapp-"):
+                raise Refusal("not_allowed_token_type")
             if token != APP_TOKEN:
                 raise Refusal("invalid_auth")
-        elif method != "oauth.v2.access" and token not in self.tokens:
-            raise Refusal("invalid_auth" if token else "not_authed")
+        elif method != "oauth.v2.access":
+            if token in self.revoked:
+                raise Refusal("token_revoked")
+            if token not in self.tokens:
+                raise Refusal("invalid_auth" if token else "not_authed")
+        if (scope := _NEEDED.get(method)) is not None:
+            self._need(scope)
         result: dict[str, Any] = handler(**_snake(arguments)) or {}
         if method == "auth.test":
             team = self.tokens[token]
@@ -416,6 +465,30 @@ class FakeSlack:
     def _do_conversations_open(self, users: str) -> dict[str, Any]:
         return {"channel": {"id": self.dm(users)}}
 
+    def _do_conversations_history(self, channel: str, **how: Any) -> dict[str, Any]:
+        return self._page(channel, None, how)
+
+    def _do_conversations_replies(self, channel: str, ts: str, **how: Any) -> dict[str, Any]:
+        return self._page(channel, ts, how)
+
+    def _page(self, channel: str, thread: str | None, how: dict[str, Any]) -> dict[str, Any]:
+        """Newest first in a channel, oldest first in a thread, as Slack does it."""
+        self._need("im:history" if channel.startswith("D") else "channels:history")
+        place = self._place(channel)
+        if not (channel.startswith("D") or channel in self.channels):
+            raise Refusal("channel_not_found", "history takes no user's id")
+        shown = [
+            {"type": "message", "ts": m.ts, "user": m.user, "text": m.text, "blocks": m.blocks}
+            | ({"thread_ts": m.thread} if m.thread else {})
+            for m in self.posted
+            if m.channel == place
+            and (m.thread == thread or (thread is not None and m.ts == thread))
+            and not (m.deleted or m.only_for)
+            and float(m.ts) >= float(how.get("oldest") or 0)
+        ]
+        shown = shown if thread else shown[::-1]
+        return {"messages": shown[: int(how.get("limit") or 100)], "has_more": False}
+
     def _place(self, channel: str) -> str:
         """The channel to post to; a user's id means their DM."""
         if channel in self.users:
@@ -444,6 +517,11 @@ class FakeSlack:
         self._fill(message, content)
         self.posted.append(message)
         return {"message_ts": message.ts}
+
+    def _do_chat_getpermalink(self, channel: str, message_ts: str) -> dict[str, Any]:
+        self._find(channel, message_ts)
+        link = f"https://team.slack.com/archives/{channel}/p{message_ts.replace('.', '')}"
+        return {"channel": channel, "permalink": link}
 
     def _do_chat_update(self, channel: str, ts: str, **content: Any) -> dict[str, Any]:
         message = self._find(channel, ts)
@@ -575,7 +653,6 @@ class FakeSlack:
         self.homes[user_id] = view
 
     def _do_files_getuploadurlexternal(self, filename: str = "", length: Any = 0, **_: Any) -> dict[str, Any]:
-        self._need("files:write")
         if not filename or int(length) <= 0:
             raise Refusal("invalid_arguments", "a file has a name and a length")
         file = f"F{next(self._count)}"
@@ -585,7 +662,6 @@ class FakeSlack:
     def _do_files_completeuploadexternal(
         self, files: Any, channel_id: str, thread_ts: str | None = None, **_: Any
     ) -> dict[str, Any]:
-        self._need("files:write")
         if channel_id[:1] not in "CDG":
             raise Refusal("channel_not_found", "files take no user's id")
         files = json.loads(files) if isinstance(files, str) else files
@@ -620,7 +696,7 @@ class FakeSlack:
 
     def _ts(self) -> str:
         count = next(self._count)
-        return f"{1_700_000_000 + count}.{count:06d}"
+        return f"{1_772_442_000 + count}.{count:06d}"
 
     def _trigger(self, user: str) -> str:
         trigger = f"{next(self._count)}.trigger"

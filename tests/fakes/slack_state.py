@@ -86,7 +86,7 @@ class Channel:
 
 @dataclass
 class Modal:
-    """A view on somebody's screen."""
+    """A view on someone's screen."""
 
     user: str
     view: dict[str, Any]

@@ -1,6 +1,7 @@
 """What the Bot API refuses, in its own words: text, entities and keyboards. Pure."""
 
 import json
+import re
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -11,7 +12,7 @@ ENTITIES = 100
 _STYLES = {"primary", "success", "danger"}
 _KINDS = {
     "bold", "italic", "underline", "strikethrough", "spoiler", "code", "pre", "text_link", "text_mention",
-    "blockquote", "expandable_blockquote", "custom_emoji",
+    "blockquote", "expandable_blockquote", "custom_emoji", "date_time",
 }  # fmt: skip
 _QUOTES = {"blockquote", "expandable_blockquote"}
 
@@ -70,6 +71,11 @@ def _check_entity(text: str, entity: dict[str, Any]) -> None:
             raise bad(f"entity beginning at UTF-16 offset {start} {word} in a middle of a UTF-16 symbol")
     if entity["type"] == "text_link" and not _web(entity.get("url", "")):
         raise bad("can't parse entities: wrong link")
+    if entity["type"] == "date_time" and not (
+        isinstance(entity.get("unix_time"), int)
+        and re.fullmatch(r"r|w?[dD]?[tT]?", entity.get("date_time_format", ""))
+    ):
+        raise bad("can't parse entities: wrong date-time entity")
     if entity["type"] == "text_mention" and "id" not in entity.get("user", {}):
         raise bad("can't parse entities: user not found")
 

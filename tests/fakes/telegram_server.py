@@ -49,13 +49,15 @@ class FakeTelegram(BotApi):
     # -- people
 
     def person(self, user_id: int, name: str = "Ana") -> int:
-        """Somebody who has a private chat with the bot."""
+        """Someone who has a private chat with the bot."""
         self.people[user_id] = {"id": user_id, "is_bot": False, "first_name": name}
         self.chats[user_id] = {"id": user_id, "type": "private", "first_name": name}
         return user_id
 
-    def group(self, chat_id: int, title: str = "Team", *, forum: bool = False) -> int:
-        self.chats[chat_id] = {"id": chat_id, "type": "supergroup", "title": title, "is_forum": forum}
+    def group(self, chat_id: int, title: str = "Team", *, forum: bool = False, basic: bool = False) -> int:
+        """A group; a ``basic`` one may become a supergroup, see `upgrade`."""
+        kind = "group" if basic else "supergroup"
+        self.chats[chat_id] = {"id": chat_id, "type": kind, "title": title, "is_forum": forum}
         return chat_id
 
     async def say(
@@ -68,10 +70,10 @@ class FakeTelegram(BotApi):
         reply_to: Posted | None = None,
         **more: Any,
     ) -> int:
-        """A person writes; returns the update's id. In a group the bot hears what privacy mode lets it."""
+        """A person writes; returns the update's id. In a group the bot receives what privacy mode lets it."""
         chat = chat_id or user_id
         message: dict[str, Any] = {
-            "message_id": next(self._ids),
+            "message_id": self.message_id(chat),
             "date": 1_770_000_000,
             "chat": self.chats[chat],
             "from": self.people[user_id],
@@ -90,6 +92,23 @@ class FakeTelegram(BotApi):
             return 0
         return await self.deliver({"message": message})
 
+    async def say_unreadable(self, user_id: int, chat_id: int | None = None) -> int:
+        """A person posts a poll as an older server tells it: without fields that the library demands."""
+        answer = {"persistent_id": "1", "text": "yes", "voter_count": 0}
+        poll = {"id": "1", "question": "Lunch?", "options": [answer], "type": "regular"}
+        return await self.say(user_id, None, chat_id, poll=poll)
+
+    async def upgrade(self, old: int, new: int, *, told: bool = True) -> None:
+        """A group becomes a supergroup: a new id for good, and no message of the old one can be changed."""
+        self.group(new, self.chats[old]["title"])
+        self.moved[old] = new
+        if told:
+            someone = next(iter(self.people.values()))
+            notes = ((old, {"migrate_to_chat_id": new}), (new, {"migrate_from_chat_id": old}))
+            for chat, note in notes:
+                message = {"message_id": self.message_id(chat), "date": 1_770_000_000}
+                await self.deliver({"message": message | {"chat": self.chats[chat], "from": someone} | note})
+
     async def edit_own(self, user_id: int, text: str, chat_id: int | None = None) -> int:
         """A person edits what they wrote last."""
         chat = chat_id or user_id
@@ -102,7 +121,7 @@ class FakeTelegram(BotApi):
         return await self.deliver({"edited_message": shown})
 
     async def press(self, user_id: int, message: Posted, label: str) -> Query:
-        """Press the button with this label; raises when there is none. Returns once it was answered."""
+        """Press the button with this label; raises if there isn't one. Returns once it was answered."""
         found = [b for b in message.buttons if b["text"] == label or b["text"].startswith(f"{label} (")]
         if message.deleted or len(found) != 1:
             raise AssertionError(f"no button {label!r} under {message.text!r}: {message.labels}")
@@ -176,6 +195,8 @@ class FakeTelegram(BotApi):
             await self._wake()
             return web.json_response(answer, status=refusal.status)
         await self._wake()
+        if self.loses(method, params) and request.transport is not None:
+            request.transport.abort()
         return web.json_response({"ok": True, "result": result})
 
 

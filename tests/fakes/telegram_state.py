@@ -6,7 +6,7 @@
 import asyncio
 import json
 from collections import defaultdict, deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,7 +14,9 @@ from tests.fakes.telegram_rules import CAPTION, Refusal, bad, check_markup, chec
 
 TOKEN = "4242:fake-token-for-the-loopback-server-000"
 BOT = {"id": 4242, "is_bot": True, "first_name": "Nod", "username": "nod_test_bot"}
-_PATIENCE = 10.0
+_PATIENCE = 30.0
+_GROUP = (20, 60.0)  # sends and edits, seconds
+_PERSON = (30, 30.0)
 _SENDING = {"sendMessage", "editMessageText", "sendDocument", "editMessageReplyMarkup", "sendMessageDraft"}
 
 
@@ -78,7 +80,13 @@ class BotApi:
         self.commands: dict[str, list[str]] = {}
         self.calls: list[tuple[str, dict[str, Any]]] = []
         self.faults: dict[str, deque[Refusal]] = defaultdict(deque)
+        self.lost: dict[str, list[str]] = defaultdict(list)
         self.limited: dict[int, deque[int]] = defaultdict(deque)
+        self.moved: dict[int, int] = {}
+        self.now: Callable[[], float] | None = None
+        """Seconds; with it, a chat that is written to too fast refuses, edits and sends counted together."""
+        self.local = False
+        """A Bot API server of one's own: it takes a webhook without https."""
         self.blocked: dict[int, str] = {}
         self.webhook: dict[str, str] = {}
         self.deliveries: list[tuple[int, int]] = []
@@ -86,6 +94,8 @@ class BotApi:
         self.conflicts = 0
         self._updates: list[dict[str, Any]] = []
         self._ids = iter(range(1000, 10**9))
+        self._ids_of: dict[int, Iterator[int]] = defaultdict(lambda: iter(range(1, 10**9)))
+        self._written: dict[int, deque[float]] = defaultdict(deque)
         self._poller: asyncio.Event | None = None
         self._changed = asyncio.Condition()
 
@@ -138,6 +148,23 @@ class BotApi:
         """Refuse the next calls of a method."""
         self.faults[method].extend(Refusal(status, description, **parameters) for _ in range(times))
 
+    def lose(self, method: str, containing: str = "") -> None:
+        """Act on the next call of a method (with this text), and drop the connection instead of answering."""
+        self.lost[method].append(containing)
+
+    def loses(self, method: str, params: dict[str, Any]) -> bool:
+        """Whether the answer to this call is lost; each `lose` loses one."""
+        for wanted in self.lost[method]:
+            if wanted in str(params.get("text", "")):
+                self.lost[method].remove(wanted)
+                return True
+        return False
+
+    def message_id(self, chat_id: int) -> int:
+        """Give the next id: supergroups count their own, so ids of other chats come again there."""
+        supergroup = self.chats[chat_id]["type"] == "supergroup"
+        return next(self._ids_of[chat_id] if supergroup else self._ids)
+
     # -- methods
 
     def _check_faults(self, method: str) -> None:
@@ -150,6 +177,12 @@ class BotApi:
         chat = params.get("chat_id")
         if chat is None:
             return
+        if chat in self.moved:
+            raise Refusal(
+                400,
+                "Bad Request: group chat was upgraded to a supergroup chat",
+                migrate_to_chat_id=self.moved[chat],
+            )
         if chat in self.blocked:
             raise Refusal(403, f"Forbidden: {self.blocked[chat]}")
         if chat not in self.chats:
@@ -157,6 +190,19 @@ class BotApi:
         if method in _SENDING and self.limited[chat]:
             seconds = self.limited[chat].popleft()
             raise Refusal(429, f"Too Many Requests: retry after {seconds}", retry_after=seconds)
+        if method in _SENDING - {"sendMessageDraft"}:
+            self._check_pace(chat)
+
+    def _check_pace(self, chat: int) -> None:
+        if self.now is None:
+            return
+        written, (most, seconds) = self._written[chat], _PERSON if chat > 0 else _GROUP
+        while written and written[0] <= self.now() - seconds:
+            written.popleft()
+        if len(written) >= most:
+            wait = int(written[0] + seconds - self.now()) + 1
+            raise Refusal(429, f"Too Many Requests: retry after {wait}", retry_after=wait)
+        written.append(self.now())
 
     async def _do_getMe(self, _: dict[str, Any]) -> dict[str, Any]:  # noqa: N802
         return BOT | {
@@ -189,6 +235,8 @@ class BotApi:
         return list(self._updates)
 
     async def _do_setWebhook(self, params: dict[str, Any]) -> bool:  # noqa: N802
+        if not self.local and not params.get("url", "").startswith("https://"):
+            raise bad("bad webhook: An HTTPS URL must be provided for webhook")
         self.webhook = {k: params[k] for k in ("url", "secret_token") if k in params}
         for update in self._updates:
             await self._post(update)
@@ -227,7 +275,7 @@ class BotApi:
         check_markup(params.get("reply_markup"))
         posted = Posted(
             params["chat_id"],
-            next(self._ids),
+            self.message_id(params["chat_id"]),
             text,
             params.get("entities", []),
             params.get("reply_markup"),

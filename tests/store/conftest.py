@@ -10,19 +10,20 @@ from typing import Any
 import pytest
 from sqlmodel import Session
 
-from bot.domain.chat import Address, Message, Press, Verb
+from bot.domain.chat import Address, Message, Press
 from bot.domain.conversations import Call, Turn, Usage
 from bot.domain.policy import Policy
 from bot.domain.proposals import Proposal, State, digest
-from bot.store import arrivals, decisions, endings, proposals, turns
-from bot.store.arrivals import Accepted
-from bot.store.audit import By
+from bot.domain.verbs import Verb
+from bot.store import proposals, turns
 from bot.store.database import Database
+from bot.store.record.audit import By
 from bot.store.rules import Policies
-from bot.store.votes import Decided
-from tests.conftest import FakeClock
-from tests.core.test_cards import make_proposal
-from tests.kit import ANA, ROOM
+from bot.transactions import arrive, decide, lifecycle
+from bot.transactions.arrive import Accepted
+from bot.transactions.votes import Decided
+from tests.domain.test_cards import make_proposal
+from tests.kit import ANA, ROOM, FakeClock
 
 POLICIES = Policies(Policy())
 
@@ -39,16 +40,16 @@ class Rows:
 
     def say(self, text: str = "please", *, at: Address = ROOM, event: str | None = None) -> Accepted | None:
         message = Message(at, ANA, text, event or f"e{next(self._count)}")
-        return self.database.write_now(arrivals.accept, message, self.clock())
+        return self.database.write_now(arrive.accept, message, self.clock())
 
     def turn(self, conversation_id: str) -> Turn:
         turn = self.database.read_now(turns.take_up, conversation_id)
         assert turn is not None
         return turn
 
-    def propose(self, how_many: int = 1, **changes: Any) -> list[Proposal]:
+    def propose(self, how_many: int = 1, *, at: Address = ROOM, **changes: Any) -> list[Proposal]:
         """A person asks, an answer with so many proposals is committed, and the turn ends waiting."""
-        said = self.say()
+        said = self.say(at=at)
         assert said is not None
         turn = self.turn(said.conversation_id)
         return self.database.write_now(self._answer, turn, how_many, changes)
@@ -86,12 +87,12 @@ class Rows:
 
     def decide(self, proposal: Proposal, verb: Verb = Verb.APPROVE, **press: Any) -> Decided:
         asked = Press(**({"actor": ANA, "verb": verb, "proposal_id": proposal.id} | press))
-        return self.database.write_now(decisions.decide, asked, POLICIES, self.clock())
+        return self.database.write_now(decide.decide, asked, POLICIES, self.clock())
 
     def claim(self, proposal: Proposal) -> Proposal | None:
         now = self.clock()
         lease = now + timedelta(minutes=1)
-        return self.database.write_now(endings.claim, POLICIES, self.now(proposal), lease, now)
+        return self.database.write_now(lifecycle.claim, POLICIES, self.now(proposal), lease, now)
 
     def running(self, how_many: int = 1) -> list[Proposal]:
         """Proposals of one answer that are being executed."""
@@ -104,7 +105,7 @@ class Rows:
         return found
 
     def finish(self, claimed: Proposal) -> Any:
-        return self.database.write_now(endings.finish, claimed, State.SUCCEEDED, self.clock(), result="ok")
+        return self.database.write_now(lifecycle.finish, claimed, State.SUCCEEDED, self.clock(), result="ok")
 
     def now(self, proposal: Proposal) -> Proposal:
         found = self.database.read_now(proposals.get, proposal.id)
@@ -122,7 +123,7 @@ Together = Callable[[list[Callable[[], Any]]], list[Any]]
 
 @pytest.fixture
 def together() -> Iterator[Together]:
-    """Run functions at once, each in a thread of its own; gives their results or what they raised."""
+    """Run functions at the same time, each in its own thread; gives their results or what they raised."""
     with ThreadPoolExecutor(20) as threads:
 
         def run(functions: list[Callable[[], Any]]) -> list[Any]:

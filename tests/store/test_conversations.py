@@ -9,8 +9,9 @@ from sqlmodel import Session
 
 from bot.domain.chat import Address, Message
 from bot.domain.conversations import Turn, Usage
-from bot.store import arrivals, conversations, messages, turns
-from bot.store.arrivals import Accepted
+from bot.store import conversations, messages, turns
+from bot.transactions import arrive
+from bot.transactions.arrive import Accepted
 from tests.kit import ANA, ROOM
 from tests.store.conftest import Rows, Together
 
@@ -31,7 +32,7 @@ def test_the_same_event_id_from_another_channel_is_another_event(rows: Rows) -> 
     assert rows.say(event="e", at=Address("wall", "room")) is not None
 
 
-def test_first_messages_at_once_begin_one_conversation_and_want_one_turn(
+def test_first_messages_at_the_same_time_begin_one_conversation_and_want_one_turn(
     rows: Rows, together: Together
 ) -> None:
     taken = together([rows.say] * 20)
@@ -57,7 +58,7 @@ def test_after_the_end_of_a_conversation_the_next_message_begins_another(rows: R
     )
 
 
-def test_a_turn_does_not_end_while_somebody_spoke_since(rows: Rows) -> None:
+def test_a_turn_does_not_end_while_someone_spoke_since(rows: Rows) -> None:
     ident = said(rows.say("first"))
     turn = rows.turn(ident)
     rows.say("second")
@@ -131,7 +132,7 @@ def test_a_message_that_is_being_taken_in_keeps_the_turn_from_ending_past_it(apa
     turn = apart.turn(ident)
 
     def take_in(session: Session) -> None:
-        arrivals.accept(session, Message(ROOM, ANA, "second", "e-second"), apart.clock())
+        arrive.accept(session, Message(ROOM, ANA, "second", "e-second"), apart.clock())
 
     def commit(session: Session) -> bool:
         _answer(session, turn, apart)

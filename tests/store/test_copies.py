@@ -1,7 +1,7 @@
 """Where cards stand, and which of them are behind."""
 
-from bot.domain.chat import Verb
 from bot.domain.proposals import Proposal
+from bot.domain.verbs import Verb
 from bot.store import copies
 from tests.kit import ROOM, WALL
 from tests.store.conftest import Rows
@@ -36,7 +36,7 @@ def test_a_change_while_a_copy_is_being_drawn_keeps_it_behind(rows: Rows) -> Non
     assert behind(rows, p) == ["m1"]
 
 
-def test_a_copy_of_what_moved_while_it_was_sent_is_behind_at_once(rows: Rows) -> None:
+def test_a_copy_of_what_moved_while_it_was_sent_is_behind_immediately(rows: Rows) -> None:
     [p] = rows.propose()
     rows.decide(p)
     post(rows, p, "m1", version=1)
@@ -49,6 +49,17 @@ def test_a_change_also_concerns_the_last_card_of_the_answer_and_no_other(rows: R
         post(rows, p, p.id)
     rows.decide(found[0], Verb.DECLINE)
     assert behind(rows, found[0]) == [found[0].id, found[2].id]
+
+
+def test_what_a_copy_shows_is_forgotten_once_someone_else_may_have_changed_it(rows: Rows) -> None:
+    [p] = rows.propose()
+    rows.database.write_now(copies.add, p.id, ROOM, "m1", 1, "abc")
+    [copy] = rows.database.read_now(copies.of_proposal, p.id)
+    assert copy.shown == "abc"
+    rows.database.write_now(copies.mark_rendered, copy, "def")
+    rows.database.write_now(copies.mark_gone, copy)
+    rows.database.write_now(copies.revive, ROOM.channel, "m1")
+    assert [c.shown for c in rows.database.read_now(copies.of_proposal, p.id)] == [None]
 
 
 def test_a_copy_that_is_gone_is_never_behind(rows: Rows) -> None:

@@ -1,6 +1,8 @@
-"""The bridge: a store function is one transaction, whole or not at all, and never open across an await."""
+"""The bridge: a store function is one transaction, all or nothing, and never open across an await."""
 
 import asyncio
+import os
+import sqlite3
 import threading
 from pathlib import Path
 
@@ -10,7 +12,7 @@ from sqlalchemy.exc import IntegrityError, OperationalError
 from sqlmodel import Session
 
 from bot.store import migrations
-from bot.store.database import Database
+from bot.store.database import Database, back_up
 
 
 def count(session: Session) -> int:
@@ -35,7 +37,7 @@ async def test_a_write_is_committed_when_it_returns_and_reads_see_it(database: D
     assert await database.read(count) == 1
 
 
-async def test_a_function_that_raises_leaves_nothing_and_its_caller_hears(database: Database) -> None:
+async def test_a_function_that_raises_leaves_nothing_and_its_caller_is_told(database: Database) -> None:
     with pytest.raises(ValueError, match="a"):
         await database.write(add_then_break, "a")
     assert await database.read(count) == 0
@@ -55,7 +57,7 @@ async def test_a_function_that_raises_does_not_undo_those_it_shares_a_commit_wit
 
 async def test_nothing_is_open_between_writes(database: Database) -> None:
     await database.write(add, "a")
-    with database.engine.begin() as another:  # would wait for ever behind an open transaction
+    with database.engine.begin() as another:  # would wait permanently behind an open transaction
         another.execute(text("UPDATE account SET name = 'b'"))
     await database.read(count)
     with database.engine.begin() as another:
@@ -72,7 +74,7 @@ async def test_of_two_writes_that_wait_for_each_other_both_are_done_in_the_end(d
     def rename(session: Session, first: str, second: str) -> None:
         for name in (first, second):
             session.execute(text("UPDATE account SET name = name || 'x' WHERE actor = :n"), {"n": name})
-            if first not in ran:  # whoever runs anew meets nobody
+            if first not in ran:  # the one that runs again meets no other
                 ran.add(first)
                 met.wait(10)
 
@@ -180,7 +182,7 @@ async def test_what_is_queued_at_the_end_is_written(tmp_path: Path) -> None:
     database.close()
 
 
-async def test_a_file_that_cannot_be_opened_is_told_to_whoever_writes(tmp_path: Path) -> None:
+async def test_a_file_that_cannot_be_opened_is_told_to_the_one_who_writes(tmp_path: Path) -> None:
     database = Database(f"sqlite:///{tmp_path / 'nowhere' / 'nod.db'}")
     for _ in range(2):
         with pytest.raises(OperationalError, match="unable to open database file"):
@@ -203,4 +205,82 @@ def test_sqlite_is_durable_at_each_commit(tmp_path: Path) -> None:
         return [session.execute(text(f"PRAGMA {name}")).scalar_one() for name in names]
 
     assert database.write_now(pragmas) == ["wal", 2, 1]
+    database.close()
+
+
+def _mode(path: Path) -> int:
+    return path.stat().st_mode & 0o777
+
+
+def test_a_new_database_and_what_sqlite_puts_next_to_it_are_for_their_owner_alone(tmp_path: Path) -> None:
+    old = os.umask(0o022)
+    try:
+        database = Database(f"sqlite:///{tmp_path / 'nod.db'}")
+        migrations.upgrade(database.engine)
+        database.write_now(add, "a")
+        with database.engine.connect() as held:
+            held.execute(text("SELECT 1"))
+            files = sorted(path.name for path in tmp_path.iterdir())
+            assert files == ["nod.db", "nod.db-shm", "nod.db-wal"]
+            assert {_mode(path) for path in tmp_path.iterdir()} == {0o600}
+        database.close()
+    finally:
+        os.umask(old)
+
+
+def test_a_copy_holds_what_is_only_in_the_log_yet_and_replaces_no_file(tmp_path: Path) -> None:
+    file, copy = tmp_path / "nod.db", tmp_path / "copy.db"
+    database = Database(f"sqlite:///{file}")
+    migrations.upgrade(database.engine)
+    with database.engine.connect() as reader:  # keeps the log from being folded in
+        reader.execute(text("BEGIN"))
+        reader.execute(text("SELECT count(*) FROM account"))
+        database.write_now(add, "a")
+        back_up(file, copy)
+    database.close()
+    assert _mode(copy) == 0o600
+    copied = Database(f"sqlite:///{copy}", readonly=True)
+    assert copied.read_now(count) == 1
+    with pytest.raises(OperationalError, match="readonly"):
+        copied.write_now(add, "b")
+    copied.close()
+    with pytest.raises(FileExistsError):
+        back_up(file, copy)
+    (tmp_path / "not.db").write_bytes(b"not a database at all" * 100)
+    with pytest.raises(sqlite3.DatabaseError):
+        back_up(tmp_path / "not.db", tmp_path / "other.db")
+    assert not (tmp_path / "other.db").exists()
+
+
+def test_a_look_makes_and_changes_no_file(tmp_path: Path) -> None:
+    file = tmp_path / "nod.db"
+    database = Database(f"sqlite:///{file}")
+    migrations.upgrade(database.engine)
+    database.close()
+    before = file.read_bytes()
+    looking = Database(f"sqlite:///{file}", readonly=True)
+    assert looking.read_now(count) == 0
+    looking.close()
+    assert file.read_bytes() == before
+    absent = Database(f"sqlite:///{tmp_path / 'no.db'}", readonly=True)
+    with pytest.raises(OperationalError):
+        absent.read_now(count)
+    absent.close()
+    assert not (tmp_path / "no.db").exists()
+
+
+async def test_each_write_waits_for_another_process_its_own_time_and_not_that_of_those_before(
+    tmp_path: Path,
+) -> None:
+    database = Database(f"sqlite:///{tmp_path / 'nod.db'}", patience=1)
+    migrations.upgrade(database.engine)
+    await database.write(add, "a")
+    with database.engine.connect() as another:
+        another.execute(text("BEGIN IMMEDIATE"))
+        writes = [database.write_aside(add, f"b{n}") for n in range(20)]
+        async with asyncio.timeout(10):  # one after the other they would wait 20 seconds
+            outcomes = await asyncio.gather(*writes, return_exceptions=True)
+        another.rollback()
+    assert all(isinstance(outcome, OperationalError) for outcome in outcomes)
+    assert await database.write(add, "c") == "c"
     database.close()

@@ -1,38 +1,37 @@
-"""What people and time do to proposals, with many at once."""
+"""What people and time do to proposals, with many at the same time."""
 
 from datetime import timedelta
 
 import pytest
 from sqlmodel import Session
 
-from bot.domain.chat import Answer, Verb
+from bot.domain.chat import Answer
 from bot.domain.jobs import Work
 from bot.domain.policy import Judgement, Policy, Verdict
 from bot.domain.proposals import Cause, State
-from bot.store import decisions, endings, turns, votes
-from bot.store.endings import LostRace
+from bot.domain.verbs import Verb
+from bot.store import turns
 from bot.store.rules import Policies
+from bot.transactions import decide, lifecycle, votes
 from tests.kit import ADA, ANA
 from tests.store.conftest import POLICIES, Rows, Together
 
 
-def test_of_twenty_who_decide_at_once_one_wins_and_the_rest_are_told(rows: Rows, together: Together) -> None:
+def test_of_twenty_who_decide_at_the_same_time_one_wins_and_the_rest_are_told(
+    rows: Rows, together: Together
+) -> None:
     [p] = rows.propose()
     verbs = [Verb.APPROVE, Verb.DECLINE]
 
     def press(n: int) -> Answer:
-        while True:
-            try:
-                return rows.decide(p, verbs[n % 2]).reply.answer
-            except LostRace:
-                continue
+        return rows.decide(p, verbs[n % 2]).reply.answer
 
     answers = together([lambda n=n: press(n) for n in range(20)])  # type: ignore[misc]
     assert sorted(answers) == [Answer.ACCEPTED] + [Answer.ALREADY] * 19
     assert rows.now(p).version == 2
 
 
-def test_when_twenty_of_one_answer_end_at_once_the_conversation_goes_on(
+def test_when_twenty_of_one_answer_end_together_the_conversation_continues(
     rows: Rows, together: Together
 ) -> None:
     running = rows.running(20)
@@ -42,20 +41,13 @@ def test_when_twenty_of_one_answer_end_at_once_the_conversation_goes_on(
     assert rows.database.read_now(turns.wanted) == [running[0].conversation_id]
 
 
-def test_a_group_decision_and_single_ones_at_once_leave_every_proposal_decided_once(
+def test_a_group_decision_and_single_ones_at_the_same_time_leave_every_proposal_decided_once(
     rows: Rows, together: Together
 ) -> None:
     group = rows.propose(5)
 
-    def press(verb: Verb, n: int) -> object:
-        while True:
-            try:
-                return rows.decide(group[n], verb)
-            except LostRace:
-                continue
-
-    jobs = [lambda n=n: press(Verb.APPROVE_ALL, n) for n in range(5)]  # type: ignore[misc]
-    jobs += [lambda n=n: press(Verb.DECLINE, n) for n in range(5)]  # type: ignore[misc]
+    jobs = [lambda n=n: rows.decide(group[n], Verb.APPROVE_ALL) for n in range(5)]  # type: ignore[misc]
+    jobs += [lambda n=n: rows.decide(group[n], Verb.DECLINE) for n in range(5)]  # type: ignore[misc]
     outcomes = together(jobs)
     assert [o for o in outcomes if isinstance(o, Exception)] == []
     assert all(rows.now(p).version == 2 for p in group)
@@ -64,22 +56,22 @@ def test_a_group_decision_and_single_ones_at_once_leave_every_proposal_decided_o
 def test_many_tickers_expire_each_due_proposal_once(rows: Rows, together: Together) -> None:
     due = [rows.propose()[0] for _ in range(10)]
     rows.clock.forward(timedelta(hours=24))
-    tick = lambda: rows.database.write_now(endings.expire_due, POLICIES, rows.clock(), 100)  # noqa: E731
+    tick = lambda: rows.database.write_now(lifecycle.expire_due, POLICIES, rows.clock(), 100)  # noqa: E731
     expired = [p.id for batch in together([tick] * 8) for p, _ in batch]
     assert sorted(expired) == sorted(p.id for p in due)
     assert {rows.now(p).version for p in due} == {2}
 
 
-def test_expiry_and_approval_at_once_have_one_outcome(rows: Rows, together: Together) -> None:
+def test_expiry_and_approval_at_the_same_time_have_one_outcome(rows: Rows, together: Together) -> None:
     found = [rows.propose()[0] for _ in range(8)]
     deadline = rows.clock() + timedelta(hours=24)
 
     def expire() -> object:
-        return rows.database.write_now(endings.expire_due, POLICIES, deadline, 100)
+        return rows.database.write_now(lifecycle.expire_due, POLICIES, deadline, 100)
 
     presses = [lambda p=p: rows.decide(p) for p in found]  # type: ignore[misc]
     outcomes = together([*presses, *[expire] * 8])
-    assert [o for o in outcomes if isinstance(o, Exception) and not isinstance(o, LostRace)] == []
+    assert [o for o in outcomes if isinstance(o, Exception)] == []
     assert {rows.now(p).version for p in found} == {2}
     assert {rows.now(p).state for p in found} <= {State.APPROVED, State.EXPIRED}
 
@@ -93,34 +85,34 @@ def test_the_same_person_votes_once_and_a_quorum_needs_two(rows: Rows) -> None:
 
 def test_a_late_end_changes_nothing_once_the_claim_is_lost(rows: Rows) -> None:
     [p] = rows.running()
-    rows.database.write_now(endings.abandon, p, rows.clock(), rerun=False)
+    rows.database.write_now(lifecycle.abandon, p, rows.clock(), rerun=False)
     assert rows.finish(p) is None
     assert rows.now(p).cause is Cause.OUTCOME_UNKNOWN
 
 
 def test_an_abandoned_idempotent_one_is_approved_again(rows: Rows) -> None:
     [p] = rows.running()
-    jobs = rows.database.write_now(endings.abandon, p, rows.clock(), rerun=True)
+    jobs = rows.database.write_now(lifecycle.abandon, p, rows.clock(), rerun=True)
     assert rows.now(p).state is State.APPROVED
     assert Work.EXECUTE in [job.work for job in jobs]
 
 
-def test_an_admin_cannot_give_it_to_nobody(rows: Rows) -> None:
+def test_an_admin_cannot_give_it_to_no_one(rows: Rows) -> None:
     [p] = rows.propose()
     policies = Policies(Policy(admins=frozenset({str(ADA)})))
 
     def press(session: Session) -> votes.Decided:
-        asked = decisions.Press(ADA, Verb.REASSIGN, p.id, reason="whoever")
-        return decisions.decide(session, asked, policies, rows.clock())
+        asked = decide.Press(ADA, Verb.REASSIGN, p.id, reason="whoever")
+        return decide.decide(session, asked, policies, rows.clock())
 
     assert rows.database.write_now(press).reply.answer is Answer.INVALID
     assert rows.now(p) == p
 
 
-def test_what_was_decided_meanwhile_is_not_cancelled_as_undeliverable(rows: Rows) -> None:
+def test_what_was_decided_in_the_meantime_is_not_cancelled_as_undeliverable(rows: Rows) -> None:
     [p] = rows.propose()
     rows.decide(p)
-    assert rows.database.write_now(endings.undeliverable, p.id, "archived", rows.clock()) == ()
+    assert rows.database.write_now(lifecycle.undeliverable, p.id, "archived", rows.clock()) == ()
     assert rows.now(p).state is State.APPROVED
 
 
@@ -131,8 +123,8 @@ def test_an_edit_that_brings_it_under_another_rule_does_not_count_the_editors_vo
     edit = votes.Edit({"lamp": "roof"}, "1", "other", "Smash roof", (), verdict, {})
 
     def press(session: Session) -> votes.Decided:
-        asked = decisions.Press(ANA, Verb.APPROVE, p.id, arguments=edit.arguments)
-        return decisions.decide(session, asked, POLICIES, rows.clock(), edit)
+        asked = decide.Press(ANA, Verb.APPROVE, p.id, arguments=edit.arguments)
+        return decide.decide(session, asked, POLICIES, rows.clock(), edit)
 
     decided = rows.database.write_now(press)
     assert decided.reply.text.startswith("Edited, not approved. You may not decide this one.")
@@ -145,7 +137,7 @@ def test_a_decision_and_its_record_are_one_transaction(rows: Rows, verb: Verb) -
     [p] = rows.propose()
 
     def press_then_break(session: Session) -> None:
-        decisions.decide(session, decisions.Press(ANA, verb, p.id), POLICIES, rows.clock())
+        decide.decide(session, decide.Press(ANA, verb, p.id), POLICIES, rows.clock())
         raise ValueError("the process dies here")
 
     with pytest.raises(ValueError, match="dies here"):

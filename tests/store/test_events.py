@@ -1,10 +1,11 @@
 """What platforms delivered, kept until it is handled; and what a channel is in the middle of asking."""
 
+import asyncio
 from datetime import timedelta
 
 from bot.store import events
 from bot.store.database import Database
-from tests.conftest import FakeClock
+from tests.kit import FakeClock
 
 
 def test_an_event_is_kept_once_and_found_until_it_is_handled(database: Database, clock: FakeClock) -> None:
@@ -35,3 +36,11 @@ def test_a_dialogue_is_remembered_replaced_and_ended(database: Database, clock: 
         assert database.read_now(events.dialogue, "telegram", "7") == state
     database.write_now(events.keep_dialogue, "telegram", "7", None, clock())
     assert database.read_now(events.dialogue, "telegram", "7") is None
+
+
+async def test_two_who_keep_the_same_dialogue_at_the_same_time_both_do(database: Database, clock: FakeClock):
+    states = [{"prompt": number} for number in range(20)]
+    await asyncio.gather(
+        *(database.write(events.keep_dialogue, "telegram", "7", state, clock()) for state in states)
+    )
+    assert await database.read(events.dialogue, "telegram", "7") in states

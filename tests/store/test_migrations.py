@@ -1,11 +1,20 @@
 """The schema's history leads to the tables the code knows, on both databases."""
 
+import contextlib
+import sqlite3
+from datetime import UTC, datetime
+from pathlib import Path
+
 import pytest
 from alembic import command
 from sqlalchemy import Engine, inspect
+from sqlmodel import Session, select
 
-from bot.store import migrations
+from bot.domain.people import Actor
+from bot.store import migrations, rules
 from bot.store.database import open_engine
+from bot.store.record import audit, seals
+from bot.store.tables import ProposalRow
 
 
 @pytest.fixture
@@ -28,3 +37,74 @@ def test_the_schema_is_what_the_code_says(engine: Engine) -> None:
     migrations.upgrade(engine)
     command.check(migrations.config(engine))  # raises where a table, column or index differs
     engine.dispose()
+
+
+@pytest.fixture
+def frozen(tmp_path: Path) -> Engine:
+    """A database of release 0001 with proposals, a grant and a rule."""
+    file = tmp_path / "frozen.db"
+    with contextlib.closing(sqlite3.connect(file)) as connection:
+        connection.executescript((Path(__file__).parent / "frozen" / "schema_0001.sql").read_text())
+    return open_engine(f"sqlite:///{file}")
+
+
+def faults(engine: Engine) -> list[str]:
+    with Session(engine) as session:
+        return seals.faults(session)
+
+
+def test_a_record_of_the_first_release_still_verifies_and_continues(frozen: Engine) -> None:
+    migrations.upgrade(frozen)
+    assert faults(frozen) == []
+    with Session(frozen) as session:
+        rules.pause(session, Actor("cli", "ada"), datetime(2026, 12, 1, tzinfo=UTC))
+        session.commit()
+        waiting = session.exec(select(ProposalRow.id).where(ProposalRow.state == "proposed")).first()
+        assert waiting is not None
+        assert audit.first_break(session, waiting) is None
+    assert faults(frozen) == []
+    command.downgrade(migrations.config(frozen), "0001")
+    migrations.upgrade(frozen)
+    frozen.dispose()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "UPDATE audit SET actor = 'http:eve' WHERE id = 2",
+        "DELETE FROM audit WHERE id = 3",
+        "UPDATE ledger SET actor = 'http:eve' WHERE id = 1",
+        "UPDATE proposal SET quorum = 9",
+        "UPDATE proposal SET votes = '[]' WHERE state = 'succeeded'",
+        "UPDATE rule SET value = '\"never\"'",
+        "UPDATE grant_given SET expires_at = NULL",
+        "UPDATE tool_version SET parameters = '{}'",
+        "DELETE FROM ledger WHERE thing = 'upgrade'",
+    ],
+)
+def test_an_old_row_changed_after_the_upgrade_is_seen(frozen: Engine, words: str) -> None:
+    migrations.upgrade(frozen)
+    with frozen.begin() as connection:
+        connection.exec_driver_sql(words)
+    assert faults(frozen)
+    frozen.dispose()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "UPDATE audit SET actor = 'http:eve' WHERE id = 2",
+        "DELETE FROM audit WHERE id = 3",
+        "UPDATE ledger SET actor = 'http:eve' WHERE id = 1",
+        "UPDATE checkpoint SET hash = 'x'",
+        "UPDATE proposal SET state = 'succeeded' WHERE state = 'proposed'",
+    ],
+)
+def test_what_was_wrong_before_the_upgrade_is_kept_as_a_finding(frozen: Engine, words: str) -> None:
+    with frozen.begin() as connection:
+        connection.exec_driver_sql(words)
+    migrations.upgrade(frozen)
+    found = faults(frozen)
+    assert found
+    assert all(each.startswith("before the upgrade: ") for each in found), found
+    frozen.dispose()

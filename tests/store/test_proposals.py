@@ -6,10 +6,12 @@ from itertools import product
 import pytest
 from sqlalchemy import text
 
+from bot.domain.chat import Address
 from bot.domain.proposals import TRANSITIONS, State, Vote
+from bot.domain.rules import EVERYWHERE
 from bot.store import proposals
-from bot.store.audit import By
-from tests.kit import ANA
+from bot.store.record.audit import By
+from tests.kit import ANA, ROOM
 from tests.store.conftest import Rows, Together
 
 NOD = By.nod("test")
@@ -51,7 +53,7 @@ def test_a_change_without_a_move_counts_a_version_and_is_guarded_by_it(rows: Row
     assert rows.now(p).reason == "first"
 
 
-def test_of_twenty_who_claim_at_once_one_gets_it(rows: Rows, together: Together) -> None:
+def test_of_twenty_who_claim_at_the_same_time_one_gets_it(rows: Rows, together: Together) -> None:
     [p] = rows.propose()
     rows.decide(p)
     claimed = [c for c in together([lambda: rows.claim(p)] * 20) if c is not None]
@@ -91,3 +93,23 @@ def test_two_rows_never_share_an_idempotency_key(rows: Rows) -> None:
     with rows.database.engine.connect() as connection:
         keys = connection.execute(text("SELECT count(DISTINCT idempotency_key) FROM proposal")).scalar_one()
     assert keys == 2
+
+
+def test_what_is_open_in_a_scope_comes_soonest_first_however_much_is_open_elsewhere(rows: Rows) -> None:
+    [early] = rows.propose(at=Address("chat", "T1/hall/7"))
+    rows.clock.forward(timedelta(minutes=1))
+    [late] = rows.propose(at=Address("chat", "T1/hall"))
+    rows.clock.forward(timedelta(minutes=1))
+    for place in (ROOM, Address("chat", "t1/hall/7"), Address("chat", "T1/hallway"), Address("http", "x")):
+        rows.propose(3, at=place)
+
+    def soonest(scope: str, limit: int | None = None) -> tuple[list[str], int]:
+        found, many = rows.database.read_now(proposals.soonest, scope, limit)
+        return [p.id for p in found], many
+
+    assert soonest("chat:T1/hall") == ([early.id, late.id], 2)
+    assert soonest("chat:T1/hall", 1) == ([early.id], 2)
+    assert soonest("chat:T1/hall/7") == ([early.id], 1)
+    assert soonest("chat:T1/nowhere") == ([], 0)
+    assert soonest("chat:*", 3)[1] == 11
+    assert soonest(EVERYWHERE, 2) == ([early.id, late.id], 14)

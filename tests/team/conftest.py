@@ -7,12 +7,11 @@ from typing import Any
 
 import pytest
 
-from bot.agent.model import Entry, SystemText
+from bot.agent.model import Entry, SystemText, ToolCall
 from bot.domain.proposals import Kind, Proposal, State
 from bot.domain.teams import Teammate
 from bot.store import conversations, teams
-from tests.conftest import FakeClock
-from tests.kit import ADA, ROOM, Nod, Scripted, ToolCall, call, cores, says
+from tests.kit import ADA, ROOM, FakeClock, Nod, Scripted, call, cores, says
 
 PLAN = {
     "summary": "All lamps red",
@@ -42,7 +41,7 @@ def speaker(transcript: Sequence[Entry]) -> str:
 
 
 class TeamNod(Nod):
-    """Answers are queued by speaker; whoever has none left says OK."""
+    """Answers are queued by speaker; a speaker with none left says OK."""
 
     def __init__(self, *args: Any, **parts: Any) -> None:
         super().__init__(*args, **{"team": True, "admins": [ADA], **parts})

@@ -1,13 +1,15 @@
-"""``kill -9`` at any write of a team's story leaves one teammate, one plan, and a story that goes on."""
+"""``kill -9`` at any write of a team's story leaves one teammate, one plan, and a story that continues."""
 
 import pytest
 
 from bot.agent.model import Entry, ToolResult, UserText
-from bot.domain.chat import Verb
 from bot.domain.proposals import Cause, Kind, State
 from bot.domain.teams import Standing
+from bot.domain.verbs import Verb
 from tests.kit import Scripted, call, says
 from tests.team.conftest import MakeTeamNod, TeamNod, plan, spawn, speaker
+
+pytestmark = pytest.mark.slow
 
 
 def _by_heart(transcript: tuple[Entry, ...]) -> Scripted:

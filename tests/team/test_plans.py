@@ -1,16 +1,15 @@
-"""A teammate that must plan first: what unlocks it, what does not, and what it hears."""
+"""A teammate that must plan first: what unlocks it, what does not, and what it is told."""
 
 from datetime import timedelta
 
 import pytest
 from sqlmodel import Session, select
 
-from bot.domain.cards import Action
-from bot.domain.chat import Answer, Request, Verb
+from bot.domain.chat import Answer, Request
 from bot.domain.plans import MAX_ROUNDS
 from bot.domain.proposals import Cause, Kind, State
 from bot.domain.teams import Standing
-from bot.store import people
+from bot.domain.verbs import Verb
 from bot.store.tables import ProposalRow
 from tests.kit import ADA, ANA, BEN, EVE, ROOM, call, says
 from tests.team.conftest import PLAN, MakeTeamNod, TeamNod, plan, spawn
@@ -34,9 +33,15 @@ async def test_the_lead_agent_is_refused_plan_submit(nod: TeamNod) -> None:
     assert await nod.plans() == []
 
 
-async def test_a_locked_teammate_is_offered_only_what_looks_around_and_told_so(nod: TeamNod) -> None:
+async def test_a_locked_teammate_is_offered_only_what_looks_around_and_told_why(nod: TeamNod) -> None:
     await nod.begin(plans=True)
-    assert nod.offered_to("painter") == {"look", "stare", "plan_submit"}
+    assert nod.offered_to("painter") == {
+        "look",
+        "stare",
+        "plan_submit",
+        "proposals_waiting",
+        "my_decisions",
+    }
     assert "You are locked" in nod.heard_by("painter")
 
 
@@ -52,7 +57,7 @@ async def test_a_reading_tool_that_an_admin_calls_a_write_is_refused_to_a_locked
 ) -> None:
     await nod.command("/approvals risk write for look", by=ADA)
     await nod.begin(says("I look.", call("look", lamp="desk")), plans=True)
-    assert "look changes something, and you are locked" in nod.heard_by("painter")
+    assert "look isn't read-only, and you are locked" in nod.heard_by("painter")
     assert await nod.proposals() == []
 
 
@@ -62,7 +67,7 @@ def _as_it_was(session: Session, arguments: dict[str, object]) -> None:
     session.add(row)
 
 
-async def test_approving_the_plan_unlocks_the_teammate_and_it_goes_on_by_itself(nod: TeamNod) -> None:
+async def test_approving_the_plan_unlocks_the_teammate_and_it_continues_by_itself(nod: TeamNod) -> None:
     await nod.begin(
         says("I plan.", plan()), says("Now.", call("paint", RED)), says("The lamp is red."), plans=True
     )
@@ -92,8 +97,8 @@ async def test_the_card_shows_the_whole_plan_and_its_own_buttons(nod: TeamNod) -
         "Risks": "The paint may drip",
     }
     assert card.asked_by == "painter, a teammate, for Ana"
-    assert card.actions == (
-        Action.APPROVE, Action.DECLINE, Action.REVISE, Action.APPROVE_STEPS, Action.EXTEND
+    assert card.verbs == (
+        Verb.APPROVE, Verb.DECLINE, Verb.REVISE, Verb.APPROVE_STEPS, Verb.EXTEND
     )  # fmt: skip
 
 
@@ -121,9 +126,7 @@ async def test_asking_for_changes_gives_the_feedback_and_the_next_version_shows_
     assert "CHANGES ASKED FOR: Ana sent the plan back. What should change: the door, not the desk" in (
         nod.heard_by("painter")
     )
-    assert nod.chat.card_of(first).outcome == (
-        "Sent back for changes by Ana from chat: the door, not the desk."
-    )
+    assert nod.chat.card_of(first).outcome == ("Sent back for changes by Ana: the door, not the desk.")
     second = await nod.open_plan()
     card = nod.chat.card_of(second)
     assert card.title.startswith("painter's plan, version 2")
@@ -132,7 +135,7 @@ async def test_asking_for_changes_gives_the_feedback_and_the_next_version_shows_
     assert (await nod.one()).locked
 
 
-async def test_asking_for_changes_without_saying_which_is_answered_so(nod: TeamNod) -> None:
+async def test_asking_for_changes_without_saying_which_is_refused(nod: TeamNod) -> None:
     await nod.begin(says("I plan.", plan()), plans=True)
     reply = await nod.press(Verb.REVISE, await nod.open_plan(), reason=" ")
     assert (reply.answer, reply.text) == (Answer.INVALID, "Say what should change.")
@@ -165,6 +168,33 @@ async def test_after_five_versions_the_teammate_is_stopped_and_the_lead_is_told(
     assert [p for p in await nod.plans() if p.state is State.PROPOSED] == []
 
 
+@pytest.mark.parametrize("verdict", ["revise", "reject"])
+async def test_the_lead_is_told_that_the_last_version_stopped_the_teammate(
+    nod: TeamNod, verdict: str
+) -> None:
+    await nod.begin(*(says("I plan.", plan(summary=f"Try {n}")) for n in range(MAX_ROUNDS)), plans=True)
+    for n in range(MAX_ROUNDS - 1):
+        await nod.press(Verb.REVISE, await nod.open_plan(), reason=f"not {n}")
+        await nod.idle()
+    review = call("plan_review", teammate="painter", verdict=verdict, feedback="no more")
+    nod.will("lead", says("No.", review))
+    await nod.say("review it")
+    await nod.idle()
+    assert (await nod.one()).standing is Standing.STOPPED
+    assert "painter has stopped: that was its last version." in nod.heard_by("lead")
+    assert "will continue" not in nod.heard_by("lead")
+
+
+async def test_a_person_who_rejects_the_last_version_is_told_that_the_teammate_stopped(nod: TeamNod) -> None:
+    await nod.begin(*(says("I plan.", plan(summary=f"Try {n}")) for n in range(MAX_ROUNDS)), plans=True)
+    for n in range(MAX_ROUNDS - 1):
+        answer = await nod.press(Verb.REVISE, await nod.open_plan(), reason=f"not {n}")
+        assert answer.text == "painter has been told and will revise the plan."
+        await nod.idle()
+    answer = await nod.press(Verb.DECLINE, await nod.open_plan())
+    assert answer.text == "Plan rejected. painter has stopped: that was its last version."
+
+
 async def test_a_plan_survives_a_restart_and_is_approved_after_it(nod: TeamNod) -> None:
     await nod.begin(says("I plan.", plan()), says("Now.", call("paint", RED)), plans=True)
     await nod.restart()
@@ -175,7 +205,7 @@ async def test_a_plan_survives_a_restart_and_is_approved_after_it(nod: TeamNod) 
     assert not (await nod.one()).locked
 
 
-async def test_a_plan_that_nobody_decides_expires_and_a_late_press_asks_again(nod: TeamNod) -> None:
+async def test_a_plan_that_no_one_decides_expires_and_a_late_press_asks_again(nod: TeamNod) -> None:
     await nod.begin(says("I plan.", plan()), says("Nobody came."), plans=True)
     p = await nod.open_plan()
     await nod.tick(timedelta(hours=25))
@@ -321,15 +351,14 @@ async def test_where_the_rule_says_both_each_alone_is_not_enough(nod: TeamNod, f
     assert p.decided_by == "Ana and the lead agent"
 
 
-async def test_two_accounts_of_one_person_are_one_approval_beside_the_leads(nod: TeamNod) -> None:
+async def test_two_accounts_of_one_person_are_one_approval_alongside_the_leads(nod: TeamNod) -> None:
     await nod.command("/approvals plans both", by=ADA)
     await nod.command("/approvals quorum 2 for plan_submit", by=ADA)
     await nod.command(f"/approvals approvers requester admin {BEN} for plan_submit", by=ADA)
     await nod.begin(says("I plan.", plan()), plans=True)
     await nod.press(Verb.APPROVE, await nod.open_plan(), by=ADA)
     await nod.press(Verb.APPROVE, await nod.open_plan(), by=BEN)
-    code = (await nod.command("/nod link", by=ADA)).text.split("`")[1]
-    await nod.command(f"/nod link {code}", by=BEN)
+    await nod.link(ADA, BEN)
     nod.will("lead", says("Good.", call("plan_review", teammate="painter", verdict="approve")))
     await nod.say("what do you think?")
     await nod.idle()
@@ -343,7 +372,7 @@ async def test_where_the_lead_must_approve_too_it_is_asked_again_once_a_person_h
     nod.will("lead", says("Good.", call("plan_review", teammate="painter", verdict="approve")))
     await nod.press(Verb.APPROVE, await nod.open_plan())
     await nod.idle()
-    assert "was approved by people and needs your approval, too" in nod.heard_by("lead")
+    assert "was approved by people and needs your approval as well" in nod.heard_by("lead")
     assert not (await nod.one()).locked
 
 
@@ -372,12 +401,11 @@ async def test_two_accounts_that_turn_out_to_be_one_person_are_one_vote_when_the
     await nod.press(Verb.APPROVE, await nod.open_plan())
     await nod.press(Verb.APPROVE, await nod.open_plan(), by=ADA)
     await nod.idle()
-    code = await nod.database.write(people.new_code, ANA, nod.clock())
-    await nod.database.write(people.link, ADA, code, nod.clock())
+    await nod.link(ANA, ADA)
     nod.will("lead", says("Good.", call("plan_review", teammate="painter", verdict="approve")))
     await nod.say("what do you think?")
     await nod.idle()
-    assert "a person must approve it, too" in nod.heard_by("lead")
+    assert "A person must approve it as well" in nod.heard_by("lead")
     assert (await nod.one()).locked
 
 
@@ -408,7 +436,7 @@ async def test_an_open_plan_is_not_edited_by_anybody(nod: TeamNod) -> None:
     assert (p.round, p.arguments["steps"][1]["tools"]) == (1, ["paint"])
 
 
-async def test_a_plan_that_is_asked_anew_shows_what_changed_still(nod: TeamNod) -> None:
+async def test_a_plan_that_is_asked_again_shows_what_changed_still(nod: TeamNod) -> None:
     await nod.begin(
         says("I plan.", plan()), says("Anew.", plan(summary="Less")), says("Nobody came."), plans=True
     )
@@ -420,7 +448,7 @@ async def test_a_plan_that_is_asked_anew_shows_what_changed_still(nod: TeamNod) 
     assert ("All lamps red", "Less") in {(f.old_value, f.new_value) for f in (await nod.now(p)).preview}
 
 
-async def test_a_teammate_that_was_done_is_at_work_again_when_its_plan_is_asked_anew(nod: TeamNod) -> None:
+async def test_a_teammate_that_was_done_is_at_work_again_when_its_plan_is_asked_again(nod: TeamNod) -> None:
     await nod.begin(
         says("I plan.", plan()), says("Nobody came."), says("Now.", call("paint", RED)), plans=True
     )
@@ -436,7 +464,7 @@ async def test_a_teammate_that_was_done_is_at_work_again_when_its_plan_is_asked_
     assert write.state is State.CANCELLED
 
 
-async def test_a_plan_of_an_ended_conversation_is_not_asked_anew(nod: TeamNod) -> None:
+async def test_a_plan_of_an_ended_conversation_is_not_asked_again(nod: TeamNod) -> None:
     await nod.begin(says("I plan.", plan()), says("Nobody came."), plans=True)
     [p] = await nod.plans()
     await nod.tick(timedelta(hours=25))
@@ -521,7 +549,7 @@ async def test_an_answer_submits_one_plan(nod: TeamNod) -> None:
     assert [p.description for p in await nod.plans()] == ["painter's plan, version 1: All lamps red"]
     await nod.press(Verb.DECLINE, await nod.open_plan())
     await nod.idle()
-    assert "one is enough" in nod.heard_by("painter")
+    assert "One is enough" in nod.heard_by("painter")
 
 
 async def test_a_plan_that_does_not_fit_its_schema_is_answered_with_what_is_wrong(nod: TeamNod) -> None:

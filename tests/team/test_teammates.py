@@ -1,13 +1,14 @@
-"""Starting, steering and ending teammates; what the lead agent hears and people see."""
+"""Starting, steering and ending teammates; what the lead agent is told and people see."""
 
 import json
 
-from bot.agent.loop import Limits
-from bot.domain.chat import Answer, Verb
-from bot.domain.conversations import Role
+from bot.agent.loop import TurnLimits
+from bot.domain.chat import Answer
+from bot.domain.conversations import LineRole
 from bot.domain.people import Actor
 from bot.domain.proposals import Cause, Kind, State
 from bot.domain.teams import Standing, TeamLimits
+from bot.domain.verbs import Verb
 from bot.errors import ModelError
 from bot.store import conversations
 from tests.kit import ADA, ANA, BEN, ROOM, Hold, breaks, call, says
@@ -25,7 +26,7 @@ async def test_a_teammate_works_in_a_conversation_of_its_own_and_its_result_wake
     await nod.idle()
     assert "Teammate painter is done. Its result:\n> The desk is white." in nod.heard_by("lead")
     assert nod.chat.shown.endswith("The desk is white, it says.")
-    assert "\nThe desk is white.\n" not in f"{nod.chat.shown}\n"  # people hear it from the lead agent
+    assert "\nThe desk is white.\n" not in f"{nod.chat.shown}\n"  # people are told by the lead agent
     assert "what color?" not in nod.heard_by("painter")
     assert "Paint the desk lamp red." in nod.heard_by("painter")
 
@@ -84,7 +85,7 @@ async def test_a_tool_that_the_lead_does_not_have_cannot_be_given(nod: TeamNod) 
 
 
 async def test_there_is_a_bound_on_teammates_for_one_request(make_nod: MakeTeamNod) -> None:
-    nod = make_nod(limits=Limits(team=TeamLimits(teammates=2)))
+    nod = make_nod(limits=TurnLimits(team=TeamLimits(teammates=2)))
     nod.will("lead", says("Three.", *(spawn(role=f"painter {n}") for n in (1, 2, 3))))
     await nod.say("go")
     await nod.idle()
@@ -94,13 +95,13 @@ async def test_there_is_a_bound_on_teammates_for_one_request(make_nod: MakeTeamN
     await nod.idle()
     assert len(await nod.team()) == 3
     told = "\n".join(m for t in nod.model.transcripts for e in t if (m := getattr(e, "text", "")))
-    assert "2 teammates are at work, and no more may be" in told
+    assert "2 teammates are at work, which is the limit" in told
 
 
-async def test_a_lead_that_is_woken_by_results_cannot_start_teammates_for_ever(
+async def test_a_lead_that_is_woken_by_results_cannot_start_teammates_without_end(
     make_nod: MakeTeamNod,
 ) -> None:
-    nod = make_nod(limits=Limits(team=TeamLimits(teammates=3)))
+    nod = make_nod(limits=TurnLimits(team=TeamLimits(teammates=3)))
     nod.will("lead", *(says("One more.", spawn()) if n % 2 == 0 else says("OK") for n in range(40)))
     await nod.say("go")
     await nod.idle()
@@ -111,14 +112,14 @@ async def test_a_lead_that_is_woken_by_results_cannot_start_teammates_for_ever(
 async def test_a_teammate_that_takes_too_many_steps_fails_and_the_lead_is_told(
     make_nod: MakeTeamNod,
 ) -> None:
-    nod = make_nod(limits=Limits(team=TeamLimits(model_calls=3)))
+    nod = make_nod(limits=TurnLimits(team=TeamLimits(model_calls=3)))
     teammate = await nod.begin(*(says("I look.", call("look", lamp="desk")) for _ in range(9)))
     assert teammate.standing is Standing.FAILED
     assert "Teammate painter failed. Why:\n> It took 3 steps" in nod.heard_by("lead")
 
 
 async def test_a_teammate_that_spends_too_many_tokens_fails(make_nod: MakeTeamNod) -> None:
-    nod = make_nod(limits=Limits(team=TeamLimits(tokens=30)))
+    nod = make_nod(limits=TurnLimits(team=TeamLimits(tokens=30)))
     teammate = await nod.begin(*(says("I look.", call("look", lamp="desk")) for _ in range(9)))
     assert (teammate.standing, teammate.tokens) == (Standing.FAILED, 30)
     assert "It spent 30 tokens" in nod.heard_by("lead")
@@ -131,7 +132,7 @@ async def test_a_teammate_whose_model_breaks_fails_and_the_lead_is_told(nod: Tea
 
 
 async def test_what_a_teammate_had_proposed_is_cancelled_when_it_fails(make_nod: MakeTeamNod) -> None:
-    nod = make_nod(limits=Limits(team=TeamLimits(model_calls=1)))
+    nod = make_nod(limits=TurnLimits(team=TeamLimits(model_calls=1)))
     await nod.begin(says("I paint.", call("paint", lamp="desk", color="red")))
     nod.will("lead", says("Tell.", call("message_teammate", teammate="painter", text="hurry")))
     await nod.say("hurry")
@@ -140,8 +141,8 @@ async def test_what_a_teammate_had_proposed_is_cancelled_when_it_fails(make_nod:
     [p] = await nod.proposals()
     assert p.state is State.CANCELLED
     card = nod.chat.card_of(p)
-    assert (card.outcome, card.actions) == (
-        "Cancelled by Nod, since painter failed. Nothing was changed.",
+    assert (card.outcome, card.verbs) == (
+        "Withdrawn by Nod, since painter failed.",
         (),
     )
 
@@ -149,7 +150,7 @@ async def test_what_a_teammate_had_proposed_is_cancelled_when_it_fails(make_nod:
 async def test_a_teammate_that_takes_the_process_down_again_and_again_fails_and_the_lead_is_told(
     nod: TeamNod,
 ) -> None:
-    holds = [Hold() for _ in range(6)]
+    holds = [Hold() for _ in range(2)]
     nod.will("lead", says("I start one.", spawn()))
     nod.will("painter", says("I paint.", call("paint", RED)), *(says("Boom.", hold=hold) for hold in holds))
     await nod.say("paint")
@@ -162,7 +163,7 @@ async def test_a_teammate_that_takes_the_process_down_again_and_again_fails_and_
     await nod.idle()
     assert (await nod.one()).standing is Standing.FAILED
     assert [p.state for p in await nod.proposals()] == [State.CANCELLED]
-    assert "Teammate painter failed. Why:\n> I was restarted again and again" in nod.heard_by("lead")
+    assert "Teammate painter failed. Why:\n> I kept being restarted while" in nod.heard_by("lead")
 
 
 async def test_the_lead_can_tell_a_teammate_more_while_it_works(nod: TeamNod) -> None:
@@ -175,12 +176,12 @@ async def test_the_lead_can_tell_a_teammate_more_while_it_works(nod: TeamNod) ->
     assert (await nod.one()).state == "waiting for approval"
 
 
-async def test_a_teammate_that_ended_hears_nothing_more(nod: TeamNod) -> None:
+async def test_a_teammate_that_ended_is_told_nothing_more(nod: TeamNod) -> None:
     await nod.begin(says("Done."))
     nod.will("lead", says("More.", call("message_teammate", teammate="painter", text="more")))
     await nod.say("more")
     await nod.idle()
-    assert "painter is done and hears nothing any more" in nod.heard_by("lead")
+    assert "painter is done and can't receive messages" in nod.heard_by("lead")
 
 
 async def test_a_teammate_that_is_not_there_is_named_with_those_that_are(nod: TeamNod) -> None:
@@ -198,7 +199,7 @@ async def test_the_lead_stops_a_teammate_and_what_it_proposed_is_cancelled(nod: 
     await nod.idle()
     [p] = await nod.proposals()
     assert (p.state, p.cause, p.decided_by) == (State.CANCELLED, Cause.TAKEN_BACK, "the lead agent")
-    assert nod.chat.card_of(p).outcome.startswith("Cancelled by the lead agent")
+    assert nod.chat.card_of(p).outcome.startswith("Withdrawn by the lead agent")
     assert (await nod.one()).words == "The lead agent stopped it: not needed"
     assert (await nod.press(Verb.APPROVE, p)).answer is Answer.ALREADY
 
@@ -234,7 +235,7 @@ async def test_nod_new_ends_the_team_with_its_conversation(nod: TeamNod) -> None
     assert (await nod.command("/nod team")).text.startswith("- **painter** (painter), stopped")
 
 
-async def test_what_runs_while_its_teammate_is_stopped_runs_to_its_end_and_the_lead_hears_it(
+async def test_what_runs_while_its_teammate_is_stopped_runs_to_its_end_and_the_lead_is_told(
     nod: TeamNod,
 ) -> None:
     await nod.begin(says("I paint.", call("paint", RED)))
@@ -255,13 +256,13 @@ async def test_a_result_cannot_pass_for_a_word_of_nods_own(nod: TeamNod) -> None
     assert "\n[Nod] Ana" not in nod.heard_by("lead")
 
 
-async def test_nobody_can_write_to_a_teammate_from_outside(nod: TeamNod) -> None:
+async def test_no_one_can_write_to_a_teammate_from_outside(nod: TeamNod) -> None:
     teammate = await nod.begin(says("I paint.", call("paint", RED)))
     conversation = await nod.database.read(conversations.get_conversation, teammate.id)
     assert conversation is not None
     assert conversation.address.channel not in nod.channels
     lines = await nod.transcript(conversation.address)
-    assert [line.role for line in lines.lines if line.role is Role.USER] == []
+    assert [line.role for line in lines.lines if line.role is LineRole.USER] == []
 
 
 async def test_the_board_in_the_thread_is_one_message_that_shows_how_each_stands(nod: TeamNod) -> None:
@@ -286,7 +287,7 @@ async def test_the_board_in_the_thread_is_one_message_that_shows_how_each_stands
 async def test_a_board_that_could_not_be_shown_is_shown_later(nod: TeamNod) -> None:
     from bot.errors import ChannelError
 
-    nod.chat.refusals["post_board"] = ChannelError("down")
+    nod.chat.refusals["show_team"] = ChannelError("down")
     await nod.begin(says("Done."))
     assert nod.chat.boards == {}
     nod.chat.refusals.clear()
@@ -325,7 +326,7 @@ async def test_two_answers_of_a_lead_with_the_same_call_ids_start_two_teammates(
 
 
 async def test_no_team_is_offered_where_no_teammate_may_be_started(make_nod: MakeTeamNod) -> None:
-    nod = make_nod(limits=Limits(team=TeamLimits(teammates=0)))
+    nod = make_nod(limits=TurnLimits(team=TeamLimits(teammates=0)))
     await nod.say("hi")
     await nod.idle()
     assert not any("teammate" in name or "plan" in name for name in nod.offered_to("lead"))

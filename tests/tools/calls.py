@@ -1,5 +1,8 @@
 """Calls tools as the core does: arguments are validated, then previewed or run."""
 
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from bot.domain.proposals import PreviewField
@@ -32,3 +35,19 @@ class Hands:
     def risk(self, name: str, /, **arguments: Any) -> Risk:
         tool = self.tools[name]
         return tool.classify(tool.validate(arguments))
+
+
+@contextmanager
+def patience(seconds: float) -> Iterator[None]:
+    """Fail where the work inside takes more of the processor: far more than it ever should."""
+
+    def enough(*_: Any) -> None:
+        raise AssertionError(f"this takes more than {seconds} s")
+
+    before = signal.signal(signal.SIGPROF, enough)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)

@@ -103,7 +103,7 @@ def test_an_optional_parameter_may_be_null_and_keeps_its_description_on_the_outs
     }
 
 
-def test_a_type_that_contains_itself_is_referred_to_with_nothing_beside_the_reference():
+def test_a_type_that_contains_itself_is_referred_to_with_nothing_next_to_the_reference():
     @tool()
     async def grow(root: Node) -> None:
         """Grow.
@@ -145,7 +145,7 @@ def test_the_description_is_the_first_paragraph_of_the_docstring():
     assert pack.description == "Pack a box for the post."
 
 
-def test_parameter_descriptions_come_from_the_args_lines_and_may_go_on_in_the_next_line():
+def test_parameter_descriptions_come_from_the_args_lines_and_may_continue_in_the_next_line():
     box = pack.parameters["properties"]["box"]
     assert box["description"] == "what to pack: the first one, and only that"
     assert "description" not in pack.parameters["properties"]["speed"]
@@ -341,9 +341,14 @@ def test_without_a_summary_the_call_is_told_with_its_arguments():
     assert pack.summary({"by": "2026-03-02", "boxes": []}) == "Pack: by = 2026-03-02, boxes = []"
 
 
-async def test_without_a_preview_every_argument_is_a_new_value():
-    fields = await pack.preview_fields({"by": "2026-03-02", "boxes": [1]})
-    assert fields == (PreviewField("by", None, "2026-03-02"), PreviewField("boxes", None, "[1]"))
+async def test_without_a_preview_every_value_that_runs_is_shown_defaults_too():
+    fields = await pack.preview_fields({"by": "2026-03-02", "boxes": [1], "speed": "fast"})
+    assert fields == (
+        PreviewField("by", None, "2026-03-02"),
+        PreviewField("boxes", None, "1"),
+        PreviewField("size", None, "large (default)"),
+        PreviewField("speed", None, "fast"),
+    )
 
 
 async def test_a_shelf_names_what_there_is_when_a_tool_is_unknown():
@@ -360,7 +365,7 @@ async def test_two_tools_of_one_name_are_refused_naming_where_to_rename():
         await registry.shelf()
 
 
-async def test_a_toolset_is_asked_anew_for_every_shelf():
+async def test_a_toolset_is_asked_again_for_every_shelf():
     class Growing:
         name = "growing"
 
@@ -382,5 +387,5 @@ def test_limits_in_annotations_reach_the_schema_and_the_check():
     async def name(value: Annotated[str, Field(max_length=3)]) -> None: ...
 
     assert name.parameters["properties"]["value"] == {"type": "string", "maxLength": 3}
-    with pytest.raises(BadArguments, match=r"value: .*at most 3"):
+    with pytest.raises(BadArguments, match=r"value: At most 3 characters"):
         name.validate({"value": "long"})

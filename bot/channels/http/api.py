@@ -1,43 +1,66 @@
 """The web application put together: conversations, proposals, the console's page and the OpenAPI page.
 
-The routes are in ``chat.py`` and ``actions.py``; what each event and field means is in ``guide.py`` and on
+The routes are in ``chat.py`` and ``proposals.py``; what each event and field means is in ``guide.py`` and on
 ``/docs``.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
-from fastapi import APIRouter
-from fastapi.openapi.docs import get_swagger_ui_html
 from fastapi.staticfiles import StaticFiles
 from sqlalchemy.exc import SQLAlchemyError
+from sqlmodel import Session
+from starlette.middleware.gzip import GZipMiddleware
 from starlette.responses import FileResponse, JSONResponse, Response
 from starlette.routing import BaseRoute
-from swagger_ui_bundle import swagger_ui_path
 
-from bot.callbacks import Callbacks
-from bot.channels.http import actions, approvals, chat, commands, guide, rules
+from bot.channels.http import (
+    agui,
+    approvals,
+    audit,
+    chat,
+    commands,
+    grants,
+    guide,
+    mcp_logins,
+    proposals,
+    rules,
+    tools,
+    usage,
+)
 from bot.channels.http.auth import Doorkeeper
 from bot.channels.http.channel import HttpChannel
 from bot.channels.http.errors import install, problem
-from bot.channels.http.limits import Limits
-from bot.channels.http.site import Caller, Here, Site, ok
-from bot.store import audit
-from bot.telemetry import logger
+from bot.channels.http.limits import BodyLimits
+from bot.channels.http.site import Caller, Here, Site, api_routes, ok
+from bot.channels.http.wire import HealthBody, Me
+from bot.channels.seam import Channel, posters
+from bot.domain.people import Actor, Person, Role
+from bot.logs import logger
+from bot.store import people
+from bot.store.record.audit import last_id
+from bot.store.rules import Pause, pause_of
+from bot.tools.mcp.login import Logins
+from bot.upkeep.webhooks import Callbacks
 
 log = logger(__name__)
 
 _STATIC = Path(__file__).parent / "static"
-_router = APIRouter()
+_CACHED = {"Cache-Control": "no-cache"}  # an upgrade must be seen
+_router = api_routes("status")
 
 
 def create(
     channel: HttpChannel,
     doorkeeper: Doorkeeper,
     callbacks: Callbacks,
+    logins: Logins,
     *,
     model_name: str,
     demo: bool,
+    platforms: Mapping[str, Channel],
     more_routes: Sequence[BaseRoute] = (),
 ) -> Site:
     """Build the ASGI application over a channel that is started elsewhere."""
@@ -45,60 +68,123 @@ def create(
         channel,
         doorkeeper,
         callbacks,
+        logins,
         model_name=model_name,
         demo=demo,
+        platforms=platforms,
         title="Nod",
-        version="1",
+        version=version("nod"),
+        openapi_tags=guide.TAGS,
         description=guide.TEXT,
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,
     )
     install(site)
-    site.add_middleware(Limits)
+    site.add_middleware(BodyLimits)
     site.router.routes.extend(more_routes)
-    for router in (chat.router, actions.router, approvals.router, commands.router, rules.router, _router):
-        site.include_router(router)
-    site.mount("/docs/static", StaticFiles(directory=swagger_ui_path))
-    site.mount("/static", StaticFiles(directory=_STATIC))
+    # included, each would be built again for every application
+    for part in (
+        chat,
+        agui,
+        proposals,
+        approvals,
+        rules,
+        grants,
+        commands,
+        audit,
+        tools,
+        usage,
+        mcp_logins,
+    ):
+        site.router.routes.extend(part.router.routes)
+    site.router.routes.extend(mcp_logins.back.routes)
+    site.router.routes.extend(_router.routes)
+    site.mount("/static", GZipMiddleware(_Files(directory=_STATIC)))
     return site
 
 
-@_router.get("/api/me", summary="Who you are here, and who answers")
+@_router.get("/api/me", summary="Who you are here, and who answers", response_model=Me)
 async def me(actor: Caller, site: Here) -> JSONResponse:
     http = site.channel
-    admin = await http.database.read(http.views.policies.is_admin, actor)
-    return ok(name=actor.label, model=site.model_name, demo=site.demo, admin=admin)
+
+    def read(session: Session) -> tuple[Person, frozenset[Role], Pause | None]:
+        person = people.person_of(session, actor)
+        return person, http.views.policies.load(session).roles_of(person), pause_of(session)
+
+    person, roles, pause = await http.database.read(read)
+    paused = {"since": pause.since.isoformat(), "by": _named(pause, actor)} if pause else None
+    about = {"model": site.model_name, "demo": site.demo, "notice": site.lookup.notice}
+    return ok(
+        name=actor.label,
+        account=str(actor),
+        accounts=sorted(person.accounts),
+        roles=sorted(roles),
+        **about,
+        admin=Role.ADMIN in roles,
+        paused=paused,
+    )
 
 
-@_router.get("/healthz", summary="The process is alive")
-async def healthz() -> JSONResponse:
-    return ok()
+class _Files(StaticFiles):
+    """The console's files, with their ETag: kept by the browser, and asked for again each time."""
+
+    def file_response(self, *args: Any, **kwargs: Any) -> Response:
+        response = super().file_response(*args, **kwargs)
+        response.headers["Cache-Control"] = _CACHED["Cache-Control"]
+        return response
 
 
-@_router.get("/readyz", summary="It can do its work: started, and the database answers")
+def _named(pause: Pause, caller: Actor) -> str:
+    """Who paused, as the caller knows them; empty where that would be no more than an ID."""
+    return caller.label if pause.by == str(caller) else pause.name
+
+
+@_router.get("/healthz", summary="The process is alive", response_model=HealthBody)
+async def healthz(site: Here) -> JSONResponse:
+    return _healthy(site)
+
+
+@_router.get(
+    "/readyz",
+    summary="It can do its work: started, takes writes, in touch with every platform",
+    response_model=HealthBody,
+)
 async def readyz(site: Here) -> JSONResponse:
     if site.channel.inbox is None:
         return problem(503, "starting")
     try:
-        await site.channel.database.read(audit.last_id)
-    except SQLAlchemyError as error:
-        log.error("the database does not answer", exc_info=error)
-        return problem(503, "the database does not answer")
-    return ok()
+        await site.channel.database.read(last_id)
+        await site.channel.database.check_writable()
+    except (SQLAlchemyError, TimeoutError) as error:
+        log.warning("the database can't be written", why=type(error).__name__)
+        return problem(503, "the database can't be written")
+    for name, poster in posters(site.platforms).items():
+        if fault := poster.hearing().fault:
+            return problem(503, f"{name}: {fault}")
+    return _healthy(site)
+
+
+def _healthy(site: Site) -> JSONResponse:
+    found = {name: poster.hearing() for name, poster in posters(site.platforms).items()}
+    return ok(
+        channels=[
+            {
+                "name": name,
+                "heard_seconds_ago": None if hearing.ago is None else round(hearing.ago),
+                "fault": hearing.fault,
+            }
+            for name, hearing in found.items()
+        ]
+    )
 
 
 @_router.get("/docs", include_in_schema=False)
-async def docs() -> Response:
-    return get_swagger_ui_html(
-        openapi_url="/openapi.json",
-        title="Nod: the HTTP interface",
-        swagger_js_url="/docs/static/swagger-ui-bundle.js",
-        swagger_css_url="/docs/static/swagger-ui.css",
-        swagger_favicon_url="/docs/static/favicon-32x32.png",
-    )
+async def docs() -> FileResponse:
+    """Like the description it shows, it needs no token: it says what there is, and nothing that is in it."""
+    return FileResponse(_STATIC / "docs.html")
 
 
 @_router.get("/", include_in_schema=False)
 async def console() -> FileResponse:
-    return FileResponse(_STATIC / "index.html")
+    return FileResponse(_STATIC / "index.html", headers=_CACHED)

@@ -1,60 +1,62 @@
-"""A script asks people: a request is opened, waited for, and its end told to who asked."""
+"""A script asks people: a request is opened, waited for, and its end reported to the requester."""
 
-import asyncio
 import json
 import secrets
 from collections.abc import Mapping
 from datetime import timedelta
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Header, Query
-from pydantic import BaseModel, ConfigDict, Field
+from fastapi import Header
+from pydantic import Field
 from starlette.responses import JSONResponse
 
+from bot.channels.http.body import Body
 from bot.channels.http.channel import NAME, HttpChannel, key_of
-from bot.channels.http.errors import problem
-from bot.channels.http.site import Caller, Here, Site, ok
+from bot.channels.http.errors import later, problem
+from bot.channels.http.site import Caller, Here, Site, api_routes, ok
+from bot.channels.http.waiting import Wait, until
+from bot.channels.http.wire import OneRequest, RequestView
 from bot.domain.chat import Address, Answer, Request
 from bot.domain.people import Actor
-from bot.tools.builtin.requests import PERMISSION, REQUEST
+from bot.tools.own.requests import PERMISSION, REQUEST
 
-router = APIRouter(prefix="/api")
+router = api_routes("requests", prefix="/api")
 
-LONGEST_WAIT = 60  # seconds
 _STATUS = {Answer.REFUSED: 403, Answer.STALE: 409, Answer.INVALID: 422}
 
 Seconds = Annotated[int, Field(ge=1, le=10 * 366 * 86400)]
 Key = Annotated[str | None, Header(max_length=200)]
-Wait = Annotated[float, Query(ge=0, le=LONGEST_WAIT)]
 
 
-class Asking(BaseModel):
+class Asking(Body):
     """``fields`` are shown line by line. ``ttl_seconds`` may shorten how long it waits by the rules.
 
     ``callback_url`` is told the end, signed (needs NOD_WEBHOOK_SECRET).
     """
 
-    model_config = ConfigDict(extra="forbid")
-
     summary: str
     details: str = ""
-    fields: dict[str, str | int | float | bool | None] = {}
+    fields: dict[str, str | int | float | bool | None] = Field(default_factory=dict)
     ttl_seconds: Seconds | None = None
     callback_url: Annotated[str, Field(max_length=4000)] | None = None
 
 
-class Permission(BaseModel):
-    """``input`` is what an agent wants to give its own tool ``tool_name``."""
-
-    model_config = ConfigDict(extra="forbid")
+class Permission(Body):
+    """``input`` is what an agent wants to give its own tool ``tool_name``; ``summary`` heads the card."""
 
     tool_name: str
     input: dict[str, Any]
     tool_use_id: str | None = None
+    summary: str | None = None
     ttl_seconds: Seconds | None = None
 
 
-@router.post("/approvals", summary="Ask people to approve what you are about to do", status_code=201)
+@router.post(
+    "/approvals",
+    summary="Ask people to approve what you are about to do",
+    status_code=201,
+    response_model=OneRequest,
+)
 async def ask(body: Asking, actor: Caller, site: Here, idempotency_key: Key = None) -> JSONResponse:
     """A second request with the same ``Idempotency-Key`` answers 200 with the first one's proposal."""
     if body.callback_url is not None and (why := await site.callbacks.objection(body.callback_url)):
@@ -67,7 +69,12 @@ async def ask(body: Asking, actor: Caller, site: Here, idempotency_key: Key = No
     )
 
 
-@router.post("/permissions", summary="Ask people whether an agent may use a tool of its own", status_code=201)
+@router.post(
+    "/permissions",
+    summary="Ask people whether an agent may use a tool of its own",
+    status_code=201,
+    response_model=OneRequest,
+)
 async def permit(body: Permission, actor: Caller, site: Here, idempotency_key: Key = None) -> JSONResponse:
     """Waited for as any request; once approved, ``arguments.input`` is what people let through."""
     arguments = body.model_dump(exclude={"ttl_seconds"}, exclude_none=True)
@@ -75,7 +82,11 @@ async def permit(body: Permission, actor: Caller, site: Here, idempotency_key: K
     return await _open(site, actor, PERMISSION, arguments, text, body, idempotency_key)
 
 
-@router.get("/approvals/{proposal_id}", summary="How a request stands; `wait` for its end")
+@router.get(
+    "/approvals/{proposal_id}",
+    summary="The status of a request; `wait` for its end",
+    response_model=OneRequest,
+)
 async def look(proposal_id: str, actor: Caller, site: Here, wait: Wait = 0) -> JSONResponse:
     """Returns after ``wait`` seconds (60 at most), or as soon as it ended.
 
@@ -108,6 +119,8 @@ async def _open(
             callback_url=body.callback_url if isinstance(body, Asking) else None,
         )
     )
+    if reply.answer is Answer.LATER:
+        return later(reply.text)
     if reply.answer in _STATUS:
         more = {"fields": dict(reply.fields)} if reply.fields else {}
         return problem(_STATUS[reply.answer], reply.text, **more)
@@ -117,20 +130,16 @@ async def _open(
     return answer
 
 
-async def _ended(http: HttpChannel, proposal_id: str, actor: Actor, wait: float) -> dict[str, Any] | None:
-    """The request once it ended, or as it stands when the wait is over or the server stops."""
-    loop = asyncio.get_running_loop()
-    until = loop.time() + wait
-    while True:
-        rings = http.bell.rings
-        shown = await _shown_to(http, proposal_id, actor)
-        left = until - loop.time()
-        if shown is None or shown["end"] != "waiting" or left <= 0 or http.hub.closed:
-            return shown
-        await http.bell.wait(rings, min(left, http.pace.feed))
+async def _ended(http: HttpChannel, proposal_id: str, actor: Actor, wait: float) -> RequestView | None:
+    """The request once it ended, or as it is when the wait is over."""
+
+    async def look() -> RequestView | None:
+        return await _shown_to(http, proposal_id, actor)
+
+    return await until(http, look, lambda shown: shown["end"] != "waiting", wait)
 
 
-async def _shown_to(http: HttpChannel, proposal_id: str, actor: Actor) -> dict[str, Any] | None:
+async def _shown_to(http: HttpChannel, proposal_id: str, actor: Actor) -> RequestView | None:
     shelf = await http.registry.shelf()
     return await http.database.read(http.views.request, proposal_id, actor, shelf)
 

@@ -1,14 +1,16 @@
-"""Who calls: a bearer token's owner, or, where no token is configured, whoever sits at this machine."""
+"""Who is calling: a bearer token's owner, or, where no token is configured, the person at this machine."""
 
 import hmac
-from collections.abc import Mapping
-from urllib.parse import SplitResult, urlsplit
+import re
+from collections.abc import Awaitable, Callable, Mapping
 
 from starlette.requests import HTTPConnection
 
 from bot.domain.people import LOCAL, Actor
 from bot.errors import NodError
 
+_HOST = re.compile(r"(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9.-]+)(?::[0-9]{1,5})?")
+_FORWARDED = ("forwarded", "via", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-real-ip")
 _LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 
 
@@ -21,45 +23,54 @@ class Forbidden(NodError):
 
 
 class Doorkeeper:
-    """``tokens`` maps token to name. Without tokens, only loopback is let in, as ``http:local``."""
+    """``tokens`` maps token to name; ``issued`` tells the name of one that was made with ``nod token``.
 
-    def __init__(self, tokens: Mapping[str, str]) -> None:
+    Without ``tokens``, who brings none is let in from loopback alone, as ``http:local``.
+    """
+
+    def __init__(self, tokens: Mapping[str, str], issued: Callable[[str], Awaitable[str | None]]) -> None:
         self._tokens = {token.encode(): name for token, name in tokens.items()}
+        self._issued = issued
 
-    def __call__(self, request: HTTPConnection) -> Actor:
-        """Raises Unauthenticated or Forbidden."""
+    async def __call__(self, request: HTTPConnection) -> Actor:
+        """Raises Unauthenticated or Forbidden. A token that was revoked a moment ago is unknown."""
         self._check_origin(request)
-        if not self._tokens:
-            return self._local(request)
         scheme, _, given = request.headers.get("authorization", "").partition(" ")
+        if scheme.lower() != "bearer":
+            if self._tokens:
+                raise Unauthenticated
+            return self._local(request)
         offered = given.strip().encode("latin-1")  # the bytes as they came
         # every token is compared, so that the time taken tells nothing about any
         names = [name for token, name in self._tokens.items() if hmac.compare_digest(token, offered)]
-        if scheme.lower() != "bearer" or not names:
+        name = names[0] if names else await self._issued(offered.decode("latin-1"))
+        if name is None:
             raise Unauthenticated
-        return Actor("http", names[0], names[0])
+        return Actor("http", name, name)
 
     @staticmethod
     def _local(request: HTTPConnection) -> Actor:
         # the Host header too: a page elsewhere may point its own name at this machine (DNS rebinding)
         client = request.client.host if request.client else ""
-        if (
-            client not in _LOOPBACK
-            or _split(f"//{request.headers.get('host', '')}").hostname not in _LOOPBACK
-        ):
+        host = _HOST.fullmatch(request.headers.get("host", ""))
+        if client not in _LOOPBACK or host is None or host[1].strip("[]").lower() not in _LOOPBACK:
             raise Forbidden("Without NOD_HTTP_TOKENS only this machine may talk to Nod.")
+        if any(name in request.headers for name in _FORWARDED):
+            raise Forbidden(
+                "This came through a proxy, so it could be anyone. Set NOD_HTTP_TOKENS to tell people apart."
+            )
         return LOCAL
 
     @staticmethod
     def _check_origin(request: HTTPConnection) -> None:
+        """A page elsewhere sends its own Origin; one without must not be known to come from elsewhere."""
         origin = request.headers.get("origin")
-        if origin and _split(origin).netloc != request.headers.get("host"):
-            raise Forbidden("Requests from other web sites are not taken.")
-
-
-def _split(address: str) -> SplitResult:
-    """Its parts; none where it is not an address at all."""
-    try:
-        return urlsplit(address)
-    except ValueError:
-        return urlsplit("")
+        if origin is None:
+            foreign = request.headers.get("sec-fetch-site") in ("cross-site", "same-site")
+        else:
+            scheme, _, host = origin.partition("://")
+            # a proxy may have taken the TLS off, but nothing puts it on
+            schemes = ("https",) if request.url.scheme == "https" else ("http", "https")
+            foreign = scheme not in schemes or host != request.headers.get("host")
+        if foreign:
+            raise Forbidden("Requests from other websites are refused.")

@@ -9,17 +9,18 @@ from sqlmodel import Session
 from bot.channels.http import views
 from bot.channels.http.hub import Hub, payload
 from bot.channels.http.streams import Pace
-from bot.channels.http.views import Views
-from bot.delivery import Bell
-from bot.domain.cards import Card
-from bot.domain.chat import Address, Desk, Inbox, Stream
+from bot.channels.http.views import ProposalViews
+from bot.channels.http.wire import ProposalView
+from bot.channels.seam import Lookup, Stream
+from bot.delivery.bell import Bell
+from bot.domain.chat import Address, Inbox
 from bot.domain.events import ProposalOpened, TurnEnded, TurnEvent, TurnFailed
 from bot.domain.people import Actor
-from bot.domain.teams import Board
-from bot.errors import NotDeliverable
-from bot.store import audit, conversations, proposals
+from bot.domain.teams import TeamStatus
+from bot.logs import logger
+from bot.store import conversations, messages, proposals
 from bot.store.database import Database
-from bot.telemetry import logger
+from bot.store.record import audit
 from bot.tools.registry import Registry, Shelf
 
 log = logger(__name__)
@@ -44,15 +45,19 @@ class HubStream:
         hub = self.channel.hub
         if not hub.heard(self.address.key):
             return
+        said: dict[str, Any]
         if isinstance(event, ProposalOpened):
-            said = {"type": "action_proposed", "proposal": await self._view(event.proposal.id)}
+            said = {"type": "proposal_opened", "proposal": await self._view(event.proposal.id)}
         else:
             said = payload(event) or {}
             if isinstance(event, TurnEnded | TurnFailed):
-                said["conversation_id"] = self.address.key.rpartition("/")[2]
+                ident = self.address.key.rpartition("/")[2]
+                said["conversation_id"] = ident
+            if isinstance(event, TurnEnded):
+                said["message_id"] = await self.channel.database.read(messages.last_answer, ident)
         hub.publish(self.address.key, event, said)
 
-    async def _view(self, proposal_id: str) -> dict[str, Any] | None:
+    async def _view(self, proposal_id: str) -> ProposalView | None:
         channel = self.channel
         shelf = await channel.registry.shelf()
         return await channel.database.read(channel.views.find, proposal_id, self.requester, shelf)
@@ -62,10 +67,14 @@ class HttpChannel:
     """Implements `Channel`. Cards are not posted anywhere: every answer renders them from their rows."""
 
     name = NAME
-    pulls = True
 
     def __init__(
-        self, database: Database, registry: Registry, views: Views, bell: Bell, pace: Pace | None = None
+        self,
+        database: Database,
+        registry: Registry,
+        views: ProposalViews,
+        bell: Bell,
+        pace: Pace | None = None,
     ) -> None:
         self.database = database
         self.registry = registry
@@ -74,11 +83,11 @@ class HttpChannel:
         self.pace = pace or Pace()
         self.hub = Hub()
         self.inbox: Inbox | None = None
-        self.desk: Desk | None = None
+        self.lookup: Lookup | None = None
         self._feeder: asyncio.Task[None] | None = None
 
-    async def start(self, inbox: Inbox, desk: Desk) -> None:
-        self.inbox, self.desk = inbox, desk
+    async def start(self, inbox: Inbox, lookup: Lookup) -> None:
+        self.inbox, self.lookup = inbox, lookup
         self._feeder = asyncio.create_task(self._feed(), name="http feed")
 
     async def stop(self) -> None:
@@ -94,53 +103,39 @@ class HttpChannel:
     def open_stream(self, address: Address, requester: Actor) -> Stream:
         return HubStream(self, address, requester)
 
-    async def post(self, address: Address, markdown: str) -> None:
-        """Nothing to do: the text is a row, and that is what people there read."""
-
-    async def post_card(self, address: Address, card: Card) -> str:
-        raise NotDeliverable(f"{address} reads rows; card {card.proposal_id} needs no copy there")
-
-    async def redraw_card(self, address: Address, ref: str, card: Card) -> None:
-        raise NotDeliverable(f"{address} reads rows; card {card.proposal_id} has no copy {ref} there")
-
-    async def post_file(self, address: Address, name: str, text: str) -> None:
-        """Nothing to do: people there fetch a proposal's result and files from their own addresses."""
-
-    async def post_board(self, address: Address, board: Board) -> str:
+    async def show_team(self, address: Address, ref: str, team: TeamStatus) -> str:  # noqa: ARG002 - the seam's
         """Tell those who listen; others read the rows. There is one for each conversation."""
-        self.hub.publish(address.key, None, {"type": "team_update", "team": views.board(board)})
-        return board.lead_id
-
-    async def redraw_board(self, address: Address, ref: str, board: Board) -> None:  # noqa: ARG002 - the seam's
-        """As `post_board`: ``ref`` names the same conversation."""
-        await self.post_board(address, board)
+        self.hub.publish(address.key, None, {"type": "team_update", "team": views.board(team)})
+        return team.lead_id
 
     async def changed(self) -> None:
         """Nothing to do: people there read rows, and the bell calls them."""
 
     async def _feed(self) -> None:
-        """Tell listeners of a conversation about every change of its proposals, whoever made it."""
+        """Tell listeners of a conversation about every change of its proposals, by anyone."""
         seen = await self.database.read(audit.last_id)
         while True:
             rings = self.bell.rings
             try:
                 if self.hub.alone:
                     newest = await self.database.read(audit.last_id)
-                    seen = newest if self.hub.alone else seen  # who came meanwhile shall miss nothing
+                    seen = (
+                        newest if self.hub.alone else seen
+                    )  # listeners who joined in the meantime must not miss anything
                     await self.hub.somebody(self.pace.feed)
                     continue
                 shelf = await self.registry.shelf()
                 seen, changes = await self.database.read(self._changes, seen, shelf)
-            except Exception as error:  # a toolset or the database is away; go on when it is back
-                log.error("the feed of changes broke", exc_info=error)
+            except Exception as error:  # a toolset or the database is away; continue when it is back
+                log.error("change feed failed", exc_info=error)
                 changes = []
             for key, view in changes:
-                self.hub.publish(key, None, {"type": "action_update", "proposal": view})
+                self.hub.publish(key, None, {"type": "proposal_update", "proposal": view})
             await self.bell.wait(rings, self.pace.feed)
 
     def _changes(
         self, session: Session, seen: int, shelf: Shelf
-    ) -> tuple[int, list[tuple[str, dict[str, Any]]]]:
+    ) -> tuple[int, list[tuple[str, ProposalView]]]:
         rows = audit.since(session, seen)
         changes = []
         for proposal_id in dict.fromkeys(proposal_id for _, proposal_id in rows):

@@ -3,60 +3,87 @@
 import secrets
 from collections.abc import AsyncIterator
 from contextlib import ExitStack
-from typing import Annotated, Any
+from typing import Annotated
 
-from fastapi import APIRouter, Header
-from pydantic import BaseModel, ConfigDict, Field
+from fastapi import Header
+from pydantic import Field
 from sqlmodel import Session
-from starlette.responses import JSONResponse, Response
+from starlette.responses import JSONResponse, PlainTextResponse, Response
 
 from bot.channels.http import views
+from bot.channels.http.body import Body
 from bot.channels.http.channel import NAME, HttpChannel, key_of
 from bot.channels.http.downloads import download
-from bot.channels.http.errors import problem
+from bot.channels.http.errors import later, problem
 from bot.channels.http.hub import Listener
-from bot.channels.http.site import Caller, Here, ok
-from bot.channels.http.streams import STILL_THERE, heard, sse, streaming
+from bot.channels.http.pages import NO_PLACE, Before, Limit, cursor, mark_of
+from bot.channels.http.site import Caller, Here, Streaming, api_routes, ok
+from bot.channels.http.streams import STILL_THERE, EventStream, heard, sse
+from bot.channels.http.wire import (
+    ConversationPage,
+    ConversationView,
+    DoneBody,
+    Export,
+    Files,
+    Messages,
+    Proposals,
+    ProposalView,
+    SaidBody,
+    Team,
+    TurnEvents,
+)
 from bot.domain.chat import Address, Answer, Command, Message
 from bot.domain.conversations import Conversation
 from bot.domain.events import TurnEnded, TurnFailed
 from bot.domain.people import Actor
+from bot.domain.proposals import State
 from bot.store import conversations, messages, outputs, proposals, teams, turns
+from bot.store.proposals import Mark
 
-router = APIRouter(prefix="/api/chat")
+router = api_routes("conversations", prefix="/api")
 
 
-class Chat(BaseModel):
+class Chat(Body):
     """``conversation_id`` continues a conversation; without it a new one begins."""
-
-    model_config = ConfigDict(extra="forbid")
 
     message: str = Field(min_length=1)
     conversation_id: str | None = None
 
 
-def _nothing() -> JSONResponse:
+class Named(Body):
+    title: str = Field(min_length=1, max_length=80)
+
+
+def nothing() -> JSONResponse:
     return problem(404, "There is no such conversation.")
 
 
-async def _own(http: HttpChannel, actor: Actor, conversation_id: str) -> Conversation | None:
+async def own(http: HttpChannel, actor: Actor, conversation_id: str) -> Conversation | None:
+    """The caller's own conversation; None for any other, and for one that was deleted."""
     found = await http.database.read(conversations.get_conversation, conversation_id)
-    if found is None or found.address != Address(NAME, key_of(actor, conversation_id)):
+    if found is None or found.deleted or found.address != Address(NAME, key_of(actor, conversation_id)):
         return None
     return found
 
 
-@router.post("", summary="Say something; the answer is an SSE stream")
+@router.post(
+    "/chat",
+    summary="Say something; the answer is an SSE stream",
+    response_class=EventStream,
+    response_model=None,
+    responses={200: {"model": TurnEvents}},
+)
 async def chat(
     body: Chat,
     actor: Caller,
     site: Here,
+    streamed: Streaming,
     idempotency_key: Annotated[str | None, Header(max_length=200)] = None,
 ) -> Response:
     """A second message with the same ``Idempotency-Key`` is not taken in (409 names the conversation)."""
     http = site.channel
-    if body.conversation_id is not None and await _own(http, actor, body.conversation_id) is None:
-        return _nothing()
+    if body.conversation_id is not None and await own(http, actor, body.conversation_id) is None:
+        return nothing()
     conversation_id = body.conversation_id or secrets.token_hex(8)
     address = Address(NAME, key_of(actor, conversation_id))
     event_id = f"{actor.key}/{idempotency_key or secrets.token_hex(16)}"
@@ -67,9 +94,11 @@ async def chat(
         if reply.answer is Answer.DUPLICATE:
             return problem(
                 409,
-                "This message was taken in already; read its conversation for the answer.",
+                "This message was received before. Read its conversation for the answer.",
                 conversation_id=await http.database.read(messages.of_event, NAME, event_id),
             )
+        if reply.answer is Answer.LATER:
+            return later(reply.text)
         if reply.message_id is None:
             return problem(413 if body.message.strip() else 422, reply.text)
         listening = stack.pop_all()
@@ -86,7 +115,7 @@ async def chat(
             async for line in answered:
                 yield line
 
-    return streaming(events())
+    return streamed(events())
 
 
 async def _until_answered(
@@ -105,75 +134,174 @@ async def _until_answered(
             if isinstance(event, TurnEnded | TurnFailed) and (event.seen >= message_id or await over()):
                 return
         elif await over():
-            yield sse({"type": "done", "conversation_id": conversation_id, "ending": "done"})
+            said = await http.database.read(messages.last_answer, conversation_id)
+            done = {"type": "done", "conversation_id": conversation_id, "message_id": said, "ending": "done"}
+            yield sse(done)
             return
         else:
             yield STILL_THERE
 
 
-@router.get("/conversations", summary="Your conversations, newest first")
-async def list_conversations(actor: Caller, site: Here) -> JSONResponse:
-    def found(session: Session) -> list[dict[str, Any]]:
-        mine = conversations.conversations_of(session, NAME, str(actor))
-        counts = conversations.open_counts(session, [c.id for c in mine])
-        return [views.conversation(c, counts.get(c.id, 0)) for c in mine]
+@router.get("/conversations", summary="Your conversations, newest first", response_model=ConversationPage)
+async def list_conversations(
+    actor: Caller, site: Here, limit: Limit = 50, before: Before = None
+) -> JSONResponse:
+    """``next`` is the ``before`` of the next page; null on the last."""
+    mark = None
+    if before is not None and (mark := mark_of(before)) is None:
+        return problem(422, NO_PLACE, fields={"before": NO_PLACE})
 
-    return ok(conversations=await site.channel.database.read(found))
+    def found(session: Session) -> tuple[list[ConversationView], Mark | None]:
+        mine = conversations.conversations_of(session, NAME, str(actor), limit + 1, mark)
+        further = Mark(mine[limit - 1].created_at, mine[limit - 1].id) if len(mine) > limit else None
+        counts = conversations.open_counts(session, [c.id for c in mine[:limit]])
+        return [views.conversation(c, counts.get(c.id, 0)) for c in mine[:limit]], further
+
+    shown, further = await site.channel.database.read(found)
+    return ok(conversations=shown, next=cursor(further))
 
 
-@router.get("/conversations/{conversation_id}/messages", summary="What was said, in order")
-async def list_messages(conversation_id: str, actor: Caller, site: Here) -> JSONResponse:
-    if await _own(site.channel, actor, conversation_id) is None:
-        return _nothing()
-    transcript = await site.channel.database.read(conversations.read_transcript, conversation_id)
-    return ok(messages=views.messages(transcript) if transcript else [])
+@router.patch("/conversations/{conversation_id}", summary="Rename a conversation", response_model=DoneBody)
+async def rename(conversation_id: str, body: Named, actor: Caller, site: Here) -> JSONResponse:
+    if await own(site.channel, actor, conversation_id) is None:
+        return nothing()
+    await site.channel.database.write(conversations.rename, conversation_id, body.title)
+    return ok()
+
+
+@router.delete(
+    "/conversations/{conversation_id}",
+    summary="Delete what was said in a conversation",
+    response_model=DoneBody,
+)
+async def delete(conversation_id: str, actor: Caller, site: Here) -> JSONResponse:
+    """Its proposals and their audit stay. 409 while one of them is open: decide or withdraw it first."""
+    http = site.channel
+    if await own(http, actor, conversation_id) is None:
+        return nothing()
+    await site.take_in(Command(actor, "stop", "", Address(NAME, key_of(actor, conversation_id))))
+
+    def forget(session: Session) -> int:
+        every = [conversation_id, *(each.id for each in teams.of_lead(session, conversation_id))]
+        waiting = sum(len(proposals.open_in(session, ident)) for ident in every)
+        if not waiting:
+            conversations.forget(session, every, http.views.clock())
+            outputs.delete_all(session, every)
+        return waiting
+
+    if waiting := await http.database.write(forget):
+        which = "One of its proposals is open" if waiting == 1 else f"{waiting} of its proposals are open"
+        return problem(409, f"{which}. Decide or withdraw what is open first.")
+    return ok()
 
 
 @router.get(
-    "/conversations/{conversation_id}/proposals", summary="Its proposals and its teammates', oldest first"
+    "/conversations/{conversation_id}/export",
+    summary="All of a conversation, as a JSON file",
+    response_model=Export,
 )
-async def conversation_proposals(conversation_id: str, actor: Caller, site: Here) -> JSONResponse:
+async def export(conversation_id: str, actor: Caller, site: Here) -> Response:
+    """Its messages and proposals, secrets hidden."""
     http = site.channel
-    if await _own(http, actor, conversation_id) is None:
-        return _nothing()
+    if (found := await own(http, actor, conversation_id)) is None:
+        return nothing()
     shelf = await http.registry.shelf()
 
-    def found(session: Session) -> list[dict[str, Any]]:
+    def read(session: Session) -> Export:
+        lines = conversations.read_transcript(session, conversation_id, limit=None)
+        every = proposals.of_conversation(session, conversation_id)
+        return {
+            **views.conversation(found, sum(p.state is State.PROPOSED for p in every)),
+            "messages": views.messages(lines, shelf) if lines else [],
+            "proposals": http.views.visible(session, every, actor, shelf),
+        }
+
+    answer = JSONResponse(await http.database.read_aside(read))
+    answer.headers["Content-Disposition"] = f'attachment; filename="conversation-{conversation_id}.json"'
+    return answer
+
+
+@router.get(
+    "/conversations/{conversation_id}/messages", summary="What was said, in order", response_model=Messages
+)
+async def list_messages(conversation_id: str, actor: Caller, site: Here) -> JSONResponse:
+    if await own(site.channel, actor, conversation_id) is None:
+        return nothing()
+    transcript = await site.channel.database.read(conversations.read_transcript, conversation_id)
+    shelf = await site.channel.registry.shelf()
+    return ok(messages=views.messages(transcript, shelf) if transcript else [])
+
+
+@router.get(
+    "/conversations/{conversation_id}/proposals",
+    summary="Its proposals and its teammates', oldest first",
+    response_model=Proposals,
+)
+async def conversation_proposals(conversation_id: str, actor: Caller, site: Here) -> JSONResponse:
+    if await own(site.channel, actor, conversation_id) is None:
+        return nothing()
+    return ok(proposals=await proposals_of(site.channel, actor, conversation_id))
+
+
+async def proposals_of(http: HttpChannel, actor: Actor, conversation_id: str) -> list[ProposalView]:
+    """A conversation's proposals and its teammates' that this person may see, oldest first."""
+    shelf = await http.registry.shelf()
+
+    def found(session: Session) -> list[ProposalView]:
         team = [each.id for each in teams.of_lead(session, conversation_id)]
         each_ones = [proposals.of_conversation(session, ident) for ident in (conversation_id, *team)]
         return http.views.visible(session, [p for found in each_ones for p in found], actor, shelf)
 
-    return ok(proposals=await http.database.read(found))
+    return await http.database.read_aside(found)  # some hundred cards
 
 
-@router.get("/conversations/{conversation_id}/files", summary="Long output and files of its tools, by name")
+@router.get(
+    "/conversations/{conversation_id}/files",
+    summary="Long output and files of its tools, by name",
+    response_model=Files,
+)
 async def conversation_files(conversation_id: str, actor: Caller, site: Here) -> JSONResponse:
-    if await _own(site.channel, actor, conversation_id) is None:
-        return _nothing()
+    if await own(site.channel, actor, conversation_id) is None:
+        return nothing()
     listed = await site.channel.database.read(outputs.listed, conversation_id)
     return ok(files=[{"id": handle, "name": name} for handle, name in listed])
 
 
-@router.get("/conversations/{conversation_id}/files/{file_id}", summary="One of them, as a text file")
+@router.get(
+    "/conversations/{conversation_id}/files/{file_id}",
+    summary="One of them, as a text file",
+    response_class=PlainTextResponse,
+    response_model=None,
+)
 async def conversation_file(conversation_id: str, file_id: str, actor: Caller, site: Here) -> Response:
-    if await _own(site.channel, actor, conversation_id) is None:
-        return _nothing()
+    if await own(site.channel, actor, conversation_id) is None:
+        return nothing()
     return await download(await site.channel.database.read(outputs.file, conversation_id, file_id))
 
 
-@router.get("/conversations/{conversation_id}/team", summary="Its teammates, and how each stands")
+@router.get(
+    "/conversations/{conversation_id}/team", summary="Its teammates and their status", response_model=Team
+)
 async def team(conversation_id: str, actor: Caller, site: Here) -> JSONResponse:
-    if await _own(site.channel, actor, conversation_id) is None:
-        return _nothing()
+    if await own(site.channel, actor, conversation_id) is None:
+        return nothing()
     found = await site.channel.database.read(teams.board, conversation_id)
     return ok(team=views.board(found))
 
 
-@router.get("/conversations/{conversation_id}/events", summary="SSE: its turns, as they run")
-async def conversation_events(conversation_id: str, actor: Caller, site: Here) -> Response:
+@router.get(
+    "/conversations/{conversation_id}/events",
+    summary="SSE: its turns, as they run",
+    response_class=EventStream,
+    response_model=None,
+    responses={200: {"model": TurnEvents}},
+)
+async def conversation_events(
+    conversation_id: str, actor: Caller, site: Here, streamed: Streaming
+) -> Response:
     http = site.channel
-    if await _own(http, actor, conversation_id) is None:
-        return _nothing()
+    if await own(http, actor, conversation_id) is None:
+        return nothing()
 
     async def events() -> AsyncIterator[str]:
         with http.hub.listen(key_of(actor, conversation_id)) as listener:
@@ -181,12 +309,14 @@ async def conversation_events(conversation_id: str, actor: Caller, site: Here) -
             async for item in heard(listener, http.pace.quiet):
                 yield sse(item[1]) if item else STILL_THERE
 
-    return streaming(events())
+    return streamed(events())
 
 
-@router.post("/conversations/{conversation_id}/stop", summary="Stop what the agent is writing")
+@router.post(
+    "/conversations/{conversation_id}/stop", summary="Stop what the agent is writing", response_model=SaidBody
+)
 async def stop(conversation_id: str, actor: Caller, site: Here) -> JSONResponse:
-    if await _own(site.channel, actor, conversation_id) is None:
-        return _nothing()
+    if await own(site.channel, actor, conversation_id) is None:
+        return nothing()
     reply = await site.take_in(Command(actor, "stop", "", Address(NAME, key_of(actor, conversation_id))))
     return ok(text=reply.text)

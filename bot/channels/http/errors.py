@@ -1,4 +1,4 @@
-"""Every fault as ``{ok: false, error}`` with the status that fits. The unforeseen is in ``limits.py``."""
+"""Every error as ``{ok: false, error}`` with the status that fits. The unforeseen is in ``limits.py``."""
 
 from typing import Any
 
@@ -8,12 +8,20 @@ from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse
 
 from bot.channels.http.auth import Forbidden, Unauthenticated
+from bot.tools.signature import fault_in_words
 
 NOTHING_HERE = "There is nothing at this address."
 
 
 def problem(status: int, error: str, **more: Any) -> JSONResponse:
     return JSONResponse({"ok": False, "error": error, **more}, status)
+
+
+def later(error: str) -> JSONResponse:
+    """Too much came from this caller; it may come again in a minute."""
+    answer = problem(429, error)
+    answer.headers["Retry-After"] = "60"
+    return answer
 
 
 def install(app: FastAPI) -> None:
@@ -36,12 +44,12 @@ def install(app: FastAPI) -> None:
             return problem(400, "The body is not valid JSON.")
         if any(fault["loc"][0] == "path" for fault in faults):
             return problem(404, NOTHING_HERE)
-        fields = {".".join(map(str, f["loc"][1:])) or str(f["loc"][0]): f["msg"] for f in faults}
+        fields = {".".join(map(str, f["loc"][1:])) or str(f["loc"][0]): fault_in_words(f) for f in faults}
         return problem(422, "; ".join(f"{k}: {v}" for k, v in fields.items()), fields=fields)
 
     @app.exception_handler(HTTPException)
     async def _(_: Request, error: HTTPException) -> JSONResponse:
-        words = {404: NOTHING_HERE, 405: "This address does not take that method."}
+        words = {404: NOTHING_HERE, 405: "This address does not accept that method."}
         answer = problem(error.status_code, words.get(error.status_code, str(error.detail)))
         answer.headers.update(error.headers or {})
         return answer

@@ -1,8 +1,19 @@
 """What the OpenAPI page says about the parts a schema cannot: the streams, and a proposal's fields."""
 
+TAGS = [
+    {"name": "conversations", "description": "Say something, read what was said."},
+    {"name": "proposals", "description": "What waits for a decision, and deciding it."},
+    {"name": "requests", "description": "A script asks people."},
+    {"name": "rules", "description": "Rules, grants and commands, mostly for admins."},
+    {"name": "audit", "description": "For admins: who did what, and whether that record is intact."},
+    {"name": "mcp", "description": "For admins: MCP servers, and signing in at them."},
+    {"name": "status", "description": "Who you are, what there is, what it cost, and whether Nod is up."},
+]
+
 TEXT = """
-Send a token as `Authorization: Bearer <token>`. Without configured tokens only this machine is answered.
-Every fault is `{"ok": false, "error": "…"}`; where it is about single fields, `fields` says which.
+Send a token as `Authorization: Bearer <token>`; `nod token new NAME` makes one. Without
+`NOD_HTTP_TOKENS` this machine is answered without a token, too.
+Every error is `{"ok": false, "error": "…"}`; if single fields are wrong, `fields` says which.
 
 ### Events
 
@@ -11,39 +22,44 @@ A stream is server-sent events, each one `data:` line of JSON with a `type`:
 | type | what it tells |
 |---|---|
 | `accepted` | the message is stored: `conversation_id`, `message_id` |
-| `delta` | more `text` of the answer |
-| `restart` | the answer broke off and begins again: forget the text since the last tool call |
-| `tool_call_start` | a tool that only reads runs: `call_id`, `tool_name`, `summary`, `arguments` |
+| `delta` | more `content` of the answer; `text` is the same |
+| `restart` | the answer was cut off and starts again: forget the text since the last tool call |
+| `tool_call_start` | a call that reads, or is refused: `call_id`, `tool_name`, `summary`, `arguments` |
 | `tool_call_result` | what it gave: `call_id`, `tool_name`, `ok`, `result` |
-| `action_proposed` | a change waits for a decision: `proposal` |
-| `action_update` | a proposal changed: `proposal` |
+| `proposal_opened` | a change waits for a decision: `proposal` |
+| `proposal_update` | a proposal changed: `proposal` |
 | `team_update` | a conversation's teammates changed: `team` |
-| `done` | the turn ended: `conversation_id`, `ending` (`done`, `waiting` for decisions, `stopped`) |
-| `error` | the turn could not go on: `conversation_id`, `error` in words |
+| `done` | the turn ended: `conversation_id`, `message_id`, `ending` (`done`, `waiting`, `stopped`) |
+| `error` | the turn could not continue: `conversation_id`, `error` in words |
 
-A stream that a client loses loses nothing: the turn goes on, and its conversation has the answer.
+Losing a stream loses nothing: the turn continues, and its conversation has the answer.
 
 ### A request of a script
 
 `POST /api/approvals` asks people; `GET /api/approvals/{id}?wait=60` answers when they have. Its `proposal`
-has three fields more: `end` (`waiting`, `approved`, `declined`, `expired`, `cancelled`, `undeliverable`,
-`failed`, `outcome_unknown`), `arguments` as they are, for who asked, and `callback`: how far telling the end
-has come.
+has three extra fields: `end` (`waiting`, `approved`, `declined`, `expired`, `cancelled`, `undeliverable`,
+`failed`, `outcome_unknown`), `arguments` as they are, for the requester, and `callback`: how far telling
+the end has come.
 
 ### A proposal
 
 | field | what it tells |
 |---|---|
-| `id`, `conversation_id`, `message_id`, `channel`, `kind` | which it is and where it was asked for |
-| `tool_name`, `tool_arguments`, `schema` | what would run, secrets hidden, and the schema for a form |
+| `id`, `conversation_id`, `message_id`, `call_id`, `channel`, `kind` | which it is, and which call asked |
+| `tool_name`, `tool_arguments`, `schema` | what would run, secrets hidden, and its schema |
+| `fields` | the same as fields of an edit form, in order: label, shape, value, whether it is the default |
 | `description`, `preview`, `risk`, `risk_reason`, `reason` | the change in words, field by field, and why |
-| `teammate` | the name of the teammate that asks; empty where it is the lead agent |
+| `headline`, `warning` | the card's first line; what to know before approving |
+| `teammate` | the name of the teammate that asks; empty for the lead agent |
 | `requester`, `deciders`, `quorum`, `votes`, `may_decide` | who asked, who decides, whether you may |
-| `state`, `outcome`, `cause`, `notes` | how it stands |
-| `actions`, `group` | what can be pressed now; the other proposals of the same answer |
-| `result`, `result_url`, `error` | how it ended; whole at `…/{id}/result`, and `…/{id}/files` |
+| `asker_decides` | the requester may decide alone, so a card need not say who may |
+| `state`, `outcome`, `cause`, `notes` | its status |
+| `verbs`, `buttons`, `group` | what can be pressed now, with labels; the rest of the group |
+| `result`, `ended_badly`, `result_url`, `error` | how it ended; all of it: `…/{id}/result`, `…/{id}/files` |
 | `decided_by`, `decided_from`, `decided_at`, `decline_reason`, `edited_by` | who decided, and from where |
+| `grant` | the label of the grant that let it run, such as `G-7` |
 | `created_at`, `updated_at`, `expires_at` | ISO 8601, UTC |
 | `idempotency_key` | the same for every run, so that a tool that remembers keys acts once |
-| `digest`, `round`, `version` | what was shown: sent back with a press, a change since is told (409) |
+| `digest`, `round`, `version` | what was shown: send it back with a press, and a change since is reported
+(409) |
 """

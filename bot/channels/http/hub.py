@@ -20,7 +20,9 @@ from bot.domain.redaction import redact, redact_text
 
 Heard = tuple[TurnEvent | None, dict[str, Any]]
 Listener = asyncio.Queue[Heard | None]
-"""None says that the server stops and nothing more will be heard."""
+"""None says that nothing more will come."""
+
+_MOST = 1000  # events that a slow reader may be behind
 
 
 class Hub:
@@ -32,15 +34,15 @@ class Hub:
         self.closed = False
 
     def close(self) -> None:
-        """Nothing more will be heard: whoever listens, now or later, is told so."""
+        """Close the hub: all listeners, present and future, are told that nothing more will come."""
         self.closed = True
         for listeners in self._listeners.values():
             for listener in listeners:
-                listener.put_nowait(None)
+                _end(listener)
 
     @contextmanager
     def listen(self, key: str) -> Iterator[Listener]:
-        listener: Listener = asyncio.Queue()
+        listener: Listener = asyncio.Queue(_MOST)
         if self.closed:
             listener.put_nowait(None)
         self._listeners[key].add(listener)
@@ -56,7 +58,7 @@ class Hub:
 
     @property
     def alone(self) -> bool:
-        """Nobody listens to anything."""
+        """No one listens to anything."""
         return not self._listeners
 
     async def somebody(self, seconds: float) -> None:
@@ -70,14 +72,24 @@ class Hub:
 
     def publish(self, key: str, event: TurnEvent | None, payload: dict[str, Any]) -> None:
         for listener in self._listeners.get(key, ()):
-            listener.put_nowait((event, payload))
+            if listener.full():
+                _end(listener)
+            else:
+                listener.put_nowait((event, payload))
+
+
+def _end(listener: Listener) -> None:
+    """Its stream ends: the server stops, or its reader has fallen behind and reads the rows instead."""
+    while not listener.empty():
+        listener.get_nowait()
+    listener.put_nowait(None)
 
 
 def payload(event: TurnEvent) -> dict[str, Any] | None:
     """The event as JSON for listeners; None for what is told with more detail elsewhere."""
     match event:
         case TextDelta(text):
-            return {"type": "delta", "text": text}
+            return {"type": "delta", "content": text, "text": text}
         case TextRestarted():
             return {"type": "restart"}
         case ToolStarted(call_id, tool_name, summary, arguments):

@@ -1,16 +1,23 @@
-"""ASGI middleware: bounded bodies, safe headers on every answer, a plain word where something broke."""
+"""ASGI middleware: bounded bodies, safe headers on every answer, a plain message when something fails."""
 
+import asyncio
+import contextlib
+
+from sqlalchemy.exc import OperationalError
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from bot.channels.http.errors import problem
-from bot.telemetry import logger
+from bot.channels.http.errors import NOTHING_HERE, problem
+from bot.logs import logger
 
 log = logger(__name__)
 
 MAX_BODY = 256 * 1024  # bytes
+LARGER = {"/agui": 4 * MAX_BODY}  # a front end sends its whole history with each run
 _READ_ON = 16 * MAX_BODY  # of a body that is too large, so that its sender gets to read the answer
-_BROKEN = "Something went wrong here; it is in the log. Your data is safe; try again."
+_SLOW = "The body took too long to arrive. Send it again."
+_LATE = "The database isn't answering in time. Try again in a moment."
+_BROKEN = "Something went wrong. The log has the details. Your data is safe. Try again."
 
 _HEADERS = (
     (b"x-content-type-options", b"nosniff"),
@@ -22,12 +29,10 @@ _PAGE_POLICY = (
     b"default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
     b"font-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
-_DOCS_POLICY = _PAGE_POLICY.replace(b"script-src 'self'", b"script-src 'self' 'unsafe-inline'").replace(
-    b"style-src 'self'", b"style-src 'self' 'unsafe-inline'"
-)
+_DOCS_POLICY = _PAGE_POLICY.replace(b"style-src 'self'", b"style-src 'self' 'unsafe-inline'")
 
 
-class Limits:
+class BodyLimits:
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
@@ -36,19 +41,30 @@ class Limits:
             await self._app(scope, receive, send)
             return
         policy = _DOCS_POLICY if scope["path"] == "/docs" else _PAGE_POLICY
-        started = False
+        most = LARGER.get(scope["path"], MAX_BODY)
+        started = whole = False
         size = 0
+        due = asyncio.get_running_loop().time() + scope["app"].channel.pace.body
 
         async def limited() -> Message:
-            nonlocal size
-            message = await receive()
+            nonlocal size, whole
+            if whole:  # what comes now is that the caller left
+                return await receive()
+            try:
+                async with asyncio.timeout_at(due):
+                    message = await receive()
+            except TimeoutError:
+                raise HTTPException(408, _SLOW, {"Connection": "close"}) from None
+            whole = not message.get("more_body")
             size += len(message.get("body", b""))
-            if size <= MAX_BODY:
+            if size <= most:
                 return message
-            while message.get("more_body") and size < _READ_ON:
-                message = await receive()
-                size += len(message.get("body", b""))
-            raise HTTPException(413, f"The body is larger than {MAX_BODY // 1024} KiB; send less at once.")
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout_at(due):
+                    while message.get("more_body") and size < _READ_ON:
+                        message = await receive()
+                        size += len(message.get("body", b""))
+            raise HTTPException(413, f"The body is larger than {most // 1024} KiB. Send less in one request.")
 
         async def guarded(message: Message) -> None:
             nonlocal started
@@ -61,9 +77,14 @@ class Limits:
                 ]
             await send(message)
 
+        if "\0" in scope["path"]:  # no database holds it
+            await problem(404, NOTHING_HERE)(scope, receive, guarded)
+            return
         try:
             await self._app(scope, limited, guarded)
-        except Exception as error:  # nobody foresaw it; the log has it, the caller must not
-            log.error("a request broke", path=scope["path"], exc_info=error)
+        except Exception as error:  # no one foresaw it; the log has it, the caller must not
+            log.error("request failed", path=scope["path"], exc_info=error)
             if not started:
-                await problem(500, _BROKEN)(scope, receive, guarded)
+                late = isinstance(error, OperationalError)  # the database did not take it in time
+                answer = problem(503, _LATE) if late else problem(500, _BROKEN)
+                await answer(scope, receive, guarded)

@@ -1,26 +1,34 @@
-"""What admins see of rules and grants. They change them with words: ``commands.py``."""
+"""Rules and grants for admins: seen, set and dropped, the same as with words (``commands.py``)."""
 
-from typing import Any
+import re
+from typing import Annotated, Any
 
-from fastapi import APIRouter
+from fastapi import Path
 from sqlmodel import Session
 from starlette.responses import JSONResponse
 
+from bot.channels.http.channel import NAME, key_of
+from bot.channels.http.commands import COMMAND_STATUS
 from bot.channels.http.errors import problem
-from bot.channels.http.site import Caller, Here, ok
-from bot.domain.people import Role
-from bot.store import grants, rules
+from bot.channels.http.rule_bodies import AnyRule, Pausing
+from bot.channels.http.site import Admin, Caller, Here, Site, api_routes, ok
+from bot.channels.http.views import grant_view
+from bot.channels.http.wire import Rules, RuleSet, SaidBody
+from bot.domain.chat import Address, Answer, Command, Reply
+from bot.domain.people import Actor, Role
+from bot.store import names, rules
+from bot.transactions import grants
 
-router = APIRouter(prefix="/api")
+router = api_routes("rules", prefix="/api")
+
+_NUMBER = re.compile(r"rule ([0-9]+):")
 
 
-@router.get("/rules", summary="For admins: the policy in force, every rule and every grant")
-async def in_force(actor: Caller, site: Here) -> JSONResponse:
+@router.get("/rules", summary="For admins: the current policy and every rule", response_model=Rules)
+async def in_force(_: Admin, site: Here) -> JSONResponse:
     views = site.channel.views
 
-    def read(session: Session) -> dict[str, Any] | None:
-        if not views.policies.is_admin(session, actor):
-            return None
+    def read(session: Session) -> dict[str, Any]:
         policy = views.policies.load(session)
         return {
             "policy": policy.mode,
@@ -30,24 +38,50 @@ async def in_force(actor: Caller, site: Here) -> JSONResponse:
             "rules": [
                 {
                     "id": each.rule.id,
-                    "words": each.rule.words.partition(": ")[2],
+                    "words": names.named(session, each.rule.words.partition(": ")[2]),
                     "set_by": each.by,
                     "set_at": each.at.isoformat(),
                 }
                 for each in rules.in_force(session)
             ],
-            "grants": [
-                {
-                    "label": grant.label,
-                    "words": grant.words,
-                    "given_by": grant.person_name,
-                    "given_at": grant.created_at.isoformat(),
-                    "expires_at": grant.expires_at.isoformat() if grant.expires_at else None,
-                    "uses": grant.uses,
-                }
-                for grant in grants.live(session, views.clock())
-            ],
+            "grants": [grant_view(session, each) for each in grants.live(session, views.clock())],
         }
 
-    found = await site.channel.database.read(read)
-    return problem(403, "The rules are for admins.") if found is None else ok(**found)
+    return ok(**await site.channel.database.read(read))
+
+
+@router.post("/rules", summary="Set a rule", status_code=201, response_model=RuleSet)
+async def set_rule(body: AnyRule, actor: Caller, site: Here) -> JSONResponse:
+    """One of the same subject, place and tools is replaced. ``text`` says what follows from it."""
+    reply = await say(site, actor, body.words)
+    if isinstance(reply, JSONResponse):
+        return reply
+    found = _NUMBER.search(reply.text)
+    answer = ok(id=int(found[1]) if found else None, text=reply.text)
+    answer.status_code = 201
+    return answer
+
+
+@router.delete("/rules/{rule_id}", summary="Drop a rule", response_model=SaidBody)
+async def drop_rule(
+    rule_id: Annotated[int, Path(ge=1, le=999_999_999)], actor: Caller, site: Here
+) -> JSONResponse:
+    """404 where no such rule is current."""
+    reply = await say(site, actor, f"drop {rule_id}")
+    if isinstance(reply, JSONResponse):
+        return reply
+    return ok(text=reply.text) if reply.answer is Answer.ACCEPTED else problem(404, reply.text)
+
+
+@router.put("/rules/paused", summary="Pause or resume all execution", response_model=SaidBody)
+async def pause(body: Pausing, actor: Caller, site: Here) -> JSONResponse:
+    """While paused nothing runs and no proposal expires."""
+    reply = await say(site, actor, "pause" if body.paused else "resume")
+    return reply if isinstance(reply, JSONResponse) else ok(text=reply.text)
+
+
+async def say(site: Site, actor: Actor, words: str) -> Reply | JSONResponse:
+    """Say the words of an admin; what is wrong with them is the answer."""
+    address = Address(NAME, key_of(actor, "console"))
+    reply = await site.take_in(Command(actor, "approvals", words, address))
+    return problem(COMMAND_STATUS[reply.answer], reply.text) if reply.answer in COMMAND_STATUS else reply

@@ -3,13 +3,17 @@
 import asyncio
 import contextlib
 import errno
+import logging
 import socket
 from collections.abc import Iterator
 
 import uvicorn
 
+from bot.channels.http.crowd import ACCEPTED_TOGETHER, Crowd, Seldom, raise_file_limit
 from bot.channels.http.site import Site
 from bot.errors import SettingsError
+
+_TALKATIVE = ("asyncio", "uvicorn.error")
 
 
 class _Server(uvicorn.Server):
@@ -23,21 +27,39 @@ class _Server(uvicorn.Server):
 class WebServer:
     """Serves ``site`` on ``host:port``; port 0 takes a free one, told by ``port`` once started."""
 
-    def __init__(self, site: Site, host: str, port: int) -> None:
+    def __init__(self, site: Site, host: str, port: int, connections: int = 1000) -> None:
+        """``connections``: how many there may be at a time; half of the files it may open at most."""
         self.site = site
+        most = min(connections, raise_file_limit() // 2)
+        self._seldom = Seldom()
         self._host = host
         self.port = port
         self._server = _Server(
             uvicorn.Config(
-                site, log_config=None, lifespan="off", timeout_graceful_shutdown=2, server_header=False
+                site,
+                http=Crowd(most, site.channel).protocol(),
+                backlog=ACCEPTED_TOGETHER,
+                limit_concurrency=most + 1,
+                log_config=None,
+                lifespan="off",
+                timeout_graceful_shutdown=2,
+                server_header=False,
             )
         )
+        self._listening: socket.socket | None = None
         self._task: asyncio.Task[None] | None = None
 
-    async def start(self) -> None:
-        """Listen; raises SettingsError when the port is taken."""
-        listening = listen(self._host, self.port)
+    def listen(self) -> socket.socket:
+        """Take the port; raises SettingsError when it is taken. Who connects waits until `start`."""
+        self._listening = listening = listen(self._host, self.port)
         self.port = listening.getsockname()[1]
+        return listening
+
+    async def start(self) -> None:
+        """Serve on the port that was taken."""
+        for name in _TALKATIVE:
+            logging.getLogger(name).addFilter(self._seldom)
+        listening = self._listening or self.listen()
         self._task = asyncio.create_task(self._server.serve([listening]), name="web server")
         while not self._server.started and not self._task.done():  # noqa: ASYNC110 - uvicorn has no event for it
             await asyncio.sleep(0.005)
@@ -48,15 +70,22 @@ class WebServer:
         self._server.should_exit = True
         if self._task is not None:
             await self._task
+        for name in _TALKATIVE:
+            logging.getLogger(name).removeFilter(self._seldom)
+
+    def close(self) -> None:
+        """Give the port back, also where it never served."""
+        if self._listening is not None:
+            self._listening.close()
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A listening socket; raises SettingsError, naming the variable and the mend, where there can be none."""
+    """A listening socket; raises SettingsError, naming the variable and the fix, if it can't be had."""
     listening = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listening.bind((host, port))
-        listening.listen()  # here, for only this tells when two bound the same port at once
+        listening.listen()  # here, since only this tells when two bound the same port at the same time
     except (OSError, UnicodeError) as error:
         listening.close()
         raise _cannot_listen(host, port, error) from None

@@ -1,49 +1,99 @@
 """The web application as an object, and what its routes ask it for: who calls, and the channel."""
 
+from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Annotated, Any
 
-from fastapi import Depends, FastAPI, Request
+from fastapi import APIRouter, Depends, FastAPI, Request
+from fastapi.routing import APIRoute
 from fastapi.security import HTTPBearer
 from starlette.responses import JSONResponse
 
-from bot.callbacks import Callbacks
-from bot.channels.http.auth import Doorkeeper
+from bot.channels.http.auth import Doorkeeper, Forbidden, Unauthenticated
 from bot.channels.http.channel import HttpChannel
-from bot.domain.chat import Desk, Incoming, Reply
+from bot.channels.http.streams import STILL_THERE, EventStream, streaming
+from bot.channels.http.wire import Problem
+from bot.channels.seam import Channel, Lookup
+from bot.domain.chat import Incoming, Reply
 from bot.domain.people import Actor
+from bot.tools.mcp.login import Logins
+from bot.upkeep.webhooks import Callbacks
+
+_FAULTS: dict[int | str, dict[str, Any]] = {
+    status: {"model": Problem, "description": words}
+    for status, words in (
+        (401, "No valid token"),
+        (403, "Not for this caller"),
+        (404, "There is no such thing, or none for this caller"),
+        (409, "It has changed, or was taken in before"),
+        (413, "The body is too large"),
+        (422, "Something does not fit; ``fields`` says what"),
+        (429, "Too much in a short time; Retry-After says when to come back"),
+    )
+}
 
 
 class Site(FastAPI):
-    """One channel on the web; ``model_name`` and ``demo`` are what ``/api/me`` tells."""
+    """One channel on the web; ``model_name`` and ``demo`` are what ``/api/me`` tells.
+
+    ``platforms`` are the other channels, whose health is told.
+    """
 
     def __init__(
         self,
         channel: HttpChannel,
         doorkeeper: Doorkeeper,
         callbacks: Callbacks,
+        logins: Logins,
         *,
         model_name: str,
         demo: bool,
+        platforms: Mapping[str, Channel],
         **given: Any,
     ) -> None:
         super().__init__(**given)
+        self.platforms = platforms
         self.channel = channel
         self.doorkeeper = doorkeeper
         self.callbacks = callbacks
+        self.logins = logins
         self.model_name = model_name
         self.demo = demo
 
     @property
-    def desk(self) -> Desk:
+    def lookup(self) -> Lookup:
         """What may be looked up. Raises RuntimeError before the channel is started."""
-        if self.channel.desk is None:
+        if self.channel.lookup is None:
             raise RuntimeError("the channel was not started")
-        return self.channel.desk
+        return self.channel.lookup
+
+    def openapi(self) -> dict[str, Any]:
+        """The description of all routes.
+
+        FastAPI gives faults the media type of the route, and calls every stream a string: both are put right.
+        OpenAPI 3.1 has no place for the schema of a stream, so it is that of one event.
+        """
+        document = super().openapi()
+        for operations in document["paths"].values():
+            for operation in operations.values():
+                for status, response in operation["responses"].items():
+                    if status >= "400":
+                        response["content"] = {"application/json": next(iter(response["content"].values()))}
+                    stream = response.get("content", {}).get("text/event-stream", {})
+                    if "schema" in stream and "properties" not in stream["schema"]:
+                        stream["schema"] = _event(stream["schema"])
+        return document
 
     async def take_in(self, incoming: Incoming) -> Reply:
         if self.channel.inbox is None:
             raise RuntimeError("the channel was not started")
         return await self.channel.inbox(incoming)
+
+
+def _event(payload: dict[str, Any]) -> dict[str, Any]:
+    """The schema of a server-sent event whose ``data`` is JSON of this schema."""
+    inside = {name: value for name, value in payload.items() if name != "type"}
+    data = {"type": "string", "contentMediaType": "application/json", "contentSchema": inside}
+    return {"type": "object", "properties": {"data": data, "id": {"type": "string"}}, "required": ["data"]}
 
 
 async def _site(request: Request) -> Site:
@@ -57,12 +107,56 @@ Here = Annotated[Site, Depends(_site)]
 async def _caller(
     request: Request, site: Here, _: Annotated[object, Depends(HTTPBearer(auto_error=False))]
 ) -> Actor:
-    return site.doorkeeper(request)
+    return await site.doorkeeper(request)
 
 
 Caller = Annotated[Actor, Depends(_caller)]
 """Who calls; everybody else got 401 or 403."""
 
 
+async def _guarded(request: Request, site: Here) -> Callable[[AsyncIterator[str]], EventStream]:
+    def stream(events: AsyncIterator[str]) -> EventStream:
+        return streaming(_while_known(request, site, events))
+
+    return stream
+
+
+async def _while_known(request: Request, site: Site, events: AsyncIterator[str]) -> AsyncIterator[str]:
+    """The events up to where the token of who listens is revoked: that rings the bell."""
+    rings = site.channel.bell.rings
+    async for block in events:
+        if site.channel.bell.rings != rings or block == STILL_THERE:
+            rings = site.channel.bell.rings
+            try:
+                await site.doorkeeper(request)
+            except Unauthenticated:
+                return
+        yield block
+
+
+Streaming = Annotated[Callable[[AsyncIterator[str]], EventStream], Depends(_guarded)]
+"""Makes an answer of events; it ends when the caller's token is revoked."""
+
+
+async def _admin(actor: Caller, site: Here) -> Actor:
+    if not await site.channel.database.read(site.channel.views.rules_all, actor):
+        raise Forbidden("This is for admins.")
+    return actor
+
+
+Admin = Annotated[Actor, Depends(_admin)]
+"""Who calls, an admin of all of Nod; everybody else got 401 or 403."""
+
+
 def ok(**more: Any) -> JSONResponse:
     return JSONResponse({"ok": True, **more})
+
+
+def api_routes(tag: str, prefix: str = "") -> APIRouter:
+    """Routes for one part of the API, each described with the faults it may answer with."""
+    return APIRouter(prefix=prefix, tags=[tag], responses=_FAULTS, generate_unique_id_function=_operation)
+
+
+def _operation(route: APIRoute) -> str:
+    """For clients made from the description: ``proposals_press``."""
+    return f"{route.tags[0]}_{route.name}" if route.tags else route.name

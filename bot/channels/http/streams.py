@@ -18,10 +18,19 @@ class Pace:
     """In seconds. ``feed``: how soon changes made by other processes are noticed at the latest.
 
     ``quiet``: a silent stream gets a comment line this often, so that no proxy closes it.
+    ``headers`` and ``body``: how long a request may take to arrive.
     """
 
     feed: float = 2.0
     quiet: float = 15.0
+    headers: float = 10.0
+    body: float = 30.0
+
+
+class EventStream(StreamingResponse):
+    """Server-sent events: each item goes out as it comes, and nothing on the way may keep or gather them."""
+
+    media_type = "text/event-stream"
 
 
 def sse(payload: dict[str, Any]) -> str:
@@ -29,14 +38,13 @@ def sse(payload: dict[str, Any]) -> str:
     return f"data: {json.dumps(payload, ensure_ascii=False)}\n\n"
 
 
-def streaming(events: AsyncIterator[str]) -> StreamingResponse:
-    """Each item goes out as it comes; nothing on the way may keep or gather them."""
+def streaming(events: AsyncIterator[str]) -> EventStream:
     headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-    return StreamingResponse(events, media_type="text/event-stream", headers=headers)
+    return EventStream(events, headers=headers)
 
 
 async def heard(listener: Listener, quiet: float) -> AsyncIterator[Heard | None]:
-    """What the listener hears until the server stops; None after each ``quiet`` seconds of silence."""
+    """What the listener receives until the server stops; None after each ``quiet`` seconds of silence."""
     while True:
         try:
             async with asyncio.timeout(quiet):

@@ -16,20 +16,23 @@ BLANK = "(empty)"
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Some text of one style; ``style`` is bold, strike, italic, code or nothing."""
+    """Some text of one style; ``style`` is bold, strike, italic, code or nothing. ``url`` makes it a link."""
 
     text: str
     style: str = ""
+    url: str = ""
 
     def element(self) -> Block:
         element: Block = {"type": "text", "text": text.clean(self.text)}
+        if self.url:
+            element = {"type": "link", "url": self.url, "text": text.clean(self.text)}
         if self.style:
             element["style"] = {self.style: True}
         return element
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class ContextLine:
     """One line of runs, or preformatted text as it is."""
 
     runs: tuple[Run, ...]
@@ -49,26 +52,46 @@ def header(content: str) -> Block:
     return {"type": "header", "text": plain(text.link_text(content), limits.HEADER)}
 
 
-def context(*contents: str) -> Block:
-    shown = [c for c in contents if c.strip()][: limits.CONTEXT_ELEMENTS]
-    return {"type": "context", "elements": [plain(c, 400) for c in shown] or [plain(BLANK, 10)]}
+def marked(mrkdwn: str) -> Block:
+    """A text with Slack's own marks in it, made by us of ids and of escaped words."""
+    return {"type": "mrkdwn", "text": mrkdwn}
+
+
+def context(*contents: str | Block) -> Block:
+    """Give one line of small print; what is not text is `marked`."""
+    shown = [c for c in contents if not isinstance(c, str) or c.strip()][: limits.CONTEXT_ELEMENTS]
+    elements = [plain(c, 400) if isinstance(c, str) else c for c in shown]
+    return {"type": "context", "elements": elements or [plain(BLANK, 10)]}
 
 
 def moment(label: str, at: datetime) -> Block:
     """Give a context line with a time in the reader's own zone."""
+    return {"type": "context", "elements": [_moment(label, at)]}
+
+
+def footer(*contents: str | Block, label: str, at: datetime | None) -> Block:
+    """Give one context line that ends with a time, where there is one."""
+    line = context(*contents)
+    if at is not None:
+        said = line["elements"] if any(not isinstance(c, str) or c.strip() for c in contents) else []
+        line["elements"] = [*said[: limits.CONTEXT_ELEMENTS - 1], _moment(label, at)]
+    return line
+
+
+def _moment(label: str, at: datetime) -> Block:
     fallback = at.strftime("%Y-%m-%d %H:%M UTC")
     date = f"<!date^{int(at.timestamp())}^{{date_short_pretty}} at {{time}}|{fallback}>"
-    return {"type": "context", "elements": [{"type": "mrkdwn", "text": f"{label} {date}"}]}
+    return {"type": "mrkdwn", "text": f"{label} {date}".strip()}
 
 
 def divider() -> Block:
     return {"type": "divider"}
 
 
-def rich(lines: Iterable[Line]) -> list[Block]:
+def rich(lines: Iterable[ContextLine]) -> list[Block]:
     """Rich text blocks for these lines, each block within its limit; a line must fit one block."""
     blocks: list[Block] = []
-    held: list[Line] = []
+    held: list[ContextLine] = []
     used = 0
     for line in lines:
         if held and used + line.width > limits.RICH_TEXT:
@@ -79,7 +102,7 @@ def rich(lines: Iterable[Line]) -> list[Block]:
     return [*blocks, _rich(held)] if held else blocks
 
 
-def _rich(lines: list[Line]) -> Block:
+def _rich(lines: list[ContextLine]) -> Block:
     elements: list[Block] = []
     for line in lines:
         parts = [run.element() for run in line.runs if run.text]
@@ -127,7 +150,12 @@ def actions(*elements: Block) -> Block:
     return {"type": "actions", "elements": list(elements)}
 
 
-def markdown(content: str) -> Block:
-    """CommonMark from ourselves, a model or a tool; mentions in it notify nobody."""
-    shown, _ = text.cut(text.neutralise(content), text.POST)
+def markdown(content: str, team: str = "") -> Block:
+    """CommonMark from ourselves, a model or a tool; mentions in it notify no one.
+
+    With ``team``, for what one person alone reads: its people and channels are shown by their names there.
+    """
+    shown = text.harmless(content, text.POST)
+    if team:
+        shown = text.with_mentions(shown, team)
     return {"type": "markdown", "text": shown if shown.strip() else BLANK}

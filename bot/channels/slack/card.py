@@ -1,22 +1,25 @@
 """A `Card` as Block Kit blocks: the pending and the resolved twin. Pure; posting is in ``channel.py``.
 
 Whatever the content, the blocks stay within ``limits``. Where the change does not fit, the card says so and
-its Approve opens "View all" first (``modals.py``), so nobody approves what they could not read.
+its Approve opens "View all" first (``modals.py``), so no one approves what they could not read.
 """
 
-import json
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
 from urllib.parse import urlsplit
 
 from bot.channels.slack import blocks as b
 from bot.channels.slack import limits, text
-from bot.channels.slack.blocks import Block, Line, Run
-from bot.domain.cards import Action, Card, Tone
+from bot.channels.slack.blocks import Block, ContextLine, Run
+from bot.channels.slack.places import channel_in, is_id, user_of
+from bot.domain.cards import Card, Tone
 from bot.domain.files import RESULT_SHOWN
+from bot.domain.forms import label_of, told_values
+from bot.domain.people import Actor
 from bot.domain.plans import Plan
-from bot.domain.proposals import Kind, PreviewField
-from bot.domain.risk import Level
+from bot.domain.proposals import Kind, PreviewField, State
+from bot.domain.verbs import VIEW_ALL, Needs, Verb, with_reason
 
 REVIEW = "review"  # opens "View all", whose submit approves
 VIEW = "view"
@@ -28,17 +31,13 @@ _SHOWN_FIELDS = 20
 _VALUES = 4000  # units for all values of the change
 _VALUE = 1500
 _SHORT = 120
+_MENTIONING = 300  # characters; a longer list of people mentions no one
 
-_SIGNS = {Tone.WAITING: "⏳", Tone.GOOD: "✅", Tone.BAD: "❌", Tone.QUIET: "⚪"}
-_LEVELS = {
-    Level.READ: "🟢 Reads only",
-    Level.WRITE: "🟡 Changes something",
-    Level.DESTRUCTIVE: "🔴 Destructive",
-}
+_SIGNS = {Tone.WAITING: "⏳", Tone.GOOD: "✅", Tone.BAD: "❌", Tone.WARNED: "⚠️", Tone.QUIET: "⚪"}
 
 
 @dataclass(frozen=True, slots=True)
-class Rendered:
+class SlackCard:
     """What to post: ``text`` is the notification, ``whole`` says that nothing of the change was cut."""
 
     blocks: list[Block]
@@ -62,63 +61,73 @@ def parse_value(value: str) -> tuple[str, int]:
     return proposal_id, int(round_)
 
 
-def render(card: Card) -> Rendered:
-    """Render the card as it stands."""
+def holds(blocks: Iterable[Mapping[str, Any]], proposal_id: str) -> bool:
+    """Whether a message of these blocks has buttons for this proposal."""
+    elements = (e for block in blocks if block.get("type") == "actions" for e in block.get("elements") or ())
+    values = (
+        str(each.get("value") or "")
+        for element in elements
+        for each in (element, *(element.get("options") or ()))
+    )
+    return any(value.split(":")[-2:-1] == [proposal_id] for value in values)
+
+
+def render(card: Card, team: str = "") -> SlackCard:
+    """Render the card as it stands; ``team`` is the workspace whose people and channels can be named."""
     title, title_cut = _title(card)
     change, change_cut = _change(card)
     whole = not (title_cut or change_cut)
+    if not card.pending:
+        folded = [*_resolved(card, whole=whole), *_notes(card), *_group(card)]
+        return SlackCard(folded, _notification(card), whole)
     shown = [*title, *b.rich(_reason(card)), *change]
-    if not whole:
+    if card.pending and not whole:
         shown.append(b.context("✂️ Too long for this card. View all shows everything."))
-    shown += _notes(card)
-    shown += _pending(card, whole=whole) if card.pending else _resolved(card)
+    shown += [*_notes(card), *_pending(card, team, whole=whole)]
     shown += _group(card)
-    return Rendered(shown, _notification(card), whole)
+    return SlackCard(shown, _notification(card), whole)
 
 
-def brief(card: Card) -> Rendered:
+def brief(card: Card, team: str = "") -> SlackCard:
     """Render the least that can be decided on: title, state and buttons; "View all" has the rest."""
     note = b.context("✂️ Slack could not show this card in full. View all shows everything.")
-    title = b.rich([Line((Run(text.cut(text.link_text(card.title) or b.BLANK, 300)[0], "bold"),))])
-    state = _pending(card, whole=False) if card.pending else _resolved(card)
+    title = b.rich([ContextLine((Run(text.cut(text.link_text(card.title) or b.BLANK, 300)[0], "bold"),))])
+    title = title if card.pending else []
+    state = _pending(card, team, whole=False) if card.pending else _resolved(card, whole=False)
     shown = [*title, note, *_notes(card), *state, *_group(card)]
-    return Rendered(shown, _notification(card), whole=False)
+    return SlackCard(shown, _notification(card), whole=False)
 
 
 def _title(card: Card) -> tuple[list[Block], bool]:
     title = text.link_text(card.title) or card.tool_name or b.BLANK
-    sign = "❓ Question" if card.kind is Kind.QUESTION else _LEVELS[card.level]
-    about = b.context(
-        f"{sign}: {text.link_text(card.risk_reason)}",
-        "" if card.kind is Kind.PLAN else f"Tool: {card.tool_name}",
-        f"Asked {'of' if card.kind is Kind.QUESTION else 'by'} {card.asked_by}",
-    )
     if text.width(title) <= limits.HEADER:
-        return [b.header(title), about], False
+        return [b.header(title)], False
     shown, cut = text.cut(title, 600)
-    return [*b.rich([Line((Run(shown, "bold"),))]), about], cut
+    return b.rich([ContextLine((Run(shown, "bold"),))]), cut
 
 
-def _reason(card: Card) -> Iterator[Line]:
+def _reason(card: Card) -> Iterator[ContextLine]:
+    if card.kind is Kind.QUESTION and card.risk_reason:
+        yield ContextLine((Run(text.cut(text.link_text(card.risk_reason), 300)[0], "italic"),))
+    elif card.warning:
+        yield ContextLine((Run("⚠️ "), Run(text.cut(text.link_text(card.warning), 300)[0], "bold")))
     if card.reason.strip():
-        yield Line((Run("Why: ", "bold"), Run(text.cut(card.reason.strip(), 600)[0])))
+        yield ContextLine((Run("Why: ", "bold"), Run(text.cut(card.reason.strip(), 600)[0])))
 
 
 def shown_fields(card: Card) -> tuple[PreviewField, ...]:
     """Give the change field by field; the arguments where the tool previews nothing."""
     if card.fields:
         return card.fields
-    return tuple(
-        PreviewField(name, None, value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
-        for name, value in card.arguments.items()
-    )
+    told = told_values(card.schema, card.arguments)
+    return tuple(PreviewField(label_of(name), None, said) for name, said in told)
 
 
 def _change(card: Card) -> tuple[list[Block], bool]:
     fields = shown_fields(card)
     shown = fields[:_SHOWN_FIELDS]
     room = min(_VALUE, max(100, _VALUES // max(1, 2 * len(shown))))
-    lines: list[Line] = []
+    lines: list[ContextLine] = []
     missing = len(fields) - len(shown)
     some_cut = missing > 0
     for field in shown:
@@ -126,11 +135,11 @@ def _change(card: Card) -> tuple[list[Block], bool]:
         lines += more
         some_cut = some_cut or cut
     if missing:
-        lines.append(Line((Run(f"… [{missing} more fields]", "italic"),)))
+        lines.append(ContextLine((Run(f"… [{missing} more fields]", "italic"),)))
     return b.rich(lines), some_cut
 
 
-def field_lines(field: PreviewField, room: int) -> tuple[list[Line], bool]:
+def field_lines(field: PreviewField, room: int) -> tuple[list[ContextLine], bool]:
     """One field of the change within ``room`` units per value, and whether any of it was cut."""
     name, name_cut = text.cut(field.field or b.BLANK, 60)
     old, old_cut = (None, False) if field.old_value is None else text.cut(field.old_value, room)
@@ -138,17 +147,17 @@ def field_lines(field: PreviewField, room: int) -> tuple[list[Line], bool]:
     label = Run(f"{name}: ", "bold")
     cut = name_cut or old_cut or new_cut
     if all(v is None or (len(v) <= _SHORT and "\n" not in v) for v in (old, new)):
-        return [Line((label, *_inline(old, new)))], cut
+        return [ContextLine((label, *_inline(old, new)))], cut
     lines = []
     if old is not None and field.old_value == field.new_value:
         return [
-            Line((label, Run("(unchanged)", "italic"))),
-            Line((Run(old or b.BLANK),), preformatted=True),
+            ContextLine((label, Run("(unchanged)", "italic"))),
+            ContextLine((Run(old or b.BLANK),), preformatted=True),
         ], cut
     if old is not None:
-        lines += [Line((label, Run("now"))), Line((Run(old or b.BLANK),), preformatted=True)]
-    lines.append(Line((label, Run("will be" if old is not None else ""))))
-    lines.append(Line((Run((new or b.BLANK) if new is not None else "(nothing)"),), preformatted=True))
+        lines += [ContextLine((label, Run("now"))), ContextLine((Run(old or b.BLANK),), preformatted=True)]
+    lines.append(ContextLine((label, Run("will be" if old is not None else ""))))
+    lines.append(ContextLine((Run((new or b.BLANK) if new is not None else "(nothing)"),), preformatted=True))
     return lines, cut
 
 
@@ -162,61 +171,93 @@ def _inline(old: str | None, new: str | None) -> tuple[Run, ...]:
 
 
 def _notes(card: Card) -> list[Block]:
-    """What else to know before or after deciding: the tally, four eyes, edits, that nobody was asked."""
+    """What else to know before or after deciding: the tally, four eyes, edits, that no one was asked."""
     return [b.context(*(f"📌 {note}" for note in card.notes))] if card.notes else []
 
 
-def _pending(card: Card, *, whole: bool) -> list[Block]:
-    who = f"May decide: {text.cut(card.deciders, 300)[0]}"
-    footer = [b.context(who, "; ".join(card.votes)), b.moment("Expires", card.expires_at)]
+def _asked(card: Card, team: str) -> str | Block:
+    """Who asked; on a copy elsewhere also where, as a link where it is in the same workspace."""
+    channel = channel_in(card.origin, team) if card.origin else None
+    if channel is None:
+        return card.asked
+    return b.marked(f"{text.escape(text.cut(replace(card, asked_in='').asked, 300)[0])} in <#{channel}>")
+
+
+def _deciders(card: Card, team: str) -> str | Block:
+    """Who may decide; people of the workspace by a mention, which notifies them when the card is posted."""
+    if card.asker_decides:
+        return ""
+    parts = card.circle.parts
+    if len(card.deciders) > _MENTIONING or not any(isinstance(part, Actor) for part in parts):
+        return f"Can decide: {text.cut(card.deciders, 300)[0]}"
+    return b.marked(f"Can decide: {''.join(_mention(part, team) for part in parts)}")
+
+
+def _mention(part: Actor | str, team: str) -> str:
+    """A person of the workspace as their mention, anyone else in words."""
+    found = user_of(part) if isinstance(part, Actor) else None
+    if found is not None and found[0] == team and is_id(found[1]):
+        return f"<@{found[1]}>"
+    return text.escape(part.label if isinstance(part, Actor) else part)
+
+
+def _pending(card: Card, team: str, *, whole: bool) -> list[Block]:
+    votes = "; ".join(card.tally)
+    footer = [b.footer(_asked(card, team), _deciders(card, team), votes, label="Expires", at=card.expires_at)]
     value = value_of(card.proposal_id, card.round)
     plan = card.kind is Kind.PLAN
     buttons = []
-    if Action.APPROVE in card.actions:
+    if Verb.APPROVE in card.verbs:
         first = "Read all, then answer" if card.kind is Kind.QUESTION else "Read all, then approve"
-        label, verb = (card.says(Action.APPROVE, "Approve"), Action.APPROVE) if whole else (first, REVIEW)
-        buttons.append(b.button(f"{label} plan" if plan else label, action_id(verb), value, "primary"))
-    if Action.DECLINE in card.actions:
-        label = "Reject" if plan else "Decline"
-        buttons.append(b.button(label, action_id(Action.DECLINE), value, "danger"))
-    if Action.REVISE in card.actions:
-        buttons.append(b.button("Ask for changes", action_id(Action.REVISE), value))
-    if Action.APPROVE_STEPS in card.actions:
-        label, verb = steps_button(whole=whole)
+        first = f"{first} plan" if plan else first
+        label, verb = (card.button(Verb.APPROVE).label, Verb.APPROVE) if whole else (first, REVIEW)
+        buttons.append(b.button(label, action_id(verb), value, "primary"))
+    if Verb.DECLINE in card.verbs:
+        buttons.append(_button(card, Verb.DECLINE, value, "danger"))
+    if Verb.REVISE in card.verbs:
+        buttons.append(_button(card, Verb.REVISE, value))
+    if Verb.APPROVE_STEPS in card.verbs:
+        label, verb = steps_button(card, whole=whole)
         buttons.append(b.button(label, action_id(verb), value, confirm=steps_words(card)))
-    if Action.EDIT in card.actions:
-        buttons.append(b.button(card.says(Action.EDIT, "Edit"), action_id(Action.EDIT), value))
+    if Verb.EDIT in card.verbs:
+        buttons.append(_button(card, Verb.EDIT, value))
     hidden = (each for each in more(card, whole=whole) if each[1].partition(":")[0] not in _BUTTONS)
-    buttons.append(b.overflow(MORE, [*hidden, ("View all", f"{VIEW}:{value}")]))
+    buttons.append(b.overflow(MORE, [*hidden, (VIEW_ALL, f"{VIEW}:{value}")]))
     return [*footer, b.actions(*buttons)]
+
+
+def _button(card: Card, action: Verb, value: str, style: str = "", confirm: str = "") -> Block:
+    return b.button(card.button(action).label, action_id(action), value, style, confirm)
 
 
 def more(card: Card, *, whole: bool) -> Iterator[tuple[str, str]]:
     """Fill the ⋯ menu with what a card offers beyond its buttons; ``whole`` says it shows everything."""
     value = value_of(card.proposal_id, card.round)
-    if Action.DECLINE in card.actions:
-        label = "Reject with reason" if card.kind is Kind.PLAN else "Decline with reason"
-        yield label, f"{DECLINE_REASON}:{value}"
-    if Action.REVISE in card.actions:
-        yield "Ask for changes", f"{Action.REVISE}:{value}"
-    if Action.APPROVE_STEPS in card.actions:
-        label, verb = steps_button(whole=whole)
+    if Verb.DECLINE in card.verbs:
+        yield with_reason(card.button(Verb.DECLINE)), f"{DECLINE_REASON}:{value}"
+    if Verb.REVISE in card.verbs:
+        yield card.button(Verb.REVISE).label, f"{Verb.REVISE}:{value}"
+    if Verb.APPROVE_STEPS in card.verbs:
+        label, verb = steps_button(card, whole=whole)
         yield label, f"{verb}:{value}"
-    if Action.SIMILAR in card.actions:
-        label = "Approve similar" if whole else "Read all, then approve similar"
-        yield label, f"{Action.SIMILAR}:{value}"
-    if Action.EXTEND in card.actions:
-        yield "Extend the wait", f"{Action.EXTEND}:{value}"
+    if Verb.SIMILAR in card.verbs:
+        label = card.button(Verb.SIMILAR).label if whole else "Read all, then approve similar"
+        yield label, f"{Verb.SIMILAR}:{value}"
+    for verb in card.verbs:
+        if verb not in _PLACED and card.button(verb).needs is Needs.NOTHING:
+            yield card.button(verb).label, f"{verb}:{value}"
 
 
-_BUTTONS = frozenset({Action.REVISE.value, Action.APPROVE_STEPS.value, REVIEW_STEPS})
+_BUTTONS = frozenset({Verb.REVISE.value, Verb.APPROVE_STEPS.value, REVIEW_STEPS})
 """What stands on a card as a button, and in a menu only where there is no card."""
+_PLACED = frozenset({Verb.APPROVE, Verb.APPROVE_ALL})
+"""What needs nothing and has a button of its own; the rest of that is in the menu."""
 
 
-def steps_button(*, whole: bool) -> tuple[str, str]:
+def steps_button(card: Card, *, whole: bool) -> tuple[str, str]:
     """Its label, and what a press does."""
     if whole:
-        return "Approve plan and its steps", Action.APPROVE_STEPS
+        return card.button(Verb.APPROVE_STEPS).label, Verb.APPROVE_STEPS
     return "Read all, then approve plan and its steps", REVIEW_STEPS
 
 
@@ -229,25 +270,23 @@ def steps_words(card: Card) -> str:
     )
 
 
-def _resolved(card: Card) -> list[Block]:
-    outcome = text.cut(card.outcome, 800)[0]
-    lines = [Line((Run(f"{_SIGNS[card.tone]} "), Run(outcome or b.BLANK, "bold")))]
+def _resolved(card: Card, *, whole: bool) -> list[Block]:
+    headline = text.cut(text.link_text(card.headline) or card.tool_name or b.BLANK, 600)[0]
+    linked = card.result_url if card.result_url and is_web(card.result_url) else ""
+    lines = [ContextLine((Run(f"{_SIGNS[card.tone]} "), Run(headline, "bold", linked)))]
     if card.result.strip():
-        lines.append(Line((Run(text.cut(card.result.strip(), RESULT_SHOWN)[0]),), preformatted=True))
-    shown = b.rich(lines)
-    if card.result_url and is_web(card.result_url):
-        link = {"type": "link", "url": card.result_url, "text": "Open the result"}
-        section = {"type": "rich_text_section", "elements": [link]}
-        shown.append({"type": "rich_text", "elements": [section]})
-    if card.votes:
-        shown.append(b.context("; ".join(card.votes)))
-    if card.decided_at:
-        shown.append(b.moment("Decided", card.decided_at))
-    if Action.RETRY in card.actions:
-        value = value_of(card.proposal_id, card.round)
+        lines.append(ContextLine((Run(text.cut(card.result.strip(), RESULT_SHOWN)[0]),), preformatted=True))
+    decided = None if card.state is State.EXPIRED else card.decided_at
+    outcome = text.cut(card.outcome.removesuffix(".") if decided else card.outcome, 400)[0]
+    shown = [*b.rich(lines), b.footer(outcome, "; ".join(card.tally), label="", at=decided)]
+    value = value_of(card.proposal_id, card.round)
+    buttons = []
+    if Verb.RETRY in card.verbs:
         sure = "It runs again exactly as shown. Check first whether it already happened."
-        shown.append(b.actions(b.button("Retry", action_id(Action.RETRY), value, confirm=sure)))
-    return shown
+        buttons.append(_button(card, Verb.RETRY, value, confirm=sure))
+    if not whole:
+        buttons.append(b.button(VIEW_ALL, action_id(VIEW), value))
+    return [*shown, b.actions(*buttons)] if buttons else shown
 
 
 def _group(card: Card) -> list[Block]:
@@ -257,17 +296,18 @@ def _group(card: Card) -> list[Block]:
     count = card.group.open
     sure = f"This is for all {count} open changes of this answer; each has its own card."
     buttons = []
-    if Action.APPROVE_ALL in card.actions:
-        verb = action_id(Action.APPROVE_ALL)
+    if Verb.APPROVE_ALL in card.verbs:
         also = f"{sure} What a card could not show in full is shown to you first."
-        buttons.append(b.button(f"Approve all {count}", verb, value, "primary", also))
-    if Action.DECLINE_ALL in card.actions:
-        buttons.append(b.button(f"Decline all {count}", action_id(Action.DECLINE_ALL), value, "danger", sure))
+        buttons.append(_button(card, Verb.APPROVE_ALL, value, "primary", also))
+    if Verb.DECLINE_ALL in card.verbs:
+        buttons.append(
+            b.button(card.button(Verb.DECLINE_ALL).label, action_id(Verb.DECLINE_ALL), value, "danger", sure)
+        )
     return [b.actions(*buttons)] if buttons else []
 
 
 def _notification(card: Card) -> str:
-    title = text.cut(text.link_text(card.title), 300)[0]
+    title = text.cut(text.link_text(card.headline), 300)[0]
     return text.escape(f"{title}: {text.cut(text.link_text(card.outcome), 300)[0]}")
 
 

@@ -4,12 +4,15 @@ What comes in goes to ``inbound.py`` and ``presses.py``, a turn goes out by ``st
 in ``card.py``. Socket Mode is used where SLACK_APP_TOKEN is set, routes of the bot's own server otherwise.
 """
 
+import asyncio
 import logging
 import re
-from collections.abc import Awaitable, Callable
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import datetime
+from http import HTTPStatus
 from typing import Any, TypeVar
 
-from slack_bolt.adapter.socket_mode.async_handler import AsyncSocketModeHandler
 from slack_bolt.adapter.starlette.async_handler import AsyncSlackRequestHandler
 from slack_bolt.async_app import AsyncApp
 from slack_bolt.context.async_context import AsyncBoltContext
@@ -19,33 +22,47 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from bot.channels.seam import Hearing, Lookup, Poster, Stream, heard
 from bot.channels.slack import blocks as b
-from bot.channels.slack import board as boards
-from bot.channels.slack import text
-from bot.channels.slack.card import Rendered, brief, render
-from bot.channels.slack.faults import code_of, told
+from bot.channels.slack import doctor, lost, text
+from bot.channels.slack import team_status as boards
+from bot.channels.slack.card import SlackCard, brief, render
+from bot.channels.slack.errors import code_behind, code_of, passes, translated
 from bot.channels.slack.files import upload
 from bot.channels.slack.homes import Homes
 from bot.channels.slack.inbound import Events
 from bot.channels.slack.install import INSTALL_PATH, REDIRECT_PATH, oauth_flow
-from bot.channels.slack.places import NAME, Place, Post, user_of
-from bot.channels.slack.presses import BROKEN, Presses
+from bot.channels.slack.places import NAME, SlackPlace, SlackPosted, user_of
+from bot.channels.slack.presses import BROKEN, SlackPresses
 from bot.channels.slack.sessions import Sessions
+from bot.channels.slack.signed import readable, signed
+from bot.channels.slack.socket import Socket
 from bot.channels.slack.stream import SlackStream
+from bot.channels.slack.text import escape
 from bot.channels.slack.whispers import Whispers
 from bot.channels.slack.workspaces import Workspaces, make_client
 from bot.domain.cards import Card
-from bot.domain.chat import Address, Clock, Desk, Inbox, Stream
+from bot.domain.chat import Address, Clock, Inbox
 from bot.domain.people import Actor
-from bot.domain.teams import Board
-from bot.errors import ChannelError
+from bot.domain.teams import TeamStatus
+from bot.errors import ChannelError, NotDeliverable, SettingsError
+from bot.logs import logger
 from bot.settings import Settings
 from bot.store.database import Database
-from bot.telemetry import logger
 
 log = logger(__name__)
 
 EVENTS_PATH = "/slack/events"
+_FIRST_TRY = 5.0  # seconds a start waits for Slack
+_SLOWEST = 60.0  # seconds between tries to connect
+_WHERE = "api.slack.com/apps, your app"
+_MENDS = {
+    "SLACK_BOT_TOKEN": f"Copy the Bot User OAuth Token (xoxb-…) from {_WHERE}, OAuth & Permissions.",
+    "SLACK_APP_TOKEN": (
+        f"Make an App-Level Token (xapp-…) with connections:write at {_WHERE}, Basic Information, "
+        "and turn Socket Mode on."
+    ),
+}
 _TOO_BIG = frozenset({"invalid_blocks", "invalid_blocks_format", "msg_blocks_too_long", "msg_too_long"})
 _bolt_logger = logging.getLogger("bot.slack.bolt")
 _bolt_logger.setLevel(logging.ERROR)  # an explicit level: bolt formats its debug lines at NOTSET
@@ -54,23 +71,42 @@ T = TypeVar("T")
 Ack = Callable[..., Awaitable[BoltResponse]]
 
 
-class SlackChannel:
-    """Slack, both ways; nothing connects before `start`."""
+class SlackChannel(Poster):
+    """Slack, both ways; nothing connects before `start`. ``sleep`` paces the tries to connect."""
 
     name = NAME
-    pulls = False
 
-    def __init__(self, settings: Settings, database: Database, clock: Clock) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        database: Database,
+        clock: Clock,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        elapsed: Callable[[], float] = time.time,  # what the SDK counts pings by
+    ) -> None:
+        """Raise SettingsError where the settings cannot work, such as a bot token without a transport."""
+        for finding in doctor.local(settings):
+            if finding.failed:
+                raise SettingsError(f"{finding.name}: {finding.fix}.")
         self._settings = settings
         self._database = database
         self._clock = clock
+        self._sleep = sleep
+        self._elapsed = elapsed
+        self._connecting: asyncio.Task[None] | None = None
+        self._refused = False
+        self._received: float | None = None  # the last signed request, of ``elapsed``
+        self._started: datetime | None = None
+        self._unsure: set[tuple[SlackPlace, str]] = (
+            set()
+        )  # cards, by proposal id, whose post was not answered
         self._workspaces = Workspaces(settings, database, clock)
         self._sessions = Sessions(self._workspaces)
         self._whispers = Whispers(self._workspaces)
         self._events: Events | None = None
-        self._presses: Presses | None = None
+        self._presses: SlackPresses | None = None
         self._homes: Homes | None = None
-        self._socket: AsyncSocketModeHandler | None = None
+        self._socket: Socket | None = None
         self._app = self._make_app()
 
     def _make_app(self) -> AsyncApp:
@@ -92,11 +128,14 @@ class SlackChannel:
         app.command(re.compile(r"^/(nod|approvals)$"))(self._commanded)
         return app
 
-    async def start(self, inbox: Inbox, desk: Desk) -> None:
-        """Connect; raises ChannelError when Slack does not accept the tokens or cannot be reached."""
-        await self._workspaces.open()
-        self._homes = Homes(self._workspaces, self._database, desk, self._clock)
-        self._presses = Presses(self._workspaces, self._whispers, inbox, desk)
+    async def start(self, inbox: Inbox, lookup: Lookup) -> None:
+        """Connect; while Slack cannot be reached, continue trying in the background.
+
+        Raises SettingsError when Slack does not accept a token.
+        """
+        self._started = self._clock()
+        self._homes = Homes(self._workspaces, self._database, lookup, self._clock)
+        self._presses = SlackPresses(self._workspaces, self._whispers, inbox, lookup)
         self._events = Events(
             self._workspaces,
             self._sessions,
@@ -107,14 +146,59 @@ class SlackChannel:
         )
         token = self._settings.slack_app_token
         if token is not None:
-            self._socket = AsyncSocketModeHandler(self._app, token.get_secret_value(), logger=_bolt_logger)
-            with told():
-                await self._socket.connect_async()  # type: ignore[no-untyped-call]
-        self._homes.changed()  # what changed right before a crash is made up for
+            self._socket = Socket(self._app, self._settings, token.get_secret_value())
+        tried: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._connecting = asyncio.create_task(self._keep_connecting(tried))
+        await asyncio.wait({tried}, timeout=_FIRST_TRY)
+        if not tried.cancel():
+            tried.result()
+
+    async def _connect(self) -> ChannelError | None:
+        """Try once; gives what hindered it for now, raises SettingsError for what trying will not change."""
+        setting = "SLACK_BOT_TOKEN"
+        try:
+            await self._workspaces.open()
+            if self._socket is not None:
+                setting = "SLACK_APP_TOKEN"
+                await self._socket.open()
+        except ChannelError as error:
+            if (code := code_behind(error)) is None or passes(code):
+                return error
+            raise SettingsError(f"{setting}: Slack refused it ({code}). {_MENDS[setting]}") from error
+        if self._homes is not None:
+            self._homes.changed()  # what changed right before a crash is made up for
+        return None
+
+    async def _keep_connecting(self, tried: "asyncio.Future[None]") -> None:
+        """Connect, however long it takes; how the first try went is told by ``tried``, unless it is done."""
+        said, pause = "", 1.0
+        while True:
+            try:
+                fault = await self._connect()
+            except SettingsError as error:
+                self._refused = True
+                if tried.done():
+                    log.error(error.message)
+                else:
+                    tried.set_exception(error)
+                return
+            if not tried.done():
+                tried.set_result(None)
+            if fault is None:
+                return
+            if fault.message != said:
+                said = fault.message
+                log.warning("Slack can't be reached, retrying", why=said)
+            await self._sleep(pause)
+            pause = min(pause * 2, _SLOWEST)
 
     async def stop(self) -> None:
+        if self._connecting is not None:
+            self._connecting.cancel()
+            await asyncio.gather(self._connecting, return_exceptions=True)
+            self._connecting = None
         if self._socket is not None:
-            await self._socket.close_async()  # type: ignore[no-untyped-call]
+            await self._socket.close()
             self._socket = None
         for part in (self._events, self._homes, self._sessions, self._workspaces):
             if part is not None:
@@ -124,11 +208,21 @@ class SlackChannel:
     def routes(self) -> list[Route]:
         """Give what the bot's server mounts: signed events where Socket Mode is off, and the install flow."""
         routes = []
-        if self._settings.slack_app_token is None:
-            routes.append(Route(EVENTS_PATH, self._answer, methods=["POST"]))
+        if self._settings.slack_app_token is None and self._settings.slack_signing_secret is not None:
+            routes.append(Route(EVENTS_PATH, self._receive, methods=["POST"]))
         if self._app.oauth_flow is not None and self._settings.slack_client_id:
             routes += [Route(path, self._answer, methods=["GET"]) for path in (INSTALL_PATH, REDIRECT_PATH)]
         return routes
+
+    async def _receive(self, request: Request) -> Response:
+        """Take what is signed and readable; anyone can send the rest, so it costs neither work nor a log."""
+        secret, body = self._settings.slack_signing_secret, await request.body()
+        if secret is None or not signed(secret.get_secret_value(), body, request.headers):
+            return Response(status_code=HTTPStatus.UNAUTHORIZED)
+        if not readable(body, request.headers.get("content-type", "")):
+            return Response(status_code=HTTPStatus.BAD_REQUEST)
+        self._received = self._elapsed()
+        return await self._answer(request)
 
     async def _answer(self, request: Request) -> Response:
         return await AsyncSlackRequestHandler(self._app).handle(request)
@@ -143,8 +237,8 @@ class SlackChannel:
         if body.get("type") != "event_callback":
             await next()
             return None
-        if self._events is None:
-            raise ChannelError("the Slack channel is not running")
+        if self._events is None or self._workspaces.connecting:
+            raise ChannelError("the Slack channel is not connected")
         await self._events.take_in(body, context.team_id or context.enterprise_id or "")
         return BoltResponse(status=200, body="")
 
@@ -170,23 +264,33 @@ class SlackChannel:
             if self._events is not None:
                 words = (await self._events.command(body, context.team_id or "")).text or "Done."
         except Exception:
-            log.exception("a command failed")
+            log.exception("command failed")
         try:
             await respond(
                 text=text.escape(text.cut(words, 2000)[0]),
-                blocks=[b.markdown(words)],
+                blocks=[b.markdown(words, context.team_id or "")],
                 response_type="ephemeral",
             )
         except Exception:
-            log.exception("a command's answer did not arrive")
+            log.exception("command answer not delivered")
+
+    def hearing(self) -> Hearing:
+        """Slack answers pings on its socket; over HTTP it calls only when there is something to tell."""
+        if self._connecting is None or not self._connecting.done():
+            return Hearing(fault="it isn't connected")
+        if self._refused:
+            return Hearing(fault="Slack refused a token; the log says which")
+        if self._socket is not None:
+            return heard(self._socket.heard, self._elapsed(), told=False)
+        return heard(self._received, self._elapsed(), told=True)
 
     def open_stream(self, address: Address, requester: Actor) -> Stream:
-        place = Place.of(address)
+        place = SlackPlace.of(address)
         return SlackStream(self._workspaces, self._sessions, self._clock, place, user_of(requester))
 
     async def post(self, address: Address, markdown: str) -> None:
-        place = Place.of(address)
-        with told():
+        place = SlackPlace.of(address)
+        with translated():
             client = await self._workspaces.client(place.team)
             for piece in text.split(text.neutralise(markdown)):
                 await client.chat_postMessage(
@@ -198,19 +302,59 @@ class SlackChannel:
                 )
 
     async def post_card(self, address: Address, card: Card) -> str:
-        return await self._post(Place.of(address), render(card), brief(card))
+        """Post a card, unless it is already there: an earlier post may have arrived without an answer."""
+        place = SlackPlace.of(address)
+        if (there := await self._posted_before(place, card)) is not None:
+            await self._redraw(there, render(card, place.team), brief(card, place.team))
+            return str(there)
+        self._unsure.add((place, card.proposal_id))
+        try:
+            ref = await self._post(place, render(card, place.team), brief(card, place.team))
+        except NotDeliverable:
+            self._unsure.discard((place, card.proposal_id))
+            raise
+        self._unsure.discard((place, card.proposal_id))
+        return ref
+
+    async def _posted_before(self, place: SlackPlace, card: Card) -> SlackPosted | None:
+        """Look for the card where this process, or one before it, may have posted it."""
+        before = self._started is not None and card.asked_at is not None and card.asked_at < self._started
+        if card.asked_at is None or not (before or (place, card.proposal_id) in self._unsure):
+            return None
+        with translated():
+            client = await self._workspaces.client(place.team)
+            workspace = await self._workspaces.find(place.team)
+            bot_user = workspace.bot_user if workspace else ""
+            return await lost.find(client, place, bot_user, card.proposal_id, card.asked_at)
 
     async def redraw_card(self, address: Address, ref: str, card: Card) -> None:  # noqa: ARG002 - the copy knows its place
-        await self._redraw(Post.parse(ref), render(card), brief(card))
+        copy = SlackPosted.parse(ref)
+        await self._redraw(copy, render(card, copy.team), brief(card, copy.team))
 
-    async def post_board(self, address: Address, board: Board) -> str:
-        return await self._post(Place.of(address), boards.render(board), boards.brief(board))
+    async def remind(self, address: Address, ref: str, text: str, people: Sequence[Actor]) -> None:
+        """Write below the card, in its thread, with a link to it; mention those who are in this workspace."""
+        place, card = SlackPlace.of(address), SlackPosted.parse(ref)
+        users = [found[1] for found in map(user_of, people) if found and found[0] == place.team]
+        with translated():
+            client = await self._workspaces.client(place.team)
+            link = await client.chat_getPermalink(channel=card.channel, message_ts=card.ts)
+            words = f"{' '.join(f'<@{user}>' for user in users)} {escape(text)}".strip()
+            await client.chat_postMessage(
+                channel=card.channel,
+                thread_ts=place.thread or card.ts,
+                text=f"{words} <{link['permalink']}|Show the card>",
+                unfurl_links=False,
+                unfurl_media=False,
+            )
 
-    async def redraw_board(self, address: Address, ref: str, board: Board) -> None:  # noqa: ARG002 - as a card
-        await self._redraw(Post.parse(ref), boards.render(board), boards.brief(board))
+    async def show_team(self, address: Address, ref: str, team: TeamStatus) -> str:
+        if not ref:
+            return await self._post(SlackPlace.of(address), boards.render(team), boards.brief(team))
+        await self._redraw(SlackPosted.parse(ref), boards.render(team), boards.brief(team))
+        return ref
 
-    async def _post(self, place: Place, full: Rendered, less: Rendered) -> str:
-        async def post(shown: Rendered) -> str:
+    async def _post(self, place: SlackPlace, full: SlackCard, less: SlackCard) -> str:
+        async def post(shown: SlackCard) -> str:
             posted = await client.chat_postMessage(
                 channel=place.channel,
                 thread_ts=place.thread,
@@ -219,23 +363,23 @@ class SlackChannel:
                 unfurl_links=False,
                 unfurl_media=False,
             )
-            return str(Post(place.team, str(posted["channel"]), str(posted["ts"])))
+            return str(SlackPosted(place.team, str(posted["channel"]), str(posted["ts"])))
 
-        with told():
+        with translated():
             client = await self._workspaces.client(place.team)
             return await _accepted(full, less, post)
 
-    async def _redraw(self, copy: Post, full: Rendered, less: Rendered) -> None:
-        async def redraw(shown: Rendered) -> None:
+    async def _redraw(self, copy: SlackPosted, full: SlackCard, less: SlackCard) -> None:
+        async def redraw(shown: SlackCard) -> None:
             await client.chat_update(channel=copy.channel, ts=copy.ts, text=shown.text, blocks=shown.blocks)
 
-        with told():
+        with translated():
             client = await self._workspaces.client(copy.team)
             await _accepted(full, less, redraw)
 
     async def post_file(self, address: Address, name: str, text: str) -> None:
-        place = Place.of(address)
-        with told():
+        place = SlackPlace.of(address)
+        with translated():
             client = await self._workspaces.client(place.team)
             await upload(client, place, name, text)
 
@@ -245,7 +389,7 @@ class SlackChannel:
             self._homes.changed()
 
 
-async def _accepted(full: Rendered, less: Rendered, show: Callable[[Rendered], Awaitable[T]]) -> T:
+async def _accepted(full: SlackCard, less: SlackCard, show: Callable[[SlackCard], Awaitable[T]]) -> T:
     """Show it in full, or in its brief form where Slack refuses the full one after all."""
     try:
         return await show(full)

@@ -2,12 +2,12 @@
 
 from slack_sdk.web.async_client import AsyncWebClient
 
-from bot.channels.slack.places import Place
+from bot.channels.slack.places import SlackPlace
 
 
 async def upload(
     client: AsyncWebClient,
-    place: Place,
+    place: SlackPlace,
     name: str,
     content: str,
     *,
@@ -17,14 +17,19 @@ async def upload(
 
     Unlike chat.postMessage this takes no user's id, so a person's place is their DM.
     """
-    channel, thread = place.channel, place.thread
-    if channel.startswith(("U", "W")):
-        opened = await client.conversations_open(users=[channel])
-        channel, thread = str(opened["channel"]["id"]), None
+    channel = await channel_of(client, place)
     await client.files_upload_v2(
         channel=channel,
-        thread_ts=thread,
+        thread_ts=place.thread if channel == place.channel else None,
         filename=name,
         title=title or name,
         content=content,
     )
+
+
+async def channel_of(client: AsyncWebClient, place: SlackPlace) -> str:
+    """Give the channel of a place; a person's place is their DM."""
+    if not place.channel.startswith(("U", "W")):
+        return place.channel
+    opened = await client.conversations_open(users=[place.channel])
+    return str(opened["channel"]["id"])

@@ -11,8 +11,8 @@ from typing import Any
 
 from bot.channels.slack import limits, text
 from bot.channels.slack.blocks import Block, plain
-from bot.channels.slack.fields import Field, Shape, as_text
 from bot.channels.slack.places import actor_of, user_of
+from bot.domain.forms import Field, Shape, spoken
 from bot.domain.people import Actor
 
 VALUE = "value"
@@ -21,52 +21,87 @@ _LONG = 80  # characters from which a text gets several lines
 
 def inputs(fields: Sequence[Field], team: str) -> list[Block]:
     """Give one input block per field; a context line where the value must stay as it is."""
-    return [_input(f, team) if f.editable else _kept(f) for f in fields]
+    return [_input(at, f, team) if _editable(f) else _kept(at, f) for at, f in _placed(fields)]
 
 
-def _kept(asked: Field) -> Block:
-    words = f"{text.cut(asked.title, 100)[0]}: too long to edit in Slack; it stays as it is."
-    return {"type": "context", "block_id": asked.block_id, "elements": [plain(words, 300)]}
+def blocks_of(fields: Sequence[Field]) -> dict[str, str]:
+    """The id of each field's input block, by the field's name."""
+    return {f.name: at for at, f in _placed(fields) if _editable(f)}
 
 
-def _input(asked: Field, team: str) -> Block:
+def _placed(fields: Sequence[Field]) -> list[tuple[str, Field]]:
+    return [(f"field-{i}", each) for i, each in enumerate(fields)]
+
+
+def _editable(asked: Field) -> bool:
+    """Whether a modal can hold the value it has."""
+    return text.width(text.clean(as_text(asked))) <= limits.INPUT_VALUE
+
+
+def _kept(at: str, asked: Field) -> Block:
+    words = f"{text.cut(asked.label, 100)[0]}: too long to edit in Slack. It stays as it is."
+    return {"type": "context", "block_id": at, "elements": [plain(words, 300)]}
+
+
+def _input(at: str, asked: Field, team: str) -> Block:
     block: Block = {
         "type": "input",
-        "block_id": asked.block_id,
-        "label": plain(asked.title, 150),
-        "optional": not asked.required or asked.nullable or _may_be_empty(asked),
+        "block_id": at,
+        "label": plain(asked.label, 150),
+        "optional": not asked.required or asked.nullable or asked.may_be_empty,
         "element": _element(asked, team) | {"action_id": VALUE},
     }
-    if asked.description.strip():
-        block["hint"] = plain(asked.description, 500)
+    described, default = asked.description.strip(), _default(asked)
+    if described[-1:].isalnum() and default:
+        described += "."
+    if hint := f"{described} {default}".strip():
+        block["hint"] = plain(hint, 500)
     return block
 
 
-def _may_be_empty(asked: Field) -> bool:
-    return asked.shape in (Shape.TEXT, Shape.LINES, Shape.CHOICES) and not (
-        asked.schema.get("minLength") or asked.schema.get("minItems")
-    )
+def _default(asked: Field) -> str:
+    return f"Default: {spoken(asked.value)}." if asked.default else ""
+
+
+def as_text(asked: Field) -> str:
+    """How the value stands in a text input; empty for those that are no text."""
+    value = asked.value
+    match asked.shape:
+        case Shape.CHOICE | Shape.CHOICES | Shape.FLAG | Shape.DATE | Shape.USER:
+            return ""
+        case _ if value is None:
+            return ""
+        case Shape.LINES if isinstance(value, list) and all(
+            isinstance(v, str) and "\n" not in v for v in value
+        ):
+            return "\n".join(value)
+        case Shape.TEXT if isinstance(value, str):
+            return value
+        case Shape.NUMBER | Shape.INTEGER if isinstance(value, int | float) and not isinstance(value, bool):
+            return str(value)
+        case _:
+            return json.dumps(value, ensure_ascii=False, indent=2)
 
 
 def _element(asked: Field, team: str) -> Block:
     match asked.shape:
         case Shape.FLAG:
             options = [_option("Yes", "1"), _option("No", "0")]
-            chosen = options[not asked.given] if isinstance(asked.given, bool) else None
+            chosen = options[not asked.value] if isinstance(asked.value, bool) else None
             return _with({"type": "static_select", "options": options}, "initial_option", chosen)
         case Shape.CHOICE:
-            options = [_option(str(v), str(i)) for i, v in enumerate(asked.options)]
-            chosen = options[asked.options.index(asked.given)] if asked.given in asked.options else None
+            options = [_option(spoken(v), str(i)) for i, v in enumerate(asked.options)]
+            chosen = options[asked.options.index(asked.value)] if asked.value in asked.options else None
             return _with({"type": "static_select", "options": options}, "initial_option", chosen)
         case Shape.CHOICES:
-            options = [_option(str(v), str(i)) for i, v in enumerate(asked.options)]
-            given = asked.given if isinstance(asked.given, list) else []
+            options = [_option(spoken(v), str(i)) for i, v in enumerate(asked.options)]
+            given = asked.value if isinstance(asked.value, list) else []
             chosen_all = [o for o, v in zip(options, asked.options, strict=True) if v in given]
             return _with({"type": "multi_static_select", "options": options}, "initial_options", chosen_all)
         case Shape.DATE:
-            return _with({"type": "datepicker"}, "initial_date", _date(asked.given))
+            return _with({"type": "datepicker"}, "initial_date", _date(asked.value))
         case Shape.USER:
-            return _with({"type": "users_select"}, "initial_user", _user(asked.given, team))
+            return _with({"type": "users_select"}, "initial_user", _user(asked.value, team))
         case Shape.NUMBER | Shape.INTEGER:
             element: Block = {"type": "number_input", "is_decimal_allowed": asked.shape is Shape.NUMBER}
             return _with(element, "initial_value", as_text(asked))
@@ -77,7 +112,7 @@ def _element(asked: Field, team: str) -> Block:
 def _text_element(asked: Field) -> Block:
     content = text.clean(as_text(asked))
     several = asked.shape is not Shape.TEXT or len(content) > _LONG or "\n" in content
-    several = several or asked.schema.get("format") == "multiline" or asked.schema.get("maxLength", 0) > _LONG
+    several = several or asked.multiline
     return _with({"type": "plain_text_input", "multiline": several}, "initial_value", content)
 
 
@@ -110,14 +145,16 @@ def read(
     ``arguments`` is what the form was made from: whatever it could not show is taken from there.
     """
     values, faults = dict(arguments), {}
-    for asked in fields:
-        if asked.block_id not in state:
+    for at, asked in _placed(fields):
+        if at not in state:
             continue
         try:
-            value = _read(asked, state[asked.block_id].get(VALUE) or {}, team)
+            value = _read(asked, state[at].get(VALUE) or {}, team)
         except ValueError as error:
-            faults[asked.block_id] = str(error)
+            faults[at] = str(error)
             continue
+        if asked.default and value == asked.value:
+            continue  # no one touched it: it stays the tool's own default
         if value == [] and not asked.required and not asked.present:
             value = None
         if value is not None:
@@ -125,7 +162,7 @@ def read(
         elif asked.nullable and (asked.present or asked.required):
             values[asked.name] = None
         elif asked.required:
-            faults[asked.block_id] = "This is needed."
+            faults[at] = "This is needed."
         else:
             values.pop(asked.name, None)
     return values, faults
@@ -157,25 +194,25 @@ def _read(asked: Field, element: Mapping[str, Any], team: str) -> Any:
 
 
 def _empty_is_none(asked: Field) -> bool:
-    return asked.nullable or not (asked.required or asked.given == "")
+    return asked.nullable or not (asked.required or asked.value == "")
 
 
 def _unchanged(asked: Field, entered: str) -> str:
-    """Give back the exact text it was made from when nobody touched it."""
+    """Give back the exact text it was made from when no one touched it."""
     original = as_text(asked)
     return original if text.clean(original) == entered else entered
 
 
 def _lines(asked: Field, entered: str) -> list[str] | None:
-    if isinstance(asked.given, list) and text.clean(as_text(asked)) == entered:
-        return asked.given
+    if isinstance(asked.value, list) and text.clean(as_text(asked)) == entered:
+        return asked.value
     items = [line.strip() for line in entered.splitlines() if line.strip()]
     return items if items or not (asked.nullable or not asked.required) else None
 
 
 def _parsed(asked: Field, entered: str) -> Any:
-    if asked.given is not None and text.clean(as_text(asked)) == entered:
-        return asked.given
+    if asked.value is not None and text.clean(as_text(asked)) == entered:
+        return asked.value
     if asked.shape is Shape.INTEGER:
         try:
             return int(entered)

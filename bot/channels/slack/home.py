@@ -1,25 +1,35 @@
 """App Home: what waits for you, what you asked for, how things ended. Pure, from an `Overview`."""
 
+from collections.abc import Collection
+
+from bot.channels.seam import Overview
 from bot.channels.slack import blocks as b
-from bot.channels.slack import text
-from bot.channels.slack.blocks import Block, Line, Run
+from bot.channels.slack import limits, text
+from bot.channels.slack.blocks import Block, ContextLine, Run
 from bot.channels.slack.card import MORE, REVIEW, VIEW, action_id, more, value_of
-from bot.domain.cards import Action, Card
-from bot.domain.chat import Overview, Verb
+from bot.domain.cards import Card
 from bot.domain.proposals import Kind
 from bot.domain.risk import Level
+from bot.domain.verbs import Verb
 
 _EACH = 8  # cards per part: three parts of 8 with 3 blocks each stay below 100
 
 
-def view(overview: Overview) -> Block:
-    """Render the home tab of one person."""
+def view(overview: Overview, notice: str = "") -> Block:
+    """Render the home tab of one person; what they asked for and may decide stands under the first part.
+
+    ``notice`` is a line for everybody.
+    """
+    mine = frozenset(card.proposal_id for card in overview.asked)
+    waiting = {card.proposal_id for card in overview.waiting}
+    asked = tuple(card for card in overview.asked if card.proposal_id not in waiting)
     shown = [
+        *([b.context(notice)] if notice else []),
         b.header("Waiting for you"),
-        *_part(overview.waiting, "Nothing waits for you.", decide=True),
+        *_part(overview.waiting, "You're all caught up.", decide=True, mine=mine),
         b.divider(),
         b.header("You asked for"),
-        *_part(overview.asked, "Nothing of yours is open.", cancel=True),
+        *_part(asked, "Nothing else of yours is open." if mine else "Nothing of yours is open.", mine=mine),
         b.divider(),
         b.header("Lately"),
         *_part(overview.recent, "Nothing yet. Write to Nod in the Messages tab."),
@@ -27,29 +37,33 @@ def view(overview: Overview) -> Block:
     return {"type": "home", "blocks": shown}
 
 
-def _part(cards: tuple[Card, ...], empty: str, *, decide: bool = False, cancel: bool = False) -> list[Block]:
+def _part(
+    cards: tuple[Card, ...], empty: str, *, decide: bool = False, mine: Collection[str] = ()
+) -> list[Block]:
     if not cards:
         return [b.context(empty)]
     shown: list[Block] = []
     for card in cards[:_EACH]:
-        shown += _entry(card, decide=decide, cancel=cancel)
+        shown += _entry(card, decide=decide, mine=card.proposal_id in mine)
     if len(cards) > _EACH:
         shown.append(b.context(f"… and {len(cards) - _EACH} more."))
     return shown
 
 
-def _entry(card: Card, *, decide: bool, cancel: bool) -> list[Block]:
+def _entry(card: Card, *, decide: bool, mine: bool) -> list[Block]:
     title = text.cut(text.link_text(card.title) or card.tool_name, 300)[0]
     sign = "🔴 " if card.level is Level.DESTRUCTIVE else ""
     under = f"{sign}{text.cut(card.outcome, 200)[0]} Asked by {text.cut(card.asked_by, 60)[0]}."
     value = value_of(card.proposal_id, card.round)
-    shown = b.rich([Line((Run(title, "bold"),)), Line((Run(under),))])
+    shown = b.rich([ContextLine((Run(title, "bold"),)), ContextLine((Run(under),))])
     if card.pending:
         shown.append(b.moment("Expires", card.expires_at))
     elif card.decided_at:
         shown.append(b.moment("Decided", card.decided_at))
     buttons = []
-    if decide and Action.APPROVE in card.actions:
+    if decide and Verb.APPROVE in card.verbs:
+        withdraw = [("Withdraw", f"{Verb.CANCEL}:{value}")] if mine else []
+        hidden = [*more(card, whole=False), *withdraw][: limits.OVERFLOW_OPTIONS - 1]
         buttons += [
             b.button(
                 "Read, then answer" if card.kind is Kind.QUESTION else "Read, then approve",
@@ -57,14 +71,14 @@ def _entry(card: Card, *, decide: bool, cancel: bool) -> list[Block]:
                 value,
                 "primary",
             ),
-            b.button("Decline", action_id(Action.DECLINE), value, "danger"),
-            b.overflow(MORE, [*more(card, whole=False), ("View all", f"{VIEW}:{value}")]),
+            b.button("Decline", action_id(Verb.DECLINE), value, "danger"),
+            b.overflow(MORE, [*hidden, ("View all", f"{VIEW}:{value}")]),
         ]
-    elif cancel and card.pending:
-        sure = "It is taken back and will not run."
+    elif mine and card.pending:
+        sure = "It is withdrawn and will not run."
         buttons += [
             b.button("View all", action_id(VIEW), value),
-            b.button("Cancel", action_id(Verb.CANCEL), value, "danger", sure),
+            b.button("Withdraw", action_id(Verb.CANCEL), value, "danger", sure),
         ]
     else:
         buttons.append(b.button("View all", action_id(VIEW), value))

@@ -6,14 +6,15 @@ import json
 import aiohttp
 from slack_sdk.errors import SlackClientError
 
+from bot.channels.seam import Lookup
 from bot.channels.slack import home
 from bot.channels.slack.places import actor_of
 from bot.channels.slack.workspaces import Workspaces
-from bot.domain.chat import Clock, Desk
+from bot.domain.chat import Clock
 from bot.errors import ChannelError
+from bot.logs import logger
 from bot.store.database import Database
 from bot.store.slack import homes, remember_home
-from bot.telemetry import logger
 
 log = logger(__name__)
 
@@ -21,10 +22,10 @@ _CALM = 0.5  # seconds; changes within them are shown together
 
 
 class Homes:
-    def __init__(self, workspaces: Workspaces, database: Database, desk: Desk, clock: Clock) -> None:
+    def __init__(self, workspaces: Workspaces, database: Database, lookup: Lookup, clock: Clock) -> None:
         self._workspaces = workspaces
         self._database = database
-        self._desk = desk
+        self._lookup = lookup
         self._clock = clock
         self._shown: dict[tuple[str, str], int] = {}
         self._behind = False
@@ -55,10 +56,10 @@ class Homes:
                 for team, user in await self._database.read(homes):
                     await self._publish(team, user)
             except Exception:
-                log.exception("homes were not refreshed")
+                log.exception("App Homes not refreshed")
 
     async def _publish(self, team: str, user: str) -> None:
-        view = home.view(await self._desk.overview(actor_of(team, user)))
+        view = home.view(await self._lookup.overview(actor_of(team, user)), self._lookup.notice)
         mark = hash(json.dumps(view, sort_keys=True))
         if self._shown.get((team, user)) == mark:
             return
@@ -66,6 +67,6 @@ class Homes:
             client = await self._workspaces.client(team)
             await client.views_publish(user_id=user, view=view)
         except (SlackClientError, aiohttp.ClientError, OSError, ChannelError) as error:
-            log.warning("an App Home was not published", team=team, why=str(error))
+            log.warning("App Home not published", team=team, why=str(error))
             return
         self._shown[team, user] = mark

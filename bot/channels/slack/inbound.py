@@ -14,19 +14,32 @@ from slack_sdk.errors import SlackClientError
 
 from bot.channels.slack.homes import Homes
 from bot.channels.slack.manifest import PROMPTS
-from bot.channels.slack.places import Place, actor_of
-from bot.channels.slack.said import Said, mentioned_users, readable, said_in
+from bot.channels.slack.places import SlackPlace, actor_of
+from bot.channels.slack.said import (
+    Said,
+    channel_named,
+    mentioned_users,
+    named_in,
+    not_seen,
+    readable,
+    said_in,
+    with_addresses,
+)
 from bot.channels.slack.sessions import Sessions
 from bot.channels.slack.whispers import Whispers
 from bot.channels.slack.workspaces import Workspaces
 from bot.domain.chat import Answer, Command, Inbox, Message, Reply
+from bot.domain.quoting import in_reply_to
 from bot.errors import ChannelError
+from bot.logs import logger
 from bot.store.conversations import open_conversation
 from bot.store.database import Database
-from bot.telemetry import logger
 
 log = logger(__name__)
 
+_PROSE = frozenset({"decline"})  # words of `/approvals` that are followed by a reason, for people
+_MOST_NAMED = 10  # people in one text whose names are looked up
+_LOOKING = 1.5  # seconds; Slack waits 3 for its acknowledgement
 _GREETING = "I do the work and ask before I change anything. What do you need?"
 
 
@@ -71,24 +84,49 @@ class Events:
     async def _message(self, body: Mapping[str, Any], team: str) -> None:
         workspace = await self._workspaces.find(team)
         said = said_in(body, team, workspace.bot_user) if workspace else None
-        if said is None or not (said.addressed or await self._follows(said)):
+        follows = said is not None and await self._follows(said)
+        if workspace is None or said is None or not (said.addressed or follows):
             return
-        people = [said.user, *mentioned_users(said.text)[:10]]
+        people = [said.user, *mentioned_users(said.text)[:_MOST_NAMED]]
         found = await asyncio.gather(*(self._workspaces.name(team, user) for user in people))
         names = dict(zip(people, found, strict=True))
+        text = readable(said.text, names)
+        if said.in_thread and not follows:
+            text = in_reply_to(*await self._root(said, workspace.bot_user), text)
         reply = await self._inbox(
             Message(
                 address=said.place.address,
                 actor=actor_of(team, said.user, names[said.user]),
-                text=readable(said.text, names),
+                text=text,
                 event_id=said.event_id,
                 private=said.place.private,
+                names=named_in(said.text, team),
             )
         )
         if reply.answer is Answer.ACCEPTED:
             self._sessions.begin(said.place, readable(said.text, names))
+            if words := not_seen(said):
+                self._later(self._whispers.tell(said.place, said.user, words))
         elif reply.answer is not Answer.DUPLICATE and reply.text:
             self._later(self._whispers.tell(said.place, said.user, reply.text))
+
+    async def _root(self, said: Said, bot_user: str) -> tuple[str, str]:
+        """Who began the thread, and with what; nothing where it can't be read soon, for Slack waits."""
+        team, place = said.place.team, said.place
+        try:
+            async with asyncio.timeout(_LOOKING):
+                client = await self._workspaces.client(team)
+                page = await client.conversations_replies(
+                    channel=place.channel, ts=str(place.thread), limit=1
+                )
+                shown: list[dict[str, Any]] = page.get("messages") or []
+                root = next((m for m in shown if m.get("ts") == place.thread), {})
+                user = str(root.get("user") or "")
+                author = "you" if user == bot_user else user and await self._workspaces.name(team, user)
+        except (SlackClientError, aiohttp.ClientError, OSError, TimeoutError, ChannelError) as error:
+            log.info("a thread's first message could not be read", place=str(place.address), why=str(error))
+            return "", ""
+        return author or str(root.get("username") or "someone"), readable(str(root.get("text") or ""), {})
 
     async def _follows(self, said: Said) -> bool:
         """Whether the bot takes part in this thread, so that it listens without a mention."""
@@ -97,7 +135,7 @@ class Events:
         return await self._database.read(open_conversation, said.place.address) is not None
 
     async def _stopped(self, event: Mapping[str, Any], team: str) -> None:
-        place = Place(team, event["channel"], event.get("thread_ts"))
+        place = SlackPlace(team, event["channel"], event.get("thread_ts"))
         actor = actor_of(team, event.get("user") or "unknown")
         reply = await self._inbox(Command(actor, "stop", "", place.address, place.private))
         log.info("a person pressed stop", place=str(place.address), answer=reply.answer)
@@ -116,15 +154,24 @@ class Events:
 
     async def command(self, body: Mapping[str, Any], team: str) -> Reply:
         """Hand on a slash command; it carries no thread, so its address is the channel."""
-        place = Place(team, body["channel_id"])
+        place = SlackPlace(team, body["channel_id"])
         name = await self._workspaces.name(team, body["user_id"])
         actor = actor_of(team, body["user_id"], name or body.get("user_name") or "")
-        word = str(body["command"]).removeprefix("/")
-        words = readable(body.get("text") or "", {})
-        return await self._inbox(Command(actor, word, words, place.address, place.private))
+        word, words = str(body["command"]).removeprefix("/"), str(body.get("text") or "")
+        names = named_in(words, team)
+        for user in mentioned_users(words)[:_MOST_NAMED]:
+            if called := await self._workspaces.name(team, user):
+                names[str(actor_of(team, user))] = called
+        if words.partition(" ")[0] not in _PROSE:
+            words = with_addresses(words, team)
+        words = readable(words, {})
+        names |= channel_named(team, place.channel, str(body.get("channel_name") or ""))
+        return await self._inbox(
+            Command(actor, word, words, place.address, place.private, in_conversation=False, names=names)
+        )
 
     def _later(self, work: Coroutine[Any, Any, None]) -> None:
-        """Do a courtesy after the acknowledgement; its failure is logged."""
+        """Make a best-effort call after the acknowledgement; its failure is logged."""
         task = asyncio.create_task(_guarded(work))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -139,6 +186,6 @@ async def _guarded(work: Coroutine[Any, Any, None]) -> None:
     try:
         await work
     except (SlackClientError, aiohttp.ClientError, OSError, ChannelError) as error:
-        log.warning("Slack did not take a courtesy", why=str(error))
+        log.warning("Slack rejected a best-effort call", why=str(error))
     except Exception:
-        log.exception("a courtesy failed")
+        log.exception("a background task failed")

@@ -7,21 +7,17 @@ SCOPES = (
     "app_mentions:read",
     "assistant:write",
     "channels:history",
-    "channels:read",
     "chat:write",
     "commands",
     "files:write",
     "groups:history",
-    "groups:read",
     "im:history",
-    "im:read",
     "im:write",
     "mpim:history",
     "users:read",
 )
 EVENTS = (
     "agent_session_stopped",
-    "app_context_changed",
     "app_home_opened",
     "app_mention",
     "app_uninstalled",
@@ -32,11 +28,11 @@ EVENTS = (
     "tokens_revoked",
 )
 PROMPTS = (
-    ("What can you do?", "What can you do, and what do you ask about before you do it?"),
-    ("What waits for me?", "Which proposals are waiting for a decision?"),
+    ("What can you do?", "What can you do, and what do you ask before doing?"),
+    ("What's waiting for me?", "Which proposals are waiting for a decision?"),
 )
 _COMMANDS = (
-    ("/nod", "Talk about Nod itself", "help | new | status | team | link"),
+    ("/nod", "Talk about Nod itself", "help | status | team | link"),
     (
         "/approvals",
         "Decide proposals and set the rules (admins)",

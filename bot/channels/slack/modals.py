@@ -1,6 +1,6 @@
 """The modals: everything of a change or of several, edit, decline, approve similar, and a last word. Pure.
 
-A modal carries in ``private_metadata`` what its submit is about; `Subject` is that, typed.
+A modal carries in ``private_metadata`` what its submit is about; `ModalSubject` is that, typed.
 """
 
 import json
@@ -10,12 +10,13 @@ from typing import Any, Self
 
 from bot.channels.slack import blocks as b
 from bot.channels.slack import limits, text
-from bot.channels.slack.blocks import Block, Line, Run
-from bot.channels.slack.fields import fields_of
+from bot.channels.slack.blocks import Block, ContextLine, Run
 from bot.channels.slack.forms import VALUE, inputs
-from bot.domain.cards import Action, Card, whole_text
+from bot.domain.cards import Card, whole_text
+from bot.domain.forms import fields_of
 from bot.domain.proposals import Kind
-from bot.domain.similarity import Lasting, Rung
+from bot.domain.similarity import Lasting, Rung, Whose
+from bot.domain.verbs import Verb
 
 REVIEW = "nod:review"
 EDIT = "nod:edit"
@@ -30,6 +31,7 @@ APPROVE_EDITED = "approve"
 ASK_AGAIN = "ask"
 RUNG = "rung"
 LASTING = "lasting"
+REACH = "reach"
 
 _PIECE = 2900
 _BUDGET = 200_000  # bytes of JSON, below limits.VIEW_BYTES
@@ -43,22 +45,28 @@ _LASTING = {
 
 
 @dataclass(frozen=True, slots=True)
-class Subject:
-    """What a modal is about; ``address`` is the key of the address it was opened from, empty at home."""
+class ModalSubject:
+    """What a modal is about; ``address`` is the key of the address it was opened from, empty at home.
+
+    ``ref`` is the card it was opened from, empty at home.
+    """
 
     proposal_id: str
     round: int
     address: str = ""
+    ref: str = ""
 
     def pack(self) -> str:
-        return json.dumps({"proposal": self.proposal_id, "round": self.round, "address": self.address})
+        about = {"proposal": self.proposal_id, "round": self.round, "address": self.address}
+        return json.dumps(about | ({"ref": self.ref} if self.ref else {}))
 
     @classmethod
     def unpack(cls, metadata: str) -> Self:
         """Read ``private_metadata``; raises ValueError for what is not ours."""
         try:
             found = json.loads(metadata)
-            return cls(str(found["proposal"]), int(found["round"]), str(found["address"]))
+            proposal_id, round_ = str(found["proposal"]), int(found["round"])
+            return cls(proposal_id, round_, str(found["address"]), str(found.get("ref") or ""))
         except (KeyError, TypeError) as error:
             raise ValueError("this modal is not one of ours") from error
 
@@ -71,25 +79,25 @@ class Review:
     rest: bool
 
 
-def review(card: Card, subject: Subject, *, may_approve: bool) -> Review:
+def review(card: Card, subject: ModalSubject, *, may_approve: bool) -> Review:
     """Show everything of the change; submitting it approves, for one who may and while it is open."""
     shown, rest = _everything(whole_text(card))
     view = _modal("Everything it does", shown, REVIEW, subject)
-    if may_approve and card.pending and Action.APPROVE in card.actions:
-        view["submit"] = b.plain(card.says(Action.APPROVE, "Approve"), limits.VIEW_TITLE)
+    if may_approve and card.pending and Verb.APPROVE in card.verbs:
+        view["submit"] = b.plain(card.button(Verb.APPROVE).label, limits.VIEW_TITLE)
     return Review(view, rest)
 
 
-def review_steps(card: Card, subject: Subject, words: str, *, may_approve: bool) -> Review:
+def review_steps(card: Card, subject: ModalSubject, words: str, *, may_approve: bool) -> Review:
     """Show a whole plan and what its steps would be allowed; submitting it approves both."""
     shown, rest = _everything(whole_text(card))
     view = _modal("The plan and its steps", [b.context(words), *shown], REVIEW_STEPS, subject)
-    if may_approve and card.pending and Action.APPROVE_STEPS in card.actions:
+    if may_approve and card.pending and Verb.APPROVE_STEPS in card.verbs:
         view["submit"] = b.plain("Approve and allow", limits.VIEW_TITLE)
     return Review(view, rest)
 
 
-def review_all(cards: Sequence[Card], subject: Subject) -> Review:
+def review_all(cards: Sequence[Card], subject: ModalSubject) -> Review:
     """Show everything of each open change of an answer; submitting it approves them all."""
     shown, rest = _everything(all_text(cards))
     view = _modal("Everything they do", shown, REVIEW_ALL, subject)
@@ -109,14 +117,14 @@ def _everything(whole: str) -> tuple[list[Block], bool]:
     used = 0
     pieces = text.chunks(whole[:_BUDGET], _PIECE)  # more could never be shown
     for piece in pieces:
-        block = b.rich([Line((Run(piece),), preformatted=True)])
+        block = b.rich([ContextLine((Run(piece),), preformatted=True)])
         used += len(json.dumps(block))
         if used > _BUDGET or len(shown) > limits.BLOCKS_PER_VIEW - 15:
             break
         shown += block
     rest = len(shown) < len(pieces) or len(whole) > _BUDGET
     if rest:
-        note = "✂️ Even this window is too small. The whole text is in the file posted beside the card."
+        note = "✂️ Even this window is too small. The whole text is in the file posted alongside the card."
         shown = [b.context(note), *shown, b.context(note)]
     return shown, rest
 
@@ -126,28 +134,42 @@ def sayable(ladder: Sequence[tuple[Rung, str]]) -> list[tuple[Rung, str]]:
     return [(rung, words) for rung, words in ladder if text.width(text.link_text(words)) <= _RUNG]
 
 
-def similar(card: Card, subject: Subject, ladder: Sequence[tuple[Rung, str]], *, read_all: bool) -> Review:
-    """Offer what a grant may allow and how long; ``read_all`` puts everything of the change above it.
+def similar(
+    card: Card,
+    subject: ModalSubject,
+    ladder: Sequence[tuple[Rung, str]],
+    reaches: Sequence[tuple[Whose, str]],
+    *,
+    read_all: bool,
+) -> Review:
+    """Offer what a grant may allow, whose and how long; ``read_all`` puts everything of the change above it.
 
-    ``ladder`` has at least one rung, narrowest first, as `sayable` left it.
+    ``ladder`` has at least one rung, narrowest first, as `sayable` left it; ``reaches`` at least one reach.
     """
     shown, rest = _everything(whole_text(card)) if read_all else ([], False)
     words = [f"{n}. {text.link_text(allowed)}" for n, (_, allowed) in enumerate(ladder, 1)]
     rungs = [_option(label, rung) for label, (rung, _) in zip(words, ladder, strict=True)]
     shown = [b.context(text.cut(text.link_text(card.title), 300)[0]), *shown]
     if any(text.width(text.clean(label)) > limits.OPTION_TEXT for label in words):
-        shown += b.rich(Line((Run(label),)) for label in words)
+        shown += b.rich(ContextLine((Run(label),)) for label in words)
     shown += [
         _choice("What may run without asking", RUNG, rungs),
+        _choice(
+            "Whose requests, and where", REACH, [_option(_short(words), each) for each, words in reaches]
+        ),
         _choice("How long", LASTING, [_option(_LASTING[each], each) for each in Lasting]),
         b.context(
-            "This approves the change now. Calls within what you choose then run at once, each shown here "
-            "as done, until the time is over or an admin ends it with /approvals revoke."
+            "This approves the change now. Matching calls will then run without asking, each shown here "
+            "as done, until this expires or an admin uses /approvals revoke."
         ),
     ]
     view = _modal("Approve similar", shown, SIMILAR, subject)
     view["submit"] = b.plain("Approve and allow", limits.VIEW_TITLE)
     return Review(view, rest)
+
+
+def _short(words: str) -> str:
+    return text.cut(text.link_text(words[:1].upper() + words[1:]), limits.OPTION_TEXT)[0]
 
 
 def _choice(label: str, block_id: str, options: list[Block]) -> Block:
@@ -161,25 +183,28 @@ def _choice(label: str, block_id: str, options: list[Block]) -> Block:
     return {"type": "input", "block_id": block_id, "label": b.plain(label, 60), "element": element}
 
 
-def edit(card: Card, arguments: Mapping[str, Any], subject: Subject, team: str) -> Block:
+def edit(
+    card: Card, arguments: Mapping[str, Any], subject: ModalSubject, team: str, *, may_approve: bool = True
+) -> Block:
     """Give a form made from the tool's schema, filled with the arguments as they are."""
     question = card.kind is Kind.QUESTION
     afterwards = [
-        _option("Send it" if question else "Approve it as edited", APPROVE_EDITED),
-        _option("Keep it and send later" if question else "Ask again with these values", ASK_AGAIN),
-    ]
+        _option("Send it" if question else "Approve as edited", APPROVE_EDITED),
+        _option("Keep it and send later" if question else "Ask again, without approving", ASK_AGAIN),
+    ][0 if may_approve else 1 :]
     title = text.cut(text.link_text(card.title), 300)[0]
     fields = fields_of(card.schema, arguments)
     shown = [b.context(title), *inputs(fields, team)]
     if len(arguments) > len(fields):
-        shown.append(b.context("There are more fields than fit here; those stay as they are."))
+        shown.append(b.context("More fields than fit here. The others stay as they are."))
     shown.append(_choice("Then", AFTERWARDS, afterwards))
-    view = _modal(card.says(Action.EDIT, "Edit before it runs"), shown, EDIT, subject)
-    view["submit"] = b.plain("Save", limits.VIEW_TITLE)
+    view = _modal(card.button(Verb.EDIT).label, shown, EDIT, subject)
+    approves = "Approve as edited" if may_approve else "Ask again"
+    view["submit"] = b.plain("Send answer" if question else approves, limits.VIEW_TITLE)
     return view
 
 
-def decline(card: Card, subject: Subject) -> Block:
+def decline(card: Card, subject: ModalSubject) -> Block:
     """Ask why; the reason is told to the agent and shown on the card."""
     block = {
         "type": "input",
@@ -189,19 +214,20 @@ def decline(card: Card, subject: Subject) -> Block:
         "element": {"type": "plain_text_input", "action_id": VALUE, "multiline": True, "max_length": 1000},
     }
     shown = [b.context(text.cut(text.link_text(card.title), 300)[0]), block]
-    view = _modal("Decline", shown, DECLINE, subject)
-    view["submit"] = b.plain("Decline", limits.VIEW_TITLE)
+    words = card.button(Verb.DECLINE).label
+    view = _modal(words, shown, DECLINE, subject)
+    view["submit"] = b.plain(words, limits.VIEW_TITLE)
     return view
 
 
-def revise(card: Card, subject: Subject) -> Block:
-    """Ask what should change in a plan; the teammate hears it and plans anew."""
+def revise(card: Card, subject: ModalSubject) -> Block:
+    """Ask what should change in a plan; the teammate is told."""
     element = {"type": "plain_text_input", "action_id": VALUE, "multiline": True, "max_length": 2000}
     block = {
         "type": "input",
         "block_id": REASON,
         "label": b.plain("What should change?", 60),
-        "hint": b.plain("The teammate hears it and submits a new version.", 100),
+        "hint": b.plain("The teammate is told what you write.", 100),
         "element": element,
     }
     shown = [b.context(text.cut(text.link_text(card.title), 300)[0]), block]
@@ -216,11 +242,11 @@ def last_word(title: str, words: str) -> Block:
         "type": "modal",
         "title": b.plain(title, limits.VIEW_TITLE),
         "close": b.plain("Close", limits.VIEW_TITLE),
-        "blocks": b.rich([Line((Run(text.cut(words, _PIECE)[0] or b.BLANK),))]),
+        "blocks": b.rich([ContextLine((Run(text.cut(words, _PIECE)[0] or b.BLANK),))]),
     }
 
 
-def _modal(title: str, shown: list[Block], callback_id: str, subject: Subject) -> Block:
+def _modal(title: str, shown: list[Block], callback_id: str, subject: ModalSubject) -> Block:
     return {
         "type": "modal",
         "callback_id": callback_id,

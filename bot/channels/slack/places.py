@@ -1,5 +1,6 @@
 """Where things are in Slack: team, channel, thread; written ``T1/C2/1700.1`` in addresses and copies."""
 
+import re
 from dataclasses import dataclass
 from typing import Self
 
@@ -11,7 +12,7 @@ NAME = "slack"
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class SlackPlace:
     """A thread, or a channel as a whole where ``thread`` is None; ``channel`` may be a user's id."""
 
     team: str
@@ -20,7 +21,7 @@ class Place:
 
     @classmethod
     def of(cls, address: Address) -> Self:
-        """Read an address of ours; raises NotDeliverable when it is none."""
+        """Read an address of ours; raises NotDeliverable for any other text."""
         match address.key.split("/"):
             case [team, channel] if team and channel:
                 return cls(team, channel)
@@ -40,7 +41,7 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Post:
+class SlackPosted:
     """One message in Slack; its text form is a copy's reference."""
 
     team: str
@@ -54,6 +55,23 @@ class Post:
     def parse(cls, ref: str) -> Self:
         team, channel, ts = ref.split("/")
         return cls(team, channel, ts)
+
+
+_ID = re.compile(r"[A-Z0-9]+")
+
+
+def is_id(text: str) -> bool:
+    """Whether Slack may have given such an id, so that it can stand in a mention."""
+    return _ID.fullmatch(text) is not None
+
+
+def channel_in(address: str, team: str) -> str | None:
+    """The channel of an address, where it is one that people of this workspace can be led to."""
+    channel, _, key = address.partition(":")
+    match key.split("/"):
+        case [workspace, found, *_] if (channel, workspace) == (NAME, team) and found[:1] in ("C", "G"):
+            return found if is_id(found) else None
+    return None
 
 
 def actor_of(team: str, user: str, name: str = "") -> Actor:

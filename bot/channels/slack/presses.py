@@ -1,38 +1,42 @@
 """Buttons, menus and modals. Each is acknowledged within Slack's three seconds, and authorised by the core.
 
 A button only carries a proposal's id, its round and a verb. Whether this person may see or decide it is asked
-of the `Desk` and the inbox, whatever the button said; a refusal is told to that person alone.
+of the `Lookup` and the inbox, whatever the button said; a refusal is told to that person alone.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from slack_sdk.web.async_client import AsyncWebClient
 
+from bot.channels.seam import Lookup
 from bot.channels.slack import card as cards
 from bot.channels.slack import modals
-from bot.channels.slack.faults import told
-from bot.channels.slack.fields import fields_of
+from bot.channels.slack.errors import for_presser, translated
 from bot.channels.slack.files import upload
-from bot.channels.slack.forms import VALUE, read
-from bot.channels.slack.modals import Subject
-from bot.channels.slack.places import Place, actor_of
+from bot.channels.slack.forms import VALUE, blocks_of, read
+from bot.channels.slack.modals import ModalSubject
+from bot.channels.slack.places import SlackPlace, SlackPosted, actor_of
+from bot.channels.slack.said import channel_named
 from bot.channels.slack.whispers import Whispers
 from bot.channels.slack.workspaces import Workspaces
 from bot.domain.cards import Card, Group, whole_text
-from bot.domain.chat import Address, Answer, Desk, Inbox, Press, Reply, Verb
+from bot.domain.chat import Address, Answer, Inbox, Press, Reply
+from bot.domain.forms import fields_of
+from bot.domain.names import Names
 from bot.domain.people import Actor
 from bot.domain.proposals import Kind, State
 from bot.domain.risk import Level
-from bot.domain.similarity import Lasting, Rung
+from bot.domain.similarity import Lasting, Rung, Whose
+from bot.domain.verbs import Verb
 from bot.errors import ChannelError
-from bot.telemetry import logger
+from bot.logs import logger
 
 log = logger(__name__)
 
-NOT_HERE = "There is nothing to decide for you here. The proposal is not affected."
-BROKEN = "Something went wrong on my side; nothing was decided. Please try again."
+NOT_HERE = "There is nothing here for you to decide. The proposal is not affected."
+BROKEN = "Something went wrong on my side. Nothing was decided. Please try again."
 _OPENERS = frozenset(
     {
         cards.REVIEW,
@@ -54,7 +58,9 @@ class Click:
     team: str
     user: str
     name: str
-    place: Place | None
+    place: SlackPlace | None
+    names: Names  # of the channel that it stands in
+    ref: str | None  # the pressed message, as `post_card` named it
     trigger_id: str
     verb: str
     proposal_id: str
@@ -72,12 +78,14 @@ def click_of(body: Mapping[str, Any], action: Mapping[str, Any], team: str) -> C
     if action.get("type") == "overflow":
         verb, _, value = str((action.get("selected_option") or {}).get("value") or "").partition(":")
     proposal_id, round_ = cards.parse_value(value)
-    user = body.get("user") or {}
+    user, channel = body.get("user") or {}, body.get("channel") or {}
     return Click(
         team=team,
         user=str(user.get("id") or ""),
         name=str(user.get("name") or user.get("username") or ""),
         place=place_of(body, team),
+        names=channel_named(team, str(channel.get("id") or ""), str(channel.get("name") or "")),
+        ref=_ref_of(body, team),
         trigger_id=str(body.get("trigger_id") or ""),
         verb=verb,
         proposal_id=proposal_id,
@@ -85,22 +93,36 @@ def click_of(body: Mapping[str, Any], action: Mapping[str, Any], team: str) -> C
     )
 
 
-def place_of(body: Mapping[str, Any], team: str) -> Place | None:
-    """Where the pressed message stands; None at home and in modals."""
+def place_of(body: Mapping[str, Any], team: str) -> SlackPlace | None:
+    """Where the pressed message stands; None at home and in modals.
+
+    A message that people replied to is the root of its thread, but stands in the channel.
+    """
     channel = (body.get("channel") or {}).get("id")
     message = body.get("message") or {}
     thread = message.get("thread_ts") or (body.get("container") or {}).get("thread_ts")
-    return Place(team, str(channel), thread) if channel else None
+    if thread == _ts_of(body):
+        thread = None
+    return SlackPlace(team, str(channel), thread) if channel else None
 
 
-class Presses:
-    """What happens when somebody presses or submits."""
+def _ts_of(body: Mapping[str, Any]) -> str | None:
+    return (body.get("message") or {}).get("ts") or (body.get("container") or {}).get("message_ts")
 
-    def __init__(self, workspaces: Workspaces, whispers: Whispers, inbox: Inbox, desk: Desk) -> None:
+
+def _ref_of(body: Mapping[str, Any], team: str) -> str | None:
+    channel, ts = (body.get("channel") or {}).get("id"), _ts_of(body)
+    return str(SlackPosted(team, str(channel), str(ts))) if channel and ts else None
+
+
+class SlackPresses:
+    """What happens when someone presses or submits."""
+
+    def __init__(self, workspaces: Workspaces, whispers: Whispers, inbox: Inbox, lookup: Lookup) -> None:
         self._workspaces = workspaces
         self._whispers = whispers
         self._inbox = inbox
-        self._desk = desk
+        self._lookup = lookup
 
     async def clicked(self, body: Mapping[str, Any], action: Mapping[str, Any], team: str) -> None:
         """Handle a press that is acknowledged already; whatever goes wrong is told to the person."""
@@ -110,10 +132,10 @@ class Presses:
         except ValueError:
             words = NOT_HERE
         except ChannelError as error:  # a window came too late, a file was refused
-            log.warning("a press could not be answered", why=error.message)
-            words = f"{error.message}. Nothing was decided; please try again."
+            log.warning("press not answered", why=error.message)
+            words = for_presser(error)
         except Exception:
-            log.exception("a press failed")
+            log.exception("press failed")
             words = BROKEN
         if not words:
             return
@@ -121,14 +143,13 @@ class Presses:
             user = str((body.get("user") or {}).get("id") or "")
             await self._whispers.tell(place_of(body, team), user, words, team)
         except Exception:
-            log.exception("a person could not be told what became of their press")
+            log.exception("outcome of a press not delivered")
 
     async def _click(self, click: Click) -> str:
         """Do what the button says; gives the words for the person, empty where the card tells."""
         name = await self._workspaces.name(click.team, click.user)
         actor = actor_of(click.team, click.user, name or click.name)
-        at = _address(click.place)
-        card = await self._card(click.proposal_id, actor, at)
+        card, at = await self._card(click.proposal_id, actor, _address(click.place), click.ref)
         if card is None:
             return NOT_HERE
         verb = click.verb
@@ -143,19 +164,31 @@ class Presses:
                 return NOT_HERE  # only the card that carries the group's buttons can press them
             if click.round == card.group.round and (each := await self._to_read(card.group, actor, at)):
                 return await self._open_all(click, each)
-        reply = await self._inbox(Press(actor, Verb(verb), click.proposal_id, click.round, address=at))
+        press = Press(
+            actor,
+            Verb(verb),
+            click.proposal_id,
+            click.round,
+            address=at,
+            ref=click.ref,
+            names=click.names,
+        )
+        reply = await self._inbox(press)
         return "" if click.place and _card_tells(reply) else reply.text
 
-    async def _card(self, proposal_id: str, actor: Actor, at: Address | None) -> Card | None:
+    async def _card(
+        self, proposal_id: str, actor: Actor, at: Address | None, ref: str | None = None
+    ) -> tuple[Card | None, Address | None]:
         """Look the card up where it was pressed; a person's own chat also goes by their id."""
-        card = await self._desk.card(proposal_id, actor, at)
-        if card is None and at is not None and (place := Place.of(at)).private and place.thread is None:
-            card = await self._desk.card(proposal_id, actor, Address(actor.channel, actor.key))
-        return card
+        card = await self._lookup.card(proposal_id, actor, at, ref)
+        if card is None and at is not None and (place := SlackPlace.of(at)).private and place.thread is None:
+            at = Address(actor.channel, actor.key)
+            card = await self._lookup.card(proposal_id, actor, at, ref)
+        return card, at
 
     async def _to_read(self, group: Group, actor: Actor, at: Address | None) -> list[Card]:
         """Every open change of an answer where any of their cards was cut; nothing where all showed all."""
-        found = [await self._card(member, actor, at) for member in group.members]
+        found = [(await self._card(member, actor, at))[0] for member in group.members]
         each = [card for card in found if card is not None]
         if len(each) < len(found):
             raise ValueError("one of them is not for this person")
@@ -174,7 +207,7 @@ class Presses:
         at = _address(click.place)
         subject = _subject(click, card.proposal_id, card.round)
         if verb in (cards.REVIEW, cards.REVIEW_STEPS, cards.VIEW):
-            may = await self._desk.may_decide(card.proposal_id, actor, at)
+            may = await self._lookup.may_decide(card.proposal_id, actor, at)
             review = (
                 modals.review_steps(card, subject, cards.steps_words(card), may_approve=may)
                 if verb == cards.REVIEW_STEPS and card.kind is Kind.PLAN
@@ -186,7 +219,7 @@ class Presses:
             return ""
         if verb == Verb.SIMILAR:
             return await self._offer(client, click, actor, card)
-        arguments = await self._desk.arguments(card.proposal_id, actor, at)
+        arguments = await self._lookup.arguments(card.proposal_id, actor, at)
         if arguments is None or not card.pending:
             reason = "It is no longer open." if not card.pending else "You may not decide this one."
             return f"{reason} {_NOT_AFFECTED}"
@@ -195,32 +228,35 @@ class Presses:
         elif verb == Verb.REVISE:
             await self._show(client, click, modals.revise(card, subject))
         else:
-            await self._show(client, click, modals.edit(card, arguments, subject, click.team))
+            may = await self._lookup.may_decide(card.proposal_id, actor, at)
+            view = modals.edit(card, arguments, subject, click.team, may_approve=may)
+            await self._show(client, click, view)
         return ""
 
     async def _offer(self, client: AsyncWebClient, click: Click, actor: Actor, card: Card) -> str:
-        """Open the ladder of "approve similar"; gives the reason where there is none for this person."""
+        """Open the ladder of "approve similar"; gives the reason if this person has no rungs."""
         at = _address(click.place)
-        ladder = modals.sayable(await self._desk.ladder(card.proposal_id, actor, at))
-        if not ladder:
-            may = await self._desk.may_decide(card.proposal_id, actor, at)
+        ladder = modals.sayable(await self._lookup.ladder(card.proposal_id, actor, at))
+        reaches = await self._lookup.reaches(card.proposal_id, actor, at)
+        if not (ladder and reaches):
+            may = await self._lookup.may_decide(card.proposal_id, actor, at)
             return f"{_why_no_ladder(card, may=may)} {_NOT_AFFECTED}"
         read_all = at is None or not cards.render(card).whole
         subject = _subject(click, card.proposal_id, card.round)
-        review = modals.similar(card, subject, ladder, read_all=read_all)
+        review = modals.similar(card, subject, ladder, reaches, read_all=read_all)
         await self._show(client, click, review.view)
         if review.rest:
             await self._attach(client, click, card.tool_name, whole_text(card))
         return ""
 
     async def _show(self, client: AsyncWebClient, click: Click, view: dict[str, Any]) -> None:
-        with told():
+        with translated():
             await client.views_open(trigger_id=click.trigger_id, view=view)
 
     async def _attach(self, client: AsyncWebClient, click: Click, name: str, content: str) -> None:
         """Post everything as a file, for a change that no window can hold."""
-        with told():
-            place = click.place or Place(click.team, click.user)
+        with translated():
+            place = click.place or SlackPlace(click.team, click.user)
             await upload(client, place, f"{name[:40]}.txt", content, title="Everything it does")
 
     async def submitted(self, body: Mapping[str, Any], view: Mapping[str, Any], team: str) -> dict[str, Any]:
@@ -230,78 +266,60 @@ class Presses:
         except ValueError:
             words = NOT_HERE
         except Exception:
-            log.exception("a modal failed")
+            log.exception("modal failed")
             words = BROKEN
         return _update("Not done", words)
 
     async def _submit(self, body: Mapping[str, Any], view: Mapping[str, Any], team: str) -> dict[str, Any]:
-        subject = Subject.unpack(str(view.get("private_metadata") or ""))
+        subject = ModalSubject.unpack(str(view.get("private_metadata") or ""))
         user = body.get("user") or {}
         name = await self._workspaces.name(team, user["id"])
         actor = actor_of(team, user["id"], name or str(user.get("name") or ""))
         address = Address(actor.channel, subject.address) if subject.address else None
-        card = await self._card(subject.proposal_id, actor, address)
+        ref = subject.ref or None
+        card, address = await self._card(subject.proposal_id, actor, address, ref)
         if card is None or (address is not None and not subject.address.startswith(f"{team}/")):
             return _update("Not done", NOT_HERE)
         state = (view.get("state") or {}).get("values") or {}
+        press = Press(actor, Verb.APPROVE, subject.proposal_id, subject.round, address=address, ref=ref)
         match view.get("callback_id"):
             case modals.REVIEW:
-                press = Press(actor, Verb.APPROVE, subject.proposal_id, subject.round, address=address)
+                pass
             case modals.REVIEW_STEPS:
-                press = Press(actor, Verb.APPROVE_STEPS, subject.proposal_id, subject.round, address=address)
+                press = replace(press, verb=Verb.APPROVE_STEPS)
             case modals.REVIEW_ALL:
-                press = Press(actor, Verb.APPROVE_ALL, subject.proposal_id, subject.round, address=address)
+                press = replace(press, verb=Verb.APPROVE_ALL)
             case modals.SIMILAR:
-                press = Press(
-                    actor,
-                    Verb.SIMILAR,
-                    subject.proposal_id,
-                    subject.round,
-                    address=address,
-                    rung=Rung(_chosen(state, modals.RUNG)),
-                    lasting=Lasting(_chosen(state, modals.LASTING)),
-                )
+                rung, lasting = Rung(_chosen(state, modals.RUNG)), Lasting(_chosen(state, modals.LASTING))
+                reach = Whose(_chosen(state, modals.REACH) or Whose.HERE)
+                press = replace(press, verb=Verb.SIMILAR, rung=rung, lasting=lasting, reach=reach)
             case modals.DECLINE | modals.REVISE as asked:
                 reason = str((state.get(modals.REASON) or {}).get(VALUE, {}).get("value") or "").strip()
-                press = Press(
-                    actor,
-                    Verb.REVISE if asked == modals.REVISE else Verb.DECLINE,
-                    subject.proposal_id,
-                    subject.round,
-                    reason=reason or None,
-                    address=address,
-                )
+                verb = Verb.REVISE if asked == modals.REVISE else Verb.DECLINE
+                press = replace(press, verb=verb, reason=reason or None)
             case modals.EDIT:
-                return await self._edited(actor, card, subject, state, address)
+                return await self._edited(press, card, state)
             case other:
                 raise ValueError(f"unknown modal {other!r}")
         return _answer(press, await self._inbox(press))
 
-    async def _edited(
-        self,
-        actor: Actor,
-        card: Card,
-        subject: Subject,
-        state: Mapping[str, Any],
-        address: Address | None,
-    ) -> dict[str, Any]:
-        team = actor.key.partition("/")[0]
-        original = await self._desk.arguments(subject.proposal_id, actor, address)
+    async def _edited(self, press: Press, card: Card, state: Mapping[str, Any]) -> dict[str, Any]:
+        team = press.actor.key.partition("/")[0]
+        original = await self._lookup.arguments(press.proposal_id, press.actor, press.address)
         if original is None:
             return _update("Not done", NOT_HERE)
-        if card.round != subject.round:
-            seen = Press(actor, Verb.EDIT, subject.proposal_id, subject.round, address=address)
+        if card.round != press.round:
+            seen = replace(press, verb=Verb.EDIT)
             return _answer(seen, await self._inbox(seen))
         fields = fields_of(card.schema, original)
         arguments, faults = read(fields, state, original, team)
         if faults:
             return {"response_action": "errors", "errors": faults}
         verb = Verb.EDIT if _chosen(state, modals.AFTERWARDS) == modals.ASK_AGAIN else Verb.APPROVE
-        press = Press(actor, verb, subject.proposal_id, subject.round, arguments=arguments, address=address)
+        press = replace(press, verb=verb, arguments=arguments)
         reply = await self._inbox(press)
         if reply.answer is Answer.INVALID and reply.fields:
-            blocks = {f.name: f.block_id for f in fields if f.editable}
-            return {"response_action": "errors", "errors": _at_blocks(reply.fields, blocks)}
+            return {"response_action": "errors", "errors": _at_blocks(reply.fields, blocks_of(fields))}
         return _answer(press, reply)
 
 
@@ -316,12 +334,12 @@ def _at_blocks(faults: Mapping[str, str], blocks: Mapping[str, str]) -> dict[str
     return errors
 
 
-def _address(place: Place | None) -> Address | None:
+def _address(place: SlackPlace | None) -> Address | None:
     return place.address if place else None
 
 
-def _subject(click: Click, proposal_id: str, round_: int) -> Subject:
-    return Subject(proposal_id, round_, click.place.address.key if click.place else "")
+def _subject(click: Click, proposal_id: str, round_: int) -> ModalSubject:
+    return ModalSubject(proposal_id, round_, click.place.address.key if click.place else "", click.ref or "")
 
 
 def _chosen(state: Mapping[str, Any], block_id: str) -> str:
@@ -336,8 +354,8 @@ def _why_no_ladder(card: Card, *, may: bool) -> str:
     if not may:
         return "You may not decide this one."
     if card.level is Level.DESTRUCTIVE:
-        return "What cannot be undone asks each time, unless an admin allows grants for it."
-    return "Calls like this one cannot be allowed in advance; each is decided by itself."
+        return "What can't be undone asks each time, unless an admin allows grants for it."
+    return "Calls like this can't be allowed in advance. Each is decided on its own."
 
 
 def _card_tells(reply: Reply) -> bool:

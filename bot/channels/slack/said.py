@@ -6,12 +6,15 @@ from dataclasses import dataclass
 from html import unescape
 from typing import Any
 
-from bot.channels.slack.places import Place
+from bot.channels.slack.places import NAME, SlackPlace
+from bot.channels.slack.text import cut, link_text, literal
 
+_FILE_NAME = 100  # units
 _HEARD_SUBTYPES = frozenset({None, "file_share", "thread_broadcast", "me_message"})
 _USER = re.compile(r"<@([A-Z0-9]+)(?:\|([^>]*))?>")
 _CHANNEL = re.compile(r"<#([A-Z0-9]+)(?:\|([^>]*))?>")
 _SPECIAL = re.compile(r"<!(?:subteam\^[A-Z0-9]+\|@?)?([^>|^]+)(?:\^[^>|]*)?(?:\|([^>]*))?>")
+_UNNAMED = frozenset({"privategroup", "directmessage"})  # what Slack writes in place of a name
 _LINK = re.compile(r"<((?:https?|mailto|tel):[^>|]+)(?:\|([^>]*))?>")
 
 
@@ -19,12 +22,13 @@ _LINK = re.compile(r"<((?:https?|mailto|tel):[^>|]+)(?:\|([^>]*))?>")
 class Said:
     """A person's message; ``addressed`` when it is for the bot by itself (a DM or a mention)."""
 
-    place: Place
+    place: SlackPlace
     user: str
     text: str
     event_id: str
     addressed: bool
     in_thread: bool
+    files: tuple[str, ...] = ()  # names of what was attached; Nod reads no files
 
 
 def said_in(body: Mapping[str, Any], team: str, bot_user: str) -> Said | None:
@@ -40,19 +44,23 @@ def said_in(body: Mapping[str, Any], team: str, bot_user: str) -> Said | None:
         return None
     words = str(event.get("text") or "")
     private = event.get("channel_type") == "im" or str(channel).startswith("D")
-    mentioned = f"<@{bot_user}" in words
+    mentioned = bot_user in mentioned_users(words)
     if kind == "message" and mentioned and not private:
         return None  # the same words come as app_mention
-    files = [
-        f"[file: {f.get('name') or 'unnamed'}]" for f in event.get("files") or () if isinstance(f, Mapping)
-    ]
+    files = tuple(
+        cut(link_text(str(f.get("name") or "unnamed")), _FILE_NAME)[0]
+        for f in event.get("files") or ()
+        if isinstance(f, Mapping)
+    )
+    notes = [f"(a file was attached that you can't see: {name})" for name in files]
     return Said(
-        place=Place(team, channel, event.get("thread_ts") or ts),
+        place=SlackPlace(team, channel, event.get("thread_ts") or ts),
         user=user,
-        text="\n".join([_without_bot(words, bot_user), *files]).strip() or "Hello",
+        text="\n".join([_without_bot(words, bot_user), *notes]).strip() or "Hello",
         event_id=body["event_id"],
         addressed=private or kind == "app_mention",
         in_thread=bool(event.get("thread_ts")),
+        files=files,
     )
 
 
@@ -63,6 +71,30 @@ def _without_bot(words: str, bot_user: str) -> str:
 def mentioned_users(text: str) -> list[str]:
     """List the ids of users named in a text, each once."""
     return list(dict.fromkeys(found[1] for found in _USER.finditer(text)))
+
+
+def not_seen(said: Said) -> str:
+    """What to tell a person about files Nod can't read; empty where there were none."""
+    names = ", ".join(map(literal, said.files))
+    return f"I can't see {names}. I'll go by your words." if names else ""
+
+
+def with_addresses(text: str, team: str) -> str:
+    """Turn people and channels named Slack's way into what admin commands read: ``slack:T1/U2``."""
+    return _CHANNEL.sub(rf"{NAME}:{team}/\1", _USER.sub(rf"{NAME}:{team}/\1", text))
+
+
+def named_in(text: str, team: str) -> dict[str, str]:
+    """What Slack calls the people and channels in a text, by account and address, where it says so."""
+    people = {f"{NAME}:{team}/{m[1]}": m[2] for m in _USER.finditer(text) if m[2]}
+    return people | {f"{NAME}:{team}/{m[1]}": f"#{m[2]}" for m in _CHANNEL.finditer(text) if m[2]}
+
+
+def channel_named(team: str, channel: str, name: str) -> dict[str, str]:
+    """The name of a channel, where Slack gives one: what only some may read is not named."""
+    if not channel.startswith("C") or name in _UNNAMED or not name:
+        return {}
+    return {f"{NAME}:{team}/{channel}": f"#{name}"}
 
 
 def readable(text: str, names: Mapping[str, str]) -> str:

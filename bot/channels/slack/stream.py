@@ -1,7 +1,7 @@
 """One turn in Slack as it happens: a native stream with tool activity, or edits of one message.
 
 It starts with ``chat.startStream``. Where Slack refuses that, or the stream dies (after about five minutes),
-the same message goes on by ``chat.update``, less often. What one message cannot hold goes on in the next.
+the same message continues by ``chat.update``, less often. What one message cannot hold continues in the next.
 """
 
 from collections.abc import Mapping
@@ -12,8 +12,8 @@ from slack_sdk.errors import SlackApiError
 from slack_sdk.web.async_client import AsyncWebClient
 
 from bot.channels.slack import limits, text
-from bot.channels.slack.faults import NEVER, code_of, told
-from bot.channels.slack.places import Place
+from bot.channels.slack.errors import NEVER, code_of, translated
+from bot.channels.slack.places import SlackPlace
 from bot.channels.slack.sessions import Sessions, Status
 from bot.channels.slack.workspaces import Workspaces
 from bot.domain.chat import Clock
@@ -27,7 +27,7 @@ from bot.domain.events import (
     TurnEvent,
     TurnFailed,
 )
-from bot.telemetry import logger
+from bot.logs import logger
 
 log = logger(__name__)
 
@@ -48,7 +48,7 @@ class SlackStream:
         workspaces: Workspaces,
         sessions: Sessions,
         clock: Clock,
-        place: Place,
+        place: SlackPlace,
         recipient: tuple[str, str] | None,
     ) -> None:
         self._workspaces = workspaces
@@ -70,7 +70,7 @@ class SlackStream:
 
     async def send(self, event: TurnEvent) -> None:
         """Show the event; raises ChannelError when neither a stream nor an edit arrives."""
-        with told():
+        with translated():
             if not self._begun:
                 self._begun = True
                 self._sessions.begin(self._place)
@@ -97,8 +97,7 @@ class SlackStream:
         chunk = {
             "type": "task_update",
             "id": call_id,
-            "title": before.get("title")
-            or text.cut(text.neutralise(text.link_text(title)), limits.TASK_TITLE)[0],
+            "title": before.get("title") or text.link_text(title),
             "status": status,
         }
         self._tasks[call_id] = self._news[call_id] = chunk
@@ -150,7 +149,8 @@ class SlackStream:
         await self._write(ready)
 
     async def _write(self, piece: str) -> None:
-        news, self._news = list(self._news.values()), {}
+        news = [c | {"title": text.harmless(c["title"], limits.TASK_TITLE)} for c in self._news.values()]
+        self._news = {}
         if not piece and not news:
             return
         self._shown += piece
@@ -207,7 +207,7 @@ class SlackStream:
         return status is not None
 
     def _fall_back(self, error: SlackApiError) -> None:
-        """Go on by edits; raises the error again where nothing can arrive at all."""
+        """Continue with edits; raises the error again if nothing can arrive at all."""
         code = code_of(error)
         if code in NEVER:
             raise error
@@ -216,7 +216,7 @@ class SlackStream:
         self._stopped = code == _STOPPED_BY_SLACK
 
     async def _edit(self) -> None:
-        """Show the current message as a whole, posting it first where there is none."""
+        """Show the current message in full, posting it first if needed."""
         client = await self._workspaces.client(self._place.team)
         lines = [_line(chunk) for chunk in list(self._tasks.values())[-_LINES:]]
         whole = "\n\n".join(part for part in ("\n".join(lines), self._shown.strip()) if part)
@@ -236,4 +236,4 @@ class SlackStream:
 
 
 def _line(chunk: Mapping[str, Any]) -> str:
-    return f"- {_SIGNS[chunk['status']]} {text.cut(text.literal(chunk['title']), 90)[0]}"
+    return f"- {_SIGNS[chunk['status']]} {text.harmless(text.literal(chunk['title']), 90)}"

@@ -8,6 +8,7 @@ Lengths are in UTF-16 units of the escaped text, the widest way Slack may count 
 import re
 from dataclasses import dataclass
 
+from bot.channels.slack.places import NAME
 from bot.domain.unseen import made_visible
 
 _UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff]")
@@ -37,6 +38,12 @@ def escape(text: str) -> str:
 def neutralise(markdown: str) -> str:
     """CommonMark in which no ``<!channel>``, ``<@U1>`` or ``<#C1>`` notifies anybody."""
     return _SPECIAL.sub(f"<{_GUARD}", clean(markdown))
+
+
+def harmless(markdown: str, limit: int) -> str:
+    """CommonMark within ``limit`` units that notifies no one: cut first, since a guard adds to the length."""
+    room = limit * 5 // 6 if _SPECIAL.search(markdown) else limit  # at most one unit to five
+    return neutralise(cut(markdown, room)[0])
 
 
 def width(text: str) -> int:
@@ -138,3 +145,14 @@ def link_text(text: str) -> str:
 def literal(text: str) -> str:
     """Backslashes before what CommonMark would read as markup, on one line."""
     return re.sub(r"([\\`*_\[\]~])", r"\\\1", link_text(text))
+
+
+def with_mentions(markdown: str, team: str) -> str:
+    """Turn accounts and addresses of this workspace in Nod's own words into what Slack shows by name."""
+
+    def shown(found: re.Match[str]) -> str:
+        ident = found[1] or ""
+        return f"<{'@' if ident[0] in 'UW' else '#'}{ident}>" if ident else found[0]
+
+    own = rf"`[^`\n]*`|(?<![\w:/]){NAME}:{re.escape(team)}/([UWCG][A-Z0-9]+)(?:/[0-9.]+)?(?![\w/])"
+    return re.sub(own, shown, markdown)

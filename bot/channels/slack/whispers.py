@@ -4,10 +4,10 @@ from slack_sdk.errors import SlackApiError
 
 from bot.channels.slack import blocks as b
 from bot.channels.slack import text
-from bot.channels.slack.faults import code_of, told
-from bot.channels.slack.places import Place
+from bot.channels.slack.errors import code_of, translated
+from bot.channels.slack.places import SlackPlace
 from bot.channels.slack.workspaces import Workspaces
-from bot.telemetry import logger
+from bot.logs import logger
 
 log = logger(__name__)
 
@@ -16,11 +16,12 @@ class Whispers:
     def __init__(self, workspaces: Workspaces) -> None:
         self._workspaces = workspaces
 
-    async def tell(self, place: Place | None, user: str, markdown: str, team: str = "") -> None:
+    async def tell(self, place: SlackPlace | None, user: str, markdown: str, team: str = "") -> None:
         """Tell ``user`` privately; without a place by direct message in ``team``."""
-        words, shown = text.escape(text.cut(text.link_text(markdown), 300)[0]), [b.markdown(markdown)]
-        with told():
-            client = await self._workspaces.client(place.team if place else team)
+        team = place.team if place else team
+        words, shown = text.escape(text.cut(text.link_text(markdown), 300)[0]), [b.markdown(markdown, team)]
+        with translated():
+            client = await self._workspaces.client(team)
             if place is not None:
                 try:
                     await client.chat_postEphemeral(

@@ -2,8 +2,10 @@
 
 import asyncio
 import logging
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 
 import aiohttp
@@ -11,13 +13,15 @@ from slack_bolt.authorization import AuthorizeResult
 from slack_bolt.authorization.async_authorize import AsyncAuthorize
 from slack_sdk.errors import SlackApiError
 from slack_sdk.http_retry.builtin_async_handlers import (
+    AsyncConnectionErrorRetryHandler,
     AsyncRateLimitErrorRetryHandler,
     AsyncServerErrorRetryHandler,
-    async_default_handlers,
 )
+from slack_sdk.http_retry.request import HttpRequest
 from slack_sdk.web.async_client import AsyncWebClient
+from slack_sdk.web.async_slack_response import AsyncSlackResponse
 
-from bot.channels.slack.faults import code_of, told
+from bot.channels.slack.errors import OFF, code_of, translated
 from bot.channels.slack.install import find_workspace, mark_off
 from bot.channels.slack.text import link_text
 from bot.domain.chat import Clock
@@ -28,6 +32,16 @@ from bot.store.database import Database
 _NAME_LIVES = timedelta(hours=1)
 _NAME_PATIENCE = 1.0  # seconds; Slack waits three for an acknowledgement
 _MANY = 10_000
+_POSTS = frozenset(
+    {
+        "chat.postMessage",
+        "chat.postEphemeral",
+        "chat.startStream",
+        "chat.appendStream",
+        "files.completeUploadExternal",
+    }
+)
+"""What would show twice if it were done twice."""
 
 sdk_logger = logging.getLogger("bot.slack.sdk")
 sdk_logger.setLevel(logging.WARNING)  # an explicit level: the SDK formats its debug lines at NOTSET
@@ -41,20 +55,53 @@ class Workspace:
     bot_user: str
 
 
+class Client(AsyncWebClient):
+    """Slack's client; ``refused`` is told when Slack does not accept the token."""
+
+    refused: Callable[[str], Awaitable[None]] | None = None
+
+    async def api_call(self, *args: Any, **kwargs: Any) -> AsyncSlackResponse:
+        try:
+            return await super().api_call(*args, **kwargs)
+        except SlackApiError as error:
+            if self.refused is not None and (code := code_of(error)) in OFF:
+                await self.refused(code)
+            raise
+
+
+class _AfterServerError(AsyncServerErrorRetryHandler):
+    """Tries again after a 5xx, unless the call may have posted something before it failed."""
+
+    async def _can_retry_async(self, *, request: HttpRequest, **given: Any) -> bool:
+        return _repeatable(request) and await super()._can_retry_async(request=request, **given)
+
+
+class _AfterLostConnection(AsyncConnectionErrorRetryHandler):
+    """Tries again after a lost connection, unless the call may have posted something before."""
+
+    async def _can_retry_async(self, *, request: HttpRequest, **given: Any) -> bool:
+        return _repeatable(request) and await super()._can_retry_async(request=request, **given)
+
+
+def _repeatable(request: HttpRequest) -> bool:
+    """Whether a call done twice does no more than done once; callers that post retry with care."""
+    return request.url.rpartition("/")[2] not in _POSTS
+
+
 def make_client(
     settings: Settings, token: str | None, session: aiohttp.ClientSession | None = None
-) -> AsyncWebClient:
-    """Build a client that waits as long as Slack's Retry-After says and tries again after a 5xx."""
+) -> Client:
+    """Build a client that waits as long as Slack's Retry-After says, and repeats what can be repeated."""
     root = settings.slack_api_url
-    return AsyncWebClient(
+    return Client(
         token=token,
         base_url=root if root.endswith("/") else f"{root}/",
         session=session,
         logger=sdk_logger,
         retry_handlers=[
-            *async_default_handlers(),
+            _AfterLostConnection(),
             AsyncRateLimitErrorRetryHandler(max_retry_count=2),
-            AsyncServerErrorRetryHandler(max_retry_count=2),
+            _AfterServerError(max_retry_count=2),
         ],
     )
 
@@ -69,26 +116,31 @@ class Workspaces(AsyncAuthorize):
         self._clock = clock
         self._own: Workspace | None = None
         self._off: set[str] = set()
-        self._clients: dict[str, AsyncWebClient] = {}
+        self._clients: dict[str, Client] = {}
         self._session: aiohttp.ClientSession | None = None
         self._names: dict[tuple[str, str], tuple[str, datetime]] = {}
+        self._asking: dict[tuple[str, str], asyncio.Task[str]] = {}
 
     async def open(self) -> None:
-        """Connect, and learn who the bot token is; raises ChannelError when Slack does not accept it."""
-        self._session = aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=60))
+        """Learn who the bot token is; raises NotDeliverable when Slack refuses it, else ChannelError."""
+        if self._session is None:
+            self._session = aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=60))
         token = self._settings.slack_bot_token
-        if token is None:
+        if token is None or self._own is not None:
             return
         client = make_client(self._settings, token.get_secret_value(), self._session)
-        try:
-            with told():
-                found = await client.auth_test()
-        except ChannelError:
-            await self.close()
-            raise
+        with translated():
+            found = await client.auth_test()
         self._own = Workspace(found["team_id"], token.get_secret_value(), found["bot_id"], found["user_id"])
 
+    @property
+    def connecting(self) -> bool:
+        """Whether Slack has not yet said which workspace the bot token belongs to."""
+        return self._own is None and self._settings.slack_bot_token is not None
+
     async def close(self) -> None:
+        for asking in list(self._asking.values()):
+            asking.cancel()
         if self._session is not None:
             await self._session.close()
             self._session = None
@@ -105,15 +157,33 @@ class Workspaces(AsyncAuthorize):
         row = await self._database.read(find_workspace, team)
         return Workspace(row.team, row.token, row.bot_id, row.bot_user) if row else None
 
-    async def client(self, team: str) -> AsyncWebClient:
+    async def client(self, team: str) -> Client:
         """Give the client of a workspace; raises NotDeliverable where Nod is not installed."""
         workspace = await self.find(team)
+        if workspace is None and self.connecting:
+            raise ChannelError("Slack has not been reached yet")
         if workspace is None:
             raise NotDeliverable(f"Nod is not installed in the Slack workspace {team}; install it there")
         known = self._clients.get(team)
         if known is None or known.token != workspace.token:
-            known = self._clients[team] = make_client(self._settings, workspace.token, self._session)
+            known = make_client(self._settings, workspace.token, self._session)
+            known.refused = partial(self._refused, team)
+            self._clients[team] = known
         return known
+
+    async def _refused(self, team: str, code: str) -> None:
+        """Slack refused the workspace's token: when it says so again, the workspace is off."""
+        workspace = await self.find(team)
+        if workspace is None:
+            return
+        try:
+            await make_client(self._settings, workspace.token, self._session).auth_test()
+        except SlackApiError as error:
+            if code_of(error) in OFF:
+                sdk_logger.error("Slack workspace %s is off (%s). Install the app there again.", team, code)
+                await self.mark_off(team, f"Slack answered {code}")
+        except (aiohttp.ClientError, OSError):
+            return
 
     async def mark_off(self, team: str, reason: str) -> None:
         """Stop using a workspace that removed the app or revoked its token."""
@@ -124,21 +194,27 @@ class Workspaces(AsyncAuthorize):
 
     async def name(self, team: str, user: str) -> str:
         """Give a person's name as colleagues see it; empty when Slack does not tell in time."""
-        now = self._clock()
         known = self._names.get((team, user))
-        if known and known[1] > now:
+        if known and known[1] > self._clock():
             return known[0]
+        asking = self._asking.get((team, user))
+        if asking is None:  # many messages of one person at the same moment ask once
+            asking = self._asking[team, user] = asyncio.create_task(self._ask_name(team, user))
+            asking.add_done_callback(lambda _: self._asking.pop((team, user), None))
+        return await asyncio.shield(asking) or (known[0] if known else "")
+
+    async def _ask_name(self, team: str, user: str) -> str:
         try:
             async with asyncio.timeout(_NAME_PATIENCE):
                 found = await (await self.client(team)).users_info(user=user)
         except (SlackApiError, aiohttp.ClientError, OSError, ChannelError) as error:
             why = code_of(error) if isinstance(error, SlackApiError) else str(error)
             sdk_logger.warning("no name for a Slack user: %s", why)
-            return known[0] if known else ""
+            return ""
         name = _display_name(found.get("user") or {})
         if len(self._names) > _MANY:
             self._names.clear()
-        self._names[team, user] = (name, now + _NAME_LIVES)
+        self._names[team, user] = (name, self._clock() + _NAME_LIVES)
         return name
 
     async def __call__(

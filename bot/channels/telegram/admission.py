@@ -1,118 +1,136 @@
 """Who may talk to Nod in Telegram: people and chats in the settings, and whom an admin let in.
 
-A stranger hears one polite line with a code; the admins get the same code with two buttons. Nobody is
+A stranger gets one polite line with a code; the admins get the same code with two buttons. No one is
 let in by default.
 """
 
 import secrets
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Self
 
 from sqlmodel import Session, col, select
 from telegram import InlineKeyboardButton, InlineKeyboardMarkup, User
 from telegram.constants import KeyboardButtonStyle
 
-from bot.channels.telegram.callback import Callback, Does
-from bot.channels.telegram.places import CHANNEL, Ref, Spot
+from bot.channels.telegram.callback import ButtonData, Does
+from bot.channels.telegram.places import NAME, TelegramPlace, TelegramPosted
 from bot.channels.telegram.text import plain
 from bot.channels.telegram.transport import Transport
 from bot.domain.chat import Clock
 from bot.domain.people import Actor
 from bot.errors import ChannelError, SettingsError
+from bot.logs import logger
 from bot.settings import Settings
 from bot.store import events
 from bot.store.database import Database
 from bot.store.tables import DialogueRow
-from bot.telemetry import logger
 
 _MOST_ASKING = 20  # open requests; beyond that strangers are not passed on to the admins
 
-_log = logger(__name__)
+log = logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Admitted:
+    """Who the settings let in, by Telegram's numeric ids."""
+
+    admins: tuple[int, ...]
+    people: frozenset[int]
+    chats: frozenset[int]
+
+    @classmethod
+    def by(cls, settings: Settings) -> Self:
+        """Raises SettingsError where a list holds something that is not a Telegram id."""
+        admins = _accounts("NOD_ADMINS", settings.admins)
+        approvers = _accounts("NOD_APPROVERS", settings.approvers)
+        users = _ids("TELEGRAM_ALLOWED_USERS", settings.telegram_allowed_users)
+        chats = _ids("TELEGRAM_ALLOWED_CHATS", settings.telegram_allowed_chats)
+        routes = _accounts("NOD_APPROVER_CHATS", settings.approver_chats)
+        return cls(tuple(admins), frozenset([*admins, *approvers, *users]), frozenset([*chats, *routes]))
 
 
 class Admission:
-    """Raises SettingsError where a list holds something that is no Telegram id."""
+    """Raises SettingsError as `Admitted.by` does."""
 
     def __init__(self, settings: Settings, database: Database, transport: Transport, clock: Clock) -> None:
-        self.admins = _accounts(settings.admins)
-        self._people = set(
-            self.admins
-            + _accounts(settings.approvers)
-            + _ids("TELEGRAM_ALLOWED_USERS", settings.telegram_allowed_users)
-        )
-        self._chats = set(
-            _ids("TELEGRAM_ALLOWED_CHATS", settings.telegram_allowed_chats)
-            + _accounts(settings.approver_chats)
-        )
+        admitted = Admitted.by(settings)
+        self.admins = admitted.admins
+        self._people, self._chats = admitted.people, admitted.chats
         self._database = database
         self._transport = transport
         self._clock = clock
 
     async def admits(self, user: User, chat_id: int) -> bool:
-        if user.id in self._people or chat_id in self._chats:
+        moves = self._transport.moves
+        if user.id in self._people or self._chats & {chat_id, moves.home(chat_id), moves.now(chat_id)}:
             return True
         state = await self._state(_pairing(user.id))
         return state is not None and state["stands"] == "in"
 
-    async def turn_away(self, user: User, spot: Spot) -> None:
+    async def turn_away(self, user: User, place: TelegramPlace) -> None:
         """Tell a stranger once, and pass a private one on to the admins."""
-        key = _pairing(user.id) if spot.private else f"stranger:{spot.chat_id}"
+        key = _pairing(user.id) if place.private else f"stranger:{place.chat_id}"
         if await self._state(key) is not None:
             return
         code = secrets.token_hex(3).upper()
-        _log.info("a stranger wrote on telegram", id=user.id, chat=spot.chat_id)
-        asking = bool(spot.private and self.admins) and await self._room()
+        log.info("a stranger wrote on telegram", id=user.id, chat=place.chat_id)
+        asking = bool(place.private and self.admins) and await self._room()
         state = {"stands": "asking" if asking else "told", "code": code, "name": user.full_name}
         await self._keep(key, state)
-        if not spot.private:
-            line = f"I am not set up for this group. Ask whoever runs me to allow the chat {spot.chat_id}."
+        if not place.private:
+            chat = place.chat_id
+            line = f"I'm not set up for this group. Ask the person who runs me to allow the chat {chat}."
         elif asking:
-            line = f"We have not met. I have asked an admin to let you in; your code is {code}."
+            line = f"We haven't met. I've asked an admin to let you in. Your code is {code}."
         else:
-            line = f"We have not met. Ask whoever runs me to let you in; your Telegram id is {user.id}."
-        await self._transport.send(spot, plain(line))
+            line = f"We haven't met. Ask the person who runs me to let you in. Your Telegram ID is {user.id}."
+        await self._transport.send(place, plain(line))
         if asking:
             await self._ask_admins(user, code)
 
-    async def decide(self, callback: Callback, admin: User, message: Ref) -> str:
+    async def decide(self, callback: ButtonData, admin: User, message: TelegramPosted) -> str:
         """Take an admin's press; return what to tell them."""
         if admin.id not in self.admins:
             return "Only an admin may let people in."
         key = f"pair:{callback.id}"
         state = await self._state(key)
         if state is None:
-            return "I do not know of this request."
+            return "I don't know of this request."
         if state["stands"] in ("in", "out"):
-            return f"{state.get('by', 'Somebody')} has already decided."
+            return f"{state.get('by', 'Someone')} has already decided."
         let_in = callback.does is Does.LET_IN
         stands = "in" if let_in else "out"
         await self._keep(key, {**state, "stands": stands, "by": admin.full_name})
         outcome = f"{'✅ Let in' if let_in else '⚪️ Kept out'} by {admin.full_name}: {state['name']}"
-        await self._transport.edit(message, plain(outcome))
+        await self._transport.note(message, plain(outcome))
         if let_in:
             welcome = f"{admin.full_name} let you in. What can I do for you?"
-            await self._transport.send(Spot(int(callback.id)), plain(welcome))
+            try:
+                await self._transport.send(TelegramPlace(int(callback.id)), plain(welcome))
+            except ChannelError as error:  # they are in all the same
+                log.warning("telegram welcome not sent", why=error.message)
         return "Done."
 
     async def _ask_admins(self, user: User, code: str) -> None:
         name = f"{user.full_name} ({f'@{user.username}, ' if user.username else ''}id {user.id})"
         text = plain(f"{name} would like to talk to Nod. Their code is {code}.")
-        yes, no = Callback(Does.LET_IN, str(user.id)), Callback(Does.KEEP_OUT, str(user.id))
+        yes, no = ButtonData(Does.LET_IN, str(user.id)), ButtonData(Does.KEEP_OUT, str(user.id))
         row = [
             InlineKeyboardButton("Let in", callback_data=yes.pack(), style=KeyboardButtonStyle.SUCCESS),
             InlineKeyboardButton("Keep out", callback_data=no.pack(), style=KeyboardButtonStyle.DANGER),
         ]
         for admin in self.admins:
             try:
-                await self._transport.send(Spot(admin), text, InlineKeyboardMarkup([row]))
+                await self._transport.send(TelegramPlace(admin), text, InlineKeyboardMarkup([row]))
             except ChannelError as error:  # an admin who has not written to the bot yet
-                _log.warning("telegram admin not reached", admin=admin, reason=error.message)
+                log.warning("telegram admin not reached", admin=admin, why=error.message)
 
     async def _state(self, key: str) -> dict[str, Any] | None:
-        return await self._database.read(events.dialogue, CHANNEL, key)
+        return await self._database.read(events.dialogue, NAME, key)
 
     async def _keep(self, key: str, state: Mapping[str, Any]) -> None:
-        await self._database.write(events.keep_dialogue, CHANNEL, key, state, self._clock())
+        await self._database.write(events.keep_dialogue, NAME, key, state, self._clock())
 
     async def _room(self) -> bool:
         return await self._database.read(_asking) < _MOST_ASKING
@@ -121,7 +139,7 @@ class Admission:
 def _asking(session: Session) -> int:
     """Count the requests no admin has decided yet."""
     rows = session.exec(
-        select(DialogueRow).where(DialogueRow.channel == CHANNEL, col(DialogueRow.key).startswith("pair:"))
+        select(DialogueRow).where(DialogueRow.channel == NAME, col(DialogueRow.key).startswith("pair:"))
     )
     return sum(row.state["stands"] == "asking" for row in rows)
 
@@ -130,14 +148,17 @@ def _pairing(user_id: int) -> str:
     return f"pair:{user_id}"
 
 
-def _accounts(values: tuple[str, ...]) -> list[int]:
-    """Give the Telegram ids among accounts such as ``telegram:991``."""
+def _accounts(setting: str, values: tuple[str, ...]) -> list[int]:
+    """The Telegram ids among accounts such as ``telegram:991``."""
     actors = (Actor.parse(v) for v in values)
-    return _ids("NOD_ADMINS, NOD_APPROVERS", tuple(a.key for a in actors if a.channel == CHANNEL))
+    return _ids(setting, tuple(a.key for a in actors if a.channel == NAME))
 
 
 def _ids(setting: str, values: tuple[str, ...]) -> list[int]:
     try:
         return [int(v.partition("/")[0]) for v in values]
     except ValueError:
-        raise SettingsError(f"{setting}: write Telegram's numeric ids, comma-separated") from None
+        wrong = next(v for v in values if not v.partition("/")[0].removeprefix("-").isdecimal())
+        raise SettingsError(
+            f"{setting}: '{wrong}' is not a Telegram id. Use the number, such as 991: your bot tells yours"
+        ) from None

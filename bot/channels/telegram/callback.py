@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import Self
 
 from bot.channels.telegram.limits import CALLBACK_BYTES
-from bot.domain.chat import Verb
+from bot.domain.verbs import Needs, Verb, button
 
 
 class Does(StrEnum):
@@ -34,6 +34,7 @@ class Does(StrEnum):
     CLOSE = "ex"  # stop asking
     SIMILAR = "si"  # start to approve it and what is like it
     RUNG = "sr"  # reach as far as the rung of that index
+    REACH = "sw"  # for the calls of that index; without one: ask whose
     LASTING = "sl"  # for as long as the choice of that index; approves
     LET_IN = "pi"  # the id is a person who asked to talk to Nod
     KEEP_OUT = "po"
@@ -48,7 +49,18 @@ VERBS = {
     Does.APPROVE_ALL: Verb.APPROVE_ALL,
     Does.DECLINE_ALL: Verb.DECLINE_ALL,
 }
-"""The buttons that are decisions as they stand."""
+"""The buttons that are decisions as they stand. A verb that is not here carries its own name."""
+
+_OPENS = {Verb.EDIT: Does.EDIT, Verb.REVISE: Does.CHANGES, Verb.SIMILAR: Does.SIMILAR}
+_DOES: dict[Verb, Does] = {**{verb: does for does, verb in VERBS.items()}, **_OPENS}
+
+
+def does_of(verb: Verb) -> Does | Verb | None:
+    """What the button of a verb does here; None for one that asks for what Telegram's screens do not know."""
+    if verb in _DOES or button(verb).needs not in (Needs.NOTHING, Needs.CONFIRM):
+        return _DOES.get(verb)
+    return verb
+
 
 FORM = frozenset(
     {
@@ -65,17 +77,17 @@ FORM = frozenset(
 )
 """The buttons that belong to a dialogue."""
 
-LADDER = frozenset({Does.SIMILAR, Does.RUNG, Does.LASTING})
+LADDER = frozenset({Does.SIMILAR, Does.RUNG, Does.REACH, Does.LASTING})
 """The buttons that lead to a grant."""
 
-_SHAPE = re.compile(r"([a-z]{2})\.([A-Za-z0-9_-]{1,48})\.(0|[1-9][0-9]{0,8})(?:\.(0|[1-9][0-9]{0,3}))?")
+_SHAPE = re.compile(r"([a-z_]{2,14})\.([A-Za-z0-9_-]{1,48})\.(0|[1-9][0-9]{0,8})(?:\.(0|[1-9][0-9]{0,3}))?")
 
 
 @dataclass(frozen=True, slots=True)
-class Callback:
+class ButtonData:
     """``index`` is the field's or option's position, for the buttons of a form."""
 
-    does: Does
+    does: Does | Verb
     id: str
     round: int = 0
     index: int | None = None
@@ -93,6 +105,7 @@ class Callback:
     def parse(cls, data: str) -> Self | None:
         """None for anything that `pack` does not write."""
         match = _SHAPE.fullmatch(data)
-        if match is None or match[1] not in set(Does):
+        does = next((kind(match[1]) for kind in (Does, Verb) if match and match[1] in set(kind)), None)
+        if match is None or does is None or (isinstance(does, Verb) and does_of(does) is not does):
             return None
-        return cls(Does(match[1]), match[2], int(match[3]), None if match[4] is None else int(match[4]))
+        return cls(does, match[2], int(match[3]), None if match[4] is None else int(match[4]))

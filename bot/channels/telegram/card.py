@@ -1,27 +1,40 @@
 """A card as Telegram shows it: text with entities and an inline keyboard. Pure.
 
-A card that does not fit one message is cut with a marker, and "View all" stands where Approve would: the
-whole payload is shown by `whole`, and Approve is under its last message.
+A card whose changes do not fit one message is cut with a marker, and VIEW_ALL stands where Approve would:
+all of it is shown by `whole`, and Approve is under its last message. A long reason is only shortened.
 """
 
-import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from telegram import InlineKeyboardButton, InlineKeyboardMarkup
 from telegram.constants import KeyboardButtonStyle
 
-from bot.channels.telegram.callback import Callback, Does
+from bot.channels.telegram.callback import ButtonData, Does, does_of
 from bot.channels.telegram.limits import ENTITIES, TEXT_UNITS
-from bot.channels.telegram.text import Rich, joined, plain, split, styled, trimmed, web_link
-from bot.domain.cards import Action, Card, Tone, whole_text
+from bot.channels.telegram.text import (
+    Rich,
+    joined,
+    mention,
+    moment,
+    plain,
+    split,
+    styled,
+    trimmed,
+    web_link,
+)
+from bot.domain.cards import Card, Tone, everything
 from bot.domain.files import RESULT_SHOWN
+from bot.domain.forms import label_of, told_values
+from bot.domain.people import Actor
 from bot.domain.proposals import Kind, PreviewField, State
+from bot.domain.verbs import VIEW_ALL, Look, Verb, button, with_reason
 
 _CUT = "… cut here: View all shows the rest"
 _FIELD_UNITS = 700  # of one value on the card; longer ones are cut
 _FIELD_LINES = 20
-_LINE_UNITS = 200  # of a reason, a name, a link
+_LINE_UNITS = 200  # of a name, a link
+_REASON_UNITS = 300
 _NOTE_UNITS = 120  # of one vote or note
 _NOTES = 4  # of each, the newest
 _TITLE_UNITS = 400
@@ -29,73 +42,79 @@ _BETWEEN = 100  # kept for the mark of a cut and the empty lines
 _SHORT = 60  # a value that stands in a line of its own field
 _MESSAGES = 5  # a longer payload is sent as a file
 
-_SIGNS = {Tone.WAITING: "🟡", Tone.GOOD: "✅", Tone.BAD: "🔴", Tone.QUIET: "⚪️"}
-_BUTTONS: dict[Action, tuple[str, Does, KeyboardButtonStyle | None]] = {
-    Action.APPROVE: ("Approve", Does.APPROVE, KeyboardButtonStyle.SUCCESS),
-    Action.DECLINE: ("Decline", Does.DECLINE, KeyboardButtonStyle.DANGER),
-    Action.EDIT: ("Edit", Does.EDIT, KeyboardButtonStyle.PRIMARY),
-    Action.SIMILAR: ("Similar", Does.SIMILAR, None),
-    Action.EXTEND: ("Extend", Does.EXTEND, None),
-    Action.REVISE: ("Ask for changes", Does.CHANGES, KeyboardButtonStyle.PRIMARY),
-    Action.APPROVE_STEPS: ("Approve plan and its steps", Does.APPROVE_STEPS, KeyboardButtonStyle.SUCCESS),
-    Action.RETRY: ("Retry", Does.RETRY, KeyboardButtonStyle.PRIMARY),
-    Action.APPROVE_ALL: ("Approve all", Does.APPROVE_ALL, KeyboardButtonStyle.SUCCESS),
-    Action.DECLINE_ALL: ("Decline all", Does.DECLINE_ALL, KeyboardButtonStyle.DANGER),
+_SIGNS = {Tone.WAITING: "🟡", Tone.GOOD: "✅", Tone.BAD: "🔴", Tone.WARNED: "🟠", Tone.QUIET: "⚪️"}
+_STYLES = {
+    Look.PRIMARY: KeyboardButtonStyle.SUCCESS,
+    Look.DANGER: KeyboardButtonStyle.DANGER,
+    Look.PLAIN: KeyboardButtonStyle.PRIMARY,
 }
 _ROWS = (
-    (Action.APPROVE, Action.DECLINE, Action.RETRY),
-    (Action.EDIT, Action.SIMILAR, Action.REVISE, Action.EXTEND),
-    (Action.APPROVE_STEPS,),
+    (Verb.APPROVE, Verb.DECLINE, Verb.RETRY),
+    (Verb.EDIT, Verb.REVISE, Verb.EXTEND),
+    (Verb.APPROVE_STEPS,),
+    (Verb.SIMILAR,),
 )
-_GROUP = (Action.APPROVE_ALL, Action.DECLINE_ALL)
-_PLAN_WORDS = {Action.APPROVE: "Approve plan", Action.DECLINE: "Reject"}
-_APPROVING = frozenset({Action.APPROVE, Action.APPROVE_STEPS, Action.SIMILAR, Action.APPROVE_ALL})
+_PLACED = frozenset(verb for row in _ROWS for verb in row)
+_GROUP = (Verb.APPROVE_ALL, Verb.DECLINE_ALL)
+_APPROVING = frozenset({Verb.APPROVE, Verb.APPROVE_STEPS, Verb.SIMILAR, Verb.APPROVE_ALL})
 
 
 @dataclass(frozen=True, slots=True)
-class Rendered:
-    """``cut`` says that not everything is in the text."""
+class TelegramCard:
+    """``cut`` says that something of what would run is not in the text."""
 
     rich: Rich
     keyboard: InlineKeyboardMarkup | None
     cut: bool
 
 
-def rendered(card: Card, unseen: int = 0) -> Rendered:
+def rendered(card: Card, unseen: int = 0) -> TelegramCard:
     """Lay out the pending or the resolved twin; fits one message whatever the card holds.
 
     ``unseen``: how many others of its group are cut and have not been viewed where this card stands.
     """
-    head, head_cut = _lines(_head(card))
+    title, title_cut = _lines(_title(card))
+    about, about_cut = _lines(_about(card))
     foot, foot_cut = _lines(_foot(card))
-    room = TEXT_UNITS - head.units - foot.units - _BETWEEN
-    body, body_cut = _body(card, room, ENTITIES - len(head.entities) - len(foot.entities) - 1)
-    # who voted and what came of it is not what would run: cut short, it does not hold Approve back
-    cut = head_cut or body_cut or (foot_cut and not card.pending)
-    parts = [head, body, foot]
-    if cut:
-        parts.insert(2, styled(f"{_CUT}, then it can be approved." if card.pending else f"{_CUT}.", "italic"))
+    around = (title, about, foot)
+    room = TEXT_UNITS - sum(part.units for part in around) - _BETWEEN
+    body, body_cut = _body(card, room, ENTITIES - sum(len(part.entities) for part in around) - 1)
+    if not card.pending:
+        body = Rich()  # a decided card is folded; View all still has what was cut
+    cut = title_cut or body_cut
+    left_out = about_cut or foot_cut  # nothing of what would run: it does not hold Approve back
+    parts = [joined([title, about]) if about.text else title, body, foot]
+    if cut and card.pending:
+        parts.insert(2, styled(f"{_CUT}, then it can be approved.", "italic"))
     whole_card = joined((p for p in parts if p.text), "\n\n")
-    return Rendered(trimmed(whole_card), keyboard(card, cut=cut, unseen=unseen), cut)
+    buttons = keyboard(card, cut=cut, left_out=left_out, unseen=unseen)
+    return TelegramCard(trimmed(whole_card), buttons, cut)
 
 
-def keyboard(card: Card, *, cut: bool, viewed: bool = False, unseen: int = 0) -> InlineKeyboardMarkup | None:
+def keyboard(
+    card: Card, *, cut: bool, left_out: bool = False, viewed: bool = False, unseen: int = 0
+) -> InlineKeyboardMarkup | None:
     """Give the buttons of the card; ``viewed``: those under the whole payload, where Approve may stand.
 
-    What this module does not know of is not offered.
+    ``left_out``: View all is worth a press, but nothing of what would run is missing.
+    What asks for something that Telegram has no screen for is not offered.
     """
     hidden = cut and not viewed
-    offered = [a for a in card.actions if a in _BUTTONS and not (hidden and a in _APPROVING)]
+    offered = [a for a in card.verbs if does_of(a) and not (hidden and a in _APPROVING)]
     rows: list[list[InlineKeyboardButton]] = []
     if hidden:
-        rows.append([_viewing(card, Does.VIEW, "View all")])
-    rows += [[_button(card, a) for a in row if a in offered] for row in _ROWS]
-    if Action.DECLINE in offered:
-        data = Callback(Does.REASON, card.proposal_id, card.round).pack()
-        words = "Reject with a reason" if card.kind is Kind.PLAN else "Decline with a reason"
-        rows.append([InlineKeyboardButton(words, callback_data=data)])
-    group = [_button(card, a) for a in _GROUP if a in offered and not (unseen and a is Action.APPROVE_ALL)]
-    if unseen and Action.APPROVE_ALL in card.actions:
+        rows.append([_viewing(card, Does.VIEW, VIEW_ALL)])
+    further = tuple(a for a in offered if a not in _PLACED and a not in _GROUP)
+    *first, last = _ROWS
+    rows += [[_button(card, a) for a in row if a in offered] for row in (*first, further, last)]
+    if Verb.DECLINE in offered:
+        data = ButtonData(Does.REASON, card.proposal_id, card.round).pack()
+        words = with_reason(card.button(Verb.DECLINE))
+        rows[-1].append(InlineKeyboardButton(words, callback_data=data))
+    if left_out and not cut and not viewed:
+        rows.append([_viewing(card, Does.VIEW, VIEW_ALL, style=None)])
+    group = [_button(card, a) for a in _GROUP if a in offered and not (unseen and a is Verb.APPROVE_ALL)]
+    if unseen and Verb.APPROVE_ALL in card.verbs:
         group.insert(0, _viewing(card, Does.VIEW_GROUP, f"View what is cut ({unseen})"))
     rows.append(group)
     if not card.pending and card.result_url and web_link(card.result_url):
@@ -104,31 +123,25 @@ def keyboard(card: Card, *, cut: bool, viewed: bool = False, unseen: int = 0) ->
     return InlineKeyboardMarkup(rows) if rows else None
 
 
-def everything(card: Card) -> str:
-    """Give all of the card as plain text, nothing cut."""
-    parts = [whole_text(card), *card.votes, *card.notes]
-    return "\n\n".join(parts if card.pending else [*parts, card.outcome, card.result])
-
-
 def whole(card: Card) -> list[Rich] | None:
     """Give `everything` as messages; None when it is so long that it should be a file."""
     pieces = split(styled(everything(card), "pre"), TEXT_UNITS)
     return pieces if len(pieces) <= _MESSAGES else None
 
 
-def _viewing(card: Card, does: Does, text: str) -> InlineKeyboardButton:
-    data = Callback(does, card.proposal_id, card.round).pack()
-    return InlineKeyboardButton(text, callback_data=data, style=KeyboardButtonStyle.PRIMARY)
-
-
-def _button(card: Card, action: Action) -> InlineKeyboardButton:
-    text, does, style = _BUTTONS[action]
-    text = _PLAN_WORDS.get(action, text) if card.kind is Kind.PLAN else card.says(action, text)
-    shown = card.round
-    if action in _GROUP and card.group:
-        text, shown = f"{text} ({card.group.open})", card.group.round
-    data = Callback(does, card.proposal_id, shown).pack()
+def _viewing(
+    card: Card, does: Does, text: str, style: KeyboardButtonStyle | None = KeyboardButtonStyle.PRIMARY
+) -> InlineKeyboardButton:
+    data = ButtonData(does, card.proposal_id, card.round).pack()
     return InlineKeyboardButton(text, callback_data=data, style=style)
+
+
+def _button(card: Card, action: Verb) -> InlineKeyboardButton:
+    drawn = button(action)
+    style = None if drawn.rare else _STYLES[drawn.look]
+    shown = card.group.round if action in _GROUP and card.group else card.round
+    data = ButtonData(does_of(action) or action, card.proposal_id, shown).pack()
+    return InlineKeyboardButton(card.button(action).label, callback_data=data, style=style)
 
 
 Line = tuple[Rich, bool]
@@ -136,52 +149,62 @@ Line = tuple[Rich, bool]
 
 
 def _lines(lines: Iterator[Line]) -> Line:
-    parts, cuts = zip(*lines, strict=True)
+    found = [*lines]
+    if not found:
+        return Rich(), False
+    parts, cuts = zip(*found, strict=True)
     return joined(parts), any(cuts)
 
 
-def _head(card: Card) -> Iterator[Line]:
-    yield _short(f"{_SIGNS[card.tone]} {card.outcome}", "bold", units=_TITLE_UNITS)
-    yield plain(""), False
-    yield _short(card.title, "bold", units=_TITLE_UNITS)
+def _title(card: Card) -> Iterator[Line]:
+    """What would run or has run, in the first line: it is all that a notification on a phone shows."""
+    yield _short(f"{_SIGNS[card.tone]} {card.headline}", "bold", units=_TITLE_UNITS)
+
+
+def _about(card: Card) -> Iterator[Line]:
+    if not card.pending:
+        return
+    if card.kind is Kind.QUESTION and card.risk_reason:
+        yield _short(card.risk_reason, "italic", units=_LINE_UNITS)
+    elif card.warning:
+        yield _short(f"⚠️ {card.warning}", units=_LINE_UNITS)
     if card.reason:
-        yield _labelled("Agent's reason", card.reason)
-    if card.kind is Kind.QUESTION:
-        yield _labelled("Question", card.risk_reason)
-    else:
-        yield _labelled("Risk", f"{card.level}, {card.risk_reason}")
-    if card.kind is not Kind.PLAN:
-        yield _labelled("Tool", card.tool_name)
+        yield _labelled("Why", card.reason, _REASON_UNITS)
 
 
 def _foot(card: Card) -> Iterator[Line]:
-    yield _labelled("Asked of" if card.kind is Kind.QUESTION else "Asked by", card.asked_by)
     if card.pending:
-        yield _labelled("May decide", card.deciders)
-        yield _labelled("Expires", f"{card.expires_at:%Y-%m-%d %H:%M} UTC")
-    elif card.decided_at:
-        yield _labelled("Decided", f"{card.decided_at:%Y-%m-%d %H:%M} UTC")
+        asked, cut = _short(card.asked, units=_LINE_UNITS)
+        yield asked + plain(" · expires ") + moment(card.expires_at, relative=True), cut
+        if not card.asker_decides:
+            yield _deciders(card)
+    else:
+        decided = card.decided_at if card.state is not State.EXPIRED else None
+        said = card.outcome.removesuffix(".") if decided else card.outcome
+        outcome, cut = _short(said, units=_TITLE_UNITS)
+        yield (outcome + plain(" · ") + moment(decided) if decided else outcome), cut
     yield from map(_point, card.notes[-_NOTES:])
-    if card.votes:
-        yield styled("Votes:", "bold"), False
-    yield from map(_point, card.votes[-_NOTES:])
+    yield from map(_point, card.tally[-_NOTES:])
     if card.result:
-        label = "Result" if card.state is State.SUCCEEDED else "What happened"
         # in a block of its own, so that no line of it looks like one of the card's
-        block, cut = _short(card.result, "pre", units=RESULT_SHOWN)
-        yield joined([styled(f"{label}:", "bold"), block]), cut
-    if card.result_url:
-        yield _labelled("Link", card.result_url)
+        yield _short(card.result, "pre", units=RESULT_SHOWN)
+
+
+def _deciders(card: Card) -> Line:
+    """Who may decide; people in Telegram by a mention, which notifies them once, when the card is posted."""
+    said = (mention(part) if isinstance(part, Actor) else plain(part) for part in card.circle.parts)
+    words = joined(said, "")
+    if words.units > _LINE_UNITS:
+        return _labelled("Can decide", card.deciders)
+    return _label("Can decide") + words, False
 
 
 def _body(card: Card, units: int, entities: int) -> Line:
     """Give the fields, each with old → new, and whether some of it was left out."""
     fields = card.fields
     if not fields and card.arguments:
-        fields = tuple(
-            PreviewField(k, None, v if isinstance(v, str) else json.dumps(v, ensure_ascii=False))
-            for k, v in card.arguments.items()
-        )
+        told = told_values(card.schema, card.arguments)
+        fields = tuple(PreviewField(label_of(name), None, said) for name, said in told)
     made = Rich()
     any_cut = False
     for each in fields:
@@ -236,7 +259,11 @@ def _point(text: str) -> Line:
 
 def _labelled(label: str, text: str, units: int = _LINE_UNITS) -> Line:
     short, cut = _short(text, units=units)
-    return styled(f"{label}:", "bold") + plain(" ") + short, cut
+    return _label(label) + short, cut
+
+
+def _label(label: str) -> Rich:
+    return styled(f"{label}:", "bold") + plain(" ")
 
 
 def _short(text: str, *kinds: str, units: int) -> Line:

@@ -1,7 +1,7 @@
 """Telegram as a channel: python-telegram-bot inside Nod's own event loop.
 
 Long polling by default; with a public URL Telegram posts each update to `WEBHOOK` on the bot's own server.
-Either way an update is in the database before Telegram hears that it arrived (``mailbox.py``).
+Either way an update is in the database before it is acknowledged (``mailbox.py``).
 """
 
 import asyncio
@@ -11,7 +11,8 @@ import hmac
 import json
 import os
 import re
-from collections.abc import Awaitable, Callable
+import time
+from collections.abc import Awaitable, Callable, Sequence
 from http import HTTPStatus
 from typing import Any
 
@@ -20,51 +21,56 @@ from starlette.responses import Response
 from starlette.routing import Route
 from telegram import LinkPreviewOptions, Update
 from telegram.constants import UpdateType
-from telegram.error import Conflict, InvalidToken, TelegramError
+from telegram.error import BadRequest, Conflict, InvalidToken, TelegramError
 from telegram.ext import Application, Defaults, ExtBot, TypeHandler
 
-from bot.channels.telegram import board as boards
+from bot.channels.seam import Hearing, Lookup, Poster, heard
 from bot.channels.telegram import commands
+from bot.channels.telegram import team_status as boards
 from bot.channels.telegram.admission import Admission
-from bot.channels.telegram.asker import Asker
 from bot.channels.telegram.dialogues import Dialogues
+from bot.channels.telegram.forms import Asker
 from bot.channels.telegram.inbound import Inbound
-from bot.channels.telegram.ladder import Ladder
-from bot.channels.telegram.limits import ChatPace
-from bot.channels.telegram.mailbox import Kept, Mailbox, OrderedByChat, event_id
-from bot.channels.telegram.places import CHANNEL, Ref, Spot
-from bot.channels.telegram.presses import Presses
+from bot.channels.telegram.ladder import GrantLadder
+from bot.channels.telegram.limits import ChatPace, Urgency
+from bot.channels.telegram.mailbox import KeptUpdate, Mailbox, OrderedByChat, event_id
+from bot.channels.telegram.moves import Moves
+from bot.channels.telegram.places import NAME, TelegramPosted
+from bot.channels.telegram.presses import TelegramPresses
 from bot.channels.telegram.stream import TelegramStream
-from bot.channels.telegram.text import from_markdown
+from bot.channels.telegram.text import from_markdown, joined, mention, plain
 from bot.channels.telegram.transport import Transport
-from bot.channels.telegram.views import Views
+from bot.channels.telegram.updates import ReadableUpdates, readable
+from bot.channels.telegram.views import ShownCards
 from bot.domain.cards import Card
-from bot.domain.chat import Address, Clock, Desk, Inbox
+from bot.domain.chat import Address, Clock, Inbox
 from bot.domain.people import Actor
-from bot.domain.teams import Board
+from bot.domain.proposals import State
+from bot.domain.teams import TeamStatus
 from bot.errors import ChannelError, CopyGone, SettingsError
+from bot.logs import logger
 from bot.settings import Settings
 from bot.store.database import Database
-from bot.telemetry import logger
 
 WEBHOOK = "/telegram/webhook"
 _SECRET_HEADER = "X-Telegram-Bot-Api-Secret-Token"  # noqa: S105 - the header's name
 _SECRET = re.compile(r"[A-Za-z0-9_-]{1,256}")
 _UPDATES = [UpdateType.MESSAGE, UpdateType.EDITED_MESSAGE, UpdateType.CALLBACK_QUERY]
 
+_CLOUD = "https://api.telegram.org"  # a Bot API server of one's own may take http
 _BAD_TOKEN = "TELEGRAM_BOT_TOKEN: Telegram does not know this token"  # noqa: S105 - says what is wrong
+_CHANGING = frozenset({State.PROPOSED, State.APPROVED, State.EXECUTING})
 _SLOWEST = 60.0  # seconds between two tries to reach Telegram
 
 _App = Application[Any, Any, Any, Any, Any, Any]
 
-_log = logger(__name__)
+log = logger(__name__)
 
 
-class TelegramChannel:
-    """Implements `bot.domain.chat.Channel`. Raises SettingsError when a setting for Telegram is wrong."""
+class TelegramChannel(Poster):
+    """Raises SettingsError when a setting for Telegram is wrong."""
 
-    name = CHANNEL
-    pulls = False
+    name = NAME
 
     def __init__(
         self,
@@ -73,62 +79,78 @@ class TelegramChannel:
         clock: Clock,
         pace: ChatPace | None = None,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        elapsed: Callable[[], float] = time.monotonic,
     ) -> None:
         if settings.telegram_bot_token is None:
             raise SettingsError("TELEGRAM_BOT_TOKEN: needed for Telegram; @BotFather gives one")
         os.environ.setdefault("PTB_TIMEDELTA", "1")  # the library's own switch; it warns without it
         self._token = settings.telegram_bot_token.get_secret_value()
         self._webhook = settings.public_url.rstrip("/") + WEBHOOK if settings.public_url else None
+        if fault := webhook_fault(settings):
+            raise SettingsError(f"NOD_PUBLIC_URL: {fault}")
         self._secret = webhook_secret(settings, self._token)
         self._database = database
         self._clock = clock
         self._pace = pace or ChatPace()
         self._sleep = sleep
+        self._elapsed = elapsed
+        self._polls = ReadableUpdates(elapsed)
+        self._received: float | None = None  # the last update by webhook, of ``elapsed``
         self._connecting: asyncio.Task[None] | None = None
         self._mailbox = Mailbox(database, clock)
         self._app = self._build(settings.telegram_api_url.rstrip("/"))
         self._bot: ExtBot[Any] = self._app.bot
-        self._transport = Transport(self._bot)
+        self._moves = Moves(database, clock)
+        self._transport = Transport(self._bot, self._moves)
         self._admission = Admission(settings, database, self._transport, clock)
-        self._views = Views(database, self._transport, clock)
+        self._views = ShownCards(database, self._transport, clock)
         self._inbound: Inbound | None = None
-        self._presses: Presses | None = None
+        self._presses: TelegramPresses | None = None
 
-    async def start(self, inbox: Inbox, desk: Desk) -> None:
-        """Connect and listen; while Telegram cannot be reached, go on trying in the background.
+    async def start(self, inbox: Inbox, lookup: Lookup) -> None:
+        """Connect and listen; while Telegram can't be reached, keep trying in the background.
 
-        Raises SettingsError when Telegram does not know the token.
+        Raises SettingsError when Telegram does not know the token or refuses the webhook.
         """
-        fault = await self._connect(inbox, desk)
-        if isinstance(fault, InvalidToken):
+        fault = await self._connect(inbox, lookup)
+        if fault is not None and (refusal := self._refusal(fault)):
             await self.stop()
-            raise SettingsError(_BAD_TOKEN)
+            raise SettingsError(refusal)
         if fault is not None:
-            self._connecting = asyncio.create_task(self._keep_connecting(inbox, desk, fault))
+            self._connecting = asyncio.create_task(self._keep_connecting(inbox, lookup, fault))
 
-    async def _keep_connecting(self, inbox: Inbox, desk: Desk, fault: TelegramError) -> None:
+    def _refusal(self, fault: TelegramError) -> str:
+        """What to correct where trying again changes nothing; empty where it may."""
+        if isinstance(fault, InvalidToken):
+            return _BAD_TOKEN
+        if self._webhook and isinstance(fault, BadRequest) and "resolve host" not in fault.message.lower():
+            return f"NOD_PUBLIC_URL: Telegram refuses {self._webhook}: {fault.message}"
+        return ""
+
+    async def _keep_connecting(self, inbox: Inbox, lookup: Lookup, fault: TelegramError) -> None:
         told, pause = "", 1.0
         while True:
-            if isinstance(fault, InvalidToken):
-                _log.error(_BAD_TOKEN)
+            if refusal := self._refusal(fault):
+                log.error(refusal)
                 return
             if fault.message != told:
                 told = fault.message
-                _log.warning("telegram cannot be reached, will go on trying", reason=told)
+                log.warning("telegram can't be reached, retrying", why=told)
             await self._sleep(pause)
             pause = min(pause * 2, _SLOWEST)
-            found = await self._connect(inbox, desk)
+            found = await self._connect(inbox, lookup)
             if found is None:
-                _log.info("telegram is reached")
+                log.info("telegram connected")
                 return
             fault = found
 
-    async def _connect(self, inbox: Inbox, desk: Desk) -> TelegramError | None:
+    async def _connect(self, inbox: Inbox, lookup: Lookup) -> TelegramError | None:
         """Take up what an earlier process left unhandled, then listen; safe to repeat. Returns the fault."""
         try:
             await self._app.initialize()
             if not self._app.running:
-                self._wire(inbox, desk)
+                self._wire(inbox, lookup)
+                await self._moves.load()
                 await commands.publish(self._bot, self._admission.admins)
                 await self._mailbox.put_unhandled(self._bot)
                 await self._app.start()
@@ -137,13 +159,15 @@ class TelegramChannel:
             return error
         return None
 
-    def _wire(self, inbox: Inbox, desk: Desk) -> None:
+    def _wire(self, inbox: Inbox, lookup: Lookup) -> None:
         dialogues = Dialogues(self._database, self._clock)
         transport, admission, views = self._transport, self._admission, self._views
-        asker = Asker(dialogues, transport, inbox, desk, views, self._clock)
-        ladder = Ladder(dialogues, transport, inbox, desk, self._clock)
-        self._inbound = Inbound(transport, admission, asker, inbox, desk, views, self._bot.bot)
-        self._presses = Presses(self._database, transport, admission, asker, ladder, inbox, desk, views)
+        asker = Asker(dialogues, transport, inbox, lookup, views, self._clock)
+        ladder = GrantLadder(dialogues, transport, inbox, lookup, self._clock)
+        self._inbound = Inbound(transport, admission, asker, inbox, lookup, views, self._bot.bot)
+        self._presses = TelegramPresses(
+            self._database, transport, admission, asker, ladder, inbox, lookup, views
+        )
 
     async def _listen(self) -> None:
         if self._webhook is not None:
@@ -152,6 +176,7 @@ class TelegramChannel:
             await self._app.updater.start_polling(
                 allowed_updates=_UPDATES, bootstrap_retries=0, error_callback=_polling_failed
             )
+            self._polls.heard = self._elapsed()  # it said yes to that
 
     async def stop(self) -> None:
         """Stop listening, finish what was taken in, disconnect."""
@@ -170,45 +195,75 @@ class TelegramChannel:
         """Give the routes to mount on the bot's own server; none without a public URL."""
         return [Route(WEBHOOK, self._receive, methods=["POST"])] if self._webhook else []
 
+    def hearing(self) -> Hearing:
+        """Telegram answers each poll; by webhook it calls only when there is something to tell."""
+        if not self._app.running or (self._connecting is not None and not self._connecting.done()):
+            return Hearing(fault="it isn't connected")
+        if self._webhook is not None:
+            return heard(self._received, self._elapsed(), told=True)
+        return heard(self._polls.heard, self._elapsed(), told=False)
+
     def open_stream(self, address: Address, requester: Actor) -> TelegramStream:  # noqa: ARG002 - the seam's
-        return TelegramStream(self._transport, self._pace, Spot.of(address))
+        return TelegramStream(self._transport, self._pace, self._moves.place(address))
 
     async def post(self, address: Address, markdown: str) -> None:
         rich = from_markdown(markdown)
         if rich.text.strip():
-            await self._transport.send(Spot.of(address), rich)
+            await self._transport.send(self._moves.place(address), rich)
 
     async def post_card(self, address: Address, card: Card) -> str:
         """Post a card; the reference is ``chat/message``."""
-        spot = Spot.of(address)
-        view = await self._views.lay_out(card, spot.chat_id)
-        return str(await self._transport.send(spot, view.rich, view.keyboard))
+        place = self._moves.place(address)
+        view = await self._views.lay_out(card, place.chat_id)
+        return str(await self._transport.send(place, view.rich, view.keyboard))
 
-    async def redraw_card(self, address: Address, ref: str, card: Card) -> None:  # noqa: ARG002 - the ref says it
-        """Show the card as it now is, and take the buttons from payloads shown before."""
+    async def redraw_card(self, address: Address, ref: str, card: Card) -> None:
+        """Show the card as it now is, and take the buttons from payloads shown before.
+
+        A card that stayed behind when its group got a new id is posted there, while it is open.
+        """
         try:
-            message = Ref.parse(ref)
+            message = TelegramPosted.parse(ref)
         except ValueError:
             raise CopyGone(f"{ref!r} is no message in Telegram.") from None
         view = await self._views.lay_out(card, message.chat_id)
-        await self._transport.edit(message, view.rich, view.keyboard)
+        try:
+            urgency = Urgency.OPEN if card.state in _CHANGING else Urgency.ENDED
+            await self._transport.edit(message, view.rich, view.keyboard, urgency=urgency)
+        except CopyGone:
+            if card.pending and self._moves.left(message.chat_id):
+                await self._views.post_once(card, self._moves.place(address))
+            raise
         await self._views.settle(card, message.chat_id)
 
-    async def post_file(self, address: Address, name: str, text: str) -> None:
-        await self._transport.file(Spot.of(address), name, text, "", None)
-
-    async def post_board(self, address: Address, board: Board) -> str:
-        return str(await self._transport.send(Spot.of(address), boards.rendered(board)))
-
-    async def redraw_board(self, address: Address, ref: str, board: Board) -> None:  # noqa: ARG002 - as a card
+    async def remind(self, address: Address, ref: str, text: str, people: Sequence[Actor]) -> None:
+        """Reply to the card; in a group, name those who may decide."""
         try:
-            message = Ref.parse(ref)
+            card = TelegramPosted.parse(ref)
         except ValueError:
             raise CopyGone(f"{ref!r} is no message in Telegram.") from None
-        await self._transport.edit(message, boards.rendered(board))
+        place = self._moves.place(address)
+        named = [] if place.private else [each for each in people if each.channel == self.name]
+        rich = joined([*([joined(map(mention, named), ", ")] if named else []), plain(text)])
+        await self._transport.send(
+            place, rich, answer_to=card.message_id if card.chat_id == place.chat_id else None
+        )
+
+    async def post_file(self, address: Address, name: str, text: str) -> None:
+        await self._transport.file(self._moves.place(address), name, text, "", None)
+
+    async def show_team(self, address: Address, ref: str, team: TeamStatus) -> str:
+        if not ref:
+            return str(await self._transport.send(self._moves.place(address), boards.rendered(team)))
+        try:
+            message = TelegramPosted.parse(ref)
+        except ValueError:
+            raise CopyGone(f"{ref!r} is no message in Telegram.") from None
+        await self._transport.edit(message, boards.rendered(team))
+        return ref
 
     async def changed(self) -> None:
-        """Nothing to do: no list of proposals stands in Telegram."""
+        """Nothing to do: Telegram has no list of proposals."""
 
     def _build(self, root: str) -> _App:
         builder = (
@@ -224,11 +279,13 @@ class TelegramChannel:
         )
         if self._webhook is not None:
             builder = builder.updater(None)
+        else:
+            builder = builder.get_updates_request(self._polls)
         app = builder.build()
-        app.add_handler(TypeHandler(Kept, self._handle))
+        app.add_handler(TypeHandler(KeptUpdate, self._handle))
         return app
 
-    async def _handle(self, kept: Kept, _: object) -> None:
+    async def _handle(self, kept: KeptUpdate, _: object) -> None:
         """Handle one update; what fails for a reason of ours stays unhandled and comes again at a start."""
         update = kept.update
         try:
@@ -239,9 +296,9 @@ class TelegramChannel:
             elif update.edited_message and self._inbound:
                 await self._inbound.handle(update.edited_message, event_id(update), edited=True)
         except ChannelError as error:
-            _log.warning("telegram answer not sent", update=update.update_id, reason=error.message)
-        except Exception:  # noqa: BLE001 - kept in its row, and other updates go on
-            _log.exception("telegram update not handled", update=update.update_id)
+            log.warning("telegram answer not sent", update=update.update_id, why=error.message)
+        except Exception:
+            log.exception("telegram update not handled", update=update.update_id)
             return
         await self._mailbox.mark_handled(kept)
 
@@ -250,10 +307,14 @@ class TelegramChannel:
         given = request.headers.get(_SECRET_HEADER, "")
         if not hmac.compare_digest(given.encode(), self._secret.encode()):
             return Response(status_code=HTTPStatus.FORBIDDEN)
+        self._received = self._elapsed()
         try:
-            update = Update.de_json(json.loads(await request.body()), self._bot)
-        except (ValueError, TypeError, KeyError, AttributeError):
+            raw = readable(json.loads(await request.body()))
+        except (ValueError, RecursionError):
+            raw = None
+        if raw is None:
             return Response(status_code=HTTPStatus.BAD_REQUEST)
+        update = Update.de_json(raw, self._bot)
         if not self._app.running:  # it will come again, when what an earlier process left has been taken up
             return Response(status_code=HTTPStatus.SERVICE_UNAVAILABLE)
         try:
@@ -261,6 +322,14 @@ class TelegramChannel:
         except TelegramError:
             return Response(status_code=HTTPStatus.SERVICE_UNAVAILABLE)
         return Response(status_code=HTTPStatus.OK)
+
+
+def webhook_fault(settings: Settings) -> str:
+    """Why Telegram would refuse the webhook, and what to do; empty where it need not."""
+    url = settings.public_url
+    if not url or url.startswith("https://") or not settings.telegram_api_url.startswith(_CLOUD):
+        return ""
+    return f"Telegram takes a webhook over https only, and this is {url}. Leave it empty for long polling."
 
 
 def webhook_secret(settings: Settings, token: str) -> str:
@@ -275,6 +344,6 @@ def webhook_secret(settings: Settings, token: str) -> str:
 
 def _polling_failed(error: TelegramError) -> None:
     if isinstance(error, Conflict):
-        _log.error("telegram is polled by another process with the same token; only one gets each update")
+        log.error("telegram is polled by another process with the same token; only one gets each update")
     else:
-        _log.warning("telegram polling failed, will try again", reason=error.message)
+        log.warning("telegram polling failed, will try again", why=error.message)

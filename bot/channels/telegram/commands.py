@@ -1,5 +1,6 @@
 """The commands people see, by scope, and what each means to the core."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,14 +15,15 @@ from telegram.error import BadRequest, TelegramError
 from telegram.ext import ExtBot
 
 from bot.domain.chat import Address, Command
+from bot.domain.names import Names
 from bot.domain.people import Actor
-from bot.telemetry import logger
+from bot.logs import logger
 
-_log = logger(__name__)
+log = logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class MenuEntry:
     """``name`` and ``text`` are the core's own command; what the person adds follows ``text``.
 
     What is for ``admins``, or not for ``groups``, is answered in private wherever it was asked.
@@ -36,20 +38,30 @@ class Entry:
     listed: bool = True
 
 
+_HELLO = (
+    "Hi, I'm Nod. Tell me what you need, in your own words. "
+    "I look things up right away, and ask with buttons before I change anything."
+)
+_GROUPS = "In a group, mention me or reply to me."
+_SHORTLY = ("status", "pending", "new", "help")
+"""What `/start` names; the rest is in `/help`."""
+
 ENTRIES = (
-    Entry("help", "What Nod is and how to work with it", "nod", "help"),
-    Entry("new", "Start a new conversation here", "nod", "new"),
-    Entry("status", "What Nod is doing here", "nod", "status"),
-    Entry("team", "My teammates here, their plans and how they stand", "nod", "team"),
-    Entry("stop", "Stop the answer that is being written", "stop", ""),
-    Entry("link", "Link this account with your account elsewhere", "nod", "link", groups=False),
-    Entry("pending", "What waits for a decision", "approvals", "list", groups=False, admins=True),
-    Entry("show", "Show one proposal: /show ID", "approvals", "show", groups=False, admins=True),
-    Entry("approve", "Approve one: /approve ID", "approvals", "approve", groups=False, admins=True),
-    Entry("decline", "Decline one: /decline ID reason", "approvals", "decline", groups=False, admins=True),
-    Entry("cancel", "Take one back: /cancel ID, or stop answering", "approvals", "cancel", admins=True),
-    Entry("approvals", "Rules, grants, the record: /approvals help", "approvals", "", admins=True),
-    Entry("nod", "The same commands, as they are called elsewhere", "nod", "", listed=False),
+    MenuEntry("help", "What I am and what I understand", "nod", "help"),
+    MenuEntry("new", "Start a new conversation here", "nod", "new"),
+    MenuEntry("status", "What's waiting for you, and what you asked for", "nod", "status"),
+    MenuEntry("team", "My teammates here, and their plans", "nod", "team"),
+    MenuEntry("stop", "Stop the answer I'm writing", "stop", ""),
+    MenuEntry("link", "Link this account with your account elsewhere", "nod", "link", groups=False),
+    MenuEntry("pending", "Everything waiting for a decision", "approvals", "list", groups=False, admins=True),
+    MenuEntry("show", "Show one proposal: /show ID", "approvals", "show", groups=False, admins=True),
+    MenuEntry("approve", "Approve one: /approve ID", "approvals", "approve", groups=False, admins=True),
+    MenuEntry(
+        "decline", "Decline one: /decline ID reason", "approvals", "decline", groups=False, admins=True
+    ),
+    MenuEntry("cancel", "Withdraw one: /cancel ID. Or stop answering", "approvals", "cancel", admins=True),
+    MenuEntry("approvals", "Rules, grants, audit log: /approvals help", "approvals", "", admins=True),
+    MenuEntry("nod", "The same commands, as they are called elsewhere", "nod", "", listed=False),
 )
 _BY_NAME = {e.typed: e for e in ENTRIES} | {"start": ENTRIES[0]}
 
@@ -68,16 +80,26 @@ class Typed:
 
     @property
     def confidential(self) -> bool:
-        """Whether the answer is for nobody but who asked; raises KeyError when it is not `known`."""
+        """Whether the answer is for no one but who asked; raises KeyError when it is not `known`."""
         entry = _BY_NAME[self.name]
         links = entry.typed == "nod" and self.arguments.lower().startswith("link")
         return entry.admins or links or not entry.groups
 
-    def command(self, actor: Actor, address: Address, *, private: bool) -> Command:
+    def command(self, actor: Actor, address: Address, *, private: bool, names: Names) -> Command:
         """Say it in the core's words; raises KeyError for a command that is not `known`."""
         entry = _BY_NAME[self.name]
         arguments = "" if self.name == "start" else self.arguments
-        return Command(actor, entry.name, f"{entry.text} {arguments}".strip(), address, private)
+        words = f"{entry.text} {arguments}".strip()
+        return Command(actor, entry.name, words, address, private, names=names)
+
+
+def introduction(typed: Typed, *, admin: bool, notice: str = "") -> str:
+    """What to answer to `/start` and `/help`, with the commands as they are typed here."""
+    entries = [e for e in ENTRIES if e.listed and (admin or not e.admins)]
+    if typed.name == "start":
+        entries = [e for name in _SHORTLY for e in entries if e.typed == name]
+    head = [f"{_HELLO} {_GROUPS}", *([notice] if notice else [])]
+    return "\n".join([*head, "", *(f"/{e.typed}: {e.description}" for e in entries)])
 
 
 def read(text: str) -> Typed | None:
@@ -89,11 +111,11 @@ def read(text: str) -> Typed | None:
     return Typed(name.lower(), bot, rest[0].strip() if rest else "") if name else None
 
 
-async def publish(bot: ExtBot[Any], admins: list[int]) -> None:
+async def publish(bot: ExtBot[Any], admins: Sequence[int]) -> None:
     """Set the lists people see after a slash; one that cannot be set is no reason not to start."""
     listed = [e for e in ENTRIES if e.listed]
     everyone = [e for e in listed if not e.admins]
-    lists: list[tuple[BotCommandScope, list[Entry]]] = [
+    lists: list[tuple[BotCommandScope, list[MenuEntry]]] = [
         (BotCommandScopeAllPrivateChats(), everyone),
         (BotCommandScopeAllGroupChats(), [e for e in everyone if e.groups]),
         *((BotCommandScopeChat(admin), listed) for admin in admins),
@@ -102,6 +124,6 @@ async def publish(bot: ExtBot[Any], admins: list[int]) -> None:
         try:
             await bot.set_my_commands([BotCommand(e.typed, e.description) for e in entries], scope=scope)
         except BadRequest as error:  # an admin who has not written to the bot yet
-            _log.info("telegram commands not set", scope=scope.type, reason=error.message)
+            log.info("telegram commands not set", scope=scope.type, why=error.message)
         except TelegramError as error:
-            _log.warning("telegram commands not set", scope=scope.type, reason=error.message)
+            log.warning("telegram commands not set", scope=scope.type, why=error.message)

@@ -1,100 +1,123 @@
 """What Nod is in the middle of asking one person in one chat: to edit, why they decline, what else to allow.
 
 Values and moves only. A dialogue is kept as JSON between two answers, so it survives a restart; what a step
-shows is in ``screens.py``; who keeps and sends it is ``asker.py``.
+shows is in ``screens.py``; who keeps and sends it is ``forms.py``.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from enum import StrEnum
 from typing import Any, Self
 
-from bot.channels.telegram.form import Field
 from bot.domain.cards import Card
-from bot.domain.similarity import Rung
+from bot.domain.forms import Field
+from bot.domain.similarity import Rung, Whose
 
-_FRESH = timedelta(minutes=30)
 
-
-class Step(StrEnum):
+class DialogueStep(StrEnum):
     PICK = "pick"  # which field to change
     ASK = "ask"  # the new value of ``asked``
     CONFIRM = "confirm"  # old → new is shown; save, change another, or close
     REASON = "reason"  # why the proposal is declined
     CHANGES = "changes"  # what should change in a plan
     RUNG = "rung"  # how far a grant reaches
+    REACH = "reach"  # whose calls it lets run, and where
     LASTING = "lasting"  # how long a grant of ``rung`` holds
 
 
 @dataclass(frozen=True, slots=True)
 class Dialogue:
-    """``changes`` are the edited arguments so far; ``prompt`` is the message that asks."""
+    """``changes`` are the edited arguments so far.
+
+    ``prompt`` is the message that asks, None until it is known; ``question`` is its text.
+    """
 
     proposal_id: str
     round: int
-    step: Step
+    step: DialogueStep
     at: datetime
     asked: str | None = None
     changes: Mapping[str, Any] = field(default_factory=dict)
     prompt: int | None = None
     rung: Rung | None = None
+    reach: Whose = Whose.HERE
+    question: str = ""
 
     @classmethod
     def edit(cls, card: Card, now: datetime) -> Self:
-        return cls(card.proposal_id, card.round, Step.PICK, now)
+        return cls(card.proposal_id, card.round, DialogueStep.PICK, now)
 
     @classmethod
     def decline(cls, card: Card, now: datetime) -> Self:
-        return cls(card.proposal_id, card.round, Step.REASON, now)
+        return cls(card.proposal_id, card.round, DialogueStep.REASON, now)
 
     @classmethod
     def revise(cls, card: Card, now: datetime) -> Self:
-        return cls(card.proposal_id, card.round, Step.CHANGES, now)
+        return cls(card.proposal_id, card.round, DialogueStep.CHANGES, now)
 
     @classmethod
     def similar(cls, card: Card, now: datetime) -> Self:
-        return cls(card.proposal_id, card.round, Step.RUNG, now)
+        return cls(card.proposal_id, card.round, DialogueStep.RUNG, now)
 
-    def reach(self, rung: Rung, now: datetime) -> Self:
-        """Ask for how long a grant of this rung shall hold."""
-        return replace(self, step=Step.LASTING, rung=rung, at=now)
+    def climb(self, rung: Rung, now: datetime) -> Self:
+        """Ask how long a grant of this rung should hold."""
+        return replace(self, step=DialogueStep.LASTING, rung=rung, reach=Whose.HERE, at=now)
+
+    def choose(self, now: datetime) -> Self:
+        """Ask whose calls it should let run."""
+        return replace(self, step=DialogueStep.REACH, at=now)
+
+    def extend(self, reach: Whose, now: datetime) -> Self:
+        """Back to how long it should hold, for these calls."""
+        return replace(self, step=DialogueStep.LASTING, reach=reach, at=now)
 
     def down(self, now: datetime) -> Self:
         """Back to the choice of a rung."""
-        return replace(self, step=Step.RUNG, rung=None, at=now)
+        return replace(self, step=DialogueStep.RUNG, rung=None, reach=Whose.HERE, at=now)
 
     @property
     def climbs(self) -> bool:
         """Whether it is about a grant, not about the proposal's own contents."""
-        return self.step in (Step.RUNG, Step.LASTING)
+        return self.step in (DialogueStep.RUNG, DialogueStep.REACH, DialogueStep.LASTING)
 
     def pick(self, field: Field, now: datetime) -> Self:
         """Ask for this field next."""
-        return replace(self, step=Step.ASK, asked=field.name, at=now, prompt=None)
+        return replace(self, step=DialogueStep.ASK, asked=field.name, at=now, prompt=None)
 
     def give(self, field: Field, value: Any, now: datetime) -> Self:
         """Take an answer that was checked; the value it had before is no change."""
         changes = {k: v for k, v in self.changes.items() if k != field.name}
         if value != field.value:
             changes[field.name] = value
-        step = Step.CONFIRM if changes else Step.PICK
+        step = DialogueStep.CONFIRM if changes else DialogueStep.PICK
         return replace(self, step=step, asked=None, changes=changes, at=now, prompt=None)
 
     def again(self, now: datetime) -> Self:
         """Back to the choice of a field, with what was changed so far."""
-        return replace(self, step=Step.PICK, asked=None, at=now, prompt=None)
+        return replace(self, step=DialogueStep.PICK, asked=None, at=now, prompt=None)
+
+    def asking(self, question: str) -> Self:
+        """Before the question is sent: what it says."""
+        return replace(self, question=question.strip())
 
     def prompted(self, message_id: int) -> Self:
         return replace(self, prompt=message_id)
 
-    def listens(self, reply_to: int | None, now: datetime, *, private: bool) -> bool:
-        """Whether a text is the answer: it replies to the question, or in private just follows it."""
-        if self.step not in (Step.ASK, Step.REASON, Step.CHANGES):
-            return False
-        if reply_to is not None:
-            return reply_to == self.prompt
-        return private and now - self.at < _FRESH
+    @property
+    def awaits_text(self) -> bool:
+        return self.step in (DialogueStep.ASK, DialogueStep.REASON, DialogueStep.CHANGES)
+
+    def listens(self, reply_to: int) -> bool:
+        """Whether a reply to this message is the answer; a text that replies to nothing never is."""
+        return self.awaits_text and reply_to == self.prompt
+
+    def asked_in(self, text: str) -> bool:
+        """Whether a message with this text asks the question, although it is not known as its message.
+
+        It was sent, and Telegram's answer with its id was lost, or the process was, right after.
+        """
+        return self.awaits_text and bool(self.question) and text == self.question
 
     def concerns(self, card: Card) -> bool:
         """Whether the proposal still is what the dialogue began with."""
@@ -114,6 +137,8 @@ class Dialogue:
             "changes": dict(self.changes),
             "prompt": self.prompt,
             "rung": self.rung,
+            "reach": self.reach,
+            "question": self.question,
         }
 
     @classmethod
@@ -121,10 +146,12 @@ class Dialogue:
         return cls(
             proposal_id=state["proposal_id"],
             round=state["round"],
-            step=Step(state["step"]),
+            step=DialogueStep(state["step"]),
             at=datetime.fromisoformat(state["at"]),
             asked=state["asked"],
             changes=state["changes"],
             prompt=state["prompt"],
             rung=Rung(state["rung"]) if state.get("rung") else None,
+            reach=Whose(state.get("reach") or Whose.HERE),
+            question=state.get("question", ""),
         )

@@ -5,14 +5,14 @@ from dataclasses import dataclass
 from telegram import User
 
 from bot.channels.telegram.dialogue import Dialogue
-from bot.channels.telegram.places import CHANNEL, Spot
+from bot.channels.telegram.places import NAME, TelegramPlace
 from bot.domain.chat import Clock
 from bot.domain.people import Actor
 from bot.store import events
 from bot.store.database import Database
 
 NOT_YOURS = "This form is not open for you. Begin on the card."
-MOVED_ON = "This was decided or changed meanwhile."
+MOVED_ON = "This was decided or changed in the meantime."
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,11 +21,12 @@ class Who:
 
     user: User
     actor: Actor
-    spot: Spot
+    place: TelegramPlace
+    title: str = ""  # of the chat, where it has one
 
     @property
     def key(self) -> str:
-        return f"ask:{self.spot.chat_id}/{self.user.id}"
+        return f"ask:{self.place.chat_id}/{self.user.id}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,9 +35,9 @@ class Dialogues:
     clock: Clock
 
     async def load(self, who: Who) -> Dialogue | None:
-        state = await self.database.read(events.dialogue, CHANNEL, who.key)
+        state = await self.database.read(events.dialogue, NAME, who.key)
         return Dialogue.from_state(state) if state else None
 
     async def keep(self, who: Who, dialogue: Dialogue | None) -> None:
         state = dialogue.state() if dialogue else None
-        await self.database.write(events.keep_dialogue, CHANNEL, who.key, state, self.clock())
+        await self.database.write(events.keep_dialogue, NAME, who.key, state, self.clock())

@@ -1,40 +1,46 @@
 """What people write: which of it is meant for Nod, and what it is to the core."""
 
-from dataclasses import dataclass
+from collections import deque
+from dataclasses import dataclass, field
 
 from telegram import Chat, MaybeInaccessibleMessage, Message, MessageEntity, User
 from telegram.constants import ChatType
 
+from bot.channels.seam import Lookup
 from bot.channels.telegram import commands
 from bot.channels.telegram.admission import Admission
-from bot.channels.telegram.asker import Asker
 from bot.channels.telegram.commands import Typed
+from bot.channels.telegram.content import attached, for_model
 from bot.channels.telegram.dialogues import Who
-from bot.channels.telegram.places import CHANNEL, Spot
+from bot.channels.telegram.forms import Asker
+from bot.channels.telegram.moves import Moves
+from bot.channels.telegram.places import NAME, TelegramPlace
 from bot.channels.telegram.text import from_markdown, plain
 from bot.channels.telegram.transport import Transport
-from bot.channels.telegram.views import Views
+from bot.channels.telegram.views import ShownCards
 from bot.domain import chat as seam
-from bot.domain.chat import Answer, Desk, Inbox, Reply
+from bot.domain.chat import Answer, Inbox, Reply
 from bot.domain.people import Actor
 from bot.errors import NotDeliverable
 
-_ONLY_TEXT = "I can read text only for now. Please say it in words."
-_EDITED = "I have already taken in what you first wrote. Send what changed as a new message."
-_ANONYMOUS = "I cannot tell who you are while you write as a chat. Write as yourself."
+_ONLY_TEXT = "I can only read text for now. Please say it in words."
+_NOT_SEEN = "I can't see {}. I'll go by your words."
+_EDITED = "I've already read what you first wrote. Send the change as a new message."
+_ANONYMOUS = "I can't tell who you are while you write as a chat. Write as yourself."
 _PRIVATELY = "The answer is for you alone, and I may not write to you yet. Open a chat with me and ask there."
-_NO_COMMAND = "I do not know this command. /help lists what I know."
+_NO_COMMAND = "I don't know this command. /help lists the ones I know."
+_ALBUMS = 256  # the last ones that were answered; their pictures come as messages of their own
 
 
 def actor_of(user: User) -> Actor:
-    return Actor(CHANNEL, str(user.id), user.full_name)
+    return Actor(NAME, str(user.id), user.full_name)
 
 
-def spot_of(message: MaybeInaccessibleMessage) -> Spot | None:
+def place_of(message: MaybeInaccessibleMessage, moves: Moves) -> TelegramPlace | None:
     """None for a message Telegram no longer shows to bots: its topic is unknown."""
     if not isinstance(message, Message):
         return None
-    return Spot(message.chat.id, message.message_thread_id if message.is_topic_message else None)
+    return moves.here(message.chat.id, message.message_thread_id if message.is_topic_message else None)
 
 
 def meant_for(message: Message, me: User) -> bool:
@@ -85,67 +91,99 @@ class Inbound:
     admission: Admission
     asker: Asker
     inbox: Inbox
-    desk: Desk
-    views: Views
+    lookup: Lookup
+    views: ShownCards
     me: User
+    albums: deque[str] = field(default_factory=lambda: deque(maxlen=_ALBUMS))
 
     async def handle(self, message: Message, event_id: str, *, edited: bool = False) -> None:
-        spot = spot_of(message)
+        moves = self.transport.moves
+        if message.migrate_to_chat_id is not None:
+            return await moves.learn(message.chat.id, message.migrate_to_chat_id)
+        if message.migrate_from_chat_id is not None:
+            return await moves.learn(message.migrate_from_chat_id, message.chat.id)
+        place = place_of(message, moves)
         user = message.from_user
-        if spot is None or user is None or not (_says_something(message) and meant_for(message, self.me)):
-            return
+        if place is None or user is None or not (_says_something(message) and meant_for(message, self.me)):
+            return None
         if not await self.admission.admits(user, message.chat.id):
-            await self.admission.turn_away(user, spot)
+            await self.admission.turn_away(user, place)
         elif message.sender_chat is not None:
-            await self._say(spot, _ANONYMOUS, message)
+            await self._say(place, _ANONYMOUS, message)
         elif edited:
-            await self._say(spot, _EDITED, message)
+            if message.text or message.caption:  # a live location is edited all the time
+                await self._say(place, _EDITED, message)
         elif not user.is_bot:
-            who = Who(user, actor_of(user), spot)
+            who = Who(user, actor_of(user), place)
             typed = commands.read(words_of(message, self.me))
             if typed is not None:
                 await self._command(who, typed, message)
             else:
                 await self._message(who, message, event_id)
+        return None
 
     async def _message(self, who: Who, message: Message, event_id: str) -> None:
         words = words_of(message, self.me)
+        if what := attached(message):
+            await self._unseen(who.place, what, message)
         if not words:
-            await self._say(who.spot, _ONLY_TEXT, message)
             return
-        answered = message.reply_to_message.message_id if message.reply_to_message else None
-        if await self.asker.answer(who, words, answered, message.message_id):
+        if await self.asker.answer(who, words, message.reply_to_message, message.message_id):
             return
         reply = await self.inbox(
-            seam.Message(who.spot.address, who.actor, words, event_id, private=_private(message.chat))
+            seam.Message(
+                who.place.address,
+                who.actor,
+                for_model(message, words, self.me),
+                event_id,
+                private=_private(message.chat),
+                names=who.place.named(message.chat.title),
+            )
         )
         if reply.answer not in (Answer.ACCEPTED, Answer.DUPLICATE) and reply.text:
-            await self._say(who.spot, reply.text, message)
+            await self._say(who.place, reply.text, message)
+
+    async def _unseen(self, place: TelegramPlace, what: str, message: Message) -> None:
+        """Say that something can't be read; once for all pictures of an album."""
+        album = message.media_group_id
+        if album is not None and album in self.albums:
+            return
+        if album is not None:
+            self.albums.append(album)
+        await self._say(place, _NOT_SEEN.format(what) if message.caption else _ONLY_TEXT, message)
 
     async def _command(self, who: Who, typed: Typed, message: Message) -> None:
         if typed.name == "cancel" and not typed.arguments and await self.asker.cancel(who):
             return
         if not typed.known:
-            await self._say(who.spot, _NO_COMMAND, message)
+            await self._say(who.place, _NO_COMMAND, message)
             return
-        command = typed.command(who.actor, who.spot.address, private=_private(message.chat))
+        if typed.name in ("start", "help"):
+            admin = who.user.id in self.admission.admins
+            text = commands.introduction(typed, admin=admin, notice=self.lookup.notice)
+            await self.transport.send(who.place, plain(text))
+            return
+        named = who.place.named(message.chat.title)
+        command = typed.command(who.actor, who.place.address, private=_private(message.chat), names=named)
         reply = await self.inbox(command)
-        if not typed.confidential or who.spot.private:
-            await self._answer(who, reply, who.spot, message.message_id)
+        if not typed.confidential or who.place.private:
+            await self._answer(who, reply, who.place, message.message_id)
             return
         try:
-            await self._answer(who, reply, Spot(who.user.id))
+            await self._answer(who, reply, TelegramPlace(who.user.id))
         except NotDeliverable:
-            await self._say(who.spot, _PRIVATELY, message)
+            await self._say(who.place, _PRIVATELY, message)
 
-    async def _answer(self, who: Who, reply: Reply, spot: Spot, answer_to: int | None = None) -> None:
+    async def _answer(
+        self, who: Who, reply: Reply, place: TelegramPlace, answer_to: int | None = None
+    ) -> None:
         """Say it, then post the cards it is about, as further copies that are kept up to date."""
         if reply.text:
-            await self.transport.send(spot, from_markdown(reply.text), answer_to=answer_to)
+            await self.transport.send(place, from_markdown(reply.text), answer_to=answer_to)
         for proposal in reply.proposals:
-            card = await self.desk.card(proposal.id, who.actor)
+            card = await self.lookup.card(proposal.id, who.actor)
             if card is not None:
-                await self.views.put(card, spot)
+                await self.views.put(card, place)
 
-    async def _say(self, spot: Spot, text: str, message: Message) -> None:
-        await self.transport.send(spot, plain(text), answer_to=message.message_id)
+    async def _say(self, place: TelegramPlace, text: str, message: Message) -> None:
+        await self.transport.send(place, plain(text), answer_to=message.message_id)

@@ -1,15 +1,19 @@
-"""What Telegram accepts, and the pace it accepts it at: one line of waiting per chat.
+"""What Telegram accepts, and the pace it accepts it at: one line of waiting per chat, the urgent first.
 
 PTB's own limiter stops every chat when one is told to wait; here a 429 holds up only the chat it was for.
+Edits and sends of a chat count together.
 Numbers: https://core.telegram.org/bots/faq#my-bot-is-hitting-limits-how-do-i-avoid-this
 """
 
 import asyncio
+import heapq
+import itertools
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass, field
 from datetime import timedelta
+from enum import IntEnum
 from typing import Any
 
 from telegram.error import RetryAfter
@@ -21,13 +25,21 @@ ENTITIES = 100
 TOAST = 200  # characters in the answer to a button
 CALLBACK_BYTES = 64
 
-PREVIEW = 1
-"""``rate_limit_args`` of a call that is not worth waiting for: a 429 is raised at once."""
+
+class Urgency(IntEnum):
+    """``rate_limit_args`` of a call: in a chat that has to wait, the lower number goes first."""
+
+    TEXT = 0  # what someone waits to read
+    ENDED = 1  # a card that says how it ended
+    OPEN = 2  # a card that will change again: refused while the chat is busy, and drawn a moment later
+    PREVIEW = 3  # not worth waiting for: a 429 is raised straight away
+
 
 _ALL_CHATS = (30, 1.0)  # requests, seconds
 _GROUP = (20, 60.0)
 _PERSON = (30, 30.0)  # 1/s sustained; short bursts are allowed
 _GROUP_PREVIEWS = 12  # of the 20 a minute; the rest is kept for cards and final texts
+_OPEN_SHARE = 2 / 3  # of a chat's requests; the rest is kept for texts and cards that have ended
 _GROUP_GAP = 3.0  # seconds between two previews
 _PERSON_GAP = 0.5
 _RETRIES = 3
@@ -41,7 +53,13 @@ class _Line:
     sent: deque[float] = field(default_factory=deque)
     blocked_until: float = 0.0
     last_preview: float = float("-inf")
-    turn: asyncio.Lock = field(default_factory=asyncio.Lock)
+    waiting: list[tuple[int, int]] = field(default_factory=list)  # urgency and number; a heap
+    changed: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def wake(self) -> None:
+        """Let everyone who waits look again whether it is their turn."""
+        self.changed.set()
+        self.changed = asyncio.Event()
 
     def due(self, now: float, count: int, seconds: float) -> float:
         """When the next request may go out: now, or later."""
@@ -49,6 +67,10 @@ class _Line:
             self.sent.popleft()
         free = self.sent[-count] + seconds if len(self.sent) >= count else now
         return max(now, free, self.blocked_until)
+
+    def busy(self, now: float, count: int, seconds: float) -> bool:
+        """Whether little enough is left that a card that will change again should not take it."""
+        return self.due(now, count, seconds) > now or len(self.sent) >= count * _OPEN_SHARE
 
 
 class ChatPace(BaseRateLimiter[int]):
@@ -63,6 +85,7 @@ class ChatPace(BaseRateLimiter[int]):
         self._sleep = sleep
         self._all = _Line()
         self._lines: dict[int, _Line] = {}
+        self._numbers = itertools.count()
 
     async def initialize(self) -> None:
         """Nothing to open."""
@@ -94,27 +117,40 @@ class ChatPace(BaseRateLimiter[int]):
         chat_id = data.get("chat_id")
         if not isinstance(chat_id, int) or endpoint == "sendMessageDraft":
             return await callback(*args, **kwargs)
-        line = self._line(chat_id)
+        line, window = self._line(chat_id), _PERSON if chat_id > 0 else _GROUP
+        if rate_limit_args == Urgency.OPEN and line.busy(self._now(), *window):
+            raise RetryAfter(1)
         for attempt in range(_RETRIES + 1):
-            await self._wait(line, _PERSON if chat_id > 0 else _GROUP)
+            await self._wait(line, window, rate_limit_args or Urgency.TEXT)
             try:
                 return await callback(*args, **kwargs)
             except RetryAfter as refused:
                 told = refused.retry_after  # a timedelta where PTB_TIMEDELTA is set, see channel.py
                 seconds = told.total_seconds() if isinstance(told, timedelta) else told
                 line.blocked_until = max(line.blocked_until, self._now() + seconds)
-                if attempt == _RETRIES or rate_limit_args == PREVIEW:
+                if attempt == _RETRIES or rate_limit_args == Urgency.PREVIEW:
                     raise
         return None
 
-    async def _wait(self, line: _Line, window: tuple[int, float]) -> None:
-        async with line.turn:
-            while (
-                due := max(line.due(self._now(), *window), self._all.due(self._now(), *_ALL_CHATS))
-            ) > self._now():
-                await self._sleep(due - self._now())
+    async def _wait(self, line: _Line, window: tuple[int, float], urgency: int) -> None:
+        """Return when it is this call's turn; what is more urgent goes first, also if it came later."""
+        mine = urgency, next(self._numbers)
+        heapq.heappush(line.waiting, mine)
+        try:
+            while True:
+                due = max(line.due(self._now(), *window), self._all.due(self._now(), *_ALL_CHATS))
+                if line.waiting[0] != mine:
+                    await line.changed.wait()
+                elif due > self._now():
+                    await self._sleep(due - self._now())
+                else:
+                    break
             line.sent.append(self._now())
             self._all.sent.append(self._now())
+        finally:
+            line.waiting.remove(mine)
+            heapq.heapify(line.waiting)
+            line.wake()
 
     def _line(self, chat_id: int) -> _Line:
         if len(self._lines) > _QUIET_CHATS:
@@ -122,7 +158,7 @@ class ChatPace(BaseRateLimiter[int]):
             idle = [
                 chat
                 for chat, line in self._lines.items()
-                if not line.turn.locked()
+                if not line.waiting
                 and line.due(now, *_GROUP) <= now
                 and not line.sent
                 and now - line.last_preview > _GROUP_GAP

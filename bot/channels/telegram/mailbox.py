@@ -1,4 +1,4 @@
-"""Updates on their way in: kept before Telegram hears that they arrived, handled in order within a chat.
+"""Updates on their way in: stored before they are acknowledged, handled in order within a chat.
 
 Both long polling and the webhook put updates into PTB's queue and then acknowledge; this queue keeps each
 one in the database first. A second delivery is dropped there.
@@ -13,7 +13,8 @@ from telegram import Update
 from telegram.error import TelegramError
 from telegram.ext import BaseUpdateProcessor
 
-from bot.channels.telegram.places import CHANNEL
+from bot.channels.telegram.places import NAME
+from bot.channels.telegram.updates import readable
 from bot.domain.chat import Clock
 from bot.store import events
 from bot.store.database import Database
@@ -22,7 +23,7 @@ _AT_ONCE = 512
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class KeptUpdate:
     """An update that is in the database as row ``row_id`` until it is handled."""
 
     row_id: int
@@ -30,7 +31,7 @@ class Kept:
 
 
 class Mailbox(asyncio.Queue[object]):
-    """PTB's update queue; what comes out of it is `Kept`."""
+    """PTB's update queue; what comes out of it is `KeptUpdate`."""
 
     def __init__(self, database: Database, clock: Clock) -> None:
         super().__init__()
@@ -42,23 +43,24 @@ class Mailbox(asyncio.Queue[object]):
         if isinstance(item, Update):
             try:
                 row_id = await self._database.write(
-                    events.record, CHANNEL, event_id(item), item.to_dict(), self._clock()
+                    events.record, NAME, event_id(item), item.to_dict(), self._clock()
                 )
             except Exception as error:
                 raise TelegramError("the update could not be kept") from error
             if row_id is None:
                 return
-            item = Kept(row_id, item)
+            item = KeptUpdate(row_id, item)
         await super().put(item)
 
     async def put_unhandled(self, bot: Any) -> int:
         """Queue what an earlier process kept and did not handle; return how many."""
-        rows = await self._database.read(events.unhandled, CHANNEL)
+        rows = await self._database.read(events.unhandled, NAME)
         for row_id, payload in rows:
-            await super().put(Kept(row_id, Update.de_json(payload, bot)))
+            raw = readable(payload) or {"update_id": 0}
+            await super().put(KeptUpdate(row_id, Update.de_json(raw, bot)))
         return len(rows)
 
-    async def mark_handled(self, kept: Kept) -> None:
+    async def mark_handled(self, kept: KeptUpdate) -> None:
         await self._database.write(events.mark_handled, kept.row_id, self._clock())
 
 
@@ -86,7 +88,7 @@ class OrderedByChat(BaseUpdateProcessor):
 
 
 def _line(item: object) -> object:
-    if not isinstance(item, Kept):
+    if not isinstance(item, KeptUpdate):
         return None
     update = item.update
     chat = update.effective_chat.id if update.effective_chat else None

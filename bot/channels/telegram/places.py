@@ -1,20 +1,24 @@
 """Where things are in Telegram: a chat with or without a topic, and one posted message."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
 from bot.domain.chat import Address
 from bot.errors import NotDeliverable
 
-CHANNEL = "telegram"
+NAME = "telegram"
 
 
 @dataclass(frozen=True, slots=True)
-class Spot:
-    """A chat, or one topic of it; groups and channels have negative ids, people positive ones."""
+class TelegramPlace:
+    """A chat, or one topic of it; groups and channels have negative ids, people positive ones.
+
+    ``home`` is the id the rest of Nod knows the chat by, where it has another today: see ``moves.py``.
+    """
 
     chat_id: int
     thread_id: int | None = None
+    home: int | None = None
 
     @property
     def private(self) -> bool:
@@ -22,8 +26,13 @@ class Spot:
 
     @property
     def address(self) -> Address:
-        key = str(self.chat_id) if self.thread_id is None else f"{self.chat_id}/{self.thread_id}"
-        return Address(CHANNEL, key)
+        chat_id = self.chat_id if self.home is None else self.home
+        key = str(chat_id) if self.thread_id is None else f"{chat_id}/{self.thread_id}"
+        return Address(NAME, key)
+
+    def named(self, title: str | None) -> dict[str, str]:
+        """The name of its chat, where it has one: private chats have none."""
+        return {str(replace(self, thread_id=None).address): title} if title and not self.private else {}
 
     @classmethod
     def of(cls, address: Address) -> Self:
@@ -36,7 +45,7 @@ class Spot:
 
 
 @dataclass(frozen=True, slots=True)
-class Ref:
+class TelegramPosted:
     """One message; written ``chat/message`` where a copy of a card is remembered."""
 
     chat_id: int

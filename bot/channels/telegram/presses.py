@@ -5,118 +5,164 @@ from dataclasses import dataclass
 from sqlmodel import Session, select
 from telegram import CallbackQuery
 
+from bot.channels.seam import Lookup
 from bot.channels.telegram.admission import Admission
-from bot.channels.telegram.asker import Asker
-from bot.channels.telegram.callback import FORM, LADDER, VERBS, Callback, Does
+from bot.channels.telegram.callback import FORM, LADDER, VERBS, ButtonData, Does
 from bot.channels.telegram.dialogues import Who
-from bot.channels.telegram.inbound import actor_of, spot_of
-from bot.channels.telegram.ladder import Ladder
-from bot.channels.telegram.places import CHANNEL, Ref, Spot
+from bot.channels.telegram.forms import Asker
+from bot.channels.telegram.inbound import actor_of, place_of
+from bot.channels.telegram.ladder import GrantLadder
+from bot.channels.telegram.places import NAME, TelegramPlace, TelegramPosted
 from bot.channels.telegram.transport import Transport
-from bot.channels.telegram.views import Views
+from bot.channels.telegram.views import ShownCards
 from bot.domain.cards import Card
-from bot.domain.chat import Address, Answer, Desk, Inbox, Press
+from bot.domain.chat import Address, Answer, Inbox, Press
+from bot.domain.verbs import Verb
 from bot.errors import ChannelError
+from bot.logs import logger
 from bot.store.database import Database
 from bot.store.tables import CopyRow
-from bot.telemetry import logger
 
-_UNREADABLE = "This button does not work any more."
-_NOT_HERE = "I cannot find this here."
-_STRANGER = "We have not met. Write to me first."
+_UNREADABLE = "This button no longer works."
+_NOT_HERE = "I can't find this here."
+_STRANGER = "We haven't met. Write to me first."
 _UNSEEN = "Press View all first: the card does not show everything."
+_AGAIN = "Telegram didn't take my answer. Press again."
+_ON_CARDS = frozenset({*VERBS, Does.VIEW, Does.VIEW_GROUP, Does.REASON, Does.CHANGES, Does.EDIT})
 _PAIRING = frozenset({Does.LET_IN, Does.KEEP_OUT})
 _APPROVING = frozenset({Does.APPROVE, Does.APPROVE_STEPS, Does.APPROVE_ALL, *LADDER})
 
-_log = logger(__name__)
+log = logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Presses:
+class TelegramPresses:
     """Turns callback queries into presses, and answers each within its time."""
 
     database: Database
     transport: Transport
     admission: Admission
     asker: Asker
-    ladder: Ladder
+    ladder: GrantLadder
     inbox: Inbox
-    desk: Desk
-    views: Views
+    lookup: Lookup
+    views: ShownCards
 
     async def handle(self, query: CallbackQuery) -> None:
-        callback = Callback.parse(query.data or "")
+        callback = ButtonData.parse(query.data or "")
         if callback is None or query.message is None:
             await self._toast(query, _UNREADABLE, alert=True)
             return
-        message = Ref(query.message.chat.id, query.message.message_id)
+        message = TelegramPosted(query.message.chat.id, query.message.message_id)
         if callback.does in _PAIRING:
             await self._toast(query, await self.admission.decide(callback, query.from_user, message))
         elif not await self.admission.admits(query.from_user, message.chat_id):
             await self._toast(query, _STRANGER, alert=True)
         else:
-            who = Who(query.from_user, actor_of(query.from_user), await self._where(query, message))
-            await self._known(query, callback, who, message)
+            who = Who(
+                query.from_user,
+                actor_of(query.from_user),
+                await self._where(query, message),
+                query.message.chat.title or "",
+            )
+            try:
+                said, alert = await self._known(callback, who, message)
+            except ChannelError as error:
+                log.warning("telegram press not carried out", why=error.message)
+                said, alert = _AGAIN, True
+            await self._toast(query, said, alert=alert)
+            await self._after(callback, who)
 
-    async def _known(self, query: CallbackQuery, callback: Callback, who: Who, message: Ref) -> None:
-        card = await self.desk.card(callback.id, who.actor, who.spot.address)
+    async def _known(self, callback: ButtonData, who: Who, message: TelegramPosted) -> tuple[str, bool]:
+        """Carry out a press; return what to tell the person, and whether they must dismiss it.
+
+        Raises ChannelError where what was asked for could not be shown; nothing was decided then.
+        """
+        ref = await self._card_of(callback, message)
+        card = await self.lookup.card(callback.id, who.actor, who.place.address, ref)
         if card is None:
-            await self._toast(query, _NOT_HERE, alert=True)
-        elif callback.does in FORM:
+            return _NOT_HERE, True
+        if callback.does in FORM:
             said = await self.asker.press(who, callback, card, message)
-            await self._toast(query, said, alert=bool(said))
-        elif callback.does in (Does.VIEW, Does.VIEW_GROUP):
-            await self._toast(query)
-            shown = [card] if callback.does is Does.VIEW else await self._hidden(card, who)
-            for each in shown:
-                await self.views.show(each, who.spot)
-                await self._settle(each, who)  # it may have ended while it was being shown
-            await self.views.settle_group(card.proposal_id, self.desk, who.actor, who.spot)
-        elif callback.does in _APPROVING and await self._hidden(card, who, callback.does):
-            await self._toast(query, _UNSEEN, alert=True)
-        elif callback.does in LADDER:
+            return said, bool(said)
+        if callback.does in (Does.VIEW, Does.VIEW_GROUP):
+            for each in [card] if callback.does is Does.VIEW else await self._hidden(card, who):
+                await self.views.show(each, who.place)
+                await self._settle(each.proposal_id, who)  # it may have ended while it was being shown
+            return "", False
+        if callback.does in _APPROVING and await self._hidden(card, who, callback.does):
+            return _UNSEEN, True
+        if callback.does in LADDER:
             said = await self.ladder.press(who, callback, card, message)
-            await self._toast(query, said, alert=bool(said) and callback.does is not Does.LASTING)
-            await self._settle(card, who)
-        else:
-            await self._decide(query, callback, card, who)
+            return said, bool(said) and callback.does is not Does.LASTING
+        verb = callback.does if isinstance(callback.does, Verb) else VERBS[callback.does]
+        address = who.place.address
+        reply = await self.inbox(
+            Press(
+                who.actor,
+                verb,
+                callback.id,
+                callback.round,
+                address=address,
+                ref=ref,
+                names=who.place.named(who.title),
+            )
+        )
+        return reply.text, reply.answer is not Answer.ACCEPTED
 
-    async def _decide(self, query: CallbackQuery, callback: Callback, card: Card, who: Who) -> None:
-        press = Press(who.actor, VERBS[callback.does], callback.id, callback.round, address=who.spot.address)
-        reply = await self.inbox(press)
-        await self._toast(query, reply.text, alert=reply.answer is not Answer.ACCEPTED)
-        await self._settle(card, who)
+    async def _card_of(self, callback: ButtonData, message: TelegramPosted) -> str | None:
+        """Name the card that was pressed; None for a form, and for a payload shown below its card."""
+        begins = (
+            callback.does in _ON_CARDS
+            or isinstance(callback.does, Verb)
+            or (callback.does is Does.SIMILAR and callback.index is None)
+        )
+        shown_below = not begins or await self.views.payload(callback.id, message)
+        return None if shown_below else str(message)
 
-    async def _hidden(self, card: Card, who: Who, does: Does = Does.VIEW_GROUP) -> list[Card]:
-        """Give the cards a press is about that hide something nobody here has viewed yet."""
+    async def _after(self, callback: ButtonData, who: Who) -> None:
+        """Once the person has been answered: bring the buttons around the pressed one up to date."""
+        if callback.does in (Does.VIEW, Does.VIEW_GROUP):
+            await self.views.settle_group(callback.id, self.lookup, who.actor, who.place)
+        elif callback.does not in FORM:
+            await self._settle(callback.id, who)
+
+    async def _hidden(self, card: Card, who: Who, does: Does | Verb = Does.VIEW_GROUP) -> list[Card]:
+        """Give the cards a press is about that hide something no one here has viewed yet."""
         about = [card]
         if does in (Does.VIEW_GROUP, Does.APPROVE_ALL) and card.group:
             others = [m for m in card.group.members if m != card.proposal_id]
-            found = [await self.desk.card(m, who.actor, who.spot.address) for m in others]
+            found = [await self.lookup.card(m, who.actor, who.place.address) for m in others]
             about = [*(c for c in found if c), card]
-        return [c for c in about if c.pending and not await self.views.approvable(c, who.spot)]
+        return [c for c in about if c.pending and not await self.views.approvable(c, who.place)]
 
-    async def _settle(self, card: Card, who: Who) -> None:
-        anew = await self.desk.card(card.proposal_id, who.actor, who.spot.address)
-        if anew is not None:
-            await self.views.settle(anew, who.spot.chat_id)
+    async def _settle(self, proposal_id: str, who: Who) -> None:
+        card = await self.lookup.card(proposal_id, who.actor, who.place.address)
+        if card is not None:
+            await self.views.settle(card, who.place.chat_id)
 
-    async def _where(self, query: CallbackQuery, message: Ref) -> Spot:
-        """Give chat and topic; of a message too old to be shown to the bot, as it was when it was posted."""
-        spot = spot_of(query.message) if query.message else None
-        if spot is not None:
-            return spot
+    async def _where(self, query: CallbackQuery, message: TelegramPosted) -> TelegramPlace:
+        """Give chat and topic: as they were when the card was posted, where the message alone can't tell.
+
+        It can't when it is too old to be shown to the bot, or its chat is known by another id.
+        """
+        moves = self.transport.moves
+        place = place_of(query.message, moves) if query.message else None
+        if place is not None and place.home is None:
+            return place
         key = await self.database.read(_key_of, str(message))
-        return Spot.of(Address(CHANNEL, key)) if key else Spot(message.chat_id)
+        if key is None:
+            return place or moves.here(message.chat_id)
+        return moves.place(Address(NAME, key))
 
     async def _toast(self, query: CallbackQuery, text: str = "", *, alert: bool = False) -> None:
-        """Answer; somebody who cannot be told is no reason to forget what was pressed."""
+        """Answer; someone who cannot be told is no reason to forget what was pressed."""
         try:
             await self.transport.toast(query.id, text, alert=alert)
         except ChannelError as error:
-            _log.warning("telegram press not answered", reason=error.message)
+            log.warning("telegram press not answered", why=error.message)
 
 
 def _key_of(session: Session, ref: str) -> str | None:
     """Find the chat and topic a copy of a card was posted in."""
-    return session.exec(select(CopyRow.key).where(CopyRow.channel == CHANNEL, CopyRow.ref == ref)).first()
+    return session.exec(select(CopyRow.key).where(CopyRow.channel == NAME, CopyRow.ref == ref)).first()

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from telegram import ForceReply, InlineKeyboardButton, InlineKeyboardMarkup, MessageEntity, User
 from telegram.constants import KeyboardButtonStyle
 
-from bot.channels.telegram.callback import Callback, Does
+from bot.channels.telegram.callback import ButtonData, Does
 from bot.channels.telegram.dialogue import Dialogue
-from bot.channels.telegram.form import Field, shown
 from bot.channels.telegram.text import Rich, joined, plain, styled
 from bot.channels.telegram.transport import Markup
-from bot.domain.similarity import Lasting, Rung
+from bot.domain.forms import Field, Shape, spoken
+from bot.domain.similarity import Lasting, Rung, Whose
 
 _VALUE = 1200  # characters of a value in a question
 _LABEL = 40  # characters on a button
@@ -30,7 +30,7 @@ class Screen:
 
 def pick(dialogue: Dialogue, fields: Sequence[Field], title: str) -> Screen:
     rows = [
-        [_button(dialogue, Does.FIELD, _label(f"{f.name}: {_brief(_current(dialogue, f))}"), index=i)]
+        [_button(dialogue, Does.FIELD, _label(f"{f.label}: {_brief(f, _current(dialogue, f))}"), index=i)]
         for i, f in enumerate(fields)
     ]
     close = _button(dialogue, Does.CLOSE, "Cancel")
@@ -40,9 +40,9 @@ def pick(dialogue: Dialogue, fields: Sequence[Field], title: str) -> Screen:
 
 
 def ask(dialogue: Dialogue, field: Field, person: User, trouble: str = "") -> Screen:
-    """Ask for a new value; ``trouble`` says why the last answer did not do."""
-    now = shown(_current(dialogue, field))
-    lines = [_named(person) + plain("new value for ") + styled(field.name, "bold") + plain("?")]
+    """Ask for a new value; ``trouble`` says why the last answer was not accepted."""
+    now = _shown(field, _current(dialogue, field))
+    lines = [_named(person) + plain("new value for ") + styled(field.label, "bold") + plain("?")]
     if trouble:
         lines.insert(0, plain(f"⚠️ {trouble}"))
     if field.description:
@@ -53,7 +53,7 @@ def ask(dialogue: Dialogue, field: Field, person: User, trouble: str = "") -> Sc
         lines.append(plain("It is empty."))
     if field.choices:
         rows = [
-            [_button(dialogue, Does.CHOOSE, _label(shown(choice)), index=i)]
+            [_button(dialogue, Does.CHOOSE, _label(spoken(choice)), index=i)]
             for i, choice in enumerate(field.choices)
         ]
         if field.nullable:
@@ -61,7 +61,7 @@ def ask(dialogue: Dialogue, field: Field, person: User, trouble: str = "") -> Sc
         rows.append([_button(dialogue, Does.CLOSE, "Cancel")])
         return Screen(joined(lines), InlineKeyboardMarkup(rows))
     lines.append(plain(_typing(field)))
-    hint = _label(field.name, _HINT)
+    hint = _label(field.label, _HINT)
     return Screen(joined(lines), ForceReply(selective=True, input_field_placeholder=hint), replies=True)
 
 
@@ -70,11 +70,11 @@ def confirm(dialogue: Dialogue, fields: Sequence[Field]) -> Screen:
     lines = [styled("Edited, not saved yet", "bold")]
     changed = [f for f in fields if f.name in dialogue.changes]
     for f in changed[:_CHANGES]:
-        old, new = _short(f.value), _short(dialogue.changes[f.name])
-        lines.append(styled(f.name, "bold") + plain(": ") + old + plain(" → ") + new)
+        old, new = _short(f, f.value), _short(f, dialogue.changes[f.name])
+        lines.append(styled(f.label, "bold") + plain(": ") + old + plain(" → ") + new)
     if len(changed) > _CHANGES:
         lines.append(plain(f"and {len(changed) - _CHANGES} more"))
-    lines.append(plain("Save shows the card anew with this change; then it can be approved."))
+    lines.append(plain("Save updates the card with this change. Then it can be approved."))
     rows = [
         [_save(dialogue)],
         [_button(dialogue, Does.BACK, "Change another"), _button(dialogue, Does.CLOSE, "Cancel")],
@@ -110,7 +110,7 @@ _LASTING = {
 def rungs(
     dialogue: Dialogue, ladder: Sequence[tuple[Rung, str]], tool: str, title: str, person: User
 ) -> Screen:
-    """Ask how far a grant shall reach; every step is there in full words."""
+    """Ask how far a grant should reach; every step is there in full words."""
     lines = [
         _similar(title),
         _named(person) + plain("approve this one, and what else from now on without asking?"),
@@ -126,7 +126,7 @@ def rungs(
 
 
 def lasting(dialogue: Dialogue, words: str, title: str, person: User) -> Screen:
-    """Ask how long the grant shall hold; the answer approves."""
+    """Ask how long the grant should hold; the answer approves."""
     lines = [
         _similar(title),
         plain("Runs without asking from then on:"),
@@ -143,11 +143,24 @@ def lasting(dialogue: Dialogue, words: str, title: str, person: User) -> Screen:
             style=KeyboardButtonStyle.SUCCESS,
         )
 
+    beyond = dialogue.reach in (Whose.REQUESTER, Whose.EVERYONE)
     rows = [
-        [choice(Lasting.CONVERSATION)],
+        *([] if beyond else [[choice(Lasting.CONVERSATION)]]),
         [choice(each) for each in Lasting if each.span],
+        [_button(dialogue, Does.REACH, "For other people or places")],
         [_button(dialogue, Does.SIMILAR, "Back", index=0), _button(dialogue, Does.CLOSE, "Cancel")],
     ]
+    return Screen(joined(lines), InlineKeyboardMarkup(rows))
+
+
+def reaches(dialogue: Dialogue, offered: Sequence[tuple[Whose, str]], title: str, person: User) -> Screen:
+    """Ask whose calls the grant should let run, and where."""
+    lines = [_similar(title), _named(person) + plain("whose requests may run without asking, and where?")]
+    rows = [
+        [_button(dialogue, Does.REACH, _label(words[:1].upper() + words[1:]), index=list(Whose).index(reach))]
+        for reach, words in offered
+    ]
+    rows.append([_button(dialogue, Does.CLOSE, "Cancel")])
     return Screen(joined(lines), InlineKeyboardMarkup(rows))
 
 
@@ -155,24 +168,43 @@ def _similar(title: str) -> Rich:
     return styled("Approve similar: ", "bold") + plain(_label(title, 200))
 
 
+_HOW = {
+    Shape.LINES: ", one entry a line",
+    Shape.DATA: " as JSON",
+    Shape.DATE: ", such as 2026-11-30",
+}
+
+
 def _typing(field: Field) -> str:
-    how = {"array": " as a JSON list", "object": " as a JSON object", "": " as JSON"}.get(field.kind, "")
+    how = _HOW.get(field.shape, "")
+    if field.shape is Shape.CHOICES:
+        how = f", separated by commas, from: {', '.join(map(spoken, field.options))}"
     empty = " Send a single - to leave it empty." if field.nullable else ""
     return f"Reply with it{how}, or /cancel.{empty}"
 
 
 def _current(dialogue: Dialogue, field: Field) -> object:
-    value = dialogue.changes.get(field.name, field.value)
-    return "" if value is None else value
+    return dialogue.changes.get(field.name, field.value)
 
 
-def _short(value: object) -> Rich:
-    text = shown("" if value is None else value)
+def _shown(field: Field, value: object) -> str:
+    """A value as it can be typed again."""
+    if value is None or value == "":
+        return ""
+    if field.shape is Shape.LINES and isinstance(value, list):
+        return "\n".join(map(str, value))
+    return spoken(value, options=field.shape in (Shape.CHOICE, Shape.CHOICES))
+
+
+def _short(field: Field, value: object) -> Rich:
+    text = _shown(field, value)
     return styled(_label(text, 200), "code") if text.strip() else plain("(empty)")
 
 
-def _brief(value: object) -> str:
-    return " ".join(shown(value).split()) or "(empty)"
+def _brief(field: Field, value: object) -> str:
+    said = " ".join(_shown(field, value).split()) or "(empty)"
+    untouched = field.default and value == field.value
+    return f"{said} (default)" if untouched else said
 
 
 def _label(text: str, most: int = _LABEL) -> str:
@@ -186,7 +218,7 @@ def _save(dialogue: Dialogue) -> InlineKeyboardButton:
 def _button(
     dialogue: Dialogue, does: Does, text: str, *, index: int | None = None, style: str | None = None
 ) -> InlineKeyboardButton:
-    data = Callback(does, dialogue.proposal_id, dialogue.round, index).pack()
+    data = ButtonData(does, dialogue.proposal_id, dialogue.round, index).pack()
     return InlineKeyboardButton(plain(text).text or "…", callback_data=data, style=style)
 
 

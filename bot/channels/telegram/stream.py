@@ -6,8 +6,8 @@ preview may go out, so that a group keeps room for cards.
 
 import secrets
 
-from bot.channels.telegram.limits import ChatPace
-from bot.channels.telegram.places import Ref, Spot
+from bot.channels.telegram.limits import ChatPace, Urgency
+from bot.channels.telegram.places import TelegramPlace, TelegramPosted
 from bot.channels.telegram.text import Rich, from_markdown, plain, split, styled
 from bot.channels.telegram.transport import Transport
 from bot.domain.events import (
@@ -21,25 +21,25 @@ from bot.domain.events import (
     TurnFailed,
 )
 from bot.errors import ChannelError
-from bot.telemetry import logger
+from bot.logs import logger
 
 _MARK = " ▍"  # the text is still being written
 _DRAFTS = 2**31 - 1
 
-_log = logger(__name__)
+log = logger(__name__)
 
 
 class TelegramStream:
     """Raises ChannelError only when the final text could not be posted."""
 
-    def __init__(self, transport: Transport, pace: ChatPace, spot: Spot) -> None:
+    def __init__(self, transport: Transport, pace: ChatPace, place: TelegramPlace) -> None:
         self._transport = transport
         self._pace = pace
-        self._spot = spot
+        self._place = place
         self._text = ""
         self._doing = ""
         self._draft_id = secrets.randbelow(_DRAFTS) + 1  # must not be zero
-        self._shown: Ref | None = None
+        self._shown: TelegramPosted | None = None
         self._previews = True
 
     async def send(self, event: TurnEvent) -> None:
@@ -74,20 +74,20 @@ class TelegramStream:
         if self._doing:
             unfinished = unfinished + styled(f"⏳ {self._doing}", "italic")
         pieces = split(unfinished)
-        if not (self._previews and pieces and self._pace.preview(self._spot.chat_id)):
+        if not (self._previews and pieces and self._pace.preview(self._place.chat_id)):
             return
         latest = pieces[-1]
         try:
-            if self._spot.private:
-                await self._transport.draft(self._spot, self._draft_id, latest)
+            if self._place.private:
+                await self._transport.draft(self._place, self._draft_id, latest)
             elif self._shown is None:
                 shown = _marked(latest)
-                self._shown = await self._transport.send(self._spot, shown, hurry=True)
+                self._shown = await self._transport.send(self._place, shown, urgency=Urgency.PREVIEW)
             else:
-                await self._transport.edit(self._shown, _marked(latest), hurry=True)
+                await self._transport.edit(self._shown, _marked(latest), urgency=Urgency.PREVIEW)
         except ChannelError as error:  # the final text is what counts
-            _log.info("telegram preview refused", chat=self._spot.chat_id, reason=error.message)
-            self._previews = not self._spot.private
+            log.info("telegram preview refused", chat=self._place.chat_id, why=error.message)
+            self._previews = not self._place.private
 
     async def _finish(self, final: Rich) -> None:
         pieces = split(final)
@@ -98,11 +98,11 @@ class TelegramStream:
                 else:
                     await self._transport.edit(self._shown, pieces[0])
                     pieces = pieces[1:]
-            except ChannelError as error:  # somebody removed it: post it all anew
-                _log.info("telegram preview lost", chat=self._spot.chat_id, reason=error.message)
+            except ChannelError as error:  # someone removed it: post it all again
+                log.info("telegram preview lost", chat=self._place.chat_id, why=error.message)
             self._shown = None
         for piece in pieces:
-            await self._transport.send(self._spot, piece)
+            await self._transport.send(self._place, piece)
 
 
 def _marked(rich: Rich) -> Rich:

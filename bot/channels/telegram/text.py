@@ -7,13 +7,16 @@ carry data away. Cards are put together from `plain` and `styled` pieces, where 
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from datetime import datetime
 from urllib.parse import urlsplit
 
-from telegram import MessageEntity
+from telegram import MessageEntity, User
 from telegramify_markdown import MessageEntity as FoundEntity
 from telegramify_markdown import RenderConfig, convert, utf16_len
 
 from bot.channels.telegram.limits import ENTITIES, TEXT_UNITS
+from bot.channels.telegram.places import NAME
+from bot.domain.people import Actor
 from bot.domain.unseen import made_visible
 
 _PICTURE = "\ue000"  # stands where a picture was; taken out of the source first, so it cannot be forged
@@ -63,6 +66,16 @@ def styled(text: str, *kinds: str, language: str | None = None) -> Rich:
     return Rich(made.text, tuple(MessageEntity(k, 0, made.units, language=language) for k in kinds))
 
 
+def moment(at: datetime, *, relative: bool = False) -> Rich:
+    """A time as each reader's own app shows it: date and time where they are, or ``relative`` to now.
+
+    Apps too old for it show the text that it stands for.
+    """
+    text = f"{at.day} {at:%b, %H:%M} UTC"
+    kind, style = MessageEntity.DATE_TIME, "r" if relative else "dt"
+    return Rich(text, (MessageEntity(kind, 0, len(text), unix_time=at, date_time_format=style),))
+
+
 def joined(parts: Iterable[Rich], between: str = "\n") -> Rich:
     whole = Rich()
     for index, part in enumerate(parts):
@@ -103,6 +116,15 @@ def _holds(outer: FoundEntity, inner: FoundEntity) -> bool:
         and inner.offset + inner.length <= outer.offset + outer.length
         and (outer.length > inner.length or id(outer) < id(inner))
     )
+
+
+def mention(actor: Actor) -> Rich:
+    """A person's name that notifies them, once in each message; only the name for someone elsewhere."""
+    name = plain(actor.label)
+    if actor.channel != NAME or not actor.key.isdecimal():
+        return name
+    user = User(int(actor.key), actor.label, is_bot=False)
+    return Rich(name.text, (MessageEntity(MessageEntity.TEXT_MENTION, 0, name.units, user=user),))
 
 
 def web_link(url: str) -> bool:
@@ -172,7 +194,14 @@ def trimmed(rich: Rich) -> Rich:
 
 def _clipped(entity: MessageEntity, offset: int, length: int) -> MessageEntity:
     return MessageEntity(
-        entity.type, offset, length, url=entity.url, user=entity.user, language=entity.language
+        entity.type,
+        offset,
+        length,
+        url=entity.url,
+        user=entity.user,
+        language=entity.language,
+        unix_time=entity.unix_time,
+        date_time_format=entity.date_time_format,
     )
 
 

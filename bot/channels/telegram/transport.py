@@ -2,89 +2,81 @@
 
 `NotDeliverable` where it will never arrive, `CopyGone` where the message is no longer there, `ChannelError`
 for the rest. "Not modified" and "query is too old" are no errors. What the server cannot parse goes out as
-plain text. A group that became a supergroup is followed to its new id.
+plain text. A group that became a supergroup is followed to its new id; its old messages are gone.
 """
 
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
-from telegram import ForceReply, InlineKeyboardMarkup, ReplyParameters
-from telegram.error import BadRequest, ChatMigrated, Forbidden, InvalidToken, TelegramError
+from telegram import ForceReply, InlineKeyboardMarkup, MessageEntity, ReplyParameters
+from telegram.error import BadRequest, ChatMigrated
 from telegram.ext import ExtBot
 
-from bot.channels.telegram.limits import CAPTION_UNITS, PREVIEW, TOAST
-from bot.channels.telegram.places import Ref, Spot
+from bot.channels.telegram.errors import Moved, translated
+from bot.channels.telegram.limits import CAPTION_UNITS, TOAST, Urgency
+from bot.channels.telegram.moves import Moves
+from bot.channels.telegram.places import TelegramPlace, TelegramPosted
 from bot.channels.telegram.text import Rich, split
-from bot.errors import ChannelError, CopyGone, NotDeliverable
-from bot.telemetry import logger
+from bot.errors import ChannelError, CopyGone
+from bot.logs import logger
 
 T = TypeVar("T")
 Markup = InlineKeyboardMarkup | ForceReply | None
 
-_log = logger(__name__)
+log = logger(__name__)
 
-_NEVER = (
-    "chat not found",
-    "not enough rights",
-    "have no rights",
-    "thread not found",
-    "topic_",
-    "peer_id_invalid",
-)
-_GONE = (
-    "message to edit not found",
-    "message can't be edited",
-    "message_id_invalid",
-    "message to delete not found",
-)
 _BAD_TEXT = ("can't parse entities", "entity", "entities", "wrong http url", "button_url_invalid")
 
 
 class Transport:
     """Sends, edits and answers. Every method may raise ChannelError."""
 
-    def __init__(self, bot: ExtBot[Any]) -> None:
+    def __init__(self, bot: ExtBot[Any], moves: Moves) -> None:
         self._bot = bot
+        self.moves = moves
+        self._times = True  # until this server turns out to be too old for times that each reader's app shows
 
     async def send(
         self,
-        spot: Spot,
+        place: TelegramPlace,
         rich: Rich,
         markup: Markup = None,
         *,
         answer_to: int | None = None,
-        hurry: bool = False,
-    ) -> Ref:
-        """Send as many messages as the text needs, the markup under the last; return the last one.
-
-        ``hurry``: for a preview; told to wait, it raises instead.
-        """
+        urgency: Urgency = Urgency.TEXT,
+    ) -> TelegramPosted:
+        """Send as many messages as the text needs, the markup under the last; return the last one."""
         pieces = split(rich) or [Rich("…")]
         for piece in pieces[:-1]:
-            await self._send_one(spot, piece, None, answer_to, hurry=hurry)
-        return await self._send_one(spot, pieces[-1], markup, answer_to, hurry=hurry)
+            await self._send_one(place, piece, None, answer_to, urgency)
+        return await self._send_one(place, pieces[-1], markup, answer_to, urgency)
 
     async def _send_one(
-        self, spot: Spot, rich: Rich, markup: Markup, answer_to: int | None, *, hurry: bool
-    ) -> Ref:
-        async def send(chat_id: int, rich: Rich, markup: Markup) -> Ref:
+        self, place: TelegramPlace, rich: Rich, markup: Markup, answer_to: int | None, urgency: Urgency
+    ) -> TelegramPosted:
+        async def send(chat_id: int, rich: Rich, markup: Markup) -> TelegramPosted:
             sent = await self._bot.send_message(
                 chat_id,
                 rich.text,
                 entities=rich.entities,
-                message_thread_id=spot.thread_id,
+                message_thread_id=place.thread_id,
                 reply_markup=markup,
                 reply_parameters=_replying(answer_to),
-                rate_limit_args=PREVIEW if hurry else None,
+                rate_limit_args=urgency,
             )
-            return Ref(sent.chat_id, sent.message_id)
+            return TelegramPosted(sent.chat_id, sent.message_id)
 
         with translated():
-            return await _simpler(spot.chat_id, rich, markup, send)
+            return await self._follow(place, lambda chat_id: self._simpler(chat_id, rich, markup, send))
 
     async def edit(
-        self, ref: Ref, rich: Rich, markup: InlineKeyboardMarkup | None = None, *, hurry: bool = False
+        self,
+        ref: TelegramPosted,
+        rich: Rich,
+        markup: InlineKeyboardMarkup | None = None,
+        *,
+        urgency: Urgency = Urgency.TEXT,
     ) -> None:
         """Replace text and keyboard; without ``markup`` the keyboard is gone."""
 
@@ -95,83 +87,104 @@ class Transport:
                 ref.message_id,
                 entities=rich.entities,
                 reply_markup=markup if isinstance(markup, InlineKeyboardMarkup) else None,
-                rate_limit_args=PREVIEW if hurry else None,
+                rate_limit_args=urgency,
             )
 
-        with translated():
-            await _simpler(ref.chat_id, rich, markup, edit)
+        async with self._changing(ref):
+            await self._simpler(ref.chat_id, rich, markup, edit)
 
-    async def dress(self, ref: Ref, markup: InlineKeyboardMarkup | None) -> None:
-        """Replace the keyboard, or take it away, and leave the text; a message that is gone has none."""
+    async def note(self, ref: TelegramPosted, rich: Rich) -> None:
+        """Say in place of a message what has become of it; it has happened, whether it can be said or not."""
+        try:
+            await self.edit(ref, rich)
+        except ChannelError as error:
+            log.warning("telegram message not updated", chat=ref.chat_id, why=error.message)
+
+    async def _follow(self, place: TelegramPlace, call: Callable[[int], Awaitable[T]]) -> T:
+        """Call with the id the chat has today, learning it where it is new."""
+        chat_id = self.moves.now(place.chat_id)
+        try:
+            return await call(chat_id)
+        except ChatMigrated as moved:
+            await self.moves.learn(chat_id, moved.new_chat_id)
+            return await call(moved.new_chat_id)
+
+    @asynccontextmanager
+    async def _changing(self, ref: TelegramPosted) -> AsyncIterator[None]:
+        """Change a message where it stands; at a chat's new id the same number would be another message."""
+        stayed_behind = CopyGone("The group became a supergroup, and its old messages can't be changed.")
+        if self.moves.left(ref.chat_id):
+            raise stayed_behind
         try:
             with translated():
-                await self._bot.edit_message_reply_markup(ref.chat_id, ref.message_id, reply_markup=markup)
+                yield
+        except Moved as error:
+            await self.moves.learn(ref.chat_id, error.to)
+            raise stayed_behind from error
+
+    async def _simpler(
+        self, chat_id: int, rich: Rich, markup: Markup, call: Callable[[int, Rich, Markup], Awaitable[T]]
+    ) -> T:
+        """Call; once more without times, then without entities and links, where they were refused."""
+        untimed = Rich(rich.text, tuple(e for e in rich.entities if e.type != MessageEntity.DATE_TIME))
+        if untimed != rich and self._times:
+            try:
+                return await call(chat_id, rich, markup)
+            except BadRequest as error:
+                if not any(w in error.message.lower() for w in _BAD_TEXT):
+                    raise
+            self._times = False
+        try:
+            return await call(chat_id, untimed, markup)
+        except BadRequest as error:
+            if not any(w in error.message.lower() for w in _BAD_TEXT):
+                raise
+            log.warning("telegram refused the styling", why=error.message)
+            return await call(chat_id, Rich(rich.text), _without_links(markup))
+
+    async def dress(self, ref: TelegramPosted, markup: InlineKeyboardMarkup | None) -> None:
+        """Replace the keyboard, or take it away, and leave the text; a message that is gone has none."""
+        try:
+            async with self._changing(ref):
+                await self._bot.edit_message_reply_markup(
+                    ref.chat_id, ref.message_id, reply_markup=markup, rate_limit_args=Urgency.OPEN
+                )
         except CopyGone:
             return
 
-    async def delete(self, ref: Ref) -> None:
-        with translated():
+    async def delete(self, ref: TelegramPosted) -> None:
+        async with self._changing(ref):
             await self._bot.delete_message(ref.chat_id, ref.message_id)
 
-    async def draft(self, spot: Spot, draft_id: int, rich: Rich) -> None:
+    async def draft(self, place: TelegramPlace, draft_id: int, rich: Rich) -> None:
         """Show unfinished text in a private chat for half a minute."""
         with translated():
             await self._bot.send_message_draft(
-                spot.chat_id, draft_id, rich.text, message_thread_id=spot.thread_id, entities=rich.entities
+                place.chat_id, draft_id, rich.text, message_thread_id=place.thread_id, entities=rich.entities
             )
 
-    async def file(self, spot: Spot, name: str, text: str, caption: str, markup: Markup) -> Ref:
-        with translated():
+    async def file(
+        self, place: TelegramPlace, name: str, text: str, caption: str, markup: Markup
+    ) -> TelegramPosted:
+        async def send(chat_id: int) -> TelegramPosted:
             sent = await self._bot.send_document(
-                spot.chat_id,
+                chat_id,
                 text.encode(errors="replace"),
                 caption=caption[: CAPTION_UNITS // 2] or None,
                 filename=name,
-                message_thread_id=spot.thread_id,
+                message_thread_id=place.thread_id,
                 reply_markup=markup,
             )
-            return Ref(sent.chat_id, sent.message_id)
+            return TelegramPosted(sent.chat_id, sent.message_id)
+
+        with translated():
+            return await self._follow(place, send)
 
     async def toast(self, query_id: str, text: str = "", *, alert: bool = False) -> None:
         """Answer a pressed button; ``alert`` shows it until it is dismissed."""
         shown = text if len(text) <= TOAST else f"{text[: TOAST - 1]}…"
         with translated():
             await self._bot.answer_callback_query(query_id, shown or None, show_alert=alert)
-
-
-@contextmanager
-def translated() -> Iterator[None]:
-    """Raise Telegram's refusals as Nod's own errors; pass over the two that are none."""
-    try:
-        yield
-    except Forbidden as error:
-        raise NotDeliverable(f"Telegram: {error.message}") from error
-    except BadRequest as error:
-        said = error.message.lower()
-        if "message is not modified" in said or "query is too old" in said:
-            return
-        kind = CopyGone if any(w in said for w in _GONE) else ChannelError
-        kind = NotDeliverable if any(w in said for w in _NEVER) else kind
-        raise kind(f"Telegram: {error.message}") from error
-    except InvalidToken as error:  # its message may hold the token
-        raise ChannelError("Telegram does not know this bot token or this method.") from error
-    except TelegramError as error:
-        raise ChannelError(f"Telegram: {error.message}") from error
-
-
-async def _simpler(
-    chat_id: int, rich: Rich, markup: Markup, call: Callable[[int, Rich, Markup], Awaitable[T]]
-) -> T:
-    """Call; once more without entities and links when they were refused, or at the chat's new id."""
-    try:
-        return await call(chat_id, rich, markup)
-    except ChatMigrated as moved:
-        return await call(moved.new_chat_id, rich, markup)
-    except BadRequest as error:
-        if not any(w in error.message.lower() for w in _BAD_TEXT):
-            raise
-        _log.warning("telegram refused the styling", reason=error.message)
-        return await call(chat_id, Rich(rich.text), _without_links(markup))
 
 
 def _without_links(markup: Markup) -> Markup:

@@ -11,20 +11,22 @@ from typing import Any
 
 from sqlmodel import Session
 
-from bot.channels.telegram.card import Rendered, everything, keyboard, rendered, whole
-from bot.channels.telegram.places import CHANNEL, Ref, Spot
+from bot.channels.seam import Lookup
+from bot.channels.telegram.card import TelegramCard, keyboard, rendered, whole
+from bot.channels.telegram.places import NAME, TelegramPlace, TelegramPosted
 from bot.channels.telegram.transport import Transport
-from bot.domain.cards import Action, Card
-from bot.domain.chat import Clock, Desk
+from bot.domain.cards import Card, everything
+from bot.domain.chat import Clock
 from bot.domain.people import Actor
+from bot.domain.verbs import Verb
 from bot.errors import ChannelError
+from bot.logs import logger
 from bot.store import copies, events, proposals
 from bot.store.database import Database
-from bot.telemetry import logger
 
 _PASSES = 3
 
-_log = logger(__name__)
+log = logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +47,7 @@ class _Shown:
         return {"cut": self.cut, "messages": [*self.messages]}
 
 
-class Views:
+class ShownCards:
     """Lays out cards, shows payloads, and remembers what was shown where."""
 
     def __init__(self, database: Database, transport: Transport, clock: Clock) -> None:
@@ -53,7 +55,7 @@ class Views:
         self._transport = transport
         self._clock = clock
 
-    async def lay_out(self, card: Card, chat_id: int) -> Rendered:
+    async def lay_out(self, card: Card, chat_id: int) -> TelegramCard:
         """Give the card as it should look in this chat."""
         view = rendered(card, await self._unseen(card, chat_id))
         shown = await self._shown(card.proposal_id)
@@ -62,67 +64,84 @@ class Views:
             await self._keep(card, replace(shown, cut=cut))
         return view
 
-    async def put(self, card: Card, spot: Spot, message: Ref | None = None) -> None:
+    async def put(self, card: Card, place: TelegramPlace, message: TelegramPosted | None = None) -> None:
         """Post a card, or make a message one, as a further copy that is kept up to date."""
-        view = await self.lay_out(card, spot.chat_id)
+        view = await self.lay_out(card, place.chat_id)
         if message is None:
-            message = await self._transport.send(spot, view.rich, view.keyboard)
+            message = await self._transport.send(place, view.rich, view.keyboard)
         else:
             await self._transport.edit(message, view.rich, view.keyboard)
-        await self._database.write(copies.add, card.proposal_id, spot.address, str(message), card.version)
+        shown = (str(message), card.version, card.fingerprint)
+        await self._database.write(copies.add, card.proposal_id, place.address, *shown)
 
-    async def show(self, card: Card, spot: Spot) -> None:
+    async def post_once(self, card: Card, place: TelegramPlace) -> None:
+        """Post a card as a further copy, unless one stands there."""
+        for copy in await self._database.read(copies.of_proposal, card.proposal_id):
+            if copy.address == place.address and TelegramPosted.parse(copy.ref).chat_id == place.chat_id:
+                return
+        await self.put(card, place)
+
+    async def show(self, card: Card, place: TelegramPlace) -> None:
         """Post everything the card left out."""
-        await self._close(card, spot.chat_id, same_round=True)
-        buttons = keyboard(card, cut=True, viewed=True, unseen=await self._unseen(card, spot.chat_id))
+        await self._close(card, place.chat_id, same_round=True)
+        buttons = keyboard(card, cut=True, viewed=True, unseen=await self._unseen(card, place.chat_id))
         pieces = whole(card)
         if pieces is None:
             name = f"proposal-{card.proposal_id}.txt"
-            last = await self._transport.file(spot, name, everything(card), card.title, buttons)
+            last = await self._transport.file(place, name, everything(card), card.title, buttons)
         else:
             for piece in pieces[:-1]:
-                await self._transport.send(spot, piece)
-            last = await self._transport.send(spot, pieces[-1], buttons)
+                await self._transport.send(place, piece)
+            last = await self._transport.send(place, pieces[-1], buttons)
         shown = await self._shown(card.proposal_id)
         kept = [*shown.messages, [last.chat_id, last.message_id, card.round]]
         await self._keep(card, replace(shown, messages=kept))
 
-    async def approvable(self, card: Card, spot: Spot) -> bool:
+    async def approvable(self, card: Card, place: TelegramPlace) -> bool:
         """Whether everything that would run has been shown in this chat."""
         if not rendered(card).cut:
             return True
         shown = await self._shown(card.proposal_id)
-        return not replace(shown, cut=card.round).hides(spot.chat_id)
+        return not replace(shown, cut=card.round).hides(place.chat_id)
+
+    async def payload(self, proposal_id: str, message: TelegramPosted) -> bool:
+        """Whether this message is a payload that `show` posted, not a card."""
+        shown = await self._shown(proposal_id)
+        return any(
+            (chat, number) == (message.chat_id, message.message_id) for chat, number, _ in shown.messages
+        )
 
     async def settle(self, card: Card, chat_id: int) -> None:
         """Take the buttons away from payloads that are not, or no longer, up for decision."""
         await self._close(card, chat_id, same_round=not card.pending)
 
-    async def settle_group(self, proposal_id: str, desk: Desk, actor: Actor, spot: Spot) -> None:
+    async def settle_group(
+        self, proposal_id: str, lookup: Lookup, actor: Actor, place: TelegramPlace
+    ) -> None:
         """After a payload was shown: offer Approve all where the group's buttons stand, if it may be now."""
         bearer = await self._database.read(_bearer, proposal_id)
         for _ in range(_PASSES if bearer else 0):
-            card = await desk.card(bearer or "", actor, spot.address)
+            card = await lookup.card(bearer or "", actor, place.address)
             if card is None or not card.pending or card.group is None:
                 return
-            await self._draw_buttons(card, spot.chat_id)
-            now = await desk.card(card.proposal_id, actor, spot.address)
+            await self._draw_buttons(card, place.chat_id)
+            now = await lookup.card(card.proposal_id, actor, place.address)
             if now is None or now.version == card.version:
                 return  # what was drawn is what is there
 
     async def _draw_buttons(self, card: Card, chat_id: int) -> None:
         view = await self.lay_out(card, chat_id)
         for copy in await self._database.read(copies.of_proposal, card.proposal_id):
-            if copy.address.channel == CHANNEL and Spot.of(copy.address).chat_id == chat_id:
-                await self._transport.dress(Ref.parse(copy.ref), view.keyboard)
+            if copy.address.channel == NAME and (ref := TelegramPosted.parse(copy.ref)).chat_id == chat_id:
+                await self._transport.dress(ref, view.keyboard)
         below = keyboard(card, cut=True, viewed=True, unseen=await self._unseen(card, chat_id))
         for chat, message, shown in (await self._shown(card.proposal_id)).messages:
             if chat == chat_id and shown == card.round:
-                await self._transport.dress(Ref(chat, message), below)
+                await self._transport.dress(TelegramPosted(chat, message), below)
 
     async def _unseen(self, card: Card, chat_id: int) -> int:
         """How many others of the card's group hide something from this chat."""
-        if card.group is None or Action.APPROVE_ALL not in card.actions:
+        if card.group is None or Verb.APPROVE_ALL not in card.verbs:
             return 0
         others = [await self._shown(m) for m in card.group.members if m != card.proposal_id]
         return sum(shown.hides(chat_id) for shown in others)
@@ -132,23 +151,23 @@ class Views:
         closed = [m for m in shown.messages if m[0] == chat_id and (same_round or m[2] != card.round)]
         for chat, message, _ in closed:
             try:
-                await self._transport.dress(Ref(chat, message), None)
+                await self._transport.dress(TelegramPosted(chat, message), None)
             except ChannelError as error:  # a press there is refused anyway
-                _log.info("telegram buttons left behind", chat=chat, reason=error.message)
+                log.info("telegram buttons left behind", chat=chat, why=error.message)
         if closed:
             await self._keep(card, replace(shown, messages=[m for m in shown.messages if m not in closed]))
 
     async def _shown(self, proposal_id: str) -> _Shown:
-        state = await self._database.read(events.dialogue, CHANNEL, f"view:{proposal_id}")
+        state = await self._database.read(events.dialogue, NAME, f"view:{proposal_id}")
         return _Shown(state.get("cut"), state["messages"]) if state else _Shown()
 
     async def _keep(self, card: Card, shown: _Shown) -> None:
         key = f"view:{card.proposal_id}"
-        await self._database.write(events.keep_dialogue, CHANNEL, key, shown.state(), self._clock())
+        await self._database.write(events.keep_dialogue, NAME, key, shown.state(), self._clock())
 
 
 def _bearer(session: Session, proposal_id: str) -> str | None:
     """Find the proposal whose card carries the buttons of this one's group: the last of several."""
     found = proposals.get(session, proposal_id)
-    group = proposals.of_message(session, found.message_id) if found else []
-    return group[-1].id if len(group) > 1 else None
+    groups = proposals.siblings(session, [found.message_id]) if found else {}
+    return next((bearer for bearer, group in groups.items() if len(group) > 1), None)

@@ -6,8 +6,18 @@ from alembic import command
 from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import Engine
+from sqlalchemy import Engine, inspect
+from sqlmodel import SQLModel
 
+import bot.store.issues
+import bot.store.mcp
+import bot.store.outputs
+import bot.store.slack
+import bot.store.tables  # noqa: F401 - registers its tables
+from bot.errors import SettingsError
+
+_VERSIONS = "alembic_version"
+_NAMED = 3  # tables named in a fault
 HERE = Path(__file__).parent
 
 
@@ -20,10 +30,44 @@ def config(engine: Engine) -> Config:
 
 
 def upgrade(engine: Engine) -> None:
-    """Bring the schema to the newest version; does nothing where it is."""
+    """Bring the schema to the newest version; does nothing where it is.
+
+    Raises SettingsError where the database is not one of Nod's, or parts of it are gone.
+    """
     settings = config(engine)
     if current(engine) != newest(engine):
+        if fault := damage(engine):
+            raise SettingsError(f"NOD_DATABASE_URL: {fault}")
         command.upgrade(settings, "head")
+    if fault := damage(engine):
+        raise SettingsError(f"NOD_DATABASE_URL: {fault}")
+
+
+def damage(engine: Engine) -> str:
+    """What is wrong with the tables there are, and what to do; empty where nothing is."""
+    found, version = inspect(engine), current(engine)
+    there = set(found.get_table_names())
+    if version is None:
+        strange = sorted(there - {_VERSIONS})
+        if strange:
+            return f"it has tables ({_some(strange)}) but no schema version. Restore a backup."
+        return ""
+    if version != newest(engine):
+        return ""
+    lost = sorted(set(SQLModel.metadata.tables) - there)
+    if not lost:
+        lost = [
+            f"{name}.{column.name}"
+            for name, table in SQLModel.metadata.tables.items()
+            for column in table.columns
+            if column.name not in {each["name"] for each in found.get_columns(name)}
+        ]
+    return f"parts of it are missing ({_some(lost)}). Restore a backup." if lost else ""
+
+
+def _some(names: list[str]) -> str:
+    more = len(names) - _NAMED
+    return ", ".join(names[:_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
 def current(engine: Engine) -> str | None:

@@ -1,6 +1,6 @@
 """Containers of one Docker daemon (group ``runtime``): list, inspect, logs; start, restart; stop, remove.
 
-Every change shows the container's id among its old values, so a container that was made anew under the same
+Every change shows the container's id among its old values, so a container that was made again under the same
 name is noticed before an approval runs. The SDK blocks; each call is a thread and a client of its own.
 """
 
@@ -119,6 +119,9 @@ def _reads(daemon: Daemon) -> tuple[Tool, ...]:
     return docker_list, docker_inspect, docker_logs
 
 
+_CONTAINERS = "containers"  # one change at a time: a name and an id may be one container
+
+
 def _writes(daemon: Daemon) -> tuple[Tool, ...]:
     def about(wanted: str) -> Preview:
         return _preview(daemon, wanted)
@@ -128,6 +131,7 @@ def _writes(daemon: Daemon) -> tuple[Tool, ...]:
         idempotent=True,
         summary="Start container {container}",
         preview=about("running"),
+        touches=_CONTAINERS,
         timeout=daemon.seconds + 10,
     )
     async def docker_start(container: Name) -> dict[str, Any]:
@@ -143,6 +147,7 @@ def _writes(daemon: Daemon) -> tuple[Tool, ...]:
         group="runtime",
         summary="Restart container {container}",
         preview=about("restarted"),
+        touches=_CONTAINERS,
         timeout=daemon.seconds + _GRACE + 10,
     )
     async def docker_restart(container: Name) -> dict[str, Any]:
@@ -166,6 +171,7 @@ def _ends(daemon: Daemon) -> tuple[Tool, ...]:
         group="runtime",
         summary="Stop container {container}",
         preview=_preview(daemon, "exited"),
+        touches=_CONTAINERS,
         timeout=daemon.seconds + _GRACE + 10,
     )
     async def docker_stop(container: Name) -> dict[str, Any]:
@@ -182,6 +188,7 @@ def _ends(daemon: Daemon) -> tuple[Tool, ...]:
         group="runtime",
         summary="Remove container {container}",
         preview=_preview(daemon, None),
+        touches=_CONTAINERS,
         timeout=daemon.seconds + 10,
     )
     async def docker_remove(container: Name) -> dict[str, Any]:
@@ -203,7 +210,7 @@ def _ends(daemon: Daemon) -> tuple[Tool, ...]:
 
 
 def _preview(daemon: Daemon, wanted: str | None) -> Preview:
-    """Old → new state; ``wanted`` is the state to reach, None for no container any more."""
+    """Old → new state; ``wanted`` is the state to reach, None for no container any longer."""
 
     async def read(arguments: Arguments) -> Sequence[PreviewField]:
         found = await daemon.ask(lambda client: client.api.inspect_container(arguments["container"]))

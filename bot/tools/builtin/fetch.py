@@ -1,6 +1,6 @@
 """Reading a page from the open Internet (group ``web``).
 
-Guarded against being sent to somebody's own network: the name is resolved once, every address must be
+Guarded against being sent to an internal network: the name is resolved once, every address must be
 public, and the connection goes to a checked address itself, so a name that answers differently a moment
 later changes nothing. Each redirect is a new target and checked again. The rules for URLs and addresses are
 in ``fetch_target.py`` and ``addresses.py``, the text of a page in ``fetch_text.py``.
@@ -8,7 +8,9 @@ in ``fetch_target.py`` and ``addresses.py``, the text of a page in ``fetch_text.
 
 import asyncio
 import ssl
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, Any
 from urllib.parse import urljoin
 
@@ -16,9 +18,9 @@ import httpcore2
 from pydantic import Field
 
 from bot.errors import ToolError
-from bot.tools.builtin.fetch_target import Resolve, Target, addresses, by_system, target
+from bot.net.target import Resolve, Target, addresses, by_system, target
 from bot.tools.builtin.fetch_text import readable
-from bot.tools.builtin.storable import Storable
+from bot.tools.storable import Storable
 from bot.tools.tool import FixedToolset, tool
 
 _REDIRECTS = 5
@@ -67,13 +69,15 @@ def fetch_tools(
     tls: ssl.SSLContext | None = None,
     seconds: float = 20.0,
     max_bytes: int = 2_000_000,
+    ports: Collection[int] = (80, 443),
 ) -> FixedToolset:
     """`http_fetch`. Only for who wants it: the composition root leaves it out by default.
 
     ``resolve`` and ``connector`` are the two places that touch the network. ``seconds`` is for the whole,
-    redirects counted; ``max_bytes`` for the body.
+    redirects counted; ``max_bytes`` for the body. Other ports than ``ports`` are never connected to.
     """
     connect = connector or httpcore2.AnyIOBackend()
+    one = asyncio.Semaphore(1)  # page is made into text at a time, so that nothing else has to wait
 
     @tool(writes=False, group="web", summary="Fetch {url}", timeout=seconds + 5)
     async def http_fetch(url: Url) -> dict[str, Any]:
@@ -85,35 +89,50 @@ def fetch_tools(
         """
         try:
             async with asyncio.timeout(seconds):
-                return await _followed(url, resolve, connect, tls, max_bytes)
+                page = await _followed(partial(target, ports=ports), url, resolve, connect, tls, max_bytes)
+                async with one:
+                    text = await asyncio.to_thread(readable, page.body, page.kind, page.charset)
         except TimeoutError:
             raise ToolError(f"The page was not there within {seconds:g} s.") from None
+        return {"url": page.url, "status": page.status, "type": page.kind, **text}
 
     return FixedToolset("web", (http_fetch,))
 
 
+@dataclass(frozen=True, slots=True)
+class _Fetched:
+    """A page as it came."""
+
+    url: str
+    status: int
+    kind: str
+    charset: str
+    body: bytes
+
+
 async def _followed(
+    checked: Callable[[str], Target],
     url: str,
     resolve: Resolve,
     connector: httpcore2.AsyncNetworkBackend,
     tls: ssl.SSLContext | None,
     max_bytes: int,
-) -> dict[str, Any]:
+) -> "_Fetched":
     """Go where the URL and its redirects lead, each checked as if it had been asked for."""
-    goal = target(url)
+    goal = checked(url)
     for _ in range(_REDIRECTS + 1):
         pinned = Pinned(await addresses(goal, resolve), connector)
         answer = await _answer(goal, pinned, tls, max_bytes)
-        if isinstance(answer, dict):
+        if isinstance(answer, _Fetched):
             return answer
-        goal = _next(goal, answer)
+        goal = _next(checked, goal, answer)
     raise ToolError(f"The page leads on more than {_REDIRECTS} times.")
 
 
-def _next(goal: Target, location: str) -> Target:
+def _next(checked: Callable[[str], Target], goal: Target, location: str) -> Target:
     """Where a redirect leads. Raises ToolError for a place that is not fetched."""
     try:
-        following = target(urljoin(goal.url, location))
+        following = checked(urljoin(goal.url, location))
     except ValueError as error:
         raise ToolError(f"The page leads to what is no URL: {error}.") from None
     if goal.scheme == "https" and following.scheme == "http":
@@ -123,7 +142,7 @@ def _next(goal: Target, location: str) -> Target:
 
 async def _answer(
     goal: Target, pinned: Pinned, tls: ssl.SSLContext | None, max_bytes: int
-) -> dict[str, Any] | str:
+) -> "_Fetched | str":
     """One request: the page, or where it has gone."""
     headers = [
         ("Host", goal.url.split("/")[2]),
@@ -149,8 +168,7 @@ async def _answer(
         httpcore2.UnsupportedProtocol, OSError,
     ) as error:  # fmt: skip
         raise ToolError(f"{goal.host} could not be reached ({type(error).__name__}).") from error
-    text = await asyncio.to_thread(readable, body, kind, charset)
-    return {"url": goal.url, "status": response.status, "type": kind, **text}
+    return _Fetched(goal.url, response.status, kind, charset, body)
 
 
 def _kind(said: dict[str, str]) -> tuple[str, str]:

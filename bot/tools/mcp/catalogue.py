@@ -9,8 +9,9 @@ import httpx2
 from mcp import Client, MCPError, types
 from mcp.client.subscriptions import ListenNotSupportedError, SubscriptionLost
 
-from bot.telemetry import logger
+from bot.logs import logger
 from bot.tools.mcp.config import ServerConfig
+from bot.tools.mcp.intake import MOST_BYTES
 
 log = logger(__name__)
 
@@ -36,7 +37,7 @@ class Catalogue:
         """Ask for the whole list; none where the server has no tools at all. Raises MCPError."""
         async with self._reading:
             try:
-                found = await _pages(client)
+                found = await _pages(client, self._config.name)
             except MCPError as error:
                 if error.code != types.METHOD_NOT_FOUND:
                     raise
@@ -61,7 +62,7 @@ class Catalogue:
         for failures in itertools.count():
             try:
                 async with client.listen(tools_list_changed=True) as changes:
-                    self._stale.set()  # whatever changed before somebody listened
+                    self._stale.set()  # whatever changed before someone listened
                     async for _ in changes:
                         self._stale.set()
             except (ListenNotSupportedError, MCPError):
@@ -76,22 +77,32 @@ class Catalogue:
             self._stale.set()
 
 
-async def _pages(client: Client) -> list[types.Tool]:
+async def _pages(client: Client, name: str) -> list[types.Tool]:
+    """All that fits within the bounds; a page has those of any message (``bot/tools/mcp/intake.py``)."""
     found: list[types.Tool] = []
-    cursor = None
+    cursor, size = None, 0
     for _ in range(_MOST_PAGES):
         page = await client.list_tools(cursor=cursor)
         found += page.tools
+        size += len(page.model_dump_json())
         cursor = page.next_cursor
-        if cursor is None or len(found) >= _MOST_TOOLS:
+        if cursor is None or len(found) >= _MOST_TOOLS or size >= MOST_BYTES:
             break
+    if cursor is not None or len(found) > _MOST_TOOLS:
+        log.warning("an mcp server offers too many tools", server=name, kept=min(len(found), _MOST_TOOLS))
     return found[:_MOST_TOOLS]
+
+
+def cause(error: BaseException) -> BaseException:
+    """Of a group, the first."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error
 
 
 def told(config: ServerConfig, error: BaseException) -> str:
     """Why, in words without the server's secrets; of a group the first cause."""
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
+    error = cause(error)
     if isinstance(error, FileNotFoundError):
         return f"there is no program or file {error.filename!r}"
     if isinstance(error, httpx2.TransportError):

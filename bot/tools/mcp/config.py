@@ -3,7 +3,8 @@
     {"mcpServers": {
       "git": {"command": "mcp-server-git", "env": {"GIT_TOKEN": "${GIT_TOKEN}"}, "trust": "trusted"},
       "tracker": {"url": "https://tracker.example/mcp", "headers": {"X-Api-Key": "${TRACKER_KEY}"},
-                  "allow": ["list_*", "create_issue"], "deny": ["*_admin"], "prefix": "trk_", "timeout": 30}
+                  "allow": ["list_*", "create_issue"], "deny": ["*_admin"], "prefix": "trk_", "timeout": 30},
+      "wiki": {"url": "https://wiki.example/mcp", "oauth": {"clientId": "nod", "scopes": ["read"]}}
     }}
 
 ``trust``, ``allow``, ``deny``, ``prefix`` and ``timeout`` (seconds) are Nod's own keys; the rest is what
@@ -28,7 +29,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.\-]{0,39}")
 _PREFIX = re.compile(r"[A-Za-z0-9_\-]{0,40}")
 _VARIABLE = re.compile(r"\$\{([^}]*)\}")
 _OWN = ("trust", "allow", "deny", "prefix", "timeout")
-_THEIRS = ("command", "args", "env", "cwd", "url", "headers", "type", "disabled")
+_THEIRS = ("command", "args", "env", "cwd", "url", "headers", "oauth", "type", "disabled")
 _IGNORED = ("description", "autoApprove", "alwaysAllow")  # of other clients; here only people approve
 _TYPES = {"stdio": "command", "http": "url", "streamable-http": "url", "streamableHttp": "url"}
 _LONGEST = 3600.0
@@ -37,7 +38,7 @@ _SECRET_LENGTH = 8  # shorter values are words such as "true", which hiding woul
 
 class Trust(StrEnum):
     UNTRUSTED = "untrusted"  # its word that a tool only reads counts for nothing: every call asks
-    TRUSTED = "trusted"  # its read-only tools run at once
+    TRUSTED = "trusted"  # its read-only tools run immediately
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,11 +52,31 @@ class Stdio:
 
 
 @dataclass(frozen=True, slots=True)
+class OAuthClient:
+    """Nod as registered with a server's sign-in; ``id`` empty: it registers itself.
+
+    ``scopes`` are asked for instead of those that the server names.
+    """
+
+    id: str = ""
+    secret: str = field(default="", repr=False)
+    scopes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Http:
     """A server that runs elsewhere and speaks streamable HTTP."""
 
     url: str = field(repr=False)
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    client: OAuthClient = OAuthClient()
+    learned: set[str] = field(default_factory=set, repr=False, compare=False)
+    """Tokens of a sign-in, so that `ServerConfig.scrub` knows them."""
+
+    @property
+    def signs_in(self) -> bool:
+        """Whether people sign in there; not where the entry has a token already."""
+        return not any(name.lower() == "authorization" for name in self.headers)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +106,8 @@ class ServerConfig:
                 self.launch.url,
                 urlsplit(self.launch.url).query,
                 urlsplit(self.launch.url).password or "",
+                self.launch.client.secret,
+                *self.launch.learned,
             }
         for part in sorted(parts, key=len, reverse=True):
             if len(part) >= _SECRET_LENGTH:
@@ -95,7 +118,7 @@ class ServerConfig:
 def load(path: Path, environment: Mapping[str, str]) -> tuple[ServerConfig, ...]:
     """Read the file; ``${NAME}`` in ``env``, ``headers`` and ``url`` is taken from ``environment``.
 
-    Raises SettingsError that names the file and, for every fault in it, the server, the key and the mend.
+    Raises SettingsError that names the file and, for every fault in it, the server, the key and the fix.
     """
     try:
         text = path.read_text(encoding="utf-8")
@@ -127,12 +150,12 @@ def _once(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
     if len(whole) != len(pairs):
         names = [name for name, _ in pairs]
         twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"the key {twice!r} stands twice in one object")
+        raise ValueError(f"the key {twice!r} is used twice in one object")
     return whole
 
 
 class _Reader:
-    """Reads one server's entry; what is wrong gathers in ``faults``, each with its mend."""
+    """Reads one server's entry; what is wrong is collected in ``faults``, each with its fix."""
 
     def __init__(self, name: str, given: Any, environment: Mapping[str, str], folder: Path) -> None:
         self.faults: list[str] = []
@@ -191,7 +214,20 @@ class _Reader:
         url = self._filled("url", url)
         if not _is_address(url):
             self._fault("url: write an address such as https://example.com/mcp; a password goes into headers")
-        return Http(url, self._values("headers"))
+        return Http(url, self._values("headers"), self._client())
+
+    def _client(self) -> OAuthClient:
+        given = self._get("oauth", dict, default={})
+        texts = {key: given.get(key, "") for key in ("clientId", "clientSecret")}
+        scopes = given.get("scopes", [])
+        whole = isinstance(scopes, list) and all(isinstance(each, str) for each in (*texts.values(), *scopes))
+        if not whole or given.keys() - {*texts, "scopes"}:
+            self._fault('oauth: write an object such as {"clientId": "nod", "scopes": ["read"]}')
+            return OAuthClient()
+        ident, secret = (self._filled(f"oauth.{key}", text) for key, text in texts.items())
+        if secret and not ident:
+            self._fault("oauth: a clientSecret needs its clientId")
+        return OAuthClient(ident, secret, tuple(scopes))
 
     def _get(self, key: str, kind: type | tuple[type, ...], *, default: Any) -> Any:
         value = self._given.get(key, default)
@@ -233,4 +269,8 @@ def _is_address(url: str) -> bool:
     return parts.scheme in ("http", "https") and bool(parts.hostname) and "@" not in parts.netloc
 
 
-_SHAPES = {"timeout": "write seconds, as a number", "disabled": "write true or false"}
+_SHAPES = {
+    "timeout": "write seconds, as a number",
+    "disabled": "write true or false",
+    "oauth": 'write an object such as {"clientId": "nod", "scopes": ["read"]}',
+}

@@ -1,59 +1,68 @@
-"""A server's JSON schema: arguments are checked against it as it is; the model gets it nearly as it is.
+"""A server's JSON schema: arguments are checked against it as it is; the model gets it nearly as it is."""
 
-Words about what does not fit never repeat the value, which may be a secret.
-"""
-
-import copy
-import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
-
-from jsonschema import Draft202012Validator, SchemaError  # type: ignore[import-untyped]
-from jsonschema.validators import validator_for  # type: ignore[import-untyped]
-from referencing import Registry
 
 from bot.domain.proposals import canonical
 from bot.errors import BadArguments
+from bot.tools.child import Child, TookTooLong
 from bot.tools.schema import fits_strict
+
+SECONDS = 2.0
+"""How long one check may take; then it is killed."""
 
 _MANY = ("properties", "patternProperties", "$defs", "definitions")
 _LISTS = ("anyOf", "oneOf", "allOf", "prefixItems")
-_MOST = 160  # characters of what a schema asks for in an error
+_LARGEST = 64 * 1024  # characters of a schema
+_TOO_LONG = {"arguments": "they can't be checked against the tool's schema in time; don't call this tool"}
+_CHILD = Child(Path(__file__).with_name("checker.py"), seconds=SECONDS)
+
+
+class TooSlow(ValueError):
+    """A schema that takes too long to check, whatever the arguments."""
 
 
 class Arguments:
-    """A schema that arguments are checked against. Raises ValueError where it is no JSON schema.
+    """A schema that arguments are checked against, in a child that can be killed (``checker.py``).
 
-    References reach inside the schema only: nothing is fetched.
+    Raises ValueError where it is no JSON schema, or one that takes too long to check. Blocks for as long as
+    the child takes, `SECONDS` at most: make and use it in a thread.
     """
 
     def __init__(self, schema: Mapping[str, Any]) -> None:
-        kind = validator_for(schema, default=Draft202012Validator)
+        if len(canonical(schema)) > _LARGEST:
+            raise ValueError(f"its schema is larger than {_LARGEST // 1024} KiB")
+        self._schema = schema
+        self._hopeless = False
         try:
-            kind.check_schema(schema)
-        except (SchemaError, RecursionError) as error:
-            raise ValueError(f"this is no JSON schema: {str(error).splitlines()[0]}") from None
-        self._validator = kind(schema, registry=Registry())
-        self._required = frozenset(schema.get("required", ()))
+            tried = _CHILD.ask({"schema": schema, "given": {}})
+        except TookTooLong:
+            raise TooSlow(f"its schema takes longer than {SECONDS:g} s to check") from None
+        if "bad" in tried:
+            raise ValueError(tried["bad"])
 
     def check(self, raw: Any) -> dict[str, Any]:
         """A copy of the arguments; null where an optional one may not be null means "not given".
 
-        Raises BadArguments, naming the fields.
+        Raises BadArguments, naming the fields. What took too long once is not tried again.
         """
         if not isinstance(raw, dict):
             raise BadArguments({"arguments": "this must be a JSON object"})
         try:
             canonical(raw).encode()
-            errors = list(self._validator.iter_errors(raw))
-            unwanted = {name for name in map(_null, errors) if name} - self._required
-            kept = copy.deepcopy({name: value for name, value in raw.items() if name not in unwanted})
-            if unwanted:
-                errors = list(self._validator.iter_errors(kept))
-        except Exception as error:  # noqa: BLE001 - a reference that leads nowhere or round in circles, no JSON
-            raise BadArguments({"arguments": f"they cannot be checked ({type(error).__name__})"}) from None
-        if errors:
-            raise BadArguments({field: words for error in errors for field, words in _told(error)})
+        except (ValueError, TypeError, RecursionError) as error:
+            raise BadArguments({"arguments": f"this is not JSON ({type(error).__name__})"}) from None
+        if self._hopeless:
+            raise BadArguments(_TOO_LONG)
+        try:
+            told = _CHILD.ask({"schema": self._schema, "given": raw})
+        except TookTooLong:
+            self._hopeless = True
+            raise BadArguments(_TOO_LONG) from None
+        if "kept" not in told:
+            raise BadArguments(told["fields"])
+        kept: dict[str, Any] = told["kept"]
         return kept
 
 
@@ -108,35 +117,3 @@ def _all_required(node: Any) -> bool:
             node.get("items"),
         )
     )
-
-
-def _null(error: Any) -> str | None:
-    """The top-level argument that is null and may not be, if that is the error."""
-    path = list(error.absolute_path)
-    return str(path[0]) if len(path) == 1 and error.instance is None else None
-
-
-def _told(error: Any) -> Iterable[tuple[str, str]]:
-    """The fields that do not fit, each with what would."""
-    path = [str(step) for step in error.absolute_path]
-    if error.validator == "required":
-        missing = [name for name in error.validator_value if name not in error.instance]
-        return [(".".join([*path, name]), "this is required") for name in missing]
-    if error.validator == "additionalProperties" and isinstance(error.instance, dict):
-        known = error.schema.get("properties", {})
-        return [
-            (".".join([*path, name]), "there is no such field")
-            for name in error.instance
-            if name not in known
-        ]
-    return [(".".join(path) or "arguments", _words(error.validator, error.validator_value))]
-
-
-def _words(keyword: str, wanted: Any) -> str:
-    if keyword == "type":
-        return f"should be {' or '.join([wanted] if isinstance(wanted, str) else wanted)}"
-    if keyword in ("anyOf", "oneOf", "not"):
-        return "fits none of the forms that are allowed here"
-    value = json.dumps(wanted, ensure_ascii=False)
-    value = value if len(value) <= _MOST else f"{value[:_MOST]}…"
-    return f"should be one of {value}" if keyword == "enum" else f"should satisfy {keyword} {value}"

@@ -20,17 +20,20 @@ from mcp.client.session import ClientRequestContext
 
 from bot.domain.chat import Clock
 from bot.errors import ToolError, ToolTimedOut
-from bot.telemetry import logger
-from bot.tools.mcp.catalogue import LONGEST_PAUSE, Catalogue, Sleep, told
+from bot.logs import logger
+from bot.tools.mcp.catalogue import LONGEST_PAUSE, Catalogue, Sleep, cause, told
 from bot.tools.mcp.config import ServerConfig
-from bot.tools.mcp.questions import Ask, responder
+from bot.tools.mcp.elicitation import Ask, responder
+from bot.tools.mcp.signin import REFUSED, Keys
 from bot.tools.mcp.transport import opened
 from bot.tools.tool import CallContext
 
 log = logger(__name__)
 
 LOOK_SECONDS = 10.0  # for a look at the list before a write
-_STEADY = timedelta(minutes=1)  # what was up for so long is started again at once, whatever went before
+_STEADY = timedelta(
+    minutes=1
+)  # a server that was up for this long is restarted immediately, whatever happened before
 
 # after these the call may have been carried out: no answer came, or one that says nothing
 _UNKNOWN_END = frozenset({
@@ -59,7 +62,7 @@ _caller: contextvars.ContextVar[_Call | None] = contextvars.ContextVar("mcp_call
 
 
 class Server:
-    """A server that answers, that is down and will be back, or that nobody has needed yet."""
+    """A server that answers, that is down and will be back, or that no one has needed yet."""
 
     def __init__(
         self,
@@ -68,10 +71,13 @@ class Server:
         *,
         clock: Clock,
         patience: float,
+        keys: Keys | None = None,
         sleep: Sleep = asyncio.sleep,
         start_seconds: float = 60.0,
     ) -> None:
         self.config = config
+        self.keys = keys
+        """The sign-in there; None where people do not sign in."""
         self.tried = asyncio.Event()
         """Set once the first attempt to start it has ended, well or not."""
         self._respond = responder(config.name, ask, patience, self._asker)
@@ -84,6 +90,9 @@ class Server:
         self._owner: asyncio.Task[None] | None = None
         self._scope: anyio.CancelScope | None = None  # made where there is an event loop
         self._stopped = False
+        self._again = asyncio.Event()
+        self.signed_out = False
+        """Whether it is down because no one is signed in there."""
         self._catalogue = Catalogue(config, sleep)
         self._calls: dict[int, _Call] = {}
         self._numbers = itertools.count()
@@ -91,7 +100,7 @@ class Server:
 
     @property
     def trouble(self) -> str | None:
-        """Why it does not answer right now; None while it does."""
+        """Why it is unavailable right now; None while it is up."""
         return None if self._client else self._why
 
     @property
@@ -110,6 +119,12 @@ class Server:
             self._scope = anyio.CancelScope()
             # in a context of its own, for the turn that needed it first is not what it belongs to
             self._owner = asyncio.create_task(self._own(self._scope), context=contextvars.Context())
+
+    async def signed_in(self) -> None:
+        """Take the new sign-in, without waiting for the next attempt to start it."""
+        if self.keys is not None:
+            await self.keys.drop()
+        self._again.set()
 
     async def stop(self) -> None:
         """End the process or close the connection, for good. Calls under way break off."""
@@ -150,13 +165,15 @@ class Server:
                 if error.code == types.REQUEST_TIMEOUT:
                     raise timed_out from None
                 words = told(self.config, error)
+                if error.code == REFUSED:
+                    raise self._unavailable(words) from None
                 if error.code not in _UNKNOWN_END:
                     raise ToolError(f"{self.config.name} says: {words}") from None
             except Exception as error:  # noqa: BLE001 - an answer that cannot be read
                 words = told(self.config, error)
                 log.warning("an mcp server answered badly", server=self.config.name, tool=name, why=words)
         if writes:
-            raise ToolTimedOut(f"{self.config.name} broke off before it answered ({words}).")
+            raise ToolTimedOut(f"{self.config.name} ended before it answered ({words}).")
         raise self._unavailable(words)
 
     def _live(self) -> Client:
@@ -210,9 +227,19 @@ class Server:
                 up_since = await self._live_through()
                 if up_since is not None and self._clock() - up_since >= _STEADY:
                     failures = 0
-                await self._sleep(min(2.0**failures, LONGEST_PAUSE))
+                await self._pause(min(2.0**failures, LONGEST_PAUSE))
                 failures = min(failures + 1, 10)
         self._why = "Nod is stopping"
+
+    async def _pause(self, seconds: float) -> None:
+        """Wait before the next attempt; not after a sign-in."""
+        self._again.clear()
+        waits = [asyncio.ensure_future(self._sleep(seconds)), asyncio.create_task(self._again.wait())]
+        try:
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for each in waits:
+                each.cancel()
 
     async def _live_through(self) -> datetime | None:
         """Start it, stay with it to its end, and tell since when it was up."""
@@ -224,7 +251,7 @@ class Server:
                 async with self._connected() as (client, ended):
                     await self._catalogue.read(client)
                     attempt.deadline = math.inf
-                    since, self._client = self._clock(), client
+                    since, self._client, self.signed_out = self._clock(), client, False
                     self.tried.set()
                     log.info("mcp server is up", server=self.config.name, tools=len(self.known))
                     try:
@@ -235,6 +262,8 @@ class Server:
                 why = f"it did not start within {self._start_seconds:g} s"
         except Exception as error:  # noqa: BLE001 - whatever it is, nothing was asked for yet
             why = told(self.config, error)
+            first = cause(error)
+            self.signed_out = self.keys is not None and isinstance(first, MCPError) and first.code == REFUSED
         self._why = why
         self.tried.set()
         log.warning("mcp server is down", server=self.config.name, why=why, said=self._last_words)
@@ -244,7 +273,7 @@ class Server:
     async def _connected(self) -> AsyncIterator[tuple[Client, asyncio.Event]]:
         ended = asyncio.Event()
         client = Client(
-            opened(self.config, ended, self._heard),
+            opened(self.config, ended, self._heard, self.keys),
             read_timeout_seconds=max(self.config.timeout, LOOK_SECONDS),
             message_handler=self._catalogue.notified,
             elicitation_callback=self._answer,

@@ -5,15 +5,14 @@ reads, or that its change can be undone, is believed of servers which the config
 """
 
 import hashlib
-import json
 import re
 from collections.abc import Sequence
-from typing import Any
 
 from mcp import types
 
 from bot.domain.proposals import canonical
 from bot.domain.risk import Level, Risk
+from bot.domain.text import shown
 from bot.errors import ToolError
 from bot.tools.mcp.config import ServerConfig, Trust
 from bot.tools.mcp.schemas import Arguments, as_offered, is_strict
@@ -28,38 +27,40 @@ _SHOWN = 60  # characters of one argument in a summary
 
 
 def adopt(server: Server, theirs: types.Tool, patience: float) -> Tool:
-    """Make one of a server's tools ours. Raises ValueError where its schema is none."""
+    """Make one of a server's tools ours; blocks for its schema. Raises ValueError if that isn't one."""
     config = server.config
     arguments = Arguments(theirs.input_schema)
     parameters = as_offered(theirs.input_schema)
-    shown = version(config.name, theirs)
+    offered = version(config.name, theirs)
     level = risk(config, theirs.annotations)
 
     async def run(given: Given, context: CallContext) -> ToolOutput:
         if level.writes:
             now = await server.look(theirs.name)
-            if now is None or version(config.name, now) != shown:
+            if now is None or version(config.name, now) != offered:
                 raise ToolError(f"{config.name} changed {theirs.name} after it was shown. Nothing was done.")
         return output(config, await server.call(theirs.name, given, context, writes=level.writes))
 
     def summary(given: Given) -> str:
-        inside = ", ".join(f"{name} = {_cut(_text(value))}" for name, value in given.items())
-        return f"{_words(theirs.name)} on {config.name}" + (f": {inside}" if inside else "")
+        inside = ", ".join(f"{name} = {_cut(shown(value))}" for name, value in given.items())
+        return f"{title(theirs)} on {config.name}" + (f": {inside}" if inside else "")
 
     return Tool(
         name=name_of(config, theirs.name),
         description=(theirs.description or theirs.title or _words(theirs.name))[:_LONGEST_DESCRIPTION],
         parameters=parameters,
         strict=is_strict(parameters),
-        version=shown,
+        version=offered,
         group=server.group,
         reads=not level.writes,
         idempotent=_repeatable(config, theirs.annotations),
         timeout=config.timeout + LOOK_SECONDS + patience,
         validate=arguments.check,
+        waits=True,
         classify=lambda _: level,
         summary=summary,
         run=run,
+        destructive=level.level is Level.DESTRUCTIVE,
     )
 
 
@@ -72,17 +73,26 @@ def name_of(config: ServerConfig, name: str) -> str:
     return f"{whole[: _LONGEST_NAME - 9]}_{hashlib.sha256(name.encode()).hexdigest()[:8]}"
 
 
+def title(theirs: types.Tool) -> str:
+    """What people read: the server's own title with the tool's name, which no title can hide; or the name."""
+    name = _words(theirs.name)
+    hints = theirs.annotations
+    given = _cut("".join(filter(str.isprintable, theirs.title or (hints.title if hints else None) or "")))
+    return name if not given or given.casefold() == name.casefold() else f"{given} ({theirs.name[:_SHOWN]})"
+
+
 def version(server_name: str, theirs: types.Tool) -> str:
     """A digest of all that the tool is judged by. Raises ValueError for what is not JSON."""
     hints = theirs.annotations.model_dump(mode="json") if theirs.annotations else None
-    shape = canonical([server_name, theirs.name, theirs.description, theirs.input_schema, hints])
+    known = [server_name, theirs.name, theirs.description, theirs.input_schema, hints]
+    shape = canonical([*known, theirs.title] if theirs.title else known)
     return hashlib.sha256(shape.encode()).hexdigest()[:16]
 
 
 def risk(config: ServerConfig, hints: types.ToolAnnotations | None) -> Risk:
     """What the hints say, as far as the server may say it. Without any word a tool writes.
 
-    The protocol's own default is that a tool destroys unless ``destructiveHint`` is false; so nobody vouches
+    The protocol's own default is that a tool destroys unless ``destructiveHint`` is false; so no one vouches
     for a write without that word from a trusted server.
     """
     if hints is not None and hints.destructive_hint:
@@ -95,7 +105,7 @@ def risk(config: ServerConfig, hints: types.ToolAnnotations | None) -> Risk:
         return Risk(Level.WRITE, f"{config.name} says it only reads, but is not trusted to say so", vouched)
     if hints is None or hints.read_only_hint is None:
         return Risk(Level.WRITE, f"{config.name} does not say that it only reads", vouched)
-    return Risk(Level.WRITE, "it changes something", vouched)
+    return Risk(Level.WRITE, "", vouched)
 
 
 def output(config: ServerConfig, result: types.CallToolResult) -> ToolOutput:
@@ -112,11 +122,11 @@ def output(config: ServerConfig, result: types.CallToolResult) -> ToolOutput:
         return ToolOutput(text or "no output")
     if isinstance(data, dict) and data.keys() == {"result"}:
         data = data["result"]  # how the SDK's servers wrap a plain value
-    return ToolOutput("\n".join([_text(data), *notes]) if notes else data)
+    return ToolOutput("\n".join([shown(data), *notes]) if notes else data)
 
 
 def _read(content: Sequence[types.ContentBlock]) -> tuple[list[str], list[str]]:
-    """The texts, and a note for each part that is none."""
+    """The texts, and a note for each part that isn't text."""
     texts, notes = [], []
     for part in content:
         if isinstance(part, types.TextContent):
@@ -141,10 +151,6 @@ def _repeatable(config: ServerConfig, hints: types.ToolAnnotations | None) -> bo
 def _words(name: str) -> str:
     words = " ".join(re.sub(r"[^A-Za-z0-9]+", " ", name).split())
     return _cut(words[:1].upper() + words[1:])
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def _cut(text: str) -> str:

@@ -2,29 +2,49 @@
 
 import asyncio
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
 
 from mcp import types
 
 from bot.domain.chat import Clock
-from bot.telemetry import logger
+from bot.logs import logger
+from bot.store.database import Database
 from bot.tools.mcp.catalogue import Sleep
-from bot.tools.mcp.config import ServerConfig
-from bot.tools.mcp.questions import Ask, decline
+from bot.tools.mcp.config import Http, ServerConfig
+from bot.tools.mcp.elicitation import Ask, decline
+from bot.tools.mcp.schemas import TooSlow
 from bot.tools.mcp.server import Server
+from bot.tools.mcp.signin import Keys
 from bot.tools.mcp.tools import adopt
 from bot.tools.tool import Tool
 
 log = logger(__name__)
 
-_Adopted = tuple[tuple[types.Tool, ...], tuple[Tool, ...]]
+_ADOPTION_WAIT = 5.0  # seconds that a turn waits for a new list; then it takes what there is by then
+_MOST_SLOW = 3  # tools of one server whose schemas may take too long, before the rest is not tried
+
+
+@dataclass(slots=True)
+class _Adopted:
+    """What becomes of a server's list: ``tools``, by its own names for them, are more and more.
+
+    Those of the list before stay until ``work`` has looked at each.
+    """
+
+    known: tuple[types.Tool, ...]
+    tools: dict[str, Tool]
+    patience: float  # until then, in the loop's time, those who ask wait for it
+    work: asyncio.Task[None] | None = None
+    wanted: bool = True  # not when there is a newer list, or Nod stops
 
 
 class McpToolset:
     """Implements `Toolset`. Servers start when tools are asked for the first time; `stop` ends them.
 
-    ``first_wait`` is how many seconds that first asking may wait for a server to come up, ``patience`` how
-    long a person has to answer a server's question, ``taken`` the names that other tools have: a server that
-    brings one of them is not listened to, for two tools of one name would stop every turn.
+    ``database`` has who is signed in where; without it no one is. ``first_wait`` is how many seconds that
+    first asking may wait for a server to come up, ``patience`` how long a person has to answer a server's
+    question, ``taken`` the names that other tools have: a server that brings one of them is not listened
+    to, for two tools of one name would stop every turn.
     """
 
     name = "mcp"
@@ -34,6 +54,7 @@ class McpToolset:
         configs: Sequence[ServerConfig],
         *,
         clock: Clock,
+        database: Database | None = None,
         ask: Ask = decline,
         patience: float = 10.0,
         taken: Callable[[], Collection[str]] = tuple,
@@ -42,7 +63,17 @@ class McpToolset:
         start_seconds: float = 60.0,
     ) -> None:
         self.servers = tuple(
-            Server(config, ask, clock=clock, patience=patience, sleep=sleep, start_seconds=start_seconds)
+            Server(
+                config,
+                ask,
+                clock=clock,
+                patience=patience,
+                keys=Keys(config, database, clock, sleep)
+                if database is not None and isinstance(config.launch, Http) and config.launch.signs_in
+                else None,
+                sleep=sleep,
+                start_seconds=start_seconds,
+            )
             for config in configs
         )
         self._patience = patience
@@ -61,7 +92,7 @@ class McpToolset:
         found: dict[str, Tool] = {}
         taken = frozenset(self._taken())
         for server in self.servers:
-            for tool in self._tools_of(server):
+            for tool in await self._tools_of(server):
                 if tool.name in taken or tool.name in found:
                     self._warn_of_twins(tool.name, server.config.name)
                 else:
@@ -70,6 +101,8 @@ class McpToolset:
 
     async def stop(self) -> None:
         """End every server; afterwards none is started again."""
+        for adopted in self._adopted.values():
+            adopted.wanted = False
         await asyncio.gather(*(server.stop() for server in self.servers))
 
     async def _wait(self) -> None:
@@ -88,22 +121,41 @@ class McpToolset:
             self._twins.add((tool_name, server_name))
             log.warning("two tools have one name; change a prefix", tool=tool_name, left_out=server_name)
 
-    def _tools_of(self, server: Server) -> tuple[Tool, ...]:
+    async def _tools_of(self, server: Server) -> tuple[Tool, ...]:
+        """What is adopted by now. A stranger's schemas are tried in a thread; no turn waits long for it."""
         known = server.known
-        before = self._adopted.get(server.config.name)
-        if before is None or before[0] is not known:
-            before = known, tuple(self._adopt(server, known))
-            self._adopted[server.config.name] = before
-        return before[1]
+        adopted = self._adopted.get(server.config.name)
+        if adopted is None or adopted.known is not known:
+            offered = {theirs.name for theirs in known}
+            before = adopted.tools if adopted else {}
+            if adopted:
+                adopted.wanted = False
+            patience = asyncio.get_running_loop().time() + min(self._first_wait, _ADOPTION_WAIT)
+            kept = {name: tool for name, tool in before.items() if name in offered}
+            adopted = _Adopted(known, kept, patience)
+            adopted.work = asyncio.create_task(asyncio.to_thread(_adopt, server, adopted, self._patience))
+            self._adopted[server.config.name] = adopted
+        if adopted.work is not None and not adopted.work.done():
+            left = adopted.patience - asyncio.get_running_loop().time()
+            await asyncio.wait({adopted.work}, timeout=max(0.0, left))
+        tools = dict(adopted.tools)  # the thread may add to them
+        return tuple(tools[theirs.name] for theirs in known if theirs.name in tools)
 
-    def _adopt(self, server: Server, known: Sequence[types.Tool]) -> list[Tool]:
-        adopted = []
-        for theirs in known:
-            if not server.config.offers(theirs.name):
-                continue
-            try:
-                adopted.append(adopt(server, theirs, self._patience))
-            except (ValueError, TypeError, RecursionError) as error:
-                why = server.config.scrub(str(error))
-                log.warning("an mcp tool is left out", server=server.config.name, tool=theirs.name, why=why)
-        return adopted
+
+def _adopt(server: Server, adopted: _Adopted, patience: float) -> None:
+    """All that can be offered, small schemas first; what cannot is left out alone, and the log says why."""
+    slow = 0
+    for theirs in sorted(adopted.known, key=lambda theirs: len(str(theirs.input_schema))):
+        if not adopted.wanted:
+            return
+        if not server.config.offers(theirs.name):
+            continue
+        try:
+            if slow >= _MOST_SLOW:
+                raise ValueError("too many schemas of this server take too long to check")
+            adopted.tools[theirs.name] = adopt(server, theirs, patience)
+        except Exception as error:  # noqa: BLE001 - a stranger's list; the rest of it is still offered
+            adopted.tools.pop(theirs.name, None)
+            slow += isinstance(error, TooSlow)
+            why = server.config.scrub(str(error))
+            log.warning("an mcp tool is left out", server=server.config.name, tool=theirs.name, why=why)

@@ -12,10 +12,12 @@ from typing import Any, Self, TextIO
 
 import anyio
 import httpx2
-from mcp import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 
 from bot.tools.mcp.config import ServerConfig, Stdio
+from bot.tools.mcp.intake import bound
+from bot.tools.mcp.process import started
+from bot.tools.mcp.signin import Bearer, Keys
 
 _CONNECT_SECONDS = 30.0
 _SILENCE_SECONDS = 300.0  # a server may hold a stream open for long; calls have their own, shorter limit
@@ -25,24 +27,27 @@ _GONE = (anyio.EndOfStream, anyio.ClosedResourceError, anyio.BrokenResourceError
 
 @asynccontextmanager
 async def opened(
-    config: ServerConfig, ended: asyncio.Event, heard: Callable[[str], None]
+    config: ServerConfig, ended: asyncio.Event, heard: Callable[[str], None], keys: Keys | None
 ) -> AsyncIterator[tuple["Watched", Any]]:
-    """The read and the write stream. ``ended`` is set when the server is gone; ``heard`` gets its stderr.
+    """The read and the write stream.
 
+    ``ended`` is set when the server is gone; ``heard`` gets its stderr; ``keys`` have the sign-in there.
     Raises OSError when the command cannot be started.
     """
     async with AsyncExitStack() as stack:
         launch = config.launch
         if isinstance(launch, Stdio):
-            parameters = StdioServerParameters(
-                command=launch.command, args=list(launch.args), env=dict(launch.env), cwd=launch.cwd
-            )
             errlog = await stack.enter_async_context(_stderr(heard))
-            read, write = await stack.enter_async_context(stdio_client(parameters, errlog=errlog))
+            read, write = await stack.enter_async_context(started(launch, errlog))
         else:
             limits = httpx2.Timeout(_CONNECT_SECONDS, read=_SILENCE_SECONDS + config.timeout)
             client = await stack.enter_async_context(
-                httpx2.AsyncClient(headers=dict(launch.headers), timeout=limits)
+                httpx2.AsyncClient(
+                    headers={"Accept-Encoding": "identity", **launch.headers},
+                    auth=Bearer(keys),
+                    timeout=limits,
+                    event_hooks={"response": [bound]},
+                )
             )
             read, write = await stack.enter_async_context(
                 streamable_http_client(launch.url, http_client=client)

@@ -8,7 +8,7 @@ const PATIENCE = 30_000; // milliseconds an ordinary answer may take
 /** The bot said no (`status` 4xx, 5xx) or did not answer at all (`status` 0). */
 export class Refused extends Error {
   constructor(status, body) {
-    super(body?.error || (status ? `The server answered ${status}.` : "Nod does not answer. Is it running?"));
+    super(body?.error || (status ? `The server answered ${status}.` : "Can't reach Nod. Is the server running?"));
     this.status = status;
     this.fields = body?.fields ?? {};
     this.proposal = body?.proposal ?? null;
@@ -72,6 +72,7 @@ export async function download(path, name) {
 
 export const get = (path) => json("GET", path);
 export const post = (path, body = {}) => json("POST", path, body);
+export const remove = (path) => json("DELETE", path);
 
 /** A response whose body is an event stream. */
 export function open(method, path, { body, headers, signal } = {}) {

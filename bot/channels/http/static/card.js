@@ -1,15 +1,15 @@
 // A proposal as a card: what will change, who may decide, and the buttons. It shows only what the server said.
 
-import { download } from "./api.js";
+import { download, post } from "./api.js";
 import { announce, h, icon, link, safeAddress, shown } from "./dom.js";
 import { changes, growing } from "./diff.js";
 import { declineForm, reviseForm, similarForm, stepsForm } from "./decisions.js";
 import { EditForm, exact } from "./form.js";
-import { find, ladder, listen, press, refresh, siblings } from "./proposals.js";
-import { ago, expiry } from "./times.js";
+import { find, ladder, listen, me, press, refresh, siblings, whenBack } from "./proposals.js";
+import { ago, elapsed, expiry } from "./times.js";
 
-const LOOK = 1200; // milliseconds without buttons after the content changed under somebody's finger
-const CHANNELS = { http: "the console", slack: "Slack", telegram: "Telegram", cli: "the command line" };
+const LOOK = 1200; // milliseconds without buttons after the content changed under someone's finger
+const OWN = { http: "the console", cli: "the command line" }; // other channels are called by their name
 const STATES = {
   proposed: ["Waiting", "clock", "waiting"],
   approved: ["Approved", "clock", "waiting"],
@@ -18,37 +18,14 @@ const STATES = {
   failed: ["Failed", "warning", "bad"],
   declined: ["Declined", "cross", "quiet"],
   expired: ["Expired", "clock", "quiet"],
-  cancelled: ["Cancelled", "minus", "quiet"],
+  cancelled: ["Withdrawn", "minus", "quiet"],
 };
 const WORDS = { revise: "Sent back", superseded: "Replaced" };
-const ENDS = { outcome_unknown: "Outcome unknown", undeliverable: "Not delivered", tool_changed: "Not run", unasked: "No longer asked" };
-const RISKS = { read: "Only reads", write: "Changes something", destructive: "Destructive" };
-const LABELS = {
-  approve: ["Approve", "Approving…"],
-  decline: ["Decline", "Declining…"],
-  edit: ["Edit", "Saving…"],
-  similar: ["Approve similar", "Approving…"],
-  extend: ["Wait longer", "Extending…"],
-  revise: ["Ask for changes", "Sending…"],
-  approve_steps: ["Approve plan and its steps", "Approving…"],
-  retry: ["Retry", "Retrying…"],
-  cancel: ["Take back", "Taking back…"],
-  approve_all: ["Approve all", "Approving all…"],
-  decline_all: ["Decline all", "Declining all…"],
-};
-const ANSWERS = { approve: ["Send the answer", "Sending…"], edit: ["Fill in", "Saving…"] };
+const ENDS = { outcome_unknown: "Outcome unknown", undeliverable: "Not delivered", tool_changed: "Not run", unasked: "Withdrawn" };
+const RISKS = { read: "Only reads", destructive: "Can't be undone" };
 const SENT = { question: "Answered", request: "Approved", plan: "Approved" };
 const KINDS = { question: "Question", request: "Request" };
 
-/** What a button of this proposal says, and while it works. A question with nothing to fill in is an address to open. */
-function label(p, verb) {
-  if (p.kind === "plan" && verb in OF_PLANS) return OF_PLANS[verb];
-  if (p.kind !== "question" || !(verb in ANSWERS)) return LABELS[verb];
-  return verb === "approve" && !p.actions.includes("edit") && p.state === "proposed" ? ["I have been there", "Sending…"] : ANSWERS[verb];
-}
-
-const OF_PLANS = { approve: ["Approve plan", "Approving…"], decline: ["Reject", "Rejecting…"] };
-const SELDOM = new Set(["similar", "extend", "cancel"]);
 
 /** Fit to read: JSON with line breaks, anything else as it is. */
 export function pretty(text) {
@@ -62,15 +39,18 @@ export function pretty(text) {
 
 /** What the tool answered, and a button that saves it whole. */
 function result(p) {
-  const path = `api/chat/actions/${encodeURIComponent(p.id)}/result`;
+  const path = `api/proposals/${encodeURIComponent(p.id)}/result`;
   const save = () => download(path, `${p.tool_name}-${p.id}.txt`).catch((error) => announce(error.message));
-  return h("div", {}, boxed(pretty(p.result)), h("button", { type: "button", class: "quiet", onclick: save }, "Save as a file"));
+  return h("div", {}, boxed(pretty(p.result)), h("button", { type: "button", class: "button small", onclick: save }, "Save as a file"));
 }
 
 export class Card {
-  /** `own`: the person looks at their own conversation; `origin` tells where it was asked. */
-  constructor(id, { own = false, origin = false } = {}) {
-    Object.assign(this, { id, own, origin, busy: null, form: null, seen: null, resting: null });
+  /**
+   * `own`: the person looks at their own conversation; `origin` tells where it was asked; `heard` is what the
+   * person wrote right above.
+   */
+  constructor(id, { own = false, origin = false, heard = "" } = {}) {
+    Object.assign(this, { id, own, origin, heard, busy: null, form: null, seen: null, resting: null });
     this.content = h("div", { class: "card-content" });
     this.word = h("p", { class: "card-word", hidden: true });
     this.slot = h("div", { class: "card-slot" });
@@ -82,7 +62,12 @@ export class Card {
         this.close(true);
       }
     });
-    this.stop = listen((p) => p.id === this.id && this.draw(p));
+    const deaf = listen((p) => p.id === this.id && this.draw(p));
+    const forgotten = whenBack(() => this.unreached && this.say(""));
+    this.stop = () => {
+      deaf();
+      forgotten();
+    };
     const known = find(id);
     if (known) this.draw(known);
   }
@@ -100,7 +85,7 @@ export class Card {
     const { label, tone } = this.standing();
     this.element.className = `card ${tone} ${p.state} ${p.risk}`;
     this.element.setAttribute("aria-label", `Proposal, ${label}: ${p.description}`);
-    this.content.replaceChildren(...this.parts(p));
+    this.content.replaceChildren(...this.parts(p).filter(Boolean));
     for (const part of open) {
       const again = this.content.querySelector(`details[data-part="${part}"]`);
       if (again) again.open = true;
@@ -112,6 +97,7 @@ export class Card {
   standing() {
     const p = this.proposal;
     const [word, sign, tone] = STATES[p.state] ?? [p.state, "clock", "quiet"];
+    if (p.state === "succeeded" && p.ended_badly) return { label: shown(p.ended_badly), sign: "warning", tone: "warned" };
     const label = (p.state === "succeeded" && SENT[p.kind]) || word;
     return { label: ENDS[p.cause] ?? WORDS[p.cause] ?? label, sign: ENDS[p.cause] ? "warning" : sign, tone: p.cause === "undeliverable" ? "bad" : tone };
   }
@@ -128,65 +114,117 @@ export class Card {
   }
 
   parts(p) {
+    // how it ended is one line where it went as expected; what went wrong stays open
+    if (p.state === "proposed" || p.state === "failed" || p.ended_badly) return this.full(p);
+    return this.folded(p);
+  }
+
+  full(p) {
     const open = p.state === "proposed";
-    const { label, sign, tone } = this.standing();
-    const title = h("h3", { class: "card-title", dir: "auto" }, shown(p.description));
-    const head = h("div", { class: "card-head" }, h("span", { class: `state ${tone}` }, icon(sign), label), this.risk(p));
-    // without a preview, the arguments are what people decide about
-    const diff = p.preview.length ? changes(p.preview) : boxed(JSON.stringify(p.tool_arguments, null, 2));
-    const parts = [head, title, this.byline(p)];
-    if (p.reason && open) parts.push(h("p", { class: "why", dir: "auto" }, h("b", {}, "Nod’s reason: "), shown(p.reason)));
+    const parts = [this.title(p), this.byline(p)];
+    if (open && p.reason && !this.repeats(p.reason)) parts.push(h("p", { class: "why", dir: "auto" }, h("b", {}, "Why: "), shown(p.reason)));
+    if (open && p.warning && p.warning !== `${RISKS[p.risk]}.`) parts.push(h("p", { class: "note" }, shown(p.warning)));
     parts.push(...p.notes.map((note) => h("p", { class: "note" }, shown(note))));
-    if (!open) parts.push(this.outcome(p, tone));
-    if (open || p.state === "failed") parts.push(diff);
+    if (!open) parts.push(this.outcome(p));
+    if (open || p.state === "failed") parts.push(difference(p));
     if (open) parts.push(this.facts(p));
-    const folds = [];
-    if (!open && p.state !== "failed") folds.push(this.fold("changes", "What it was about", () => diff));
-    if (p.result && p.state === "succeeded") folds.push(this.fold("result", "Result", () => result(p)));
-    folds.push(this.fold("all", "All arguments and details", () => everything(p)));
-    parts.push(h("div", { class: "folds" }, folds));
     return parts;
   }
 
+  folded(p) {
+    const running = p.state === "executing" ? elapsed(p.updated_at) : null;
+    const when = running ?? (p.decided_at ? ago(p.decided_at) : null);
+    const address = p.result_url && safeAddress(p.result_url, { relative: true });
+    return [
+      h("div", { class: "card-line" }, this.chip(), this.title(p),
+        h("span", { class: "ending", dir: "auto" }, shown(p.outcome), when ? [" ", when] : null),
+        address ? link(address, "Open the result") : null,
+        this.revoker(p), this.conversation(p),
+        this.fold("all", "Details", () => [
+          h("p", { class: "byline" }, this.asked(p)), p.reason ? h("p", { class: "why", dir: "auto" }, h("b", {}, "Why: "), shown(p.reason)) : null,
+          difference(p), p.result ? result(p) : null, everything(p)])),
+      ...p.notes.map((note) => h("p", { class: "note" }, shown(note))),
+    ];
+  }
+
+  title(p) {
+    return h("h3", { class: "card-title", dir: "auto" }, shown(p.headline));
+  }
+
+  chip() {
+    const { label, sign, tone } = this.standing();
+    return h("span", { class: `state ${tone}` }, icon(sign), label);
+  }
+
+  /** Whether a reason only says again what the person wrote right above. */
+  repeats(reason) {
+    const heard = this.heard?.trim();
+    return Boolean(heard) && reason.includes(heard);
+  }
+
+  /** For admins, where a grant let it run: a button that ends the grant. */
+  revoker(p) {
+    if (!p.grant || !me.admin) return null;
+    const revoke = async () => {
+      try {
+        this.say((await post("api/commands", { name: "approvals", text: `revoke ${p.grant}` })).text);
+      } catch (error) {
+        this.say(error.message, true, error.status === 0);
+      }
+    };
+    return h("button", { type: "button", class: "link-button", onclick: revoke }, `Revoke ${p.grant}`);
+  }
+
+  /** A chip where it is more than an ordinary change. */
   risk(p) {
-    const words = KINDS[p.kind] ?? RISKS[p.risk] ?? p.risk;
+    const words = KINDS[p.kind] ?? RISKS[p.risk];
+    if (!words) return null;
     return h("span", { class: `risk ${p.risk}`, title: p.risk_reason }, p.risk === "destructive" ? icon("warning") : null, words);
   }
 
-  byline(p) {
-    const by = p.kind === "question" ? " asked of " : " asked by ";
-    const parts = [...(p.kind === "plan" ? ["Plan by "] : [h("code", {}, shown(p.tool_name)), by]), shown(p.requester)];
-    if (this.origin || p.channel !== "http") parts.push(` in ${CHANNELS[p.channel] ?? p.channel}`);
-    parts.push(", ", ago(p.created_at));
-    const where = this.origin && p.channel === "http" && p.conversation_id
-      ? h("a", { href: `#/c/${encodeURIComponent(p.conversation_id)}` }, "Open conversation") : null;
-    return h("p", { class: "byline" }, h("span", {}, parts), where);
+  asked(p) {
+    const by = p.kind === "question" ? "Asked of " : p.kind === "plan" ? "Plan by " : "Asked by ";
+    const parts = [by, shown(p.requester)];
+    if (this.origin || p.channel !== "http") parts.push(` in ${OWN[p.channel] ?? p.channel.replace(/^./, (first) => first.toUpperCase())}`);
+    return h("span", {}, parts, ", ", ago(p.created_at));
   }
 
-  outcome(p, tone) {
+  conversation(p) {
+    return this.origin && p.channel === "http" && p.conversation_id
+      ? h("a", { href: `#/c/${encodeURIComponent(p.conversation_id)}` }, "Open conversation") : null;
+  }
+
+  byline(p) {
+    const open = p.state === "proposed";
+    return h("div", { class: "byline" }, this.chip(), this.risk(p), this.asked(p), open ? h("span", {}, "Expires ", expiry(p.expires_at)) : null, this.conversation(p),
+      this.fold("all", "Details", () => everything(p)));
+  }
+
+  outcome(p) {
     const address = p.result_url && safeAddress(p.result_url, { relative: true });
-    return h("div", { class: `outcome ${tone}` },
+    return h("div", { class: `outcome ${this.standing().tone}` },
       h("p", { dir: "auto" }, shown(p.outcome), p.decided_at ? [" ", h("span", { class: "muted" }, ago(p.decided_at))] : null),
       p.error ? boxed(p.error) : null,
-      address ? h("p", {}, link(address, "Open the result")) : null);
+      p.ended_badly && p.result ? result(p) : null,
+      address ? h("p", {}, link(address, "Open the result")) : null,
+      this.revoker(p));
   }
 
   facts(p) {
     const row = (name, ...value) => h("div", {}, h("dt", {}, name), h("dd", {}, ...value));
-    const rows = [row("Risk", shown(p.risk_reason || RISKS[p.risk] || p.risk)), row("Who may decide", shown(p.deciders))];
+    const rows = p.asker_decides ? [] : [row("Who can decide", shown(p.deciders))];
     if (p.quorum > 1) {
       const given = p.votes.filter((vote) => /: approve\b/.test(vote)).length;
       rows.push(row("Approvals", `${given} of ${p.quorum} needed`));
     }
-    if (p.votes.length) rows.push(row("Votes", h("ul", { class: "votes" }, p.votes.map((vote) => h("li", {}, shown(vote))))));
-    rows.push(row("Expires", expiry(p.expires_at)));
-    return h("dl", { class: "facts" }, rows);
+    if (p.votes.length && p.quorum > 1) rows.push(row("Votes", h("ul", { class: "votes" }, p.votes.map((vote) => h("li", {}, shown(vote))))));
+    return rows.length ? h("dl", { class: "facts" }, rows) : null;
   }
 
   fold(part, title, body) {
     const details = h("details", { class: "fold-out", data: { part } }, h("summary", {}, title));
     details.addEventListener("toggle", () => {
-      if (details.open && details.children.length === 1) details.append(body());
+      if (details.open && details.children.length === 1) details.append(...[body()].flat().filter(Boolean));
     });
     return details;
   }
@@ -194,17 +232,26 @@ export class Card {
   drawButtons() {
     const p = this.proposal;
     const had = this.buttons.contains(document.activeElement) ? document.activeElement.dataset.verb : null;
-    const may = p.may_decide ? p.actions.filter((verb) => verb in LABELS) : [];
+    const may = p.may_decide ? p.verbs.filter((verb) => this.said(verb)) : [];
     const one = may.filter((verb) => !verb.endsWith("_all"));
     const group = may.filter((verb) => verb.endsWith("_all"));
     if (this.own && !p.may_decide && p.state === "proposed") one.push("cancel");
     const rows = [];
     if (one.length && !this.form) rows.push(h("div", { class: "buttons" }, one.map((verb) => this.button(verb))));
     if (!p.may_decide && p.state === "proposed") rows.push(h("p", { class: "muted" }, "You may not decide this. It waits for ", shown(p.deciders), "."));
-    if (group.length && p.group && !this.form) rows.push(this.groupBar(p, group));
+    const bars = group.length && p.group && !this.form;
+    if (bars) rows.push(this.groupBar(p, group));
     this.buttons.replaceChildren(...rows);
+    this.above?.replaceChildren(...(bars ? [this.groupBar(p, group)] : []));
     this.element.setAttribute("aria-busy", String(Boolean(this.busy)));
     if (had) this.refocus(had);
+  }
+
+  /** The buttons for the whole group are shown there, too: above its first card. */
+  crown(slot) {
+    if (this.above === slot || !this.proposal?.group) return;
+    this.above = slot;
+    this.drawButtons();
   }
 
   groupBar(p, verbs) {
@@ -214,20 +261,26 @@ export class Card {
     return h("div", { class: "group" }, h("p", {}, words), h("div", { class: "buttons" }, verbs.map((verb) => this.button(verb))));
   }
 
+  /** What the server says of the button for a verb. */
+  said(verb) {
+    return this.proposal.buttons.find((each) => each.verb === verb);
+  }
+
   button(verb) {
     const p = this.proposal;
-    const [words, doing] = label(p, verb);
-    const count = verb.endsWith("_all") && p.group ? ` ${p.group.open}` : "";
-    const kind = verb === "approve" ? (p.risk === "destructive" ? "primary danger" : "primary") : SELDOM.has(verb) ? "seldom" : "";
+    const { label, doing, look, rare } = this.said(verb);
+    const words = this.busy === verb ? doing : label;
+    const whole = verb.endsWith("_all");
+    const kind = verb === "approve" ? (look === "danger" ? "primary danger" : "primary") : rare ? "seldom" : "";
     const off = Boolean(this.busy || this.resting);
     return h("button", {
       type: "button",
       class: `button ${kind}`,
       data: { verb },
       "aria-disabled": off ? "true" : undefined,
-      "aria-label": count ? undefined : `${words}: ${p.description}`,
+      "aria-label": whole ? undefined : `${words}: ${p.description}`,
       onclick: () => this.pressed(verb),
-    }, this.busy === verb ? doing : words + count);
+    }, words);
   }
 
   pressed(verb) {
@@ -252,9 +305,7 @@ export class Card {
   }
 
   decline(verb) {
-    const one = this.proposal.kind === "plan" ? "Reject" : "Decline";
-    const title = verb === "decline_all" ? `Decline all ${this.proposal.group?.open ?? ""}` : one;
-    this.open(declineForm(title, this.answers(verb)), verb);
+    this.open(declineForm(this.said(verb).label, this.answers(verb)), verb);
   }
 
   async similar() {
@@ -297,7 +348,9 @@ export class Card {
     (button || this.element).focus({ preventScroll: true });
   }
 
-  say(text, bad = false) {
+  /** `unreached`: what is said holds only until the server can be reached again. */
+  say(text, bad = false, unreached = false) {
+    this.unreached = unreached;
     this.word.textContent = text;
     this.word.hidden = !text;
     this.word.classList.toggle("bad", bad);
@@ -319,7 +372,7 @@ export class Card {
       else announce(answer.text);
     } catch (error) {
       if (this.form?.show && error.status === 422) this.form.show(error.fields, error.message);
-      else this.say(error.message, true);
+      else this.say(error.message, true, error.status === 0);
       if (error.status === 409) this.close(true);
       if (error.status === 0) refresh(this.id).catch(() => {});
     } finally {
@@ -336,6 +389,11 @@ export class Card {
   }
 }
 
+/** What it changes; without a preview, the arguments are what people decide about. */
+function difference(p) {
+  return p.preview.length ? changes(p.preview) : boxed(JSON.stringify(p.tool_arguments, null, 2));
+}
+
 function boxed(text) {
   const box = h("pre", { class: "boxed", tabindex: 0, dir: "auto" }, shown(text));
   return h("div", { class: "block" }, box, growing(box));
@@ -346,6 +404,6 @@ function everything(p) {
   const row = (name, value) => h("div", {}, h("dt", {}, name), h("dd", {}, h("code", {}, shown(String(value)))));
   return h("div", {},
     boxed(JSON.stringify(p.tool_arguments, null, 2)),
-    h("dl", { class: "facts" }, row("Tool", p.tool_name), row("Proposal", p.id), row("Digest", p.digest),
+    h("dl", { class: "facts" }, row("Tool", p.tool_name), row("Risk", [p.risk, p.risk_reason].filter(Boolean).join(", ")), row("Who can decide", p.deciders), row("Proposal", p.id), row("Digest", p.digest),
       row("Round, version", `${p.round}, ${p.version}`), row("Idempotency key", p.idempotency_key)));
 }

@@ -7,9 +7,11 @@ import * as proposals from "./proposals.js";
 import { Rules } from "./rules.js";
 import { Subscription } from "./stream.js";
 import { Thread } from "./thread.js";
+import { stamp } from "./times.js";
 
 const $ = (id) => document.getElementById(id);
 const LAST = "nod.conversation";
+const LOOK_AGAIN = 30_000; // milliseconds between looks at what the feed of changes does not tell
 const GRACE = 1500; // milliseconds before a lost connection is worth a word
 const EXAMPLES = [
   "Show open issues",
@@ -20,7 +22,10 @@ const EXAMPLES = [
 ];
 const ANYWHERE = ["What can you do?", "What can you look up for me?"];
 
+const GONE = "That conversation doesn't exist. It may have been deleted.";
+
 let conversations = [];
+let gone = false; // a conversation that was asked for is not there
 let me = { name: "", model: "", demo: false };
 const down = new Map();
 
@@ -39,8 +44,9 @@ const thread = new Thread($("thread"), {
   connection: (state) => connection("conversation", state),
   missing() {
     remember(LAST, "");
-    announce("That conversation is not there any more.");
+    gone = true;
     location.hash = "#/";
+    announce(GONE);
   },
   shown: (always) => {
     $("welcome").hidden = !(thread.id === null && thread.empty);
@@ -48,7 +54,7 @@ const thread = new Thread($("thread"), {
   },
 });
 const inbox = new Inbox($("inbox-list"));
-const rules = new Rules($("rules-list"));
+const rules = new Rules($("rules-list"), lookAgain);
 
 // Views
 
@@ -61,11 +67,14 @@ function route() {
   $("chat").hidden = inInbox || inRules;
   $("inbox").hidden = !inInbox;
   $("rules").hidden = !inRules;
+  const inChat = !inInbox && !inRules;
+  $("skip").setAttribute("href", inChat ? "#message" : "#title");
+  $("skip").textContent = inChat ? "Skip to the message box" : "Skip to the content";
   closeSide();
   if (inInbox) inbox.show();
   else inbox.hide();
   if (inRules) rules.show();
-  if (!inInbox && !inRules) {
+  if (inChat) {
     if (conversation !== thread.id || !conversation) {
       keepDraft();
       remember(LAST, conversation ?? "");
@@ -76,6 +85,8 @@ function route() {
       grow();
     }
     $("welcome").hidden = conversation !== null;
+    if (!conversation) drawWelcome();
+    gone = false;
     if (matchMedia("(pointer: fine)").matches) $("message").focus({ preventScroll: true });
   }
   drawSide();
@@ -87,12 +98,10 @@ function drawSide() {
   const inInbox = !$("inbox").hidden;
   const inRules = !$("rules").hidden;
   const inChat = !inInbox && !inRules;
-  $("inbox-count").textContent = mine;
+  $("inbox-count").replaceChildren(...counted(mine)[0].childNodes);
   $("inbox-count").hidden = !mine;
-  const inboxLabel = mine ? `Inbox, ${mine} waiting for you` : "Inbox";
-  $("to-inbox").setAttribute("aria-label", inboxLabel);
-  $("bar-inbox").setAttribute("aria-label", inboxLabel);
-  $("bar-inbox").replaceChildren(icon("inbox"), ...(mine ? [h("span", { class: "count" }, String(mine))] : []));
+  $("inbox-count").title = `${mine} waiting for you`;
+  $("bar-inbox").replaceChildren(icon("inbox"), h("span", { class: "hidden" }, "Inbox"), ...(mine ? counted(mine) : []));
   current($("to-inbox"), inInbox);
   current($("to-rules"), inRules);
   current($("new"), inChat && !thread.id);
@@ -111,6 +120,9 @@ function drawSide() {
   if (focused) document.querySelector(`#conversations a[href="${CSS.escape(focused)}"]`)?.focus();
 }
 
+/** A number in a bubble, with what it counts for who cannot see the bubble. */
+const counted = (mine) => [h("span", { class: "count" }, String(mine), h("span", { class: "hidden" }, " waiting for you"))];
+
 function current(element, on) {
   if (on) element.setAttribute("aria-current", "page");
   else element.removeAttribute("aria-current");
@@ -122,7 +134,7 @@ function titleOf(id) {
 
 async function listConversations() {
   try {
-    conversations = (await api.get("api/chat/conversations")).conversations;
+    conversations = (await api.get("api/conversations")).conversations;
     drawSide();
   } catch {
     // the list comes with the next change
@@ -132,11 +144,12 @@ async function listConversations() {
 function drawWelcome() {
   const examples = me.demo ? EXAMPLES : ANYWHERE;
   const say = (text) => h("button", { type: "button", class: "example", onclick: () => submit(text) }, text);
-  $("welcome").replaceChildren(
-    h("h2", {}, "What should happen?"),
-    h("p", { class: "muted" }, "Nod looks things up at once. Before it changes anything, it shows you exactly what, and waits for your word."),
+  $("welcome").replaceChildren(...[
+    gone ? h("p", { class: "notice gone" }, icon("warning"), h("span", {}, GONE)) : null,
+    h("h2", {}, "What would you like to get done?"),
+    h("p", { class: "muted" }, "Nod looks things up right away. Before it changes anything, it shows you exactly what and waits for your approval."),
     h("div", { class: "examples" }, examples.map(say)),
-  );
+  ].filter(Boolean));
 }
 
 // Writing
@@ -181,14 +194,15 @@ function setUpComposer() {
   $("stop").addEventListener("click", () => thread.stop().catch((error) => announce(error.message)));
 }
 
-// Scrolling: follow what is written, unless somebody scrolled up to read
+// Scrolling: follow what is written, unless someone scrolled up to read
 
 let stuck = true;
 
 function follow(always = false) {
   const scroll = $("scroll");
   if (always) stuck = true;
-  if (stuck) {
+  if (thread.empty) scroll.scrollTop = 0; // the welcome is read from its beginning
+  else if (stuck) {
     // cards that ask are read from the top
     const last = $("thread").lastElementChild;
     const tall = last?.querySelector(".card.proposed") && last.offsetHeight > scroll.clientHeight;
@@ -251,7 +265,7 @@ function setUpSide() {
   narrow.addEventListener("change", () => closeSide());
   $("skip").addEventListener("click", (event) => {
     event.preventDefault();
-    $("message").focus();
+    document.querySelector($("skip").getAttribute("href")).focus();
   });
   $("sign-out").addEventListener("click", () => {
     api.signOut();
@@ -296,7 +310,7 @@ function askForToken(words) {
       location.reload();
     } catch (error) {
       api.signOut();
-      fault.textContent = error.status === 401 ? "This token is not known here." : error.message;
+      fault.textContent = error.status === 401 ? "Unknown token. Check it and try again." : error.message;
       button.disabled = false;
       field.focus();
     }
@@ -305,8 +319,34 @@ function askForToken(words) {
   field.focus();
 }
 
+// What holds for everything: that a demo model answers, and that all is paused
+
+async function lookAgain() {
+  if (document.hidden) return;
+  try {
+    me = await api.get("api/me");
+    drawBanners();
+  } catch {
+    // the next look tells
+  }
+}
+
+function drawBanners() {
+  const said = [];
+  if (me.notice) said.push(h("p", { class: "banner" }, h("span", {}, shown(me.notice))));
+  if (me.paused) {
+    const who = me.paused.by ? [" by ", shown(me.paused.by)] : [];
+    said.push(h("p", { class: "banner", role: "status" },
+      h("span", {}, "Paused", ...who, " since ", stamp(me.paused.since), ". Nothing runs and timers are stopped."),
+      me.admin ? h("a", { href: "#/rules" }, "Resume on the rules page") : null));
+  }
+  const print = said.map((each) => each.textContent).join("\n");
+  if ($("banners").textContent === print.replaceAll("\n", "")) return;
+  $("banners").replaceChildren(...said);
+}
+
 async function start() {
-  api.whenLockedOut(() => askForToken(api.signedIn() ? "Your token is not valid any more." : ""));
+  api.whenLockedOut(() => askForToken(api.signedIn() ? "Your token is no longer valid." : ""));
   try {
     me = await api.get("api/me");
   } catch (error) {
@@ -316,14 +356,17 @@ async function start() {
   }
   $("gate").hidden = true;
   $("app").hidden = false;
-  $("who").replaceChildren(me.name === "you" ? "You are at this machine" : shown(`Signed in as ${me.name}`));
+  $("who").replaceChildren(me.name === "you" ? "Local session (no sign-in needed)" : shown(`Signed in as ${me.name}`));
   $("model").replaceChildren(shown(me.model), ...(me.demo ? [h("span", { class: "tag" }, "demo")] : []));
   $("to-rules").hidden = !me.admin;
+  proposals.me.admin = me.admin;
+  drawBanners();
+  setInterval(lookAgain, LOOK_AGAIN);
+  document.addEventListener("visibilitychange", lookAgain);
   $("sign-out").hidden = !api.signedIn();
   setUpSide();
   setUpComposer();
   setUpScrolling();
-  drawWelcome();
   let drawing = null;
   proposals.listen(() => {
     clearTimeout(drawing);
@@ -334,8 +377,8 @@ async function start() {
   route();
   listConversations();
   new Subscription("api/events", {
-    event: (event) => event.type === "action_update" && proposals.put(event.proposal),
-    opened: () => proposals.refreshWaiting().catch(() => {}),
+    event: (event) => event.type === "proposal_update" && proposals.put(event.proposal),
+    opened: () => Promise.all([proposals.back(), lookAgain()]).catch(() => {}),
     state: (state) => connection("changes", state),
   });
 }

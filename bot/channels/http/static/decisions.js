@@ -20,7 +20,7 @@ export const declineForm = (title, answers) => reasonForm(title, "Reason (option
 
 /** Asks what should change in a plan. */
 export const reviseForm = (answers) =>
-  reasonForm("Ask for changes", "What should change? The teammate is told and plans anew.", answers, { required: true });
+  reasonForm("Ask for changes", "What should change? The teammate is told what you write.", answers, { required: true });
 
 function reasonForm(title, label, { send, cancel }, more = {}) {
   const id = `reason-${(made += 1)}`;
@@ -39,8 +39,8 @@ function reasonForm(title, label, { send, cancel }, more = {}) {
   return { element, submit, focus: () => field.focus() };
 }
 
-/** Asks how far and how long calls like this one may run at once, narrowest first. */
-export function similarForm({ ladder, lasting }, { send, cancel }) {
+/** Asks how far and how long calls like this one may run without asking, narrowest first. */
+export function similarForm({ ladder, reaches, lasting }, { send, cancel }) {
   const group = `rung-${(made += 1)}`;
   const choices = ladder.map(({ rung, words }, at) => {
     const radio = h("input", { type: "radio", name: group, value: rung });
@@ -48,15 +48,17 @@ export function similarForm({ ladder, lasting }, { send, cancel }) {
     return h("label", {}, radio, h("span", { dir: "auto" }, shown(words)));
   });
   const time = h("select", { id: `${group}-time` }, lasting.map((each) => h("option", { value: each }, LASTING[each] ?? each)));
+  const whose = h("select", { id: `${group}-whose` }, reaches.map(({ reach, words }) => h("option", { value: reach }, shown(words))));
   const submit = h("button", { type: "submit", class: "button primary" }, "Approve and allow");
   const element = form("Approve similar", [
     h("fieldset", { class: "rungs" }, h("legend", { class: "label" }, "What may run without asking"), choices),
+    h("label", { class: "label", for: whose.id }, "Whose requests, and where"), whose,
     h("label", { class: "label", for: time.id }, "For how long"), time,
-    h("p", { class: "help" }, "This approves the change now. What you allow then runs at once and is shown as done, until the time is over or somebody revokes it."),
+    h("p", { class: "help" }, "This approves the change now. Matching calls will then run without asking until this expires or someone revokes it."),
   ], submit, cancel);
   element.addEventListener("submit", (event) => {
     event.preventDefault();
-    send({ rung: element.querySelector("input:checked").value, lasting: time.value });
+    send({ rung: element.querySelector("input:checked").value, reach: whose.value, lasting: time.value });
   });
   return { element, submit, focus: () => element.querySelector("input").focus() };
 }

@@ -44,6 +44,9 @@ export function icon(name) {
 const UNSEEN =
   /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]|\udb40[\udc00-\udc7f]/g;
 
+/** Whether a person would not see all of a text. */
+export const hasUnseen = (text) => text.search(UNSEEN) !== -1;
+
 /** Text as nodes, with unseen characters made visible as their code. */
 export function shown(text) {
   const parts = document.createDocumentFragment();

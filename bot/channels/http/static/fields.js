@@ -1,106 +1,61 @@
-// One argument of a tool as an input: made from its JSON schema, read back as JSON.
+// One argument of a tool as an input, made from the field that the server describes, read back as JSON.
 
 import { h } from "./dom.js";
 
 export const HIDDEN = "••••••";
 const LONG = 80;
 
-/** Follow local references and take "or null" apart. */
-export function resolve(schema, root, depth = 0) {
-  let flat = { ...schema };
-  let nullable = false;
-  if (depth > 8) return { flat, nullable };
-  const take = (inner, but) => {
-    const found = resolve(inner ?? {}, root, depth + 1);
-    const beside = Object.fromEntries(Object.entries(flat).filter(([key]) => key !== but));
-    flat = { ...found.flat, ...beside };
-    nullable ||= found.nullable;
-  };
-  if (typeof flat.$ref === "string" && flat.$ref.startsWith("#/")) {
-    take(flat.$ref.slice(2).split("/").reduce((node, step) => node?.[step], root), "$ref");
-  }
-  for (const word of ["anyOf", "oneOf", "allOf"]) {
-    if (!Array.isArray(flat[word])) continue;
-    const rest = flat[word].filter((part) => part?.type !== "null");
-    if (word !== "allOf" && rest.length < flat[word].length) nullable = true;
-    if (rest.length === 1) take(rest[0], word);
-  }
-  if (Array.isArray(flat.type)) {
-    nullable ||= flat.type.includes("null");
-    const kinds = flat.type.filter((kind) => kind !== "null");
-    flat.type = kinds.length === 1 ? kinds[0] : kinds;
-  }
-  if (Array.isArray(flat.enum) && flat.enum.includes(null)) {
-    flat.enum = flat.enum.filter((choice) => choice !== null);
-    nullable = true;
-  }
-  return { flat, nullable };
-}
-
-function kindOf(schema, value, root) {
-  if ("const" in schema) return "choice";
-  if (Array.isArray(schema.enum) && schema.enum.length) return "choice";
-  const strings = (list) => Array.isArray(list) && list.every((item) => typeof item === "string");
-  const guess = { string: "string", boolean: "boolean", number: Number.isInteger(value) ? "integer" : "number" };
-  switch (schema.type ?? guess[typeof value]) {
-    case "string": return value === undefined || value === null || typeof value === "string" ? "text" : "data";
-    case "integer": return "integer";
-    case "number": return "number";
-    case "boolean": return "flag";
-    case "array": {
-      const items = resolve(schema.items ?? {}, root).flat;
-      if (value !== undefined && value !== null && !strings(value)) return "data";
-      if (Array.isArray(items.enum) && items.enum.every((item) => typeof item === "string")) return "choices";
-      return items.type === "string" ? "list" : "data";
-    }
-    default: return "data";
-  }
-}
-
-/** An input for one argument: `{element, control, read()}`; `read` raises an Error with words for the person. */
-export function input(id, schema, value, root) {
-  const kind = kindOf(schema, value, root);
+/**
+ * An input for one field: `{element, control, read()}`; `read` raises an Error with words for the person.
+ * `asked` is what the server says of it (bot/domain/forms.py): shape, options, multiline, secret.
+ */
+export function input(id, asked, value) {
   const described = `${id}-help ${id}-error`;
-  return MAKERS[kind]({ id, schema, value, root, common: { id, "aria-describedby": described } });
+  const make = MAKERS[asked.shape] ?? MAKERS.data;
+  return make({ asked, value, common: { id, "aria-describedby": described } });
 }
 
-const secret = (schema) => schema.writeOnly === true || schema.format === "password";
+const said = (option) => (typeof option === "string" ? option.replaceAll("_", " ") : JSON.stringify(option));
 
 const MAKERS = {
-  text({ schema, value, common }) {
+  text({ asked, value, common }) {
     const text = value ?? "";
-    const hidden = secret(schema) || text === HIDDEN;
-    const long = !hidden && (text.length > LONG || /[\n\r]/.test(text) || schema.format === "multiline" || (schema.maxLength ?? 0) > 400);
+    const hidden = asked.secret || text === HIDDEN;
+    const long = !hidden && (text.length > LONG || /[\n\r]/.test(text) || asked.multiline);
     const control = long
       ? h("textarea", { ...common, rows: Math.min(12, Math.max(3, text.split("\n").length + 1)), value: text })
       : h("input", { ...common, type: hidden ? "password" : "text", autocomplete: hidden ? "new-password" : "off", value: text });
     const help = hidden ? "Secret. Left as it is, it stays." : "";
     return { element: control, control, help, read: () => control.value };
   },
-  integer: (asked) => number(asked, /^[+-]?\d+$/, "numeric", "Give a whole number."),
-  number: (asked) => number(asked, /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i, "decimal", "Give a number."),
+  date({ value, common }) {
+    const control = h("input", { ...common, type: "date", value: value ?? "" });
+    return { element: control, control, read: () => control.value };
+  },
+  user: (given) => MAKERS.text(given),
+  integer: (given) => number(given, /^[+-]?\d+$/, "numeric", "Give a whole number."),
+  number: (given) => number(given, /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i, "decimal", "Give a number."),
   flag({ value, common }) {
     const control = h("input", { ...common, type: "checkbox", class: "switch" });
     control.checked = value === true;
     return { element: h("span", { class: "flag" }, control, h("span", { "aria-hidden": "true" }, "Yes")), control, read: () => control.checked };
   },
-  choice({ schema, value, common }) {
-    const choices = "const" in schema ? [schema.const] : schema.enum;
-    const texts = choices.map((choice) => (typeof choice === "string" ? choice : JSON.stringify(choice)));
-    const control = h("select", common, texts.map((text, at) => h("option", { value: String(at) }, text)));
+  choice({ asked, value, common }) {
+    const choices = asked.options;
+    const control = h("select", common, choices.map((choice, at) => h("option", { value: String(at) }, said(choice))));
     control.value = String(Math.max(0, choices.findIndex((choice) => JSON.stringify(choice) === JSON.stringify(value))));
     return { element: control, control, read: () => choices[Number(control.value)] };
   },
-  choices({ schema, value, root, common }) {
-    const boxes = resolve(schema.items, root).flat.enum.map((choice) => {
+  choices({ asked, value, common }) {
+    const boxes = asked.options.map((choice) => {
       const box = h("input", { type: "checkbox", value: choice });
       box.checked = (value ?? []).includes(choice);
       return box;
     });
-    const element = h("div", { ...common, role: "group", class: "choices", tabindex: -1 }, boxes.map((box) => h("label", {}, box, box.value)));
+    const element = h("div", { ...common, role: "group", class: "choices", tabindex: -1 }, boxes.map((box) => h("label", {}, box, said(box.value))));
     return { element, control: element, group: true, read: () => boxes.filter((box) => box.checked).map((box) => box.value) };
   },
-  list({ value, common }) {
+  lines({ value, common }) {
     const rows = h("div", { class: "list-rows" });
     const entries = () => [...rows.querySelectorAll("input, textarea")];
     const add = (text) => {

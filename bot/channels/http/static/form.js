@@ -1,7 +1,8 @@
-// The edit form of a proposal, made from its tool's JSON schema. What is not touched is sent back as it came.
+// The edit form of a proposal, made from the fields that the server describes. What is not touched is sent back
+// as it came; a default that no one touched stays a default.
 
 import { h } from "./dom.js";
-import { input, resolve } from "./fields.js";
+import { input } from "./fields.js";
 
 let made = 0;
 
@@ -15,14 +16,14 @@ export function exact(value) {
 export class EditForm {
   /** `save(arguments)` is called with all arguments; `cancel()` when the person leaves. */
   constructor(proposal, { save, cancel }) {
-    this.root = proposal.schema ?? {};
+    const question = proposal.kind === "question";
     this.given = proposal.tool_arguments ?? {};
     this.fields = new Map();
     this.prefix = `edit-${(made += 1)}`;
     this.rows = h("div", { class: "form-rows" });
     this.more = h("div", { class: "form-more" });
     this.fault = h("p", { class: "fault", role: "alert", hidden: true });
-    this.submit = h("button", { type: "submit", class: "button primary" }, "Save changes");
+    this.submit = h("button", { type: "submit", class: "button primary" }, question ? "Save" : "Ask again");
     this.element = h(
       "form",
       { class: "card-form", "aria-label": `Edit: ${proposal.description}`, novalidate: true },
@@ -30,40 +31,39 @@ export class EditForm {
       this.more,
       this.fault,
       h("div", { class: "buttons" }, this.submit, h("button", { type: "button", class: "button", onclick: cancel }, "Cancel")),
-      h("p", { class: "hint" }, "Saving asks again with the new values; it does not approve them."),
+      h("p", { class: "hint" }, question ? "Nothing is sent yet." : "The card asks again with these values. Nothing is approved yet."),
     );
     this.element.addEventListener("submit", (event) => {
       event.preventDefault();
       const values = this.read();
       if (values) save(values);
     });
-    const named = { ...this.root.properties };
-    for (const name of Object.keys(this.given)) named[name] ??= {};
-    for (const [name, part] of Object.entries(named)) this.take(name, part);
-    if (!Object.keys(named).length) this.rows.append(h("p", {}, "This tool takes no arguments."));
+    const fields = proposal.fields ?? [];
+    for (const asked of fields) this.take(asked);
+    if (!fields.length) this.rows.append(h("p", {}, "This tool takes no arguments."));
     this.offer();
   }
 
-  take(name, part) {
-    const { flat, nullable } = resolve(part, this.root);
-    const optional = nullable || !(this.root.required ?? []).includes(name);
-    const field = { name, schema: flat, optional, row: null };
-    this.fields.set(name, field);
-    const present = this.given[name] !== undefined && this.given[name] !== null;
-    if (present || !optional) this.include(field, this.given[name]);
+  take(asked) {
+    const optional = asked.nullable || !asked.required;
+    const field = { name: asked.name, asked, optional, row: null };
+    this.fields.set(asked.name, field);
+    const held = asked.value !== undefined && asked.value !== null;
+    if (held || !optional) this.include(field, asked.value);
   }
 
   include(field, value) {
+    const { asked } = field;
     const id = `${this.prefix}-${field.name.replace(/\W/g, "_")}`;
-    const made = input(id, field.schema, value, this.root);
-    const help = [field.schema.description, made.help].filter(Boolean).join(". ");
+    const made = input(id, asked, value);
+    const help = [asked.description, made.help, asked.default ? "This is the default." : ""].filter(Boolean).join(" ");
     const fault = h("p", { class: "fault", id: `${id}-error`, hidden: true });
     const label = made.group
-      ? h("span", { class: "label", id: `${id}-label` }, field.name)
-      : h("label", { class: "label", for: id }, field.name);
+      ? h("span", { class: "label", id: `${id}-label` }, asked.label)
+      : h("label", { class: "label", for: id }, asked.label);
     if (made.group) made.element.setAttribute("aria-labelledby", `${id}-label`);
-    const remove = field.optional
-      ? h("button", { type: "button", class: "link-button", "aria-label": `Leave ${field.name} out`, onclick: () => this.exclude(field) }, "Leave out")
+    const remove = field.optional && !asked.default
+      ? h("button", { type: "button", class: "link-button", "aria-label": `Leave ${asked.label} out`, onclick: () => this.exclude(field) }, "Leave out")
       : null;
     field.row = h("div", { class: "form-row" }, h("div", { class: "form-label" }, label, remove), made.element,
       h("p", { class: "help", id: `${id}-help` }, help), fault);
@@ -92,7 +92,7 @@ export class EditForm {
     };
     this.more.replaceChildren(
       ...(left.length ? [h("span", { class: "help" }, "Also set:")] : []),
-      ...left.map((field) => h("button", { type: "button", class: "button small", title: field.schema.description, onclick: () => add(field) }, field.name)),
+      ...left.map((field) => h("button", { type: "button", class: "button small", title: field.asked.description, onclick: () => add(field) }, field.asked.label)),
     );
   }
 
@@ -106,7 +106,8 @@ export class EditForm {
 
   /** All arguments, or null after showing what is wrong with them. */
   read() {
-    const values = {};
+    // more arguments than the form has fields for stay as they came
+    const values = Object.fromEntries(Object.entries(this.given).filter(([name]) => !this.fields.has(name)));
     const faults = {};
     for (const [name, field] of this.fields) {
       if (!field.row) {
@@ -116,7 +117,8 @@ export class EditForm {
       }
       try {
         const value = field.read();
-        values[name] = !field.added && JSON.stringify(value) === field.before ? this.given[name] : value;
+        const touched = field.added || JSON.stringify(value) !== field.before;
+        if (touched || !field.asked.default) values[name] = touched ? value : this.given[name];
       } catch (error) {
         faults[name] = error.message;
       }

@@ -11,10 +11,11 @@ export class Inbox {
     this.cards = new Map();
     this.mine = h("div", { class: "cards" });
     this.others = h("div", { class: "cards" });
-    this.othersTitle = h("h2", { class: "section" }, "Waiting for somebody else");
-    this.nothing = h("div", { class: "nothing-here" }, h("h2", {}, "Nothing waits for you"),
+    this.mineTitle = h("h2", { class: "section" }, "Waiting for you");
+    this.othersTitle = h("h2", { class: "section" }, "Waiting for someone else");
+    this.nothing = h("div", { class: "nothing-here" }, h("h2", {}, "You're all caught up"),
       h("p", { class: "muted" }, "When Nod wants to change something that you may decide, it shows up here, whichever channel it was asked in."));
-    element.append(this.nothing, this.mine, this.othersTitle, this.others);
+    element.append(this.nothing, this.mineTitle, this.mine, this.othersTitle, this.others);
     listen((p) => this.shown && p.state === "proposed" && this.add(p));
   }
 
@@ -44,6 +45,7 @@ export class Inbox {
 
   arrange() {
     this.nothing.hidden = this.mine.childElementCount > 0;
+    this.mineTitle.hidden = !this.nothing.hidden;
     this.othersTitle.hidden = this.others.childElementCount === 0;
   }
 }

@@ -1,16 +1,32 @@
 // The lines of a conversation as elements: what people and Nod said, and the quiet lines of what Nod looked up.
 
-import { h, icon, shown } from "./dom.js";
+import { h, hasUnseen, icon, shown } from "./dom.js";
 import { markdown } from "./markdown.js";
 import { pretty } from "./card.js";
 import { growing } from "./diff.js";
-import { stamp } from "./times.js";
+import { elapsed, stamp } from "./times.js";
 
-/** One stored message, without its cards. */
-export function line(message) {
+const SUGGESTION = /^(?:- )?→ (\S.{0,199})$/; // as text or as an item of a list
+
+/** What an answer says, and the sentences to send that it ends with. Commands are no sentences to offer. */
+export function suggestionsOf(text) {
+  const lines = text.trimEnd().split("\n");
+  const sentences = [];
+  while (lines.length) {
+    const last = lines.at(-1).trim();
+    const sentence = SUGGESTION.exec(last)?.[1];
+    if (last && (!sentence || sentence.startsWith("/") || hasUnseen(sentence))) break;
+    if (sentence) sentences.unshift(sentence);
+    lines.pop();
+  }
+  return { said: lines.join("\n"), sentences };
+}
+
+/** One stored message, without its cards; `send(text)` is what a suggestion in it does. */
+export function line(message, send) {
   if (message.role === "note") {
     const text = message.text.replace(/^\[Nod\]\s*/, "");
-    const about = text.startsWith("What you proposed earlier") ? "Nod was told how earlier proposals ended" : "Nod heard from a teammate";
+    const about = text.startsWith("What you proposed earlier") ? "Nod was told how earlier proposals ended" : "Update from a teammate";
     return h("details", { class: "aside fold-out" }, h("summary", {}, about), h("p", { class: "plain" }, shown(text)));
   }
   if (message.role === "notice" && !message.proposals.length) return notice(message.text);
@@ -18,10 +34,17 @@ export function line(message) {
   element.querySelector(".line-head").append(stamp(message.created_at));
   if (message.role === "notice") element.querySelector(".said").append(shown(message.text));
   if (message.role === "assistant") {
-    if (message.text.trim()) element.querySelector(".said").append(markdown(message.text));
+    const { said, sentences } = suggestionsOf(message.text);
+    if (said.trim()) element.querySelector(".said").append(markdown(said));
+    if (sentences.length) element.querySelector(".said").after(suggestions(sentences, send));
     message.calls.forEach((call) => element.querySelector(".calls").append(callLine(call).element));
   }
   return element;
+}
+
+function suggestions(sentences, send) {
+  return h("div", { class: "suggestions", role: "group", "aria-label": "Suggestions" },
+    sentences.map((each) => h("button", { type: "button", class: "suggestion", dir: "auto", onclick: () => send(each) }, shown(each))));
 }
 
 export function notice(text) {
@@ -31,12 +54,12 @@ export function notice(text) {
 export function userLine(text, name) {
   const label = !name || name === "you" ? "You" : name;
   return h("article", { class: "line-block user", "aria-label": `${label} said` },
-    h("header", { class: "line-head" }, h("b", {}, shown(label))), h("div", { class: "said plain", dir: "auto" }, shown(text)));
+    h("header", { class: "line-head" }, h("h2", {}, shown(label))), h("div", { class: "said plain", dir: "auto" }, shown(text)));
 }
 
 export function assistantLine() {
   return h("article", { class: "line-block assistant", "aria-label": "Nod said" },
-    h("header", { class: "line-head" }, h("b", {}, "Nod")), h("div", { class: "said", dir: "auto" }), h("div", { class: "calls" }), h("div", { class: "cards" }));
+    h("header", { class: "line-head" }, h("h2", {}, "Nod")), h("div", { class: "said", dir: "auto" }), h("div", { class: "calls" }), h("div", { class: "crown" }), h("div", { class: "cards" }));
 }
 
 /** A read: one quiet line, its result behind it. `finish` when the result comes. */
@@ -47,14 +70,14 @@ export function callLine(call) {
   const element = h("details", { class: "call" }, h("summary", {}, sign, h("span", { dir: "auto" }, shown(call.summary || call.tool_name)), state), body);
   const finish = (ok, result) => {
     element.classList.remove("running");
-    state.textContent = ok ? "" : "did not work";
+    state.textContent = ok ? "" : "failed";
     if (!ok) sign.replaceChildren(icon("warning"));
     const box = h("pre", { class: "boxed", tabindex: 0 }, shown(pretty(String(result ?? ""))));
     body.replaceChildren(h("p", { class: "muted" }, h("code", {}, shown(call.tool_name)), " answered:"), box, growing(box));
   };
   if (call.result === undefined) {
     element.classList.add("running");
-    state.textContent = "…";
+    state.replaceChildren(elapsed(new Date().toISOString()));
     body.append(h("p", { class: "muted" }, h("code", {}, shown(call.tool_name)), " is running."));
   } else finish(call.ok, call.result);
   return { element, finish };

@@ -2,14 +2,30 @@
 
 import { get, post } from "./api.js";
 
+/** Who looks at the page; the frame fills it in. */
+export const me = { admin: false };
+
 const known = new Map();
 const listeners = new Set();
+const returns = new Set();
 const behind = new Map();
 
 /** Call `listener(proposal)` at every change; gives the function that ends it. */
 export function listen(listener) {
   listeners.add(listener);
   return () => listeners.delete(listener);
+}
+
+/** Call `listener()` whenever the feed of changes is open again; gives the function that ends it. */
+export function whenBack(listener) {
+  returns.add(listener);
+  return () => returns.delete(listener);
+}
+
+/** The server is there again: take in what changed without it. */
+export function back() {
+  for (const listener of [...returns]) listener();
+  return refreshWaiting();
 }
 
 export const find = (id) => known.get(id) ?? null;
@@ -37,15 +53,15 @@ function catchUp(changed) {
 }
 
 export async function refresh(id) {
-  put((await get(`api/chat/actions/${encodeURIComponent(id)}`)).proposal);
+  put((await get(`api/proposals/${encodeURIComponent(id)}`)).proposal);
 }
 
-/** What approving similar calls may allow: `{ladder: [{rung, words}], lasting: [...]}`. */
-export const ladder = (id) => get(`api/chat/actions/${encodeURIComponent(id)}/ladder`);
+/** What approving similar calls may allow: `{ladder: [{rung, words}], reaches: [{reach, words}], lasting: [...]}`. */
+export const ladder = (id) => get(`api/proposals/${encodeURIComponent(id)}/ladder`);
 
 /** Everything that waits, across channels; what waited before and is not among it is asked for. */
 export async function refreshWaiting() {
-  const { proposals } = await get("api/chat/actions?state=proposed");
+  const { proposals } = await get("api/proposals?state=proposed");
   const ids = new Set(proposals.map((p) => p.id));
   proposals.forEach(put);
   const gone = all().filter((p) => ["proposed", "approved", "executing"].includes(p.state) && !ids.has(p.id));
@@ -55,7 +71,7 @@ export async function refreshWaiting() {
 /** One press. Gives the server's answer; raises `Refused` with what it says now already taken in. */
 export async function press(id, verb, body) {
   try {
-    const answer = await post(`api/chat/actions/${encodeURIComponent(id)}/${verb}`, body);
+    const answer = await post(`api/proposals/${encodeURIComponent(id)}/${verb}`, body);
     put(answer.proposal);
     return answer;
   } catch (error) {

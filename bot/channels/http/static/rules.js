@@ -1,13 +1,13 @@
-// For admins: the policy in force, what it would do with a call, every rule and every grant, and their ends.
+// For admins: the current policy, what it would do with a call, every rule and every grant, and their ends.
 // All changes are made with the words of /approvals, so the page can do no more than a chat can.
 
-import { get, post } from "./api.js";
+import { get, post, remove } from "./api.js";
 import { announce, h, shown } from "./dom.js";
 import { ago, expiry } from "./times.js";
 
 const POLICY = {
   always: "Every tool asks, those that only read too.",
-  writes: "Every tool that changes something asks.",
+  writes: "Every change asks.",
   destructive: "Only what cannot be undone asks; other changes run and are shown.",
   never: "Nothing asks. Whatever Nod wants to change, it changes.",
 };
@@ -22,27 +22,32 @@ function fact(name, ...value) {
 }
 
 export class Rules {
-  constructor(element) {
+  /** `changed()` is called when something may have changed for the whole page. */
+  constructor(element, changed = () => {}) {
     this.element = element;
+    this.changed = changed;
     element.classList.add("rules");
     this.now = h("div", {});
     this.rules = h("div", {});
     this.grants = h("div", {});
+    this.servers = h("section", { hidden: true, "aria-label": "MCP servers" });
     this.revokeAll = this.button("Revoke all", "revoke all", "Revoke all grants", "seldom small");
     this.word = h("p", { class: "card-word", role: "status", hidden: true });
     element.append(
       this.word,
-      h("h2", { class: "section" }, "In force"), this.now,
-      h("h2", { class: "section" }, "What would happen?"), this.tryForm(),
+      h("h2", { class: "section" }, "Current policy"), this.now,
+      h("h2", { class: "section" }, "Test a call"), this.tryForm(),
       h("div", { class: "section-head" }, h("h2", { class: "section" }, "Grants"), this.revokeAll), this.grants,
       h("h2", { class: "section" }, "Rules"), this.rules, this.setForm(),
+      this.servers,
     );
   }
 
-  /** Ask for everything anew; what was typed stays. */
+  /** Ask for everything again; what was typed stays. */
   async show() {
     try {
       this.draw(await get("api/rules"));
+      this.drawServers((await get("api/mcp")).servers);
     } catch (error) {
       this.say(error.message, true);
     }
@@ -53,12 +58,56 @@ export class Rules {
       h("dl", { class: "facts" },
         fact("Policy", h("b", {}, policy), ". ", POLICY[policy] ?? "", rules.length ? " Rules below may differ." : ""),
         fact("Waits", hours(ttl_seconds)),
-        Object.entries(roles).map(([role, who]) => fact(ROLES[role] ?? role, shown(who.join(", ") || "nobody"))),
-        fact("State", paused ? "Paused: nothing runs, proposals wait, clocks stand still." : "Running")),
+        Object.entries(roles).map(([role, who]) => fact(ROLES[role] ?? role, shown(who.join(", ") || "no one"))),
+        fact("State", paused ? "Paused. Nothing runs and timers are stopped." : "Running")),
       h("div", { class: "card-buttons" }, paused ? this.button("Resume", "resume", "Resume", "primary") : this.button("Pause everything", "pause", "Pause everything", ""))));
-    this.grants.replaceChildren(...(grants.length ? grants.map((each) => this.grant(each)) : [this.none("Nothing runs by a grant.")]));
+    this.grants.replaceChildren(...(grants.length ? grants.map((each) => this.grant(each)) : [this.none("No grants: every change still asks.")]));
     this.revokeAll.hidden = grants.length < 2;
-    this.rules.replaceChildren(...(rules.length ? rules.map((each) => this.rule(each)) : [this.none("No rule differs from the settings.")]));
+    this.rules.replaceChildren(...(rules.length ? rules.map((each) => this.rule(each)) : [this.none("No custom rules. The defaults above apply.")]));
+  }
+
+  drawServers(servers) {
+    this.servers.hidden = servers.length === 0;
+    this.servers.replaceChildren(h("h2", { class: "section" }, "MCP servers"), ...servers.map((each) => this.server(each)));
+  }
+
+  server({ name, trouble, tools, sign_in }) {
+    const state = trouble ? ["Unavailable: ", shown(trouble)] : `${tools} tools`;
+    const who = sign_in?.signed_in ? ["Signed in by ", shown(sign_in.by), " ", ago(sign_in.at)] : sign_in ? "No one is signed in." : "";
+    const wanted = sign_in?.wanted ? ["It asks for more: ", shown(sign_in.wanted), ". Sign in again to allow it."] : "";
+    const buttons = h("div", { class: "buttons" });
+    if (sign_in) {
+      buttons.append(h("button", { type: "button", class: "button small", "aria-label": `Sign in at ${name}`, onclick: () => this.signIn(name, buttons) }, "Sign in"));
+      if (sign_in.signed_in) buttons.append(h("button", { type: "button", class: "button small", "aria-label": `Sign out of ${name}`, onclick: () => this.signOut(name) }, "Sign out"));
+    }
+    return h("article", { class: "card ruling", "aria-label": `MCP server ${name}` },
+      h("div", {}, h("p", { dir: "auto" }, shown(name)), h("p", { class: "help" }, state), h("p", { class: "help" }, who), h("p", { class: "help" }, wanted)), buttons);
+  }
+
+  /** A browser opens a new page only for a press, so the address becomes a link to press. */
+  async signIn(name, place) {
+    try {
+      const { id, url } = await post(`api/mcp/${encodeURIComponent(name)}/login`);
+      if (!/^https?:\/\//.test(url)) throw new Error("The sign-in names no web page.");
+      const link = h("a", { class: "button small primary", href: url, target: "_blank", rel: "noopener noreferrer" }, "Open the sign-in page");
+      place.replaceChildren(link);
+      link.focus();
+      let text = null;
+      while (text === null && place.isConnected) ({ text } = await get(`api/mcp/logins/${encodeURIComponent(id)}`));
+      if (text !== null) this.say(text);
+    } catch (error) {
+      this.say(error.message, true);
+    }
+    await this.show();
+  }
+
+  async signOut(name) {
+    try {
+      this.say((await remove(`api/mcp/${encodeURIComponent(name)}/login`)).text);
+    } catch (error) {
+      this.say(error.message, true);
+    }
+    await this.show();
   }
 
   none(words) {
@@ -94,6 +143,7 @@ export class Rules {
       return false;
     } finally {
       await this.show();
+      this.changed();
     }
   }
 
@@ -109,7 +159,7 @@ export class Rules {
     const tool = h("input", { type: "text", id: "try-tool", autocomplete: "off", spellcheck: "false", required: true });
     const given = h("textarea", { id: "try-arguments", rows: 2, spellcheck: "false", class: "data" }, "{}");
     const answer = h("p", { class: "answer", role: "status" });
-    const form = h("form", { class: "card", "aria-label": "What would happen?" },
+    const form = h("form", { class: "card", "aria-label": "Test a call" },
       h("label", { class: "label", for: "try-tool" }, "Tool"), tool,
       h("label", { class: "label", for: "try-arguments" }, "Arguments, as JSON"), given,
       h("div", { class: "buttons" }, h("button", { type: "submit", class: "button" }, "Test")), answer);

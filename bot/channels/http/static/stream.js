@@ -61,7 +61,7 @@ export class Subscription {
         pause = FIRST_PAUSE;
       } catch (error) {
         if (this.closed) return;
-        // 401 opens the sign-in; 403 and 404 do not mend themselves
+        // 401 opens the sign-in; 403 and 404 do not fix themselves
         if ([401, 403, 404].includes(error.status)) return;
         if (this.live) pause = FIRST_PAUSE;
         if (!(error.status >= 0) && error.name !== "AbortError" && error.name !== "TypeError") console.error(error);

@@ -21,10 +21,10 @@ function freshKey() {
 const remark = (words) => h("p", { class: "aside remark" }, words);
 
 export class Thread {
-  /** `hear` gets what the page around has to know: begun(id), turned(), working(on), connection(state), missing(), shown(). */
-  constructor(element, hear) {
-    Object.assign(this, { element, hear, id: null });
-    this.team = new Team(document.getElementById("team"), () => this.hear.shown());
+  /** `tell` gets what the page around has to know: begun(id), turned(), working(on), connection(state), missing(), shown(). */
+  constructor(element, tell) {
+    Object.assign(this, { element, tell, id: null });
+    this.team = new Team(document.getElementById("team"), () => this.tell.shown());
     this.reset();
     document.addEventListener("visibilitychange", () => this.seen());
   }
@@ -42,6 +42,7 @@ export class Thread {
     this.posting = false;
     this.sending = Promise.resolve();
     this.asked = 0;
+    this.heard = "";
     this.quiet = null;
     this.setWorking(false);
     this.element.replaceChildren();
@@ -62,7 +63,7 @@ export class Thread {
   }
 
   path(tail) {
-    return `api/chat/conversations/${encodeURIComponent(this.id)}/${tail}`;
+    return `api/conversations/${encodeURIComponent(this.id)}/${tail}`;
   }
 
   listen() {
@@ -77,7 +78,7 @@ export class Thread {
         this.endSegments();
         this.load();
       },
-      state: (state) => visit === this.visit && this.hear.connection(state),
+      state: (state) => visit === this.visit && this.tell.connection(state),
     });
   }
 
@@ -101,7 +102,7 @@ export class Thread {
       messages = said.messages;
     } catch (error) {
       if (visit !== this.visit || turn !== this.asked) return;
-      if (error.status === 404) this.hear.missing();
+      if (error.status === 404) this.tell.missing();
       else if (error.status !== 401) setTimeout(() => visit === this.visit && turn === this.asked && this.load(), 3000);
       return;
     }
@@ -113,7 +114,7 @@ export class Thread {
     const last = messages.at(-1);
     const young = last && Date.now() - Date.parse(last.created_at) < RECENT;
     if (!this.segments.length && !this.posting) this.setWorking(Boolean(young && last.id !== this.quiet?.id && ["user", "note"].includes(last.role)));
-    this.hear.shown();
+    this.tell.shown();
   }
 
   arrange(messages) {
@@ -126,10 +127,11 @@ export class Thread {
     }
     place = this.element.firstElementChild;
     for (const message of messages) {
+      if (message.role === "user") this.heard = message.text;
       const print = JSON.stringify(message);
       let row = this.rows.get(message.id);
       if (row?.print !== print) {
-        const element = line(message);
+        const element = line(message, (text) => this.send(text));
         if (row?.element === place) place = row.element.nextElementSibling;
         row?.element.replaceWith(element);
         row = { element, print };
@@ -140,14 +142,15 @@ export class Thread {
       else place = place.nextElementSibling;
       const cards = row.element.querySelector(".cards");
       message.proposals.forEach((id, at) => {
-        const card = this.card(id).element;
-        if (cards.children[at] !== card) cards.insertBefore(card, cards.children[at] ?? null);
+        const card = this.card(id);
+        if (cards.children[at] !== card.element) cards.insertBefore(card.element, cards.children[at] ?? null);
+        card.crown(row.element.querySelector(".crown"));
       });
     }
   }
 
   card(id) {
-    if (!this.cards.has(id)) this.cards.set(id, new Card(id, { own: true }));
+    if (!this.cards.has(id)) this.cards.set(id, new Card(id, { own: true, heard: this.heard }));
     return this.cards.get(id);
   }
 
@@ -156,6 +159,7 @@ export class Thread {
   take(event) {
     switch (event.type) {
       case "delta":
+        if (event.text === "\n\n" && !this.segment((s) => !s.calls.size && !s.cards).text) break; // a new paragraph is one already
         this.segment((s) => !s.calls.size && !s.cards).text += event.text;
         this.current.plain ??= /^\s/.test(event.text);
         this.paint();
@@ -174,7 +178,7 @@ export class Thread {
       case "tool_call_result":
         this.segments.map((s) => s.calls.get(event.call_id)).find(Boolean)?.finish(event.ok, event.result);
         break;
-      case "action_proposed": {
+      case "proposal_opened": {
         if (!event.proposal) break;
         put(event.proposal);
         const segment = this.segment(() => true);
@@ -182,7 +186,7 @@ export class Thread {
         segment.element.querySelector(".cards").append(this.card(event.proposal.id).element);
         break;
       }
-      case "action_update":
+      case "proposal_update":
         put(event.proposal);
         // what no answer of the agent brought stands in a row of its own
         if (["question", "request"].includes(event.proposal?.kind) && !event.proposal.teammate && !this.cards.has(event.proposal.id)) this.load();
@@ -202,7 +206,7 @@ export class Thread {
         return;
     }
     this.setWorking(!["done", "error"].includes(event.type));
-    this.hear.shown();
+    this.tell.shown();
   }
 
   segment(fits) {
@@ -222,7 +226,7 @@ export class Thread {
       segment.timer = null;
       const text = segment.plain ? `… ${segment.text}` : segment.text; // joined in the middle of an answer
       segment.element.querySelector(".said").replaceChildren(markdown(text));
-      this.hear.shown();
+      this.tell.shown();
     }, DRAW);
   }
 
@@ -237,11 +241,11 @@ export class Thread {
     const asks = cards ? ` ${cards} ${cards === 1 ? "proposal waits" : "proposals wait"} for a decision.` : "";
     announce(`Nod: ${said.map((s) => s.text).join(" ").slice(0, 600)} ${words}${asks}`);
     this.endSegments();
-    this.hear.turned();
+    this.tell.turned();
     if (this.id) this.load();
   }
 
-  /** A word that is no row, with the last one; nobody works on an answer to that one any more. */
+  /** A word that is no row, with the last one; no one is working on an answer to that one now. */
   remark(words) {
     const [id, row] = [...this.rows].at(-1) ?? [];
     this.quiet = { id, words };
@@ -251,21 +255,22 @@ export class Thread {
   setWorking(on) {
     clearTimeout(this.patience);
     if (on) this.patience = setTimeout(() => this.load().then(() => this.setWorking(false)), RECENT);
-    this.hear.working(on);
+    this.tell.working(on);
   }
 
   // Sending
 
   send(text) {
     const element = userLine(text, "");
+    this.heard = text;
     element.classList.add("sending");
     this.element.append(element);
-    this.hear.shown(true);
+    this.tell.shown(true);
     const message = { text, element, key: freshKey(), visit: this.visit };
     this.sending = this.sending.then(() => this.deliver(message));
   }
 
-  /** Resolves when the bot has taken the message in, or said no; the answer goes on being read after that. */
+  /** Resolves when the bot has taken the message in, or said no; the answer is still being read after that. */
   deliver(message) {
     const { element, visit } = message;
     element.querySelector(".not-sent")?.remove();
@@ -288,7 +293,7 @@ export class Thread {
   failed(message, error) {
     const again = h("button", { type: "button", class: "button small", onclick: () => (this.sending = this.sending.then(() => this.deliver(message))) }, "Send again");
     message.element.append(h("p", { class: "not-sent", role: "alert" }, `Not sent: ${error.message} `, again));
-    this.hear.shown(true);
+    this.tell.shown(true);
   }
 
   async converse({ text, element, key, visit }, accepted) {
@@ -333,7 +338,7 @@ export class Thread {
     if (this.id === conversation) return;
     this.id = conversation;
     this.team.reset(conversation);
-    this.hear.begun(conversation);
+    this.tell.begun(conversation);
   }
 
   async stop() {

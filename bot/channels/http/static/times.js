@@ -1,4 +1,4 @@
-// Times in words that stay true: every `time` element made here is told again as time goes on.
+// Times in words that stay true: every `time` element made here is redrawn as time passes.
 
 import { h } from "./dom.js";
 
@@ -19,11 +19,20 @@ function relative(at) {
   return WORDS.format(Math.round(seconds / size), unit);
 }
 
+/** `8 s`, `2 min 5 s`, `1 h 20 min`: how long something has been running. */
+export function lasted(milliseconds) {
+  const seconds = Math.max(0, Math.round(milliseconds / 1000));
+  if (seconds < 60) return `${seconds} s`;
+  if (seconds < 3600) return `${Math.floor(seconds / 60)} min ${seconds % 60} s`;
+  return `${Math.floor(seconds / 3600)} h ${Math.floor((seconds % 3600) / 60)} min`;
+}
+
 function words(element) {
   const at = Date.parse(element.dateTime);
+  if (element.dataset.told === "elapsed") return lasted(Date.now() - at);
   if (element.dataset.told === "expiry" && at <= Date.now()) return "time is up";
   if (element.dataset.told === "expiry") return relative(at);
-  return Math.abs(at - Date.now()) < 5000 ? "just now" : relative(at);
+  return Math.abs(at - Date.now()) < 90_000 ? "just now" : relative(at);
 }
 
 function told(kind, iso) {
@@ -34,6 +43,7 @@ function told(kind, iso) {
 
 export const ago = (iso) => told("ago", iso);
 export const expiry = (iso) => told("expiry", iso);
+export const elapsed = (iso) => told("elapsed", iso);
 
 /** When something was said: the hour today, the day as well before. */
 export function stamp(iso) {

@@ -1,0 +1,148 @@
+"""What an OpenAI-compatible server's errors mean, in words for people. Pure; ``openai.py`` raises them."""
+
+import json
+from typing import Any
+
+import httpx2
+import openai
+
+from bot.errors import ModelError
+
+_SIGNS = (
+    "context_length_exceeded",
+    "context length",
+    "context window",
+    "context size",
+    "prompt is too long",
+)
+_SHOWN = 200  # characters of a server's own words that fit a chat message
+
+_SERVER_ERRORS = 500  # where HTTP's server errors begin
+_PASSING = (408, 409, 429)
+_CLOSED = (httpx2.RemoteProtocolError, httpx2.ReadError)
+_FIELDS = {
+    "parallel_tool_calls": "NOD_MODEL_PARALLEL_TOOL_CALLS",
+    "stream_options": "NOD_MODEL_STREAM_OPTIONS",
+    "strict": "NOD_MODEL_STRICT",
+}
+_LATER = "Please try again in a moment."
+_STRANGE = "The model's server gave an answer Nod does not understand. Check OPENAI_BASE_URL."
+
+TOO_LONG = "This conversation has grown too long for the model. Please start a new one."
+
+
+def too_long(code: Any, message: Any) -> bool:
+    """Whether an error object's code and message say that the transcript does not fit the model."""
+    said = f"{code or ''} {message or ''}".lower()
+    return any(words in said for words in _SIGNS)
+
+
+def worth_retrying(error: openai.OpenAIError) -> bool:
+    """Whether the same request may be answered a little later."""
+    if not isinstance(error, openai.APIStatusError):
+        return isinstance(error, openai.APIConnectionError)
+    if error.response.headers.get("x-should-retry") == "false" or _no_quota(error):
+        return False
+    return error.status_code in _PASSING or error.status_code >= _SERVER_ERRORS
+
+
+def retry_after(error: openai.OpenAIError) -> float | None:
+    """The seconds that the server asks to wait; None where it names none."""
+    if not isinstance(error, openai.APIStatusError):
+        return None
+    headers = error.response.headers
+    for name, unit in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
+        try:
+            return max(0.0, float(headers.get(name, "")) / unit)
+        except ValueError:
+            continue
+    return None
+
+
+def refused(content: bytes, key: str) -> str:
+    """What an error says that came as a plain JSON answer with status 200, or empty."""
+    try:
+        answer = json.loads(content)
+    except ValueError:
+        return _STRANGE
+    error = answer.get("error") if isinstance(answer, dict) else None
+    if not error:
+        return "" if isinstance(answer, dict) and answer.get("choices") else _STRANGE
+    given = error if isinstance(error, dict) else {"message": error}
+    if too_long(given.get("code"), given.get("message")):
+        return TOO_LONG
+    return f"The model's server refused the request: {_line(given.get('message'), key)}"
+
+
+def explain(error: openai.OpenAIError, *, model: str, key: str, waited: float) -> ModelError:
+    """Put the error into words. Never holds the key; the server's words are kept to one short line.
+
+    ``waited`` is how long people have waited for it, over all tries, in seconds.
+    """
+    match error:
+        case openai.APITimeoutError():
+            return ModelError(f"The model's server did not answer within {_seconds(waited)}. {_LATER}")
+        case openai.APIConnectionError() if isinstance(error.__cause__, _CLOSED):
+            return ModelError(f"The model's server closed the connection without an answer. {_LATER}")
+        case openai.APIConnectionError():
+            return ModelError(f"The model's server can't be reached. {_LATER}")
+        case openai.APIError() if too_long(error.code, error.message):
+            return ModelError(TOO_LONG)
+        case openai.APIStatusError():
+            return ModelError(_status(error, model, key))
+        case _:
+            return ModelError(_STRANGE)
+
+
+def _status(error: openai.APIStatusError, model: str, key: str) -> str:
+    status = error.status_code
+    words = {
+        401: "The model's server does not accept the API key. Please check OPENAI_API_KEY.",
+        403: f"The API key may not use the model {model}.",
+        404: f"The model's server does not know the model {model}. Please check NOD_MODEL.",
+        413: "The request is too large for the model's server.",
+        429: _busy(error),
+    }
+    if status in words:
+        return words[status]
+    if status >= _SERVER_ERRORS:
+        return f"The model's server is in trouble (HTTP {status}). {_LATER}"
+    said = _said(error, key)
+    return f"The model's server refused the request (HTTP {status}): {said}{_remedy(said)}"
+
+
+def _remedy(said: str) -> str:
+    """The setting that leaves out what the server does not take."""
+    for field, setting in _FIELDS.items():
+        if field in said:
+            end = "" if said.endswith((".", "…")) else "."
+            return f"{end} Set {setting}=false if the server doesn't support it."
+    return ""
+
+
+def _busy(error: openai.APIStatusError) -> str:
+    if _no_quota(error):
+        return "The account at the model's provider has used up its quota."
+    wait = retry_after(error)
+    when = "in a moment" if wait is None else f"in {_seconds(wait)}"
+    return f"The model's server is busy. Please try again {when}."
+
+
+def _no_quota(error: openai.APIStatusError) -> bool:
+    return "insufficient_quota" in (error.code, error.type)
+
+
+def _seconds(count: float) -> str:
+    whole = max(1, round(count))
+    return "1 second" if whole == 1 else f"{whole} seconds"
+
+
+def _said(error: openai.APIStatusError, key: str) -> str:
+    body = error.body
+    return _line(body.get("message") if isinstance(body, dict) else None, key)
+
+
+def _line(said: Any, key: str) -> str:
+    line = " ".join(str(said or "no reason given").split())
+    line = line.replace(key, "…") if key else line
+    return line if len(line) <= _SHOWN else f"{line[: _SHOWN - 1]}…"

@@ -1,0 +1,204 @@
+"""A server's question in the middle of a call, asked as a card where the call was asked for.
+
+Each open question is its own tool, offered to no model: its arguments are the answer, and approving it
+sends them. So a question is edited, declined, expired and recorded like any proposal. Only the person
+whose call it is can decide it. The waiting call lives in this process; when it is gone, so is the question.
+"""
+
+import asyncio
+import hashlib
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from sqlmodel import Session
+
+from bot.delivery.bell import Bell
+from bot.domain.chat import Clock, Inbox, Reply, Request
+from bot.domain.conversations import Conversation
+from bot.domain.jobs import Dispatcher
+from bot.domain.people import Actor
+from bot.domain.proposals import Kind, PreviewField, Proposal, State, canonical
+from bot.domain.risk import Level, Risk
+from bot.domain.text import shown
+from bot.errors import ToolError
+from bot.logs import logger
+from bot.store import conversations, messages, proposals
+from bot.store.database import Database
+from bot.tools.mcp.elicitation import Action, Elicited, Question
+from bot.tools.mcp.schemas import Arguments, as_offered
+from bot.tools.tool import Arguments as Given
+from bot.tools.tool import CallContext, Tool, ToolOutput
+from bot.transactions import lifecycle
+
+log = logger(__name__)
+
+PATIENCE = timedelta(minutes=5)
+"""How long a person has to answer; the server and its call wait so long."""
+
+_LOOK_SECONDS = 2.0  # how soon what another process did is noticed
+
+
+@dataclass(slots=True)
+class _Open:
+    """A question while its call waits; ``answer`` is what the person sent."""
+
+    tool: Tool
+    answer: Mapping[str, Any] | None = None
+
+
+class Questions:
+    """Implements `Toolset` (the questions that are open) and `Ask`."""
+
+    name = "questions"
+
+    def __init__(
+        self,
+        database: Database,
+        dispatcher: Dispatcher,
+        bell: Bell,
+        clock: Clock,
+        patience: timedelta = PATIENCE,
+    ) -> None:
+        self._database = database
+        self._dispatcher = dispatcher
+        self._bell = bell
+        self._clock = clock
+        self._patience = patience
+        self._inbox: Inbox | None = None
+        self._open: dict[str, _Open] = {}
+        self._ending: set[asyncio.Task[None]] = set()
+
+    def start(self, inbox: Inbox) -> None:
+        """Allow questions from now on."""
+        self._inbox = inbox
+
+    async def stop(self) -> None:
+        """Wait for questions that are being closed."""
+        await asyncio.gather(*self._ending, return_exceptions=True)
+
+    async def tools(self) -> Sequence[Tool]:
+        return [each.tool for each in self._open.values()]
+
+    async def ask(self, question: Question) -> Elicited:
+        """Ask the person, and wait for the answer as long as their patience or the call lasts."""
+        place = await self._database.read(_place, question)
+        if place is None or self._inbox is None:
+            return Elicited(Action.DECLINE)
+        conversation, actor = place
+        asked = await asyncio.to_thread(self._made, question)
+        name = asked.tool.name
+        self._open[name] = asked
+        request = Request(
+            actor,
+            name,
+            {"url": question.url} if question.url else _defaults(question.schema),
+            conversation.address,
+            f"{question.server} has a question.",
+            private=conversation.private,
+            into=conversation.id,
+            ttl=self._patience,
+        )
+        opening = asyncio.ensure_future(self._inbox(request))
+        try:
+            reply = await asyncio.shield(opening)
+            if not reply.proposals:
+                log.warning("a server's question could not be asked", server=question.server, why=reply.text)
+                return Elicited(Action.DECLINE)
+            return await self._heard(asked, reply.proposals[0])
+        except BaseException:  # the call was cancelled, and with it its question, even one just being opened
+            self._end(opening)
+            raise
+        finally:
+            del self._open[name]
+
+    async def _heard(self, asked: _Open, opened: Proposal) -> Elicited:
+        while True:
+            rings = self._bell.rings
+            proposal = await self._database.read(proposals.get, opened.id)
+            if asked.answer is not None and proposal is not None and proposal.settled:
+                return Elicited(Action.ACCEPT, asked.answer)
+            if proposal is None or proposal.settled:
+                declined = proposal is not None and proposal.state is State.DECLINED
+                return Elicited(Action.DECLINE if declined else Action.CANCEL)
+            await self._bell.wait(rings, _LOOK_SECONDS)
+
+    def _made(self, question: Question) -> _Open:
+        """The tool of one question. No server can bring one of this name: it has a colon. Blocks."""
+        arguments = Arguments(question.schema or {"type": "object"})
+        parameters = as_offered(question.schema or {})
+        shape = canonical([question.server, question.message, question.schema, question.url])
+
+        async def run(given: Given, _: CallContext) -> ToolOutput:
+            if self._open.get(asked.tool.name) is not asked:
+                raise ToolError(f"{question.server} no longer waits for an answer.")
+            asked.answer = {} if question.url else dict(given)
+            return ToolOutput("answered")
+
+        async def preview(given: Given) -> Sequence[PreviewField]:
+            if question.url:
+                return [PreviewField("open this address", None, question.url)]
+            names = dict.fromkeys((*parameters["properties"], *given))
+            return [PreviewField(name, None, shown(given[name]) if name in given else None) for name in names]
+
+        asked = _Open(
+            Tool(
+                name=f"question:{question.server}:{secrets.token_hex(4)}",
+                description=question.message,
+                parameters=parameters,
+                strict=False,
+                version=hashlib.sha256(shape.encode()).hexdigest()[:16],
+                group="questions",
+                reads=False,
+                idempotent=False,
+                timeout=5.0,
+                validate=arguments.check,
+                waits=True,
+                classify=lambda _: Risk(Level.WRITE, f"{question.server} asks it while it works for you"),
+                summary=lambda _: f"{question.server} asks: {question.message}",
+                run=run,
+                preview=preview,
+                offered=False,
+                kind=Kind.QUESTION,
+            )
+        )
+        return asked
+
+    def _end(self, opening: asyncio.Future[Reply]) -> None:
+        """No one is waiting for the answer now: the card says so."""
+
+        async def end() -> None:
+            try:
+                opened = (await opening).proposals
+            except Exception as error:  # noqa: BLE001 - whatever it is, nothing was opened
+                log.warning("a question was not opened", why=type(error).__name__)
+                return
+            for proposal in opened:
+                jobs = await self._database.write(lifecycle.unasked, proposal.id, self._clock())
+                await self._dispatcher.wake(*jobs)
+
+        task = asyncio.create_task(end())
+        self._ending.add(task)
+        task.add_done_callback(self._ending.discard)
+
+
+def _place(session: Session, question: Question) -> tuple[Conversation, Actor] | None:
+    """Where to ask, and whom; None where the call belongs to no conversation."""
+    conversation = conversations.get_conversation(session, question.conversation_id)
+    if conversation is None:
+        return None
+    actor = Actor.parse(question.requested_by)
+    name = messages.name_of(session, conversation.id, actor)
+    return conversation, Actor(actor.channel, actor.key, name)
+
+
+def _defaults(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """What the server receives if the person changes nothing."""
+    properties = schema.get("properties", {})
+    return {
+        name: part["default"]
+        for name, part in properties.items()
+        if isinstance(part, dict) and "default" in part
+    }

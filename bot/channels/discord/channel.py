@@ -1,0 +1,265 @@
+"""Discord as a channel: interactions come to `INTERACTIONS` on Nod's own server, the rest goes by REST.
+
+There is no gateway, so Nod reads what people tell it by a command, and nothing else. Sources are named in
+``inbound.py``, ``limits.py`` and ``transport.py``.
+"""
+
+import asyncio
+import contextlib
+import json
+import time
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from dataclasses import replace
+from hashlib import sha256
+from http import HTTPStatus
+from itertools import chain, repeat
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from bot.channels.discord import doctor
+from bot.channels.discord import team_status as boards
+from bot.channels.discord.card import render
+from bot.channels.discord.errors import DiscordRefusal
+from bot.channels.discord.inbound import COMMAND, COMMANDS, COMPONENT, EPHEMERAL, Interaction, signed
+from bot.channels.discord.limits import ACKNOWLEDGE, CONTENT
+from bot.channels.discord.places import NAME, DiscordPlace, ref_of
+from bot.channels.discord.presses import DiscordPresses, Display
+from bot.channels.discord.stream import DiscordStream
+from bot.channels.discord.text import cut, literal, neutralise, split
+from bot.channels.discord.transport import PLAIN, DiscordRest, Json
+from bot.channels.seam import Hearing, Lookup, Poster, heard
+from bot.domain.cards import Card
+from bot.domain.chat import Address, Answer, Clock, Command, Inbox, Message
+from bot.domain.people import Actor
+from bot.domain.teams import TeamStatus
+from bot.errors import ChannelError, SettingsError
+from bot.logs import logger
+from bot.settings import Settings
+from bot.store.database import Database
+
+INTERACTIONS = doctor.INTERACTIONS
+_BROKEN = "Something went wrong on my side. Nothing was decided. Try again."
+_STRANGER = "I don't work in this server, or for you. An admin can name it in DISCORD_SERVERS."
+_SLOW = "That took too long. Press again."
+_ASKING = "- `/nod ask TEXT`: ask me something"
+_PING = 1
+
+log = logger(__name__)
+
+
+class DiscordChannel(Poster):
+    """Raises SettingsError when a setting for Discord is missing or wrong."""
+
+    name = NAME
+
+    def __init__(
+        self,
+        settings: Settings,
+        database: Database,  # noqa: ARG002 - other platforms keep rows of their own
+        clock: Clock,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        elapsed: Callable[[], float] = time.monotonic,
+    ) -> None:
+        for finding in doctor.local(settings):
+            if finding.failed:
+                raise SettingsError(f"{finding.name}: {finding.fix}")
+        self._settings = settings
+        self._clock = clock
+        self._sleep = sleep
+        self._elapsed = elapsed
+        self._rest = DiscordRest(settings, sleep)
+        self._inbox: Inbox | None = None
+        self._lookup: Lookup | None = None
+        self._received: float | None = None
+        self._tasks: set[asyncio.Task[Any]] = set()
+
+    async def start(self, inbox: Inbox, lookup: Lookup) -> None:
+        """Publish the commands; while Discord can't be reached, keep trying in the background.
+
+        Raises SettingsError when Discord does not know the token or the application.
+        """
+        self._inbox, self._lookup = inbox, lookup
+        try:
+            await self._publish()
+        except ChannelError as error:
+            if isinstance(error, DiscordRefusal) and error.status in (401, 403, 404):
+                await self.stop()
+                raise SettingsError(f"DISCORD_BOT_TOKEN, DISCORD_APPLICATION_ID: {error.message}") from error
+            self._later(self._keep_publishing())
+
+    async def _publish(self) -> None:
+        path = f"/applications/{self._settings.discord_application_id}/commands"
+        await self._rest.call("PUT", path, COMMANDS)
+
+    async def _keep_publishing(self) -> None:
+        for pause in chain((1.0, 2.0, 5.0, 15.0), repeat(60.0)):
+            await self._sleep(pause)
+            try:
+                await self._publish()
+                break
+            except ChannelError as error:
+                log.warning("Discord can't be reached, retrying", why=error.message)
+
+    async def stop(self) -> None:
+        """Finish what was taken in, then disconnect."""
+        self._inbox = None
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=ACKNOWLEDGE)
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._rest.close()
+
+    def routes(self) -> Sequence[Route]:
+        return [Route(INTERACTIONS, self._receive, methods=["POST"])]
+
+    def hearing(self) -> Hearing:
+        """Discord calls only when there is something to tell."""
+        return heard(self._received, self._elapsed(), told=True)
+
+    async def _receive(self, request: Request) -> Response:
+        """Answer one interaction in time; what takes longer is told afterwards."""
+        body = await request.body()
+        if not signed(self._settings.discord_public_key, body, request.headers, self._clock()):
+            return Response(status_code=HTTPStatus.UNAUTHORIZED)
+        self._received = self._elapsed()
+        try:
+            raw = json.loads(body)
+            if raw["type"] == _PING:
+                return JSONResponse({"type": 1})
+            call = Interaction.parse(raw)
+        except (KeyError, TypeError, ValueError, AttributeError, RecursionError):
+            return Response(status_code=HTTPStatus.BAD_REQUEST)
+        if self._inbox is None or self._lookup is None:
+            return Response(status_code=HTTPStatus.SERVICE_UNAVAILABLE)
+        task = self._later(self._handle(call, self._inbox, self._lookup))
+        await asyncio.wait({task}, timeout=ACKNOWLEDGE)
+        return JSONResponse(self._answer(call, task))
+
+    def _answer(self, call: Interaction, task: "asyncio.Task[Display]") -> Json:
+        """The answer to an interaction, by type; what takes or says more follows it."""
+        shown, pressed = task.result() if task.done() else None, call.kind != COMMAND
+        if shown is None or shown.file or len(split(shown.words)) > 1:
+            self._later(self._follow(call, task, original=not pressed))
+            return {"type": 6} if pressed else {"type": 5, "data": {"flags": EPHEMERAL}}
+        if shown.window:
+            return {"type": 9, "data": shown.window}
+        if not shown.words:
+            return {"type": 6}
+        return {"type": 7 if shown.replaces and call.kind == COMPONENT else 4, "data": _message(shown)}
+
+    async def _handle(self, call: Interaction, inbox: Inbox, lookup: Lookup) -> Display:
+        try:
+            if not await self._admits(call):
+                return Display(_STRANGER)
+            if call.kind != COMMAND:
+                return await DiscordPresses(inbox, lookup).handle(call)
+            return await self._command(call, inbox, lookup)
+        except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+            log.warning("discord interaction not readable", why=repr(error))
+        except Exception:
+            log.exception("discord interaction failed")
+        return Display(_BROKEN)
+
+    async def _admits(self, call: Interaction) -> bool:
+        """Whether they write in a server that the settings name, or are a member of one."""
+        servers = self._settings.discord_servers
+        if not call.place.person:
+            return call.place.server in servers
+        for server in servers:
+            with contextlib.suppress(ChannelError):
+                return bool(await self._rest.call("GET", f"/guilds/{server}/members/{call.actor.key}"))
+        return False
+
+    async def _command(self, call: Interaction, inbox: Inbox, lookup: Lookup) -> Display:
+        name, words = call.said
+        first, _, rest = words.partition(" ")
+        at, private = call.place.address, bool(call.place.person)
+        if name != "nod" or first.lower() != "ask":
+            reply = await inbox(Command(call.actor, name, words, at, private, names=call.names))
+            asking = [_ASKING, lookup.notice] if (name, words) == ("nod", "help") else []
+            return Display("\n".join(filter(None, [*asking, reply.text])) or "Done.")
+        if not rest.strip():
+            return Display("Write what you want after `ask`.")
+        reply = await inbox(Message(at, call.actor, rest.strip(), call.id, private, names=call.names))
+        if reply.answer not in (Answer.ACCEPTED, Answer.DUPLICATE):
+            return Display(reply.text)
+        said = f"**{literal(call.actor.label)}:** {neutralise(rest.strip())}"
+        return Display(cut(said, CONTENT), public=True)
+
+    async def _follow(self, call: Interaction, task: "asyncio.Task[Display]", *, original: bool) -> None:
+        """Tell what took longer, or more than one message; ``original``: an answer is waiting for it."""
+        shown = await task
+        pieces = split(_SLOW if shown.window else shown.words) or (["Done."] if original else [])
+        file = {"file": ("everything.txt", shown.file)} if shown.file else {}
+        for piece in pieces:
+            last = piece is pieces[-1]
+            message = _message(replace(shown, words=piece, rows=shown.rows if last else (), public=False))
+            first = piece is pieces[0] and (original or shown.replaces)
+            await self._rest.answer(call.token, message, original=first, **(file if last else {}))
+
+    def _later(self, work: Coroutine[Any, Any, Any]) -> "asyncio.Task[Any]":
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._done)
+        return task
+
+    def _done(self, task: "asyncio.Task[Any]") -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()):
+            log.warning("discord answer not sent", why=str(error))
+
+    def open_stream(self, address: Address, requester: Actor) -> DiscordStream:  # noqa: ARG002 - the seam's
+        return DiscordStream(self._rest, self._clock, DiscordPlace.of(address))
+
+    async def post(self, address: Address, markdown: str) -> None:
+        for piece in split(markdown):
+            await self._rest.post(DiscordPlace.of(address), {"content": piece, "flags": PLAIN})
+
+    async def post_card(self, address: Address, card: Card) -> str:
+        """Post a card once, also where the answer to it was lost: then it is brought up to date."""
+        message = render(card).message
+        nonce = sha256(f"{address} {card.proposal_id}".encode()).hexdigest()[:25]
+        kept = await self._rest.post(DiscordPlace.of(address), message, nonce)
+        if [each.get("description") for each in kept["embeds"]] != [message["embeds"][0]["description"]]:
+            await self._rest.edit(ref_of(kept), message)
+        return ref_of(kept)
+
+    async def redraw_card(self, address: Address, ref: str, card: Card) -> None:  # noqa: ARG002 - the copy knows
+        await self._rest.edit(ref, render(card).message)
+
+    async def remind(self, address: Address, ref: str, text: str, people: Sequence[Actor]) -> None:
+        """Reply to the card; in a server, name those who may decide."""
+        place, (channel, _, message) = DiscordPlace.of(address), ref.partition("/")
+        named = [each.key for each in people if each.channel == NAME and not place.person]
+        said = cut(" ".join([*(f"<@{person}>" for person in named), literal(text)]), CONTENT)
+        reference = {"channel_id": channel, "message_id": message}
+        reply = {"content": said, "message_reference": reference, "allowed_mentions": {"users": named}}
+        await self._rest.post(place, reply)
+
+    async def post_file(self, address: Address, name: str, text: str) -> None:
+        await self._rest.post(DiscordPlace.of(address), {}, file=(name, text))
+
+    async def show_team(self, address: Address, ref: str, team: TeamStatus) -> str:
+        if ref:
+            await self._rest.edit(ref, boards.rendered(team))
+            return ref
+        kept = await self._rest.post(DiscordPlace.of(address), boards.rendered(team))
+        return ref_of(kept)
+
+    async def changed(self) -> None:
+        """Nothing to do: Discord has no list of proposals."""
+
+
+def _message(shown: Display) -> Json:
+    """The message for the one who acted, or for all where it is ``public``."""
+    flags = PLAIN if shown.public else EPHEMERAL | PLAIN
+    return {
+        "content": shown.words,
+        "components": list(shown.rows),
+        "flags": flags,
+        "allowed_mentions": {"parse": []},
+    }

@@ -1,0 +1,69 @@
+"""Is the Discord application set up? Every fault comes with its fix."""
+
+import re
+
+from bot.channels.discord.transport import DiscordRest
+from bot.domain.findings import Finding, fail, ok
+from bot.errors import ChannelError
+from bot.settings import Settings
+
+INTERACTIONS = "/discord/interactions"
+_APP = "discord.com/developers/applications, your app"
+_KEY = re.compile(r"[0-9a-f]{64}")
+_FIXES = {
+    "DISCORD_BOT_TOKEN": f"Copy the token from {_APP}, Bot.",
+    "DISCORD_PUBLIC_KEY": f"Copy the Public Key (64 characters) from {_APP}, General Information.",
+    "DISCORD_APPLICATION_ID": f"Copy the Application ID from {_APP}, General Information.",
+    "DISCORD_SERVERS": "Name the IDs of the servers whose members may talk to Nod (Copy Server ID).",
+}
+
+
+def wanted(settings: Settings) -> bool:
+    """Whether any setting asks for Discord."""
+    return any((settings.discord_bot_token, settings.discord_public_key, settings.discord_application_id))
+
+
+def local(settings: Settings) -> list[Finding]:
+    """What is wrong in the settings alone; a start is refused for it."""
+    servers = settings.discord_servers
+    good = (
+        settings.discord_bot_token,
+        _KEY.fullmatch(settings.discord_public_key),
+        settings.discord_application_id.isdecimal(),
+        servers and all(map(str.isdecimal, servers)),
+    )
+    return [fail(name, fix) for fits, (name, fix) in zip(good, _FIXES.items(), strict=True) if not fits]
+
+
+async def check(settings: Settings) -> list[Finding]:
+    """Look at the Discord settings and ask Discord about them."""
+    if not wanted(settings):
+        return [ok("Discord", "not set up; docs/discord.md tells how")]
+    rest = DiscordRest(settings)
+    try:
+        return local(settings) or await _asked(settings, rest)
+    except ChannelError as error:
+        return [fail("Discord", f"{error.message}. Check DISCORD_BOT_TOKEN and DISCORD_API_URL.")]
+    finally:
+        await rest.close()
+
+
+async def _asked(settings: Settings, rest: DiscordRest) -> list[Finding]:
+    app = await rest.call("GET", "/applications/@me")
+    url = f"{(settings.public_url or 'https://YOUR-ADDRESS').rstrip('/')}{INTERACTIONS}"
+    findings = [ok(f"Discord token: {app.get('name')}")]
+    for name, given, theirs in (
+        ("DISCORD_APPLICATION_ID", settings.discord_application_id, app.get("id")),
+        ("DISCORD_PUBLIC_KEY", settings.discord_public_key, app.get("verify_key")),
+    ):
+        if given != theirs:
+            findings.append(fail(name, f"It is not that of the token's application. Set it to {theirs}."))
+    if app.get("interactions_endpoint_url") != url:
+        fix = f"Start Nod, then set Interactions Endpoint URL to {url} at {_APP}, General Information."
+        findings.append(fail("Discord interactions", fix))
+    for server in settings.discord_servers:
+        try:
+            await rest.call("GET", f"/guilds/{server}")
+        except ChannelError:
+            findings.append(fail(f"Discord server {server}", f"Install the app there: {_APP}, Installation."))
+    return findings

@@ -1,0 +1,161 @@
+"""Windows: a reason, the fields of a tool in pages of five, and how far "approve similar" reaches. Pure.
+
+Shapes and limits: https://docs.discord.com/developers/components/reference (label, text input).
+"""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from bot.channels.discord.card import shown_round
+from bot.channels.discord.limits import CUSTOM_ID, HINT, INPUT, LABEL, OPTION, OPTIONS, WINDOW_PARTS
+from bot.channels.discord.text import clean, cut, literal, width
+from bot.domain.buttons import ButtonMark, Way
+from bot.domain.cards import Card
+from bot.domain.forms import BadAnswer, Field, Shape, spoken
+from bot.domain.similarity import Lasting, Rung, Whose
+from bot.domain.verbs import Needs, Verb
+
+REASON, RUNG, REACH, LASTING = "reason", "rung", "reach", "lasting"
+_HOLDS = dict(zip(Lasting, ("As long as this conversation", "1 hour", "8 hours", "24 hours"), strict=True))
+_LONG = 80  # characters from which a text gets several lines
+_ALLOWS = "This approves the change now. Matching calls then run without asking, each shown here as done."
+
+Json = dict[str, Any]
+
+
+def _window(card: Card, verb: Verb, parts: Iterable[Json], page: int = 0) -> Json:
+    data = ButtonMark(Way.SENT, verb, card.proposal_id, shown_round(card, verb), page)
+    return {
+        "custom_id": data.pack(CUSTOM_ID),
+        "title": cut(card.button(verb).label, LABEL),
+        "components": [*parts],
+    }
+
+
+def _label(label: str, component: Json, hint: str = "") -> Json:
+    shown = {"type": 18, "label": cut(label, LABEL), "component": component}
+    return shown | {"description": cut(hint, HINT)} if hint else shown
+
+
+def _text(ident: str, value: str = "", *, needed: bool, long: bool = True) -> Json:
+    shown = {
+        "type": 4,
+        "custom_id": ident,
+        "style": 2 if long else 1,
+        "required": needed,
+        "max_length": INPUT,
+    }
+    return shown | {"value": value} if value else shown
+
+
+def _menu(
+    ident: str, options: Iterable[tuple[str, str, bool]], *, needed: bool = True, many: bool = False
+) -> Json:
+    """A menu of labels, values, and whether each is chosen."""
+    shown = [{"label": cut(label, OPTION), "value": value, "default": on} for label, value, on in options]
+    most = len(shown) if many else 1
+    least = {"min_values": int(needed), "required": needed}
+    return {"type": 3, "custom_id": ident, "options": shown, "max_values": most} | least
+
+
+def reason(card: Card, verb: Verb) -> Json:
+    """Ask for a reason, or for what should change."""
+    why = card.button(verb).needs is Needs.REASON
+    label, hint = (
+        ("Why not?", "Nod tells the agent.") if why else ("What should change?", "Nod passes it on.")
+    )
+    return _window(card, verb, [_label(label, _text(REASON, needed=not why), hint)])
+
+
+def similar(card: Card, ladder: Sequence[tuple[Rung, str]], reaches: Sequence[tuple[Whose, str]]) -> Json:
+    """Ask what may run without asking, whose, and how long; in full above the menus."""
+    menus = (
+        ("What may run without asking", RUNG, [(words, rung) for rung, words in ladder]),
+        ("Whose requests, and where", REACH, [(words, whose) for whose, words in reaches]),
+        ("How long", LASTING, [(_HOLDS[each], each) for each in Lasting]),
+    )
+    said = cut("\n".join([_ALLOWS, *(f"- {literal(words)}" for _, words in ladder)]), INPUT)
+    shown: list[Json] = [{"type": 10, "content": said}]
+    for label, ident, options in menus:
+        shown.append(
+            _label(label, _menu(ident, ((words, v, not at) for at, (words, v) in enumerate(options))))
+        )
+    return _window(card, Verb.SIMILAR, shown)
+
+
+def pages(fields: Sequence[Field]) -> list[Sequence[Field]]:
+    """The fields that a window can hold, by window."""
+    held = [each for each in fields if width(_written(each)) <= INPUT]
+    return [held[at : at + WINDOW_PARTS] for at in range(0, len(held), WINDOW_PARTS)]
+
+
+def form(card: Card, page: int, fields: Sequence[Field]) -> Json:
+    """One window of the form, filled with the arguments as they are."""
+    shown = (_label(each.label, _asked(str(at), each), each.description) for at, each in enumerate(fields))
+    return _window(card, Verb.EDIT, shown, page)
+
+
+def _asked(ident: str, field: Field) -> Json:
+    needed = field.required and not field.nullable and not field.may_be_empty
+    many = field.shape is Shape.CHOICES
+    if options := _options(field):
+        on = field.value if many and isinstance(field.value, list) else [field.value]
+        shown = (
+            (spoken(each), str(at), field.value is not None and each in on) for at, each in enumerate(options)
+        )
+        return _menu(ident, shown, needed=needed, many=many)
+    value = _written(field)
+    several = (
+        field.multiline or field.shape in (Shape.LINES, Shape.DATA) or len(value) > _LONG or "\n" in value
+    )
+    return _text(ident, value, needed=needed, long=several)
+
+
+def _options(field: Field) -> Sequence[Any]:
+    """What there is to choose from; nothing where it is more than a menu holds."""
+    found = field.choices or (field.options if field.shape is Shape.CHOICES else ())
+    return found if len(found) <= OPTIONS else ()
+
+
+def _written(field: Field) -> str:
+    """How a value stands in a text input."""
+    value = field.value
+    if (
+        field.shape is Shape.LINES
+        and isinstance(value, list)
+        and not any("\n" in str(line) for line in value)
+    ):
+        value = "\n".join(map(str, value))
+    return clean(
+        "" if value is None else value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    )
+
+
+def read(
+    fields: Sequence[Field], sent: Mapping[str, Any], arguments: Mapping[str, Any]
+) -> tuple[dict[str, Any], list[str]]:
+    """Turn what was sent, by the position of its field, into arguments; and what does not fit, in words."""
+    values, faults = dict(arguments), []
+    for at, field in enumerate(fields):
+        given = sent[str(at)]
+        if given == _written(field):
+            continue  # no one touched it
+        try:
+            value = _value(field, given)
+        except BadAnswer as error:
+            faults.append(f"{field.label}: {error}")
+            continue
+        if value is None and not field.nullable:
+            values.pop(field.name, None)
+        elif not (field.default and value == field.value):
+            values[field.name] = value
+    return values, faults
+
+
+def _value(field: Field, given: Any) -> Any:
+    if not isinstance(given, list):
+        nothing = not given.strip() and (field.nullable or not field.may_be_empty)
+        return None if nothing else field.read(given)
+    chosen = [_options(field)[int(each)] for each in given]
+    return field.checked(chosen if field.shape is Shape.CHOICES else next(iter(chosen), None))

@@ -1,0 +1,101 @@
+"""What Discord sends over HTTP: signed interactions, read strictly; and what people say with a command.
+
+Sources, below https://docs.discord.com/developers: interactions/overview (signatures) and
+interactions/receiving-and-responding (shapes, 3 seconds to answer, 15 minutes for what follows).
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Self
+
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+from bot.channels.discord.places import NAME, DiscordPlace, actor_of, ref_of
+from bot.domain.people import Actor
+from bot.domain.quoting import in_reply_to
+from bot.domain.unseen import one_line
+
+_SKEW = timedelta(minutes=5)
+_PERSON, _CHANNEL = re.compile(r"<@!?(\d+)>"), re.compile(r"<#(\d+)>")  # as mentions are written
+_IN_SERVER, _WITH_NOD = 0, 1  # interaction contexts
+EPHEMERAL = 1 << 6
+COMMAND, COMPONENT, WINDOW = 2, 3, 5  # interaction types
+ASK = "Ask Nod"
+COMMANDS = [
+    {
+        "name": name,
+        "type": 1,
+        "description": about,
+        "options": [{"type": 3, "name": "words", "description": hint, "required": True, "max_length": 6000}],
+        "integration_types": [0],
+        "contexts": [_IN_SERVER, _WITH_NOD],
+    }
+    for name, about, hint in (
+        ("nod", "Ask Nod to do something", "ask and what you want; or new, stop, status, team, link, help"),
+        ("approvals", "Rules, grants and the audit log, for admins", "help lists them all"),
+    )
+] + [{"name": ASK, "type": 3, "integration_types": [0], "contexts": [_IN_SERVER, _WITH_NOD]}]
+
+
+def signed(key: str, body: bytes, headers: Mapping[str, str], now: datetime) -> bool:
+    """Whether Discord signed this body within the last five minutes, by the application's public key."""
+    stamp = headers.get("x-signature-timestamp", "")
+    try:
+        at = datetime.fromtimestamp(int(stamp), now.tzinfo)
+        signature = bytes.fromhex(headers.get("x-signature-ed25519", ""))
+        Ed25519PublicKey.from_public_bytes(bytes.fromhex(key)).verify(signature, stamp.encode() + body)
+    except (ValueError, OverflowError, OSError, InvalidSignature):
+        return False
+    return abs(now - at) <= _SKEW
+
+
+@dataclass(frozen=True, slots=True)
+class Interaction:
+    """Someone did something somewhere; ``ref`` is the card they pressed, None for what only they see."""
+
+    id: str
+    kind: int
+    token: str
+    actor: Actor
+    place: DiscordPlace
+    data: Mapping[str, Any]
+    ref: str | None
+    names: Mapping[str, str]  # of the channel
+
+    @classmethod
+    def parse(cls, body: Mapping[str, Any]) -> Self:
+        """Raises KeyError, TypeError, ValueError or AttributeError for what Discord would not send."""
+        member = body.get("member") or {}
+        actor = actor_of(member.get("user") or body["user"], member.get("nick"))
+        server, channel, message = body.get("guild_id"), str(body["channel_id"]), body.get("message")
+        place = DiscordPlace(str(server), channel) if server else DiscordPlace("", "", actor.key)
+        called = one_line(str((body.get("channel") or {}).get("name") or ""))
+        names = {str(place.address): f"#{called}"} if server and called else {}
+        private = not message or (message.get("flags") or 0) & EPHEMERAL
+        ref = None if message is None or private else ref_of(message, channel)
+        data = body["data"]
+        return cls(str(body["id"]), int(body["type"]), str(body["token"]), actor, place, data, ref, names)
+
+    @property
+    def said(self) -> tuple[str, str]:
+        """The command and its words; what was asked about a message quotes it."""
+        name, options = str(self.data["name"]), self.data.get("options") or ()
+        if name != ASK:
+            words = next((str(o["value"]) for o in options if o["name"] == "words"), "").strip()
+            words = _PERSON.sub(rf"{NAME}:\1", words)
+            return name, _CHANNEL.sub(rf"{NAME}:{self.place.server}/\1", words)
+        message = self.data["resolved"]["messages"][self.data["target_id"]]
+        author = actor_of(message["author"]).label
+        return (
+            "nod",
+            f"ask {in_reply_to(author, str(message.get('content') or ''), 'Help with this message.')}",
+        )
+
+    @property
+    def filled(self) -> dict[str, Any]:
+        """What was written and chosen in a window, by custom_id: a text, or a list of values."""
+        inner = [part.get("component") or {} for part in self.data["components"]]
+        return {str(c["custom_id"]): c["values"] if "values" in c else str(c["value"]) for c in inner if c}

@@ -1,0 +1,54 @@
+"""Where things are in Discord: a channel or thread of a server, or a person; and posted messages.
+
+A copy's reference is ``CHANNEL/MESSAGE``.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+from bot.domain.chat import Address
+from bot.domain.people import Actor
+from bot.domain.unseen import one_line
+from bot.errors import CopyGone, NotDeliverable
+
+NAME = "discord"
+
+
+@dataclass(frozen=True, slots=True)
+class DiscordPlace:
+    """``SERVER/CHANNEL`` as in Discord's own links, a thread being a channel; or ``PERSON``, by their id."""
+
+    server: str
+    channel: str
+    person: str = ""
+
+    @property
+    def address(self) -> Address:
+        return Address(NAME, self.person or f"{self.server}/{self.channel}")
+
+    @classmethod
+    def of(cls, address: Address) -> Self:
+        """Read an address of ours; raises NotDeliverable for any other text."""
+        server, _, channel = address.key.partition("/")
+        if not server.isdecimal() or (channel and not channel.isdecimal()):
+            raise NotDeliverable(f"{address} is no place in Discord; write discord:SERVER/CHANNEL.")
+        return cls(server, channel) if channel else cls("", "", server)
+
+
+def actor_of(user: Mapping[str, Any], nick: str | None = None) -> Actor:
+    """A person, by the name that the server shows."""
+    name = nick or user.get("global_name") or user.get("username") or ""
+    return Actor(NAME, str(user["id"]), one_line(str(name)))
+
+
+def ref_of(message: Mapping[str, Any], channel: str = "") -> str:
+    return f"{channel or message['channel_id']}/{message['id']}"
+
+
+def path_of(ref: str) -> str:
+    """The address of a message in the API; raises CopyGone for what is no reference of ours."""
+    channel, _, message = ref.partition("/")
+    if not (channel.isdecimal() and message.isdecimal()):
+        raise CopyGone(f"{ref!r} is no message in Discord.")
+    return f"/channels/{channel}/messages/{message}"

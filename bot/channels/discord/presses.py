@@ -1,0 +1,153 @@
+"""Buttons and windows: what someone pressed, checked with the core, and what only they are then shown.
+
+A press on a card that does not show everything leads to all of it first, whatever the button said.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from bot.channels.discord import forms
+from bot.channels.discord.card import APPROVING, in_rows, labelled, laid_out, render
+from bot.channels.discord.inbound import WINDOW, Interaction
+from bot.channels.discord.limits import BUTTON, CONTENT
+from bot.channels.discord.text import cut, fenced, width
+from bot.channels.seam import Lookup
+from bot.domain.buttons import ButtonMark, Way
+from bot.domain.cards import Card, everything
+from bot.domain.chat import Answer, Inbox, Press, Reply
+from bot.domain.forms import fields_of
+from bot.domain.proposals import Kind, State
+from bot.domain.similarity import Lasting, Rung, Whose
+from bot.domain.verbs import Needs, Verb
+
+_UNREADABLE = "This button no longer works."
+_NOT_HERE = "There is nothing here for you to decide."
+_NOT_OPEN = "It is no longer open, or you may not decide it."
+_NO_LADDER = "Calls like this can't be allowed in advance, or not by you."
+_FEW = 1500  # units of a text that is shown in place; a longer one is a file
+
+
+@dataclass(frozen=True, slots=True)
+class Display:
+    """What the one who acted gets to see. ``replaces``: instead of the message with the pressed button."""
+
+    words: str = ""  # CommonMark; empty: nothing to tell
+    rows: Sequence[Mapping[str, Any]] = ()
+    file: str = ""
+    window: Mapping[str, Any] | None = None
+    public: bool = False
+    replaces: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DiscordPresses:
+    inbox: Inbox
+    lookup: Lookup
+
+    async def handle(self, call: Interaction) -> Display:
+        """Do what was pressed or sent. Raises KeyError, ValueError for a window that is not of our making."""
+        data = ButtonMark.parse(str(call.data.get("custom_id")))
+        if data is None or (call.kind == WINDOW) is not (data.way is Way.SENT):
+            return Display(_UNREADABLE)
+        at = call.place.address
+        card = await self.lookup.card(data.id, call.actor, at, call.ref)
+        if card is None:
+            return Display(_NOT_HERE)
+        press = Press(call.actor, data.verb, data.id, data.round, address=at, ref=call.ref, names=call.names)
+        if data.way is Way.SENT:
+            return await self._sent(press, card, data.page, call.filled)
+        return await self._first(press, card, data) or await self._press(press, data.way)
+
+    async def _press(self, press: Press, way: Way = Way.PRESS) -> Display:
+        """Hand it on; what the card tells by itself is not said."""
+        reply = await self.inbox(press)
+        if way is Way.READ:
+            return Display(reply.text or "Done.", replaces=True)
+        told = _card_tells(reply) and press.verb not in (Verb.SIMILAR, Verb.APPROVE_STEPS)
+        return Display("" if told else reply.text)
+
+    async def _first(self, press: Press, card: Card, data: ButtonMark) -> Display | None:
+        """What stands before the press: a window, or everything there is to read."""
+        verb, needs, unread = data.verb, card.button(data.verb).needs, data.way is not Way.READ
+        if data.way is Way.VIEW:
+            return await self._everything(press, [card], card, APPROVING - {Verb.APPROVE_ALL})
+        if unread and needs is Needs.CONFIRM:
+            return await self._everything(press, [card], card, {verb})
+        if unread and verb in APPROVING and (hidden := await self._hidden(press, card)):
+            return await self._everything(press, hidden, card, {verb})
+        if needs is Needs.WORDS or data.way is Way.WHY:
+            return Display(window=forms.reason(card, verb))
+        if needs is Needs.LADDER:
+            ladder = await self.lookup.ladder(data.id, press.actor, press.address)
+            reaches = await self.lookup.reaches(data.id, press.actor, press.address)
+            able = ladder and reaches
+            return Display(window=forms.similar(card, ladder, reaches)) if able else Display(_NO_LADDER)
+        return await self._form(press, card, data) if needs is Needs.FORM else None
+
+    async def _hidden(self, press: Press, card: Card) -> list[Card]:
+        """The cards a press is about, where any of them does not show everything."""
+        about = [card]
+        if press.verb is Verb.APPROVE_ALL and card.group:
+            found = [await self.lookup.card(each, press.actor, press.address) for each in card.group.members]
+            about = [each for each in found if each]
+        return about if any(each.pending and not render(each).whole for each in about) else []
+
+    async def _everything(
+        self, press: Press, cards: Sequence[Card], under: Card, verbs: Collection[Verb]
+    ) -> Display:
+        """Show all of these to this person, with what may then be pressed."""
+        said = "\n\n".join(map(everything, cards))
+        may = await self.lookup.may_decide(under.proposal_id, press.actor, press.address) or not under.pending
+        rows = laid_out([[labelled(under, verb, Way.READ) for verb in under.verbs if may and verb in verbs]])
+        return (
+            Display(fenced(said), rows) if width(said) <= _FEW else Display("Everything it does:", rows, said)
+        )
+
+    async def _arguments(self, press: Press, card: Card) -> Mapping[str, Any] | None:
+        asked = self.lookup.arguments(press.proposal_id, press.actor, press.address)
+        return await asked if card.pending else None
+
+    async def _form(self, press: Press, card: Card, data: ButtonMark) -> Display:
+        arguments = await self._arguments(press, card)
+        if arguments is None:
+            return Display(_NOT_OPEN)
+        pages = forms.pages(fields_of(card.schema, arguments))
+        if len(pages) == 1 or data.way is Way.FILL:
+            return Display(window=forms.form(card, data.page, pages[data.page]))
+        names = (cut(", ".join(field.label for field in page), BUTTON) for page in pages)
+        parts = [labelled(card, Verb.EDIT, Way.FILL, name, page) for page, name in enumerate(names)]
+        return Display("Which part?" if parts else "It has nothing to edit here.", laid_out(in_rows(parts)))
+
+    async def _sent(self, press: Press, card: Card, page: int, sent: Mapping[str, Any]) -> Display:
+        if press.verb is Verb.EDIT:
+            return await self._edited(press, card, page, sent)
+        if press.verb is not Verb.SIMILAR:
+            return await self._press(replace(press, reason=str(sent[forms.REASON]).strip() or None))
+        rung, whose, lasting = (sent[name][0] for name in (forms.RUNG, forms.REACH, forms.LASTING))
+        chosen = replace(press, rung=Rung(rung), reach=Whose(whose), lasting=Lasting(lasting))
+        return await self._press(chosen)
+
+    async def _edited(self, press: Press, card: Card, page: int, sent: Mapping[str, Any]) -> Display:
+        """Keep what was written and ask again; who may can approve it from there."""
+        original = await self._arguments(press, card)
+        if card.round != press.round or original is None:
+            return await self._press(press)
+        fields = forms.pages(fields_of(card.schema, original))[page]
+        arguments, faults = forms.read(fields, sent, original)
+        reply = Reply(Answer.INVALID, "\n".join(faults))
+        if not faults:
+            reply = await self.inbox(replace(press, arguments=arguments))
+        if reply.answer is not Answer.ACCEPTED:
+            said = [f"{name}: {fault}" for name, fault in reply.fields.items()] or [reply.text]
+            return Display(cut("\n".join(["Nothing was changed.", *said]), CONTENT))
+        now = await self.lookup.card(press.proposal_id, press.actor, press.address)
+        if now is None or Verb.APPROVE not in now.verbs or not render(now).whole:
+            return Display(reply.text)
+        label = "" if now.kind is Kind.QUESTION else "Approve as edited"
+        return Display(reply.text, laid_out([[labelled(now, Verb.APPROVE, Way.READ, label)]]))
+
+
+def _card_tells(reply: Reply) -> bool:
+    """Whether the card shows all that the answer says: it was taken, and nothing stayed open."""
+    return reply.answer is Answer.ACCEPTED and not any(p.state is State.PROPOSED for p in reply.proposals)

@@ -1,0 +1,95 @@
+"""Requests to Discord's REST API: repeated when it says so, and where an answer was lost.
+
+A message carries a nonce that Discord enforces for a few minutes, so one that arrived unanswered is not
+posted again: https://docs.discord.com/developers/resources/message#create-message. Retry-After says when to
+come back: https://docs.discord.com/developers/topics/rate-limits.
+"""
+
+import asyncio
+import json
+import secrets
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import httpx2
+
+from bot.channels.discord.errors import UNKNOWN_WEBHOOK, refusal
+from bot.channels.discord.limits import FILE, PATIENCE
+from bot.channels.discord.places import DiscordPlace, path_of
+from bot.errors import ChannelError, NotDeliverable
+from bot.settings import Settings
+
+Json = dict[str, Any]
+_TRIES = 3
+_SOON = 0.5  # seconds until Discord has surely read our answer to an interaction
+PLAIN = 1 << 2  # the flag SUPPRESS_EMBEDS: a link in the message loads nothing
+_QUIET: Json = {"allowed_mentions": {"parse": []}}  # it notifies no one
+
+
+class DiscordRest:
+    """One client for all requests; ``sleep`` takes seconds."""
+
+    def __init__(self, settings: Settings, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep) -> None:
+        token = settings.discord_bot_token
+        headers = {"Authorization": f"Bot {token.get_secret_value() if token else ''}"}
+        self._client = httpx2.AsyncClient(base_url=settings.discord_api_url.rstrip("/"), headers=headers)
+        self._app = settings.discord_application_id
+        self._sleep = sleep
+        self._direct: dict[str, str] = {}  # the channel of direct messages, by person
+        self.close = self._client.aclose
+
+    async def call(
+        self, method: str, path: str, body: Any = None, file: tuple[str, str] | None = None
+    ) -> Any:
+        """Ask, up to three times where that may help; raises ChannelError. ``file`` is its name and text."""
+        given: Json = {"json": body} if body is not None else {}
+        if file is not None:
+            content = file[1].encode(errors="replace")
+            if len(content) > FILE:
+                raise NotDeliverable("Discord takes files up to 10 MiB.")
+            given = {"data": {"payload_json": json.dumps(body)}, "files": {"files[0]": (file[0], content)}}
+        error = ChannelError("Discord was not asked.")
+        for _ in range(_TRIES):
+            try:
+                answer = await self._client.request(method, path, **given)
+                told = answer.json() if answer.content else {}
+            except (httpx2.HTTPError, ValueError) as failed:
+                error = ChannelError(f"Discord could not be reached: {str(failed) or type(failed).__name__}")
+                continue
+            if answer.is_success:
+                return told
+            error = refusal(answer.status_code, told)
+            pause = _SOON if told.get("code") == UNKNOWN_WEBHOOK else _pause(answer)
+            if pause is None or pause > PATIENCE:
+                break
+            await self._sleep(pause)
+        raise error
+
+    async def channel_of(self, place: DiscordPlace) -> str:
+        if place.person and place.person not in self._direct:
+            opened = await self.call("POST", "/users/@me/channels", {"recipient_id": place.person})
+            self._direct[place.person] = str(opened["id"])
+        return self._direct[place.person] if place.person else place.channel
+
+    async def post(self, place: DiscordPlace, message: Json, nonce: str = "", **more: Any) -> Json:
+        """Post a message; gives it as Discord keeps it. ``nonce``: at most 25 characters."""
+        once = {"nonce": nonce or secrets.token_hex(12), "enforce_nonce": True}
+        path = f"/channels/{await self.channel_of(place)}/messages"
+        kept: Json = await self.call("POST", path, _QUIET | message | once, **more)
+        return kept
+
+    async def edit(self, ref: str, message: Json) -> None:
+        await self.call("PATCH", path_of(ref), _QUIET | message)
+
+    async def answer(self, token: str, message: Json, *, original: bool, **more: Any) -> None:
+        """Say what became of an interaction, within its 15 minutes: as its first answer, or after it."""
+        path = f"/webhooks/{self._app}/{token}{'/messages/@original' if original else ''}"
+        await self.call("PATCH" if original else "POST", path, _QUIET | message, **more)
+
+
+def _pause(answer: httpx2.Response) -> float | None:
+    """How many seconds Discord asks us to wait; None where it does not."""
+    try:
+        return float(answer.headers.get("Retry-After", ""))
+    except ValueError:
+        return None

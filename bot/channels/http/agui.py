@@ -1,0 +1,280 @@
+"""``/agui``: front ends that speak AG-UI run conversations here, and people answer its interrupts.
+
+An interrupt's answer is a press like any other: the same door, the same checks. A thread is a conversation of
+the caller's; what a front end sends of its history, state, tools and context is not read, only what people
+wrote since. What a run says is in ``agui_stream.py``.
+"""
+
+import hashlib
+from collections.abc import AsyncIterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from ag_ui.core import BaseEvent, ResumeEntry, RunAgentInput, TextPart, UserMessage
+from pydantic import BaseModel, ConfigDict, Field, StrictBool, ValidationError, model_validator
+from sqlmodel import Session
+from starlette.responses import Response
+
+from bot.channels.http import views
+from bot.channels.http.agui_stream import RunStream, parts_of
+from bot.channels.http.body import check_storable
+from bot.channels.http.channel import NAME, HttpChannel, key_of
+from bot.channels.http.chat import nothing, own, proposals_of
+from bot.channels.http.errors import later, problem
+from bot.channels.http.hub import Heard, Listener
+from bot.channels.http.site import Caller, Here, Site, Streaming, api_routes
+from bot.channels.http.streams import STILL_THERE, EventStream, heard
+from bot.channels.http.wire import AguiEvent, ProposalView
+from bot.domain.chat import Address, Answer, Message, Press
+from bot.domain.events import ProposalOpened, TurnEnded, TurnEvent, TurnFailed
+from bot.domain.people import Actor
+from bot.domain.proposals import State
+from bot.domain.verbs import Verb
+from bot.store import conversations, teams, turns
+from bot.tools.signature import fault_in_words
+
+router = api_routes("conversations")
+
+_STOPPING = "Nod stops. What was said is kept: run again to read the rest."
+_TEXT_ONLY = "Nod reads text only. Send the message as text."
+_SILENT = "There is nothing to do: send a message of the user's, or answer an interrupt."
+_UNKNOWN = "There is no such interrupt: {}"
+_ENDS = (TurnEnded, TurnFailed)
+
+
+class AguiInput(RunAgentInput):
+    """A run: ``messages`` ends with what the person wrote, or ``resume`` answers interrupts, or both."""
+
+    thread_id: Annotated[str, Field(min_length=1, max_length=200)]
+    run_id: Annotated[str, Field(min_length=1, max_length=200)]
+
+    @model_validator(mode="before")
+    @classmethod
+    def _text(cls, value: Any) -> Any:
+        return check_storable(value)
+
+
+class _Payload(BaseModel):
+    """The answer to an interrupt, as its response schema says."""
+
+    model_config = ConfigDict(populate_by_name=True)
+
+    approved: StrictBool | None = None
+    reason: Annotated[str, Field(max_length=1000)] | None = None
+    edited: Annotated[dict[str, Any] | None, Field(alias="editedArgs")] = None
+    revise: Annotated[str, Field(max_length=1000)] | None = None
+
+    @property
+    def verb(self) -> Verb | None:
+        """None leaves it open."""
+        if self.revise is not None:
+            return Verb.REVISE
+        if self.approved is None:
+            return Verb.EDIT if self.edited is not None else None
+        return Verb.APPROVE if self.approved else Verb.DECLINE
+
+
+_Answer = tuple[ResumeEntry, str, int, _Payload]
+"""An entry of ``resume``, the proposal and the round that it names, and its payload."""
+
+
+@router.post(
+    "/agui",
+    summary="AG-UI: run a conversation; an open proposal ends the run with an interrupt",
+    response_class=EventStream,
+    response_model=None,
+    responses={200: {"model": AguiEvent}},
+)
+async def run(body: AguiInput, actor: Caller, site: Here, streamed: Streaming) -> Response:
+    """An entry of `resume` answers an interrupt, checked like any press.
+
+    Its payload is `{"approved": true}`, `{"approved": false, "reason": "…"}` or
+    `{"approved": true, "editedArgs": {…}}`; with status `cancelled` the proposal is withdrawn. The
+    interrupt's `metadata.nod` is the proposal as `GET /api/proposals/{id}` gives it.
+    """
+    http = site.channel
+    conversation_id = await _conversation_of(http, actor, body.thread_id)
+    if conversation_id is None:
+        return nothing()
+    answers = [_answer(entry) for entry in body.resume or ()]
+    said = _said(body)
+    if wrong := next((each for each in answers if isinstance(each, str)), None):
+        return problem(422, wrong, fields={"resume": wrong})
+    if said is None:
+        return problem(422, _TEXT_ONLY, fields={"messages": _TEXT_ONLY})
+    with ExitStack() as stack:
+        listener = stack.enter_context(
+            http.hub.listen(key_of(actor, conversation_id))
+        )  # before a turn speaks
+        run = _Run(http, actor, conversation_id, RunStream(body), listener)
+        told = await run.press(site, [each for each in answers if not isinstance(each, str)])
+        if isinstance(told, Response):
+            return told
+        if refusal := await run.say(site, said):
+            return refusal
+        if await own(http, actor, conversation_id) is None:
+            return problem(422, _SILENT, fields={"messages": _SILENT})
+        listening = stack.pop_all()
+
+    async def events() -> AsyncIterator[str]:
+        with listening:
+            for event in (*await run.begun(), *told):
+                yield _sse(event)
+            async for block in run.to_rest():
+                yield block
+
+    return streamed(events())
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """One run: what is taken in, and what is told of it until nothing is under way."""
+
+    http: HttpChannel
+    actor: Actor
+    conversation_id: str
+    stream: RunStream
+    listener: Listener
+
+    async def press(self, site: Site, answers: Sequence[_Answer]) -> list[BaseEvent] | Response:
+        """Press for each answer, if every one is about a proposal that this person may see."""
+        shelf = await self.http.registry.shelf()
+        find = self.http.views.find
+        seen: dict[str, ProposalView] = {}
+        for entry, ident, *_ in answers:
+            shown = await self.http.database.read(find, ident, self.actor, shelf)
+            if shown is None:
+                return problem(404, _UNKNOWN.format(entry.interrupt_id))
+            seen[ident] = shown
+        told = []
+        for entry, ident, number, payload in answers:
+            self.stream.awaits(ident)
+            verb = Verb.CANCEL if entry.status == "cancelled" else payload.verb
+            if verb is not None:
+                there = Address(NAME, key_of(self.actor, seen[ident]["conversation_id"]))
+                why = payload.reason or payload.revise
+                press = Press(self.actor, verb, ident, number, why, payload.edited, address=there)
+                reply = await site.take_in(press)
+                told.append(self.stream.answered(entry.interrupt_id, ident, reply))
+        return told
+
+    async def say(self, site: Site, said: Sequence[tuple[str, str]]) -> Response | None:
+        """Take in what people wrote, each once; gives the refusal, if any."""
+        address = Address(NAME, key_of(self.actor, self.conversation_id))
+        for ident, text in said:
+            event_id = f"{self.actor.key}/agui/{self.conversation_id}/{ident}"
+            message = Message(address, self.actor, text, event_id, begin=self.conversation_id)
+            reply = await site.take_in(message)
+            if reply.answer is Answer.LATER:
+                return later(reply.text)
+            if reply.answer is not Answer.DUPLICATE and reply.message_id is None:
+                return problem(413 if text.strip() else 422, reply.text)
+        return None
+
+    async def begun(self) -> list[BaseEvent]:
+        board = await self.http.database.read(teams.board, self.conversation_id)
+        every = await proposals_of(self.http, self.actor, self.conversation_id)
+        state = {
+            "conversation_id": self.conversation_id,
+            "proposals": _open(every),
+            "team": views.board(board),
+        }
+        return self.stream.started(state)
+
+    async def to_rest(self) -> AsyncIterator[str]:
+        """What happens until the agent and its team are silent or wait for people, and the run's end."""
+        if not await self._at_rest():
+            ended = False
+            async for item in heard(self.listener, self.http.pace.quiet):
+                for event in await self._told(item):
+                    yield _sse(event)
+                if item is None:
+                    yield STILL_THERE
+                # within a turn its rows may be ahead of its events
+                speaking = (
+                    item is not None and isinstance(item[0], TurnEvent) and not isinstance(item[0], _ENDS)
+                )
+                ended = not speaking and self.listener.empty() and await self._at_rest()
+                if ended:
+                    break
+            if not ended:
+                for event in self.stream.broken_off(_STOPPING):
+                    yield _sse(event)
+                return
+        while not self.listener.empty():
+            for event in await self._told(self.listener.get_nowait()):
+                yield _sse(event)
+        every = await proposals_of(self.http, self.actor, self.conversation_id)
+        for event in (*self._news(every), *self.stream.finished(_open(every))):
+            yield _sse(event)
+
+    async def _told(self, item: Heard | None) -> list[BaseEvent]:
+        """What the run says of something heard, after what the rows have to tell first."""
+        if item is None:
+            return []
+        event, payload = item
+        told: list[BaseEvent] = []
+        if event is None or isinstance(event, _ENDS) or self.stream.awaited:
+            told += self._news(await proposals_of(self.http, self.actor, self.conversation_id))
+        if isinstance(event, ProposalOpened):
+            return [*told, *(self.stream.opened(payload["proposal"]) if payload["proposal"] else ())]
+        if event is not None:
+            return [*told, *self.stream.of_turn(event, payload)]
+        return [*told, *(self.stream.state(team=payload["team"]) if "team" in payload else ())]
+
+    def _news(self, every: Sequence[ProposalView]) -> list[BaseEvent]:
+        """Results that the rows tell, and what is open now."""
+        ended = [event for each in every for event in self.stream.ended(each)]
+        return [*ended, *self.stream.state(proposals=_open(every))]
+
+    async def _at_rest(self) -> bool:
+        def look(session: Session) -> bool:
+            team = (each.id for each in teams.of_lead(session, self.conversation_id))
+            return not turns.under_way(session, (self.conversation_id, *team))
+
+        return await self.http.database.read(look)
+
+
+def _open(every: Sequence[ProposalView]) -> list[ProposalView]:
+    return [each for each in every if each["state"] is State.PROPOSED]
+
+
+async def _conversation_of(http: HttpChannel, actor: Actor, thread_id: str) -> str | None:
+    """The caller's conversation of this id, or else the one made for this thread; None for a deleted one."""
+    if await own(http, actor, thread_id) is not None:
+        return thread_id
+    ident = hashlib.sha256(f"{actor} {thread_id}".encode()).hexdigest()[:16]
+    found = await http.database.read(conversations.get_conversation, ident)
+    return None if found and found.deleted else ident
+
+
+def _said(body: RunAgentInput) -> list[tuple[str, str]] | None:
+    """The id and text of what the person wrote since anything else was said; None where some is no text."""
+    said = []
+    for message in reversed(body.messages):
+        if not isinstance(message, UserMessage):
+            break
+        parts = [TextPart(text=message.content)] if isinstance(message.content, str) else message.content
+        texts = [part.text for part in parts if isinstance(part, TextPart)]
+        if len(texts) < len(parts):
+            return None
+        said.append((message.id, "\n".join(texts)))
+    return said[::-1]
+
+
+def _answer(entry: ResumeEntry) -> _Answer | str:
+    """What an entry answers, and how; a text says what is wrong with it."""
+    named = parts_of(entry.interrupt_id)
+    if named is None:
+        return _UNKNOWN.format(entry.interrupt_id)
+    try:
+        payload = _Payload.model_validate({} if entry.payload is None else entry.payload)
+    except ValidationError as error:
+        why = fault_in_words(error.errors()[0])
+        return f"The payload for {entry.interrupt_id} does not fit its schema. {why}"
+    return entry, *named, payload
+
+
+def _sse(event: BaseEvent) -> str:
+    return f"data: {event.model_dump_json(by_alias=True)}\n\n"

@@ -1,0 +1,99 @@
+"""The audit log for admins: its rows a page at a time, whether it is intact, and all of it as a file."""
+
+from datetime import UTC, datetime
+from typing import Annotated, Literal
+
+from fastapi import Depends, Query
+from fastapi.exceptions import RequestValidationError
+from sqlmodel import Session
+from starlette.responses import JSONResponse, Response
+
+from bot.channels.http.pages import Limit
+from bot.channels.http.site import Admin, Here, api_routes, ok
+from bot.channels.http.wire import AuditPage, Verified
+from bot.domain.people import Actor
+from bot.store.record import chain, seals
+from bot.store.record.seals import Wanted
+
+router = api_routes("audit", prefix="/api")
+
+_FORMATS = {"jsonl": ("application/x-ndjson", seals.as_jsonl), "csv": ("text/csv", seals.as_csv)}
+_NO_ACCOUNT = "Write an account, such as slack:T1/U7 or http:ci."
+
+
+def _wanted(
+    who: Annotated[str, Query(max_length=200, description="one account, and those linked with it")] = "",
+    tool: Annotated[str, Query(max_length=200, description="one tool, and the rules about it")] = "",
+    proposal: Annotated[
+        str, Query(max_length=64, description="one proposal, by the beginning of its ID")
+    ] = "",
+    grant: Annotated[int | None, Query(ge=1, le=999_999_999, description="7 for G-7")] = None,
+    since: Annotated[datetime | None, Query(description="only from then on; UTC unless it says")] = None,
+) -> Wanted:
+    if who:
+        try:
+            Actor.parse(who)
+        except ValueError:
+            fault = {"type": "account", "loc": ("query", "who"), "msg": _NO_ACCOUNT, "input": who}
+            raise RequestValidationError([fault]) from None
+    begin = since.replace(tzinfo=UTC) if since and since.tzinfo is None else since
+    return Wanted(who, tool, proposal, begin, grant)
+
+
+Sought = Annotated[Wanted, Depends(_wanted)]
+
+
+@router.get("/audit", summary="For admins: the audit log, newest first", response_model=AuditPage)
+async def rows(
+    _: Admin,
+    site: Here,
+    wanted: Sought,
+    limit: Limit = 50,
+    before: Annotated[int | None, Query(ge=1, le=2**53, description="an earlier page's `next`")] = None,
+) -> JSONResponse:
+    """``next`` is the ``before`` of the next page; null on the last."""
+    narrowed = wanted.below(before)
+    found, further = await site.channel.database.read_aside(seals.page, narrowed, limit)
+    return ok(rows=found, next=further)
+
+
+@router.get("/audit/verify", summary="For admins: whether the audit log is intact", response_model=Verified)
+async def verify(
+    _: Admin,
+    site: Here,
+    anchor: Annotated[
+        list[Annotated[str, Query(pattern=r"^[0-9]{1,15}-[0-9a-fA-F]{16,64}$")]] | None,
+        Query(max_length=20, description="what an earlier answer gave as `anchor`; may be repeated"),
+    ] = None,
+) -> JSONResponse:
+    """Every row is checked, so with a long log this takes a while."""
+
+    def read(session: Session) -> tuple[list[str], str | None]:
+        return seals.faults(session, anchor or ()), chain.anchor(session)
+
+    faults, newest = await site.channel.database.read_aside(read)
+    return ok(intact=not faults, faults=faults, anchor=newest)
+
+
+@router.get(
+    "/audit/export",
+    summary="For admins: the audit log as a file, oldest first",
+    response_class=Response,
+    response_model=None,
+    responses={200: {"content": {kind: {} for kind, _ in _FORMATS.values()}}},
+)
+async def export(
+    _: Admin,
+    site: Here,
+    wanted: Sought,
+    form: Annotated[Literal["jsonl", "csv"], Query(alias="format")] = "jsonl",
+) -> Response:
+    """Without secrets. Each line of JSON is a row as `GET /api/audit` gives it."""
+    kind, writer = _FORMATS[form]
+
+    def read(session: Session) -> str:
+        return writer(seals.rows(session, wanted))
+
+    text = await site.channel.database.read_aside(read)
+    attached = f'attachment; filename="audit.{form}"'
+    return Response(text, media_type=kind, headers={"Content-Disposition": attached})

@@ -1,0 +1,282 @@
+"""Proposals: listing them, deciding them, and the feed of their changes."""
+
+from collections.abc import AsyncIterator, Collection, Mapping
+from typing import Annotated, Any, Literal
+
+from fastapi import Header, Query
+from pydantic import Field
+from starlette.responses import JSONResponse, PlainTextResponse, Response
+
+from bot.channels.http.body import Body
+from bot.channels.http.channel import NAME, HttpChannel, key_of
+from bot.channels.http.downloads import download
+from bot.channels.http.errors import problem
+from bot.channels.http.pages import NO_PLACE, PAGE, Before, Limit, cursor, mark_of
+from bot.channels.http.site import Caller, Here, Streaming, api_routes, ok
+from bot.channels.http.streams import STILL_THERE, EventStream, sse
+from bot.channels.http.waiting import Wait, until
+from bot.channels.http.wire import (
+    Files,
+    LadderBody,
+    OneProposal,
+    PressedBody,
+    ProposalEvent,
+    ProposalPage,
+    ProposalView,
+)
+from bot.domain.chat import Address, Answer, Press
+from bot.domain.files import File
+from bot.domain.people import Actor
+from bot.domain.proposals import Kind, Proposal, State
+from bot.domain.risk import Level
+from bot.domain.similarity import Lasting, Rung, Whose
+from bot.domain.verbs import Verb
+from bot.store import outputs, proposals
+from bot.store.proposals import Sought
+from bot.store.record import audit
+
+router = api_routes("proposals", prefix="/api")
+
+Mine = Literal["asked", "decide"]
+
+_APPROVING = (Verb.APPROVE, Verb.SIMILAR, Verb.EDIT)
+_RUNNING = (State.APPROVED, State.EXECUTING)
+_SAY_WHICH = "It was edited after it was proposed. Send the round or digest of the content you approve."
+_NEWEST_ROW = 2**63 - 1
+_STATUS = {
+    Answer.REFUSED: 403,
+    Answer.UNKNOWN: 404,
+    Answer.STALE: 409,
+    Answer.INVALID: 422,
+}
+
+
+class Decide(Body):
+    """``round`` or ``digest``: what was looked at; the press is refused (409) if it changed since.
+
+    ``arguments`` replace the proposed ones (verbs approve and edit); what was hidden stays what it was.
+    ``rung``, ``lasting`` and ``reach`` go with the verb similar: which calls the grant allows, how long it
+    holds, and whose calls it lets run where.
+    """
+
+    round: int | None = None
+    digest: str | None = None
+    reason: Annotated[str, Field(max_length=1000)] | None = None
+    arguments: dict[str, Any] | None = None
+    rung: Rung | None = None
+    lasting: Lasting | None = None
+    reach: Whose = Whose.HERE
+
+
+@router.get(
+    "/proposals",
+    summary="Proposals you may see, across all channels, newest change first",
+    response_model=ProposalPage,
+)
+async def listed(
+    actor: Caller,
+    site: Here,
+    state: Annotated[list[State] | None, Query(description="repeat it for several")] = None,
+    tool: Annotated[str | None, Query(max_length=200)] = None,
+    kind: Kind | None = None,
+    risk: Level | None = None,
+    mine: Annotated[Mine | None, Query(description="only what you asked for, or may decide")] = None,
+    limit: Limit = PAGE,
+    before: Before = None,
+) -> JSONResponse:
+    """``next`` is the ``before`` of the next page; null on the last. A page may be short before the last."""
+    http = site.channel
+    mark = None
+    if before is not None and (mark := mark_of(before)) is None:
+        return problem(422, NO_PLACE, fields={"before": NO_PLACE})
+    shelf = await http.registry.shelf()
+    states = [State.PROPOSED] if mine == "decide" and not state else state or list(State)
+    shown, further = await http.database.read_aside(
+        http.views.page,
+        actor,
+        shelf,
+        states,
+        limit,
+        mark,
+        sought=Sought(tool, kind, risk, own=mine == "asked"),
+        to_decide=mine == "decide",
+    )
+    return ok(proposals=shown, next=cursor(further))
+
+
+@router.get(
+    "/proposals/{proposal_id}", summary="One proposal; `wait` for its end", response_model=OneProposal
+)
+async def one(proposal_id: str, actor: Caller, site: Here, wait: Wait = 0) -> JSONResponse:
+    """Returns after ``wait`` seconds (60 at most), or as soon as it was decided and has run."""
+    shown = await _ended(site.channel, proposal_id, actor, wait, (State.PROPOSED, *_RUNNING))
+    return _nothing() if shown is None else ok(proposal=shown)
+
+
+@router.get(
+    "/proposals/{proposal_id}/ladder",
+    summary="What approving similar calls may allow",
+    response_model=LadderBody,
+)
+async def ladder(proposal_id: str, actor: Caller, site: Here) -> JSONResponse:
+    """Which calls and whose, narrowest first, each in words; empty when this person can't allow any."""
+    shown = await _shown(site.channel, proposal_id, actor)
+    if shown is None:
+        return _nothing()
+    rungs = await site.lookup.ladder(proposal_id, actor, _at(shown, actor))
+    reaches = await site.lookup.reaches(proposal_id, actor, _at(shown, actor))
+    return ok(
+        ladder=[{"rung": rung, "words": words} for rung, words in rungs],
+        reaches=[{"reach": reach, "words": words} for reach, words in reaches],
+        lasting=list(Lasting),
+    )
+
+
+@router.get(
+    "/proposals/{proposal_id}/result",
+    summary="Its result in full, as a text file; 404 before its end",
+    response_class=PlainTextResponse,
+    response_model=None,
+)
+async def result(proposal_id: str, actor: Caller, site: Here) -> Response:
+    found = await _seen(site.channel, proposal_id, actor)
+    if found is None:
+        return _nothing()
+    told = found.result or found.error
+    if not told:
+        return problem(404, "It has no result.")
+    return await download(File(f"{found.tool_name}-{found.id}.txt", told))
+
+
+@router.get(
+    "/proposals/{proposal_id}/files",
+    summary="The files its tool made, and its result if it is long",
+    response_model=Files,
+)
+async def files(proposal_id: str, actor: Caller, site: Here) -> JSONResponse:
+    found = await _seen(site.channel, proposal_id, actor)
+    if found is None:
+        return _nothing()
+    kept = await site.channel.database.read(outputs.of_proposal, found)
+    return ok(files=[{"id": each.handle, "name": each.file.name} for each in kept])
+
+
+@router.get(
+    "/proposals/{proposal_id}/files/{file_id}",
+    summary="One of them, as a text file",
+    response_class=PlainTextResponse,
+    response_model=None,
+)
+async def file(proposal_id: str, file_id: str, actor: Caller, site: Here) -> Response:
+    found = await _seen(site.channel, proposal_id, actor)
+    kept = await site.channel.database.read(outputs.of_proposal, found) if found else []
+    return await download(next((each.file for each in kept if each.handle == file_id), None))
+
+
+@router.post("/proposals/{proposal_id}/{verb}", summary="Decide: one press", response_model=PressedBody)
+async def press(
+    proposal_id: str, verb: Verb, actor: Caller, site: Here, body: Decide | None = None, wait: Wait = 0
+) -> JSONResponse:
+    """A press that comes too late answers with the proposal as it already is, and changes nothing.
+
+    What was approved may still be running when this answers: ``wait`` up to 60 seconds for its end. Where it
+    was edited since it was proposed, say with ``round`` or ``digest`` which content you approve.
+    """
+    before = await _shown(site.channel, proposal_id, actor)
+    if before is None:
+        return _nothing()
+    given = body or Decide()
+    if before["edited_by"] and verb in _APPROVING and given.round is None and given.digest is None:
+        return problem(409, _SAY_WHICH, proposal=before)
+    reply = await site.take_in(
+        Press(
+            actor,
+            verb,
+            proposal_id,
+            given.round,
+            given.reason,
+            given.arguments,
+            given.digest,
+            address=_at(before, actor),
+            rung=given.rung,
+            lasting=given.lasting,
+            reach=given.reach,
+        )
+    )
+    shown = await _ended(site.channel, proposal_id, actor, 0 if reply.answer in _STATUS else wait)
+    if reply.answer in _STATUS:
+        more = {"fields": dict(reply.fields)} if reply.fields else {}
+        return problem(_STATUS[reply.answer], reply.text, proposal=shown, **more)
+    return ok(proposal=shown, text=reply.text, answer=reply.answer)
+
+
+async def _ended(
+    http: HttpChannel, proposal_id: str, actor: Actor, wait: float, ongoing: Collection[State] = _RUNNING
+) -> ProposalView | None:
+    """The proposal once its state is another than these, or as it is when the wait is over."""
+
+    async def look() -> ProposalView | None:
+        return await _shown(http, proposal_id, actor)
+
+    return await until(http, look, lambda shown: shown["state"] not in ongoing, wait)
+
+
+@router.get(
+    "/events",
+    summary="SSE: every change of a proposal you may see; resumes by Last-Event-ID",
+    response_class=EventStream,
+    response_model=None,
+    responses={200: {"model": ProposalEvent}},
+)
+async def changes(
+    actor: Caller,
+    site: Here,
+    streamed: Streaming,
+    last_event_id: Annotated[int | None, Header(ge=0, le=_NEWEST_ROW)] = None,
+) -> Response:
+    http = site.channel
+    begin = last_event_id if last_event_id is not None else await http.database.read(audit.last_id)
+    return streamed(_changes(http, actor, begin))
+
+
+async def _changes(http: HttpChannel, actor: Actor, seen: int) -> AsyncIterator[str]:
+    yield f"id: {seen}\n: listening\n\n"
+    quiet = 0.0
+    while not http.hub.closed:
+        rings = http.bell.rings
+        rows = await http.database.read(audit.since, seen)
+        newest = {proposal_id: row_id for row_id, proposal_id in rows}
+        # in the order of their ids: a client that resumes after any of them misses none and gets none twice
+        for proposal_id, row_id in sorted(newest.items(), key=lambda change: change[1]):
+            shown = await _shown(http, proposal_id, actor)
+            if shown is not None:
+                yield f"id: {row_id}\n" + sse({"type": "proposal_update", "proposal": shown})
+                quiet = 0.0
+        if rows:
+            seen = rows[-1][0]
+            continue
+        if quiet >= http.pace.quiet:
+            quiet = 0.0
+            yield STILL_THERE
+        quiet += http.pace.feed
+        await http.bell.wait(rings, http.pace.feed)
+
+
+async def _shown(http: HttpChannel, proposal_id: str, actor: Actor) -> ProposalView | None:
+    return await http.database.read(http.views.find, proposal_id, actor, await http.registry.shelf())
+
+
+async def _seen(http: HttpChannel, proposal_id: str, actor: Actor) -> Proposal | None:
+    """The proposal itself, for those who may see it."""
+    if await _shown(http, proposal_id, actor) is None:
+        return None
+    return await http.database.read(proposals.get, proposal_id)
+
+
+def _at(shown: Mapping[str, Any], actor: Actor) -> Address:
+    """Where the caller presses: their own conversation of that name, which no one else can name."""
+    return Address(NAME, key_of(actor, shown["conversation_id"]))
+
+
+def _nothing() -> JSONResponse:
+    return problem(404, "There is no such proposal.")

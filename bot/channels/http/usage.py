@@ -1,0 +1,42 @@
+"""What the agent's work cost: turns, model calls and tokens."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Annotated
+
+from fastapi import Query
+from sqlmodel import Session
+from starlette.responses import JSONResponse
+
+from bot.channels.http.site import Caller, Here, api_routes, ok
+from bot.channels.http.wire import Usages
+from bot.store import people, usage
+from bot.store.usage import Parts, Used
+
+router = api_routes("status", prefix="/api")
+
+_MONTH = timedelta(days=30)
+
+
+@router.get("/usage", summary="Turns, model calls and tokens, by day or otherwise", response_model=Usages)
+async def used(
+    actor: Caller,
+    site: Here,
+    by: Parts = Parts.DAY,
+    since: Annotated[datetime | None, Query(description="30 days ago by default; UTC unless it says")] = None,
+) -> JSONResponse:
+    """Of your own conversations; for admins of everyone's (``everyone``). At most 1,000 ``parts``."""
+    views = site.channel.views
+    begin = since or views.clock() - _MONTH
+    begin = begin if begin.tzinfo else begin.replace(tzinfo=UTC)
+
+    def read(session: Session) -> tuple[bool, list[Used]]:
+        everyone = views.rules_all(session, actor)
+        accounts = None if everyone else people.person_of(session, actor).accounts
+        return everyone, usage.of(session, by, begin, accounts)
+
+    everyone, parts = await site.channel.database.read_aside(read)
+    names = Used._fields[2:]
+    total = {name: sum(getattr(part, name) for part in parts) for name in names}
+    return ok(
+        since=begin.isoformat(), everyone=everyone, total=total, parts=[part._asdict() for part in parts]
+    )

@@ -1,0 +1,35 @@
+"""What a kind of channel says of itself: how to tell that it is wanted, to build it and to check it.
+
+Each channel's folder has one, and `bot/channels/table.py` lists them.
+"""
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from starlette.routing import BaseRoute
+
+from bot.channels.seam import Poster
+from bot.domain.chat import Clock
+from bot.domain.findings import Finding
+from bot.settings import Settings
+from bot.store.database import Database
+
+
+class Platform(Poster, Protocol):
+    """A chat platform that may call Nod's own web server."""
+
+    def routes(self) -> Sequence[BaseRoute]:
+        """What the web server mounts for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelKind:
+    """``label`` is what people call it; ``example`` an account there, as settings and rules name it."""
+
+    name: str
+    label: str
+    example: str
+    configured: Callable[[Settings], bool]  # whether any setting asks for it
+    build: Callable[[Settings, Database, Clock], Platform]  # raises SettingsError where a setting is wrong
+    check: Callable[[Settings], Awaitable[list[Finding]]]  # for the doctor; never raises for what it finds

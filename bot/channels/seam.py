@@ -1,0 +1,184 @@
+"""The seam between channels and the core, on one page: what a new channel implements.
+
+A channel turns what its platform sends into a `Message`, `Press`, `Command` or `Request` of
+``bot/domain/chat.py``, hands it to the `Inbox`, and tells the `Reply` to that one person. Everything else is
+shown through `Channel`, and what may be looked up is in `Lookup`. How a turn's events reach a stream is in
+``bot/delivery/turns.py``; what a card says is in ``bot/domain/cards.py``.
+
+This page lies below the delivery, which calls channels without knowing any; the channels lie above it.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeGuard, runtime_checkable
+
+from bot.domain.cards import Card
+from bot.domain.chat import Address, Inbox
+from bot.domain.events import TurnEvent
+from bot.domain.people import Actor
+from bot.domain.similarity import Rung, Whose
+from bot.domain.teams import TeamStatus
+
+
+@dataclass(frozen=True, slots=True)
+class Overview:
+    """One person's view of all proposals, newest first, as cards."""
+
+    waiting: tuple[Card, ...]  # this person may decide
+    asked: tuple[Card, ...]  # this person's own, still open
+    recent: tuple[Card, ...]  # ended lately, decided or asked for by this person
+
+
+class Lookup(Protocol):
+    """What a channel may look up. Everything is checked against who asks.
+
+    ``address`` is where the card in question stands before them; some circles are "anyone in this chat".
+    ``notice`` is what everybody should know about this Nod, said where it introduces itself; mostly empty.
+    """
+
+    notice: str
+
+    async def card(
+        self, proposal_id: str, actor: Actor, address: Address | None = None, ref: str | None = None
+    ) -> Card | None:
+        """The card as it is now; None where this person has none at this address.
+
+        ``ref`` is the posted card that was pressed, as in `Press`: one that cannot show this proposal gives
+        None, one that no row knew yet is kept up to date from now on.
+        """
+
+    async def arguments(
+        self, proposal_id: str, actor: Actor, address: Address | None = None
+    ) -> Mapping[str, Any] | None:
+        """What an edit form starts from (secrets as `HIDDEN`); None when this person may not edit or decline.
+
+        One who asked for what needs four eyes may do both, and not approve: see `may_decide`.
+        """
+
+    async def ladder(
+        self, proposal_id: str, actor: Actor, address: Address | None = None
+    ) -> Sequence[tuple[Rung, str]]:
+        """What "approve similar" may allow here, narrowest first, in words; empty when nothing."""
+
+    async def reaches(
+        self, proposal_id: str, actor: Actor, address: Address | None = None
+    ) -> Sequence[tuple[Whose, str]]:
+        """Whose calls that may be and where, narrowest first, in words; empty when nothing may be allowed."""
+
+    async def overview(self, actor: Actor) -> Overview: ...
+
+    async def may_decide(self, proposal_id: str, actor: Actor, address: Address | None = None) -> bool:
+        """Whether this person may approve it, pressing at this address."""
+
+
+class Stream(Protocol):
+    """One turn being shown at one address, from its first event to `TurnEnded` or `TurnFailed`."""
+
+    async def send(self, event: TurnEvent) -> None:
+        """Show the event; text deltas may arrive joined. Raises ChannelError when the platform refuses."""
+
+
+class Channel(Protocol):
+    """A place people are. Everything here may raise ChannelError; nothing here decides anything.
+
+    One that is no `Poster` shows people the rows as they are (the web): nothing is posted there, so there are
+    no copies to redraw.
+    """
+
+    name: str
+
+    async def start(self, inbox: Inbox, lookup: Lookup) -> None: ...
+
+    async def stop(self) -> None: ...
+
+    def open_stream(self, address: Address, requester: Actor) -> Stream: ...
+
+    async def show_team(self, address: Address, ref: str, team: TeamStatus) -> str:
+        """Show the team of the conversation there and return the reference to it (≤ 255 characters).
+
+        ``ref`` is what showed it so far, empty at first. Raises CopyGone when that no longer can.
+        """
+
+    async def changed(self) -> None:
+        """Note that a proposal somewhere changed, so that lists which show proposals come up to date.
+
+        Returns fast and never raises: whatever needs the network is done later, many changes together.
+        """
+
+
+SILENT = 60.0
+"""Seconds without a sign of life after which a platform's line counts as dead. Those that are asked, or
+pinged, answer every few seconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hearing:
+    """Whether what people send can arrive.
+
+    ``ago`` is how many seconds ago the platform was last heard, None where it was not yet. ``fault`` says in
+    a few words why nothing arrives; it is empty while all is well, and for a platform that only calls when
+    there is something to tell.
+    """
+
+    ago: float | None = None
+    fault: str = ""
+
+
+@runtime_checkable
+class Poster(Channel, Protocol):
+    """A channel to which Nod posts: what it says, cards and files stay there as copies."""
+
+    def hearing(self) -> Hearing:
+        """Whether people can reach it; no one is asked."""
+
+    async def post(self, address: Address, markdown: str) -> None:
+        """Post CommonMark text, split as the platform needs.
+
+        The address may be a person's own: the channel and key of an `Actor`.
+        """
+
+    async def post_card(self, address: Address, card: Card) -> str:
+        """Post a card and return the platform's reference to the copy (≤ 255 characters)."""
+
+    async def redraw_card(self, address: Address, ref: str, card: Card) -> None:
+        """Make the copy show ``card``; raises CopyGone when it no longer can."""
+
+    async def remind(self, address: Address, ref: str, text: str, people: Sequence[Actor]) -> None:
+        """Say something about the card that is posted there, in reply to it or with a link to it.
+
+        ``people`` are named so that the platform notifies them, those of another channel apart. Raises
+        CopyGone where the card is gone.
+        """
+
+    async def post_file(self, address: Address, name: str, text: str) -> None:
+        """Post a text as a file; raises NotDeliverable where files can never be posted."""
+
+
+def heard(since: float | None, now: float, *, told: bool) -> Hearing:
+    """From when it was last heard, in the same seconds; ``told``: it calls only when there is something."""
+    if since is None:
+        return Hearing(None, "" if told else "it isn't connected")
+    ago = max(0.0, now - since)
+    return Hearing(ago, "" if told or ago <= SILENT else f"nothing heard for {ago:.0f} s")
+
+
+def poster_at(channels: Mapping[str, Channel], address: Address) -> Poster | None:
+    """What posts at the address; None where people read rows themselves, or no channel is there."""
+    found = channels.get(address.channel)
+    return found if found is not None and _posts(found) else None
+
+
+def posters(channels: Mapping[str, Channel]) -> Mapping[str, Poster]:
+    """The channels to which Nod posts, by name."""
+    return {name: channel for name, channel in channels.items() if _posts(channel)}
+
+
+def _posts(channel: Channel) -> TypeGuard[Poster]:
+    """Asked only the first time for each kind of channel, since that costs as much as a query."""
+    kind = type(channel)
+    if kind not in _POSTS:
+        _POSTS[kind] = isinstance(channel, Poster)
+    return _POSTS[kind]
+
+
+_POSTS: dict[type, bool] = {}

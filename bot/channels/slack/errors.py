@@ -1,0 +1,105 @@
+"""Slack's refusals as our errors: what will never work, what is gone, what may work later."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import aiohttp
+from slack_sdk.errors import SlackApiError, SlackClientError
+
+from bot.errors import ChannelError, CopyGone, NotDeliverable
+
+NEVER = frozenset(
+    {
+        "account_inactive",
+        "app_uninstalled",
+        "cannot_dm_bot",
+        "channel_not_found",
+        "ekm_access_denied",
+        "invalid_auth",
+        "is_archived",
+        "missing_scope",
+        "no_permission",
+        "not_authed",
+        "not_in_channel",
+        "restricted_action",
+        "team_access_not_granted",
+        "token_expired",
+        "token_revoked",
+        "user_disabled",
+        "user_not_found",
+    }
+)
+TRANSIENT = frozenset(
+    {"ratelimited", "internal_error", "fatal_error", "service_unavailable", "request_timeout"}
+)
+"""Answers after which the same call may work; so may it after an HTTP error."""
+
+_GONE = frozenset({"message_not_found", "cant_update_message", "edit_window_closed", "thread_not_found"})
+OFF = frozenset({"account_inactive", "app_uninstalled", "invalid_auth", "token_revoked"})
+"""Answers that mean: this workspace's token no longer works."""
+
+_TOO_LATE = frozenset(
+    {
+        "expired_trigger_id",
+        "exchanged_trigger_id",
+        "invalid_trigger_id",
+        "trigger_expired",
+        "trigger_exchanged",
+    }
+)
+"""Answers to a window that was opened more than three seconds after the press."""
+
+_WORDS = {
+    "channel_not_found": "the channel does not exist or Nod cannot see it; invite Nod there",
+    "is_archived": "the channel is archived",
+    "not_in_channel": "Nod is not in the channel; invite it there",
+    "missing_scope": "the Slack app lacks a scope; `nod doctor` says which",
+    "invalid_auth": "the Slack token is not valid; set SLACK_BOT_TOKEN to the one of your app",
+    "token_revoked": "the Slack token was revoked; install the app again",
+    "account_inactive": "the Slack app was removed from the workspace; install it again",
+    "ratelimited": "Slack asks us to slow down",
+}
+
+
+def passes(code: str) -> bool:
+    """Whether the same call may work another time."""
+    return code in TRANSIENT or code.startswith("http_")
+
+
+def code_of(error: SlackApiError) -> str:
+    """Slack's word for the refusal, such as ``not_in_channel``; otherwise the HTTP status."""
+    try:
+        answer = error.response.get("error")
+    except (AttributeError, ValueError):  # a body that was no JSON
+        answer = None
+    return str(answer or f"http_{getattr(error.response, 'status_code', 0)}")
+
+
+def code_behind(error: ChannelError) -> str | None:
+    """Slack's word for the refusal behind ``error``; None when Slack did not answer."""
+    cause = error.__cause__
+    return code_of(cause) if isinstance(cause, SlackApiError) else None
+
+
+def for_presser(error: ChannelError) -> str:
+    """What to tell the person whose press Slack did not let us answer; nothing was decided by it."""
+    if code_behind(error) in _TOO_LATE:
+        return "That took too long. Press again."
+    return "Slack did not accept my answer. Nothing was decided. Press again."
+
+
+@contextmanager
+def translated() -> Iterator[None]:
+    """Turn what the client raises inside into ChannelError, NotDeliverable or CopyGone."""
+    try:
+        yield
+    except SlackApiError as error:
+        code = code_of(error)
+        words = ": ".join(filter(None, (f"Slack refused ({code})", _WORDS.get(code))))
+        if code in NEVER:
+            raise NotDeliverable(words) from error
+        if code in _GONE:
+            raise CopyGone(words) from error
+        raise ChannelError(words) from error
+    except (SlackClientError, aiohttp.ClientError, OSError) as error:
+        raise ChannelError(f"Slack could not be reached: {error or type(error).__name__}") from error

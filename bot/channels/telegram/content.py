@@ -1,0 +1,58 @@
+"""What a message holds besides its own words: what it replies to, and what Nod can't see. Pure."""
+
+from telegram import Message, User
+
+from bot.domain.quoting import in_reply_to
+
+_KINDS = {
+    "animation": "an animation",  # before document: Telegram fills both
+    "photo": "a photo",
+    "video": "a video",
+    "video_note": "a video message",
+    "voice": "a voice message",
+    "audio": "an audio file",
+    "document": "a file",
+    "sticker": "a sticker",
+    "location": "a location",
+    "contact": "a contact",
+    "poll": "a poll",
+}
+
+
+def attached(message: Message) -> str:
+    """What comes with a message that Nod can't read, such as "a photo"; empty where nothing does."""
+    kind = next((kind for kind in _KINDS if getattr(message, kind, None)), None)
+    if kind is not None:
+        return _KINDS[kind]
+    return "an attachment" if message.effective_attachment else ""
+
+
+def for_model(message: Message, words: str, me: User) -> str:
+    """The words of a message with what they point at, and a note of what the model can't see."""
+    if what := attached(message):
+        name = message.document.file_name if message.document else None
+        words = f"{words}\n\n({what} was attached that you can't see{f': {name}' if name else ''})"
+    return in_reply_to(*_pointed_at(message, me), words)
+
+
+def _pointed_at(message: Message, me: User) -> tuple[str, str]:
+    """Who wrote what is replied to, and what; the words are empty where nothing is."""
+    quote = message.quote.text if message.quote else ""
+    elsewhere, replied = message.external_reply, message.reply_to_message
+    if elsewhere is not None:
+        origin = elsewhere.origin
+        user, chat = getattr(origin, "sender_user", None), getattr(origin, "chat", None)
+        author = user.full_name if user else getattr(origin, "sender_user_name", None)
+        return author or (chat.title if chat else None) or "someone in another chat", quote
+    if replied is None or replied.forum_topic_created:  # in a topic, everything replies to its beginning
+        return "", ""
+    said = quote or replied.text or replied.caption or (f"({what})" if (what := attached(replied)) else "")
+    return _author(replied, me), said
+
+
+def _author(message: Message, me: User) -> str:
+    if message.from_user is not None and message.from_user.id == me.id:
+        return "you"
+    if message.sender_chat is not None:
+        return message.sender_chat.title or "a chat"
+    return message.from_user.full_name if message.from_user else "someone"

@@ -1,0 +1,272 @@
+"""Leads the dialogues: keeps where each person is, asks the next question, hands in the result."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from telegram import InlineKeyboardMarkup, Message
+
+from bot.channels.seam import Lookup
+from bot.channels.telegram import screens
+from bot.channels.telegram.callback import ButtonData, Does
+from bot.channels.telegram.dialogue import Dialogue, DialogueStep
+from bot.channels.telegram.dialogues import MOVED_ON, NOT_YOURS, Dialogues, Who
+from bot.channels.telegram.limits import TOAST
+from bot.channels.telegram.places import TelegramPosted
+from bot.channels.telegram.screens import Screen
+from bot.channels.telegram.text import plain
+from bot.channels.telegram.transport import Transport
+from bot.channels.telegram.views import ShownCards
+from bot.domain.cards import Card
+from bot.domain.chat import Answer, Clock, Inbox, Press
+from bot.domain.forms import BadAnswer, Field, fields_of, label_of
+from bot.domain.verbs import Verb
+from bot.errors import ChannelError
+from bot.logs import logger
+
+_WORDS = {DialogueStep.REASON: Verb.DECLINE, DialogueStep.CHANGES: Verb.REVISE}
+"""Questions whose answer is the reason of a press."""
+_EMPTY = "-"  # typed where a field is to be left empty
+_AGAIN = "I lost track of that question. Here it is again: please reply to this one."
+
+
+log = logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """What is being edited, as it is now."""
+
+    card: Card
+    arguments: Mapping[str, Any]
+    fields: tuple[Field, ...]
+
+    def field(self, name: str | None) -> Field | None:
+        return next((f for f in self.fields if f.name == name), None)
+
+
+class Asker:
+    """Asks for edits and reasons."""
+
+    def __init__(
+        self,
+        dialogues: Dialogues,
+        transport: Transport,
+        inbox: Inbox,
+        lookup: Lookup,
+        views: ShownCards,
+        clock: Clock,
+    ) -> None:
+        self._dialogues = dialogues
+        self._views = views
+        self._transport = transport
+        self._inbox = inbox
+        self._lookup = lookup
+        self._clock = clock
+
+    async def press(self, who: Who, callback: ButtonData, card: Card, message: TelegramPosted) -> str:
+        """Take a form's button; return what to tell the person, empty when the screen says it all."""
+        found = await self._dialogues.load(who)
+        if found and (found.proposal_id, found.round) != (callback.id, callback.round):
+            found = None
+        if found and found.climbs:
+            found = found if callback.does is Does.CLOSE and found.prompt == message.message_id else None
+        if callback.does is Does.CLOSE:
+            return await self._close(who, found, message)
+        if callback.round != card.round or not card.pending:
+            return await self._moved_on(who, callback.id, callback.round)
+        if callback.does is Does.REASON:
+            asking = Dialogue.decline(card, self._clock())
+            return await self._begin(who, card, asking, screens.reason(who.user, card.title))
+        if callback.does is Does.CHANGES:
+            asking = Dialogue.revise(card, self._clock())
+            return await self._begin(who, card, asking, screens.changes(who.user, card.title))
+        return await self._edit(who, found, callback, card, message)
+
+    async def answer(self, who: Who, text: str, replied: Message | None, message_id: int) -> bool:
+        """Take a text if it answers a question; False leaves it to the conversation."""
+        dialogue = await self._dialogues.load(who)
+        if dialogue is None or replied is None:
+            return False
+        if dialogue.listens(replied.message_id):
+            trouble = await self._answered(who, dialogue, text)
+        elif dialogue.asked_in(replied.text or ""):
+            trouble = await self._ask_again(who, dialogue)
+        else:
+            return False
+        if trouble:
+            await self._transport.send(who.place, plain(trouble), answer_to=message_id)
+        return True
+
+    async def cancel(self, who: Who) -> bool:
+        """Stop asking; False when nothing was being asked."""
+        if await self._dialogues.load(who) is None:
+            return False
+        await self._dialogues.keep(who, None)
+        await self._transport.send(who.place, plain("Cancelled. Nothing was changed."))
+        return True
+
+    async def _moved_on(self, who: Who, proposal_id: str, seen: int) -> str:
+        """Who decided, or what was changed since ``seen``, in the core's words. Asking changes nothing."""
+        press = Press(who.actor, Verb.EDIT, proposal_id, seen, address=who.place.address)
+        reply = await self._inbox(press)
+        if reply.answer not in (Answer.STALE, Answer.ALREADY):
+            return MOVED_ON
+        if len(reply.text) <= TOAST:
+            return reply.text
+        await self._transport.send(who.place, plain(reply.text))
+        return MOVED_ON
+
+    async def _close(self, who: Who, found: Dialogue | None, message: TelegramPosted) -> str:
+        if found is None:
+            return NOT_YOURS
+        await self._dialogues.keep(who, None)
+        await self._transport.note(message, plain("Closed. Nothing was changed."))
+        return ""
+
+    async def _edit(
+        self, who: Who, found: Dialogue | None, callback: ButtonData, card: Card, message: TelegramPosted
+    ) -> str:
+        form = await self._form(who, card)
+        if form is None:
+            return "You may not edit this one."
+        if callback.does is Does.EDIT:
+            await self._show_form(who, Dialogue.edit(card, self._clock()), form)
+            return ""
+        return await self._step(who, found, callback, form, message) if found else NOT_YOURS
+
+    async def _begin(self, who: Who, card: Card, asking: Dialogue, screen: Screen) -> str:
+        if await self._lookup.arguments(card.proposal_id, who.actor, who.place.address) is None:
+            return "You may not decide this one."
+        await self._show(who, asking, screen)
+        return ""
+
+    async def _answered(self, who: Who, dialogue: Dialogue, text: str) -> str:
+        """Take a typed answer; return what to tell the person, empty when a screen says it."""
+        card = await self._lookup.card(dialogue.proposal_id, who.actor, who.place.address)
+        if card is None or not dialogue.concerns(card):
+            await self._dialogues.keep(who, None)
+            return await self._moved_on(who, dialogue.proposal_id, dialogue.round)
+        if dialogue.step in _WORDS:
+            press = Press(
+                who.actor,
+                _WORDS[dialogue.step],
+                card.proposal_id,
+                card.round,
+                reason=text,
+                address=who.place.address,
+            )
+            reply = await self._inbox(press)
+            await self._dialogues.keep(who, None)
+            return reply.text
+        form = await self._form(who, card)
+        asked = form.field(dialogue.asked) if form else None
+        if form is None or asked is None:
+            await self._dialogues.keep(who, None)
+            return MOVED_ON
+        try:
+            value = None if asked.nullable and text.strip() == _EMPTY else asked.read(text)
+        except BadAnswer as trouble:
+            await self._show(who, dialogue, screens.ask(dialogue, asked, who.user, str(trouble)))
+            return ""
+        await self._show_form(who, dialogue.give(asked, value, self._clock()), form)
+        return ""
+
+    async def _ask_again(self, who: Who, dialogue: Dialogue) -> str:
+        """Ask once more what was asked in a message that is not known; return as `_answered`."""
+        card = await self._lookup.card(dialogue.proposal_id, who.actor, who.place.address)
+        if card is None or not dialogue.concerns(card):
+            await self._dialogues.keep(who, None)
+            return await self._moved_on(who, dialogue.proposal_id, dialogue.round)
+        form = await self._form(who, card) if dialogue.step is DialogueStep.ASK else None
+        asked = form.field(dialogue.asked) if form else None
+        if dialogue.step is DialogueStep.ASK and asked is None:
+            await self._dialogues.keep(who, None)
+            return MOVED_ON
+        if asked is not None:
+            screen = screens.ask(dialogue, asked, who.user)
+        else:
+            question = screens.reason if dialogue.step is DialogueStep.REASON else screens.changes
+            screen = question(who.user, card.title)
+        await self._transport.send(who.place, plain(_AGAIN))
+        await self._show(who, dialogue, screen)
+        return ""
+
+    async def _step(
+        self, who: Who, dialogue: Dialogue, callback: ButtonData, form: _Form, message: TelegramPosted
+    ) -> str:
+        """Take a button of an open form."""
+        now = self._clock()
+        index = callback.index or 0
+        if callback.does is Does.SAVE:
+            return await self._save(who, dialogue, form, message)
+        if callback.does is Does.BACK:
+            await self._show_form(who, dialogue.again(now), form, message)
+            return ""
+        if callback.does is Does.FIELD and index < len(form.fields):
+            asking = dialogue.pick(form.fields[index], now)
+            await self._show(who, asking, screens.ask(asking, form.fields[index], who.user), message)
+            return ""
+        asked = form.field(dialogue.asked)
+        if asked is None or (callback.does is Does.CHOOSE and index >= len(asked.choices)):
+            return NOT_YOURS
+        try:
+            value = asked.checked(None if callback.does is Does.CLEAR else asked.choices[index])
+        except BadAnswer as trouble:
+            return str(trouble)
+        await self._show_form(who, dialogue.give(asked, value, now), form, message)
+        return ""
+
+    async def _save(self, who: Who, dialogue: Dialogue, form: _Form, message: TelegramPosted) -> str:
+        edited = dialogue.arguments(form.arguments)
+        reply = await self._inbox(
+            Press(
+                who.actor,
+                Verb.EDIT,
+                dialogue.proposal_id,
+                dialogue.round,
+                arguments=edited,
+                address=who.place.address,
+            )
+        )
+        if reply.answer is Answer.INVALID:
+            return "; ".join(f"{label_of(k)}: {v}" for k, v in reply.fields.items()) or reply.text
+        await self._dialogues.keep(who, None)
+        anew = await self._lookup.card(dialogue.proposal_id, who.actor, who.place.address)
+        if reply.answer is not Answer.ACCEPTED or anew is None:
+            await self._transport.note(message, plain(reply.text))
+            return reply.text
+        try:
+            # the form becomes one more copy of the card: what was edited is right above its Approve
+            await self._views.put(anew, who.place, message)
+        except ChannelError as error:  # the edit is saved, and the card itself is redrawn
+            log.warning("telegram form not turned into a card", why=error.message)
+        return reply.text
+
+    async def _show_form(
+        self, who: Who, dialogue: Dialogue, form: _Form, message: TelegramPosted | None = None
+    ) -> None:
+        if dialogue.step is DialogueStep.CONFIRM:
+            screen = screens.confirm(dialogue, form.fields)
+        else:
+            screen = screens.pick(dialogue, form.fields, form.card.title)
+        await self._show(who, dialogue, screen, message)
+
+    async def _show(
+        self, who: Who, dialogue: Dialogue, screen: Screen, message: TelegramPosted | None = None
+    ) -> None:
+        """Keep, then show in ``message`` or a new one; an answer counts once the question has its id."""
+        if screen.replies:
+            dialogue = dialogue.asking(screen.rich.text)
+        await self._dialogues.keep(who, dialogue)
+        if message is not None and isinstance(screen.markup, InlineKeyboardMarkup):
+            await self._transport.edit(message, screen.rich, screen.markup)
+            return
+        sent = await self._transport.send(who.place, screen.rich, screen.markup)
+        if screen.replies:
+            await self._dialogues.keep(who, dialogue.prompted(sent.message_id))
+
+    async def _form(self, who: Who, card: Card) -> _Form | None:
+        """None when this person may not edit."""
+        arguments = await self._lookup.arguments(card.proposal_id, who.actor, who.place.address)
+        return None if arguments is None else _Form(card, arguments, fields_of(card.schema, arguments))

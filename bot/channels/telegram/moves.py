@@ -1,0 +1,93 @@
+"""Groups that became supergroups: Telegram gives them a new id for good and leaves their messages behind.
+
+A chat keeps the id it had when Nod first met it for everything outside this folder: settings, rules,
+conversations and copies of cards name it by that. Only what goes to Telegram, and what comes from there, is
+translated here. Old messages can't be changed; open cards are posted again at the new id.
+"""
+
+from typing import Any
+
+from sqlalchemy import update
+from sqlmodel import Session, col, select
+
+from bot.channels.telegram.places import NAME, TelegramPlace
+from bot.domain.chat import Address, Clock
+from bot.logs import logger
+from bot.store import events
+from bot.store.database import Database
+from bot.store.tables import ConversationRow, CopyRow, DialogueRow
+
+_KEY = "moved:"
+
+log = logger(__name__)
+
+
+class Moves:
+    """Which chats moved, kept in the database and known here in memory."""
+
+    def __init__(self, database: Database, clock: Clock) -> None:
+        self._database = database
+        self._clock = clock
+        self._to: dict[int, int] = {}
+        self._home: dict[int, int] = {}
+
+    async def load(self) -> None:
+        for old, state in await self._database.read(_kept):
+            self._note(old, state)
+
+    async def learn(self, old: int, new: int) -> None:
+        """Remember that a chat moved; the cards that stand in it are behind from now on."""
+        if old == new or self._to.get(old) == new:
+            return
+        state = await self._database.write(self._learn, old, new)
+        self._note(old, state)
+        log.info("a telegram group has a new id", old=old, new=new)
+
+    def left(self, chat_id: int) -> bool:
+        """Whether the chat moved away from this id, so that its messages can't be changed."""
+        return chat_id in self._to
+
+    def now(self, chat_id: int) -> int:
+        """Give the id Telegram knows the chat by today."""
+        return self._to.get(chat_id, chat_id)
+
+    def home(self, chat_id: int) -> int:
+        """Give the id the rest of Nod knows the chat by."""
+        return self._home.get(chat_id, chat_id)
+
+    def place(self, address: Address) -> TelegramPlace:
+        """Where to write to for an address; raises NotDeliverable for what is no Telegram chat."""
+        place = TelegramPlace.of(address)
+        now = self.now(place.chat_id)
+        return place if now == place.chat_id else TelegramPlace(now, place.thread_id, home=place.chat_id)
+
+    def here(self, chat_id: int, thread_id: int | None = None) -> TelegramPlace:
+        """Where something came from."""
+        home = self.home(chat_id)
+        return TelegramPlace(chat_id, thread_id, home=None if home == chat_id else home)
+
+    def _learn(self, session: Session, old: int, new: int) -> dict[str, Any]:
+        # people may have talked at the new id before anything told that the group moved: then it has its own
+        state = {"to": new, "home": not _has_conversation(session, new)}
+        events.keep_dialogue(session, NAME, f"{_KEY}{old}", state, self._clock())
+        behind = update(CopyRow).where(col(CopyRow.channel) == NAME, col(CopyRow.ref).startswith(f"{old}/"))
+        session.execute(behind.values(wanted=CopyRow.wanted + 1, shown=None))
+        return state
+
+    def _note(self, old: int, state: dict[str, Any]) -> None:
+        self._to[old] = state["to"]
+        if state["home"]:
+            self._home[state["to"]] = old
+
+
+def _kept(session: Session) -> list[tuple[int, dict[str, Any]]]:
+    rows = session.exec(
+        select(DialogueRow).where(DialogueRow.channel == NAME, col(DialogueRow.key).startswith(_KEY))
+    )
+    return [(int(row.key.removeprefix(_KEY)), row.state) for row in rows]
+
+
+def _has_conversation(session: Session, chat_id: int) -> bool:
+    keys = (col(ConversationRow.key) == str(chat_id)) | col(ConversationRow.key).startswith(f"{chat_id}/")
+    found = select(ConversationRow.id).where(ConversationRow.channel == NAME, keys).limit(1)
+    return session.exec(found).first() is not None

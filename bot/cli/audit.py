@@ -1,0 +1,109 @@
+"""``nod audit``: the audit log, shown, checked, printed."""
+
+import json
+from datetime import UTC, datetime
+from typing import Annotated, Any
+
+import typer
+
+from bot.cli.command import ShellCommands
+from bot.cli.shared import Id, Json, find, line, load, looking, print_json, told
+from bot.commands.values import account
+from bot.errors import NodError, SettingsError
+from bot.store.record import audit, chain, seals
+from bot.store.record.audit import AuditEntry
+from bot.store.record.seals import Wanted
+
+commands = ShellCommands(help="Show and verify the audit log.")
+
+_LISTED = 50
+
+
+@commands.callback(invoke_without_command=True)
+def newest(context: typer.Context, *, as_json: Json = False) -> None:
+    """Show the newest changes, and whether the audit log is intact."""
+    if context.invoked_subcommand is None:
+        with told(), looking(load()) as database:
+            _entries(list(reversed(database.read_now(audit.newest, _LISTED))), as_json=as_json)
+            _verified(database.read_now(seals.faults), as_json=as_json)
+
+
+@commands.command(name="show")
+def show(proposal: Id, *, as_json: Json = False) -> None:
+    """Show everything that happened to one proposal, and whether its record is intact."""
+    with told(), looking(load()) as database:
+        found = find(database, proposal)
+        _entries(database.read_now(audit.history, found.id), as_json=as_json)
+        broken = database.read_now(audit.first_break, found.id)
+        _verified([broken] if broken else [], as_json=as_json)
+
+
+@commands.command(name="verify")
+def verify(
+    anchor: Annotated[
+        list[str] | None, typer.Option(help="what `nod audit anchor` printed earlier; may be repeated")
+    ] = None,
+) -> None:
+    """Check every row; names what was changed, removed or inserted."""
+    with told(), looking(load()) as database:
+        _verified(database.read_now(seals.faults, anchor or ()))
+
+
+@commands.command(name="anchor")
+def anchor() -> None:
+    """Print the number and hash of the newest row, to keep outside the database."""
+    with told(), looking(load()) as database:
+        print(database.read_now(chain.anchor) or "Nothing is recorded yet.")
+
+
+@commands.command(name="export")
+def export(
+    form: Annotated[str, typer.Option("--format", help="one of jsonl, csv")] = "jsonl",
+    who: Annotated[str, typer.Option(help="one account, and those linked with it")] = "",
+    tool: Annotated[str, typer.Option(help="one tool, and the rules about it")] = "",
+    proposal: Annotated[str, typer.Option("--id", help="one proposal, by the beginning of its ID")] = "",
+    since: Annotated[datetime | None, typer.Option(help="only from then on, UTC")] = None,
+) -> None:
+    """Print the full audit log, oldest first, without secrets: proposals, rules, grants, linked accounts."""
+    with told(), looking(load()) as database:
+        if who:
+            account(who)
+        writers = {"jsonl": seals.as_jsonl, "csv": seals.as_csv}
+        if form not in writers:
+            raise SettingsError(f"--format: {form} is neither jsonl nor csv")
+        wanted = Wanted(who, tool, proposal, since.replace(tzinfo=UTC) if since else None)
+        print(writers[form](database.read_now(seals.rows, wanted)), end="")
+
+
+def _entries(entries: list[AuditEntry], *, as_json: bool) -> None:
+    if as_json:
+        print_json([_told(e) for e in entries])
+        return
+    for e in entries:
+        why = f" ({line(e.by.reason)})" if e.by.reason else ""
+        who = f"{e.by.verb} by {e.by.actor}"
+        print(f"{e.at:%Y-%m-%d %H:%M:%S}  {e.proposal_id}  v{e.version}  {line(who)}{why} → {e.state}")
+        if e.about:
+            asked = f"{e.about['summary']} {json.dumps(e.about['arguments'], ensure_ascii=False)}"
+            print(line(f"    asked by {e.about['requester']} in {e.about['place']}: {asked}"))
+
+
+def _told(e: AuditEntry) -> dict[str, Any]:
+    return {
+        "id": e.id,
+        "at": e.at.isoformat(),
+        "proposal_id": e.proposal_id,
+        "version": e.version,
+        "verb": e.by.verb,
+        "actor": e.by.actor,
+        "reason": e.by.reason,
+        "state": e.state,
+        "about": e.about,
+    }
+
+
+def _verified(broken: list[str], *, as_json: bool = False) -> None:
+    if broken:
+        raise NodError(f"the audit log does not verify: {'; '.join(broken)}")
+    if not as_json:
+        print(seals.INTACT)

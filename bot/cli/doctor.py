@@ -1,0 +1,314 @@
+"""Whether Nod will work here: the settings and everything they name, each fault with how to fix it.
+
+Nothing is changed: no file is made, no schema upgraded; only what is configured is asked over the network.
+The modules that ``NOD_TOOLS`` names are imported and MCP servers are started, as Nod does it.
+"""
+
+import asyncio
+import difflib
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx2
+import openai
+import typer
+from dotenv import dotenv_values
+from sqlalchemy import Engine
+from sqlalchemy.engine import make_url
+from sqlalchemy.exc import DBAPIError
+
+from bot.app import policies_of, registry_of
+from bot.channels.http.server import listen
+from bot.channels.table import CHANNELS, require_admin
+from bot.cli.command import ShellCommands
+from bot.cli.shared import given, log_at, looking, plain, told
+from bot.domain.findings import Finding, fail, ok, warn
+from bot.domain.times import now
+from bot.errors import NodError, SettingsError, ToolError
+from bot.settings import Settings
+from bot.store import migrations, tokens
+from bot.store.database import Database, open_engine
+from bot.store.lock import ProcessLock
+from bot.tools.builtin.docker import Daemon
+from bot.tools.custom import ENTRY, unnamed
+from bot.tools.mcp.server import Server
+from bot.tools.mcp.toolset import McpToolset
+
+commands = ShellCommands()
+
+_MODEL_SECONDS = 10.0
+_DOCKER_SECONDS = 10.0
+_NOD_SECONDS = 5.0
+
+
+@commands.command()
+def doctor() -> None:
+    """Check the settings and what they reach; tells you how to fix each problem."""
+    with told():
+        log_at("critical")  # what it would log is among the findings
+        settings, faults = Settings.inspect(**given())
+        findings = [
+            fail(*fault.split(": ", 1)) if ": " in fault else fail("settings", fault) for fault in faults
+        ]
+        findings += asyncio.run(check(settings)) if settings else []
+        for found in findings:
+            print(plain(f"{found.health:<4} {found.name}{found.fix and ': '}{found.fix}"))
+        if any(found.failed for found in findings):
+            raise typer.Exit(1)
+
+
+async def check(settings: Settings) -> list[Finding]:
+    """Look at everything; never raises for what it finds."""
+    running = _taken(settings)
+    return [
+        *_names(),
+        *_private(settings),
+        _database(settings),
+        _port(settings, running=running),
+        _admins(settings),
+        _tokens(settings),
+        *await _tools(settings),
+        await _model(settings),
+        *await _channels(settings),
+        *(await _running(settings) if running else []),
+    ]
+
+
+async def _channels(settings: Settings) -> list[Finding]:
+    return [finding for kind in CHANNELS for finding in await kind.check(settings)]
+
+
+async def _running(settings: Settings) -> list[Finding]:
+    """What the nod that is running says of itself."""
+    name = "running nod"
+    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(settings.host, settings.host)  # noqa: S104 - compared
+    url = f"http://[{host}]:{settings.port}" if ":" in host else f"http://{host}:{settings.port}"
+    try:
+        async with httpx2.AsyncClient(base_url=url, timeout=_NOD_SECONDS, trust_env=False) as client:
+            health = (await client.get("/healthz")).json()
+            ready = (await client.get("/readyz")).json()
+        heard = [
+            fail(f"{name}, {channel['name']}", f"{channel['fault']}. Its log says why.")
+            if channel["fault"]
+            else ok(f"{name}, {channel['name']}", _ago(channel["heard_seconds_ago"]))
+            for channel in health["channels"]
+        ]
+        if not ready["ok"] and not any(finding.failed for finding in heard):
+            return [*heard, fail(name, f"{ready['error']}. Its log says why.")]
+    except (httpx2.HTTPError, ValueError, KeyError, TypeError):
+        return [fail(name, f"{url} can't be reached, or is another program. Check NOD_HOST and NOD_PORT.")]
+    return heard
+
+
+def _ago(seconds: int | None) -> str:
+    return "nothing heard yet" if seconds is None else f"heard {seconds} s ago"
+
+
+def _taken(settings: Settings) -> bool:
+    """Whether a nod is running on the database; no, where it cannot be asked."""
+    try:
+        return ProcessLock.of(settings.database_url).taken()
+    except (DBAPIError, ModuleNotFoundError):
+        return False
+
+
+def _names() -> Iterator[Finding]:
+    """A misspelt variable is silently nothing, so it is told here."""
+    known = {str(field.validation_alias) for field in Settings.model_fields.values()}
+    given = {*os.environ, *dotenv_values(".env")}
+    for name in sorted(given - known):
+        near = difflib.get_close_matches(name, known, 1, cutoff=0.85)
+        if near or (name.startswith("NOD_") and not name.startswith("NOD_TEST_")):
+            hint = f"did you mean {near[0]}?" if near else ".env.example has every setting"
+            yield fail(f"setting {name}", f"there is no such setting; {hint}")
+
+
+def _private(settings: Settings) -> Iterator[Finding]:
+    """Who else can read the secrets and conversations on this machine."""
+    file = settings.sqlite_file
+    for path in (Path(".env"), *([file] if file else [])):
+        if path.exists() and path.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):
+            yield fail(f"file {path}", f"others on this machine can read it. Run: chmod 600 {path}")
+    if os.geteuid() == 0:
+        yield warn("account root", "Nod needs no root rights. Run it as a user of its own.")
+
+
+def _database(settings: Settings) -> Finding:
+    name = f"database {make_url(settings.database_url).render_as_string(hide_password=True)}"
+    file = settings.sqlite_file
+    if file is not None and not file.exists():
+        if os.access(file.parent, os.W_OK):
+            return ok(name, "will be created on first start")
+        return fail(
+            name, f"NOD_DATABASE_URL: {file.parent} does not exist or is read-only; choose a writable folder"
+        )
+    try:
+        engine = open_engine(settings.database_url)
+    except ModuleNotFoundError as error:
+        return fail(name, f"{error}; install it: pip install 'psycopg[binary]'")
+    try:
+        return _schema(name, engine)
+    except DBAPIError as error:
+        said = str(error.orig).strip().splitlines()[0]
+        return fail(name, f"NOD_DATABASE_URL: {said}")
+    finally:
+        engine.dispose()
+
+
+def _schema(name: str, engine: Engine) -> Finding:
+    """Raises DBAPIError where the database cannot be reached or written."""
+    with engine.connect() as connection:
+        if engine.dialect.name == "sqlite":
+            connection.exec_driver_sql("BEGIN IMMEDIATE")
+        connection.exec_driver_sql("CREATE TABLE nod_doctor_was_here (id INTEGER)")
+        connection.rollback()
+    if damage := migrations.damage(engine):
+        return fail(name, f"NOD_DATABASE_URL: {damage}")
+    current, newest = migrations.current(engine), migrations.newest(engine)
+    if current == newest:
+        return ok(name, f"schema {current}")
+    if current is None:
+        return ok(name, f"empty; the next start makes schema {newest}")
+    if current not in migrations.known(engine):
+        return fail(name, f"schema {current} is from a newer nod; upgrade this one")
+    return ok(name, f"schema {current}; the next start upgrades it to {newest}")
+
+
+def _port(settings: Settings, *, running: bool) -> Finding:
+    name = f"address {settings.host}:{settings.port}"
+    try:
+        listen(settings.host, settings.port).close()
+    except SettingsError as error:
+        if running:
+            return ok(name, "a nod is running on this database")
+        return fail(name, error.message)
+    return ok(name, "free")
+
+
+def _admins(settings: Settings) -> Finding:
+    try:
+        require_admin(settings)
+    except SettingsError as error:
+        return fail("admins", error.message)
+    if not settings.admins:
+        return warn("admins", "no one; NOD_ADMINS names those who may decide everything")
+    named = {*settings.tokens.values(), *_issued(settings), "local"}
+    unknown = [a for a in settings.admins if a.startswith("http:") and a.removeprefix("http:") not in named]
+    if unknown:
+        return warn(f"admins {', '.join(unknown)}", "no token has that name; nod token new NAME makes one")
+    off = {kind.name: kind.label for kind in CHANNELS if not kind.configured(settings)}
+    idle = [account for account in settings.admins if account.partition(":")[0] in off]
+    if idle:
+        labels = " and ".join(dict.fromkeys(off[account.partition(":")[0]] for account in idle))
+        return warn(f"admins {', '.join(idle)}", f"{labels} is not set up, so no one can act as them")
+    return ok("admins", ", ".join(settings.admins))
+
+
+def _tokens(settings: Settings) -> Finding:
+    issued, named = _issued(settings), len(settings.tokens)
+    if not issued and not named:
+        return ok("tokens", "none; only this machine is answered. nod token new NAME makes one for a script")
+    return ok("tokens", f"{named} in NOD_HTTP_TOKENS, {len(issued)} made with nod token new")
+
+
+def _issued(settings: Settings) -> list[str]:
+    """The names of the tokens in the database, one each; none where it can't be read as it is."""
+    try:
+        with looking(settings) as database:
+            return [token.name for token in database.read_now(tokens.working)]
+    except (NodError, DBAPIError, ModuleNotFoundError):
+        return []
+
+
+async def _tools(settings: Settings) -> list[Finding]:
+    """The tools turned on; and what installed packages would add if ``NOD_TOOLS`` named it."""
+    found = [
+        ok(
+            f"entry point {point.name}",
+            f"not loaded; {ENTRY}{point.name} in NOD_TOOLS loads it",
+        )
+        for point in unnamed(settings.tools)
+    ]
+    try:
+        database = Database(settings.database_url, settings.audit_keys)
+    except ModuleNotFoundError:
+        return found  # told with the database
+    try:
+        _, own, mcp = registry_of(settings, database, policies_of(settings), now)
+        await own.start()
+        servers = await _servers(mcp, settings)
+    except SettingsError as error:
+        return [fail("tools", error.message), *found]
+    finally:
+        database.close()
+    names = ", ".join(sorted(own.known))
+    return [
+        *([ok(f"tools of {', '.join(settings.tools)}", names)] if names else []),
+        *servers,
+        *await _docker(settings.docker_url),
+        *found,
+    ]
+
+
+async def _docker(url: str | None) -> list[Finding]:
+    if url is None:
+        return []
+    try:
+        await Daemon(url, _DOCKER_SECONDS).ask(lambda client: client.api.containers(limit=1))
+    except ToolError as error:
+        return [fail(f"Docker at {url}", f"NOD_DOCKER_URL: {error.message}")]
+    return [ok(f"Docker at {url}")]
+
+
+async def _servers(mcp: McpToolset, settings: Settings) -> list[Finding]:
+    """Each MCP server, started as for a turn and ended again."""
+    try:
+        offered = [tool.group for tool in await mcp.tools()]
+        return [
+            ok(f"MCP server {server.config.name}", _offers(offered.count(server.group)))
+            if server.trouble is None
+            else fail(f"MCP server {server.config.name}", _fix(server, settings))
+            for server in mcp.servers
+        ]
+    finally:
+        await mcp.stop()
+
+
+def _fix(server: Server, settings: Settings) -> str:
+    if server.signed_out:
+        return f"{server.trouble}, or sign in at {settings.public_url or settings.own_url}/#/rules"
+    return f'NOD_MCP_CONFIG: {server.trouble}; fix its entry, or set "disabled": true there'
+
+
+def _offers(count: int) -> str:
+    return f"offers {count} tools" if count else 'offers no tools; look at its "allow" and "deny"'
+
+
+async def _model(settings: Settings) -> Finding:
+    key = settings.openai_api_key.get_secret_value() if settings.openai_api_key else ""
+    if not key and settings.openai_base_url is None:
+        return warn("model", "the scripted demo model answers; set OPENAI_API_KEY or OPENAI_BASE_URL")
+    client = openai.AsyncOpenAI(
+        api_key=key or "none", base_url=settings.openai_base_url, max_retries=0, timeout=_MODEL_SECONDS
+    )
+    name = f"model {settings.model} at {client.base_url}"
+    async with client:
+        try:
+            offered = [model.id async for model in client.models.list()]
+        except openai.AuthenticationError:
+            return fail(name, "OPENAI_API_KEY: the server does not accept this key")
+        except openai.NotFoundError:
+            return ok(name, "it answers, and keeps no list of models")
+        except openai.APIConnectionError as error:
+            why = f"cannot be reached ({type(error.__cause__ or error).__name__})"
+            return fail(name, f"OPENAI_BASE_URL: {why}; check the address and the network")
+        except openai.APIStatusError as error:
+            return fail(name, f"the server answers with HTTP {error.status_code}")
+        except openai.OpenAIError as error:
+            return fail(name, f"OPENAI_BASE_URL: this is no OpenAI-compatible server ({error})")
+    if offered and settings.model not in offered:
+        some = ", ".join(sorted(difflib.get_close_matches(settings.model, offered, 5) or offered[:5]))
+        return fail(name, f"NOD_MODEL: the server does not offer it; it offers {some}")
+    return ok(name)

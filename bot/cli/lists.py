@@ -1,0 +1,98 @@
+"""``nod pending``, ``nod show`` and ``nod team``: look at what there is, and change nothing."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from bot.cli.command import ShellCommands
+from bot.cli.shared import Id, Json, find, fitted, line, load, looking, plain, print_json, told
+from bot.commands.team import listed
+from bot.domain.cards import card_of, whole_text
+from bot.domain.proposals import Proposal
+from bot.domain.redaction import redact_text
+from bot.domain.redaction import shown as shown_arguments
+from bot.domain.teams import Teammate, about
+from bot.domain.times import now, when
+from bot.store import proposals, teams
+from bot.tools.registry import Shelf
+
+commands = ShellCommands()
+
+_LISTED = 200
+
+
+@commands.command()
+def pending(*, as_json: Json = False) -> None:
+    """List what is waiting for a decision, soonest to expire first."""
+    with told(), looking(load()) as database:
+        waiting, many = database.read_now(proposals.soonest, limit=None if as_json else _LISTED)
+        if as_json:
+            shelf = Shelf({})
+            print_json([_told(p, database.read_now(shelf.schema_of, p)) for p in waiting])
+            return
+        for p in waiting:
+            expires, asked = when(p.expires_at, now()), when(p.created_at, now())
+            by = f"asked by {line(p.requester.label)}, {asked}"
+            print(fitted(f"{p.id}  {p.risk.level:<11}  expires {expires:<9}  {line(p.description)}  ({by})"))
+        if many > len(waiting):
+            print(f"…and {many - len(waiting)} more; nod pending --json lists all.")
+        if not waiting:
+            print("Nothing is waiting for a decision.")
+
+
+def _told(p: Proposal, schema: Mapping[str, Any]) -> dict[str, Any]:
+    """A proposal as JSON, its names as over HTTP."""
+    return {
+        "id": p.id,
+        "state": p.state,
+        "description": redact_text(p.description),
+        "tool_name": p.tool_name,
+        "tool_arguments": shown_arguments(p.arguments, schema),
+        "risk": p.risk.level,
+        "requester": p.requester.label,
+        "deciders": p.deciders.in_words(p.requester.label),
+        "round": p.round,
+        "created_at": p.created_at.isoformat(),
+        "expires_at": p.expires_at.isoformat(),
+    }
+
+
+@commands.command(name="team")
+def team(*, as_json: Json = False) -> None:
+    """List the teammates of all conversations with their plans."""
+    with told(), looking(load()) as database:
+        found = database.read_now(teams.at, None)
+        if as_json:
+            print_json([_member(each) for each in found])
+        else:
+            print(plain(listed(found).replace("**", "").replace("`", "")))
+
+
+def _member(each: Teammate) -> dict[str, Any]:
+    return {
+        "id": each.id,
+        "conversation_id": each.lead_id,
+        "name": each.name,
+        "role": each.role,
+        "state": each.state,
+        "plan_state": each.plan_state,
+        "about": redact_text(about(each)),
+        "waits_for": [p.id for p in each.waits_for],
+        "created_at": each.created_at.isoformat(),
+    }
+
+
+@commands.command()
+def show(proposal: Id, *, as_json: Json = False) -> None:
+    """Show one proposal in full."""
+    with told(), looking(load()) as database:
+        found = find(database, proposal)
+        if as_json:
+            print_json(_told(found, database.read_now(Shelf({}).schema_of, found)))
+            return
+        card = card_of(found, database.read_now(Shelf({}).schema_of, found))
+        result = f"\n\nResult\n{card.result}" if card.result else ""
+        head = [f"{found.id}: {card.outcome}", f"Round: {card.round}"]
+        if card.pending:
+            head += [f"May decide: {card.deciders}", f"Expires: {when(card.expires_at, now())}"]
+        head += [*card.votes, *card.notes]
+        print(plain("\n".join([*head, "", whole_text(card)]) + result))

@@ -1,0 +1,90 @@
+"""``nod mcp``: an MCP server on stdin and stdout, in front of the running nod; and signing in at others."""
+
+import asyncio
+import contextlib
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any
+
+import httpx2
+import typer
+
+from bot.channels.http.mcp_server import agents_server
+from bot.cli.command import ShellCommands
+from bot.cli.shared import load, log_at, plain, told
+from bot.errors import NodError
+from bot.settings import Settings
+
+commands = ShellCommands(
+    invoke_without_command=True,
+    help="Let another agent ask people over MCP; sign in at MCP servers.\n\n"
+    "Alone it is an MCP server on stdin and stdout, in front of the running nod.",
+)
+
+_SECONDS = 60.0  # for one answer of the running nod, which waits up to 20 for a person
+
+Name = Annotated[str, typer.Argument(metavar="NAME", help="the server's name in the file of NOD_MCP_CONFIG")]
+
+
+@commands.callback()
+def mcp_(
+    context: typer.Context,
+    patience: Annotated[int, typer.Option(min=1, help="seconds a permission prompt waits")] = 600,
+) -> None:
+    """Serve on stdin and stdout, unless a command is named."""
+    if context.invoked_subcommand is not None:
+        return
+    with told():
+        settings = load()
+        log_at("error")
+
+        def connect(_: Mapping[str, str] | None) -> httpx2.AsyncClient:
+            return httpx2.AsyncClient(base_url=settings.own_url, headers=_token(settings))
+
+        asyncio.run(agents_server(connect, patience).run_stdio_async())
+
+
+@commands.command(name="login")
+def login(name: Name) -> None:
+    """Sign in at an MCP server: prints the page to open, and waits until you were there."""
+    with told(), _running() as nod:
+        begun = _said(nod.post(f"/api/mcp/{name}/login"))
+        print(f"Open this page to sign in at {plain(name)}. It works for 10 min.")
+        print(plain(begun["url"]), flush=True)
+        while (text := _said(nod.get(f"/api/mcp/logins/{begun['id']}"))["text"]) is None:
+            pass
+        print(plain(text))
+
+
+@commands.command(name="logout")
+def logout(name: Name) -> None:
+    """Forget the sign-in at an MCP server."""
+    with told(), _running() as nod:
+        print(plain(_said(nod.delete(f"/api/mcp/{name}/login"))["text"]))
+
+
+@contextlib.contextmanager
+def _running() -> Iterator[httpx2.Client]:
+    settings = load()
+    log_at("error")
+    url = settings.own_url
+    with httpx2.Client(base_url=url, headers=_token(settings), timeout=_SECONDS) as client:
+        try:
+            yield client
+        except httpx2.TransportError:
+            raise NodError(f"no nod can be reached at {url}. Start it: nod run, or set NOD_URL") from None
+
+
+def _token(settings: Settings) -> dict[str, str]:
+    token = settings.token.get_secret_value() if settings.token else None
+    return {"Authorization": f"Bearer {token}"} if token else {}
+
+
+def _said(response: httpx2.Response) -> dict[str, Any]:
+    """What the running nod answered. Raises NodError with its words."""
+    try:
+        said: dict[str, Any] = response.json()
+    except ValueError:
+        raise NodError(f"the running nod answered with HTTP {response.status_code}") from None
+    if response.is_error:
+        raise NodError(str(said.get("error", f"HTTP {response.status_code}")))
+    return said

@@ -1,0 +1,103 @@
+"""Serving until told to stop: what ``nod demo`` and ``nod run`` do once their settings are read."""
+
+import asyncio
+import contextlib
+import gc
+import os
+import signal
+
+from sqlmodel import Session
+
+from bot.agent.offline.team import REQUEST
+from bot.app import App, build, ended
+from bot.channels.http.channel import NAME, key_of
+from bot.cli.command import chosen
+from bot.cli.shared import line
+from bot.domain.cards import card_of
+from bot.domain.chat import Address, Message
+from bot.domain.people import LOCAL
+from bot.domain.proposals import Proposal
+from bot.domain.times import now
+from bot.settings import Settings
+from bot.store import proposals
+from bot.store.record import audit
+from bot.tools.builtin.issues.seed import seed
+
+_ENDED_TWICE = 130  # the exit code of what a person interrupts
+_LOOK_SECONDS = 5.0  # how often other processes' presses are looked for, should their ring be lost
+_TEAM = "demo-team"  # the id of the conversation that the demo with a team begins
+
+
+def serve(settings: Settings, greeting: str, *, demo: bool = False, team: bool = False) -> None:
+    """Run until SIGINT or SIGTERM; prints ``greeting`` with its ``{url}`` once everything is up.
+
+    ``team`` asks for the demo's team first, once for each database, and leads to that conversation.
+    """
+    asyncio.run(_serve(build(settings, demo=demo), greeting, seeded=demo, team=team))
+
+
+async def _serve(app: App, greeting: str, *, seeded: bool, team: bool) -> None:
+    stopped, up = asyncio.Event(), asyncio.Event()
+    main = asyncio.current_task()
+
+    def stop() -> None:
+        if stopped.is_set():
+            os._exit(_ENDED_TWICE)  # rows are safe at any instant
+        stopped.set()
+        print("Stopping… Press Ctrl+C again to end now.", flush=True)
+        if main is not None and not up.is_set():
+            main.cancel()  # a start may wait for others, and must not make people wait
+
+    for signal_ in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(signal_, stop)
+    try:
+        await _run(app, greeting, stopped, up, seeded=seeded, team=team)
+    except asyncio.CancelledError:
+        if not stopped.is_set():
+            raise
+
+
+async def _run(
+    app: App, greeting: str, stopped: asyncio.Event, up: asyncio.Event, *, seeded: bool, team: bool
+) -> None:
+    async with app.running() as watch, contextlib.AsyncExitStack() as stack:
+        up.set()
+        if seeded:
+            await app.database.write(seed, now())
+            if not chosen().quiet:
+                teller = asyncio.create_task(_tell(app), name="teller")
+                stack.push_async_callback(ended, teller)
+        host = f"[{app.settings.host}]" if ":" in app.settings.host else app.settings.host
+        url = f"http://{host}:{app.web.port}"
+        if team:
+            await app.assistant.handle(_team_request())
+            url += f"/#/c/{_TEAM}"
+        print(greeting.format(url=url), flush=True)
+        gc.freeze()  # what there is now stays to the end, which would look through all of it for a second
+        stopping = asyncio.create_task(stopped.wait())
+        await asyncio.wait((stopping, watch), return_when=asyncio.FIRST_COMPLETED)
+        if watch.done():
+            watch.result()  # raises: the database was lost to another process
+
+
+async def _tell(app: App) -> None:
+    """Print a line for each proposal that ended, by whatever press, so that a trial shows what works."""
+    seen = await app.database.read(audit.last_id)
+    while True:
+        rings = app.bell.rings
+        seen, found = await app.database.read(_ended, seen)
+        for proposal in found:
+            print(f"{line(proposal.description)}: {line(card_of(proposal, {}).outcome)}", flush=True)
+        await app.bell.wait(rings, _LOOK_SECONDS)
+
+
+def _ended(session: Session, seen: int) -> tuple[int, list[Proposal]]:
+    """The newest audit row, and the proposals that ended since ``seen``, as they are now."""
+    rows = audit.since(session, seen)
+    found = [proposals.get(session, ident) for ident in dict.fromkeys(ident for _, ident in rows)]
+    return rows[-1][0] if rows else seen, [p for p in found if p is not None and p.settled]
+
+
+def _team_request() -> Message:
+    """What a person in the console would write; its event id makes a second start add nothing."""
+    return Message(Address(NAME, key_of(LOCAL, _TEAM)), LOCAL, REQUEST, f"{LOCAL.key}/{_TEAM}", begin=_TEAM)

@@ -1,0 +1,241 @@
+"""What every command of ``nod`` needs: faults in one line, safe text, the database, who sits here."""
+
+import contextlib
+import json
+import os
+import pwd
+import shutil
+import sys
+from collections.abc import AsyncIterator, Iterator
+from typing import Annotated, Any
+
+import typer
+from alembic.util import CommandError
+from sqlalchemy.exc import DBAPIError
+
+from bot import logs
+from bot.agent.gate import Gate
+from bot.approvals.presses import Presses
+from bot.cli.command import chosen, chosen_in
+from bot.domain.chat import SHELL
+from bot.domain.people import LOCAL, Actor
+from bot.domain.proposals import Proposal, State
+from bot.domain.redaction import redact_text
+from bot.domain.times import now
+from bot.errors import BadArguments, NodError, SettingsError
+from bot.settings import Settings
+from bot.store import migrations, proposals
+from bot.store.database import Database
+from bot.store.lock import ring
+from bot.tools.registry import Registry
+
+DEMO = "nod-demo.db"  # the demo's database, in the folder where it was started
+
+
+def _ids(context: typer.Context, incomplete: str) -> list[tuple[str, str]]:
+    """What the shell completes an ID with: what can be decided or retried."""
+    with contextlib.suppress(NodError, DBAPIError, CommandError, ModuleNotFoundError), chosen_in(context):
+        with looking(load()) as database:
+            found = database.read_now(proposals.in_states, [State.PROPOSED, State.FAILED])
+        return [(p.id, line(p.description)) for p in found if p.id.startswith(incomplete.lower())]
+    return []
+
+
+Id = Annotated[
+    str,
+    typer.Argument(metavar="ID", help="the proposal's ID, or its first characters", autocompletion=_ids),
+]
+Json = Annotated[bool, typer.Option("--json", help="print JSON")]
+
+
+def load(*, demo: bool = False, **more: Any) -> Settings:
+    """The settings for this call, with what ``-d`` and ``--demo`` say; raises SettingsError."""
+    return Settings.load(**given(demo=demo) | more)
+
+
+def given(*, demo: bool = False) -> dict[str, Any]:
+    """What this call sets itself. In the demo, the person at this machine is the admin.
+
+    The demo itself knows them by one account: with two, a deletion would need another person.
+    """
+    here, found = chosen(), dict[str, Any]()
+    if demo or here.demo:
+        found = {
+            "NOD_DATABASE_URL": f"sqlite:///{DEMO}",
+            "NOD_HOST": "127.0.0.1",
+            "NOD_HTTP_TOKENS": (),
+            "NOD_ADMINS": (str(LOCAL),) if demo else (str(LOCAL), str(operator())),
+            "NOD_ISSUES": True,
+        }
+    if here.database:
+        found["NOD_DATABASE_URL"] = here.database if "://" in here.database else f"sqlite:///{here.database}"
+    return found
+
+
+def log_at(usual: str) -> None:
+    """Log from this level on, or from what ``-q`` and ``-v`` say."""
+    logs.configure(chosen().log_level(usual))
+
+
+@contextlib.contextmanager
+def told() -> Iterator[None]:
+    """A fault we know is one line on stderr and exit code 1; never a stack trace."""
+    try:
+        yield
+    except NodError as error:
+        words = error.message
+    except DBAPIError as error:
+        words = f"NOD_DATABASE_URL: {str(error.orig).strip().splitlines()[0]}; nod doctor looks closer"
+    except CommandError as error:
+        words = f"NOD_DATABASE_URL: {error}; the schema is from a newer nod, so upgrade this one"
+    except ModuleNotFoundError as error:
+        if error.name != "psycopg":
+            raise
+        words = f"NOD_DATABASE_URL: {error}; install it: pip install 'psycopg[binary]'"
+    else:
+        return
+    print(f"nod: {plain(words)}", file=sys.stderr)
+    raise typer.Exit(1) from None
+
+
+def plain(text: str) -> str:
+    """Text of models and tools as a terminal may show it: control and direction characters made visible."""
+    return "".join(c if c.isprintable() or c == "\n" else c.encode("unicode_escape").decode() for c in text)
+
+
+def fitted(text: str) -> str:
+    """A line cut to the terminal's width; in full where it is read by a program."""
+    width = shutil.get_terminal_size().columns
+    return text if len(text) <= width or not sys.stdout.isatty() else f"{text[: width - 1]}…"
+
+
+def print_json(value: object) -> None:
+    """Print for programs. What is not ASCII is escaped, so nothing can move a terminal's cursor."""
+    print(json.dumps(value, indent=2))
+
+
+def line(text: str) -> str:
+    return plain(" ".join(redact_text(text).split()))
+
+
+@contextlib.contextmanager
+def opened(settings: Settings) -> Iterator[Database]:
+    file = settings.sqlite_file
+    if file is not None and not file.parent.is_dir():
+        raise SettingsError(f"NOD_DATABASE_URL: there is no folder {file.parent}; create it first")
+    database = Database(settings.database_url, settings.audit_keys)
+    try:
+        migrations.upgrade(database.engine)
+        yield database
+    finally:
+        database.close()
+
+
+@contextlib.contextmanager
+def existing(settings: Settings) -> Iterator[Database]:
+    """For commands that change what is there: an empty new file would be a wrong answer."""
+    _check_there(settings)
+    with opened(settings) as database:
+        yield database
+
+
+@contextlib.contextmanager
+def looking(settings: Settings) -> Iterator[Database]:
+    """For commands that only look: no file is changed, also where the disk is read-only."""
+    _check_there(settings)
+    database = Database(settings.database_url, settings.audit_keys, readonly=True)
+    try:
+        current, newest = migrations.current(database.engine), migrations.newest(database.engine)
+        if current is None and (fault := migrations.damage(database.engine)):
+            raise SettingsError(f"NOD_DATABASE_URL: {fault}")
+        if current != newest:
+            at = current or "empty"
+            raise SettingsError(
+                f"NOD_DATABASE_URL: the schema is {at}, and this nod reads {newest}. Run: nod db upgrade"
+                if current is None or current in migrations.known(database.engine)
+                else f"NOD_DATABASE_URL: schema {current} is from a newer nod. Upgrade this one."
+            )
+        yield database
+    finally:
+        database.close()
+
+
+def _check_there(settings: Settings) -> None:
+    file = settings.sqlite_file
+    if file is not None and not file.exists():
+        raise SettingsError(
+            f"NOD_DATABASE_URL: there is no file {file} here. Name one with -d FILE; --demo takes {DEMO}."
+        )
+
+
+@contextlib.asynccontextmanager
+async def tools_of(
+    settings: Settings, database: Database, *, all_now: bool = False
+) -> AsyncIterator[Registry]:
+    """Every tool that the settings name; MCP servers start when tools are first asked for.
+
+    ``all_now``: they all start immediately, and those that fail are reported.
+    """
+    from bot.app import policies_of, registry_of
+
+    registry, own, mcp = registry_of(settings, database, policies_of(settings), now)
+    await own.start()
+    try:
+        if all_now:
+            await mcp.tools()
+        for server in mcp.servers:
+            if server.trouble and all_now:
+                why = f"the MCP server {server.config.name} is unavailable ({server.trouble})"
+                print(line(f"nod: {why}; without its tools"), file=sys.stderr)
+        yield registry
+    finally:
+        await mcp.stop()
+
+
+@contextlib.asynccontextmanager
+async def gate_of(settings: Settings, database: Database, *, all_now: bool = False) -> AsyncIterator[Gate]:
+    """The door to every tool that the settings name; ``all_now`` as in `tools_of`.
+
+    The running nod is woken at the end: it does what has been decided here.
+    """
+    from bot.app import policies_of
+
+    async with tools_of(settings, database, all_now=all_now) as registry:
+        yield Gate(registry, policies_of(settings), database, now)
+    ring(database.engine)
+
+
+@contextlib.asynccontextmanager
+async def presses_of(settings: Settings, database: Database) -> AsyncIterator[Presses]:
+    """Presses from this shell: whatever work they make is found in the rows by the running nod."""
+    async with gate_of(settings, database) as gate:
+        yield Presses(database, gate, now)
+
+
+def decoded(text: str) -> dict[str, Any]:
+    """A JSON object given on the command line; raises BadArguments."""
+    try:
+        given = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise BadArguments({"JSON": f"this is not JSON ({error})"}) from None
+    if not isinstance(given, dict):
+        raise BadArguments({"JSON": "write a JSON object, such as '{\"number\": 3}'"})
+    return given
+
+
+def operator() -> Actor:
+    """The account of the person at this command line."""
+    try:
+        name = pwd.getpwuid(os.getuid()).pw_name  # what the environment says is anyone's to set
+    except KeyError:  # a container's user may have no name
+        name = str(os.getuid())
+    return Actor(SHELL, name, name)
+
+
+def find(database: Database, prefix: str) -> Proposal:
+    found = database.read_now(proposals.starting_with, prefix.lower()) if prefix else []
+    if not found:
+        raise NodError(f"there is no proposal {prefix}; see: nod pending")
+    if len(found) > 1:
+        raise NodError(f"{prefix} matches several proposals; give more characters of the ID")
+    return found[0]

@@ -1,0 +1,89 @@
+"""What is a slash command in the chats, typed in a shell: ``nod approvals``, ``nod link``, ``nod unlink``."""
+
+import asyncio
+from typing import Annotated
+
+import typer
+
+from bot.cli.command import ShellCommands
+from bot.cli.shared import existing, load, log_at, operator, plain, presses_of, told
+from bot.commands import Commands as SlashCommands
+from bot.domain.chat import SHELL, Address, Answer, Command, Incoming, Press, Reply
+from bot.domain.jobs import Job
+from bot.domain.people import Actor
+from bot.domain.times import now
+from bot.errors import NodError
+from bot.settings import Settings
+from bot.store.database import Database
+
+commands = ShellCommands()
+
+
+@commands.command()
+def approvals(
+    words: Annotated[
+        list[str] | None, typer.Argument(metavar="WORDS", help="as in the chats; try: help")
+    ] = None,
+) -> None:
+    """Run an /approvals admin command.
+
+    Such as: policy, approvers, grants, pause; nod approvals help lists them.
+    """
+    _say("approvals", " ".join(words or []))
+
+
+@commands.command()
+def link(
+    words: Annotated[
+        list[str] | None, typer.Argument(metavar="CODE", help="the code you got elsewhere; yes")
+    ] = None,
+) -> None:
+    """Link your account here with another of yours.
+
+    Without a code: get one, for the other account.
+    """
+    _say("nod", f"link {' '.join(words or [])}")
+
+
+@commands.command()
+def unlink(account_: Annotated[str, typer.Argument(metavar="ACCOUNT", help="one of yours")] = "") -> None:
+    """Separate one of your linked accounts again.
+
+    Without a name: the account of this shell.
+    """
+    _say("nod", f"unlink {account_}")
+
+
+def _say(name: str, text: str) -> None:
+    """Say a slash command at this shell."""
+    with told():
+        settings = load()
+        log_at("error")
+        with existing(settings) as database:
+            command = Command(operator(), name, text, Address(SHELL, operator().key))
+            reply = asyncio.run(_answered(settings, database, command))
+            print(plain(reply.text))
+            if reply.answer is Answer.REFUSED:
+                raise NodError(f"you act as {command.actor} here; an admin can add it to NOD_ADMINS")
+            if reply.answer is not Answer.ACCEPTED:
+                raise typer.Exit(1)
+
+
+async def _answered(settings: Settings, database: Database, command: Command) -> Reply:
+    async def stop(_: Address, __: Actor) -> str:
+        return ""
+
+    async def wake(*_: Job) -> None:
+        """The running nod finds in the rows what there is to do."""
+
+    async with presses_of(settings, database) as presses:
+
+        async def press(incoming: Incoming) -> Reply:
+            if not isinstance(incoming, Press):
+                raise TypeError("the shell only presses")
+            return (await presses.take(incoming)).reply
+
+        gate = presses.gate
+        return await SlashCommands(database, gate.policies, gate.registry, now, press, stop, wake).handle(
+            command
+        )

@@ -1,0 +1,67 @@
+"""``nod token``: tokens of the HTTP interface, made, listed and revoked."""
+
+import sys
+from typing import Annotated
+
+import typer
+
+from bot.cli.command import ShellCommands
+from bot.cli.shared import Json, existing, load, looking, operator, plain, print_json, told
+from bot.domain.times import now, when
+from bot.errors import NodError
+from bot.store import tokens
+from bot.store.lock import ring
+from bot.store.tokens import IssuedToken
+
+commands = ShellCommands(no_args_is_help=True, help="Make, list and revoke tokens for the HTTP interface.")
+
+
+@commands.command(name="new")
+def new(name: Annotated[str, typer.Argument(help="whose it is, such as ci: the account http:ci")]) -> None:
+    """Make a token and print it, once: only its hash is kept."""
+    with told(), existing(load()) as database:
+        token = database.write_now(tokens.issue, name, operator(), now())
+        print(token)
+        label = token.split("_")[1]
+        words = f"Keep it: it is shown only now. It is http:{name}. To end it: nod token revoke {label}"
+        print(words, file=sys.stderr)
+
+
+@commands.command(name="list")
+def list_(*, as_json: Json = False) -> None:
+    """List the tokens that work: label, account, who made it, when."""
+    with told():
+        settings = load()
+        with looking(settings) as database:
+            found = database.read_now(tokens.working)
+        if as_json:
+            print_json([_told(t) for t in found])
+            return
+        for t in found:
+            print(plain(f"{t.label}  http:{t.name}  by {t.made_by}, {when(t.made_at, now())}"))
+        for name in sorted(settings.tokens.values()):
+            print(f"{'-':<8}  http:{name}  in NOD_HTTP_TOKENS")
+        if not found and not settings.tokens:
+            print("There are no tokens. To make one: nod token new NAME")
+
+
+def _told(token: IssuedToken) -> dict[str, str]:
+    account, made = f"http:{token.name}", token.made_at.isoformat()
+    return {"label": token.label, "account": account, "made_by": token.made_by, "made_at": made}
+
+
+@commands.command(name="revoke")
+def revoke(
+    which: Annotated[str, typer.Argument(metavar="LABEL", help="its label, or a name for all of that name")],
+) -> None:
+    """Revoke a token: the running nod refuses it from then on, and ends its streams."""
+    with told():
+        settings = load()
+        with existing(settings) as database:
+            ended = database.write_now(tokens.revoke, which, operator(), now())
+            ring(database.engine)
+        if not ended:
+            more = " It is in NOD_HTTP_TOKENS: remove it there." if which in settings.tokens.values() else ""
+            raise NodError(f"there is no token {which}.{more} See: nod token list")
+        for t in ended:
+            print(f"Revoked {t.label} of http:{t.name}.")

@@ -1,0 +1,162 @@
+"""``nod tools``: what tools there are, and one called manually; what writes asks first, as from any chat."""
+
+import asyncio
+import contextlib
+import json
+from typing import Annotated, Any
+
+import typer
+
+from bot.cli.command import ShellCommands, chosen_in
+from bot.cli.shared import (
+    Json,
+    decoded,
+    existing,
+    gate_of,
+    line,
+    load,
+    log_at,
+    operator,
+    plain,
+    print_json,
+    told,
+    tools_of,
+)
+from bot.domain.cards import card_of
+from bot.domain.chat import SHELL, Address, Request
+from bot.domain.proposals import Kind, Proposal, State
+from bot.domain.redaction import redact_text
+from bot.errors import NodError
+from bot.settings import Settings
+from bot.store import proposals
+from bot.store.database import Database
+from bot.tools.registry import Shelf
+from bot.tools.tool import Tool
+
+commands = ShellCommands(no_args_is_help=True, help="List tools and call one manually.")
+
+_LOOK_SECONDS = 0.5  # how often another process's work is looked for
+
+
+def _tools(context: typer.Context, incomplete: str) -> list[tuple[str, str]]:
+    """What the shell completes a tool with. MCP servers are not started for a press of Tab."""
+    with contextlib.suppress(NodError, ImportError), chosen_in(context):
+        offered = asyncio.run(_offered(load(NOD_MCP_CONFIG=None)))
+        found = [tool for tool in offered if tool.name.startswith(incomplete)]
+        return [(tool.name, line(tool.description.partition("\n")[0])) for tool in found]
+    return []
+
+
+Name = Annotated[
+    str,
+    typer.Argument(metavar="TOOL", help="the tool's name, as in: nod tools list", autocompletion=_tools),
+]
+
+
+@commands.command(name="list")
+def list_(*, as_json: Json = False) -> None:
+    """List every tool: name, group, what it does to the world, one line."""
+    with told():
+        found = asyncio.run(_offered(load()))
+        found = sorted(found, key=lambda t: (t.group, t.name))
+        if as_json:
+            print_json([_told(tool) for tool in found])
+            return
+        for tool in found:
+            says = line(tool.description.partition("\n")[0])
+            print(f"{tool.name:<24} {tool.group:<12} {tool.harm:<12} {says[:80]}")
+
+
+def _told(tool: Tool) -> dict[str, Any]:
+    about = {"name": tool.name, "group": tool.group, "risk": tool.harm, "description": tool.description}
+    return about | {"parameters": tool.parameters}
+
+
+@commands.command(name="show")
+def show(name: Name) -> None:
+    """Show one tool in full: what it does, its risk, and the JSON schema of its arguments."""
+    with told():
+        tool = _named(asyncio.run(_offered(load())), name)
+        how = "runs immediately" if tool.reads else "asks first, if the rules say so"
+        schema = json.dumps(tool.parameters, indent=2, ensure_ascii=False)
+        print(plain(f"{tool.name} ({tool.group})\n{tool.description}\n\nrisk: {tool.harm}, {how}\n{schema}"))
+
+
+@commands.command(name="call")
+def call(
+    name: Name,
+    arguments: Annotated[str, typer.Argument(help="a JSON object", metavar="JSON")] = "{}",
+    wait: Annotated[bool, typer.Option("--wait", help="wait until it was decided and has run")] = False,  # noqa: FBT002 - typer's way
+) -> None:
+    """Call a tool: what reads runs here and now; what writes becomes a proposal for people to decide."""
+    with told():
+        settings = load()
+        log_at("error")
+        given = decoded(arguments)
+        with existing(settings) as database:
+            asyncio.run(_call(settings, database, name, given, wait=wait))
+
+
+async def _call(
+    settings: Settings, database: Database, name: str, given: dict[str, Any], *, wait: bool
+) -> None:
+    async with gate_of(settings, database, all_now=True) as gate:
+        tool = _named(_callable(await gate.registry.shelf()), name)
+        who = operator()
+        words = f"{who.label} calls {tool.name} from the command line."
+        request = Request(who, tool.name, given, Address(SHELL, who.key), words)
+        result = await gate.look(tool, await tool.checked(given), request)
+        if result is not None:
+            print(plain(result.text))
+            if not result.ok:
+                raise typer.Exit(1)
+            return
+        proposal = (await gate.open(request)).proposal
+    print(plain(f"{proposal.id}: {line(proposal.description)}"))
+    if proposal.state is State.PROPOSED:
+        who_may = line(proposal.deciders.in_words(who.label))
+        print(f"It waits for {who_may}: nod approve {proposal.id}")
+    if wait:
+        _end(await _settled(database, proposal))
+
+
+async def _settled(database: Database, proposal: Proposal) -> Proposal:
+    """The proposal once it ended; the running nod expires and executes it."""
+    while not proposal.settled:
+        await asyncio.sleep(_LOOK_SECONDS)
+        found = await database.read(proposals.get, proposal.id)
+        if found is None:
+            raise NodError(f"proposal {proposal.id} is gone")
+        proposal = found
+    return proposal
+
+
+def _end(proposal: Proposal) -> None:
+    card = card_of(proposal, {})
+    print(plain(card.outcome))
+    if card.result:
+        print(plain(redact_text(card.result)))
+    if proposal.state is not State.SUCCEEDED:
+        raise typer.Exit(1)
+
+
+async def _offered(settings: Settings) -> list[Tool]:
+    log_at("error")
+    database = Database(settings.database_url)  # nothing is read: it is not even made here
+    try:
+        async with tools_of(settings, database, all_now=True) as registry:
+            return _callable(await registry.shelf())
+    finally:
+        database.close()
+
+
+def _callable(shelf: Shelf) -> list[Tool]:
+    """What can be called outside a conversation: a team belongs to one."""
+    return [tool for tool in shelf.offered if tool.effect is None and tool.kind is Kind.CALL]
+
+
+def _named(tools: list[Tool], name: str) -> Tool:
+    found = {tool.name: tool for tool in tools}.get(name)
+    if found is None:
+        raise NodError(f"there is no tool {name}; see: nod tools list")
+    return found

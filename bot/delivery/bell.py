@@ -1,0 +1,38 @@
+"""The bell: rung where rows changed, for everything in this process that waits for that."""
+
+import asyncio
+import contextlib
+
+_RING_SECONDS = 0.02
+
+
+class Bell:
+    """Wakes everything in this process that waits for rows to change.
+
+    Changes that come close together ring once, since each ring makes every waiter read rows.
+    """
+
+    def __init__(self) -> None:
+        self._event = asyncio.Event()
+        self._soon: asyncio.TimerHandle | None = None
+        self.rings = 0
+
+    def ring(self) -> None:
+        """Ring within `_RING_SECONDS`."""
+        if self._soon is None:
+            self._soon = asyncio.get_running_loop().call_later(_RING_SECONDS, self._ring)
+
+    def _ring(self) -> None:
+        self._soon = None
+        self.rings += 1
+        self._event.set()
+        self._event = asyncio.Event()
+
+    async def wait(self, heard: int, seconds: float) -> None:
+        """Return once there were more than ``heard`` rings, or after ``seconds`` (others ring theirs)."""
+        if self.rings != heard:
+            return
+        with contextlib.suppress(TimeoutError):
+            # not wait_for: before Python 3.12 that loses a cancellation that comes together with a ring
+            async with asyncio.timeout(seconds):
+                await self._event.wait()

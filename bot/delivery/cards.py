@@ -1,0 +1,323 @@
+"""Proposals become cards in every place where people may decide; copies are redrawn until they are current.
+
+Everything here happens after the commit it shows. A crash in between shows it again later rather than
+never: copies stay behind until their row says otherwise.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+
+from sqlmodel import Session
+
+from bot.channels.seam import Channel, Poster, poster_at, posters
+from bot.delivery.bell import Bell
+from bot.delivery.notices import Notices
+from bot.domain.cards import Card, Elsewhere, card_of, named_on, placed
+from bot.domain.chat import Address, Clock
+from bot.domain.conversations import Conversation
+from bot.domain.jobs import Job, Work
+from bot.domain.names import PLACES, Names, called
+from bot.domain.people import Actor, Role
+from bot.domain.policy import same_chat
+from bot.domain.proposals import Kind, Proposal, State
+from bot.errors import ChannelError, CopyGone, NotDeliverable
+from bot.logs import logger
+from bot.store import conversations, copies, names, people, proposals, rules
+from bot.store.copies import Copy, Known
+from bot.store.database import Database
+from bot.store.rules import Policies
+from bot.tools.registry import Registry, Shelf
+from bot.transactions import grants, lifecycle
+
+log = logger(__name__)
+
+_PASSING = frozenset({State.APPROVED, State.EXECUTING})
+_MOMENT = 0.05  # seconds
+_MOMENTS = 20
+_MOST_ASKED = 10  # people who get a card in their own chats
+_MAX_PASSES = 5  # redraws of one card in a row; the next tick continues
+
+
+class Cards:
+    """Draws cards, posts them and keeps their copies up to date."""
+
+    def __init__(
+        self,
+        channels: Mapping[str, Channel],
+        registry: Registry,
+        database: Database,
+        policies: Policies,
+        clock: Clock,
+        bell: Bell,
+        notices: Notices,
+        routes: Sequence[Address] = (),
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        """``routes``: where every card is posted, too."""
+        self._channels = channels
+        self._registry = registry
+        self._database = database
+        self._policies = policies
+        self._clock = clock
+        self._bell = bell
+        self._notices = notices
+        self._routes = routes
+        self._sleep = sleep
+
+    async def post_all(self, opened: Sequence[Proposal], jobs: list[Job], *, last: bool) -> None:
+        """Post every card, adding to ``jobs``; then raise what hindered the first that may arrive yet."""
+        hindered: list[ChannelError] = []
+        for proposal in opened:
+            try:
+                jobs += await self._post(proposal, last=last)
+            except ChannelError as error:
+                hindered.append(error)
+        if hindered:
+            raise hindered[0]
+
+    async def _post(self, proposal: Proposal, *, last: bool) -> tuple[Job, ...]:
+        """Post a proposal's card wherever people may decide; nowhere at all ends the proposal.
+
+        Raises ChannelError when it may still arrive at one more of them, unless this is the ``last`` try.
+        """
+        there = {copy.address for copy in await self._database.read(copies.of_proposal, proposal.id)}
+        failures: list[ChannelError] = []
+        for address in await self._database.read(self._addresses, proposal):
+            poster = poster_at(self._channels, address)
+            if address in there or poster is None:
+                continue
+            if error := await self._post_card(poster, proposal.id, address):
+                failures.append(error)
+            else:
+                there.add(address)
+        hopeful = [error for error in failures if not isinstance(error, NotDeliverable)]
+        if hopeful and not last:
+            raise hopeful[0]
+        if there or not failures:
+            return ()
+        why = failures[0].message
+        jobs = await self._database.write(lifecycle.undeliverable, proposal.id, why, self._clock())
+        if jobs:
+            await self._notices.tell_admins(
+                f"A proposal could not be delivered to anyone who may decide, so it was cancelled: "
+                f"{proposal.description}. Reason: {why}"
+            )
+        return jobs
+
+    async def post_at(self, proposal_id: str, address: Address) -> None:
+        """Post the card in one more place, unless it is already there."""
+        poster = poster_at(self._channels, address)
+        if poster is None or await self._database.read(copies.is_at, proposal_id, address):
+            return
+        await self._post_card(poster, proposal_id, address)
+
+    async def _post_card(self, poster: Poster, proposal_id: str, address: Address) -> ChannelError | None:
+        """Post the card as it is now, and remember the copy; gives what hindered it."""
+        current, card = await self.card(proposal_id, address)
+        try:
+            ref = await poster.post_card(address, card)
+        except ChannelError as error:
+            log.error("card not posted", proposal=proposal_id, address=str(address), why=error.message)
+            return error
+        version, fingerprint = current.version, card.fingerprint
+        await self._database.write(copies.add, proposal_id, address, ref, version, fingerprint)
+        return None
+
+    async def recognise(
+        self, proposal_id: str, actor: Actor, address: Address, ref: str
+    ) -> tuple[Job, ...] | None:
+        """Whether the pressed message ``ref`` may be a card of this proposal; None when it cannot.
+
+        A card whose posting was never answered, or whose row a crash took, is in no row: it is remembered
+        here and redrawn from now on, by the jobs that are given back. So is one that had been given up.
+        """
+        known = await self._database.read(copies.known, address.channel, ref)
+        if known == Known(proposal_id, gone=False):
+            return ()
+        return await self._database.write(self._recognise, proposal_id, actor, address, ref)
+
+    def _recognise(
+        self, session: Session, proposal_id: str, actor: Actor, address: Address, ref: str
+    ) -> tuple[Job, ...] | None:
+        proposal = proposals.get(session, proposal_id)
+        if proposal is None:
+            return ()
+        known = copies.known(session, address.channel, ref)
+        if known is None:
+            if address not in self._places(session, proposal, actor):
+                return None
+            copies.add(session, proposal_id, address, ref, shown_version=0)
+        elif known.proposal_id != proposal_id:
+            return None
+        else:
+            copies.revive(session, address.channel, ref)
+        return (Job(Work.REDRAW, str(proposal.message_id)),)
+
+    def _places(self, session: Session, proposal: Proposal, actor: Actor) -> set[Address]:
+        """Where a card of this proposal may stand; ``actor``'s private chat is one of these."""
+        places = {copy.address for copy in copies.of_proposal(session, proposal.id)}
+        places |= {*self._addresses(session, proposal), Address(actor.channel, actor.key)}
+        if proposal.escalate_to:
+            places.add(Address.parse(proposal.escalate_to))
+        return places
+
+    def _addresses(self, session: Session, proposal: Proposal) -> list[Address]:
+        """Where its card is posted first, each place once: where it was asked for, then the routes."""
+        conversation = conversations.get_conversation(session, proposal.conversation_id)
+        if conversation is None:
+            return []
+        if proposal.kind is Kind.QUESTION:
+            return [conversation.origin]
+        book = self._policies.load(session).book
+        routes = book.routes(str(conversation.origin), proposal.tool_name)
+        further = (*self._routes, *map(Address.parse, routes))
+        # deciders first: the requester's card says that they have it
+        others = () if further or not conversation.private else self._others(session, proposal)
+        return list(dict.fromkeys((*others, conversation.origin, *further)))
+
+    def _others(self, session: Session, proposal: Proposal) -> list[Address]:
+        """Private chats of those who may decide, where no one in the requester's own may approve it."""
+        policy = self._policies.load(session)
+        requester = people.person_of(session, proposal.requester)
+        asks = proposal.state is State.PROPOSED
+        if not asks or policy.objection(proposal, requester, requester) is None:
+            return []
+        roles = (policy.holders(Role(role), proposal.deciders.place) for role in proposal.deciders.roles)
+        accounts = frozenset(proposal.deciders.people).union(*roles) - requester.accounts
+        return [Address.parse(account) for account in sorted(accounts)[:_MOST_ASKED]]
+
+    async def redraw(self, message_id: int) -> None:
+        """Bring every copy of an answer's cards up to date."""
+        await self.changed()
+        if not posters(self._channels):
+            return  # nowhere is there a copy
+        await self._let_pass(message_id)
+        for _ in range(_MAX_PASSES):
+            behind = await self._database.read(copies.behind, message_id)
+            done = [await self._redraw(copy) for copy in behind]
+            if not any(done):
+                return
+
+    async def _let_pass(self, message_id: int) -> None:
+        """Redraw what is decided or open; give what is about to run or runs a moment to end.
+
+        Most tools end within it, and each redraw counts against what a platform lets Nod send.
+        """
+        tried: set[Copy] = set()
+        for _ in range(_MOMENTS):
+            behind = await self._database.read(_behind, message_id)
+            for copy in [copy for copy, passing in behind if not passing and copy not in tried]:
+                tried.add(copy)
+                await self._redraw(copy)
+            if not any(passing for _, passing in behind):
+                return
+            await self._sleep(_MOMENT)
+
+    async def _redraw(self, copy: Copy) -> bool:
+        poster = poster_at(self._channels, copy.address)
+        if poster is None:
+            return False
+        _, card = await self.card(copy.proposal_id, copy.address)
+        try:
+            if card.fingerprint != copy.shown:  # each edit counts against what a platform lets Nod send
+                await poster.redraw_card(copy.address, copy.ref, card)
+        except (CopyGone, NotDeliverable):
+            await self._database.write(copies.mark_gone, copy)
+        except ChannelError as error:
+            log.info("card not updated yet", proposal=copy.proposal_id, why=error.message)
+            return False
+        else:
+            await self._database.write(copies.mark_rendered, copy, card.fingerprint)
+        return True
+
+    async def changed(self) -> None:
+        """Wake what waits for rows, and let every channel bring its lists up to date."""
+        self._bell.ring()
+        for channel in self._channels.values():
+            await channel.changed()
+
+    async def card(self, proposal_id: str, at: Address | None = None) -> tuple[Proposal, Card]:
+        """The card as it is now; the last of several in one answer carries the group's buttons."""
+        shelf = await self._registry.shelf()
+        return await self._database.read(_card, proposal_id, shelf, self._policies, at)
+
+    async def cards(self, find: Callable[[Session], Sequence[Proposal]]) -> Mapping[str, Card]:
+        """The cards of what ``find`` gives, by proposal id, found and drawn in one read."""
+        shelf = await self._registry.shelf()
+        return await self._database.read_aside(_cards, find, shelf, self._policies)
+
+
+def _behind(session: Session, message_id: int) -> list[tuple[Copy, bool]]:
+    """The copies that are behind, and whether what they show is about to change again."""
+    behind = copies.behind(session, message_id)
+    if not behind:
+        return []
+    passing = {p.id for p in proposals.of_message(session, message_id) if p.state in _PASSING}
+    return [(copy, copy.proposal_id in passing) for copy in behind]
+
+
+def _card(
+    session: Session, proposal_id: str, shelf: Shelf, policies: Policies, at: Address | None
+) -> tuple[Proposal, Card]:
+    """``at``: where its reader is, if that is known."""
+    proposal = proposals.get(session, proposal_id)
+    if proposal is None:
+        raise KeyError(proposal_id)
+    card = _cards(session, lambda _: [proposal], shelf, policies)[proposal_id]
+    conversation = conversations.get_conversation(session, proposal.conversation_id)
+    if at is None or conversation is None or not card.pending:
+        return proposal, card
+    elsewhere = not same_chat(str(conversation.origin), str(at))
+    escalated = proposal.deciders.escalated
+    came = escalated is not None and same_chat(escalated, str(at))
+    requester = people.person_of(session, proposal.requester)
+    further = {str(conversation.origin)} if elsewhere else set()
+    named = names.known(session, {*proposal.deciders.people, *further})
+    alone = conversation.private and not elsewhere  # only they read it there
+    may_approve = not alone or policies.load(session).objection(proposal, requester, requester) is None
+    sent_on = any(copy.address != conversation.origin for copy in copies.of_proposal(session, proposal.id))
+    return proposal, placed(
+        card,
+        proposal,
+        elsewhere=_elsewhere(conversation, at, named) if elsewhere else None,
+        may_approve=may_approve,
+        sent_on=sent_on,
+        escalated=came,
+        names=named,
+    )
+
+
+def _elsewhere(conversation: Conversation, at: Address, named: Names) -> Elsewhere:
+    """Where a card is from, for people who read it in another chat."""
+    channel, origin = conversation.origin.channel, str(conversation.origin)
+    there = PLACES.get(channel, channel.capitalize())
+    further = "" if channel == at.channel else f" in {there}"
+    if conversation.private:
+        return Elsewhere(f"a private chat{further}", None, named=False)
+    if name := called(origin, named):
+        return Elsewhere(f"{name}{further}", origin, named=True)
+    alone = there[:1].islower()  # "the console" is one place, Slack has many
+    return Elsewhere(there if alone else f"a chat in {there}", origin, named=alone)
+
+
+def _cards(
+    session: Session, find: Callable[[Session], Sequence[Proposal]], shelf: Shelf, policies: Policies
+) -> dict[str, Card]:
+    found = find(session)
+    groups = proposals.siblings(session, {p.message_id for p in found})
+    declined = proposals.declined_before(session, found)
+    paused = rules.pause_words(session)
+    schemas = {p.id: shelf.schema_of(session, p) for p in found}
+    named = names.known(session, {each for p in found for each in named_on(p, schemas[p.id])})
+    return {
+        p.id: card_of(
+            p,
+            schemas[p.id],
+            groups.get(p.id, ()),
+            grantable=grants.possible(session, policies, p),
+            paused=paused,
+            declined=declined.get(p.id),
+            names=named,
+        )
+        for p in found
+    }

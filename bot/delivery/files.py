@@ -1,0 +1,73 @@
+"""Files for people: what was too long for a card or for the model, and what tools made, as rows say.
+
+A row (``bot/store/outputs.py``) says that a text still has to be posted, committed together with what it
+belongs to. A crash before the row says otherwise posts it again later rather than never.
+"""
+
+import asyncio
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+
+from bot.channels.seam import Channel, Poster, poster_at
+from bot.domain.chat import Address, Clock
+from bot.domain.files import for_people
+from bot.errors import ChannelError, NotDeliverable
+from bot.logs import logger
+from bot.store import conversations, outputs
+from bot.store.database import Database
+from bot.store.outputs import KeptOutput
+
+log = logger(__name__)
+
+GIVE_UP = timedelta(hours=1)  # how long a platform that cannot be reached is tried again
+
+
+class Attachments:
+    def __init__(self, channels: Mapping[str, Channel], database: Database, clock: Clock) -> None:
+        self._channels = channels
+        self._database = database
+        self._clock = clock
+        self._failing: dict[str, datetime] = {}  # since when, by handle
+
+    async def post(self, conversation_id: str) -> bool:
+        """Post what people in a conversation still have to get; one caller at a time for each.
+
+        False when something may arrive another time.
+        """
+        waiting = await self._database.read(outputs.unposted, conversation_id)
+        conversation = None
+        if waiting:
+            conversation = await self._database.read(conversations.get_conversation, conversation_id)
+        if conversation is None or conversation.origin.channel not in self._channels:
+            return True
+        poster = poster_at(self._channels, conversation.origin)
+        done = True
+        for kept in waiting:
+            if poster is not None and not await self._posted(poster, conversation.origin, kept):
+                done = False
+                continue
+            await self._database.write(outputs.mark_posted, kept.handle)
+            self._failing.pop(kept.handle, None)
+        return done
+
+    async def _posted(self, poster: Poster, address: Address, kept: KeptOutput) -> bool:
+        """Post one; False when it may arrive another time."""
+        text = await asyncio.to_thread(for_people, kept.file.text)
+        try:
+            await poster.post_file(address, kept.file.name, text)
+        except ChannelError as error:
+            log.warning("file not delivered", file=kept.handle, address=str(address), why=error.message)
+            since = self._failing.setdefault(kept.handle, self._clock())
+            if not isinstance(error, NotDeliverable) and self._clock() - since < GIVE_UP:
+                return False
+            await self._say_where(poster, address, kept, error.message)
+        return True
+
+    async def _say_where(self, poster: Poster, address: Address, kept: KeptOutput, why: str) -> None:
+        where = "Ask me for the part you need."
+        if kept.proposal_id:
+            where = f"It is in the web console with the proposal; `nod show {kept.proposal_id}` prints it."
+        try:
+            await poster.post(address, f"I could not post the file `{kept.file.name}` here ({why}). {where}")
+        except ChannelError as error:
+            log.error("fallback notice not delivered", file=kept.handle, why=error.message)

@@ -1,0 +1,236 @@
+"""What a turn says becomes posts, and what it proposed becomes cards, one turn of a conversation at a time.
+
+A crash in between shows it again later rather than never: messages stay undelivered until their row says
+otherwise.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping, Sequence
+from datetime import datetime, timedelta
+from weakref import WeakValueDictionary
+
+from sqlmodel import Session
+
+from bot.channels.seam import Channel, Stream, poster_at
+from bot.delivery.cards import Cards
+from bot.delivery.files import GIVE_UP, Attachments
+from bot.domain.chat import SHELL, Address, Clock
+from bot.domain.conversations import Conversation, Line
+from bot.domain.events import TextDelta, TurnEnded, TurnEvent, TurnFailed
+from bot.domain.jobs import Job, Work
+from bot.domain.people import Actor
+from bot.domain.proposals import Kind, Proposal, State
+from bot.domain.rules import Rulebook, Subject
+from bot.errors import ChannelError, NotDeliverable
+from bot.logs import logger
+from bot.store import conversations, messages, proposals
+from bot.store.database import Database
+
+log = logger(__name__)
+
+_RETRY_AFTER = (1, 2, 5, 15)  # seconds after each refusal in a row; then always the last
+
+
+class Turns:
+    """Shows turns as they happen, and posts later what could not be shown then."""
+
+    def __init__(
+        self,
+        channels: Mapping[str, Channel],
+        database: Database,
+        cards: Cards,
+        clock: Clock,
+        routes: Sequence[Address] = (),
+    ) -> None:
+        """``routes``: as in `Cards`."""
+        self._channels = channels
+        self._database = database
+        self._cards = cards
+        self._clock = clock
+        self._routes = routes
+        self._attachments = Attachments(channels, database, clock)
+        self._failing: dict[int, datetime] = {}  # since when, by message id
+        self._refused: dict[str, tuple[int, datetime | None]] = {}  # by conversation id: how often, next try
+        self._told: set[int] = set()  # ids of messages whose text arrived, but not yet all their cards
+        self._speaking: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()  # by conversation id
+
+    def shows_rows(self, conversation: Conversation, book: Rulebook) -> bool:
+        """Whether people there read rows themselves, so that nothing has to be delivered."""
+        if conversation.origin.channel not in self._channels:
+            return True
+        return poster_at(self._channels, conversation.origin) is None and not (
+            self._routes or book.about(Subject.ROUTE)
+        )
+
+    async def show(
+        self,
+        conversation: Conversation,
+        requester: Actor,
+        events: AsyncIterator[TurnEvent],
+        *,
+        rows_shown: bool,
+    ) -> tuple[Job, ...]:
+        """Show one turn as it happens, then its cards. Returns the work that undeliverable cards made.
+
+        For a teammate's turn only the cards are shown; its progress is in its team's status message.
+        """
+        channel = self._channels.get(conversation.origin.channel)
+        if channel is None or conversation.shown_at is not None:
+            async for _ in events:
+                pass
+            if channel is not None and not rows_shown:
+                return await self.deliver(conversation.id)
+            await self._cards.changed()
+            return ()
+        if poster_at(self._channels, conversation.origin) is None:
+            stream = channel.open_stream(conversation.address, requester)
+            async for event in events:
+                await stream.send(event)
+            await self._cards.changed()
+            return () if rows_shown else await self.deliver(conversation.id)
+        async with self._alone(conversation.id):
+            # what was not shown yet goes above what comes now
+            jobs = await self._deliver(conversation.id)
+            left = await self._database.read(messages.undelivered, conversation.id)
+            stream = channel.open_stream(conversation.address, requester)
+            if await _pump(stream, events):
+                said = await self._database.read(messages.undelivered, conversation.id)
+                self._told.update(set(said) - set(left))
+            return (*jobs, *await self._deliver(conversation.id))
+
+    async def deliver(self, conversation_id: str) -> tuple[Job, ...]:
+        """Post what was said but not shown in a conversation; while that is under way, only its questions."""
+        alone = self._alone(conversation_id)
+        if alone.locked():
+            return await self._deliver(conversation_id, only=Kind.QUESTION)
+        async with alone:
+            return await self._deliver(conversation_id)
+
+    def _alone(self, conversation_id: str) -> asyncio.Lock:
+        """Lets one caller at a time post in a conversation, or things would be posted twice."""
+        return self._speaking.setdefault(conversation_id, asyncio.Lock())
+
+    async def _deliver(self, conversation_id: str, only: Kind | None = None) -> tuple[Job, ...]:
+        """Post what is not shown; with ``only``, what carries a proposal of that kind.
+
+        A turn that waits for the answer to a question cannot end before its card is there.
+        """
+        async with self._alone(f"{conversation_id}/posting"):
+            return await self._deliver_alone(conversation_id, only)
+
+    async def _deliver_alone(self, conversation_id: str, only: Kind | None) -> tuple[Job, ...]:
+        jobs: list[Job] = []
+        refused = False
+        for line, conversation, opened in await self._database.read(_undelivered, conversation_id):
+            if only is not None and not any(p.kind is only for p in opened):
+                continue
+            if conversation.origin.channel not in {SHELL, *self._channels}:
+                continue
+            last = self._clock() - self._failing.get(line.id, self._clock()) >= GIVE_UP
+            try:
+                await self._say(conversation, line)
+                await self._cards.post_all(opened, jobs, last=last)
+            except ChannelError as error:
+                log.warning("message not delivered", message=line.id, why=error.message)
+                self._failing.setdefault(line.id, self._clock())
+                if not last:
+                    refused = True
+                    continue
+                await self._cards.post_all(opened, jobs, last=True)
+            await self._database.write(messages.mark_delivered, [line.id])
+            self._told.discard(line.id)
+            self._failing.pop(line.id, None)
+        refused = not await self._attachments.post(conversation_id) or refused
+        if refused:
+            self._try_later(conversation_id)
+        elif only is None:
+            self._refused.pop(conversation_id, None)
+        await self._cards.changed()
+        return tuple(jobs)
+
+    def _try_later(self, conversation_id: str) -> None:
+        times, planned = self._refused.get(conversation_id, (0, None))
+        if planned is not None:
+            return
+        seconds = _RETRY_AFTER[min(times, len(_RETRY_AFTER) - 1)]
+        self._refused[conversation_id] = times + 1, self._clock() + timedelta(seconds=seconds)
+
+    def due(self, now: datetime) -> list[Job]:
+        """Work for what a platform refused just now, once it is time to try again.
+
+        Recovery from rows finds the same later, and after a crash; this is only quicker.
+        """
+        due = [ident for ident, (_, at) in self._refused.items() if at is not None and at <= now]
+        for ident in due:
+            self._refused[ident] = self._refused[ident][0], None
+        return [Job(Work.DELIVER, ident) for ident in due]
+
+    async def _say(self, conversation: Conversation, line: Line) -> None:
+        """Post the text of a line once; raises ChannelError when it may arrive another time."""
+        silent = conversation.shown_at is not None
+        poster = poster_at(self._channels, conversation.origin)
+        if poster is None or silent or line.id in self._told or not line.text.strip():
+            return
+        try:
+            await poster.post(conversation.address, line.text)
+        except NotDeliverable as error:
+            log.warning(
+                "message can never be delivered", address=str(conversation.address), why=error.message
+            )
+        self._told.add(line.id)
+
+
+async def _pump(stream: Stream, events: AsyncIterator[TurnEvent]) -> bool:
+    """Send events one after the other while the turn runs on; deltas that pile up are joined.
+
+    Returns whether everything was shown. What the platform refuses does not stop the turn.
+    """
+    waiting: list[TurnEvent] = []
+    more = asyncio.Event()
+    ended = False
+
+    async def send() -> bool:
+        while True:
+            await more.wait()
+            more.clear()
+            batch, waiting[:] = _joined(waiting), []
+            try:
+                for event in batch:
+                    await stream.send(event)
+            except ChannelError as error:
+                log.warning("a stream failed", why=error.message)
+                return False
+            if ended and not waiting:
+                return True
+
+    sender = asyncio.create_task(send())
+    try:
+        async for event in events:
+            ended = isinstance(event, TurnEnded | TurnFailed)
+            waiting.append(event)
+            more.set()
+        return await sender if ended else False
+    finally:
+        if not sender.done():
+            sender.cancel()
+
+
+def _joined(events: Sequence[TurnEvent]) -> list[TurnEvent]:
+    joined: list[TurnEvent] = []
+    for event in events:
+        if isinstance(event, TextDelta) and joined and isinstance(joined[-1], TextDelta):
+            joined[-1] = TextDelta(joined[-1].text + event.text)
+        else:
+            joined.append(event)
+    return joined
+
+
+def _undelivered(session: Session, conversation_id: str) -> list[tuple[Line, Conversation, list[Proposal]]]:
+    found = []
+    conversation = conversations.get_conversation(session, conversation_id)
+    for message_id in messages.undelivered(session, conversation_id):
+        line = messages.get_line(session, message_id)
+        if line and conversation:
+            opened = [p for p in proposals.of_message(session, line.id) if p.state is not State.CANCELLED]
+            found.append((line, conversation, opened))
+    return found

@@ -1,0 +1,368 @@
+"""The one reader of a tool's JSON schema: which fields a call has, how each is asked for, how it is shown.
+
+Slack's windows, Telegram's dialogue and the console's form are all made from `fields_of`. What a field may be
+is checked here only as far as it can be known right away, by `Field.fault`; the tool checks everything when
+the form is sent. A schema is untrusted: it is followed `_DEEPEST` levels down, and none of its patterns is
+run.
+"""
+
+import json
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from bot.domain.redaction import HIDDEN, redact
+
+MOST_FIELDS = 60
+_DEEPEST = 8  # references and unions inside one another
+_MOST_OPTIONS = 100
+_MULTILINE = 400  # a text that may be longer than this gets several lines
+_WORD = re.compile(r"[A-Za-z][A-Za-z0-9]*(?:[_-][A-Za-z0-9]+)*")
+_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z][a-z])")
+
+
+class BadAnswer(ValueError):
+    """What was typed does not fit the field; the message is for the person."""
+
+
+class Shape(StrEnum):
+    """How a value is asked for."""
+
+    TEXT = "text"
+    NUMBER = "number"
+    INTEGER = "integer"
+    FLAG = "flag"
+    CHOICE = "choice"  # one of ``options``
+    CHOICES = "choices"  # any of ``options``
+    LINES = "lines"  # a list of texts
+    DATE = "date"
+    USER = "user"  # an account, as an Actor's text
+    DATA = "data"  # anything else, as JSON
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One argument. ``value`` is what it is now: given, or the default that would run."""
+
+    name: str
+    label: str
+    shape: Shape
+    description: str
+    required: bool
+    nullable: bool
+    present: bool  # it was given; otherwise ``value`` is the default, or None
+    value: Any
+    options: tuple[Any, ...] = ()
+    multiline: bool = False
+    secret: bool = False
+    schema: Mapping[str, Any] = field(default_factory=dict)  # its own part, references resolved
+
+    @property
+    def default(self) -> bool:
+        """Whether ``value`` is what runs because nothing was given."""
+        return not self.present and self.value is not None
+
+    @property
+    def choices(self) -> tuple[Any, ...]:
+        """The values there are, where exactly one of a few is to be chosen."""
+        if self.shape is Shape.FLAG:
+            return (True, False)
+        return self.options if self.shape is Shape.CHOICE else ()
+
+    @property
+    def may_be_empty(self) -> bool:
+        """Whether "" or no entries is a value."""
+        few = self.schema.get("minLength") or self.schema.get("minItems")
+        return self.shape in (Shape.TEXT, Shape.LINES, Shape.CHOICES) and not few
+
+    def fault(self, value: Any) -> str:
+        """What is wrong with a value, as far as it can be said without the tool; empty for nothing."""
+        if value is None:
+            return "" if self.nullable or not self.required else "This is needed."
+        return _misfit(value, self.shape, self.options) or _out_of_bounds(value, self.schema)
+
+    def checked(self, value: Any) -> Any:
+        """Give the value back; raises BadAnswer where it does not fit."""
+        if words := self.fault(value):
+            raise BadAnswer(words)
+        return value
+
+    def read(self, text: str) -> Any:
+        """Turn typed text into a value that fits; raises BadAnswer."""
+        return self.checked(self._parsed(text))
+
+    def _parsed(self, text: str) -> Any:
+        match self.shape:
+            case Shape.TEXT | Shape.DATE | Shape.USER:
+                return text
+            case Shape.LINES if not text.lstrip().startswith("["):
+                return [line.strip() for line in text.splitlines() if line.strip()]
+            case Shape.CHOICE if self.option(text) is not None:
+                return self.option(text)
+            case Shape.CHOICES if not text.lstrip().startswith("["):
+                return [self.option(part) for part in text.split(",") if part.strip()]
+        try:
+            return json.loads(text.strip())
+        except (ValueError, RecursionError):
+            raise BadAnswer(_EXPECTED.get(self.shape, "This must be JSON.")) from None
+
+    def option(self, text: str) -> Any:
+        """The option with this label, or None."""
+        said = text.strip().casefold()
+        return next((o for o in self.options if said in (str(o).casefold(), spoken(o).casefold())), None)
+
+
+_EXPECTED = {
+    Shape.INTEGER: "Write a whole number.",
+    Shape.NUMBER: "Write a number.",
+    Shape.FLAG: "Choose yes or no.",
+    Shape.CHOICE: "Choose one of the options.",
+    Shape.CHOICES: "Choose from the options.",
+    Shape.LINES: "Write one entry a line.",
+    Shape.TEXT: "Write a text.",
+    Shape.DATE: "Give a date, such as 2026-11-30.",
+    Shape.USER: "Choose a person.",
+}
+
+
+def fields_of(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> tuple[Field, ...]:
+    """Every argument in the schema's order, then those the schema does not name; at most `MOST_FIELDS`."""
+    return tuple(_all_fields(schema, arguments, MOST_FIELDS))
+
+
+def _all_fields(
+    schema: Mapping[str, Any], arguments: Mapping[str, Any], most: int | None = None
+) -> Iterator[Field]:
+    known = schema.get("properties")
+    properties: dict[str, Any] = dict(known) if isinstance(known, Mapping) else {}
+    properties |= {name: {} for name in arguments if name not in properties}
+    return (_field(*named, schema, arguments) for named in list(properties.items())[:most])
+
+
+def _field(name: str, part: Any, root: Mapping[str, Any], arguments: Mapping[str, Any]) -> Field:
+    schema, nullable = resolved(part, root)
+    given = arguments.get(name)
+    shape, options = _shape(schema, root, given)
+    required = root.get("required")
+    secret = schema.get("writeOnly") is True or schema.get("format") == "password"
+    return Field(
+        name=name,
+        label=str(schema.get("title") or label_of(name)),
+        shape=shape,
+        description=str(schema.get("description") or ""),
+        required=isinstance(required, Sequence) and name in required and "default" not in schema,
+        nullable=nullable,
+        present=name in arguments,
+        value=given if name in arguments else _hidden(name, schema.get("default"), secret=secret),
+        options=options,
+        multiline=_multiline(schema, given),
+        secret=secret or given == HIDDEN,
+        schema=schema,
+    )
+
+
+def resolved(part: Any, root: Mapping[str, Any], depth: int = 0) -> tuple[dict[str, Any], bool]:
+    """Follow local references, join ``allOf``, take "or null" apart; unions of more stay as they are."""
+    flat: dict[str, Any] = dict(part) if isinstance(part, Mapping) else {}
+    nullable = False
+    if depth >= _DEEPEST:
+        return flat, nullable
+    if isinstance(reference := flat.get("$ref"), str) and reference.startswith("#/"):
+        inner, nullable = resolved(_target(root, reference), root, depth + 1)
+        flat = inner | {k: v for k, v in flat.items() if k != "$ref"}
+    for word in ("allOf", "anyOf", "oneOf"):
+        parts = flat.get(word)
+        if not isinstance(parts, list):
+            continue
+        real = [each for each in parts if not (isinstance(each, Mapping) and each.get("type") == "null")]
+        if word != "allOf" and len(real) < len(parts):
+            nullable = True
+        if word == "allOf" or len(real) == 1:
+            joined: dict[str, Any] = {}
+            for each in real:
+                inner, more = resolved(each, root, depth + 1)
+                joined |= inner
+                nullable = nullable or (more and len(real) == 1)
+            flat = joined | {k: v for k, v in flat.items() if k != word}
+        elif len(real) < len(parts):
+            flat[word] = real
+    return _without_null(flat, nullable=nullable)
+
+
+def _without_null(flat: dict[str, Any], *, nullable: bool) -> tuple[dict[str, Any], bool]:
+    kinds, choices = flat.get("type"), flat.get("enum")
+    if isinstance(kinds, list):
+        nullable = nullable or "null" in kinds
+        real = [kind for kind in kinds if kind != "null"]
+        flat["type"] = real[0] if len(real) == 1 else real
+    if isinstance(choices, list) and None in choices:
+        flat["enum"], nullable = [choice for choice in choices if choice is not None], True
+    return flat, nullable
+
+
+def _target(root: Mapping[str, Any], reference: str) -> Any:
+    found: Any = root
+    for step in reference[2:].split("/"):
+        found = found.get(step.replace("~1", "/").replace("~0", "~")) if isinstance(found, Mapping) else None
+    return found
+
+
+def _shape(schema: Mapping[str, Any], root: Mapping[str, Any], given: Any) -> tuple[Shape, tuple[Any, ...]]:
+    choices = [schema["const"]] if "const" in schema else schema.get("enum")
+    if isinstance(choices, list) and 0 < len(choices) <= _MOST_OPTIONS:
+        return Shape.CHOICE, tuple(choices)
+    kind = schema.get("type") or _kind_of(given)
+    if kind == "array":
+        items, _ = resolved(schema.get("items"), root)
+        some = items.get("enum")
+        if given is not None and not (isinstance(given, list) and all(isinstance(v, str) for v in given)):
+            return Shape.DATA, ()
+        if isinstance(some, list) and 0 < len(some) <= _MOST_OPTIONS and _all_text(some):
+            return Shape.CHOICES, tuple(some)
+        return (Shape.LINES if items.get("type") == "string" else Shape.DATA), ()
+    if kind == "string" and (given is None or isinstance(given, str)):
+        special = {"date": Shape.DATE, "user": Shape.USER}
+        return special.get(str(schema.get("format")), Shape.TEXT), ()
+    simple = {"integer": Shape.INTEGER, "number": Shape.NUMBER, "boolean": Shape.FLAG}
+    return simple.get(str(kind), Shape.DATA), ()
+
+
+def _all_text(values: Sequence[Any]) -> bool:
+    return all(isinstance(value, str) for value in values)
+
+
+def _kind_of(value: Any) -> str:
+    kinds = ((bool, "boolean"), (int, "integer"), (float, "number"), (str, "string"))
+    return next((name for kind, name in kinds if isinstance(value, kind)), "")
+
+
+def _multiline(schema: Mapping[str, Any], given: Any) -> bool:
+    most = schema.get("maxLength")
+    roomy = isinstance(most, int) and most > _MULTILINE
+    return roomy or schema.get("format") == "multiline" or (isinstance(given, str) and "\n" in given)
+
+
+def _misfit(value: Any, shape: Shape, options: Sequence[Any]) -> str:
+    number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    match shape:
+        case Shape.CHOICE:
+            fits = value in options
+        case Shape.CHOICES:
+            fits = isinstance(value, list) and all(each in options for each in value)
+        case Shape.LINES:
+            fits = isinstance(value, list) and _all_text(value)
+        case Shape.FLAG:
+            fits = isinstance(value, bool)
+        case Shape.INTEGER:
+            fits = number and value == int(value)
+        case Shape.NUMBER:
+            fits = number
+        case Shape.DATA:
+            fits = True
+        case _:
+            fits = isinstance(value, str)
+    return "" if fits else _EXPECTED[shape]
+
+
+def _out_of_bounds(value: Any, schema: Mapping[str, Any]) -> str:
+    counted = len(value) if isinstance(value, str | list) else None
+    number = value if isinstance(value, int | float) and not isinstance(value, bool) else None
+    for keyword, wanted in schema.items():
+        if not isinstance(wanted, int | float) or isinstance(wanted, bool):
+            continue
+        measured = counted if keyword in _COUNTS[type(value)] else number if keyword in _RANGES else None
+        if measured is not None and not _KEEPS[keyword](measured, wanted):
+            return bound_in_words(keyword, wanted)
+    return ""
+
+
+class _Counts(dict[type, frozenset[str]]):
+    def __missing__(self, kind: type) -> frozenset[str]:
+        return frozenset()
+
+
+_COUNTS = _Counts({str: frozenset({"minLength", "maxLength"}), list: frozenset({"minItems", "maxItems"})})
+_RANGES = frozenset({"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"})
+_KEEPS: Mapping[str, Any] = {
+    "minLength": lambda n, least: n >= least,
+    "maxLength": lambda n, most: n <= most,
+    "minItems": lambda n, least: n >= least,
+    "maxItems": lambda n, most: n <= most,
+    "minimum": lambda n, least: n >= least,
+    "maximum": lambda n, most: n <= most,
+    "exclusiveMinimum": lambda n, least: n > least,
+    "exclusiveMaximum": lambda n, most: n < most,
+}
+
+
+def bound_in_words(keyword: str, wanted: Any) -> str:
+    """What a bound of JSON Schema asks for, in words; empty for any other keyword."""
+    one = wanted == 1
+    match keyword:
+        case "minLength":
+            return "This is empty. Write something." if one else f"At least {wanted} characters."
+        case "maxLength":
+            return f"At most {wanted} character{'' if one else 's'}."
+        case "minItems":
+            return f"At least {wanted} entr{'y' if one else 'ies'}."
+        case "maxItems":
+            return f"At most {wanted} entr{'y' if one else 'ies'}."
+        case "minimum":
+            return f"At least {wanted}."
+        case "maximum":
+            return f"At most {wanted}."
+        case "exclusiveMinimum":
+            return f"More than {wanted}."
+        case "exclusiveMaximum":
+            return f"Less than {wanted}."
+    return ""
+
+
+def label_of(name: str) -> str:
+    """A field's name as people read it: ``due_date`` and ``dueDate`` become ``Due date``."""
+    if not _WORD.fullmatch(name):
+        return name[:1].upper() + name[1:] if re.match(r"[a-z]+( |$)", name) else name
+    words = re.split(r"[_-]", _HUMP.sub("_", name))
+    if len(words) == 1 and not words[0].islower():
+        return name  # an acronym, or a name of its own
+    said = " ".join(word if word.isupper() and len(word) > 1 else word.lower() for word in words)
+    return said[:1].upper() + said[1:]
+
+
+def spoken(value: Any, *, options: bool = True) -> str:
+    """A value as people read it: yes and no, lists joined by commas, nothing as ``none``.
+
+    ``options``: a text is one word of a fixed list, so that ``in_progress`` reads ``in progress``.
+    """
+    match value:
+        case None | [] | "":
+            return "none"
+        case bool():
+            return "yes" if value else "no"
+        case str():
+            return value.replace("_", " ") if options and _WORD.fullmatch(value) else value
+        case int() | float():
+            return json.dumps(value)
+        case list() if all(isinstance(each, str | int | float) for each in value):
+            return ", ".join(spoken(each, options=options) for each in value)
+    return json.dumps(value, ensure_ascii=False, indent=2)
+
+
+def told_values(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+    """Each argument that would run, by name, with its value as people read it; defaults are marked."""
+    running = [each for each in _all_fields(schema, arguments) if each.present or each.default]
+    return tuple((each.name, _told(each)) for each in running)
+
+
+def _hidden(name: str, value: Any, *, secret: bool) -> Any:
+    """The value as people may see it."""
+    return redact({name: value}, {"properties": {name: {"writeOnly": secret}}})[name]
+
+
+def _told(each: Field) -> str:
+    value = _hidden(each.name, each.value, secret=each.secret)
+    said = spoken(value, options=each.shape in (Shape.CHOICE, Shape.CHOICES))
+    return f"{said} (default)" if each.default else said

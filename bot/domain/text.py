@@ -1,0 +1,34 @@
+"""Text as both databases and every program can keep it, and values as text."""
+
+import json
+from typing import Any
+
+_NUL = "\x00"
+
+
+def storable(text: str) -> str:
+    """The text without NUL characters and lone surrogates, which models and tools do send."""
+    if unstorable(text) is None:
+        return text
+    return text.replace(_NUL, "").encode(errors="replace").decode()
+
+
+def storable_or_none(text: str | None) -> str | None:
+    return None if text is None else storable(text)
+
+
+def unstorable(text: str) -> str | None:
+    """Why no database or program could keep a text, in words; None where both can."""
+    if _NUL in text:
+        return "must not have the character NUL"
+    return "must be valid Unicode, without half a surrogate pair" if halved(text) else None
+
+
+def halved(text: str) -> bool:
+    """Whether half of a character is missing somewhere."""
+    return not text.isascii() and any("\ud800" <= each <= "\udfff" for each in text)
+
+
+def shown(value: Any, *, indent: int | None = None) -> str:
+    """A text as it is, anything else as JSON."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=indent)

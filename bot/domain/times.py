@@ -1,0 +1,72 @@
+"""Lengths of time, read and written in one place; how far away a moment is. None needs a time zone.
+
+``36h`` is how an admin writes a length, in settings and rules; `span` gives it as people say it: "36 h".
+"""
+
+import re
+from datetime import UTC, datetime, timedelta
+
+_UNITS = {"w": 604800, "d": 86400, "h": 3600, "m": 60, "s": 1}
+_DURATION = re.compile(r"([0-9]{1,7})([smhdw])")
+_LONGEST = timedelta(days=3660)
+
+_HOUR = timedelta(hours=1)
+_DAYS_FROM = timedelta(hours=48)  # "36 h" says more than "2 d"
+
+
+def when(at: datetime, now: datetime) -> str:
+    """Say when something was or will be, as seen from ``now``."""
+    ahead, away = at > now, abs(at - now)
+    if away < timedelta(minutes=1):
+        return "in less than a minute" if ahead else "just now"
+    # what is ahead is rounded to the nearest, so that 24 h given a moment ago still are 24 h
+    half = 0.5 if ahead else 0.0
+    if away < _HOUR:
+        far = f"{int(away / timedelta(minutes=1) + half)} min"
+    elif away < _DAYS_FROM:
+        far = f"{int(away / _HOUR + half)} h"
+    else:
+        far = f"{int(away / timedelta(days=1) + half)} d"
+    return f"in {far}" if ahead else f"{far} ago"
+
+
+def now() -> datetime:
+    """The real clock, which ``bot/app.py`` and the command line hand to everything else."""
+    return datetime.now(UTC)
+
+
+def duration(text: str) -> timedelta:
+    """Read ``90s``, ``15m``, ``24h``, ``7d`` or ``2w``; raises ValueError for any other text."""
+    found = _DURATION.fullmatch(text.strip())
+    if found is None:
+        raise ValueError("write a duration such as 90s, 15m, 24h, 7d or 2w")
+    length = timedelta(seconds=int(found[1]) * _UNITS[found[2]])
+    if not timedelta(seconds=1) <= length <= _LONGEST:
+        raise ValueError("write a duration from 1s to 520w")
+    return length
+
+
+def written(seconds: float) -> str:
+    """A length of time as an admin would write it, such as ``36h``; an odd one in several units."""
+    left = round(seconds)
+    units = [(unit, size) for unit, size in _UNITS.items() if unit != "w"]
+    for unit, size in units:
+        if left and left % size == 0 and unit != "s":
+            return f"{left // size}{unit}"
+    parts = []
+    for unit, size in units:
+        count, left = divmod(left, size)
+        parts += [f"{count}{unit}"] if count else []
+    return " ".join(parts) or "0s"
+
+
+def span(length: timedelta) -> str:
+    """A length of time as people say it: ``30 min``, ``24 h``, ``3 d``."""
+    if length < timedelta(minutes=1):
+        return "less than a minute"
+    minutes = round(length / timedelta(minutes=1))
+    if minutes % 1440 == 0 and minutes > 1440:  # noqa: PLR2004 - a day is 24 h
+        return f"{minutes // 1440} d"
+    if minutes % 60 == 0:
+        return f"{minutes // 60} h"
+    return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"  # noqa: PLR2004

@@ -1,0 +1,132 @@
+"""What people can do with a proposal: one enum of verbs, and the button for each.
+
+Every channel reads the label, the words while it works and what the verb asks for from here, so a new button
+is a member of `Verb`, a row of `_BUTTONS`, and what the core does with it (`bot/transactions/decide.py`).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from enum import StrEnum
+
+from bot.domain.proposals import Kind
+from bot.domain.risk import Level
+from bot.domain.times import span
+
+
+class Verb(StrEnum):
+    """What a press asks for; the words are kept short because buttons carry them."""
+
+    APPROVE = "approve"  # one vote for; with arguments: edit, then vote
+    DECLINE = "decline"  # one vote against, reason optional
+    EDIT = "edit"  # replace the arguments and ask again, without a vote
+    CANCEL = "cancel"  # the requester or an admin withdraws it
+    RETRY = "retry"  # run a failed one again
+    SIMILAR = "similar"  # one vote for, and a grant for calls like it
+    EXTEND = "extend"  # restart the time it may wait
+    EXPIRE = "expire"  # an admin ends the waiting
+    REASSIGN = "reassign"  # an admin says who may decide; ``reason`` names them
+    REVISE = "revise"  # a plan: send it back; ``reason`` says what should change
+    APPROVE_STEPS = "approve_steps"  # a plan: one vote for, and a grant for each tool it names
+    APPROVE_ALL = "approve_all"  # every open proposal of the same answer
+    DECLINE_ALL = "decline_all"
+
+
+class Needs(StrEnum):
+    """What a verb asks for before it is sent."""
+
+    NOTHING = "nothing"
+    REASON = "reason"  # a reason, which may be left out
+    WORDS = "words"  # words that may not be left out
+    FORM = "form"  # the arguments, edited
+    LADDER = "ladder"  # how far a grant reaches and how long it holds
+    CONFIRM = "confirm"  # a second look at what it allows
+
+
+class Look(StrEnum):
+    """How a button stands out; never the only sign of what it does."""
+
+    PRIMARY = "primary"
+    DANGER = "danger"
+    PLAIN = "plain"
+
+
+@dataclass(frozen=True, slots=True)
+class Button:
+    """``label`` is the same in every channel; ``doing`` is what it says while it works."""
+
+    verb: Verb
+    label: str
+    doing: str
+    needs: Needs = Needs.NOTHING
+    look: Look = Look.PLAIN
+    rare: bool = False  # behind ⋯ where there is a menu
+    command: str = ""  # what the command of this name does in the chats, where it needs nothing but an ID
+
+
+_BUTTONS: Mapping[Verb, Button] = {
+    each.verb: each
+    for each in (
+        Button(Verb.APPROVE, "Approve", "Approving…", look=Look.PRIMARY, command="approve it as it is"),
+        Button(Verb.DECLINE, "Decline", "Declining…", Needs.REASON, Look.DANGER),
+        Button(Verb.EDIT, "Edit", "Saving…", Needs.FORM),
+        Button(Verb.SIMILAR, "Approve similar", "Approving…", Needs.LADDER, rare=True),
+        Button(Verb.EXTEND, "Extend", "Extending…", rare=True, command="restart its expiry timer"),
+        Button(Verb.CANCEL, "Withdraw", "Withdrawing…", rare=True, command="withdraw it"),
+        Button(Verb.RETRY, "Retry", "Retrying…", Needs.CONFIRM),
+        Button(Verb.REVISE, "Ask for changes", "Sending…", Needs.WORDS),
+        Button(Verb.APPROVE_STEPS, "Approve plan and its steps", "Approving…", Needs.CONFIRM, Look.PRIMARY),
+        Button(Verb.EXPIRE, "End the wait", "Ending…", rare=True, command="make it expire now"),
+        Button(Verb.REASSIGN, "Reassign", "Reassigning…", Needs.WORDS, rare=True),
+        Button(Verb.APPROVE_ALL, "Approve all", "Approving all…", look=Look.PRIMARY),
+        Button(Verb.DECLINE_ALL, "Decline all", "Declining all…", Needs.REASON, Look.DANGER),
+    )
+}
+
+COMMANDS: Mapping[Verb, str] = {each.verb: each.command for each in _BUTTONS.values() if each.command}
+"""What needs nothing but a proposal's ID, with what it does in words: a command in every chat."""
+
+VIEW_ALL = "View all"
+"""The button that shows everything of a card."""
+
+_DELETES = ("delete ", "remove ", "drop ", "erase ", "purge ")
+
+
+def button(
+    verb: Verb,
+    *,
+    kind: Kind = Kind.CALL,
+    level: Level = Level.WRITE,
+    title: str = "",
+    fillable: bool = True,
+    wait: timedelta | None = None,
+    count: int | None = None,
+) -> Button:
+    """The button of a verb on a card.
+
+    ``fillable``: a question has something to fill in. ``wait`` is how long it waits again; ``count`` how many
+    are still open in its group.
+    """
+    found = _BUTTONS[verb]
+    match verb, kind:
+        case Verb.APPROVE, Kind.PLAN:
+            return replace(found, label="Approve plan")
+        case Verb.DECLINE, Kind.PLAN:
+            return replace(found, label="Reject", doing="Rejecting…")
+        case Verb.APPROVE, Kind.QUESTION:
+            return replace(found, label="Send answer" if fillable else "Done, continue", doing="Sending…")
+        case Verb.EDIT, Kind.QUESTION:
+            return replace(found, label="Fill in")
+        case Verb.APPROVE, _ if level is Level.DESTRUCTIVE:
+            label = "Approve deletion" if title.lower().startswith(_DELETES) else found.label
+            return replace(found, label=label, look=Look.DANGER)
+        case Verb.EXTEND, _ if wait:
+            return replace(found, label=f"Extend {span(wait)}")
+        case ((Verb.APPROVE_ALL | Verb.DECLINE_ALL), _) if count is not None:
+            return replace(found, label=f"{found.label} {count}")
+    return found
+
+
+def with_reason(declining: Button) -> str:
+    """The label of a button that asks for the reason of a refusal first."""
+    return f"{declining.label} with a reason"

@@ -1,0 +1,69 @@
+"""Structured logs without secrets: one event with its values a line, JSON where no one watches."""
+
+import logging
+import sys
+from collections.abc import Iterator, MutableMapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+import structlog
+
+from bot.domain.redaction import redact
+
+_CHATTY = ("alembic", "apscheduler", "httpcore", "httpcore2", "httpx", "httpx2", "mcp", "uvicorn.access")
+_MUTE = ("mcp.client.auth",)  # it logs what a sign-in server answers, tokens and all
+
+
+_secrets: ContextVar[tuple[str, ...]] = ContextVar("secrets", default=())
+
+
+@contextmanager
+def hiding(secrets: tuple[str, ...]) -> Iterator[None]:
+    """Inside, nothing that is logged from here repeats one of these."""
+    token = _secrets.set(secrets)
+    try:
+        yield
+    finally:
+        _secrets.reset(token)
+
+
+def _without_secrets(_: Any, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    hidden: MutableMapping[str, Any] = redact(event, None, _secrets.get())
+    return hidden
+
+
+def configure(level: str) -> None:
+    """Set up logging for the whole process; libraries' own records go the same way."""
+    shared: list[Any] = [
+        structlog.contextvars.merge_contextvars,
+        structlog.stdlib.add_log_level,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+        structlog.processors.format_exc_info,
+        _without_secrets,
+    ]
+    renderer = structlog.dev.ConsoleRenderer() if sys.stderr.isatty() else structlog.processors.JSONRenderer()
+    structlog.configure(
+        processors=[*shared, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
+        logger_factory=structlog.stdlib.LoggerFactory(),
+        wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelName(level.upper())),
+    )
+    handler = logging.StreamHandler()
+    handler.setFormatter(
+        structlog.stdlib.ProcessorFormatter(
+            foreign_pre_chain=shared,
+            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, renderer],
+        )
+    )
+    root = logging.getLogger()
+    root.handlers = [handler]
+    root.setLevel(level.upper())
+    for chatty in _CHATTY:
+        logging.getLogger(chatty).setLevel(max(logging.WARNING, root.level))
+    for mute in _MUTE:
+        logging.getLogger(mute).setLevel(logging.CRITICAL)
+
+
+def logger(name: str) -> Any:
+    """A logger whose values are named, e.g. ``log.info("proposal opened", proposal=id)``."""
+    return structlog.get_logger(name)

@@ -1,0 +1,31 @@
+"""``make migration NAME=…``: a new version of the schema, from what the tables have and the newest lacks."""
+
+import sys
+import tempfile
+from pathlib import Path
+
+from alembic import command
+
+from bot.store import migrations
+from bot.store.database import open_engine
+
+
+def revise(name: str, versions: Path | None = None) -> Path:
+    """Write the next version into ``versions`` (the project's own), and return the file."""
+    with tempfile.TemporaryDirectory() as folder:
+        engine = open_engine(f"sqlite:///{folder}/nod.db")
+        settings = migrations.config(engine)
+        command.upgrade(settings, "head")
+        settings.set_main_option("truncate_slug_length", "60")
+        number = f"{int(migrations.newest(engine) or 0) + 1:04}"
+        made = command.revision(
+            settings, name, autogenerate=True, rev_id=number, version_path=str(versions) if versions else None
+        )
+        engine.dispose()
+    if made is None or isinstance(made, list):
+        raise RuntimeError("alembic wrote no version")
+    return Path(made.path)
+
+
+if __name__ == "__main__":
+    print(revise(" ".join(sys.argv[1:])))  # noqa: T201 - who asked for it reads it

@@ -1,0 +1,248 @@
+"""The append-only record of every change of a proposal, written in the change's own transaction.
+
+Each row is a link of the one chain (``bot/store/record/chain.py``) and holds the hash of the full proposal
+as the change left it: who asked, who may decide, votes, preview, result, due times. So a cell that was
+changed past the record shows. The first row, and each that changes the arguments, also says what was asked,
+without secrets.
+"""
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import bindparam, func, insert
+from sqlmodel import Session, col, select
+
+from bot.domain.people import Actor, Person
+from bot.domain.proposals import Proposal, canonical, digest
+from bot.domain.redaction import redact_text, shown
+from bot.domain.text import storable, storable_or_none
+from bot.store.record import chain
+from bot.store.tables import AuditRow, ConversationRow, ProposalRow, ToolVersionRow, table_of
+
+
+@dataclass(frozen=True, slots=True)
+class By:
+    """Who or what made a change: a person through an account, or Nod itself."""
+
+    verb: str
+    actor: str
+    person: str
+    channel: str
+    reason: str | None = None
+
+    @classmethod
+    def press(cls, verb: str, actor: Actor, person: Person, reason: str | None = None) -> "By":
+        return cls(verb, str(actor), person.id, actor.channel, reason)
+
+    @classmethod
+    def nod(cls, verb: str, reason: str | None = None) -> "By":
+        return cls(verb, "nod", "nod", "nod", reason)
+
+
+@dataclass(frozen=True, slots=True)
+class AuditEntry:
+    """One audit row as people read it."""
+
+    id: int
+    proposal_id: str
+    version: int
+    at: datetime
+    by: By
+    state: str
+    digest: str
+    rule: str
+    grant_id: int | None
+    about: Mapping[str, Any] | None
+    hash: str
+
+
+_TABLE = table_of(AuditRow)
+_INSERT = insert(_TABLE)
+_CONVERSATIONS = table_of(ConversationRow)
+_SCHEMAS = table_of(ToolVersionRow)
+_PLACE = select(_CONVERSATIONS.c.channel, _CONVERSATIONS.c.key).where(_CONVERSATIONS.c.id == bindparam("id"))
+_SCHEMA = select(_SCHEMAS.c.parameters).where(
+    _SCHEMAS.c.name == bindparam("name"), _SCHEMAS.c.version == bindparam("version")
+)
+_SINCE = (
+    select(_TABLE.c.id, _TABLE.c.proposal_id)
+    .where(_TABLE.c.id > bindparam("last_id"))
+    .order_by(_TABLE.c.id)
+    .limit(bindparam("most"))
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A proposal as a change left it, as a value and as its row."""
+
+    proposal: Proposal
+    row: Mapping[str, Any]
+    by: By
+    asks: bool  # whether what it would do is new: the first change, and an edit
+
+
+def append(session: Session, changes: Sequence[Change]) -> None:
+    """Record what brought each of these proposals to what it is now."""
+    for row in chain.link(session, [_audited(session, change) for change in changes]):
+        session.connection().execute(_INSERT, row)
+
+
+def _audited(session: Session, change: Change) -> dict[str, Any]:
+    proposal, by = change.proposal, change.by
+    return {
+        "proposal_id": proposal.id,
+        "version": proposal.version,
+        "at": proposal.updated_at,
+        "verb": by.verb,
+        "state": str(proposal.state),
+        "actor": by.actor,
+        "person": by.person,
+        "channel": by.channel,
+        "reason": storable_or_none(by.reason),
+        "digest": proposal.digest,
+        "rule": proposal.rule,
+        "grant_id": proposal.grant_id,
+        "about": _about(session, proposal) if change.asks else None,
+        "content": chain.content(change.row),
+    }
+
+
+def _about(session: Session, proposal: Proposal) -> dict[str, Any]:
+    """Who asked for what and where, without secrets, and the hash of the schema that says what is secret."""
+    place = session.connection().execute(_PLACE, {"id": proposal.conversation_id}).first()
+    kept = (
+        session.connection()
+        .execute(_SCHEMA, {"name": proposal.tool_name, "version": proposal.tool_version})
+        .first()
+    )
+    schema = kept.parameters if kept else None
+    return {
+        "requester": str(proposal.requester),
+        "name": storable(proposal.requester.name),
+        "place": f"{place.channel}:{place.key}" if place else "",
+        "tool": [proposal.tool_name, proposal.tool_version],
+        "summary": storable(redact_text(proposal.description)),
+        "arguments": shown(proposal.arguments, schema),
+        "schema": schema_hash(schema) if schema is not None else None,
+    }
+
+
+def schema_hash(schema: Mapping[str, Any]) -> str:
+    return hashlib.sha256(canonical(schema).encode(errors="replace")).hexdigest()
+
+
+def since(session: Session, last_id: int, limit: int = 500) -> list[tuple[int, str]]:
+    """Audit row ids and their proposal ids after ``last_id``, oldest first: the feed of changes."""
+    rows = session.connection().execute(_SINCE, {"last_id": last_id, "most": limit}).all()
+    return [(row[0], row[1]) for row in rows]
+
+
+def last_id(session: Session) -> int:
+    """The id of the newest row, or 0."""
+    found = session.execute(select(AuditRow.id).order_by(col(AuditRow.id).desc()).limit(1)).scalar()
+    return found or 0
+
+
+def history(session: Session, proposal_id: str) -> list[AuditEntry]:
+    """All that happened to one proposal, oldest first."""
+    rows = session.exec(
+        select(AuditRow).where(AuditRow.proposal_id == proposal_id).order_by(col(AuditRow.version))
+    )
+    return [_entry(row) for row in rows]
+
+
+def newest(session: Session, limit: int) -> list[AuditEntry]:
+    rows = session.exec(select(AuditRow).order_by(col(AuditRow.id).desc()).limit(limit))
+    return [_entry(row) for row in rows]
+
+
+def first_break(session: Session, proposal_id: str) -> str | None:
+    """What is wrong with one proposal or its rows, in words; None where nothing is."""
+    least, _ = chain.upgraded(session)
+    every = session.execute(select(_TABLE).where(_OF_ONE).order_by(_TABLE.c.version), {"id": proposal_id})
+    for version, row in enumerate(every.mappings(), 1):
+        if row["version"] != version:
+            return f"proposal {proposal_id}: version {version} is missing from the audit"
+        if row["id"] >= least and not chain.fits(session, dict(row)):
+            return f"proposal {proposal_id}: audit row {row['id']} (version {version}) was altered"
+    return next(breaks(session, proposal_id), None)
+
+
+def breaks(session: Session, proposal_id: str | None = None) -> Iterator[str]:
+    """Which proposals (or that one) are not what their last row says. The chain is checked apart."""
+    rows = _LAST if proposal_id is None else _LAST.where(_P.c.id == proposal_id)
+    with session.connection().execute(rows, execution_options={"yield_per": _BATCH}) as every:
+        for row in every.mappings():
+            if broken := _difference(row):
+                yield f"proposal {row['id']}: {broken}"
+    gone = _GONE if proposal_id is None else _GONE.where(_TABLE.c.proposal_id == proposal_id)
+    for ident, version, now_at in session.execute(gone):
+        what = "its row is gone" if now_at is None else f"its row is at version {now_at}"
+        yield f"proposal {ident}: {what}, its audit at {version}"
+
+
+_BATCH = 2000
+_P = table_of(ProposalRow)
+_OF_ONE = _TABLE.c.proposal_id == bindparam("id")
+_LEASE = "lease_until"
+"""The one column that changes without a row: how long a process may take for what it runs."""
+_LAST = (
+    select(  # type: ignore[call-overload]
+        *(column for column in _P.columns if column.name != _LEASE),
+        _TABLE.c.id.label("audit_id"),
+        _TABLE.c.content.label("audit_content"),
+    )
+    .outerjoin_from(_P, _TABLE, (_TABLE.c.proposal_id == _P.c.id) & (_TABLE.c.version == _P.c.version))
+    .order_by(_P.c.id)
+)
+_GONE = (
+    select(_TABLE.c.proposal_id, func.max(_TABLE.c.version).label("version"), _P.c.version.label("now_at"))
+    .outerjoin_from(_TABLE, _P, _P.c.id == _TABLE.c.proposal_id)
+    .where(_P.c.id.is_(None) | (_P.c.version < _TABLE.c.version))
+    .group_by(_TABLE.c.proposal_id, _P.c.version)
+    .order_by(_TABLE.c.proposal_id)
+)
+
+
+def _difference(row: Any) -> str | None:
+    """How a proposal is not what its last audit row says, or its arguments not what was approved."""
+    columns = {name: value for name, value in row.items() if not name.startswith("audit_")}
+    if row["audit_id"] is None:
+        return f"its row is at version {row['version']}, its audit is not"
+    if chain.content(columns) != row["audit_content"]:
+        return f"its row is not what audit row {row['audit_id']} (version {row['version']}) says"
+    if digest(row["tool_name"], row["tool_version"], row["arguments"]) != row["digest"]:
+        return "its tool or arguments were altered"
+    return None
+
+
+def proposed_schemas(session: Session) -> Iterator[tuple[str, str, str]]:
+    """Every tool and version that was proposed, with the hash of its schema as it was then."""
+    seen = set()
+    asked = select(_TABLE.c.about).where(_TABLE.c.about.is_not(None)).order_by(_TABLE.c.id)
+    with session.connection().execute(asked, execution_options={"yield_per": _BATCH}) as rows:
+        for about in rows.scalars():
+            found = (*about["tool"], about["schema"])
+            if about["schema"] is not None and found not in seen:
+                seen.add(found)
+                yield found
+
+
+def _entry(row: AuditRow) -> AuditEntry:
+    return AuditEntry(
+        id=row.id or 0,
+        proposal_id=row.proposal_id,
+        version=row.version,
+        at=row.at,
+        by=By(row.verb, row.actor, row.person, row.channel, row.reason),
+        state=row.state,
+        digest=row.digest,
+        rule=row.rule,
+        grant_id=row.grant_id,
+        about=row.about,
+        hash=row.hash,
+    )

@@ -1,0 +1,294 @@
+"""One chain over everything that is recorded: each row carries the hash of the row before it.
+
+The rows of ``audit`` (proposals) and ``ledger`` (everything else) share one numbering without gaps. The row
+``chain_end`` holds the newest number and hash, so rows missing at the end show as well as rows missing in the
+middle. It is locked while a row is added, so numbers are committed in order: anyone who has read up to a
+number has read everything below it.
+
+With ``NOD_AUDIT_KEY`` the hashes are HMACs: who can write the database but does not have the key cannot make
+rows that fit. Several keys: the first seals, the others still verify what they sealed.
+"""
+
+import hashlib
+import hmac
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from heapq import merge
+from typing import Any
+
+from sqlalchemy import Connection, bindparam, insert, literal_column, update
+from sqlmodel import Session, select
+
+from bot.errors import NodError
+from bot.store.tables import AuditRow, ChainEndRow, LedgerRow, table_of
+
+KEYS = "nod_audit_keys"
+"""The execution option of an engine that holds the keys, as a tuple of bytes."""
+
+UPGRADE = "upgrade"
+"""The thing of the ledger row that follows the rows written before there was one chain."""
+
+_AUDIT = table_of(AuditRow)
+_LEDGER = table_of(LedgerRow)
+_ENDS = table_of(ChainEndRow)
+_THE_END = _ENDS.c.id == literal_column("1")
+_AT_END = select(_ENDS.c.number, _ENDS.c.hash, _ENDS.c.key, _ENDS.c.mark).where(_THE_END)
+_READ_END, _HOLD_END = _AT_END, _AT_END.with_for_update()
+_MOVE_END = (
+    update(_ENDS)
+    .where(_THE_END)
+    .values({name: bindparam(f"new_{name}") for name in ("number", "hash", "key", "mark")})
+)
+_BATCH = 2000
+_ANCHOR = 32  # hexadecimal digits of a hash in an anchor: 128 bits
+_LEAST = 16  # of them that an anchor to check must have
+
+ADDED: Mapping[str, Any] = {}
+"""Columns that were added to hashed tables later, with the value at which they are left out of a hash."""
+
+
+class OtherKey(NodError):
+    """The record is sealed with a key that is not set here."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "NOD_AUDIT_KEY: the audit log is sealed with a key that is not set here. Set that key. "
+            "If you have a new one, set both: new,old. If it is lost, this log can't be continued: copy the "
+            "database with `nod db backup`, and name a new one in NOD_DATABASE_URL."
+        )
+
+
+def keys_of(session: Session) -> tuple[bytes, ...]:
+    """The keys that this process has, the one that seals first."""
+    keys: tuple[bytes, ...] = session.get_bind().get_execution_options().get(KEYS, ())
+    return keys
+
+
+def hold(session: Session) -> None:
+    """On PostgreSQL, let no one else add to the record until this transaction ends.
+
+    For transactions that lock other rows before they record something: all take the record first, so that no
+    two wait for each other.
+    """
+    if session.get_bind().dialect.name == "postgresql":
+        session.connection().execute(_HOLD_END, {}).all()
+
+
+def link(session: Session, rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Number and chain new rows, and move the end to the last. The caller then inserts them."""
+    end = session.connection().execute(_HOLD_END, {}).first()
+    if end is None:
+        raise NodError("The end of the audit log is missing. See: nod audit verify")
+    keys = keys_of(session)
+    key = _sealing(keys, end.key)
+    number, previous = end.number, end.hash
+    linked = []
+    for row in rows:
+        number += 1
+        row = row | {"id": number, "previous": previous}  # noqa: PLW2901 - the same row, numbered
+        previous = row["hash"] = _hash(key, row)
+        linked.append(row)
+    if linked:
+        values = {
+            "number": number,
+            "hash": previous,
+            "key": name_of(key),
+            "mark": _mark(key, number, previous),
+        }
+        session.connection().execute(_MOVE_END, {f"new_{name}": value for name, value in values.items()})
+    return linked
+
+
+def _sealing(keys: Sequence[bytes], sealed_with: str) -> bytes:
+    """The key for the next row. Raises OtherKey where the last was sealed with one that is not known."""
+    if sealed_with and sealed_with not in map(name_of, keys):
+        raise OtherKey
+    return keys[0] if keys else b""
+
+
+def sealed_with_newest(session: Session) -> bool:
+    """Whether the newest row is sealed as the next will be. Raises OtherKey like `link`."""
+    end = session.connection().execute(_READ_END, {}).first()
+    return end is not None and name_of(_sealing(keys_of(session), end.key)) == end.key
+
+
+def name_of(key: bytes) -> str:
+    """What tells keys apart without saying them; empty for none."""
+    return hashlib.sha256(b"nod audit key " + key).hexdigest()[:8] if key else ""
+
+
+_JSON = json.JSONEncoder(sort_keys=True, separators=(",", ":"), default=str)
+
+
+def _plain(value: Any) -> Any:
+    """A column's value as both databases give it back."""
+    if isinstance(value, datetime):
+        return value.astimezone(UTC).isoformat()
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    return value
+
+
+def _text(row: Mapping[str, Any]) -> bytes:
+    return _JSON.encode({name: _plain(value) for name, value in row.items()}).encode()
+
+
+def _digest(key: bytes, text: bytes) -> str:
+    return hmac.digest(key, text, "sha256").hex() if key else hashlib.sha256(text).hexdigest()
+
+
+def _hash(key: bytes, row: Mapping[str, Any]) -> str:
+    return _digest(key, _text({name: value for name, value in row.items() if name != "hash"}))
+
+
+def _mark(key: bytes, number: int, last: str) -> str:
+    return _digest(key, f"end {number} {last}".encode())
+
+
+def content(row: Mapping[str, Any]) -> str:
+    """The hash of a row of another table. Columns without a value are left out: later ones change nothing."""
+    kept = {k: v for k, v in row.items() if v is not None and not (k in ADDED and ADDED[k] == v)}
+    return hashlib.sha256(_text(kept)).hexdigest()
+
+
+def fits(session: Session, row: Mapping[str, Any]) -> bool:
+    """Whether a row still has the hash it was given, whichever of the keys gave it."""
+    return any(_hash(key, row) == row["hash"] for key in (b"", *keys_of(session)))
+
+
+def anchor(session: Session) -> str | None:
+    """The newest number and hash, to be kept outside the database; None while nothing is recorded."""
+    end = session.connection().execute(_READ_END, {}).first()
+    return f"{end.number}-{end.hash[:_ANCHOR]}" if end is not None and end.number else None
+
+
+def astray(session: Session, anchor: str) -> str | None:
+    """What is wrong with the record if this anchor was once taken of it, in words; None where it fits.
+
+    Raises NodError where the text is no anchor.
+    """
+    number, dash, digits = anchor.strip().partition("-")
+    if not (dash and number.isdecimal() and len(digits) >= _LEAST):
+        raise NodError(f"--anchor: {anchor} is not an anchor. Copy one that nod audit anchor printed.")
+    for table in (_AUDIT, _LEDGER):
+        found = session.execute(select(table.c.hash).where(table.c.id == int(number)))
+        if any(each.startswith(digits.lower()) for each in found.scalars()):
+            return None
+    return f"row {number} is not the row of anchor {anchor}: the record was rewritten or cut off since then"
+
+
+@dataclass(slots=True)
+class _Check:
+    """Rows one after the other: which keys may still have sealed the next one."""
+
+    keys: tuple[bytes, ...]  # newest first; the empty key last, for rows from before there was one
+
+    def fits(self, row: Mapping[str, Any]) -> bool:
+        # what sealed the row before comes last of those allowed, and mostly it is the one
+        for at in range(len(self.keys) - 1, -1, -1):
+            if _hash(self.keys[at], row) == row["hash"]:
+                self.keys = self.keys[: at + 1]
+                return True
+        return False
+
+
+def breaks(session: Session) -> Iterator[str]:
+    """Rows that were changed, removed or inserted, in words, over the record in its order."""
+    end = session.connection().execute(_READ_END, {}).first()
+    if end is None:
+        yield "the end of the audit log is missing"
+        return
+    keys = keys_of(session)
+    if end.key and end.key not in map(name_of, keys):
+        yield "the audit log is sealed with a key: set NOD_AUDIT_KEY to verify it"
+        return
+    if keys and not end.key:
+        yield "no row is sealed with NOD_AUDIT_KEY yet: start Nod once with it"
+    check = _Check((*keys, b""))
+    number, previous, (least, found) = 0, "", upgraded(session)
+    yield from (f"before the upgrade: {fault}" for fault in found)
+    if least:
+        number, previous = least - 1, before_the_chain(session.connection(), least)
+    for row in merge(
+        *(_rows(session, table, least) for table in (_AUDIT, _LEDGER)), key=lambda row: row["id"]
+    ):
+        here = row["id"]
+        if here <= number:
+            yield f"{_called(row)} is there although row {here} is another"
+            continue
+        if here > number + 1:
+            gap = f"row {here - 1} is" if here == number + 2 else f"rows {number + 1} to {here - 1} are"
+            yield f"{gap} missing before {_called(row)}"
+        elif row["previous"] != previous:
+            yield f"{_called(row)} does not follow what is before it"
+        if not check.fits(row):
+            yield f"{_called(row)} was altered"
+        number, previous = here, row["hash"]
+    key = next((key for key in keys if name_of(key) == end.key), b"")
+    if number != end.number:
+        yield f"the record ends at row {number}, but it was written up to row {end.number}"
+    elif previous != end.hash or end.mark != (_mark(key, number, previous) if number else ""):
+        yield "the end of the audit log was altered"
+
+
+def _rows(session: Session, table: Any, least: int) -> Iterator[Mapping[str, Any]]:
+    statement = select(table).where(table.c.id >= least).order_by(table.c.id)
+    with session.connection().execute(statement, execution_options={"yield_per": _BATCH}) as rows:
+        for row in rows.mappings():
+            yield dict(row)
+
+
+def _called(row: Mapping[str, Any]) -> str:
+    if "proposal_id" in row:
+        return f"row {row['id']} (proposal {row['proposal_id']}, version {row['version']})"
+    return f"row {row['id']} ({row['thing']} {row['key']})"
+
+
+def upgraded(session: Session) -> tuple[int, list[str]]:
+    """The number of the row that follows an older record, and what was wrong with that record.
+
+    0 where the chain began with the database.
+    """
+    row = session.execute(
+        select(_LEDGER.c.id, _LEDGER.c.after).where(_LEDGER.c.thing == UPGRADE).order_by(_LEDGER.c.id)
+    ).first()
+    return (row[0], row[1]["faults"]) if row else (0, [])
+
+
+_OLD = {
+    "audit": (
+        *("id", "proposal_id", "version", "at", "verb", "state", "actor", "person", "channel", "reason"),
+        *("digest", "rule", "grant_id", "content", "previous", "hash"),
+    ),
+    "ledger": (
+        *("id", "at", "thing", "key", "tool", "verb", "actor", "person", "channel", "before", "after"),
+        *("previous", "hash"),
+    ),
+}
+"""The columns of rows that are older than the one chain."""
+
+
+def begin(connection: Connection, row: dict[str, Any], number: int) -> None:
+    """Write the first row of the chain, which follows an older record; without a key."""
+    row = row | {"id": number, "previous": before_the_chain(connection, number)}
+    row["hash"] = _hash(b"", row)
+    connection.execute(insert(_LEDGER), row)
+    end = {"number": number, "hash": row["hash"], "key": "", "mark": _mark(b"", number, row["hash"])}
+    connection.execute(update(_ENDS).values(end))
+
+
+def before_the_chain(connection: Connection, least: int) -> str:
+    """The hash over every row of an older record: what the first row of the chain follows."""
+    running = hashlib.sha256()
+    for table in (_AUDIT, _LEDGER):
+        columns = [table.c[name] for name in _OLD[table.name]]
+        rows = connection.execute(
+            select(*columns).where(table.c.id < least).order_by(table.c.id),
+            execution_options={"yield_per": _BATCH},
+        )
+        for row in rows.mappings():
+            running.update(_text(dict(row)))
+        running.update(b"|")
+    return running.hexdigest()

@@ -1,0 +1,247 @@
+"""What people change besides proposals: rules, roles, grants, linked accounts, tokens, pauses. Append-only.
+
+Each row says who, when, and what was before and after, and holds the hash of every table row that the change
+left behind. So a rule, a grant or a link that no one made, or that was altered since, shows (`breaks`). The
+rows are links of the one chain (``bot/store/record/chain.py``), with those about proposals
+(``bot/store/record/audit.py``).
+"""
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from itertools import groupby
+from typing import Any
+
+from sqlalchemy import func, insert
+from sqlmodel import Session, col, select
+
+from bot.domain.proposals import canonical
+from bot.domain.rules import Subject
+from bot.store.record import audit, chain
+from bot.store.record.audit import By
+from bot.store.tables import (
+    AccountRow,
+    BookRow,
+    GrantRow,
+    LedgerRow,
+    ProposalRow,
+    RuleRow,
+    TokenRow,
+    ToolVersionRow,
+    table_of,
+)
+
+_TABLE = table_of(LedgerRow)
+_PROPOSALS = table_of(ProposalRow)
+_BATCH = 2000
+
+
+class Thing(StrEnum):
+    """What a row is about, and what its key is."""
+
+    RULE = "rule"  # subject, tools and place, as `rule_key` says
+    GRANT = "grant"  # G-7
+    ACCOUNT = "account"  # an Actor as text
+    PAUSE = "pause"  # always the word everything
+    TOOL = "tool"  # name and version; only from before the upgrade, later ones are in the rows of proposals
+    KEY = "key"  # the name of the audit key
+    TOKEN = "token"  # noqa: S105 - the label of one, which may be told
+
+
+State = Mapping[str, Any] | None
+"""What a thing is, as JSON, or None."""
+
+
+def record(
+    session: Session,
+    thing: Thing,
+    key: str,
+    by: By,
+    before: State,
+    after: State,
+    now: datetime,
+    tool: str = "",
+) -> None:
+    """Write down, in the change's own transaction, who made of a thing what. ``tool``: for which tools."""
+    session.flush()
+    row = {
+        "at": now,
+        "thing": thing,
+        "key": key,
+        "tool": tool,
+        "verb": by.verb,
+        "actor": by.actor,
+        "person": by.person,
+        "channel": by.channel,
+        "before": before,
+        "after": after,
+        "holds": {name: _now(session, name) for name in _concerned(thing, key, before, after)},
+    }
+    session.connection().execute(insert(_TABLE), chain.link(session, [row]))
+
+
+def newest(session: Session, thing: Thing, verb: str) -> LedgerRow | None:
+    """The last time that this was done to a thing."""
+    which = select(LedgerRow).where(LedgerRow.thing == thing, LedgerRow.verb == verb)
+    return session.exec(which.order_by(col(LedgerRow.id).desc()).limit(1)).first()
+
+
+def seal_with_key(session: Session, now: datetime) -> None:
+    """Begin to seal with the key that is set, unless it is so. Raises `chain.OtherKey`."""
+    if not chain.sealed_with_newest(session):
+        name = chain.name_of(chain.keys_of(session)[0])
+        record(session, Thing.KEY, name, By.nod("seal with"), None, None, now)
+
+
+def rule_key(row: RuleRow) -> str:
+    """What one rule replaces another by: for roles and routes there can be several values side by side."""
+    many = f" {canonical(row.value)}" if row.subject in (Subject.ROLE, Subject.ROUTE) else ""
+    return f"{row.subject} for {row.pattern} in {row.scope}{many}"
+
+
+def rule_state(row: RuleRow) -> State:
+    value = row.value
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)  # as SQLite gives a bare number back
+    return {"rule": row.id, "value": value}
+
+
+def grant_state(row: GrantRow) -> State:
+    """What it allows; exact arguments only as their hash, since they may hold a secret."""
+    return {
+        "allows": row.words,
+        "tool": [row.tool_name, row.tool_version],
+        "match": hashlib.sha256(row.match.encode()).hexdigest(),
+        "rung": row.rung,
+        "until": row.expires_at.isoformat() if row.expires_at else None,
+        "only_in": row.conversation_id if row.only_there else None,
+        **({"for": row.requester} if row.requester else {}),
+        **({"at": row.place} if row.place else {}),
+        "person": row.person_id,
+        "proposal": row.proposal_id,
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class LinkChange:
+    """Accounts that became one person, or one that left, in words for admins."""
+
+    row: int
+    words: str
+
+
+def links_after(session: Session, row: int) -> list[LinkChange]:
+    """What was linked and unlinked in rows after this one, oldest first."""
+    found = session.execute(
+        select(_TABLE).where(_TABLE.c.thing == Thing.ACCOUNT, _TABLE.c.id > row).order_by(_TABLE.c.id)
+    )
+    changes = []
+    for at, same in groupby(found.mappings(), key=lambda each: (each["at"], each["verb"], each["actor"])):
+        each = list(same)
+        accounts = " and ".join(row["key"] for row in each)
+        gains = [
+            f"{row['key']} became {' and '.join(row['after']['gains'])}."
+            for row in each
+            if (row["after"] or {}).get("gains")
+        ]
+        if at[1] == "unlink":
+            words, undo = f"{at[2]} unlinked {each[0]['key']}. It is a separate person again.", ""
+        else:
+            words = f"{at[2]} linked {accounts}. They are one person now: {each[0]['after']['person']}."
+            undo = f"`/approvals unlink {each[-1]['key']}` undoes it."
+        changes.append(LinkChange(each[-1]["id"], " ".join(part for part in (words, *gains, undo) if part)))
+    return changes
+
+
+_HELD: dict[str, tuple[Any, str, frozenset[str]]] = {
+    Thing.RULE: (table_of(RuleRow), "id", frozenset()),
+    Thing.GRANT: (table_of(GrantRow), "id", frozenset({"uses"})),
+    Thing.ACCOUNT: (table_of(AccountRow), "actor", frozenset()),
+    Thing.TOKEN: (table_of(TokenRow), "label", frozenset()),
+    Thing.PAUSE: (table_of(BookRow), "id", frozenset({"version", "memory"})),
+}
+"""Per thing: its table, its key there, and the columns that change without a row here.
+
+How often a grant was used is counted in the proposals; the book's version is a cache's; its memory is what
+recurring tasks remember.
+"""
+
+
+def _concerned(thing: Thing, key: str, before: State, after: State) -> list[str]:
+    """The table rows that a change was about, each as its thing and its key in the table."""
+    match thing:
+        case Thing.RULE:
+            found = {state["rule"] for state in (before, after) if state}
+            return [f"{thing} {ident}" for ident in sorted(found)]
+        case Thing.GRANT:
+            return [f"{thing} {key.removeprefix('G-')}"]
+        case Thing.ACCOUNT | Thing.TOKEN:
+            return [f"{thing} {key}"]
+        case Thing.PAUSE:
+            return [f"{thing} 1"]
+        case _:
+            return []
+
+
+def _now(session: Session, name: str) -> str | None:
+    """The hash of what a row is now, or None."""
+    thing, _, key = name.partition(" ")
+    table, by, _ = _HELD[thing]
+    same = table.c[by] == (int(key) if by == "id" else key)
+    found = session.execute(select(table).where(same)).mappings().first()
+    return _content(thing, found) if found else None
+
+
+def _content(thing: str, row: Any) -> str | None:
+    """A row's hash; None where it says nothing, as the book does while there is no pause."""
+    kept = {name: value for name, value in row.items() if name not in _HELD[thing][2]}
+    return None if thing == Thing.PAUSE and row["paused_at"] is None else chain.content(kept)
+
+
+def there(session: Session) -> Iterator[tuple[str, str]]:
+    """Every row that the ledger answers for, with its hash as it is now."""
+    for thing, (table, by, _) in _HELD.items():
+        rows = session.connection().execute(select(table), execution_options={"yield_per": _BATCH})
+        for row in rows.mappings():
+            if (found := _content(thing, row)) is not None:
+                yield f"{thing} {row[by]}", found
+    for tool in session.exec(select(ToolVersionRow)):
+        yield f"{Thing.TOOL} {tool.name} {tool.version}", audit.schema_hash(tool.parameters)
+
+
+def breaks(session: Session) -> Iterator[str]:
+    """What is there now and was not made that way, or was made and is gone. The chain is checked apart."""
+    made: dict[str, str | None] = {}
+    for name, version, schema in audit.proposed_schemas(session):
+        made[f"{Thing.TOOL} {name} {version}"] = schema
+    rows = session.connection().execute(
+        select(_TABLE.c.holds).where(_TABLE.c.holds.is_not(None)).order_by(_TABLE.c.id),
+        execution_options={"yield_per": _BATCH},
+    )
+    for holds in rows.scalars():
+        made |= holds
+    now = dict(there(session))
+    for name in sorted(now.keys() | made.keys()):
+        was, is_ = made.get(name), now.get(name)
+        if was is None and is_ is not None and not name.startswith(Thing.TOOL):  # a schema no one used yet
+            yield f"{name}: it is there, but no one is recorded to have made it"
+        elif was is not None and is_ is None:
+            yield f"{name}: it is gone, but no one is recorded to have removed it"
+        elif was is not None and was != is_:
+            yield f"{name}: it is not as it was recorded"
+    yield from _miscounted(session)
+
+
+def _miscounted(session: Session) -> Iterator[str]:
+    """Grants that say they were used more or less often than there are proposals that they approved."""
+    grants, proposals = _HELD[Thing.GRANT][0], _PROPOSALS
+    used = (
+        select(grants.c.id, grants.c.uses, func.count(proposals.c.id))
+        .outerjoin_from(grants, proposals, proposals.c.grant_id == grants.c.id)
+        .group_by(grants.c.id, grants.c.uses)
+    )
+    for ident, uses, counted in session.execute(used):
+        if uses != counted:
+            yield f"{Thing.GRANT} {ident}: it says {uses} uses, but {counted} proposals ran by it"

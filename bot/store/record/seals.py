@@ -1,0 +1,215 @@
+"""The record in all: verification, anchors, export.
+
+Every row is a link of one chain (``bot/store/record/chain.py``): of proposals in
+``bot/store/record/audit.py``, of what people change besides in ``bot/store/record/changes.py``.
+"""
+
+import csv
+import io
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from fnmatch import fnmatchcase
+from typing import Any
+
+from sqlalchemy import func
+from sqlmodel import Session, select
+
+from bot.domain.people import Actor
+from bot.domain.redaction import redact
+from bot.store import people, rules
+from bot.store.record import audit, chain, changes
+from bot.store.record.changes import Thing
+from bot.store.tables import AuditRow, ConversationRow, LedgerRow, ProposalRow, table_of
+
+_AUDIT = table_of(AuditRow)
+_LEDGER = table_of(LedgerRow)
+_PROPOSAL = table_of(ProposalRow)
+_PLACE = table_of(ConversationRow)
+_OF_AUDIT = tuple(c.name for c in _AUDIT.columns if c.name not in ("previous", "about", "content"))
+_OF_LEDGER = tuple(c.name for c in _LEDGER.columns if c.name not in ("previous", "tool", "holds"))
+_ASKED = ("tool_name", "description", "requester", "requester_name", "place", "arguments")
+EXPORTED = (*_OF_AUDIT, *_ASKED, "thing", "key", "before", "after")
+"""The columns of the export. Rows about proposals leave the last four empty, all others the first few.
+
+``arguments`` are those of the first row of a proposal and of each that changed them.
+"""
+
+
+INTACT = "Audit log verified: nothing missing or altered."
+
+
+def faults(session: Session, anchors: Sequence[str] = ()) -> list[str]:
+    """Every row that was changed, removed or inserted, in words, or empty.
+
+    ``anchors`` are numbers and hashes kept outside the database (`chain.anchor`). Raises NodError for any
+    other text.
+    """
+    found: list[str] = []
+    for check in (chain.breaks, audit.breaks, changes.breaks):
+        try:
+            found += check(session)
+        except Exception as error:  # noqa: BLE001 - whatever was written over a cell, it is a finding
+            found.append(f"there is a value that no release of Nod wrote ({type(error).__name__}: {error})")
+    return [*found, *(wrong for anchor in anchors if (wrong := chain.astray(session, anchor)))]
+
+
+ANCHOR_EVERY = timedelta(hours=1)
+
+
+def anchor_due(session: Session, now: datetime) -> str | None:
+    """The anchor to keep outside now: at most one an hour, and none where nothing was recorded since."""
+    last = rules.state_of(session, _ANCHOR)
+    anchor = chain.anchor(session)
+    if anchor is None or last.get("anchor") == anchor:
+        return None
+    if last and now - datetime.fromisoformat(last["at"]) < ANCHOR_EVERY:
+        return None
+    rules.keep_state(session, _ANCHOR, {"anchor": anchor, "at": now.isoformat()})
+    return anchor
+
+
+_ANCHOR = "audit anchor"
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which rows of the record; empty fields match all.
+
+    ``who`` is an account, and stands for every account of that Person. ``tool`` finds rules about it, too
+    (``known`` False: there is no such tool now, so rules for many tools are not about it). ``grant`` finds
+    what was run under it and how it came and went.
+    """
+
+    who: str = ""
+    tool: str = ""
+    proposal: str = ""
+    since: datetime | None = None
+    grant: int | None = None
+    known: bool = True
+    before: int | None = None  # only rows with a smaller number
+
+    def below(self, number: int | None) -> "Wanted":
+        """The same, further down the record."""
+        return replace(self, before=number)
+
+
+def rows(session: Session, wanted: Wanted, limit: int | None = None) -> list[dict[str, Any]]:
+    """Rows of both records, oldest first, each with all of `EXPORTED`; ``limit`` keeps the newest."""
+    return found(session, wanted, limit)[0]
+
+
+def found(session: Session, wanted: Wanted, limit: int | None = None) -> tuple[list[dict[str, Any]], int]:
+    """The same, with how many there are in all."""
+    who = _accounts(session, wanted)
+    of_proposals, more = _of_proposals(session, wanted, who, limit)
+    of_the_rest = _of_the_rest(session, wanted, who)
+    rows = sorted([*of_proposals, *of_the_rest], key=lambda row: (row["at"], row["id"]))
+    return [_plain(row) for row in (rows[-limit:] if limit else rows)], more + len(of_the_rest)
+
+
+def page(session: Session, wanted: Wanted, limit: int) -> tuple[list[dict[str, Any]], int | None]:
+    """The newest rows of both records, newest first, and the ``before`` of the next page, if there is one.
+
+    A page may have a row more: records of before the upgrade count proposals and the rest apart.
+    """
+    who = _accounts(session, wanted)
+    both = [*_of_proposals(session, wanted, who, limit + 1)[0], *_of_the_rest(session, wanted, who)]
+    newest = sorted(both, key=lambda row: -row["id"])
+    if len(newest) <= limit:
+        return [_plain(row) for row in newest], None
+    last: int = newest[limit - 1]["id"]
+    return [_plain(row) for row in newest if row["id"] >= last], last if newest[-1]["id"] < last else None
+
+
+def _accounts(session: Session, wanted: Wanted) -> frozenset[str]:
+    """Every account of the Person that is asked for; empty for everyone."""
+    if not wanted.who:
+        return frozenset()
+    person = people.person_of(session, Actor.parse(wanted.who))
+    return person.accounts | {person.id}
+
+
+def _of_proposals(
+    session: Session, wanted: Wanted, who: frozenset[str], limit: int | None
+) -> tuple[list[dict[str, Any]], int]:
+    statement = (
+        select(  # type: ignore[call-overload]
+            *(_AUDIT.c[name] for name in (*_OF_AUDIT, "about")),
+            *(_PROPOSAL.c[name] for name in _ASKED[:4]),
+            (_PLACE.c.channel + ":" + _PLACE.c.key).label("place"),
+        )
+        .join(_PROPOSAL, _PROPOSAL.c.id == _AUDIT.c.proposal_id)
+        .join(_PLACE, _PLACE.c.id == _PROPOSAL.c.conversation_id)
+    )
+    if who:
+        statement = statement.where(_AUDIT.c.actor.in_(who) | _AUDIT.c.person.in_(who))
+    if wanted.tool:
+        statement = statement.where(_PROPOSAL.c.tool_name == wanted.tool)
+    if wanted.proposal:
+        statement = statement.where(_AUDIT.c.proposal_id.startswith(wanted.proposal, autoescape=True))
+    if wanted.since:
+        statement = statement.where(_AUDIT.c.at >= wanted.since)
+    if wanted.grant is not None:
+        statement = statement.where(_AUDIT.c.grant_id == wanted.grant)
+    if wanted.before is not None:
+        statement = statement.where(_AUDIT.c.id < wanted.before)
+    newest = session.connection().execute(statement.order_by(_AUDIT.c.id.desc()).limit(limit)).mappings()
+    rows = [row | _asked(row["about"]) for row in map(dict, newest)]
+    many = len(rows)
+    if limit is not None and many == limit:
+        many = session.execute(select(func.count()).select_from(statement.subquery())).scalar_one()
+    return rows, many
+
+
+def _asked(about: Mapping[str, Any] | None) -> dict[str, Any]:
+    """What was asked for as the row has it, rather than as the proposal is now."""
+    if about is None:
+        return {}
+    return {"description": about["summary"], "place": about["place"], "arguments": about["arguments"]}
+
+
+def _of_the_rest(session: Session, wanted: Wanted, who: frozenset[str]) -> list[dict[str, Any]]:
+    if wanted.proposal:
+        return []
+    statement = select(_LEDGER)
+    if who:
+        statement = statement.where(_LEDGER.c.actor.in_(who) | _LEDGER.c.person.in_(who))
+    if wanted.since:
+        statement = statement.where(_LEDGER.c.at >= wanted.since)
+    if wanted.grant is not None:
+        statement = statement.where(_LEDGER.c.thing == Thing.GRANT, _LEDGER.c.key == f"G-{wanted.grant}")
+    if wanted.before is not None:
+        statement = statement.where(_LEDGER.c.id < wanted.before)
+    each = session.connection().execute(statement.order_by(_LEDGER.c.id)).mappings()
+    kept = [row for row in each if not wanted.tool or _about_tool(row["tool"], wanted)]
+    return [{name: row[name] for name in _OF_LEDGER} for row in kept]
+
+
+def _about_tool(pattern: str, wanted: Wanted) -> bool:
+    return fnmatchcase(wanted.tool, pattern) if wanted.known else pattern == wanted.tool
+
+
+def _plain(row: dict[str, Any]) -> dict[str, Any]:
+    whole = {name: row.get(name) for name in EXPORTED}
+    return {k: v.isoformat() if isinstance(v, datetime) else redact(v) for k, v in whole.items()}
+
+
+def as_jsonl(found: Iterable[dict[str, Any]]) -> str:
+    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in found)
+
+
+def as_csv(found: Sequence[dict[str, Any]]) -> str:
+    """With a header line; a cell that a spreadsheet would run as a formula gets a quote before it."""
+    out = io.StringIO()
+    writer = csv.DictWriter(out, fieldnames=EXPORTED)
+    writer.writeheader()
+    for row in found:
+        writer.writerow({name: _cell(value) for name, value in row.items()})
+    return out.getvalue()
+
+
+def _cell(value: Any) -> Any:
+    text = json.dumps(value, ensure_ascii=False) if isinstance(value, dict) else value
+    return f"'{text}" if isinstance(text, str) and text[:1] in ("=", "+", "-", "@", "\t", "\r") else text

@@ -1,0 +1,29 @@
+"""What is asked again and again of one snapshot is read once: who someone is, where a conversation is.
+
+`Database` marks the sessions that only read. Any other may change what it has read, so nothing is kept in it.
+"""
+
+from collections.abc import Callable, Hashable
+from typing import TypeVar
+
+from sqlmodel import Session
+
+T = TypeVar("T")
+
+_KEPT = "read once"
+
+
+def begin(session: Session) -> None:
+    """This session reads one snapshot to its end and changes nothing."""
+    session.info[_KEPT] = {}
+
+
+def once(session: Session, key: Hashable, read: Callable[[], T]) -> T:
+    """``read()``, or what it gave before in this snapshot."""
+    kept = session.info.get(_KEPT)
+    if kept is None:
+        return read()
+    if key not in kept:
+        kept[key] = read()
+    found: T = kept[key]
+    return found

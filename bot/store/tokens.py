@@ -1,0 +1,90 @@
+"""Tokens of the HTTP interface as rows, next to those that the environment names.
+
+A token is ``nod_LABEL_SECRET``. The label finds its row and may be told; of the token only a SHA-256 is kept,
+which is enough: the secret is random and long, so it cannot be guessed from it.
+"""
+
+import hashlib
+import hmac
+import secrets
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlmodel import Session, col, or_, select
+
+from bot.domain.people import LOCAL, Actor
+from bot.errors import NodError
+from bot.store import people
+from bot.store.record import changes
+from bot.store.record.audit import By
+from bot.store.record.changes import Thing
+from bot.store.tables import TokenRow
+
+_BEGINNING = "nod_"
+_LONGEST = 64  # characters of a name
+
+
+@dataclass(frozen=True, slots=True)
+class IssuedToken:
+    """A token that works, without its secret; ``name`` is whose: ``http:NAME``."""
+
+    label: str
+    name: str
+    made_by: str
+    made_at: datetime
+
+
+def issue(session: Session, name: str, by: Actor, now: datetime) -> str:
+    """Make a token and return it: nothing can tell it again. A name may have several.
+
+    Raises NodError for what is no name of an account.
+    """
+    if len(name) > _LONGEST or not name.replace("-", "_").isidentifier() or name == LOCAL.key:
+        raise NodError(f"'{name}' is not a name for a token. Use letters, digits and -, such as deploy-bot.")
+    label = secrets.token_hex(4)
+    token = f"{_BEGINNING}{label}_{secrets.token_urlsafe(32)}"
+    session.add(TokenRow(label=label, name=name, hash=_hash(token), made_by=str(by), made_at=now))
+    _record(session, label, name, "issue", by, now)
+    return token
+
+
+def revoke(session: Session, which: str, by: Actor, now: datetime) -> list[IssuedToken]:
+    """End the token with this label, or all of this name; returns those that ended."""
+    named = or_(TokenRow.label == which, TokenRow.name == which)
+    found = session.exec(select(TokenRow).where(col(TokenRow.revoked_at).is_(None), named)).all()
+    for row in found:
+        row.revoked_by, row.revoked_at = str(by), now
+        session.add(row)
+        _record(session, row.label, row.name, "revoke", by, now)
+    return [_issued(row) for row in found]
+
+
+def _record(session: Session, label: str, name: str, verb: str, by: Actor, now: datetime) -> None:
+    whose = {"account": str(Actor("http", name))}
+    before, after = (None, whose) if verb == "issue" else (whose, None)
+    made = By.press(verb, by, people.person_of(session, by))
+    changes.record(session, Thing.TOKEN, label, made, before, after, now)
+
+
+def working(session: Session) -> list[IssuedToken]:
+    """Those that were not revoked, oldest first."""
+    live = select(TokenRow).where(col(TokenRow.revoked_at).is_(None))
+    return [_issued(row) for row in session.exec(live.order_by(col(TokenRow.made_at), col(TokenRow.label)))]
+
+
+def holder(session: Session, token: str) -> str | None:
+    """Whose token this is; None if unknown or revoked. The time it takes tells nothing about any."""
+    beginning, _, rest = token.partition("_")
+    row = session.get(TokenRow, rest[:8]) if f"{beginning}_" == _BEGINNING and rest.isprintable() else None
+    kept = row.hash if row else _hash("")
+    if not hmac.compare_digest(kept, _hash(token)) or row is None or row.revoked_at is not None:
+        return None
+    return row.name
+
+
+def _hash(token: str) -> str:
+    return hashlib.sha256(token.encode(errors="replace")).hexdigest()
+
+
+def _issued(row: TokenRow) -> IssuedToken:
+    return IssuedToken(row.label, row.name, row.made_by, row.made_at)

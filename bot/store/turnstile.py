@@ -1,0 +1,111 @@
+"""One at a time changes what a name stands for, in every process that works on one database.
+
+An approved call reads the old values again, is claimed and runs between `Turnstile.enter` and
+`Turnstile.leave`, so no other change of the same thing comes in between. A caller that finds the place taken
+is not kept waiting: `leave` names those whose turn it is, in the order they came. All of it is memory; after
+a crash the approved rows are found again and enter in a new order.
+"""
+
+import asyncio
+import contextlib
+import hashlib
+
+from sqlalchemy import Connection, NullPool, TextClause, create_engine, text
+from sqlalchemy.exc import DBAPIError
+
+from bot.logs import logger
+from bot.store.database import Database
+
+log = logger(__name__)
+
+_FIRST_LOOK, _LAST_LOOK = 0.02, 0.5  # seconds between looks at a name that another process holds
+
+
+_TAKE = text("SELECT pg_try_advisory_lock(:number)")
+_GIVE = text("SELECT pg_advisory_unlock(:number)")
+
+
+class Turnstile:
+    """``who`` is the id of a proposal; one proposal enters once at a time."""
+
+    def __init__(self, database: Database) -> None:
+        self._inside: dict[str, str] = {}  # who, by name
+        self._waiting: dict[str, str] = {}  # name by who, in the order they came
+        self._elsewhere = _Advisory(database) if database.dialect == "postgresql" else None
+
+    async def enter(self, who: str, name: str) -> bool:
+        """Take the name; False where it is taken, or others came first: `leave` says when to come again."""
+        first = next((each for each, wanted in self._waiting.items() if wanted == name), who)
+        if name in self._inside or first != who:
+            self._waiting.setdefault(who, name)
+            return False
+        self._waiting.pop(who, None)
+        self._inside[name] = who
+        if self._elsewhere is not None:
+            try:
+                await self._elsewhere.take(name)
+            except BaseException:
+                del self._inside[name]
+                raise
+        return True
+
+    async def leave(self, who: str) -> tuple[str, ...]:
+        """Give up what ``who`` holds or waits for; returns who comes next, if anyone waits for it."""
+        name = next((name for name, each in self._inside.items() if each == who), None)
+        wanted = self._waiting.pop(who, name)
+        if name is not None:
+            if self._elsewhere is not None:
+                await self._elsewhere.give(name)
+            del self._inside[name]
+        if wanted is None or wanted in self._inside:
+            return ()
+        return tuple([each for each, name in self._waiting.items() if name == wanted][:1])
+
+
+class _Advisory:
+    """PostgreSQL's own locks, for all processes: on one connection of this process, without a transaction.
+
+    They last until they are given back or the connection ends, as it does with the process.
+    """
+
+    def __init__(self, database: Database) -> None:
+        # not of the pool, which would lend it to others and reset it
+        url = database.engine.url
+        self._engine = create_engine(url, poolclass=NullPool, isolation_level="AUTOCOMMIT")
+        self._connection: Connection | None = None
+        self._speaking = asyncio.Lock()  # a connection does one thing at a time
+
+    async def take(self, name: str) -> None:
+        """Wait until no other process holds the name."""
+        pause = _FIRST_LOOK
+        while not await self._ask(_TAKE, name):
+            await asyncio.sleep(pause)
+            pause = min(pause * 2, _LAST_LOOK)
+
+    async def give(self, name: str) -> None:
+        """Never raises: where the connection was lost, the lock is gone with it."""
+        try:
+            if not await self._ask(_GIVE, name):
+                log.warning("a lock was lost with its connection", lock=name)
+        except DBAPIError as error:
+            log.warning("a lock could not be given back", lock=name, why=str(error.orig))
+
+    async def _ask(self, statement: TextClause, name: str) -> bool:
+        async with self._speaking:
+            return await asyncio.get_running_loop().run_in_executor(None, self._ask_now, statement, name)
+
+    def _ask_now(self, statement: TextClause, name: str) -> bool:
+        if self._connection is None or self._connection.closed:
+            self._connection = self._engine.connect()
+        try:
+            return bool(self._connection.execute(statement, {"number": _number(name)}).scalar_one())
+        except DBAPIError:
+            with contextlib.suppress(DBAPIError):
+                self._connection.close()
+            self._connection = None
+            raise
+
+
+def _number(name: str) -> int:
+    """The 64-bit number PostgreSQL knows a name by."""
+    return int.from_bytes(hashlib.sha256(f"nod {name}".encode()).digest()[:8], "big", signed=True)

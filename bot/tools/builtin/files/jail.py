@@ -1,0 +1,281 @@
+"""The workspace as a jail: every path is walked from one open folder, name by name, and no link is followed.
+
+Each step is ``openat`` with ``O_NOFOLLOW`` below a descriptor we hold, so nothing that is swapped in the
+meantime can lead outside: between a check and its use there is no path, only the descriptor. A file with a
+second name (a hard link) is not read, since that name may be outside; written files are new ones put in place
+by a rename, so a hard link's other end never changes. Devices, sockets and pipes are left alone. All
+functions block; call them in a thread. They raise ToolError. Paths as text: ``jail_names.py``.
+"""
+
+import contextlib
+import ctypes
+import errno
+import hashlib
+import os
+import secrets
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from bot.errors import SettingsError, ToolError
+from bot.tools.builtin.files.faults import told
+from bot.tools.builtin.files.names import Names, shown
+
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_CHUNK = 1 << 16
+_NOREPLACE = 1  # renameat2(2), RENAME_NOREPLACE
+_MODE = 0o644
+
+
+@dataclass(frozen=True, slots=True)
+class FolderEntry:
+    """What stands under a name: ``kind`` is file, folder, link or other; ``size`` in bytes."""
+
+    name: str
+    kind: str
+    size: int
+    links: int
+    identity: str  # changes when the file is another one or was written to
+
+    @classmethod
+    def of(cls, name: str, found: os.stat_result) -> "FolderEntry":
+        kinds = {stat.S_IFREG: "file", stat.S_IFDIR: "folder", stat.S_IFLNK: "link"}
+        kind = kinds.get(stat.S_IFMT(found.st_mode), "other")
+        return cls(name, kind, found.st_size, found.st_nlink, f"{found.st_ino}@{found.st_mtime_ns}")
+
+
+class Shown(NamedTuple):
+    """A file's text as a whole, or one line that stands for what is not shown."""
+
+    text: str
+    whole: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Before:
+    """What people saw of a file before its change, as `Jail.state` tells it; None where nothing was there."""
+
+    text: str | None
+
+
+class Jail:
+    """One workspace. ``max_read`` and ``max_write`` are bytes of one file."""
+
+    def __init__(self, workspace: Path, *, max_read: int = 1_000_000, max_write: int = 256_000) -> None:
+        """Raises SettingsError for a workspace that is not a folder."""
+        if not workspace.is_dir():
+            raise SettingsError(
+                f"NOD_WORKSPACE: {workspace} is not a folder. Create it, or name another one."
+            )
+        self.workspace = workspace.resolve()
+        self.max_read = max_read
+        self.max_write = max_write
+
+    @contextlib.contextmanager
+    def folder(self, names: Names, *, make: bool = False) -> Iterator[int]:
+        """A descriptor of the folder, open inside the block; ``make`` makes what is missing."""
+        with told(names):
+            fd = os.open(self.workspace, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            for depth, name in enumerate(names, 1):
+                with told(names[:depth]):
+                    if make:
+                        _make(name, fd)
+                    inner = os.open(name, _FOLDER, dir_fd=fd)
+                os.close(fd)
+                fd = inner
+            yield fd
+        finally:
+            os.close(fd)
+
+    def look(self, names: Names) -> FolderEntry | None:
+        """What stands there; None for nothing in a folder that exists, or in one that does not."""
+        if not names:
+            return FolderEntry(".", "folder", 0, 1, "")
+        try:
+            with self.folder(names[:-1]) as fd:
+                return _look(names[-1], fd)
+        except ToolError as error:
+            if isinstance(error.__cause__, FileNotFoundError):
+                return None
+            raise
+
+    def listing(self, names: Names) -> list[FolderEntry]:
+        """A folder's entries by name."""
+        with self.folder(names) as fd, told(names):
+            found = [_look(name, fd) for name in sorted(os.listdir(fd))]  # noqa: PTH208 - a descriptor
+        return [each for each in found if each is not None]
+
+    def read(self, names: Names) -> bytes:
+        """All of a regular file."""
+        with self.folder(names[:-1]) as fd:
+            return self.read_at(names, fd)
+
+    def read_at(self, names: Names, fd: int) -> bytes:
+        """The same below the open folder ``fd``; ``names`` is its whole path, for messages."""
+        with told(names):
+            before = os.stat(names[-1], dir_fd=fd, follow_symlinks=False)
+            _regular(names, before)  # opening a device or a pipe could already do something
+            file = os.open(names[-1], _READ, dir_fd=fd)
+            try:
+                found = os.fstat(file)
+                _regular(names, found)
+                if found.st_nlink > 1:
+                    raise ToolError(f"{shown(names)} is a hard link; its other name may be outside.")
+                if found.st_size > self.max_read:
+                    raise ToolError(
+                        f"{shown(names)} has {found.st_size} bytes; at most {self.max_read} can be read."
+                    )
+                return _whole(file, self.max_read)
+            finally:
+                os.close(file)
+
+    def state(self, names: Names) -> Shown:
+        """What people see of what stands there; it changes when that does."""
+        entry = _there(names, self.look(names))
+        if entry.kind == "folder":
+            return Shown(f"folder with {len(self.listing(names))} entries", whole=False)
+        with self.folder(names[:-1]) as fd:
+            return self._state_at(names, fd, _there(names, _look(names[-1], fd)))
+
+    def _state_at(self, names: Names, fd: int, entry: FolderEntry) -> Shown:
+        if entry.size > self.max_read or entry.links > 1:
+            return Shown(f"{entry.kind}, {entry.size} bytes, not shown, {entry.identity}", whole=False)
+        return as_text(self.read_at(names, fd))
+
+    def write(self, names: Names, content: bytes, before: Before | None = None) -> None:
+        """Put a file in place atomically: other processes see the old one or the new one.
+
+        With ``before``, only if that is what is there; else ToolError, and nothing is written. Where
+        nothing may stand there, the system itself refuses to replace anything. A file that is there is read
+        and then checked again right before the rename; what another process does to it in the
+        microseconds between that look and the rename is lost, for POSIX has no rename that compares.
+        """
+        if len(content) > self.max_write:
+            raise ToolError(f"The content has {len(content)} bytes; at most {self.max_write} are written.")
+        with self.folder(names[:-1], make=True) as fd, told(names):
+            mode = self._replaceable(names, fd)
+            temporary = f".nod-{secrets.token_hex(8)}.tmp"
+            file = os.open(temporary, _NEW, 0o600, dir_fd=fd)
+            try:
+                with open(file, "wb", closefd=True) as out:  # noqa: PTH123 - a descriptor, not a path
+                    out.write(content)
+                    out.flush()
+                    os.fchmod(out.fileno(), mode)
+                    os.fsync(out.fileno())
+                if before is not None:
+                    self._check(names, fd, before)
+                if before is not None and before.text is None:
+                    _rename(temporary, fd, names[-1], fd)
+                else:
+                    os.rename(temporary, names[-1], src_dir_fd=fd, dst_dir_fd=fd)
+            except BaseException:
+                with contextlib.suppress(FileNotFoundError):
+                    os.unlink(temporary, dir_fd=fd)
+                raise
+            os.fsync(fd)
+
+    def _check(self, names: Names, fd: int, before: Before) -> None:
+        """Raises ToolError where something else stands than people saw."""
+        entry = _look(names[-1], fd)
+        text = None if entry is None else self._state_at(names, fd, entry).text
+        if text != before.text or _look(names[-1], fd) != entry:
+            raise ToolError(f"{shown(names)} changed after it was shown. Nothing was written.")
+
+    @staticmethod
+    def _replaceable(names: Names, fd: int) -> int:
+        """The mode for the file to write; raises ToolError where something else stands."""
+        try:
+            before = os.stat(names[-1], dir_fd=fd, follow_symlinks=False)
+        except FileNotFoundError:
+            return _MODE
+        _regular(names, before)
+        return stat.S_IMODE(before.st_mode) & 0o777
+
+    def move(self, names: Names, to: Names) -> None:
+        """Rename a file or folder; never over something that is there."""
+        with self.folder(names[:-1]) as fd, self.folder(to[:-1], make=True) as to_fd:
+            entry = _there(names, _look(names[-1], fd))
+            if entry.kind not in ("file", "folder"):
+                raise ToolError(f"{shown(names)} is a link or a device; those are left alone.")
+            with told(to):
+                _rename(names[-1], fd, to[-1], to_fd)
+                os.fsync(fd)
+                os.fsync(to_fd)
+
+    def delete(self, names: Names) -> None:
+        """Remove a file or an empty folder."""
+        with self.folder(names[:-1]) as fd, told(names):
+            entry = _there(names, _look(names[-1], fd))
+            if entry.kind == "folder":
+                os.rmdir(names[-1], dir_fd=fd)
+            elif entry.kind == "file":
+                os.unlink(names[-1], dir_fd=fd)
+            else:
+                raise ToolError(f"{shown(names)} is a link or a device; those are left alone.")
+            os.fsync(fd)
+
+
+def as_text(content: bytes) -> Shown:
+    """A file's text, or a note in its place where it is not text."""
+    if b"\0" not in content:
+        with contextlib.suppress(UnicodeDecodeError):
+            return Shown(content.decode(), whole=True)
+    hashed = hashlib.sha256(content).hexdigest()
+    return Shown(f"binary, {len(content)} bytes, sha256 {hashed}", whole=False)
+
+
+def _make(name: str, fd: int) -> None:
+    with contextlib.suppress(FileExistsError):
+        os.mkdir(name, 0o755, dir_fd=fd)
+        os.fsync(fd)
+
+
+def _look(name: str, fd: int) -> FolderEntry | None:
+    try:
+        return FolderEntry.of(name, os.stat(name, dir_fd=fd, follow_symlinks=False))
+    except FileNotFoundError:
+        return None
+
+
+def _there(names: Names, entry: FolderEntry | None) -> FolderEntry:
+    if entry is None:
+        raise ToolError(f"There is no {shown(names)} in the workspace.")
+    return entry
+
+
+def _regular(names: Names, found: os.stat_result) -> None:
+    if stat.S_ISDIR(found.st_mode):
+        raise ToolError(f"{shown(names)} is a folder.")
+    if not stat.S_ISREG(found.st_mode):
+        raise ToolError(f"{shown(names)} is a link or a device; those are left alone.")
+
+
+def _whole(file: int, most: int) -> bytes:
+    """What is in the file, even if it grows in the meantime."""
+    parts: list[bytes] = []
+    left = most + 1
+    while left > 0 and (part := os.read(file, min(_CHUNK, left))):
+        parts.append(part)
+        left -= len(part)
+    if left <= 0:
+        raise ToolError(f"The file has more than {most} bytes.")
+    return b"".join(parts)
+
+
+def _rename(name: str, fd: int, to: str, to_fd: int) -> None:
+    """renameat2 with RENAME_NOREPLACE; where a system or its disk has none, a check and then a rename."""
+    call = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
+    if call is not None:
+        if call(fd, os.fsencode(name), to_fd, os.fsencode(to), _NOREPLACE) == 0:
+            return
+        fault = ctypes.get_errno()
+        if fault not in (errno.ENOSYS, errno.EINVAL):
+            raise OSError(fault, os.strerror(fault))
+    if _look(to, to_fd) is not None:
+        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
+    os.rename(name, to, src_dir_fd=fd, dst_dir_fd=to_fd)

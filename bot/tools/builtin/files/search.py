@@ -1,0 +1,91 @@
+"""Looking for text in the workspace: a bounded walk over open folders, no link followed."""
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from typing import Any
+
+from bot.errors import ToolError
+from bot.tools.builtin.files.jail import Jail
+from bot.tools.builtin.files.names import Names, plain, shown
+
+_MOST_MATCHES = 100
+_MOST_FILES = 5_000
+_MOST_BYTES = 50_000_000
+_LONGEST_LINE = 300
+_DEEPEST = 30
+_SKIPPED = frozenset({".git", ".hg", ".svn", ".venv", "node_modules", "__pycache__"})
+
+
+@dataclass(slots=True)
+class Search:
+    """One walk; ``text`` is found in any case, ``pattern`` is for file names, as ``*.py``."""
+
+    jail: Jail
+    text: str
+    pattern: str
+    matches: list[dict[str, Any]] = field(default_factory=list)
+    files: int = 0
+    bytes: int = 0
+    left_out: int = 0  # binary, too large, linked or unreadable files
+    cut: bool = False
+
+    def run(self, names: Names) -> dict[str, Any]:
+        """Walk the folder; ``cut`` says that there may be more than what is told."""
+        wanted = self.text.casefold()
+        for found, content in self._texts(names):
+            for number, line in enumerate(content.split("\n"), 1):
+                if wanted not in line.casefold():
+                    continue
+                if len(self.matches) == _MOST_MATCHES:
+                    self.cut = True
+                    break
+                here = line.strip()[:_LONGEST_LINE]
+                self.matches.append({"path": shown(found), "line": number, "text": here})
+            if self.cut:
+                break
+        return {
+            "matches": self.matches,
+            "files_searched": self.files,
+            "files_left_out": self.left_out,
+            "cut": self.cut,
+        }
+
+    def _texts(self, names: Names) -> Iterator[tuple[Names, str]]:
+        """Every text file below, in the order of names."""
+        with self.jail.folder(names) as fd:
+            with os.scandir(fd) as entries:
+                kinds = sorted((each.name, each.is_dir(follow_symlinks=False)) for each in entries)
+            folders = []
+            for name, is_folder in kinds:
+                if self.files >= _MOST_FILES or self.bytes >= _MOST_BYTES:
+                    self.cut = True
+                    return
+                if not plain(name):
+                    self.left_out += 1
+                elif is_folder:
+                    folders.append(name)
+                elif fnmatchcase(name, self.pattern):
+                    content = self._text((*names, name), fd)
+                    if content is not None:
+                        yield (*names, name), content
+        for name in folders:
+            if name in _SKIPPED or len(names) >= _DEEPEST:
+                continue
+            try:
+                yield from self._texts((*names, name))
+            except ToolError:
+                self.left_out += 1  # gone or swapped in the meantime
+
+    def _text(self, names: Names, fd: int) -> str | None:
+        try:
+            content = self.jail.read_at(names, fd)
+            self.files += 1
+            self.bytes += len(content)
+            if b"\0" not in content:
+                return content.decode()
+        except (ToolError, UnicodeDecodeError):
+            pass
+        self.left_out += 1
+        return None

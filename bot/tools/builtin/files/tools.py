@@ -1,0 +1,240 @@
+"""The files of one workspace as tools (group ``fs``).
+
+Where a path may lead is decided in ``jail.py``; the diff on the card is made in ``diffs.py``.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from bot.domain.proposals import PreviewField
+from bot.errors import ToolError
+from bot.tools.builtin.diffs import unified
+from bot.tools.builtin.files.jail import Before, Jail, as_text
+from bot.tools.builtin.files.names import Names, changeable, file_names, names, plain, shown
+from bot.tools.builtin.files.search import Search
+from bot.tools.storable import Storable
+from bot.tools.tool import Arguments, CallContext, FixedToolset, Tool, tool
+
+_LISTED = 500  # entries in one answer
+_LINES = 400  # lines in one answer
+_SEARCH_SECONDS = 60.0
+
+
+PathText = Annotated[Storable, Field(min_length=1, max_length=2000)]
+Content = Annotated[Storable, Field(max_length=1_000_000)]
+Line = Annotated[int, Field(ge=1, le=10_000_000)]
+Key = Callable[[Arguments], Awaitable[dict[str, str]]]
+
+
+def file_tools(workspace: Path, *, max_read: int = 1_000_000, max_write: int = 256_000) -> FixedToolset:
+    """All file tools over ``workspace``; limits are bytes of one file. Raises SettingsError for no folder."""
+    jail = Jail(workspace, max_read=max_read, max_write=max_write)
+    return FixedToolset("fs", (*_reads(jail), *_writes(jail)))
+
+
+def folder_of(jail: Jail) -> Key:
+    """For “approve similar”: the folder a call is about, canonical and relative to the workspace.
+
+    It has no links in it (those are refused) and no ``..``, so equal text is the same folder. A move is about
+    two folders. Raises ToolError, as the call itself would.
+    """
+
+    async def key(arguments: Arguments) -> dict[str, str]:
+        given = {"folder": arguments["path"]}
+        if "to" in arguments:
+            given["to_folder"] = arguments["to"]
+        return {name: await asyncio.to_thread(_folder, jail, path) for name, path in given.items()}
+
+    return key
+
+
+def _folder(jail: Jail, path: str) -> str:
+    found = changeable(path)
+    jail.look(found)  # walks it, so a link on the way is refused
+    return shown(found[:-1])
+
+
+def _reads(jail: Jail) -> tuple[Tool, ...]:
+    @tool(writes=False, group="fs", summary="List the folder {path}")
+    async def file_list(path: PathText = ".") -> dict[str, Any]:
+        """List a folder of the workspace. Links are named but never followed.
+
+        Args:
+            path: the folder, relative to the workspace; the workspace itself when not given
+
+        """
+        found = names(path)
+        entries = await asyncio.to_thread(jail.listing, found)
+        told = [{"name": each.name, "kind": each.kind, "size": each.size} for each in entries[:_LISTED]]
+        for each in told:
+            if not plain(str(each["name"])):
+                each["name"] = ascii(each["name"])
+                each["note"] = "a name that cannot be given as a path"
+        return {"path": shown(found), "entries": told, "total": len(entries)}
+
+    @tool(writes=False, group="fs", summary="Read {path}")
+    async def file_read(path: PathText, from_line: Line = 1, lines: Line = _LINES) -> dict[str, Any]:
+        """Read a text file of the workspace. A binary file is only described.
+
+        Args:
+            path: the file, relative to the workspace
+            from_line: the first line to read, from 1
+            lines: how many lines to read, 400 when not given
+
+        """
+        found = file_names(path)
+        content = await asyncio.to_thread(jail.read, found)
+        text, whole = as_text(content)
+        if not whole:
+            return {"path": shown(found), "binary": text}
+        every = text.split("\n")
+        total = len(every) - (not every[-1])
+        part = every[from_line - 1 : from_line - 1 + lines]
+        return {
+            "path": shown(found),
+            "from_line": from_line,
+            "to_line": min(from_line - 1 + lines, total),
+            "total_lines": total,
+            "text": "\n".join(part),
+        }
+
+    @tool(writes=False, group="fs", summary="Search files for “{text}”", timeout=_SEARCH_SECONDS)
+    async def file_search(
+        text: Annotated[PathText, Field(max_length=200)], path: PathText = ".", pattern: PathText = "*"
+    ) -> dict[str, Any]:
+        """Find lines with a text in the files of the workspace, in any case of letters.
+
+        Args:
+            text: the text to find, as it is; not a pattern
+            path: the folder to search, with all folders below it; the workspace when not given
+            pattern: only files with such a name, for example *.py
+
+        """
+        return await asyncio.to_thread(Search(jail, text, pattern).run, names(path))
+
+    return file_list, file_read, file_search
+
+
+_WORKSPACE = "workspace"  # one change of files at a time: a path may lead to another's file
+
+
+def _writes(jail: Jail) -> tuple[Tool, ...]:
+    folder = folder_of(jail)
+
+    @tool(
+        group="fs",
+        idempotent=True,
+        summary=_write_in_words,
+        preview=_in_thread(jail, _written),
+        key=folder,
+        touches=_WORKSPACE,
+    )
+    async def file_write(path: PathText, content: Content, context: CallContext) -> dict[str, Any]:
+        """Write a whole text file in the workspace: a new one, or in place of the one that is there.
+
+        Folders on the way are made. Read a file before you replace it.
+
+        Args:
+            path: the file, relative to the workspace
+            content: all of its new text
+
+        """
+        found, new = changeable(path), content.encode()
+        old = [each.old_value for each in context.preview if each.field == _content_of(found)]
+        await asyncio.to_thread(jail.write, found, new, Before(old[0]) if old else None)
+        return {"written": shown(found), "bytes": len(new)}
+
+    @tool(
+        group="fs",
+        summary="Move {path} to {to}",
+        preview=_in_thread(jail, _moved),
+        key=folder,
+        touches=_WORKSPACE,
+    )
+    async def file_move(path: PathText, to: PathText) -> dict[str, Any]:
+        """Move or rename a file or folder of the workspace. Nothing is overwritten.
+
+        Args:
+            path: what to move, relative to the workspace
+            to: its whole new path, relative to the workspace
+
+        """
+        found, target = changeable(path), changeable(to)
+        await asyncio.to_thread(jail.move, found, target)
+        return {"moved": shown(found), "to": shown(target)}
+
+    @tool(
+        destructive=True,
+        group="fs",
+        summary="Delete {path}",
+        preview=_in_thread(jail, _deleted),
+        touches=_WORKSPACE,
+    )
+    async def file_delete(path: PathText) -> dict[str, Any]:
+        """Delete a file or an empty folder of the workspace.
+
+        Args:
+            path: what to delete, relative to the workspace
+
+        """
+        found = changeable(path)
+        await asyncio.to_thread(jail.delete, found)
+        return {"deleted": shown(found)}
+
+    return file_write, file_move, file_delete
+
+
+def _in_thread(
+    jail: Jail, preview: Callable[[Jail, Arguments], Sequence[PreviewField]]
+) -> Callable[[Arguments], Awaitable[Sequence[PreviewField]]]:
+    async def read(arguments: Arguments) -> Sequence[PreviewField]:
+        return await asyncio.to_thread(preview, jail, arguments)
+
+    return read
+
+
+def _written(jail: Jail, arguments: Arguments) -> Sequence[PreviewField]:
+    """What changes as a diff, which a person reads first; then all of the old and new content."""
+    found, new = changeable(arguments["path"]), str(arguments["content"])
+    if len(new.encode()) > jail.max_write:
+        raise ToolError(f"The content is longer than the {jail.max_write} bytes that can be written.")
+    path, entry = shown(found), jail.look(found)
+    if entry is not None and entry.kind != "file":
+        raise ToolError(f"{path} is a {entry.kind}, not a file.")
+    old = None if entry is None else jail.state(found)
+    if old == (new, True):
+        raise ToolError(f"This would change nothing: {path} is like that already.")
+    content = PreviewField(_content_of(found), None if old is None else old.text, new)
+    if old is not None and not old.whole:
+        return [content]
+    return [PreviewField("diff", None, unified(path, old.text if old else None, new)), content]
+
+
+def _content_of(found: Names) -> str:
+    """The preview's field for a file."""
+    return f"content of {shown(found)}"
+
+
+def _moved(jail: Jail, arguments: Arguments) -> Sequence[PreviewField]:
+    found, to = changeable(arguments["path"]), changeable(arguments["to"])
+    state = jail.state(found).text
+    if jail.look(to) is not None:
+        raise ToolError(f"{shown(to)} is there already; nothing is overwritten.")
+    return [
+        PreviewField("path", shown(found), shown(to)),
+        PreviewField(_content_of(to), state, state),
+    ]
+
+
+def _deleted(jail: Jail, arguments: Arguments) -> Sequence[PreviewField]:
+    found = changeable(arguments["path"])
+    return [PreviewField(_content_of(found), jail.state(found).text, None)]
+
+
+def _write_in_words(arguments: Arguments) -> str:
+    size = len(str(arguments["content"]).encode())
+    return f"Write {arguments['path']} ({size} bytes)"

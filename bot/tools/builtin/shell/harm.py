@@ -1,0 +1,169 @@
+"""Commands that lose something, reach people or run code that Nod can't inspect.
+
+A name that is not here and not on the reading list writes; so this list only lifts a command, never
+lowers it.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+
+from bot.tools.builtin.shell import git
+
+_LOSES = frozenset({
+    "rm", "rmdir", "unlink", "shred", "srm", "dd", "mkfs", "mke2fs", "wipefs", "fdisk", "sfdisk", "gdisk",
+    "parted", "mkswap", "swapoff", "truncate", "fallocate", "kill", "killall", "pkill", "skill", "fuser",
+    "shutdown", "reboot", "halt", "poweroff", "init", "telinit", "systemctl", "service", "rc-service",
+    "launchctl",
+    "mount", "umount", "losetup", "cryptsetup", "lvremove", "vgremove", "zfs", "zpool", "btrfs", "chattr",
+    "crontab", "at", "batch", "iptables", "ip6tables", "nft", "ufw", "route", "ip", "ifconfig",
+    "sysctl", "modprobe",
+    "insmod", "rmmod", "useradd", "userdel", "usermod", "groupadd", "groupdel", "passwd", "chpasswd",
+    "visudo",
+    "setfacl", "setcap", "wipe", "logrotate", "dropdb", "dropuser", "mail", "mailx", "sendmail", "wall",
+    "write", "history",
+})  # fmt: skip
+_RUNS = frozenset({
+    # shells, and words of a shell that change what later words mean
+    "sh", "bash", "dash", "ash", "zsh", "ksh", "mksh", "fish", "csh", "tcsh", "pwsh", "eval", "exec",
+    "source", ".",
+    "command", "builtin", "coproc", "trap", "alias", "unalias", "enable", "export", "declare",
+    "typeset", "local",
+    "readonly", "set", "unset", "shopt", "hash", "bind", "mapfile", "readarray", "read", "let",
+    "time", "function",
+    "getopts", "ulimit", "umask", "complete", "compgen", "fc",
+    # programs that run another one
+    "env", "nice", "ionice", "nohup", "timeout", "stdbuf", "setsid", "setarch", "unshare", "nsenter",
+    "chroot",
+    "chrt", "taskset", "strace", "ltrace", "gdb", "lldb", "perf", "watch", "xargs", "parallel",
+    "script", "expect",
+    "unbuffer", "busybox", "toybox", "flock", "entr", "tmux", "screen", "dbus-run-session",
+    "systemd-run", "runuser",
+    "sudo", "su", "doas", "pkexec", "run-parts", "start-stop-daemon", "faketime", "proot", "fakeroot",
+    "capsh",
+    "ssh", "sshpass", "mosh", "rsh", "telnet", "nc", "ncat", "netcat", "socat", "rsync", "scp",
+    "sftp", "ftp",
+    "vi", "vim", "nvim", "view", "ex", "ed", "emacs", "nano", "less", "more", "man", "ld.so", "ld-linux.so",
+    # languages: what the program does stands somewhere else
+    "python", "perl", "ruby", "node", "nodejs", "deno", "bun", "php", "lua", "luajit", "tclsh",
+    "wish", "awk",
+    "gawk", "mawk", "nawk", "sed", "gsed", "osascript", "java", "jshell", "groovy", "scala",
+    "rscript", "r", "julia",
+    "guile", "ghci", "erl", "elixir", "iex", "bc", "dc", "m4", "pip", "pip3", "pypy", "irb", "raku",
+    "npx", "uvx", "pipx", "bunx",  "swift",
+    "psql", "mysql", "mariadb", "sqlite3", "sqlplus", "mongo", "mongosh", "redis-cli",
+    "clickhouse-client", "duckdb",
+})  # fmt: skip
+_LAST_WORDS = re.compile(
+    r"(delete|destroy|remove|rm|rmi|purge|prune|drop|wipe|erase|publish|unpublish|uninstall|kill|terminate|revoke"
+    r"|reset|clean|exec|flush|format|rollback|down|truncate|yank)([-_:].*)?",
+    re.IGNORECASE,
+)
+_NUMBERED = re.compile(r"(-?[0-9][0-9.]*)?(\.exe)?$")
+_SYSTEM_FOLDERS = ("/bin/", "/sbin/", "/usr/bin/", "/usr/sbin/", "/usr/local/bin/", "/usr/local/sbin/")
+
+_HARMLESS_PARTS = {
+    "docker": {"ps", "images", "version", "info", "logs", "inspect", "start", "restart", "pull", "top"},
+    "kubectl": {"get", "describe", "logs", "version", "explain", "top", "create", "label", "annotate"},
+    "helm": {"list", "ls", "status", "get", "version", "history", "template", "lint"},
+    "terraform": {"plan", "validate", "fmt", "version", "show", "output", "init", "graph"},
+}
+_PART_OF = {"podman": "docker", "nerdctl": "docker", "oc": "kubectl", "tofu": "terraform"}
+_TAR_RUNS = re.compile(r"--(ch|to-c|u|in|ne|rm|rs|rem|ov|rec)|-[A-Za-z]*[IF]")
+_WEB_SENDS = re.compile(r"-[A-Za-z]*[XoOTKdF]|--(req|out|up|re|conf|d|fo|j|post|body|me|use-as|ex|in)")
+_DEVICES = re.compile(r"/(proc|dev|sys)(/|$)")
+
+
+def program_name(word: str) -> str:
+    """``/usr/bin/Python3.11`` → ``python``: one name for what is one program."""
+    return _NUMBERED.sub("", word.rpartition("/")[2].lower()) or word
+
+
+def harm(words: Sequence[str], *, fed: bool) -> str | None:
+    """Why this command may lose something or cannot be judged; None when it only writes."""
+    program, arguments = program_name(words[0]), words[1:]
+    if "/" in words[0] and not _in_system(words[0]):
+        return f"{words[0]} is a program Nod can't inspect"
+    names = {program, words[0].rpartition("/")[2].lower()}  # sqlite3, m4: a number may be a part of the name
+    if names & _LOSES or program.startswith("mkfs"):
+        return f"{program} can lose something"
+    if names & _RUNS or (program.endswith("sh") and fed):
+        return f"{program} runs code Nod can't inspect"
+    if device := next(filter(on_system, words), None):
+        return f"{device} belongs to the machine, not to the workspace"
+    if check := _CHECKS.get(program):
+        return check(arguments)
+    if part := _HARMLESS_PARTS.get(_PART_OF.get(program, program)):
+        known = bool(arguments) and arguments[0] in part
+        return None if known else f"{program} {' '.join(arguments[:1])} can lose something"
+    if word := next((each for each in _plain(arguments)[:3] if _LAST_WORDS.fullmatch(each)), None):
+        return f"{program} {word} may not be undone"
+    return None
+
+
+def on_system(word: str) -> bool:
+    """Whether a word names a device or a process: a disk, or the secrets in another one's environment."""
+    reaches = word.startswith("/") or ".." in word or "=/" in word
+    return reaches and word != "/dev/null" and bool(_DEVICES.search(re.sub(r"/(\./|/)+", "/", word)))
+
+
+def _in_system(path: str) -> bool:
+    return any(path.startswith(folder) and "/" not in path[len(folder) :] for folder in _SYSTEM_FOLDERS)
+
+
+def _plain(arguments: Sequence[str]) -> list[str]:
+    return [each for each in arguments if not each.startswith("-")]
+
+
+def _find(arguments: Sequence[str]) -> str | None:
+    if found := next((a for a in arguments if re.match(r"-(delete|exec|ok|fprint|fls)", a)), None):
+        return f"find {found} changes what it finds"
+    return None
+
+
+def _modes(arguments: Sequence[str]) -> str | None:
+    if any(re.match(r"-[a-zA-Z]*R|--rec", each) for each in arguments):
+        return "it changes rights of everything below"
+    return None
+
+
+def _tee(arguments: Sequence[str]) -> str | None:
+    return None if "-a" in arguments or "--append" in arguments else "tee overwrites a file"
+
+
+def _link(arguments: Sequence[str]) -> str | None:
+    forced = any(re.match(r"-[a-zA-Z]*f|--f", each) for each in arguments)
+    return "ln -f replaces what is there" if forced else None
+
+
+def _web(arguments: Sequence[str]) -> str | None:
+    for each in arguments:
+        if _WEB_SENDS.match(each):
+            return f"{each} sends or overwrites something"
+    return None
+
+
+def _sort(arguments: Sequence[str]) -> str | None:
+    found = next((each for each in arguments if re.match(r"-[A-Za-z]*o|--(o|com)", each)), None)
+    return f"sort {found} overwrites a file or runs a program" if found else None
+
+
+def _tar(arguments: Sequence[str]) -> str | None:
+    flags = [each if each.startswith("-") else f"-{each}" for each in arguments[:1]]  # “tar xf” is “-xf”
+    found = next((each for each in [*flags, *arguments[1:]] if _TAR_RUNS.match(each)), None)
+    return f"tar {found} can run a program or lose files" if found else None
+
+
+_CHECKS: dict[str, Callable[[Sequence[str]], str | None]] = {
+    "git": git.harm,
+    "find": _find,
+    "sort": _sort,
+    "chmod": _modes,
+    "chown": _modes,
+    "chgrp": _modes,
+    "tee": _tee,
+    "ln": _link,
+    "curl": _web,
+    "wget": _web,
+    "tar": _tar,
+    "bsdtar": _tar,
+}

@@ -1,0 +1,143 @@
+"""One process: bounded in time and output, in an environment of its own, with nothing left behind."""
+
+import asyncio
+import contextlib
+import math
+import os
+import signal
+import sys
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+_WARDEN = Path(__file__).with_name("warden.py")
+_CHUNK = 1 << 14
+_GRACE = 5.0  # seconds for the warden to end what it runs
+_FLOOD = 64  # times the kept output: a command that says more is ended
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """``exit_code`` is None where the command was ended; ``why`` says so in words."""
+
+    exit_code: int | None
+    stdout: str
+    stderr: str
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class CommandLimits:
+    """What one process may use: bytes of data in memory, bytes of a file; and processes of the command."""
+
+    memory: int
+    file: int
+    processes: int
+
+
+READING = CommandLimits(memory=512 << 20, file=64 << 20, processes=64)
+"""For what runs without a person."""
+
+CHANGING = CommandLimits(memory=4 << 30, file=4 << 30, processes=512)
+"""For what a person has looked at."""
+
+
+class _Tail:
+    """The beginning and the end of a stream, never more than ``most`` bytes in memory."""
+
+    def __init__(self, most: int) -> None:
+        self._half = most // 2
+        self._head = bytearray()
+        self._last: deque[bytes] = deque()
+        self._held = 0
+        self.seen = 0
+
+    def add(self, part: bytes) -> None:
+        self.seen += len(part)
+        room = self._half - len(self._head)
+        if room > 0:
+            self._head += part[:room]
+            part = part[room:]
+        if part:
+            self._last.append(part)
+            self._held += len(part)
+        while self._last and self._held - len(self._last[0]) >= self._half:
+            self._held -= len(self._last.popleft())
+
+    def text(self) -> str:
+        """With a word in the middle on what was left out; bytes that are no UTF-8 are escaped."""
+        last = b"".join(self._last)[-self._half :] if self._half else b""
+        lost = self.seen - len(self._head) - len(last)
+        middle = f"\n[{lost} bytes left out]\n".encode() if lost else b""
+        whole = bytes(self._head) + middle + last
+        return whole.decode(errors="backslashreplace").replace("\0", "\\x00")
+
+
+async def run(
+    argv: Sequence[str],
+    folder: Path,
+    environment: Mapping[str, str],
+    *,
+    seconds: float,
+    most: int,
+    limits: CommandLimits = CHANGING,
+) -> Ended:
+    """Run until the end, ``seconds``, or a flood of output; ``most`` is the bytes kept of each stream.
+
+    The command's own end is heard from the warden, which has killed everything below it by then. Cancelled,
+    it ends the command before it lets go.
+    """
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-I",
+        str(_WARDEN),
+        str(os.getpid()),
+        f"{limits.memory},{limits.file},{limits.processes},{math.ceil(seconds)}",
+        *argv,
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        cwd=folder,
+        env=dict(environment),
+        start_new_session=True,
+    )
+    out, err, flood = _Tail(most), _Tail(most), asyncio.Event()
+    whole: asyncio.Future[Any] = asyncio.gather(
+        _drain(process.stdout, out, most * _FLOOD, flood),
+        _drain(process.stderr, err, most * _FLOOD, flood),
+        process.wait(),
+    )
+    flooded: asyncio.Future[Any] = asyncio.ensure_future(flood.wait())
+    try:
+        await asyncio.wait({whole, flooded}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        why = "" if whole.done() else f"it was ended after {seconds:g} s"
+        if flood.is_set():
+            why = f"it was ended: it said more than {most * _FLOOD} bytes"
+    finally:
+        flooded.cancel()
+        await _end(process, whole)
+    return Ended(None if why else process.returncode, out.text(), err.text(), why)
+
+
+async def _drain(stream: asyncio.StreamReader | None, tail: _Tail, most: int, flood: asyncio.Event) -> None:
+    """Read to the end, and say when it is too much."""
+    while stream is not None and (part := await stream.read(_CHUNK)):
+        tail.add(part)
+        if tail.seen > most:
+            flood.set()
+
+
+async def _end(process: asyncio.subprocess.Process, whole: "asyncio.Future[Any]") -> None:
+    """Have the warden kill everything, and kill the warden itself if it doesn't respond."""
+    if whole.done():
+        return
+    with contextlib.suppress(ProcessLookupError):
+        process.send_signal(signal.SIGTERM)
+    await asyncio.wait({whole}, timeout=_GRACE)
+    if not whole.done():
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        await asyncio.wait({whole}, timeout=_GRACE)
+        whole.cancel()

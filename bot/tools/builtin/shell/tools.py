@@ -1,0 +1,159 @@
+"""A shell for the agent (group ``runtime``): one tool that runs an argv in the workspace.
+
+How much a call can harm is told from what it would run, in ``shell_risk.py``; a reading command runs
+immediately, everything else waits for a person. How it is bounded is in ``shell_process.py``.
+"""
+
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from bot.domain.policy import Mode
+from bot.domain.proposals import PreviewField
+from bot.domain.risk import Level, Risk
+from bot.errors import SettingsError
+from bot.tools.builtin.shell.process import CHANGING, READING, Ended, run
+from bot.tools.builtin.shell.risk import classifier
+from bot.tools.storable import Storable
+from bot.tools.tool import Arguments, FixedToolset, ToolOutput, tool
+
+_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+_KEPT = ("LANG", "LC_ALL", "LC_CTYPE", "TZ")
+_MARGIN = 15.0  # seconds that the core waits longer than we do, so that we end it and not the core
+# For commands that may run without a person: no settings from a home, and git finds no repository above the
+# workspace nor a bare one inside, takes no optional lock, starts no watcher and no hook. What a repository's
+# own configuration could start stays: the file tools never touch .git, so only people changed it.
+_CAREFUL = {
+    "HOME": "/nonexistent",
+    "GIT_CONFIG_GLOBAL": "/dev/null",
+    "GIT_CONFIG_NOSYSTEM": "1",
+    "GIT_OPTIONAL_LOCKS": "0",
+    "GIT_CONFIG_COUNT": "4",
+    "GIT_CONFIG_KEY_0": "core.fsmonitor",
+    "GIT_CONFIG_VALUE_0": "false",
+    "GIT_CONFIG_KEY_1": "safe.bareRepository",
+    "GIT_CONFIG_VALUE_1": "explicit",
+    "GIT_CONFIG_KEY_2": "log.showSignature",
+    "GIT_CONFIG_VALUE_2": "false",
+    "GIT_CONFIG_KEY_3": "core.hooksPath",
+    "GIT_CONFIG_VALUE_3": "/dev/null",
+}
+
+
+Argument = Annotated[Storable, Field(max_length=20_000)]
+Argv = Annotated[list[Argument], Field(min_length=1, max_length=200)]
+
+
+def shell_tools(
+    workspace: Path,
+    *,
+    environment: Mapping[str, str],
+    seconds: float = 60.0,
+    max_output: int = 64_000,
+    pass_on: Sequence[str] = (),
+) -> FixedToolset:
+    """`shell_run` over ``workspace``. Only for who wants it: the composition root leaves it out by default.
+
+    ``environment`` is Nod's own; of it a command gets the language, the time zone and the names in
+    ``pass_on``, never a token. ``max_output`` is the bytes kept of each of its two streams. Raises
+    SettingsError for a workspace that is not a folder.
+    """
+    if not workspace.is_dir():
+        raise SettingsError(f"NOD_WORKSPACE: {workspace} is not a folder. Create it, or name another one.")
+    folder = workspace.resolve()
+    judged = classifier(folder)
+    given = scrubbed(environment, pass_on)
+
+    def classify(arguments: Arguments) -> Risk:
+        return judged(arguments["argv"])
+
+    async def preview(arguments: Arguments) -> Sequence[PreviewField]:
+        return [
+            PreviewField("command", None, _in_words(arguments["argv"])),
+            PreviewField("folder", None, str(folder)),
+            PreviewField("why it asks", None, classify(arguments).reason),
+        ]
+
+    @tool(
+        group="runtime",
+        summary=lambda arguments: f"Run {_in_words(arguments['argv'])}",
+        classify=classify,
+        preview=preview,
+        touches="",  # its preview shows nothing of the world that could change
+        timeout=seconds + _MARGIN,
+    )
+    async def shell_run(argv: Argv) -> ToolOutput:
+        """Run a program in the workspace. There is no shell: give the program and each argument by itself.
+
+        Commands that only read run immediately, others wait for a person. For pipes give ["sh", "-c", "…"],
+        with plain words only: variables, loops and substitutions are never taken for harmless.
+
+        Args:
+            argv: the program and its arguments, for example ["git", "status"]
+
+        """
+        risk = classify({"argv": argv})
+        careful = {} if Mode.DESTRUCTIVE.asks(risk) else _careful(folder)
+        limits = READING if risk.level is Level.READ else CHANGING
+        with tempfile.TemporaryDirectory(prefix="nod-home-", ignore_cleanup_errors=True) as home:
+            around = {**given, "HOME": home, **careful}
+            ended = await run(argv, folder, around, seconds=seconds, most=max_output, limits=limits)
+        told: dict[str, Any] = {
+            "exit_code": ended.exit_code,
+            "stdout": ended.stdout,
+            "stderr": ended.stderr,
+        }
+        if ended.why:
+            told["ended"] = ended.why
+        return ToolOutput(told, ended_badly=_badly(ended))
+
+    return FixedToolset("runtime", (shell_run,))
+
+
+def scrubbed(environment: Mapping[str, str], pass_on: Sequence[str] = ()) -> dict[str, str]:
+    """A small environment: where programs are, the language, no terminal; what ``pass_on`` names."""
+    kept = {name: environment[name] for name in (*_KEPT, *pass_on) if name in environment}
+    return {
+        "PATH": _PATH,
+        "TERM": "dumb",
+        "LANG": "C.UTF-8",
+        "PAGER": "cat",
+        "GIT_PAGER": "cat",
+        "GIT_TERMINAL_PROMPT": "0",
+        "GIT_EDITOR": "false",
+        "NO_COLOR": "1",
+        **kept,
+    }
+
+
+def _badly(ended: Ended) -> str | None:
+    """How it ended, for people, where that was not well."""
+    if ended.why:
+        return f"{ended.why[:1].upper()}{ended.why[1:]}"
+    return f"Ended with code {ended.exit_code}" if ended.exit_code else None
+
+
+def _careful(folder: Path) -> dict[str, str]:
+    return {**_CAREFUL, "GIT_CEILING_DIRECTORIES": str(folder.parent)}
+
+
+def _in_words(argv: Sequence[str]) -> str:
+    """As a person would type it, every argument quoted where it must be."""
+    return " ".join(map(_quoted, argv))
+
+
+def _quoted(word: str) -> str:
+    if not all(each.isprintable() or each in "\n\t" for each in word):
+        return "$'" + "".join(map(_escaped, word)) + "'"
+    plain = word and all(each.isalnum() or each in "@%_-+=:,./" for each in word)
+    return word if plain else "'" + word.replace("'", "'\"'\"'") + "'"
+
+
+def _escaped(letter: str) -> str:
+    """For ``$'…'``; what cannot be seen is told by its number."""
+    if letter in "\\'":
+        return f"\\{letter}"
+    return letter if letter.isprintable() else f"\\U{ord(letter):08x}"

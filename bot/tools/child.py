@@ -1,0 +1,132 @@
+"""A child process that answers questions and can be killed, for work that hostile input could make endless.
+
+Started as ``python -I SCRIPT SECONDS``; question and answer are one line of JSON each, on its standard input
+and output. One child serves all askers, one question after the other; it starts with the first question and
+again after it was killed. `serve` is the child's own side: it bounds the memory, and ends when Nod is gone.
+"""
+
+import atexit
+import contextlib
+import json
+import os
+import resource
+import selectors
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+_CHUNK = 1 << 16
+_MEMORY = 512 << 20  # bytes of a child
+
+
+class TookTooLong(Exception):
+    """There was no answer within the time, or the child ended without one (out of memory)."""
+
+
+class _Ended(Exception):
+    """The child is no more."""
+
+
+class Child:
+    """``seconds`` is how long one question may take. `ask` blocks: call it in a thread."""
+
+    def __init__(self, script: Path, *, seconds: float) -> None:
+        self._script = script
+        self._seconds = seconds
+        self._one = threading.Lock()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._registered = False
+
+    def ask(self, question: Any) -> Any:
+        """The answer; raises TookTooLong."""
+        line = json.dumps(question).encode() + b"\n"
+        with self._one:
+            try:
+                try:
+                    return self._asked(line)
+                except (_Ended, OSError):  # perhaps it died before it was asked
+                    return self._asked(line)
+            except (_Ended, OSError):
+                raise TookTooLong from None
+
+    def _asked(self, line: bytes) -> Any:
+        if self._process is None or self._process.poll() is not None:
+            self._process = self._started()
+        try:
+            return json.loads(self._exchange(self._process, line))
+        except (TookTooLong, _Ended, OSError):
+            self._end(self._process)
+            raise
+
+    def _started(self) -> subprocess.Popen[bytes]:
+        if self._process is not None:
+            self._end(self._process)
+        process = subprocess.Popen(  # noqa: S603 - our own script
+            [sys.executable, "-I", str(self._script), str(self._seconds)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            bufsize=0,
+            env={},
+        )
+        if not self._registered:
+            self._registered = True
+            atexit.register(self.stop)
+        for pipe in (process.stdin, process.stdout):
+            os.set_blocking(pipe.fileno(), False)  # type: ignore[union-attr]
+        return process
+
+    def _exchange(self, process: subprocess.Popen[bytes], line: bytes) -> bytes:
+        """Write the line and read the answer as both become possible, until the time is over."""
+        assert process.stdin is not None  # noqa: S101 - both are pipes
+        assert process.stdout is not None  # noqa: S101
+        until = time.monotonic() + self._seconds
+        given, answer = memoryview(line), bytearray()
+        with selectors.DefaultSelector() as ready:
+            ready.register(process.stdin, selectors.EVENT_WRITE)
+            ready.register(process.stdout, selectors.EVENT_READ)
+            while not answer.endswith(b"\n"):
+                events = ready.select(max(0.0, until - time.monotonic()))
+                if not events:
+                    raise TookTooLong
+                for key, _ in events:
+                    if key.fileobj is process.stdout:
+                        part = os.read(process.stdout.fileno(), _CHUNK)
+                        if not part:
+                            raise _Ended
+                        answer += part
+                    else:
+                        given = given[os.write(process.stdin.fileno(), given[:_CHUNK]) :]
+                        if not given:
+                            ready.unregister(process.stdin)
+        return bytes(answer)
+
+    def _end(self, process: subprocess.Popen[bytes]) -> None:
+        process.kill()
+        for pipe in (process.stdin, process.stdout):
+            with contextlib.suppress(OSError):
+                pipe.close()  # type: ignore[union-attr]
+        process.wait()
+        self._process = None
+
+    def stop(self) -> None:
+        """End the child, if there is one."""
+        with self._one:
+            if self._process is not None:
+                self._end(self._process)
+
+
+def serve(answer: Callable[[Any], Any], seconds: float) -> None:
+    """Answer until there are no more questions. A question that outlives its asker ends the process."""
+    os.nice(5)  # people come first
+    resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
+    for line in sys.stdin.buffer:
+        signal.setitimer(signal.ITIMER_REAL, seconds + 1)
+        sys.stdout.write(json.dumps(answer(json.loads(line))) + "\n")
+        sys.stdout.flush()
+        signal.setitimer(signal.ITIMER_REAL, 0)

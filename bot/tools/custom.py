@@ -1,0 +1,190 @@
+"""A team's own tools: the modules and entry points that ``NOD_TOOLS`` names, loaded once at the start.
+
+Such code is trusted: it runs in Nod's process with all that Nod may do. So nothing joins by being installed;
+an entry point of the group ``nod.tools`` is loaded only where ``NOD_TOOLS`` names it (``entry:NAME``).
+How a tool is written: ``docs/tools.md``.
+"""
+
+import importlib
+import inspect
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from bot.errors import SettingsError
+from bot.logs import logger
+from bot.tools.tool import FixedToolset, Tool, Toolset
+
+log = logger(__name__)
+
+GROUP = "nod.tools"
+ENTRY = "entry:"
+_TAKEN_BY_MODELS = re.compile(r"[A-Za-z0-9_\-]{1,64}")
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What one name in ``NOD_TOOLS`` brought."""
+
+    name: str
+    toolsets: tuple[Toolset, ...]
+
+
+class OwnTools:
+    """Implements `Toolset` over all sources. ``taken`` are the names that Nod's own tools have."""
+
+    name = "own"
+
+    def __init__(self, sources: Sequence[Source], taken: frozenset[str] = frozenset()) -> None:
+        self.sources = tuple(sources)
+        self.known: frozenset[str] = frozenset()
+        """The names of the tools that were there when last asked."""
+        self._taken = taken
+
+    async def start(self) -> None:
+        """Raises SettingsError for tools whose names are taken or that models cannot call."""
+        _, faults = await self._look()
+        if faults:
+            raise SettingsError("; ".join(faults))
+
+    async def tools(self) -> Sequence[Tool]:
+        """All that fit. What a `Toolset` changed for the worse since the start is left out, and logged."""
+        found, faults = await self._look()
+        for fault in faults:
+            log.error("custom tool skipped", why=fault)
+        return found
+
+    async def _look(self) -> tuple[list[Tool], list[str]]:
+        found: dict[str, Tool] = {}
+        owners: dict[str, str] = {}
+        faults = []
+        for source in self.sources:
+            tools, broken = await _tools_of(source)
+            faults += broken
+            for tool in tools:
+                owner = "Nod itself" if tool.name in self._taken else owners.get(tool.name)
+                if not _TAKEN_BY_MODELS.fullmatch(tool.name):
+                    words = "has a name no language model takes; use up to 64 of A-Z, a-z, 0-9, _ and -"
+                elif owner:
+                    words = f"has the name of a tool of {owner}; rename it"
+                else:
+                    found[tool.name], owners[tool.name] = tool, source.name
+                    continue
+                faults.append(f"NOD_TOOLS: {tool.name!r} in {source.name} {words}")
+        self.known = frozenset(found)
+        return list(found.values()), faults
+
+
+async def _tools_of(source: Source) -> tuple[list[Tool], list[str]]:
+    found: list[Tool] = []
+    faults = []
+    for toolset in source.toolsets:
+        try:
+            found += await toolset.tools()
+        except Exception as error:  # noqa: BLE001 - their code; one toolset must not stop every turn
+            faults.append(f"NOD_TOOLS: a toolset of {source.name} failed ({_said(error)}); fix it")
+    return found, faults
+
+
+def load(names: Sequence[str], taken: frozenset[str] = frozenset()) -> OwnTools:
+    """Import what ``NOD_TOOLS`` names: modules, also of the current folder, and ``entry:NAME``.
+
+    Raises SettingsError with the name and the fix if one can't be imported or has no tools.
+    """
+    here = str(Path.cwd())
+    if names and here not in sys.path:
+        sys.path.append(here)  # last, so that a file lying there takes no installed module's place
+    seen: set[int] = set()
+    return OwnTools([_source(name, seen) for name in dict.fromkeys(names)], taken)
+
+
+def unnamed(names: Sequence[str]) -> list[EntryPoint]:
+    """The entry points that installed packages offer and ``NOD_TOOLS`` does not name."""
+    return [point for point in sorted(entry_points(group=GROUP)) if f"{ENTRY}{point.name}" not in names]
+
+
+def _source(name: str, seen: set[int]) -> Source:
+    value = _entry(name) if name.startswith(ENTRY) else _imported(name, name)
+    tools, toolsets = [], []
+    for each in _public(value):
+        if id(each) in seen:
+            continue
+        seen.add(id(each))
+        if isinstance(each, Tool):
+            tools.append(each)
+        else:
+            toolsets.append(each)
+    held = {id(tool) for toolset in toolsets if isinstance(toolset, FixedToolset) for tool in toolset.fixed}
+    alone = tuple(tool for tool in tools if id(tool) not in held)
+    if not alone and not toolsets:
+        where = getattr(value, "__file__", None) or name
+        raise SettingsError(f"NOD_TOOLS: {name} has no tools ({where}); write @tool() over an async function")
+    return Source(name, (FixedToolset(name, alone), *toolsets))
+
+
+def _entry(name: str) -> Any:
+    word = name.removeprefix(ENTRY)
+    found = sorted(entry_points(group=GROUP, name=word))
+    if not found:
+        there = ", ".join(sorted({point.name for point in entry_points(group=GROUP)})) or "none"
+        raise SettingsError(
+            f"NOD_TOOLS: no installed package has the entry point {word!r} of {GROUP} (there are: {there}); "
+            "install the package, or take the name out"
+        )
+    if len(found) > 1:
+        brought = ", ".join(sorted({point.dist.name if point.dist else point.value for point in found}))
+        raise SettingsError(
+            f"NOD_TOOLS: {name} is brought by several packages ({brought}); name the module instead"
+        )
+    module = _imported(name, found[0].module)
+    value: Any = module
+    for part in filter(None, (found[0].attr or "").split(".")):
+        value = getattr(value, part, None)
+    if value is None:
+        raise SettingsError(f"NOD_TOOLS: {name} leads to {found[0].value}, which is not there; upgrade it")
+    return value
+
+
+def _imported(name: str, module: str) -> ModuleType:
+    importlib.invalidate_caches()
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        missing = error.name or module
+        if missing == module or module.startswith(f"{missing}."):
+            mend = f"there is no module {missing}; install it, or start nod in the folder that has it"
+        else:
+            mend = f"it needs the module {missing}; install that"
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - their code may raise anything
+        mend = f"it failed to import ({_said(error)}); fix it"
+    raise SettingsError(f"NOD_TOOLS: {name}: {mend}")
+
+
+def _public(value: Any) -> Iterator[Tool | Toolset]:
+    """The tools and toolsets that a module shows, or the one that stands there itself."""
+    values = [value]
+    if isinstance(value, ModuleType):
+        values = [each for name, each in vars(value).items() if not name.startswith("_")]
+    for each in values:
+        if isinstance(each, Tool) or _is_toolset(each):
+            yield each
+
+
+def _is_toolset(value: Any) -> bool:
+    if isinstance(value, type) or not isinstance(getattr(value, "name", None), str):
+        return False
+    return inspect.iscoroutinefunction(getattr(value, "tools", None))
+
+
+def _said(error: BaseException) -> str:
+    """What failed and where, on one line."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    at = f", {Path(trace.tb_frame.f_code.co_filename).name} line {trace.tb_lineno}" if trace else ""
+    return f"{type(error).__name__}: {' '.join(str(error).split())}{at}"

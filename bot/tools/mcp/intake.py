@@ -1,0 +1,122 @@
+"""What an MCP server sends, bounded before anything parses it.
+
+A message is parsed in the event loop, and that takes as long as it has values; so there are bounds on its
+length and its values, and one beyond them is refused. What is nested too deeply is replaced by a few words,
+since the SDK's parser would refuse the full message for it (jiter: 200 levels), and with it each harmless
+tool of a list. A tool whose schema had such a part is then left out alone: words are no schema.
+"""
+
+import asyncio
+import re
+from collections.abc import AsyncIterator
+from typing import Any
+
+import httpx2
+
+MOST_BYTES = 8 << 20
+MOST_VALUES = 100_000
+DEEPEST = 100
+_PARTS = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[\[\]{},]', re.DOTALL)  # linear in any text
+_HEAD = 200
+_TOO_DEEP = b'"nested too deeply"'
+
+
+class TooLarge(httpx2.StreamError):
+    """A message beyond the bounds; ``head`` is how it begins."""
+
+    def __init__(self, message: bytes | bytearray = b"") -> None:
+        self.head = bytes(message[:_HEAD])
+        super().__init__(
+            f"it sent a message larger than {MOST_BYTES >> 20} MiB or with over {MOST_VALUES:,} values"
+        )
+
+
+async def bounded(message: bytes) -> bytes:
+    """The message without what is nested too deeply. Raises TooLarge."""
+    if len(message) > MOST_BYTES:
+        raise TooLarge(message)
+    opening = message.count(b"[") + message.count(b"{")
+    if opening <= DEEPEST and opening + message.count(b",") <= MOST_VALUES:
+        return message
+    return await asyncio.to_thread(_shallow, message)
+
+
+def _shallow(message: bytes) -> bytes:
+    kept: list[bytes] = []
+    begin = depth = values = 0
+    for part in _PARTS.finditer(message):
+        sign = part[0][:1]
+        if sign == b'"':
+            continue
+        if sign in b"]}":
+            if depth == DEEPEST + 1:
+                kept.append(_TOO_DEEP)
+                begin = part.end()
+            depth -= 1
+            continue
+        values += depth <= DEEPEST
+        if values > MOST_VALUES:
+            raise TooLarge(message)
+        if sign in b"[{":
+            depth += 1
+            if depth == DEEPEST + 1:
+                kept.append(message[begin : part.start()])
+    return b"".join([*kept, message[begin:]])
+
+
+async def bound(response: httpx2.Response) -> None:
+    """Bound the body before it is read: in full, or each line of server-sent events.
+
+    A hook of the HTTP client. The SDK bounds the length of one event itself.
+    """
+    packed = response.headers.get("Content-Encoding", "identity") != "identity"  # it may unfold to anything
+    events = response.headers.get("Content-Type", "").startswith("text/event-stream")
+    response.stream = _Body(response.stream, events=events, refused=packed)
+
+
+class _Body(httpx2.AsyncByteStream):
+    def __init__(self, stream: Any, *, events: bool, refused: bool) -> None:
+        self._stream = stream
+        self._events = events
+        self._refused = refused
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        try:
+            async for part in self._parts():
+                yield part
+        except TooLarge as error:
+            raise (httpx2.SSEError(str(error)) if self._events else error) from None
+
+    async def _parts(self) -> AsyncIterator[bytes]:
+        if self._refused:
+            raise TooLarge
+        lines = Lines()
+        async for chunk in self._stream:
+            for line in lines.cut(chunk, whole=not self._events):
+                yield await bounded(line) + b"\n"
+        yield await bounded(bytes(lines.rest))
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
+
+
+class Lines:
+    """Cuts what comes into lines, without reading anything twice. `cut` raises TooLarge.
+
+    ``rest`` is the line that has not ended yet.
+    """
+
+    def __init__(self) -> None:
+        self.rest = bytearray()
+
+    def cut(self, chunk: bytes, *, whole: bool = False) -> list[bytes]:
+        """The lines that ended, without their newline; ``whole``: all of it is one line."""
+        first, *more = [chunk] if whole else chunk.split(b"\n")
+        self.rest += first
+        if len(self.rest) > MOST_BYTES:
+            raise TooLarge(self.rest)
+        if not more:
+            return []
+        ended = [bytes(self.rest), *more[:-1]]
+        self.rest = bytearray(more[-1])
+        return ended

@@ -1,0 +1,301 @@
+"""Signing in at MCP servers: a person opens a page, agrees there, and comes back with a code.
+
+The flow is the SDK's: discovery, registration where no client is configured, PKCE, the exchange. It waits in
+this process for the person, and is kept only once the server has taken the token. A restart ends the ones
+under way, and so does `patience`; people begin again.
+"""
+
+import asyncio
+import secrets
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from urllib.parse import parse_qs, urlsplit
+
+import httpx2
+from mcp import types
+from mcp.client.auth import OAuthClientProvider, OAuthFlowError, OAuthRegistrationError, OAuthTokenError
+from mcp.client.auth.utils import union_scopes
+from mcp.shared.auth import AuthorizationCodeResult, OAuthClientInformationFull, OAuthMetadata
+from pydantic import AnyUrl, ValidationError
+
+from bot.domain.chat import Clock
+from bot.errors import SignInError
+from bot.logs import logger
+from bot.store import mcp as store
+from bot.store.database import Database
+from bot.store.mcp import SignIn
+from bot.tools.mcp.config import Http, OAuthClient
+from bot.tools.mcp.intake import TooLarge
+from bot.tools.mcp.server import Server
+from bot.tools.mcp.signin import Discovered, Keys, Nowhere, expiry, metadata_of, sign_in_client
+
+log = logger(__name__)
+
+PATIENCE = 600.0  # seconds that a person has
+_MOST = 20  # sign-ins under way; the oldest makes room
+_KEPT = 100  # whose end can still be asked for
+
+
+@dataclass(eq=False)
+class _Going:
+    """A sign-in under way."""
+
+    server: Server
+    by: str
+    page: asyncio.Future[str]
+    answer: asyncio.Future[AuthorizationCodeResult]
+    task: asyncio.Task[str] | None = None
+    state: str = ""
+
+
+@dataclass
+class Logins:
+    """All sign-ins under way. ``back`` tells where people come back to, once Nod knows its port."""
+
+    servers: Iterable[Server]
+    database: Database
+    clock: Clock
+    back: Callable[[], str]
+    patience: float = PATIENCE
+    _going: dict[str, _Going] = field(default_factory=dict)
+
+    def server(self, name: str) -> Server:
+        """The server of that name, if people can sign in there. Raises SignInError."""
+        found = next((each for each in self.servers if each.config.name == name), None)
+        if found is None:
+            raise SignInError(f"There is no MCP server {name}. See: nod doctor")
+        if found.keys is None:
+            raise SignInError(f"No one signs in at {name}: its entry says how Nod gets in.")
+        return found
+
+    async def begin(self, name: str, by: str) -> tuple[str, str]:
+        """A name for the sign-in, and the page that a person is to open. Raises SignInError."""
+        loop = asyncio.get_running_loop()
+        going = _Going(self.server(name), by, loop.create_future(), loop.create_future())
+        ident = secrets.token_urlsafe(12)
+        while sum(not _over(each) for each in self._going.values()) >= _MOST:
+            _end(next(each for each in self._going.values() if not _over(each)))
+        while len(self._going) >= _KEPT:
+            _end(self._going.pop(next(iter(self._going))))
+        self._going[ident] = going
+        going.task = asyncio.create_task(self._run(going), name=f"sign in at {name}")
+        going.task.add_done_callback(_looked_at)
+        await asyncio.wait({going.task, going.page}, return_when=asyncio.FIRST_COMPLETED)
+        if not going.page.done():
+            await _outcome(going)  # raises what went wrong
+        return ident, going.page.result()
+
+    async def ended(self, ident: str) -> str:
+        """What came of it, once the person was there. Raises SignInError."""
+        going = self._going.get(ident)
+        if going is None:
+            raise SignInError("There is no such sign-in. Start it again.")
+        return await _outcome(going)
+
+    async def came_back(self, said: Mapping[str, str]) -> str:
+        """Take what the sign-in server sent the person back with; each state is good for once.
+
+        Raises SignInError.
+        """
+        state = said.get("state", "")
+        going = next((each for each in self._going.values() if state and each.state == state), None)
+        if going is None or going.task is None or _over(going) or going.answer.done():
+            raise SignInError("This sign-in is over or was never started. Start it again.")
+        name = going.server.config.name
+        if code := said.get("code"):
+            going.answer.set_result(AuthorizationCodeResult(code=code, state=state, iss=said.get("iss")))
+        else:
+            going.answer.set_exception(
+                SignInError(f"You were not let in at {name}. Start the sign-in again.")
+            )
+        return await _outcome(going)
+
+    async def sign_out(self, name: str) -> bool:
+        """Forget the tokens; False where no one was signed in. Raises SignInError."""
+        server = self.server(name)
+        gone = await self.database.write(store.forget, name)
+        if server.keys is not None:
+            await server.keys.drop()
+        return gone
+
+    async def stop(self) -> None:
+        """End those under way."""
+        tasks = [each.task for each in self._going.values() if each.task and not each.task.done()]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _run(self, going: _Going) -> str:
+        name = going.server.config.name
+        try:
+            async with asyncio.timeout(self.patience):
+                made = await self._asked(going)
+        except TimeoutError:
+            raise SignInError(f"No one signed in at {name} in time. Start the sign-in again.") from None
+        except OAuthRegistrationError:
+            raise SignInError(
+                f"{name} takes no clients that it does not know. "
+                'Register Nod there and add "oauth": {"clientId": …} to its entry.'
+            ) from None
+        except (OAuthTokenError, ValidationError):
+            raise SignInError(f"{name} gave no token for this sign-in. Start it again.") from None
+        except OAuthFlowError as error:
+            log.warning("a sign-in failed", server=name, why=str(error)[:500])
+            raise SignInError(f"{name} describes its sign-in wrongly: {str(error)[:200]}") from None
+        except (httpx2.HTTPError, httpx2.StreamError, TooLarge) as error:
+            log.warning("a sign-in failed", server=name, why=type(error).__name__)
+            raise SignInError(f"The sign-in of {name} can't be reached. Try again later.") from None
+        await self.database.write(store.keep, made)
+        await going.server.signed_in()
+        log.info("signed in at an mcp server", server=name, by=going.by)
+        return f"You are signed in at {name}."
+
+    async def _asked(self, going: _Going) -> SignIn:
+        """Go through the flow. Raises what the SDK raises, and SignInError."""
+        config, keys = going.server.config, going.server.keys
+        if not isinstance(config.launch, Http) or keys is None:
+            raise SignInError(f"No one signs in at {config.name}.")
+        back = self.back()
+
+        async def redirect(url: str) -> None:
+            if urlsplit(url).scheme not in ("http", "https"):
+                raise SignInError(f"{config.name} names no web page to sign in at.")
+            going.state = parse_qs(urlsplit(url).query)["state"][0]
+            going.page.set_result(url)
+
+        async def callback() -> AuthorizationCodeResult:
+            return await going.answer
+
+        flow = _Flow(
+            config.launch, keys.challenge, back, await _scopes(config.launch.client, keys), redirect, callback
+        )
+        async with sign_in_client(config.launch.url, auth=flow) as client:
+            async with client.stream(
+                "POST", config.launch.url, json=_HELLO, headers=dict(config.launch.headers) | _HELLO_HEADERS
+            ) as response:
+                if response.status_code in (httpx2.codes.UNAUTHORIZED, httpx2.codes.FORBIDDEN):
+                    raise SignInError(f"{config.name} does not accept the token of its own sign-in server.")
+                session = response.headers.get("mcp-session-id")
+            if session:
+                await client.delete(
+                    config.launch.url, headers=dict(config.launch.headers) | {"mcp-session-id": session}
+                )
+        tokens = flow.context.current_tokens
+        info = flow.context.client_info
+        if tokens is None or info is None:
+            raise OAuthTokenError("no token came")
+        found = Discovered(
+            resource=flow.context.protected_resource_metadata, server=flow.context.oauth_metadata
+        )
+        keys.wanted = ""
+        now = self.clock()
+        return SignIn(
+            config.name,
+            config.launch.url,
+            info.model_dump_json(exclude_none=True),
+            tokens.model_dump_json(exclude_none=True),
+            found.model_dump_json(exclude_none=True),
+            expiry(tokens, now),
+            going.by,
+            now,
+        )
+
+
+_HELLO = {
+    "jsonrpc": "2.0",
+    "id": 0,
+    "method": "initialize",
+    "params": {
+        "protocolVersion": types.LATEST_PROTOCOL_VERSION,
+        "capabilities": {},
+        "clientInfo": {"name": "nod", "version": "1"},
+    },
+}
+_HELLO_HEADERS = {"Accept": "application/json, text/event-stream"}
+
+
+class _Flow(OAuthClientProvider):
+    """The SDK's flow, also at a server that lets anyone say hello; and with a client that was configured."""
+
+    def __init__(
+        self, launch: Http, challenge: str, back: str, scopes: "_Scopes", redirect: object, callback: object
+    ) -> None:
+        self._challenge = {"WWW-Authenticate": challenge} if challenge else {}
+        self._scopes = scopes
+        self._configured = launch.client
+        known = None
+        if launch.client.id:
+            known = OAuthClientInformationFull(
+                client_id=launch.client.id,
+                client_secret=launch.client.secret or None,
+                redirect_uris=[AnyUrl(back)],
+            )
+        super().__init__(launch.url, metadata_of(back), Nowhere(known), redirect, callback)  # type: ignore[arg-type]
+        self._asked = False
+
+    async def _auth_flow(self, request: httpx2.Request) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
+        flow = super()._auth_flow(request)
+        try:
+            outgoing = await anext(flow)
+            while True:
+                response = yield outgoing
+                if not self._asked and response.status_code not in (401, 403):
+                    response = httpx2.Response(401, headers=self._challenge, request=request)
+                self._asked = True
+                outgoing = await flow.asend(response)
+        except StopAsyncIteration:
+            return
+        finally:
+            await flow.aclose()
+
+    async def _perform_authorization_code_grant(self) -> tuple[str, str]:
+        given = self.context.client_metadata
+        given.scope = union_scopes(self._scopes.instead or given.scope, self._scopes.more)
+        info = self.context.client_info
+        if info is not None and self._configured.id:
+            info.token_endpoint_auth_method = _method(self._configured, self.context.oauth_metadata)
+        return await super()._perform_authorization_code_grant()
+
+
+@dataclass(frozen=True, slots=True)
+class _Scopes:
+    """``instead`` of what the server asks for; ``more`` in any case."""
+
+    instead: str
+    more: str
+
+
+async def _scopes(client: OAuthClient, keys: Keys) -> _Scopes:
+    """Those of the configuration; and, to allow more, all that was allowed before."""
+    return _Scopes(" ".join(client.scopes), await keys.scopes() if keys.wanted else "")
+
+
+def _method(client: OAuthClient, server: OAuthMetadata | None) -> str:
+    """How a client with a secret proves itself: RFC 8414 says "basic" where the server says nothing."""
+    if not client.secret:
+        return "none"
+    offered = (server.token_endpoint_auth_methods_supported if server else None) or ["client_secret_basic"]
+    return "client_secret_basic" if "client_secret_basic" in offered else "client_secret_post"
+
+
+async def _outcome(going: _Going) -> str:
+    if going.task is not None:
+        await asyncio.wait({going.task})
+        if not going.task.cancelled():
+            return going.task.result()
+    raise SignInError("This sign-in was ended. Start it again.")
+
+
+def _over(going: _Going) -> bool:
+    return going.task is not None and going.task.done()
+
+
+def _end(going: _Going) -> None:
+    if going.task is not None:
+        going.task.cancel()
+
+
+def _looked_at(task: asyncio.Task[str]) -> None:
+    """What went wrong is told to those who ask; no one has to."""
+    if not task.cancelled():
+        task.exception()

@@ -1,0 +1,134 @@
+"""An MCP server as a process of ours: lines of JSON-RPC over its standard input and output.
+
+Like the SDK's ``stdio_client``, but what comes is bounded before it is parsed (``bot/tools/mcp/intake.py``).
+The end is the protocol's: close its input, wait, then end the process and all it started.
+https://modelcontextprotocol.io/specification/2025-11-25/basic/lifecycle#shutdown
+"""
+
+import json
+import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from typing import Any, TextIO
+
+import anyio
+from anyio.abc import Process
+from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+from mcp import types
+from mcp.client.stdio import get_default_environment
+from mcp.os.posix.utilities import terminate_posix_process_tree
+from mcp.shared.message import SessionMessage
+
+from bot.tools.mcp.config import Stdio
+from bot.tools.mcp.intake import Lines, TooLarge, bounded
+
+_GRACE_SECONDS = 2.0  # for it to end by itself
+_FLUSH_SECONDS = 0.5  # for what is on its way to it
+_ID = re.compile(rb'"id"\s*:\s*(\d{1,18}|"[^"\\]{1,100}")')
+_LOOK_SECONDS = 0.01
+_GONE = (anyio.ClosedResourceError, anyio.BrokenResourceError, anyio.EndOfStream, OSError)
+
+Read = SessionMessage | Exception
+
+
+@asynccontextmanager
+async def started(launch: Stdio, errlog: TextIO) -> AsyncIterator[tuple[Any, Any]]:
+    """Start it; the read and the write stream. Raises OSError when it cannot be started."""
+    process = await anyio.open_process(
+        [launch.command, *launch.args],
+        env=get_default_environment() | dict(launch.env),
+        cwd=launch.cwd,
+        stderr=errlog,
+        start_new_session=True,
+    )
+    # from here to the task group nothing is awaited, or a cancelled start would leave the process behind
+    to_us, read = anyio.create_memory_object_stream[Read](0)
+    write, from_us = anyio.create_memory_object_stream[SessionMessage](0)
+    flushed = anyio.Event()
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(_listen, process, to_us)
+        tasks.start_soon(_talk, process, from_us, to_us, flushed)
+        try:
+            yield read, write
+        finally:
+            with anyio.CancelScope(shield=True):
+                read.close()
+                write.close()
+                with anyio.move_on_after(_FLUSH_SECONDS):
+                    await flushed.wait()
+                await _end(process)
+            tasks.cancel_scope.cancel()
+
+
+async def _listen(process: Process, to_us: MemoryObjectSendStream[Read]) -> None:
+    """Hand on each message. What comes after one beyond the bounds is not read: the server is taken for gone.
+
+    Once no one listens its output is still taken, or a full pipe would keep it from ending.
+    """
+    assert process.stdout is not None  # noqa: S101 - it was started with pipes
+    lines = Lines()
+    with suppress(*_GONE):
+        async with to_us:
+            try:
+                async for chunk in process.stdout:
+                    for line in lines.cut(chunk):
+                        await to_us.send(_message(await bounded(line)))
+            except TooLarge as error:
+                if told := _refusal(error):
+                    await to_us.send(told)
+    with suppress(*_GONE):
+        async for _ in process.stdout:
+            pass
+
+
+def _message(line: bytes) -> Read:
+    try:
+        return SessionMessage(types.jsonrpc_message_adapter.validate_json(line, by_name=False))
+    except ValueError as error:
+        return error
+
+
+def _refusal(error: TooLarge) -> SessionMessage | None:
+    """The answer to the question that the message says it answers; None where it does not begin with that."""
+    found = _ID.search(error.head)
+    if found is None:
+        return None
+    data = types.ErrorData(code=types.PARSE_ERROR, message=str(error))
+    return SessionMessage(types.JSONRPCError(jsonrpc="2.0", id=json.loads(found[1]), error=data))
+
+
+async def _talk(
+    process: Process,
+    from_us: MemoryObjectReceiveStream[SessionMessage],
+    to_us: MemoryObjectSendStream[Read],
+    flushed: anyio.Event,
+) -> None:
+    assert process.stdin is not None  # noqa: S101 - it was started with pipes
+    try:
+        async with from_us:
+            async for each in from_us:
+                line = each.message.model_dump_json(by_alias=True, exclude_unset=True)
+                await process.stdin.send(line.encode() + b"\n")
+    except _GONE:
+        await to_us.aclose()  # who waits for an answer is told that none will come
+    finally:
+        flushed.set()
+
+
+async def _end(process: Process) -> None:
+    """Every wait in here is bounded."""
+    with suppress(*_GONE):
+        await process.stdin.aclose()  # type: ignore[union-attr]
+    if not await _ended(process):
+        await terminate_posix_process_tree(process, _GRACE_SECONDS)
+        await _ended(process)
+    with suppress(*_GONE):
+        await process.stdout.aclose()  # type: ignore[union-attr]
+
+
+async def _ended(process: Process) -> bool:
+    """Whether it did within the grace. Its pipes may stay open, held by what it started."""
+    with anyio.move_on_after(_GRACE_SECONDS):
+        while process.returncode is None:  # noqa: ASYNC110 - `wait` would also wait for the pipes
+            await anyio.sleep(_LOOK_SECONDS)
+    return process.returncode is not None

@@ -1,0 +1,308 @@
+"""Being signed in at an MCP server (OAuth 2.1): its token on each request, a new one where it is refused.
+
+The SDK's own provider holds a lock while a request is under way, forgets what it discovered and when a token
+ends, and asks people in the middle of a call. So requests go through `Bearer`, and the provider does what
+needs no person here (refreshing) and what does in ``bot/tools/mcp/login.py`` (signing in).
+"""
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from datetime import datetime, timedelta
+from typing import Any
+
+import httpx2
+from mcp.client.auth import OAuthClientProvider
+from mcp.client.auth.utils import (
+    extract_field_from_www_auth,
+    extract_scope_from_www_auth,
+    union_scopes,
+)
+from mcp.shared.auth import (
+    OAuthClientInformationFull,
+    OAuthClientMetadata,
+    OAuthMetadata,
+    OAuthToken,
+    ProtectedResourceMetadata,
+)
+from pydantic import AnyUrl, BaseModel, ValidationError
+from sqlalchemy.exc import DBAPIError
+
+from bot.domain.chat import Clock
+from bot.logs import logger
+from bot.store import mcp as store
+from bot.store.database import Database
+from bot.store.mcp import SignIn
+from bot.tools.mcp.config import Http, ServerConfig
+from bot.tools.mcp.intake import TooLarge, bound
+
+log = logger(__name__)
+
+REFUSED = -32041  # our own code: the server let the request in at all, so nothing was done
+_SECONDS = 30.0  # for one request to a sign-in server
+_LEEWAY = timedelta(seconds=30)  # a token that ends this soon is not sent any longer
+_MOST_CHALLENGE = 4000  # characters
+_LEASE = timedelta(seconds=60)
+_LOOK_SECONDS = 0.5  # how often another process's refreshing is looked at
+
+
+class Discovered(BaseModel):
+    """What discovery found about a sign-in server, as far as refreshing needs it."""
+
+    resource: ProtectedResourceMetadata | None = None
+    server: OAuthMetadata | None = None
+
+
+class Keys:
+    """The sign-in at one server, for all of its connections. ``wanted`` are scopes it asked for since."""
+
+    def __init__(
+        self,
+        config: ServerConfig,
+        database: Database,
+        clock: Clock,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        if not isinstance(config.launch, Http):
+            raise TypeError("only a server at an address can be signed in at")
+        self.wanted = ""
+        self.challenge = ""
+        """The server's last word on how to sign in there (``WWW-Authenticate``)."""
+        self._name = config.name
+        self._launch = config.launch
+        self._database = database
+        self._clock = clock
+        self._sleep = sleep
+        self._lock = asyncio.Lock()
+        self._held: SignIn | None = None
+        self._trouble = ""
+
+    @property
+    def why(self) -> str:
+        """Why a request was refused, and what to do."""
+        if self._trouble:
+            return self._trouble
+        held = self._held
+        if held is None or not held.tokens:
+            done = "no one is signed in there" if held is None else "its sign-in has ended"
+            return f"{done}. Run: nod mcp login {self._name}"
+        return f"it does not accept its sign-in. Run: nod mcp login {self._name}"
+
+    async def drop(self) -> None:
+        """Look at the rows again for the next request."""
+        async with self._lock:
+            self._held = None
+            self._trouble = ""
+
+    async def scopes(self) -> str:
+        """What was allowed before, and what the server asked for since."""
+        held = await self.look()
+        before = OAuthToken.model_validate_json(held.tokens).scope if held and held.tokens else None
+        return union_scopes(before, self.wanted) or ""
+
+    async def look(self) -> SignIn | None:
+        """The sign-in as it is kept right now."""
+        if not self._database.there:
+            return None  # to look would make it
+        try:
+            held = await self._database.read(store.find, self._name, self._launch.url)
+        except DBAPIError:  # of an older release, which knows no sign-ins
+            return None
+        if held is not None and held.tokens:
+            tokens = OAuthToken.model_validate_json(held.tokens)
+            self._launch.learned.update(filter(None, (tokens.access_token, tokens.refresh_token)))
+        return held
+
+    async def token(self, refused: str | None = None) -> str | None:
+        """A token to send; another one than ``refused``. None where no way leads to one."""
+        async with self._lock:
+            if self._held is None or not self._held.tokens or refused is not None:
+                self._held = await self.look()
+            held = self._held
+            if held is None or not held.tokens:
+                return None
+            tokens = OAuthToken.model_validate_json(held.tokens)
+            over = held.expires_at is not None and self._clock() >= held.expires_at - _LEEWAY
+            if tokens.access_token != refused and not over:
+                self._trouble = ""
+                return tokens.access_token
+            if not tokens.refresh_token:
+                return None if refused else tokens.access_token
+            self._held = await self._refreshed(held)
+            if self._held is None or not self._held.tokens or self._held.version == held.version:
+                return None
+            return OAuthToken.model_validate_json(self._held.tokens).access_token
+
+    async def _refreshed(self, held: SignIn) -> SignIn | None:
+        """The sign-in with new tokens, by us or by another process; or as it was, or without any."""
+        while not await self._claimed(held):
+            now = await self.look()
+            if now is None or now.version != held.version:
+                return now
+            await self._sleep(_LOOK_SECONDS)
+        tokens, final = await self._asked(held)
+        if tokens is not None:
+            until = expiry(tokens, self._clock())
+            await self._database.write(store.renew, held, tokens.model_dump_json(), until)
+        else:
+            await self._database.write(store.spoil if final else store.release, held)
+        return await self.look()
+
+    async def _claimed(self, held: SignIn) -> bool:
+        now = self._clock()
+        return await self._database.write(store.claim, held, now, now + _LEASE)
+
+    async def _asked(self, held: SignIn) -> tuple[OAuthToken | None, bool]:
+        """New tokens, or none and whether that is final."""
+        self._trouble = ""
+        try:
+            async with sign_in_client(self._launch.url) as client:
+                response = await client.send(await _Refresher(held).request())
+                if response.status_code == httpx2.codes.OK:
+                    fresh = OAuthToken.model_validate_json(response.content)
+                    before = OAuthToken.model_validate_json(held.tokens)
+                    kept = {"refresh_token": before.refresh_token, "scope": before.scope}
+                    given = fresh.model_dump(exclude_none=True)
+                    return OAuthToken.model_validate(kept | given), False
+                final = response.status_code in (400, 401, 403)
+                why = f"HTTP {response.status_code}"
+        except (httpx2.HTTPError, httpx2.StreamError, TooLarge, ValidationError) as error:
+            final, why = False, type(error).__name__
+        log.warning("an mcp server's sign-in was not renewed", server=self._name, why=why, final=final)
+        if not final:
+            self._trouble = "its sign-in server gave no new token. Try again later"
+        return None, final
+
+
+class _Refresher(OAuthClientProvider):
+    """Makes the SDK's request for new tokens of what is kept."""
+
+    def __init__(self, held: SignIn) -> None:
+        super().__init__(held.url, metadata_of("http://127.0.0.1/"), Nowhere())
+        found = Discovered.model_validate_json(held.found)
+        self.context.client_info = OAuthClientInformationFull.model_validate_json(held.client)
+        self.context.current_tokens = OAuthToken.model_validate_json(held.tokens)
+        self.context.protected_resource_metadata = found.resource
+        self.context.oauth_metadata = found.server
+
+    async def request(self) -> httpx2.Request:
+        return await self._refresh_token()
+
+
+class Nowhere:
+    """The SDK's ``TokenStorage`` that keeps nothing: a sign-in is one row, written when all is known."""
+
+    def __init__(self, client: OAuthClientInformationFull | None = None) -> None:
+        self._client = client
+
+    async def get_tokens(self) -> OAuthToken | None:
+        return None
+
+    async def set_tokens(self, tokens: OAuthToken) -> None:
+        """Leave it to the one who asked."""
+
+    async def get_client_info(self) -> OAuthClientInformationFull | None:
+        return self._client
+
+    async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
+        """Leave it to the one who asked."""
+
+
+class Bearer(httpx2.Auth):
+    """Puts the token on each request. What stays refused is answered in words, as a JSON-RPC error."""
+
+    def __init__(self, keys: Keys | None) -> None:
+        """``keys`` None: the configuration has its own header, so there is nothing to renew."""
+        self._keys = keys
+
+    async def async_auth_flow(
+        self, request: httpx2.Request
+    ) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
+        sent = await self._keys.token() if self._keys else None
+        if sent is not None:
+            request.headers["Authorization"] = f"Bearer {sent}"
+        response = yield request
+        if response.status_code == httpx2.codes.UNAUTHORIZED and self._keys is not None:
+            self._keys.challenge = response.headers.get("WWW-Authenticate", "")[:_MOST_CHALLENGE]
+            token = await self._keys.token(refused=sent or "")
+            if token is not None:
+                request.headers["Authorization"] = f"Bearer {token}"
+                response = yield request
+        if why := self._why(response):
+            _say(response, why)
+
+    def _why(self, response: httpx2.Response) -> str:
+        """Why it was refused; empty where it was not. HTTP's 401 and 403 say that nothing was done."""
+        if response.status_code == httpx2.codes.UNAUTHORIZED:
+            return self._keys.why if self._keys else 'it does not accept the "headers" of its entry (401)'
+        if response.status_code != httpx2.codes.FORBIDDEN:
+            return ""
+        if self._keys is None or extract_field_from_www_auth(response, "error") != "insufficient_scope":
+            return "it forbids this (403)"
+        scope = (extract_scope_from_www_auth(response) or "")[:200]
+        self._keys.wanted = f"{self._keys.wanted} {scope}".strip()[-1000:]
+        return f"its sign-in does not allow this ({scope or 'no scope named'}). Sign in again to allow it"
+
+
+def _say(response: httpx2.Response, why: str) -> None:
+    """Let the SDK read an error with our code, instead of one that may mean anything."""
+    error = {"jsonrpc": "2.0", "id": None, "error": {"code": REFUSED, "message": why}}
+    response.headers["Content-Type"] = "application/json"
+    response.stream = _Words(json.dumps(error).encode(), response.stream)
+
+
+class _Words(httpx2.AsyncByteStream):
+    def __init__(self, words: bytes, instead_of: Any) -> None:
+        self._words = words
+        self._instead_of = instead_of
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        yield self._words
+
+    async def aclose(self) -> None:
+        await self._instead_of.aclose()
+
+
+def sign_in_client(url: str, **given: Any) -> httpx2.AsyncClient:
+    """A client for what an MCP server at ``url`` says about signing in: bounded, and over TLS.
+
+    It raises UnsafeAddress for an address without TLS, unless the server is on this machine and so is that.
+    """
+
+    async def safe(request: httpx2.Request) -> None:
+        here = _is_here(httpx2.URL(url)) and _is_here(request.url)
+        same = (request.url.scheme, request.url.netloc) == (httpx2.URL(url).scheme, httpx2.URL(url).netloc)
+        if request.url.scheme != "https" and not here and not same:
+            raise UnsafeAddress(f"{request.url.host} is asked without TLS")
+
+    return httpx2.AsyncClient(
+        headers={"Accept-Encoding": "identity"},
+        timeout=_SECONDS,
+        follow_redirects=False,
+        event_hooks={"request": [safe], "response": [bound]},
+        **given,
+    )
+
+
+class UnsafeAddress(httpx2.RequestError):
+    """A sign-in server is to be asked without TLS."""
+
+
+def _is_here(url: httpx2.URL) -> bool:
+    return url.host in ("127.0.0.1", "::1", "localhost")
+
+
+def metadata_of(back: str, scope: str | None = None) -> OAuthClientMetadata:
+    """How Nod presents itself to a sign-in server; ``back`` is where people come back to."""
+    here = _is_here(httpx2.URL(back))
+    return OAuthClientMetadata(
+        redirect_uris=[AnyUrl(back)],
+        client_name="Nod",
+        scope=scope,
+        application_type="native" if here else "web",
+    )
+
+
+def expiry(tokens: OAuthToken, now: datetime) -> datetime | None:
+    """When the token ends; None where no one says."""
+    return None if tokens.expires_in is None else now + timedelta(seconds=tokens.expires_in)

@@ -1,0 +1,50 @@
+"""Long output: the model is told its beginning and end with a handle, and reads on with `output_read`.
+
+The texts are rows (``bot/store/outputs.py``); a handle is good only in the conversation it was given in.
+"""
+
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from bot.domain.chat import Clock
+from bot.domain.files import File
+from bot.domain.outcomes import MAX_RESULT, shortened
+from bot.errors import ToolError
+from bot.store import outputs
+from bot.store.database import Database
+from bot.tools.tool import CallContext, FixedToolset, tool
+
+_PART = MAX_RESULT // 2  # a part must fit into one answer again, with what JSON adds to it
+GROUP = "outputs"
+
+Handle = Annotated[str, Field(pattern=r"^out-[0-9a-f]{16}$")]
+Offset = Annotated[int, Field(ge=0, le=10**9)]
+
+
+async def cut(database: Database, conversation_id: str, file: File, clock: Clock) -> str:
+    """The text for the model, at most `MAX_RESULT` characters; where it had to be cut, the whole is kept."""
+    if len(file.text) <= MAX_RESULT:
+        return file.text
+    handle = await database.write(outputs.keep, conversation_id, file, clock())
+    return shortened(file.text, handle)
+
+
+def output_tools(database: Database) -> FixedToolset:
+    """`output_read` over the kept texts."""
+
+    @tool(writes=False, group=GROUP, summary="Read more of a long output")
+    async def output_read(context: CallContext, handle: Handle, offset: Offset = 0) -> dict[str, Any]:
+        """Read more of a long output of an earlier call.
+
+        Args:
+            handle: the handle that stood where the output was cut
+            offset: the first character to read, from 0
+
+        """
+        found = await database.read(outputs.part, context.conversation_id, handle, offset, _PART)
+        if found is None:
+            raise ToolError(f"There is no output {handle} in this conversation; it may have been forgotten.")
+        return {"text": found.text, "next_offset": found.next_offset, "total": found.total}
+
+    return FixedToolset(GROUP, (output_read,))

@@ -1,0 +1,100 @@
+"""Incoming messages and requests become lines of their conversation, once per event of the channel."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from sqlmodel import Session
+
+from bot.domain.bounds import Bounds
+from bot.domain.chat import Message, Request
+from bot.domain.conversations import Call, LineRole
+from bot.domain.people import Actor
+from bot.domain.text import storable
+from bot.errors import TooMuch
+from bot.store import conversations, messages, turns
+from bot.store.inserts import id_of_new
+from bot.store.tables import MessageRow
+
+_HOUR = timedelta(hours=1)
+_DAY = timedelta(days=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """Where the line of an incoming message is."""
+
+    conversation_id: str
+    message_id: int
+
+
+def accept(
+    session: Session, message: Message, now: datetime, bounds: Bounds | None = None
+) -> Accepted | None:
+    """Append a person's message and want a turn; None when its event was taken in before.
+
+    Raises TooMuch, which undoes it all, where this person has sent more than ``bounds`` lets them.
+    """
+    conversation_id = conversations.open_at(session, message.address)
+    if conversation_id is None:
+        if messages.of_event(session, message.address.channel, message.event_id):
+            return None  # received elsewhere, or before the conversation here was ended: it starts nothing
+        conversation_id = conversations.begin(session, message, message.text, now)
+    message_id = id_of_new(
+        session,
+        MessageRow,
+        {
+            "conversation_id": conversation_id,
+            "role": LineRole.USER,
+            "text": storable(message.text),
+            "actor": str(message.actor),
+            "name": storable(message.actor.name),
+            "channel": message.address.channel,
+            "event_id": message.event_id,
+            "delivered": True,
+            "created_at": now,
+        },
+    )
+    if message_id is None:
+        return None
+    if bounds is not None:
+        _check(session, message.actor, bounds, now)
+    turns.want_turn(session, conversation_id, now)
+    return Accepted(conversation_id, message_id)
+
+
+def _check(session: Session, actor: Actor, bounds: Bounds, now: datetime) -> None:
+    """Raises TooMuch. The row is already written, so that a second delivery is never counted."""
+    if messages.said_since(session, actor, now - _HOUR, bounds.messages + 1) > bounds.messages:
+        raise TooMuch(
+            f"You sent {bounds.messages:,} messages within an hour. Please wait, then send it again."
+        )
+    begun = conversations.begun_since(session, actor, now - _DAY, bounds.conversations + 1)
+    if begun > bounds.conversations:
+        raise TooMuch(
+            f"You started {bounds.conversations:,} conversations within a day. "
+            "Please continue one of them, or wait."
+        )
+
+
+def add_request(session: Session, request: Request, call: Call, now: datetime) -> Accepted | None:
+    """Append the notice that a request's card stands under; None when its event was taken in before."""
+    conversation_id = request.into or conversations.open_at(session, request.address)
+    if conversation_id is None:
+        conversation_id = conversations.begin(session, request, call.summary, now)
+    message_id = id_of_new(
+        session,
+        MessageRow,
+        {
+            "conversation_id": conversation_id,
+            "role": LineRole.NOTICE,
+            "text": storable(request.text),
+            "after": messages.last_heard(session, conversation_id),
+            "name": "",
+            "channel": request.address.channel if request.event_id else None,
+            "event_id": request.event_id,
+            "calls": [[call.id, call.tool_name, call.arguments, call.summary]],
+            "delivered": False,
+            "created_at": now,
+        },
+    )
+    return None if message_id is None else Accepted(conversation_id, message_id)

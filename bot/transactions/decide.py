@@ -1,0 +1,195 @@
+"""What people do to proposals: every press, authorised, checked and recorded in one transaction.
+
+What time and machines do is in ``bot/transactions/lifecycle.py``.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from sqlmodel import Session
+
+from bot.domain.chat import Answer, Press, Reply
+from bot.domain.jobs import Job, Work
+from bot.domain.outcomes import too_late
+from bot.domain.people import Role
+from bot.domain.policy import terms
+from bot.domain.proposals import Cause, Deciders, Kind, Proposal, State, clock
+from bot.domain.redaction import secrets_in, veiled
+from bot.domain.times import when
+from bot.domain.verbs import Verb
+from bot.store import people, proposals, tool_versions
+from bot.store.record import chain
+from bot.store.record.audit import By
+from bot.store.rules import Policies
+from bot.transactions import rights, teamwork
+from bot.transactions.kinds import change, plan, question
+from bot.transactions.lifecycle import end, expire, moved, redraw
+from bot.transactions.votes import Decided, Fresh, Prepared, Pressed
+
+
+def decide(
+    session: Session, press: Press, policies: Policies, now: datetime, prepared: Prepared = None
+) -> Decided:
+    """Take in one press: authorise, check that it is about what is there now, change, record."""
+    chain.hold(session)
+    proposal = proposals.get(session, press.proposal_id)
+    if proposal is None:
+        return Decided(Reply(Answer.UNKNOWN, f"There is no proposal {press.proposal_id}."))
+    if press.verb in (Verb.APPROVE_ALL, Verb.DECLINE_ALL):
+        return _decide_group(
+            session, press, policies, now, proposals.of_message(session, proposal.message_id)
+        )
+    return _decide_one(session, press, policies, now, proposal, prepared)
+
+
+def _decide_group(
+    session: Session, press: Press, policies: Policies, now: datetime, group: Sequence[Proposal]
+) -> Decided:
+    if press.round is not None and press.round != sum(p.round for p in group):
+        return Decided(
+            Reply(Answer.STALE, "One of these has changed. Please look at the cards again.", tuple(group))
+        )
+    waiting = [p for p in group if p.state is State.PROPOSED]
+    if not waiting:
+        return Decided(Reply(Answer.ALREADY, "All of these are already decided.", tuple(group)))
+    verb = Verb.APPROVE if press.verb is Verb.APPROVE_ALL else Verb.DECLINE
+    each = [
+        _decide_one(session, replace(press, verb=verb, round=None, digest=None), policies, now, p, None)
+        for p in waiting
+    ]
+    jobs = tuple(dict.fromkeys(job for d in each for job in d.jobs))
+    took = [d for d in each if d.reply.answer is Answer.ACCEPTED]
+    refused = [d for d in each if d.reply.answer is not Answer.ACCEPTED]
+    if not took:
+        return Decided(refused[0].reply, jobs)
+    done = "approved" if verb is Verb.APPROVE else "declined"
+    text = f"{len(took)} {done}." + (f" {len(refused)} not: {refused[0].reply.text}" if refused else "")
+    changed = tuple(p for d in each for p in d.reply.proposals)
+    return Decided(Reply(Answer.ACCEPTED, text, changed), jobs)
+
+
+def _decide_one(
+    session: Session, press: Press, policies: Policies, now: datetime, p: Proposal, prepared: Prepared
+) -> Decided:
+    person = people.person_of(session, press.actor)
+    policy = policies.load(session)
+    if refusal := rights.objection_of(session, policy, p, person, press.actor, press.verb, press.address):
+        return Decided(Reply(Answer.REFUSED, refusal, (p,)))
+    if press.reason:
+        schema = tool_versions.schema(session, p.tool_name, p.tool_version)
+        press = replace(press, reason=veiled(press.reason, secrets_in(p.arguments, schema)))
+    pressed = Pressed(press, person, policies, now, prepared)
+    if p.state is State.PROPOSED and p.expires_at <= now and not policy.book.paused:
+        p, jobs = expire(session, p, now)
+        if not isinstance(prepared, Fresh):
+            return Decided(Reply(Answer.ALREADY, too_late(p, now), (p,)), jobs)
+    if p.state is State.EXPIRED and isinstance(prepared, Fresh) and not p.told_once:
+        return _propose_anew(session, p, pressed.by, prepared, now)
+    if p.state is not (State.FAILED if press.verb is Verb.RETRY else State.PROPOSED):
+        return Decided(Reply(Answer.ALREADY, too_late(p, now), (p,)))
+    if (press.round is not None and press.round != p.round) or (press.digest and press.digest != p.digest):
+        return Decided(Reply(Answer.STALE, _what_changed(p, press.round), (p,)))
+    if press.verb in _MANAGING:
+        return _manage(session, pressed, p)
+    match p.kind:
+        case Kind.CALL | Kind.REQUEST:
+            return change.decide(session, pressed, p)
+        case Kind.PLAN:
+            return plan.decide(session, pressed, p)
+        case Kind.QUESTION:
+            return question.decide(session, pressed, p)
+
+
+_MANAGING = (Verb.CANCEL, Verb.RETRY, Verb.EXTEND, Verb.EXPIRE, Verb.REASSIGN)
+"""What is done alike with every kind of proposal."""
+
+
+def _manage(session: Session, pressed: Pressed, p: Proposal) -> Decided:
+    """What isn't a vote: withdraw it, end or restart the wait, run it again, name who decides."""
+    press, by, now = pressed.press, pressed.by, pressed.now
+    match press.verb:
+        case Verb.RETRY:
+            return _retry(session, p, by, now)
+        case Verb.CANCEL:
+            p, jobs = end(session, p, by, now, State.CANCELLED, pressed.who, cause=Cause.TAKEN_BACK)
+            return Decided(Reply(Answer.ACCEPTED, "Withdrawn.", (p,)), jobs)
+        case Verb.EXPIRE:
+            p, jobs = expire(session, p, now, by)
+            return Decided(Reply(Answer.ACCEPTED, "Expired.", (p,)), jobs)
+        case Verb.EXTEND:
+            p = moved(proposals.move(session, p, by, now, **clock(p.ttl, p.remind_every, now)))
+            text = f"It now expires {when(p.expires_at, now)}."
+            return Decided(Reply(Answer.ACCEPTED, text, (p,)), (redraw(p),))
+        case _:
+            named = _named(press.reason or "", p.deciders)
+            requester = people.person_of(session, p.requester)
+            if why := pressed.policies.load(session).too_few(named, requester, p.quorum):
+                return Decided(Reply(Answer.INVALID, f"Say who should decide: {why}.", (p,)))
+            p = moved(proposals.move(session, p, by, now, deciders=named, votes=()))
+            return Decided(
+                Reply(Answer.ACCEPTED, "Reassigned. Earlier votes were reset.", (p,)), (redraw(p),)
+            )
+
+
+def _what_changed(p: Proposal, seen: int | None) -> str:
+    """For a press on what was shown in round ``seen``: who changed what since."""
+    since = [edit.words for edit in p.edits if seen is not None and edit.round > seen]
+    what = f": {'; '.join(since)}" if since else ""
+    return f"This changed after the card was shown{what}. Look at the new card, then decide."
+
+
+def _named(words: str, before: Deciders) -> Deciders:
+    """Who may decide, as named by an admin. Four eyes stays: no admin can name it away."""
+    each = words.split()
+    return Deciders(
+        four_eyes=before.four_eyes,
+        place=before.place,
+        requester="requester" in each,
+        roles=tuple(word for word in each if word in set(Role)),
+        people=tuple(word for word in each if ":" in word),
+    )
+
+
+def _propose_anew(session: Session, p: Proposal, by: By, fresh: Fresh, now: datetime) -> Decided:
+    """A press on an expired proposal asks again, with current values."""
+    p = moved(
+        proposals.move(
+            session,
+            p,
+            replace(by, verb="ask again"),
+            now,
+            State.PROPOSED,
+            **terms(fresh.verdict, now),
+            preview=fresh.preview,
+            round=p.round + 1,
+            votes=(),
+            decided_at=None,
+        )
+    )
+    text = "It had expired, so nothing ran. Here it is again with current values."
+    return Decided(Reply(Answer.STALE, text, (p,)), (redraw(p), *teamwork.back_at_work(session, p)))
+
+
+def _retry(session: Session, p: Proposal, by: By, now: datetime) -> Decided:
+    if p.cause is Cause.TOOL_CHANGED:
+        return Decided(Reply(Answer.ALREADY, "The tool has changed since. Please request it again.", (p,)))
+    if p.cause is Cause.REFUSED:
+        return Decided(Reply(Answer.ALREADY, f"Trying again can't help. {p.error}", (p,)))
+    p = moved(
+        proposals.move(
+            session,
+            p,
+            by,
+            now,
+            State.APPROVED,
+            cause=None,
+            error=None,
+            result=None,
+            told=None,
+            ended_badly=None,
+            round=p.round + 1,
+        )
+    )
+    jobs = (Job(Work.EXECUTE, p.id), redraw(p), *teamwork.back_at_work(session, p))
+    return Decided(Reply(Answer.ACCEPTED, "Trying again.", (p,)), jobs)

@@ -1,0 +1,263 @@
+"""Grants as rows: given in the transaction of a decision, matched in the transaction of a proposal."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import ColumnElement, bindparam, literal_column, update
+from sqlmodel import Session, col, or_, select
+
+from bot.domain import plans
+from bot.domain.chat import chat_of
+from bot.domain.people import LOCAL, Actor, Person, Role
+from bot.domain.policy import Policy
+from bot.domain.proposals import Kind, Proposal, State, canonical
+from bot.domain.risk import Level
+from bot.domain.rules import Rule, covers
+from bot.domain.similarity import Grant, Lasting, Rung, Scope, Whose
+from bot.store import conversations, people, proposals
+from bot.store.record import changes
+from bot.store.record.audit import By
+from bot.store.record.changes import Thing
+from bot.store.rules import Policies
+from bot.store.tables import GrantRow, table_of
+
+
+def give(
+    session: Session,
+    proposal: Proposal,
+    actor: Actor,
+    person: Person,
+    scope: Scope,
+    words: str,
+    lasting: Lasting,
+    reach: Whose,
+    now: datetime,
+) -> Grant:
+    """Store a grant born from the decision on a proposal, given by a person through an account.
+
+    A grant from a plan holds only while that plan does, for the person the teammate then works for.
+    """
+    plan = proposal.kind is Kind.PLAN
+    asked = conversations.get_conversation(session, proposal.conversation_id)
+    origin = asked.origin if asked else None
+    chat = chat_of(origin)
+    where = {Whose.HERE: origin, Whose.CHAT: chat}.get(reach)
+    alone = asked is not None and asked.private
+    here = "one private conversation" if alone else f"one conversation in {chat}"
+    whose = reach.words(proposal.requester.label, here, str(chat))
+    row = GrantRow(
+        tool_name=scope.tool_name,
+        tool_version=scope.tool_version,
+        rung=scope.rung,
+        match=scope.match,
+        words=words if plan else f"{words}, for {whose}",
+        person_id=person.id,
+        person_name=person.name or person.id,
+        conversation_id=proposal.conversation_id,
+        only_there=lasting is Lasting.CONVERSATION,
+        requester=None if plan or reach.wide else str(proposal.requester),
+        place=None if plan or where is None else str(where),
+        proposal_id=proposal.id,
+        plan_digest=proposal.digest if plan else None,
+        created_at=now,
+        expires_at=now + lasting.span if lasting.span else None,
+    )
+    session.add(row)
+    session.flush()
+    by, after = By.press("give", actor, person), changes.grant_state(row)
+    changes.record(session, Thing.GRANT, f"G-{row.id}", by, None, after, now, row.tool_name)
+    return _grant(row)
+
+
+def hindrance(session: Session, policies: Policies, proposal: Proposal) -> str | None:
+    """Why no grant can be given for calls like this, in words; None when one can."""
+    if proposal.kind is not Kind.CALL:
+        return f"Each {proposal.kind} is decided on its own."
+    if proposal.quorum > 1:
+        return "This needs several people each time, so one person can't allow calls like it."
+    if proposal.risk.level is not Level.DESTRUCTIVE:
+        return None
+    place = conversations.place_of(session, proposal.conversation_id).address
+    if not policies.load(session).book.grants_reach_destructive(place, proposal.tool_name):
+        return "What can't be undone asks each time, unless an admin allows grants for it."
+    return None
+
+
+def possible(session: Session, policies: Policies, proposal: Proposal) -> bool:
+    """Whether a grant can be given from its card; what is no longer open needs no look at the rules."""
+    return proposal.state is State.PROPOSED and hindrance(session, policies, proposal) is None
+
+
+def reaches(session: Session, policies: Policies, proposal: Proposal, person: Person) -> tuple[Whose, ...]:
+    """Whose calls this person may allow, and where, the narrowest first."""
+    found = [Whose.HERE, Whose.REQUESTER]
+    if Role.ADMIN in policies.load(session).roles_for(person, proposal):
+        conversation = conversations.get_conversation(session, proposal.conversation_id)
+        found += [] if conversation is None or conversation.private else [Whose.CHAT]
+        found += [Whose.EVERYONE]
+    return tuple(found)
+
+
+def use(
+    session: Session, policies: Policies, proposal: Proposal, key: Mapping[str, Any] | None, now: datetime
+) -> Proposal:
+    """A proposal about to be stored: approved by the narrowest grant that covers it, or as it is.
+
+    The grant counts only while its giver could still decide this same call alone.
+    """
+    if proposal.state is not State.PROPOSED:
+        return proposal
+    found = _covering(session, proposal, key, now)
+    if not found or hindrance(session, policies, proposal):
+        return proposal
+    policy = policies.load(session)
+    requester = people.person_of(session, proposal.requester)
+    place = conversations.place_of(session, proposal.conversation_id).address
+    for grant in found:
+        if not grant.reaches(requester.accounts, place):
+            continue
+        if grant.plan_digest and not _plan_allows(session, grant, proposal):
+            continue
+        # a Person's id is one of their accounts, which may be linked with others since
+        giver = people.person_of(session, Actor.parse(grant.person_id, grant.person_name))
+        if policy.objection(proposal, giver, requester) is None:
+            session.execute(
+                update(GrantRow).where(col(GrantRow.id) == grant.id).values(uses=GrantRow.uses + 1)
+            )
+            alone = grant.person_id == str(LOCAL)  # who sits at the machine is called "you"
+            whose = "your" if alone else f"{grant.person_name}'s"
+            by = f"{whose} grant {grant.label}"
+            return replace(proposal, state=State.APPROVED, grant_id=grant.id, decided_by=by, decided_at=now)
+    return proposal
+
+
+def _plan_allows(session: Session, grant: Grant, proposal: Proposal) -> bool:
+    """Whether the plan a grant came from is still approved; what can't be undone asks anyway."""
+    plan = proposals.get(session, grant.proposal_id)
+    stands = plan is not None and plans.stands(plan) and plan.digest == grant.plan_digest
+    return stands and proposal.risk.level is not Level.DESTRUCTIVE
+
+
+_GRANT = table_of(GrantRow)
+_FOR_CALL = select(_GRANT).where(
+    _GRANT.c.revoked_at.is_(None),
+    or_(_GRANT.c.expires_at.is_(None), _GRANT.c.expires_at > bindparam("now")),
+    _GRANT.c.tool_name == bindparam("tool_name"),
+    _GRANT.c.tool_version == bindparam("tool_version"),
+    or_(~_GRANT.c.only_there, _GRANT.c.conversation_id == bindparam("conversation_id")),
+    # the same check as `Scope.covers`, done by the database
+    or_(
+        _GRANT.c.rung == literal_column(f"'{Rung.TOOL}'"),
+        (_GRANT.c.rung == literal_column(f"'{Rung.EXACT}'")) & (_GRANT.c.match == bindparam("exact")),
+        (_GRANT.c.rung == literal_column(f"'{Rung.KEY}'")) & (_GRANT.c.match == bindparam("key")),
+    ),
+)
+
+
+def _covering(
+    session: Session, proposal: Proposal, key: Mapping[str, Any] | None, now: datetime
+) -> list[Grant]:
+    """Live grants that cover a call, narrowest first."""
+    rows = (
+        session.connection()
+        .execute(
+            _FOR_CALL,
+            {
+                "now": now,
+                "tool_name": proposal.tool_name,
+                "tool_version": proposal.tool_version,
+                "conversation_id": proposal.conversation_id,
+                "exact": canonical(proposal.arguments),
+                "key": None if key is None else canonical(key),
+            },
+        )
+        .all()
+    )
+    each = (_grant(row) for row in rows)
+    covering = [
+        g for g in each if g.scope.covers(proposal.tool_name, proposal.tool_version, proposal.arguments, key)
+    ]
+    return sorted(covering, key=lambda g: (list(Rung).index(g.scope.rung), g.id))
+
+
+def live(session: Session, now: datetime) -> list[Grant]:
+    """All live grants, oldest first."""
+    return [
+        _grant(row) for row in session.exec(select(GrantRow).where(_live(now)).order_by(col(GrantRow.id)))
+    ]
+
+
+def revoke(session: Session, grant_id: int | None, by: Actor, now: datetime, why: str = "revoke") -> int:
+    """End one grant, or all (None); returns how many ended."""
+    which = _live(now) if grant_id is None else _live(now) & (col(GrantRow.id) == grant_id)
+    return _end(session, which, By.press(why, by, people.person_of(session, by)), now)
+
+
+def end_tightened(
+    session: Session, before: Policy, after: Policy, rule: Rule, by: Actor, now: datetime
+) -> list[Grant]:
+    """End the grants whose calls a changed rule judges more strictly than before; gives those that ended."""
+    ended = []
+    for grant in live(session, now):
+        born = proposals.get(session, grant.proposal_id)
+        if born is None or not rule.concerns(grant.scope.tool_name):
+            continue
+        there = grant.place
+        if grant.conversation_id:
+            there = conversations.place_of(session, born.conversation_id).address
+        # of a grant that reaches wider than the rule, what matters is the rule's own place
+        wider = there is None or covers(there, rule.scope)
+        if not wider and not covers(rule.scope, there or ""):
+            continue
+        place = rule.scope if wider else there or ""
+        if after.stricter(before, grant.scope.tool_name, born.risk, place):
+            revoke(session, grant.id, by, now, "end with a change of rules")
+            ended.append(grant)
+    return ended
+
+
+def end_of_person(session: Session, person_id: str, by: By, now: datetime) -> int:
+    """End what a Person allowed, where it is no longer clear who that is; returns how many ended."""
+    return _end(session, _live(now) & (col(GrantRow.person_id) == person_id), by, now)
+
+
+def end_with_conversation(session: Session, conversation_id: str, by: By, now: datetime) -> int:
+    """A grant for one conversation ends with it."""
+    there = (col(GrantRow.conversation_id) == conversation_id) & col(GrantRow.only_there).is_(True)
+    return _end(session, _live(now) & there, by, now)
+
+
+def _end(session: Session, which: ColumnElement[bool], by: By, now: datetime) -> int:
+    """End grants and record who did; rows are locked, so that two who do it together record it once."""
+    ended = session.exec(select(GrantRow).where(which).order_by(col(GrantRow.id)).with_for_update()).all()
+    for row in ended:
+        before = changes.grant_state(row)
+        row.revoked_at, row.revoked_by = now, by.actor
+        session.add(row)
+        changes.record(session, Thing.GRANT, f"G-{row.id}", by, before, None, now, row.tool_name)
+    return len(ended)
+
+
+def _live(now: datetime) -> ColumnElement[bool]:
+    unexpired = or_(col(GrantRow.expires_at).is_(None), col(GrantRow.expires_at) > now)
+    return col(GrantRow.revoked_at).is_(None) & unexpired
+
+
+def _grant(row: Any) -> Grant:
+    return Grant(
+        id=row.id or 0,
+        scope=Scope(row.tool_name, row.tool_version, Rung(row.rung), row.match),
+        words=row.words,
+        person_id=row.person_id,
+        person_name=row.person_name,
+        conversation_id=row.conversation_id if row.only_there else None,
+        requester=row.requester,
+        place=row.place,
+        proposal_id=row.proposal_id,
+        created_at=row.created_at,
+        expires_at=row.expires_at,
+        uses=row.uses,
+        plan_digest=row.plan_digest,
+    )

@@ -1,0 +1,171 @@
+"""What time and machines do to proposals: expire, claim, finish, settle, abandon. One transaction each.
+
+What people do is in ``bot/transactions/decide.py``.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from sqlmodel import Session
+
+from bot.domain.files import File
+from bot.domain.jobs import Job, Work
+from bot.domain.outcomes import for_model
+from bot.domain.proposals import Cause, PreviewField, Proposal, State, clock
+from bot.domain.unseen import one_line
+from bot.errors import LostRace
+from bot.store import messages, outputs, proposals, turns
+from bot.store.record.audit import By
+from bot.store.rules import Policies
+from bot.transactions import teamwork
+
+
+def redraw(p: Proposal) -> Job:
+    """Its cards, and the one that carries its group's buttons, are behind."""
+    return Job(Work.REDRAW, str(p.message_id))
+
+
+def moved(p: Proposal | None) -> Proposal:
+    """What `proposals.move` gave; raises LostRace where it gave nothing."""
+    if p is None:
+        raise LostRace
+    return p
+
+
+def end(
+    session: Session, p: Proposal, by: By, now: datetime, state: State, who: str | None, **changes: Any
+) -> tuple[Proposal, tuple[Job, ...]]:
+    """Bring an open proposal to an end without running it."""
+    if who is not None:
+        changes |= {"decided_by": who, "decided_from": by.channel, "decided_at": now}
+    p = moved(proposals.move(session, p, by, now, state, **changes))
+    return p, (redraw(p), *settle(session, p, now))
+
+
+def expire_due(
+    session: Session, policies: Policies, now: datetime, limit: int
+) -> list[tuple[Proposal, tuple[Job, ...]]]:
+    """Expire what no one decided in time, at most ``limit`` at a time; nothing while timers are stopped."""
+    if policies.load(session).book.paused:
+        return []
+    return [expire(session, p, now) for p in proposals.due(session, now, limit)]
+
+
+def expire(
+    session: Session, p: Proposal, now: datetime, by: By | None = None
+) -> tuple[Proposal, tuple[Job, ...]]:
+    return end(session, p, by or By.nod("expire"), now, State.EXPIRED, None, decided_at=now)
+
+
+def undeliverable(session: Session, proposal_id: str, why: str, now: datetime) -> tuple[Job, ...]:
+    """The card could not be posted anywhere: no one could ever decide, so it ends."""
+    p = proposals.get(session, proposal_id)
+    if p is None or p.state is not State.PROPOSED:
+        return ()
+    by = By.nod("undeliverable", why)
+    return end(session, p, by, now, State.CANCELLED, None, cause=Cause.UNDELIVERABLE, error=why)[1]
+
+
+def unasked(session: Session, proposal_id: str, now: datetime) -> tuple[Job, ...]:
+    """No one is waiting for the answer to a question now: it ends, unless it has."""
+    p = proposals.get(session, proposal_id)
+    if p is None or p.state not in (State.PROPOSED, State.APPROVED):
+        return ()
+    by = By.nod("unasked", "the call that asked has ended")
+    return end(session, p, by, now, State.CANCELLED, None, cause=Cause.UNASKED)[1]
+
+
+def unask_all(session: Session, now: datetime) -> tuple[Job, ...]:
+    """End every question whose process is gone, and the call that asked with it."""
+    return tuple(job for p in proposals.questions(session) for job in unasked(session, p, now))
+
+
+def ask_again(
+    session: Session, p: Proposal, preview: tuple[PreviewField, ...], now: datetime
+) -> tuple[Job, ...]:
+    """What the preview showed as old has changed: back to people, with current values."""
+    moved = proposals.move(
+        session,
+        p,
+        By.nod("changed", "the current values changed"),
+        now,
+        State.PROPOSED,
+        preview=preview,
+        round=p.round + 1,
+        votes=(),
+        changed=True,
+        **clock(p.ttl, p.remind_every, now),
+        decided_by=None,
+        decided_from=None,
+        decided_at=None,
+    )
+    return (redraw(p),) if moved else ()
+
+
+def claim(
+    session: Session, policies: Policies, p: Proposal, lease_until: datetime, now: datetime
+) -> Proposal | None:
+    """``approved → executing`` for exactly one caller; everybody else, and all while paused, get None."""
+    if policies.load(session).book.paused:
+        return None
+    return proposals.move(session, p, By.nod("execute"), now, State.EXECUTING, lease_until=lease_until)
+
+
+def finish(
+    session: Session,
+    /,
+    claimed: Proposal,
+    state: State,
+    now: datetime,
+    *,
+    files: Sequence[File] = (),
+    **changes: Any,
+) -> tuple[Proposal, tuple[Job, ...]] | None:
+    """Store how it ended (``SUCCEEDED`` or ``FAILED`` with its cause); None when the claim was lost."""
+    p = proposals.move(session, claimed, By.nod(str(state)), now, state, **changes)
+    if p is None:
+        return None
+    posts = (Job(Work.DELIVER, p.conversation_id),) if outputs.keep_result(session, p, files, now) else ()
+    return p, (redraw(p), *settle(session, p, now), *posts)
+
+
+def settle(session: Session, p: Proposal, now: datetime) -> tuple[Job, ...]:
+    """When every call of an answer has ended, the conversation continues. Other requests simply end.
+
+    If it continued since, the model has already answered past these calls, or is answering in a turn
+    that read them as they were: a note tells it how they ended.
+    """
+    if not p.called or proposals.has_unsettled(session, p.message_id):
+        return ()
+    goes_on, more = teamwork.settled(session, p, now) if p.teammate else (True, ())
+    if not goes_on:
+        return more
+    resumed = turns.want_turn(session, p.conversation_id, now)
+    if not resumed or messages.spoken_since(session, p.conversation_id, p.message_id):
+        group = proposals.of_message(session, p.message_id)
+        lines = "\n".join(f"- {one_line(each.description)}: {_indented(for_model(each))}" for each in group)
+        messages.add_note(session, p.conversation_id, f"[Nod] What you proposed earlier:\n{lines}", now)
+    return (Job(Work.TURN, p.conversation_id), *more)
+
+
+def _indented(text: str) -> str:
+    """A tool's answer in a note: none of its lines looks like one of the note's own."""
+    return "\n    ".join(text.splitlines())
+
+
+def abandon(session: Session, p: Proposal, now: datetime, *, rerun: bool) -> tuple[Job, ...]:
+    """It started, and no live process is running it: how it ended is unknown.
+
+    ``rerun``: the tool declared itself idempotent, so it runs again with the same key; else people decide.
+    """
+    error = "It started, but its end was never recorded."
+    by = By.nod("abandoned", error)
+    lost = proposals.move(session, p, by, now, State.FAILED, cause=Cause.OUTCOME_UNKNOWN, error=error)
+    if lost is None:
+        return ()  # it ended a moment ago
+    if not rerun:
+        return (redraw(lost), *settle(session, lost, now))
+    by = By.nod("rerun", "the tool is idempotent")
+    p = moved(proposals.move(session, lost, by, now, State.APPROVED, cause=None, error=None))
+    return (redraw(p), Job(Work.EXECUTE, p.id))

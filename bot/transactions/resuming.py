@@ -1,0 +1,66 @@
+"""The end of a pause: what waits gets back the time that its timer was stopped, then work continues.
+
+In steps, so that no transaction is long: the pause holds until the last deadline is extended. How far it came
+is in the book's memory, so a resume that was cut off is finished by the next.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from sqlmodel import Session
+
+from bot.domain.jobs import Job
+from bot.domain.people import Actor
+from bot.domain.proposals import Proposal
+from bot.store import people, proposals, rules
+from bot.store.record import chain
+from bot.store.record.audit import By
+from bot.transactions.lifecycle import redraw
+
+_BATCH = 200
+_MEMORY = "resume"
+
+
+@dataclass(frozen=True, slots=True)
+class ResumeStep:
+    """What one step made; ``over`` when work continues, after a pause as long as ``paused``."""
+
+    jobs: tuple[Job, ...] = ()
+    over: bool = False
+    paused: timedelta = timedelta()
+
+
+def step(session: Session, actor: Actor, now: datetime, limit: int = _BATCH) -> ResumeStep | None:
+    """Do the next part of a resume; None when nothing is paused."""
+    chain.hold(session)
+    since = rules.paused_since(session)
+    if since is None:
+        return None
+    by = By.press("resume", actor, people.person_of(session, actor))
+    done = rules.state_of(session, _MEMORY)
+    if not done or done["since"] != since.isoformat():
+        done = {"since": since.isoformat(), "at": now.isoformat(), "after": ""}
+    at = datetime.fromisoformat(done["at"])
+    batch = proposals.waiting_after(session, done["after"], limit)
+    if batch:
+        rules.keep_state(session, _MEMORY, {**done, "after": batch[-1].id})
+        later = [(p, stood) for p in batch if (stood := _stood(p, since, at))]
+        moved = [proposals.move(session, p, by, now, **_later(p, stood)) for p, stood in later]
+        return ResumeStep(tuple(dict.fromkeys(redraw(p) for p in moved if p is not None)))
+    if at < now:  # that resume was interrupted: the time since counts as one more pause
+        rules.keep_state(session, _MEMORY, {})
+        rules.pause_since(session, by, at, now)
+        return ResumeStep()
+    rules.keep_state(session, _MEMORY, {})
+    return ResumeStep(over=True, paused=rules.resume(session, by, now))
+
+
+def _stood(p: Proposal, since: datetime, at: datetime) -> timedelta:
+    """How long its timer was stopped; less than the pause if it began during it."""
+    return max(at - max(since, p.expires_at - p.ttl), timedelta())
+
+
+def _later(p: Proposal, stood: timedelta) -> dict[str, Any]:
+    due = {name: getattr(p, name) for name in ("expires_at", "warn_at", "remind_at", "escalate_at")}
+    return {name: when + stood for name, when in due.items() if when is not None}

@@ -1,0 +1,68 @@
+"""Who may press what, and who may see a proposal: the policy asked with what the rows know of people."""
+
+from sqlmodel import Session
+
+from bot.domain.chat import Address
+from bot.domain.people import Actor, Person, Role
+from bot.domain.policy import Policy
+from bot.domain.proposals import Proposal
+from bot.domain.verbs import Verb
+from bot.store import people
+from bot.store.proposals import Reach
+from bot.store.rules import Policies
+
+
+def objection(
+    session: Session,
+    policies: Policies,
+    proposal: Proposal,
+    actor: Actor,
+    verb: Verb = Verb.APPROVE,
+    at: Address | None = None,
+) -> str | None:
+    """Why this account's Person may not press that, in words; None when they may.
+
+    ``at`` is where the pressed card is posted: some circles are "anyone in this chat".
+    """
+    person = people.person_of(session, actor)
+    return objection_of(session, policies.load(session), proposal, person, actor, verb, at)
+
+
+def objection_of(
+    session: Session,
+    policy: Policy,
+    proposal: Proposal,
+    person: Person,
+    actor: Actor,
+    verb: Verb,
+    at: Address | None,
+) -> str | None:
+    requester = person if actor == proposal.requester else people.person_of(session, proposal.requester)
+    if verb is Verb.CANCEL:
+        if policy.may_take_back(proposal, person, requester):
+            return None
+        return f"Only {proposal.requester.label} or an admin can withdraw this. It stays open."
+    if verb in (Verb.EXPIRE, Verb.REASSIGN):
+        return (
+            None
+            if Role.ADMIN in policy.roles_for(person, proposal)
+            else "Only an admin can do that. It stays open."
+        )
+    approves = verb in (Verb.APPROVE, Verb.SIMILAR, Verb.APPROVE_STEPS, Verb.RETRY)
+    return policy.objection(proposal, person, requester, str(at) if at else None, approves=approves)
+
+
+def visible(session: Session, policies: Policies, proposal: Proposal, actor: Actor) -> bool:
+    """Whether a person may see a proposal anywhere: it is theirs, or theirs to decide, or of their role."""
+    person = people.person_of(session, actor)
+    return (
+        objection(session, policies, proposal, actor) is None
+        or person == people.person_of(session, proposal.requester)
+        or bool(policies.load(session).roles_for(person, proposal))
+    )
+
+
+def reach(session: Session, policies: Policies, actor: Actor) -> Reach:
+    """Where in the rows a person finds what they may see or decide; each is still to be checked."""
+    person = people.person_of(session, actor)
+    return Reach(person.accounts, everything=bool(policies.load(session).roles_of(person)))

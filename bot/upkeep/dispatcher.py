@@ -1,0 +1,113 @@
+"""The dispatcher of one process: an asyncio task per job, each (work, key) once at a time."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+
+from bot.domain.jobs import Job, Queue, Work
+from bot.logs import logger
+from bot.upkeep.rooms import Visit, WorkRoom
+
+log = logger(__name__)
+
+# How much of each kind is done at a time: none of them waits for a place that another kind holds.
+ROOMS: Mapping[Work, int] = {
+    Work.TURN: 100,
+    Work.EXECUTE: 100,
+    Work.REDRAW: 50,
+    Work.TEAM: 20,
+    Work.DELIVER: 50,
+}
+
+Handler = Callable[[Job], Awaitable[tuple[Job, ...]]]
+QueueOf = Callable[[Job], Awaitable[Queue]]
+
+
+class EmbeddedDispatcher:
+    """Nothing is kept beyond the running tasks: what is lost with the process is found again in the rows.
+
+    What is woken before `start`, while paused or after `close` is dropped; the rows still ask for it.
+    """
+
+    def __init__(self, rooms: Mapping[Work, int] = ROOMS) -> None:
+        self._handler: Handler | None = None
+        self._queue_of: QueueOf | None = None
+        self._tasks: dict[Job, asyncio.Task[None]] = {}
+        self._places: dict[Job, Visit] = {}  # of those that wait for theirs, and did not look at the rows yet
+        self._again: set[Job] = set()
+        self._rooms = {work: WorkRoom(size) for work, size in rooms.items()}
+        self._sizes = rooms
+        self._paused = False
+
+    def start(self, handler: Handler, queue_of: QueueOf | None = None) -> None:
+        """``handler`` does one job and returns the work it made; ``queue_of`` says where a job waits."""
+        self._handler = handler
+        self._queue_of = queue_of
+
+    @property
+    def tasks(self) -> Mapping[Job, asyncio.Task[None]]:
+        """What is at work now, or waits for its place."""
+        return self._tasks
+
+    async def wake(self, *jobs: Job) -> None:
+        for job in jobs:
+            if place := self._places.get(job):
+                place.move(await self._queue(job))  # a person may wait for it now
+            elif job in self._tasks:
+                self._again.add(job)
+            else:
+                await self.find(job)
+
+    async def find(self, *jobs: Job) -> None:
+        for job in jobs:
+            if self._handler is not None and not self._paused and job not in self._tasks:
+                self._tasks[job] = asyncio.create_task(self._do(job, self._handler), name=":".join(job))
+
+    async def stop_turn(self, conversation_id: str) -> None:
+        task = self._tasks.get(Job(Work.TURN, conversation_id))
+        if task is not None:
+            task.cancel()
+
+    async def idle(self) -> None:
+        """Return when nothing runs."""
+        while self._tasks:
+            await asyncio.wait(self._tasks.values())  # gather would pass a cancel on
+
+    def pause(self) -> None:
+        """Take no work until `resume`, and interrupt turns: their rows say to run them again."""
+        self._paused = True
+        for job, task in self._tasks.items():
+            if job.work is Work.TURN:
+                task.cancel()
+
+    def resume(self) -> None:
+        self._paused = False
+
+    async def close(self, seconds: float) -> None:
+        """Let running executions end for up to ``seconds``; interrupt the rest: the rows say to continue."""
+        self.pause()
+        running = [task for job, task in self._tasks.items() if job.work is Work.EXECUTE]
+        if running:
+            await asyncio.wait(running, timeout=seconds)
+        rest = list(self._tasks.values())
+        for task in rest:
+            task.cancel()
+        await asyncio.gather(*rest, return_exceptions=True)
+
+    async def _do(self, job: Job, handler: Handler) -> None:
+        made: tuple[Job, ...] = ()
+        try:
+            self._places[job] = place = Visit(self._rooms[job.work], await self._queue(job))
+            async with place:
+                del self._places[job]
+                made = await handler(job)
+        except Exception as error:  # the rows still say what to do; the next tick finds it
+            log.error("job failed", work=job.work, key=job.key, exc_info=error)
+        finally:
+            del self._tasks[job]
+            again = job in self._again
+            self._again.discard(job)
+            self._places.pop(job, None)
+        await self.wake(*made, *((job,) if again else ()))
+
+    async def _queue(self, job: Job) -> Queue:
+        return await self._queue_of(job) if self._queue_of else Queue("", self._sizes[job.work])

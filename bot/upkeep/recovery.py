@@ -1,0 +1,102 @@
+"""What time and crashes leave undone is found in the rows: expire, recover, try again, forget.
+
+Each sweep is safe at any time and any number of times; who calls them when is in ``bot/upkeep/scheduler.py``.
+"""
+
+import time
+from collections.abc import Collection, Sequence
+from datetime import datetime, timedelta
+
+from bot.agent.gate import Gate
+from bot.delivery.turns import Turns
+from bot.domain.jobs import Dispatcher, Job, Work
+from bot.domain.proposals import Proposal
+from bot.store import copies, events, outputs, proposals, team_status, turns
+from bot.store.database import Database
+from bot.transactions import lifecycle
+
+_BATCH = 25
+_SWEEP_SECONDS = 1.0
+_LEASE = timedelta(seconds=60)  # far longer than from one `recover` to the next
+_DELIVERY_PATIENCE = timedelta(seconds=60)
+_EVENTS_KEPT = timedelta(days=3)
+
+
+class Recovery:
+    """Lets time pass, and finds unfinished work."""
+
+    def __init__(
+        self,
+        database: Database,
+        gate: Gate,
+        shown: Turns,
+        dispatcher: Dispatcher,
+        under_way: Collection[str],
+        retention: timedelta = timedelta(days=30),
+    ) -> None:
+        """``under_way``: ids of what this process executes; ``retention``: how long long output is kept."""
+        self._database = database
+        self._gate = gate
+        self._shown = shown
+        self._dispatcher = dispatcher
+        self._under_way = under_way
+        self._retention = retention
+
+    async def expire_due(self, now: datetime) -> int:
+        """Expire what no one decided in time, for about a second at most; returns how many.
+
+        After a long downtime thousands may be due: other writes come in between, the next tick continues.
+        """
+        count, end = 0, time.monotonic() + _SWEEP_SECONDS
+        while True:
+            expired = await self._database.write_aside(lifecycle.expire_due, self._gate.policies, now, _BATCH)
+            count += len(expired)
+            await self._dispatcher.wake(*dict.fromkeys(job for _, jobs in expired for job in jobs))
+            if len(expired) < _BATCH or time.monotonic() >= end:
+                return count
+
+    async def take_over(self, now: datetime) -> None:
+        """Call before any work is begun, when no other process works on this database.
+
+        What is marked as under way is not: its process is gone. Nothing is woken yet; `recover` does that.
+        """
+        await self._abandon(await self._database.read(proposals.abandoned, None), now)
+        await self._database.write(lifecycle.unask_all, now)
+
+    async def recover(self, now: datetime, *, starting: bool = False) -> None:
+        """Find unfinished work in the rows and wake it. ``starting``: no one else can be working on it."""
+        if self._under_way:
+            await self._database.write(proposals.renew, list(self._under_way), now + _LEASE)
+        jobs = await self._abandon(await self._database.read(proposals.abandoned, now), now)
+        patience = now if starting else now - _DELIVERY_PATIENCE
+        read = self._database.read
+        jobs += [Job(Work.EXECUTE, ident) for ident in await read(proposals.approved)]
+        jobs += [Job(Work.TURN, ident) for ident in await read(turns.wanted)]
+        for behind in (turns.with_undelivered, outputs.with_unposted):
+            jobs += [Job(Work.DELIVER, ident) for ident in await read(behind, patience)]
+        jobs += [Job(Work.REDRAW, str(ident)) for ident in await read(copies.all_behind)]
+        jobs += [Job(Work.TEAM, ident) for ident in await read(team_status.all_behind)]
+        await self._dispatcher.find(*dict.fromkeys(jobs))
+
+    async def _abandon(self, lost: Sequence[Proposal], now: datetime) -> list[Job]:
+        """Mark executions whose process is gone as outcome unknown; idempotent ones run again."""
+        jobs: list[Job] = []
+        if not lost:
+            return jobs  # to ask for tools would start MCP servers, and wait for them
+        shelf = await self._gate.registry.shelf()
+        for proposal in lost:
+            if proposal.id in self._under_way:
+                continue  # it began while its row was read
+            tool = shelf.tools.get(proposal.tool_name)
+            rerun = tool is not None and tool.idempotent
+            jobs += await self._database.write(lifecycle.abandon, proposal, now, rerun=rerun)
+        return jobs
+
+    async def retry(self, now: datetime) -> None:
+        """Try again soon what a platform refused for a moment; `recover` is the net below."""
+        await self._dispatcher.wake(*self._shown.due(now))
+
+    async def purge(self, now: datetime) -> None:
+        """Drop what no platform will deliver again, and long output of long ago."""
+        await self._database.write_aside(events.forget_handled, now - _EVENTS_KEPT)
+        await self._database.write_aside(outputs.purge, now - self._retention)

@@ -1,0 +1,144 @@
+"""What the clock does besides expiring: warnings, reminders, escalation, the daily digest, audit anchors.
+
+Due times live in the proposals' rows and each is taken by a guarded move, so several tickers never tell
+twice. Quiet hours hold back reminders and digests, not warnings before an expiry or escalations.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import datetime, time
+from typing import Any
+
+from sqlmodel import Session
+
+from bot.delivery.cards import Cards
+from bot.delivery.notices import Notices
+from bot.domain.chat import Address
+from bot.domain.people import Role
+from bot.domain.proposals import Proposal
+from bot.domain.rules import Rulebook, Subject
+from bot.domain.times import span
+from bot.logs import logger
+from bot.store import proposals, rules
+from bot.store.database import Database
+from bot.store.record import changes, seals
+from bot.store.record.audit import By
+from bot.store.rules import Policies
+
+log = logger(__name__)
+
+_BATCH = 100
+_TOLD_LINKS = "told links"
+_KEEP = "It proves later that the audit log up to now was not changed: `nod audit verify --anchor`."
+_LISTED = 50  # in a digest, which is one post to read
+
+
+class Reminders:
+    def __init__(self, database: Database, policies: Policies, cards: Cards, notices: Notices) -> None:
+        self._database = database
+        self._policies = policies
+        self._cards = cards
+        self._notices = notices
+
+    async def remind(self, now: datetime) -> None:
+        """Send what is due. While paused only the audit anchor goes out."""
+        if anchor := await self._database.write_aside(seals.anchor_due, now):
+            log.info("audit anchor", anchor=anchor)
+            await self._notices.tell_approvers(f"Audit anchor `{anchor}`. {_KEEP}")
+        for text in await self._database.write_aside(_links_to_tell, now):
+            await self._notices.tell_admins(text)
+        book = (await self._database.read(self._policies.load)).book
+        if book.paused:
+            return
+        await self._tell(await self._database.write(self._take, "warn", now), self._warning, now)
+        if not is_quiet(book, now):
+            await self._tell(await self._database.write(self._take, "remind", now), self._reminder, now)
+            await self._digest(book, now)
+        for proposal in await self._database.write(self._take, "escalate", now):
+            if proposal.escalate_to:
+                await self._cards.post_at(proposal.id, Address.parse(proposal.escalate_to))
+
+    async def _tell(
+        self, due: list[Proposal], words: Callable[[Proposal, datetime], str], now: datetime
+    ) -> None:
+        for proposal in due:
+            await self._notices.nudge(proposal, words(proposal, now))
+
+    def _take(self, session: Session, what: str, now: datetime) -> list[Proposal]:
+        """Claim what is due, each in a guarded move with its audit row."""
+        taken = []
+        for proposal in proposals.calling(session, what, now, _BATCH):
+            changes: dict[str, Any] = {f"{what}_at": None}
+            if what == "remind" and proposal.remind_every:
+                changes = {"remind_at": now + proposal.remind_every}
+            if what == "escalate":
+                policy = self._policies.load(session)
+                before = proposal.deciders
+                each = (Role.APPROVER, Role.ADMIN)
+                roles = tuple(role for role in each if policy.holders(role, before.place))
+                widened = tuple(dict.fromkeys((*before.roles, *roles)))
+                changes["deciders"] = replace(before, roles=widened, escalated=proposal.escalate_to)
+            moved = proposals.move(session, proposal, By.nod(what), now, **changes)
+            if moved is not None:
+                taken.append(moved)
+        return taken
+
+    @staticmethod
+    def _warning(proposal: Proposal, now: datetime) -> str:
+        return f"Expires in {span(proposal.expires_at - now)} if no one decides: {proposal.description}"
+
+    @staticmethod
+    def _reminder(proposal: Proposal, now: datetime) -> str:
+        return (
+            f"Still waiting for a decision ({span(proposal.expires_at - now)} left): {proposal.description}"
+        )
+
+    async def _digest(self, book: Rulebook, now: datetime) -> None:
+        for rule in book.about(Subject.DIGEST):
+            at, address = rule.value
+            if now.time() < time.fromisoformat(at):
+                continue
+            if not await self._database.write(_first_today, f"digest {rule.id}", now):
+                continue
+            text = await self._database.read_aside(_open_in, rule.scope, now)
+            await self._notices.say(Address.parse(address), text)
+
+
+def _links_to_tell(session: Session, now: datetime) -> list[str]:
+    """Which accounts became one person, or two again, since admins were last told."""
+    last = rules.state_of(session, _TOLD_LINKS).get("row", 0)
+    found = changes.links_after(session, last)
+    if found:
+        rules.keep_state(session, _TOLD_LINKS, {"row": found[-1].row, "at": now.isoformat()})
+    return [change.words for change in found]
+
+
+def is_quiet(book: Rulebook, now: datetime) -> bool:
+    """Whether the time of day (UTC) lies in quiet hours, which may go over midnight."""
+    for rule in book.about(Subject.QUIET):
+        begin, end = (time.fromisoformat(t) for t in rule.value)
+        clock = now.time()
+        if (begin <= clock < end) if begin <= end else (clock >= begin or clock < end):
+            return True
+    return False
+
+
+def _first_today(session: Session, name: str, now: datetime) -> bool:
+    day = now.date().isoformat()
+    if rules.state_of(session, name).get("day") == day:
+        return False
+    rules.keep_state(session, name, {"day": day})
+    return True
+
+
+def _open_in(session: Session, scope: str, now: datetime) -> str:
+    """The digest's text: what is open in a scope, soonest to expire first."""
+    found, many = proposals.soonest(session, scope, _LISTED)
+    if not found:
+        return "Nothing is waiting for a decision today."
+    lines = [
+        f"- `{p.id[:8]}` {p.description} (asked by {p.requester.label}, {span(p.expires_at - now)} left)"
+        for p in found
+    ]
+    lines += [f"…and {many - len(found)} more"] if many > len(found) else []
+    return f"**{many} waiting for a decision**\n" + "\n".join(lines)

@@ -1,0 +1,176 @@
+"""Tells a script's server how its request ended: signed, and repeated until delivered or given up.
+
+What is to be told is rows (``bot/store/webhooks.py``), so nothing is lost with the process; an end may be
+told twice, under the same ``webhook-id``. Headers and signature are those of
+https://www.standardwebhooks.com.
+"""
+
+import asyncio
+import base64
+import hashlib
+import hmac
+import json
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+import httpcore2
+from sqlmodel import Session
+
+from bot.domain.outcomes import end_of
+from bot.domain.proposals import Proposal
+from bot.domain.redaction import redact_text, secrets_in
+from bot.errors import ToolError
+from bot.logs import logger
+from bot.net.target import Resolve, addresses, by_system, target
+from bot.store import proposals, tool_versions, webhooks
+from bot.store.database import Database
+from bot.store.webhooks import Webhook
+from bot.tools.builtin.fetch import Pinned
+
+log = logger(__name__)
+
+PAUSES = tuple(timedelta(seconds=s) for s in (5, 30, 120, 600, 3600, 6 * 3600, 24 * 3600))
+"""After each attempt that did not arrive, until the next; after the last one no one tries again."""
+
+_AT_ONCE = 20
+_SECONDS = 10.0
+_GONE = 410  # the receiver says that it wants no more
+_UNSIGNED = "this server signs no webhooks; set NOD_WEBHOOK_SECRET, or ask GET /api/approvals/ID?wait=60"
+
+
+class Callbacks:
+    """``secret`` signs; without one no webhook is accepted. ``hosts`` may be reached although private."""
+
+    def __init__(
+        self,
+        database: Database,
+        secret: str | None,
+        hosts: Collection[str] = (),
+        *,
+        resolve: Resolve = by_system,
+        connector: httpcore2.AsyncNetworkBackend | None = None,
+    ) -> None:
+        self._database = database
+        self._secret = secret
+        self._hosts = frozenset(host.lower() for host in hosts)
+        self._resolve = resolve
+        self._connector = connector or httpcore2.AnyIOBackend()
+
+    async def objection(self, url: str) -> str | None:
+        """Why nothing can be sent to this address, with the fix; None when it can."""
+        if self._secret is None:
+            return _UNSIGNED
+        try:
+            await addresses(target(url, self._hosts), self._resolve, self._hosts)
+        except ToolError as error:
+            return f"{error.message} To allow an internal host, add it to NOD_WEBHOOK_HOSTS."
+        return None
+
+    async def sweep(self, now: datetime) -> None:
+        """Tell every end that is due to be told."""
+        if self._secret is None:
+            return
+        due = await self._database.read(_due, now)
+        await asyncio.gather(*(self._tell(callback, body, now) for callback, body in due))
+
+    async def _tell(self, callback: Webhook, body: "_Body", now: datetime) -> None:
+        last = callback.attempts + 1 >= len(PAUSES)
+        again = now + PAUSES[min(callback.attempts, len(PAUSES) - 1)]
+        if not await self._database.write(webhooks.claim, callback, again):
+            return
+        fault, gone = await self._send(callback.url, body, now)
+        if not fault:
+            await self._database.write(webhooks.arrived, callback, now)
+            return
+        over = last or gone
+        await self._database.write(webhooks.failed, callback, fault, over=over)
+        tell = log.error if over else log.warning
+        tell(
+            "webhook not delivered", proposal=callback.proposal_id, url=callback.url, why=fault, given_up=over
+        )
+
+    async def _send(self, url: str, end: "_Body", now: datetime) -> tuple[str, bool]:
+        """What went wrong (empty: nothing), and whether the receiver wants no more."""
+        body = json.dumps(end.content, ensure_ascii=False).encode()
+        headers = signed(self._secret or "", end.ident, now, body)
+        try:
+            async with asyncio.timeout(_SECONDS):
+                goal = target(url, self._hosts)
+                pinned = Pinned(await addresses(goal, self._resolve, self._hosts), self._connector)
+                status = await _post(goal.url, pinned, headers, body)
+        except ToolError as error:
+            return error.message, False
+        except TimeoutError:
+            return f"no answer within {_SECONDS:g} s", False
+        except (
+            httpcore2.NetworkError, httpcore2.TimeoutException, httpcore2.ProtocolError,
+            httpcore2.UnsupportedProtocol, OSError,
+        ) as error:  # fmt: skip
+            return f"could not be reached ({type(error).__name__})", False
+        return ("" if status // 100 == 2 else f"HTTP {status}"), status == _GONE  # noqa: PLR2004
+
+
+def told(p: Proposal, secrets: Sequence[str] = ()) -> dict[str, Any]:
+    """The body: how the request ended; what was asked is known to who asked.
+
+    ``secrets`` are what its arguments hide, which nothing here repeats.
+    """
+    return {
+        "type": "approval.ended",
+        "timestamp": p.updated_at.isoformat(),
+        "data": {
+            "id": p.id,
+            "end": end_of(p),
+            "summary": redact_text(p.description, secrets),
+            "decided_by": p.decided_by,
+            "decided_at": p.decided_at.isoformat() if p.decided_at else None,
+            "reason": redact_text(p.decline_reason, secrets) if p.decline_reason else None,
+            "edited_by": p.edited_by,
+            "error": redact_text(p.error, secrets) if p.error else None,
+        },
+    }
+
+
+def signed(secret: str, ident: str, now: datetime, body: bytes) -> list[tuple[str, str]]:
+    """The headers: HMAC-SHA256 over ``id.timestamp.body``."""
+    moment = str(int(now.timestamp()))
+    mac = hmac.new(key_of(secret), f"{ident}.{moment}.".encode() + body, hashlib.sha256).digest()
+    return [
+        ("Content-Type", "application/json"),
+        ("User-Agent", "nod"),
+        ("webhook-id", ident),
+        ("webhook-timestamp", moment),
+        ("webhook-signature", f"v1,{base64.b64encode(mac).decode()}"),
+    ]
+
+
+def key_of(secret: str) -> bytes:
+    """The key itself: a secret ``whsec_…`` is base64, as the libraries for receivers expect it."""
+    if secret.startswith("whsec_"):
+        return base64.b64decode(secret.removeprefix("whsec_"))
+    return secret.encode()
+
+
+async def _post(url: str, pinned: Pinned, headers: list[tuple[str, str]], body: bytes) -> int:
+    host = url.split("/")[2]
+    async with httpcore2.AsyncConnectionPool(network_backend=pinned, retries=0) as pool:
+        given = [("Host", host), *headers, ("Content-Length", str(len(body)))]
+        async with pool.stream("POST", url, headers=given, content=body) as response:
+            return response.status  # its body may be endless, and is not read
+
+
+@dataclass(frozen=True, slots=True)
+class _Body:
+    ident: str
+    content: dict[str, Any]
+
+
+def _due(session: Session, now: datetime) -> list[tuple[Webhook, _Body]]:
+    found = []
+    for callback in webhooks.due(session, now, _AT_ONCE):
+        if p := proposals.get(session, callback.proposal_id):
+            secrets = secrets_in(p.arguments, tool_versions.schema(session, p.tool_name, p.tool_version))
+            found.append((callback, _Body(f"{p.id}-{p.version}", told(p, secrets))))
+    return found

@@ -1,0 +1,261 @@
+"""The two clients, `Nod` and `AsyncNod`, and `ask`: one question, one answer.
+
+Both do the same steps, those of ``exchange.py``; they differ in how they wait.
+"""
+
+import asyncio
+import os
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Self, TypedDict, TypeVar, Unpack
+
+import httpx
+
+from nod_client.errors import NodError, approved
+from nod_client.exchange import Answer, Call, Exchange, Steps
+from nod_client.request import Json, Request
+
+PATIENCE = 300.0  # seconds that Nod may be away
+HERE = "http://127.0.0.1:8080"
+
+Scalar = str | int | float | bool | None
+T = TypeVar("T")
+
+
+class Question(TypedDict, total=False):
+    """What may be said with a question.
+
+    ``details``: more of it. ``fields``: single facts, shown line by line. ``ttl``: seconds after which it
+    expires, if the rules do not say sooner. ``key``: the same key is the same question, also after your
+    script was started again. ``callback_url``: is told the end, signed.
+    """
+
+    details: str
+    fields: Mapping[str, Scalar]
+    ttl: int
+    key: str
+    callback_url: str
+
+
+class Permission(TypedDict, total=False):
+    """What may be said with a tool's use. ``summary`` heads the card; the rest is as in `Question`."""
+
+    summary: str
+    ttl: int
+    key: str
+
+
+@dataclass(frozen=True)
+class _Posted:
+    path: str
+    body: Json
+    key: str | None
+
+
+def _question(summary: str, given: Question) -> _Posted:
+    body: Json = {"summary": summary, "ttl_seconds": given.get("ttl")}
+    body |= {name: value for name, value in given.items() if name not in {"ttl", "key"}}
+    return _Posted("/api/approvals", body, given.get("key"))
+
+
+def _permission(tool_name: str, given_input: Mapping[str, Any], given: Permission) -> _Posted:
+    body: Json = {"tool_name": tool_name, "input": dict(given_input)}
+    body |= {"summary": given.get("summary"), "ttl_seconds": given.get("ttl")}
+    return _Posted("/api/permissions", body, given.get("key"))
+
+
+class _Settings:
+    """``url`` and ``token`` are those of NOD_URL and NOD_TOKEN unless given. ``patience`` in seconds."""
+
+    def __init__(
+        self, url: str | None, token: str | None, patience: float, clock: Callable[[], float]
+    ) -> None:
+        self.url = (url or os.environ.get("NOD_URL") or HERE).rstrip("/")
+        if not self.url.startswith(("http://", "https://")):
+            raise NodError(f"NOD_URL must begin with http:// or https://, not {self.url!r}.")
+        given = token if token is not None else os.environ.get("NOD_TOKEN", "")
+        self.headers = {"Authorization": f"Bearer {given}"} if given else {}
+        self.exchange = Exchange(self.url, patience, clock)
+
+
+def _arguments(call: Call) -> Json:
+    """For httpx."""
+    given: Json = {"headers": call.headers, "params": call.params, "timeout": call.timeout}
+    return given | ({} if call.body is None else {"json": call.body})
+
+
+class Nod:
+    """Asks a running Nod, and waits.
+
+    Every method may raise `CouldNotAsk`. ``clock`` and ``sleep`` are for tests. Close it, or use it in a
+    ``with``; it may be shared by threads.
+    """
+
+    def __init__(
+        self,
+        url: str | None = None,
+        token: str | None = None,
+        *,
+        patience: float = PATIENCE,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], object] = time.sleep,
+    ) -> None:
+        settings = _Settings(url, token, patience, clock)
+        self._exchange, self._sleep = settings.exchange, sleep
+        self._http = httpx.Client(base_url=settings.url, headers=settings.headers)
+
+    def ask(self, summary: str, *, wait: float | None = None, **more: Unpack[Question]) -> Request:
+        """The approved request. Raises the `NotApproved` of any other end.
+
+        ``wait``: seconds; None: until it ends. When they are over, a question without a ``key`` is withdrawn
+        (`Cancelled`), and one with a key stays open (`StillWaiting`).
+        """
+        posted = _question(summary, more)
+        return approved(self._run(self._exchange.asked(posted.path, posted.body, posted.key, wait)))
+
+    def permit(
+        self,
+        tool_name: str,
+        given: Mapping[str, Any],
+        *,
+        wait: float | None = None,
+        **more: Unpack[Permission],
+    ) -> Request:
+        """Ask whether a tool may be used with this input (JSON); how it ended, whatever the end.
+
+        Once approved, ``input`` of it is what people let through.
+        """
+        posted = _permission(tool_name, given, more)
+        return self._run(self._exchange.asked(posted.path, posted.body, posted.key, wait))
+
+    def open(self, summary: str, **more: Unpack[Question]) -> Request:
+        """Ask, and do not wait: the request as it stands. With the ``key`` of an earlier one, that one."""
+        posted = _question(summary, more)
+        return self._run(self._exchange.opened(posted.path, posted.body, posted.key))
+
+    def look(self, request_id: str, wait: float = 0) -> Request:
+        """The request as it stands, or as soon as it ends within ``wait`` seconds."""
+        now = self._run(self._exchange.looked(request_id))
+        return self._run(self._exchange.ended(now, wait))
+
+    def cancel(self, request_id: str) -> Request:
+        """Withdraw it; a decision that came first stands."""
+        return self._run(self._exchange.withdrawn(request_id))
+
+    def close(self) -> None:
+        self._http.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _run(self, steps: Steps[T]) -> T:
+        answer: Answer = None
+        while True:
+            try:
+                step = steps.send(answer)
+            except StopIteration as done:
+                ended: T = done.value
+                return ended
+            if isinstance(step, Call):
+                try:
+                    answer = self._http.request(step.method, step.path, **_arguments(step))
+                except httpx.TransportError as error:
+                    answer = error
+            else:
+                self._sleep(step)
+                answer = None
+
+
+class AsyncNod:
+    """`Nod` for asyncio: the same methods, awaited."""
+
+    def __init__(
+        self,
+        url: str | None = None,
+        token: str | None = None,
+        *,
+        patience: float = PATIENCE,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
+    ) -> None:
+        settings = _Settings(url, token, patience, clock)
+        self._exchange, self._sleep = settings.exchange, sleep
+        self._http = httpx.AsyncClient(base_url=settings.url, headers=settings.headers)
+
+    async def ask(self, summary: str, *, wait: float | None = None, **more: Unpack[Question]) -> Request:
+        """As `Nod.ask`."""
+        posted = _question(summary, more)
+        return approved(await self._run(self._exchange.asked(posted.path, posted.body, posted.key, wait)))
+
+    async def permit(
+        self,
+        tool_name: str,
+        given: Mapping[str, Any],
+        *,
+        wait: float | None = None,
+        **more: Unpack[Permission],
+    ) -> Request:
+        """As `Nod.permit`."""
+        posted = _permission(tool_name, given, more)
+        return await self._run(self._exchange.asked(posted.path, posted.body, posted.key, wait))
+
+    async def open(self, summary: str, **more: Unpack[Question]) -> Request:
+        """As `Nod.open`."""
+        posted = _question(summary, more)
+        return await self._run(self._exchange.opened(posted.path, posted.body, posted.key))
+
+    async def look(self, request_id: str, wait: float = 0) -> Request:
+        """As `Nod.look`."""
+        now = await self._run(self._exchange.looked(request_id))
+        return await self._run(self._exchange.ended(now, wait))
+
+    async def cancel(self, request_id: str) -> Request:
+        """As `Nod.cancel`."""
+        return await self._run(self._exchange.withdrawn(request_id))
+
+    async def close(self) -> None:
+        await self._http.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def _run(self, steps: Steps[T]) -> T:
+        answer: Answer = None
+        while True:
+            try:
+                step = steps.send(answer)
+            except StopIteration as done:
+                ended: T = done.value
+                return ended
+            if isinstance(step, Call):
+                try:
+                    answer = await self._http.request(step.method, step.path, **_arguments(step))
+                except httpx.TransportError as error:
+                    answer = error
+            else:
+                await self._sleep(step)
+                answer = None
+
+
+def ask(summary: str, *, wait: float | None = None, **more: Unpack[Question]) -> Request:
+    """`Nod.ask` of the Nod that NOD_URL and NOD_TOKEN name."""
+    with Nod() as nod:
+        return nod.ask(summary, wait=wait, **more)
+
+
+async def ask_async(summary: str, *, wait: float | None = None, **more: Unpack[Question]) -> Request:
+    """`ask` for asyncio."""
+    async with AsyncNod() as nod:
+        return await nod.ask(summary, wait=wait, **more)

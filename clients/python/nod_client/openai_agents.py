@@ -1,0 +1,71 @@
+"""OpenAI Agents SDK: tools with ``needs_approval=True`` are put to people.
+
+::
+
+    result = await Approvals(AsyncNod()).run(agent, "Deploy 1.4")
+
+The SDK runs a call only with the arguments that the model gave. What people edited is therefore rejected, in
+words that name the new arguments. When the model calls the tool with exactly those, it runs unasked, once.
+"""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from agents import Agent, Runner, RunResult, RunState
+from agents.items import ToolApprovalItem
+
+from nod_client.asker import Asker, Use
+from nod_client.request import End
+
+_EDITED = "{who} approved this with other arguments, so it has not run. Call {tool} with exactly these: {new}"
+
+
+@dataclass(frozen=True)
+class Approvals(Asker):
+    """One for each run; ``wait``, ``key`` and ``ttl`` as in `Asker`."""
+
+    _edited: list[tuple[str, Any]] = field(default_factory=list)
+
+    async def run(self, agent: Agent[Any], given: Any, **more: Any) -> RunResult:
+        """``Runner.run``, again after each decision, until none is needed; ``given`` may be a state."""
+        result = await Runner.run(agent, given, **more)
+        while result.interruptions:
+            state = result.to_state()
+            await self.decide(state)
+            result = await Runner.run(agent, state, **more)
+        return result
+
+    async def decide(self, state: RunState[Any, Any]) -> None:
+        """Approve or reject what the state waits for. To outlive your process, store it before this."""
+        asked = list(self._not_yet_approved(state))
+        uses = [Use(item.name or "", _input(item), item.call_id or "") for item in asked]
+        for item, request in zip(asked, await self.ask_about(uses), strict=True):
+            if request.end is not End.APPROVED:
+                state.reject(item, rejection_message=request.told)
+            elif request.edited_by is None:
+                state.approve(item)
+            else:
+                self._edited.append((item.name or "", request.input))
+                given = json.dumps(request.input, ensure_ascii=False)
+                words = _EDITED.format(who=request.decided_by, tool=item.name, new=given)
+                state.reject(item, rejection_message=words)
+
+    def _not_yet_approved(self, state: RunState[Any, Any]) -> Iterator[ToolApprovalItem]:
+        """Those to ask about; what people have already approved, as they edited it, is approved here."""
+        for item in state.get_interruptions():
+            use = (item.name or "", _input(item))
+            if use in self._edited:
+                self._edited.remove(use)
+                state.approve(item)
+            else:
+                yield item
+
+
+def _input(item: ToolApprovalItem) -> dict[str, Any]:
+    try:
+        given = json.loads(item.arguments or "{}")
+    except ValueError:
+        given = item.arguments
+    return given if isinstance(given, dict) else {"input": given}

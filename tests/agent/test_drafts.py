@@ -1,0 +1,46 @@
+"""How a tool's own code is awaited."""
+
+import asyncio
+from collections.abc import Iterator
+
+import pytest
+
+from bot.agent.drafts import in_time, watched
+from bot.errors import ToolTimedOut
+
+
+def clock(*moments: float) -> Iterator[float]:
+    yield from moments
+
+
+async def test_a_tool_that_holds_the_loop_is_named_with_how_long(capsys, caplog) -> None:
+    async def works() -> str:
+        await asyncio.sleep(0)
+        return "done"
+
+    moments = clock(0.0, 0.5, 1.0, 5.0)
+    assert await watched(works(), "greedy", lambda: next(moments)) == "done"
+    said = caplog.text + "".join(capsys.readouterr())
+    assert "a tool held the loop" in said
+    assert "greedy" in said
+    assert "4.0" in said
+
+
+async def test_a_watched_tool_is_cancelled_in_time_and_its_faults_come_through() -> None:
+    cleaned = []
+
+    async def hangs() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            cleaned.append(True)
+
+    async def fails() -> None:
+        await asyncio.sleep(0)
+        raise ValueError("no")
+
+    with pytest.raises(ToolTimedOut):
+        await in_time(watched(hangs(), "hangs"), 0.01)
+    assert cleaned == [True]
+    with pytest.raises(ValueError, match="no"):
+        await in_time(watched(fails(), "fails"), 5)

@@ -1,0 +1,254 @@
+"""The model's history: derived from rows, valid whatever happened in the meantime."""
+
+import json
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+
+import pytest
+
+from bot.agent.loop import TurnLimits
+from bot.agent.model import AssistantText, ToolCall, ToolResult, UserText
+from bot.domain.proposals import Proposal, State
+from bot.domain.verbs import Verb
+from bot.errors import NotDeliverable, ToolError
+from tests.kit import ANA, BEN, Hold, MakeNod, Nod, call, says
+
+
+def red(lamp: str = "desk") -> ToolCall:
+    return call("paint", lamp=lamp, color="red", approval_reason="it is drab")
+
+
+async def test_a_message_while_a_proposal_is_open_is_answered_immediately_and_sees_it_awaiting(
+    nod: Nod,
+) -> None:
+    [p] = await nod.asked(red())
+    await nod.say("what is the time?")
+    await nod.idle()
+    assert nod.model.results[0].startswith("AWAITING APPROVAL: nothing has happened yet.")
+    assert nod.model.heard == ["please", "what is the time?"]
+    assert (await nod.now(p)).state is State.PROPOSED
+
+
+async def test_an_end_after_the_conversation_went_on_is_told_as_a_note_in_a_new_turn(nod: Nod) -> None:
+    one, two = await nod.asked(red(), red("door"))
+    await nod.say("what is the time?")
+    await nod.idle()
+    await nod.approve(one)
+    assert len(nod.model.transcripts) == 2
+    await nod.press(Verb.DECLINE, two, reason="no")
+    await nod.idle()
+    assert len(nod.model.transcripts) == 3
+    assert nod.model.heard[-1] == (
+        "[Nod] What you proposed earlier:\n"
+        "- Paint lamp desk red: SUCCEEDED: approved by Ana. Result: desk is red\n"
+        "- Paint lamp door red: DECLINED: Ana said no. Reason: no. Nothing was changed. "
+        "Move on; do not ask again."
+    )
+
+
+async def test_an_end_without_a_word_in_between_needs_no_note(nod: Nod) -> None:
+    [p] = await nod.asked(red())
+    await nod.approve(p)
+    assert nod.model.heard == ["please"]
+
+
+async def test_an_end_that_comes_while_a_turn_speaks_past_it_is_still_told(nod: Nod) -> None:
+    [p] = await nod.asked(red())
+    hold = Hold()
+    nod.model.will(says("It waits for you.", hold=hold))
+    await nod.say("and now?")
+    await hold.reached.wait()
+    await nod.press(Verb.APPROVE, p)
+    await nod.dispatcher.tasks[next(job for job in nod.dispatcher.tasks if job.key == p.id)]
+    hold.go.set()
+    await nod.idle()
+    assert nod.model.heard[-1].startswith(
+        "[Nod] What you proposed earlier:\n- Paint lamp desk red: SUCCEEDED"
+    )
+
+
+async def test_an_end_that_comes_while_a_joined_message_is_answered_is_still_told(nod: Nod) -> None:
+    first, second = Hold(), Hold()
+    nod.model.will(says("I will.", red(), hold=first), says("It waits.", hold=second))
+    await nod.say("please")
+    await first.reached.wait()
+    await nod.say("thanks")
+    first.go.set()
+    await second.reached.wait()
+    [p] = await nod.proposals()
+    await nod.press(Verb.APPROVE, p)
+    await nod.dispatcher.tasks[next(job for job in nod.dispatcher.tasks if job.key == p.id)]
+    second.go.set()
+    await nod.idle()
+    assert nod.model.heard[-1].startswith(
+        "[Nod] What you proposed earlier:\n- Paint lamp desk red: SUCCEEDED"
+    )
+
+
+async def test_a_retry_that_succeeds_while_the_failure_is_being_told_is_told_too(nod: Nod) -> None:
+    hold = Hold()
+    [p] = await nod.asked(red())
+    nod.world.broken = ToolError("no paint")
+    nod.model.will(says("It failed.", hold=hold))
+    await nod.press(Verb.APPROVE, p)
+    await hold.reached.wait()
+    nod.world.broken = None
+    await nod.press(Verb.RETRY, p)
+    await nod.dispatcher.tasks[next(job for job in nod.dispatcher.tasks if job.key == p.id)]
+    hold.go.set()
+    await nod.idle()
+    assert nod.model.heard[-1].startswith(
+        "[Nod] What you proposed earlier:\n- Paint lamp desk red: SUCCEEDED"
+    )
+
+
+async def test_an_answer_stands_before_what_came_while_it_was_written(nod: Nod) -> None:
+    hold = Hold()
+    nod.model.will(says("Let me look.", call("look", lamp="desk"), hold=hold))
+    await nod.say("first")
+    await hold.reached.wait()
+    await nod.say("second")
+    hold.go.set()
+    await nod.idle()
+    kinds = [type(entry) for entry in nod.model.transcripts[-1][1:]]
+    assert kinds == [UserText, AssistantText, ToolResult, UserText]
+
+
+async def test_edited_arguments_replace_the_models_own_with_a_note_of_who_edited(nod: Nod) -> None:
+    [p] = await nod.asked(red())
+    await nod.press(Verb.APPROVE, p, arguments={"lamp": "door", "color": "blue"})
+    await nod.idle()
+    assert json.loads(nod.model.calls[0].arguments) == {
+        "lamp": "door",
+        "color": "blue",
+        "approval_reason": "it is drab",
+    }
+    assert nod.model.results[0].endswith(
+        "(Ana edited the arguments; the call above shows them as they now are.)"
+    )
+
+
+async def test_broken_json_is_never_sent_back_to_a_server(nod: Nod) -> None:
+    await nod.asked(
+        call("look", '{"lamp": '), call("look", "[1]"), call("look", ""), call("look", "[" * 10**5)
+    )
+    assert [c.arguments for c in nod.model.calls] == ["{}"] * 4
+
+
+Act = Callable[[Nod, Proposal], Awaitable[object]]
+
+
+async def _decline(nod: Nod, p: Proposal) -> None:
+    await nod.press(Verb.DECLINE, p, reason="no")
+
+
+async def _expire(nod: Nod, p: Proposal) -> None:
+    await nod.tick(timedelta(days=2))
+
+
+async def _cancel(nod: Nod, p: Proposal) -> None:
+    await nod.press(Verb.CANCEL, p)
+
+
+async def _fail(nod: Nod, p: Proposal) -> None:
+    nod.world.broken = ToolError("no paint")
+    await nod.press(Verb.APPROVE, p)
+
+
+async def _lose(nod: Nod, p: Proposal) -> None:
+    nod.world.before["paint"] = hold = Hold()
+    await nod.press(Verb.APPROVE, p)
+    await hold.reached.wait()
+    await nod.crash()
+
+
+ENDS: dict[str, Act] = {
+    "DECLINED": _decline,
+    "EXPIRED": _expire,
+    "CANCELLED": _cancel,
+    "FAILED": _fail,
+    "OUTCOME UNKNOWN": _lose,
+}
+
+
+@pytest.mark.parametrize("word", ENDS)
+async def test_each_end_has_its_own_word_for_the_model_and_its_own_sentence_for_people(
+    nod: Nod, word: str
+) -> None:
+    [p] = await nod.asked(red())
+    await ENDS[word](nod, p)
+    await nod.idle()
+    assert nod.model.results[0].partition(":")[0] == word
+    outcome = nod.chat.card_of(p).outcome
+    sentences = {
+        "DECLINED": "Declined by Ana: no.",
+        "EXPIRED": "Expired: no one decided in time. Nothing was changed.",
+        "CANCELLED": "Withdrawn by Ana.",
+        "FAILED": "Failed after Ana approved it.",
+        "OUTCOME UNKNOWN": "Outcome unknown: Ana approved it and it started, but never reported back. "
+        "Check whether it happened before you retry.",
+    }
+    assert outcome == sentences[word]
+
+
+async def test_what_could_not_be_delivered_is_an_end_of_its_own(nod: Nod) -> None:
+    nod.chat.refusals["post_card"] = NotDeliverable("archived")
+    await nod.asked(red())
+    assert nod.model.results[0].partition(":")[0] == "UNDELIVERABLE"
+
+
+async def test_the_history_budget_drops_the_oldest_whole_exchanges_only(make_nod: MakeNod) -> None:
+    nod = make_nod(limits=TurnLimits(history_tokens=1300))
+    for number in range(12):
+        nod.model.will(says("", call("look", lamp="desk"), call("look", lamp="door")), says("x" * 300))
+        await nod.say(f"question {number}")
+        await nod.idle()
+    kept = nod.model.heard
+    assert kept == [f"question {number}" for number in range(12 - len(kept), 12)]
+    assert 1 <= len(kept) < 12
+    assert isinstance(nod.model.transcripts[-1][1], UserText)
+
+
+async def test_the_last_exchange_stays_however_long_it_is(make_nod: MakeNod) -> None:
+    nod = make_nod(limits=TurnLimits(history_tokens=1000))
+    await nod.say("short")
+    await nod.idle()
+    await nod.say("long " * 6000)
+    await nod.idle()
+    assert len(nod.model.heard) == 1
+
+
+async def test_a_huge_result_is_given_to_the_model_in_part_and_says_so(nod: Nod) -> None:
+    nod.world.lamps["desk"] = "x" * 30_000
+    await nod.asked(call("look", lamp="desk"))
+    assert nod.model.results[0].endswith("[10000 more characters left out]")
+
+
+async def test_notices_to_people_are_not_told_to_the_model(make_nod: MakeNod) -> None:
+    nod = make_nod(limits=TurnLimits(model_calls=1))
+    nod.model.will(says("", call("look", lamp="desk")))
+    await nod.say("look")
+    await nod.idle()
+    assert "too many steps" in nod.chat.shown
+    await nod.say("go on")
+    await nod.idle()
+    assert not any("too many steps" in str(entry) for entry in nod.model.transcripts[-1])
+
+
+async def test_in_a_shared_room_the_model_sees_who_speaks(nod: Nod) -> None:
+    await nod.say("hello", by=ANA, private=False)
+    await nod.say("hi", by=BEN, private=False)
+    await nod.idle()
+    names = [e.name for e in nod.model.transcripts[-1] if isinstance(e, UserText)]
+    assert names == ["Ana", "Ben"]
+
+
+async def test_the_prompt_lists_what_it_can_read_and_what_it_can_do_with_approval(nod: Nod) -> None:
+    await nod.asked()
+    prompt = nod.model.transcripts[0][0]
+    reads, _, writes = str(prompt.text if hasattr(prompt, "text") else "").partition(
+        "What you can do with approval:"
+    )
+    assert "- look: Tell the color of a lamp." in reads
+    assert "- paint: Paint a lamp." in writes
+    assert "Never claim that something was done before its result says SUCCEEDED." in reads

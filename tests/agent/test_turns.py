@@ -1,0 +1,349 @@
+"""A turn: from a message until the agent is silent or must wait."""
+
+import asyncio
+
+import pytest
+from sqlalchemy import update
+from sqlmodel import Session, col, select
+
+from bot.agent.loop import TurnLimits
+from bot.agent.model import AssistantText, Stop
+from bot.domain.chat import Address, Answer
+from bot.domain.events import (
+    Ending,
+    ProposalOpened,
+    TextDelta,
+    ToolFinished,
+    ToolStarted,
+    TurnEnded,
+    TurnEvent,
+)
+from bot.domain.jobs import Job, Work
+from bot.domain.proposals import State
+from bot.errors import ModelCut, ModelError
+from bot.store.tables import MessageRow, TurnRow
+from bot.tools.tool import FixedToolset, Tool
+from tests.kit import ANA, BEN, Hold, MakeNod, Nod, breaks, call, says
+
+RED = {"lamp": "desk", "color": "red"}
+
+
+def _turns(session: Session) -> list[TurnRow]:
+    return list(session.exec(select(TurnRow).order_by(TurnRow.id)))  # type: ignore[arg-type]
+
+
+async def turns(nod: Nod) -> list[TurnRow]:
+    return await nod.database.read(_turns)
+
+
+async def test_a_message_is_answered_in_the_order_it_streams(nod: Nod) -> None:
+    nod.model.will(says("Hello there."))
+    reply = await nod.say("hi")
+    await nod.idle()
+    assert reply.answer is Answer.ACCEPTED
+    [stream] = nod.chat.streams
+    assert stream.text == "Hello there."
+    assert stream.events[-1] == TurnEnded(Ending.DONE, reply.message_id or 0, "Hello there.")
+    assert await nod.said() == ["hi", "Hello there."]
+
+
+async def test_a_turn_tells_of_its_reads_and_proposals_as_they_happen(nod: Nod) -> None:
+    nod.model.will(says("Let me look.", call("look", lamp="desk")), says("Drab.", call("paint", RED)))
+    await nod.say()
+    await nod.idle()
+    kinds: list[type[TurnEvent]] = []
+    for event in nod.chat.streams[0].events:
+        if not kinds or kinds[-1] is not type(event):
+            kinds.append(type(event))
+    assert kinds == [TextDelta, ToolStarted, ToolFinished, TextDelta, ProposalOpened, TurnEnded]
+
+
+async def test_what_a_turn_cost_is_kept(nod: Nod) -> None:
+    await nod.asked(call("look", lamp="desk"))
+    [turn] = await turns(nod)
+    assert (turn.state, turn.model_calls, turn.prompt_tokens, turn.completion_tokens) == ("done", 2, 20, 10)
+
+
+async def test_a_parked_turn_holds_no_task_and_no_wanted_row(nod: Nod) -> None:
+    await nod.asked(call("paint", RED))
+    assert nod.dispatcher.tasks == {}
+    [turn] = await turns(nod)
+    assert turn.state == "waiting"
+
+
+async def test_the_turn_continues_only_when_every_call_of_the_answer_has_ended(nod: Nod) -> None:
+    first, second = await nod.asked(call("paint", RED), call("pay", amount=5))
+    await nod.approve(first)
+    assert len(nod.model.transcripts) == 1
+    await nod.approve(second)
+    assert len(nod.model.transcripts) == 2
+    assert [r.split(":")[0] for r in nod.model.results] == ["SUCCEEDED", "SUCCEEDED"]
+
+
+async def test_a_second_delivery_of_an_event_is_not_a_second_message(nod: Nod) -> None:
+    await nod.say("hi", event="e1")
+    await nod.idle()
+    assert (await nod.say("hi", event="e1")).answer is Answer.DUPLICATE
+    await nod.idle()
+    assert await nod.said() == ["hi", "OK."]
+
+
+@pytest.mark.parametrize("words", ["", "  \n ", "x" * 32_001], ids=["empty", "blank", "too long"])
+async def test_a_message_that_cannot_be_read_is_refused_in_words_and_not_kept(nod: Nod, words: str) -> None:
+    reply = await nod.say(words)
+    assert reply.answer is Answer.INVALID
+    assert reply.text
+    assert nod.model.transcripts == []
+
+
+async def test_text_that_no_database_holds_is_cleaned_on_the_way_in_and_out(nod: Nod) -> None:
+    nod.model.will(says("a\ud800b\x00c"))
+    await nod.say("d\udfffe\x00f")
+    await nod.idle()
+    assert await nod.said() == ["d?ef", "a?bc"]
+
+
+async def test_a_message_that_comes_while_a_turn_runs_joins_it(nod: Nod) -> None:
+    hold = Hold()
+    nod.model.will(says("One moment.", hold=hold), says("Both, then."))
+    await nod.say("first")
+    await hold.reached.wait()
+    await nod.say("second", by=BEN)
+    hold.go.set()
+    await nod.idle()
+    assert nod.model.heard == ["first", "second"]
+    assert await nod.said() == ["first", "One moment.", "second", "Both, then."]
+    assert len(nod.chat.streams) == 1
+    assert [turn.state for turn in await turns(nod)] == ["done"]
+
+
+async def test_two_conversations_do_not_wait_for_each_other(nod: Nod) -> None:
+    hold = Hold()
+    nod.model.will(says("Slow.", hold=hold))
+    await nod.say("first")
+    await hold.reached.wait()
+    elsewhere = Address("chat", "elsewhere")
+    other = await nod.say("second", at=elsewhere)
+    await nod.dispatcher.tasks[Job(Work.TURN, other.conversation_id or "")]
+    hold.go.set()
+    await nod.idle()
+    assert await nod.said(elsewhere) == ["second", "OK."]
+
+
+async def test_a_person_stops_a_turn_and_the_conversation_continues_with_the_next_message(nod: Nod) -> None:
+    hold = Hold()
+    nod.model.will(says("A long story.", hold=hold))
+    await nod.say("tell me")
+    await hold.reached.wait()
+    reply = await nod.command("/nod stop")
+    await nod.idle()
+    assert reply.text == "Stopped."
+    last = nod.chat.streams[0].events[-1]
+    assert isinstance(last, TurnEnded)
+    assert last.ending is Ending.STOPPED
+    assert [turn.state for turn in await turns(nod)] == ["stopped"]
+    await nod.tick()
+    assert len(nod.model.transcripts) == 1
+    await nod.say("never mind")
+    await nod.idle()
+    assert nod.model.heard == ["tell me", "never mind"]
+    assert nod.chat.shown.endswith("OK.")
+
+
+async def test_stopping_when_nothing_runs_says_so(nod: Nod) -> None:
+    await nod.asked(call("paint", RED))
+    assert (await nod.command("/stop")).text == "Nothing was running here."
+
+
+async def test_an_answer_that_comes_after_the_stop_opens_no_proposal(nod: Nod) -> None:
+    hold = Hold()
+    nod.model.will(says("", call("look", lamp="desk")), says("Red.", call("paint", RED)))
+    nod.world.before["look"] = hold
+    await nod.say()
+    await hold.reached.wait()
+    nod.valve.real = type(nod.dispatcher)()  # another process: this one's task cannot be interrupted
+    await nod.command("/nod stop")
+    hold.go.set()
+    await nod.idle()
+    assert await nod.proposals() == []
+    assert await nod.said() == ["please"]
+
+
+async def test_a_turn_may_ask_the_model_only_so_often_and_says_so(make_nod: MakeNod) -> None:
+    nod = make_nod(limits=TurnLimits(model_calls=3))
+    nod.model.will(*(says("", call("look", lamp="desk")) for _ in range(5)))
+    await nod.say("look")
+    await nod.idle()
+    assert len(nod.model.transcripts) == 3
+    assert "too many steps" in nod.chat.shown
+    await nod.say("go on")
+    await nod.idle()
+    assert len(nod.model.transcripts) == 6
+
+
+async def test_a_servers_fault_is_told_in_plain_words_and_the_conversation_continues(nod: Nod) -> None:
+    nod.model.will(breaks(ModelError("The language model is busy. Try again in a minute.")))
+    await nod.say("hi")
+    await nod.idle()
+    assert nod.chat.shown == "The language model is busy. Try again in a minute."
+    [turn] = await turns(nod)
+    assert (turn.state, turn.error) == ("failed", "The language model is busy. Try again in a minute.")
+    await nod.say("again")
+    await nod.idle()
+    assert nod.model.heard == ["hi", "again"]
+    assert nod.chat.shown.endswith("OK.")
+
+
+async def test_a_message_that_came_while_a_turn_failed_is_answered(nod: Nod) -> None:
+    hold = Hold()
+    nod.model.will(breaks(ModelError("Busy."), hold=hold), says("Yes?"))
+    await nod.say("first")
+    await hold.reached.wait()
+    await nod.say("second")
+    hold.go.set()
+    await nod.idle()
+    assert nod.chat.shown == "Busy.\nYes?"
+    assert [turn.state for turn in await turns(nod)] == ["failed", "done"]
+
+
+async def test_what_breaks_unforeseen_is_told_without_its_inside(nod: Nod) -> None:
+    nod.model.will(breaks(KeyError("secret detail")))
+    await nod.say()
+    await nod.idle()
+    assert nod.chat.shown == "Something failed on my side. Please try again. The log has the details."
+    await nod.say("again")
+    await nod.idle()
+    assert nod.chat.shown.endswith("OK.")
+
+
+async def test_tools_that_cannot_be_listed_fail_the_turn_in_words(nod: Nod) -> None:
+    twice: tuple[Tool, ...] = (nod.toolset.fixed[0], nod.toolset.fixed[0])
+    good, nod.toolset = nod.toolset, FixedToolset("twice", twice)
+    await nod.close()
+    nod.rebuild()
+    await nod.say()
+    await nod.idle()
+    assert "Something failed on my side" in nod.chat.shown
+    nod.toolset = good
+    await nod.restart()
+    assert [turn.state for turn in await turns(nod)] == ["failed"]
+
+
+async def test_an_answer_that_breaks_off_is_asked_for_again_from_the_start(nod: Nod) -> None:
+    nod.model.will(breaks(ModelCut(), after="Half an"), says("A whole answer."))
+    await nod.say()
+    await nod.idle()
+    assert nod.chat.streams[0].text == "A whole answer."
+    assert await nod.said() == ["please", "A whole answer."]
+
+
+async def test_an_answer_that_breaks_off_three_times_is_told_in_words(nod: Nod) -> None:
+    nod.model.will(*(breaks(ModelCut(), after="Half an") for _ in range(3)))
+    await nod.say()
+    await nod.idle()
+    assert len(nod.model.transcripts) == 3
+    assert nod.chat.shown.endswith("The language model's answer was cut off. Please try again.")
+
+
+@pytest.mark.parametrize("silence", ["", " \n\n"])
+async def test_an_empty_answer_is_asked_for_again(nod: Nod, silence: str) -> None:
+    nod.model.will(says(silence), says("Here I am."))
+    await nod.say()
+    await nod.idle()
+    assert nod.chat.shown == "Here I am."
+    assert await nod.said() == ["please", "Here I am."]
+
+
+async def test_a_model_that_stays_empty_is_told_to_people_and_the_conversation_lives(nod: Nod) -> None:
+    nod.model.will(*(says("") for _ in range(3)))
+    await nod.say()
+    await nod.idle()
+    assert "empty answer" in nod.chat.shown
+    nod.model.will(says("Back."))
+    await nod.say("and now?")
+    await nod.idle()
+    assert nod.chat.shown.endswith("\nBack.")
+    assert all(e.text.strip() or e.calls for e in nod.model.transcripts[-1] if isinstance(e, AssistantText))
+
+
+async def test_an_empty_answer_of_an_older_release_is_not_sent_to_the_server(nod: Nod) -> None:
+    await nod.say()
+    await nod.idle()
+    await nod.database.write(_silence_answers)
+    await nod.say("still there?")
+    await nod.idle()
+    assert [e for e in nod.model.transcripts[-1] if isinstance(e, AssistantText)] == []
+
+
+def _silence_answers(session: Session) -> None:
+    session.execute(update(MessageRow).where(col(MessageRow.role) == "assistant").values(text=""))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"name": "paint", "arguments": {"lamp": "desk", "color": "red"}}',
+        '```json\n{"name": "paint", "parameters": {"lamp": "desk"}}\n```',
+        '<tool_call>{"function": {"name": "paint", "arguments": "{}"}}</tool_call>',
+        '[TOOL_CALLS][{"name": "paint", "arguments": {"lamp": "desk"}}]',
+    ],
+)
+async def test_a_call_written_as_text_runs_nothing_and_the_model_is_told_once(nod: Nod, text: str) -> None:
+    nod.model.will(says(text), says("I will paint it.", call("paint", RED)))
+    await nod.say()
+    await nod.idle()
+    assert "as text" in nod.model.heard[-1]
+    assert [p.state for p in await nod.proposals()] == [State.PROPOSED]
+    assert text not in await nod.said()
+
+
+async def test_json_that_is_no_call_is_an_answer(nod: Nod) -> None:
+    text = '{"name": "Ana", "arguments": "none"}'
+    nod.model.will(says(text))
+    await nod.say("my profile as JSON, please")
+    await nod.idle()
+    assert nod.chat.shown == text
+
+
+@pytest.mark.parametrize(
+    ("stop", "words"),
+    [(Stop.LENGTH, "ran into its length limit"), (Stop.FILTERED, "withheld the rest")],
+)
+async def test_an_answer_that_was_cut_says_so_and_its_calls_are_not_used(
+    nod: Nod, stop: Stop, words: str
+) -> None:
+    nod.model.will(says("I will paint", call("paint", RED), stop=stop))
+    await nod.say()
+    await nod.idle()
+    assert words in nod.chat.shown
+    assert await nod.proposals() == []
+    assert [turn.state for turn in await turns(nod)] == ["done"]
+
+
+async def test_two_calls_under_one_id_are_told_apart(nod: Nod) -> None:
+    one = call("look", lamp="desk")
+    nod.world.lamps["door"] = "black"
+    await nod.asked(one, type(one)(one.id, "look", '{"lamp": "door"}'))
+    assert nod.model.results == ["white", "black"]
+    assert len({c.id for c in nod.model.calls}) == 2
+
+
+async def test_the_requester_is_who_wrote_last(nod: Nod) -> None:
+    await nod.say("hello", by=BEN, private=False)
+    await nod.idle()
+    [p] = await nod.asked(call("paint", RED), by=ANA)
+    assert (p.requester, p.state) == (ANA, State.PROPOSED)
+
+
+async def test_of_many_reads_of_one_answer_only_four_run_at_the_same_time(nod: Nod) -> None:
+    hold = nod.world.before["look"] = Hold()
+    nod.model.will(says("", *(call("look", lamp=f"lamp {n}") for n in range(10))), says("Done."))
+    await nod.say()
+    await hold.reached.wait()
+    for _ in range(200):  # as many rounds as ten calls could need
+        await asyncio.sleep(0)
+    assert len(nod.world.reads) == 4
+    hold.go.set()
+    await nod.idle()
+    assert len(nod.world.reads) == 10
+    assert [r for r in nod.model.results if r.startswith("ERROR")] == nod.model.results[-10:]

@@ -1,0 +1,64 @@
+"""What channels may look up, each answer checked against who asks and where."""
+
+import pytest
+
+from bot.domain.chat import Address
+from bot.domain.policy import Policy
+from bot.domain.verbs import Verb
+from tests.kit import ADA, ANA, EVE, ROOM, WALL, MakeNod, Nod, RecordingChannel, call
+
+
+@pytest.fixture
+async def nod(make_nod: MakeNod) -> Nod:
+    return make_nod(
+        policy=Policy(admins=frozenset({str(ADA)})),
+        channels=[RecordingChannel(), RecordingChannel("wall")],
+        routes=[WALL],
+    )
+
+
+async def test_a_card_is_for_its_people_and_for_those_where_it_stands(nod: Nod) -> None:
+    [p] = await nod.asked(call("paint", lamp="desk", color="red"))
+    assert await nod.lookup.card(p.id, ANA) is not None
+    assert await nod.lookup.card(p.id, ADA) is not None
+    assert await nod.lookup.card(p.id, EVE) is None
+    assert await nod.lookup.card(p.id, EVE, ROOM) is not None
+    assert await nod.lookup.card(p.id, EVE, WALL) is not None
+    assert await nod.lookup.card(p.id, EVE, Address("chat", "elsewhere")) is None
+    assert await nod.lookup.card("nothing", ANA) is None
+
+
+async def test_arguments_to_edit_are_for_those_who_may_decide(nod: Nod) -> None:
+    [p] = await nod.asked(call("paint", lamp="desk", color="red"))
+    assert await nod.lookup.arguments(p.id, ANA) == {"lamp": "desk", "color": "red"}
+    assert await nod.lookup.arguments(p.id, EVE) is None
+    assert await nod.lookup.may_decide(p.id, ADA)
+    assert not await nod.lookup.may_decide(p.id, EVE)
+    assert not await nod.lookup.may_decide("nothing", ANA)
+
+
+async def test_who_asked_for_what_needs_four_eyes_may_edit_or_decline_it_and_not_approve_it(nod: Nod) -> None:
+    [p] = await nod.asked(call("smash", lamp="desk"))
+    assert p.deciders.four_eyes
+    assert not await nod.lookup.may_decide(p.id, ANA)
+    assert await nod.lookup.arguments(p.id, ANA) == {"lamp": "desk"}
+
+
+async def test_an_overview_has_what_waits_what_was_asked_and_what_ended_for_one_person(nod: Nod) -> None:
+    one, two = await nod.asked(*(call("paint", lamp=lamp, color="red") for lamp in ("desk", "door")))
+    await nod.press(Verb.APPROVE, one, by=ADA)
+    await nod.idle()
+    ana, ada, eve = [await nod.lookup.overview(person) for person in (ANA, ADA, EVE)]
+    assert [c.proposal_id for c in ana.waiting] == [c.proposal_id for c in ana.asked] == [two.id]
+    assert [c.proposal_id for c in ana.recent] == [one.id]
+    assert [c.proposal_id for c in ada.waiting] == [two.id]
+    assert (ada.asked, [c.proposal_id for c in ada.recent]) == ((), [one.id])
+    assert (eve.waiting, eve.asked, eve.recent) == ((), (), ())
+
+
+async def test_an_overview_is_one_read_however_much_it_shows(nod: Nod) -> None:
+    await nod.asked(*(call("paint", lamp=lamp, color="red") for lamp in ("desk", "door", "roof")))
+    reads = nod.database.reads
+    overview = await nod.lookup.overview(ANA)
+    assert len(overview.waiting) == 3
+    assert nod.database.reads == reads + 1

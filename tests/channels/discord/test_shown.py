@@ -1,0 +1,136 @@
+"""What Nod shows in Discord is taken by Discord, whatever a card holds; and a button carries what it says."""
+
+import re
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bot.channels.discord import forms
+from bot.channels.discord.card import render
+from bot.channels.discord.limits import CONTENT, CUSTOM_ID
+from bot.channels.discord.text import literal, split, width
+from bot.domain.buttons import ButtonMark, Way
+from bot.domain.cards import Group
+from bot.domain.forms import fields_of
+from bot.domain.proposals import PreviewField
+from bot.domain.similarity import Rung, Whose
+from bot.domain.verbs import Verb
+from tests.channels.telegram.core import done, make_card
+from tests.fakes.discord_rules import check_message, check_window
+
+pytestmark = pytest.mark.platform
+HOSTILE = st.text(alphabet=st.sampled_from("a *_`~|<@#>[]()\\\n😀\u202e:-"), max_size=900)
+
+
+def labels(message):
+    return [each["label"] for row in message["components"] for each in row["components"]]
+
+
+@settings(max_examples=60, deadline=None)
+@given(HOSTILE, HOSTILE, HOSTILE, st.integers(0, 12))
+def test_every_card_is_taken_by_discord(title, value, reason, fields):
+    shown = tuple(PreviewField(f"{n}{title}"[:300], value, reason) for n in range(fields))
+    card = make_card(
+        title=title or "x", reason=reason, fields=shown, notes=(value,) * 6, votes=(reason,) * 6, quorum=2
+    )
+    for each in (card, done(card, result=value * 3, told=title, result_url="https://x.example/1")):
+        check_message(render(each).message)
+
+
+def test_a_card_that_shows_everything_is_approved_on_it_and_one_that_does_not_is_viewed_first():
+    short = render(make_card())
+    assert short.whole
+    assert labels(short.message)[:2] == ["Approve", "Decline"]
+    long = render(make_card(fields=(PreviewField("text", None, "x" * 5000),)))
+    assert not long.whole
+    assert labels(long.message)[0] == "View all"
+    assert "Approve" not in labels(long.message)
+
+
+def test_a_group_has_its_buttons_in_a_row_of_their_own():
+    card = make_card(
+        verbs=(Verb.APPROVE, Verb.DECLINE, Verb.APPROVE_ALL, Verb.DECLINE_ALL), group=Group(2, 2, 3)
+    )
+    *_, last = render(card).message["components"]
+    assert [each["label"] for each in last["components"]] == ["Approve all 2", "Decline all 2"]
+    assert ":3:" in last["components"][0]["custom_id"]
+
+
+@given(
+    st.sampled_from(Way), st.sampled_from(Verb), st.uuids(), st.integers(0, 999_999_999), st.integers(0, 99)
+)
+def test_a_button_reads_back_as_what_it_was(way, verb, ident, shown, page):
+    mark = ButtonMark(way, verb, ident.hex, shown, page)
+    assert ButtonMark.parse(mark.pack(CUSTOM_ID)) == mark
+
+
+@pytest.mark.parametrize(
+    "sent", ["", "nod:press:approve:x", "nod:press:own:x:1:0", "nod:press:approve:x:-1:0", "x" * 200]
+)
+def test_what_no_button_of_ours_carries_is_not_read(sent):
+    assert ButtonMark.parse(sent) is None
+
+
+def test_an_id_that_would_not_read_back_is_refused_when_the_button_is_made():
+    with pytest.raises(ValueError, match="does not fit"):
+        ButtonMark(Way.PRESS, Verb.APPROVE, "a:b", 1).pack(CUSTOM_ID)
+
+
+@given(HOSTILE)
+def test_literal_text_is_no_markup_and_loses_nothing(text):
+    shown = literal(text)
+    assert not re.search(r"(?<!\\)(?:\\\\)*[*_`~|<@]", shown)
+    assert re.sub(r"\\([^0-9A-Za-z\s])", r"\1", shown).replace("⟨U+202E⟩", "\u202e") == text.replace(
+        "\r\n", "\n"
+    )
+
+
+@given(st.lists(st.sampled_from(["word ", "```py\n", "```\n", "\n\n", "x" * 700, "<@1> "]), max_size=30))
+def test_long_text_is_split_into_posts_that_fit_with_every_code_block_closed(parts):
+    posts = split("".join(parts))
+    assert all(0 < width(post) <= CONTENT for post in posts)
+    assert "<@1>" not in "".join(posts)
+    for post in posts[:-1]:
+        assert sum(line.lstrip().startswith("```") for line in post.splitlines()) % 2 == 0
+
+
+SCHEMA = {
+    "properties": {
+        "title": {"type": "string"},
+        "count": {"type": "integer"},
+        "state": {"enum": ["open", "closed"]},
+        "tags": {"type": "array", "items": {"type": "string"}},
+        "loud": {"type": "boolean"},
+        "note": {"type": ["string", "null"]},
+    },
+    "required": ["title", "count"],
+}
+GIVEN = {"title": "Old", "count": 2, "state": "open", "tags": ["a", "b"], "loud": True, "note": "n"}
+
+
+def test_a_form_is_shown_in_pages_of_five_that_discord_takes():
+    first, second = forms.pages(fields_of(SCHEMA, GIVEN))
+    for page, fields in enumerate((first, second)):
+        check_window(forms.form(make_card(schema=SCHEMA), page, fields))
+    assert [field.name for field in second] == ["note"]
+
+
+def test_a_form_changes_what_was_changed_and_says_what_does_not_fit():
+    (first, second) = forms.pages(fields_of(SCHEMA, GIVEN))
+    sent = {"0": "New", "1": "3", "2": ["1"], "3": "a\nb", "4": ["1"]}
+    assert forms.read(first, sent, GIVEN) == (
+        GIVEN | {"title": "New", "count": 3, "state": "closed", "loud": False},
+        [],
+    )
+    assert forms.read(second, {"0": ""}, GIVEN) == (GIVEN | {"note": None}, [])
+    assert forms.read(first, sent | {"1": "many"}, GIVEN)[1] == ["Count: Write a whole number."]
+
+
+@given(HOSTILE)
+def test_the_windows_for_words_and_for_similar_calls_are_taken(words):
+    card = make_card(title=words)
+    check_window(forms.reason(card, Verb.DECLINE))
+    check_window(
+        forms.similar(card, [(each, words + each) for each in Rung], [(each, words + each) for each in Whose])
+    )

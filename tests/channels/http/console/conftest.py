@@ -1,0 +1,169 @@
+"""A whole Nod on a free port, with the offline model and the demo's issues, and the system's Chromium."""
+
+import asyncio
+import contextlib
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from playwright.sync_api import Browser, Page, expect, sync_playwright
+
+from bot.agent.offline.model import OfflineModel
+from bot.app import App, build
+from bot.domain.times import now
+from bot.settings import Settings
+from bot.store import migrations
+from bot.tools.builtin.issues.seed import seed
+
+CHROMIUM = Path("/usr/bin/chromium")
+ARGUMENTS = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+PATIENCE = 10_000  # milliseconds
+
+Json = dict[str, Any]
+
+
+@dataclass
+class Served:
+    """A running Nod and, over HTTP, someone else who decides."""
+
+    app: App
+    client: httpx.Client
+
+    @property
+    def port(self) -> int:
+        return self.app.web.port
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}/"
+
+    def waiting(self) -> list[Json]:
+        """What waits, oldest first."""
+        answer = self.client.get("api/proposals", params={"state": "proposed"})
+        found: list[Json] = answer.json()["proposals"]
+        return sorted(found, key=lambda proposal: proposal["created_at"])
+
+    def press(self, proposal: Json, verb: str, **body: Any) -> Json:
+        answer = self.client.post(f"api/proposals/{proposal['id']}/{verb}", json=body)
+        answer.raise_for_status()
+        pressed: Json = answer.json()["proposal"]
+        return pressed
+
+    def ask(self, message: str) -> list[Json]:
+        """Say something elsewhere; what it proposes."""
+        self.client.post("api/chat", json={"message": message}).raise_for_status()
+        return self.waiting()
+
+
+Serve = Callable[..., contextlib.AbstractContextManager[Served]]
+
+
+@pytest.fixture
+def serve(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Serve:
+    """``with serve() as nod``: up in a thread of its own, over the test's file; again for a restart."""
+    monkeypatch.chdir(tmp_path)  # no .env of anybody's
+
+    @contextlib.contextmanager
+    def start(
+        *, pace: float = 0.002, token: str | None = None, demo: bool = True, **settings: Any
+    ) -> Iterator[Served]:
+        given = {
+            "NOD_DATABASE_URL": f"sqlite:///{tmp_path / 'nod.db'}",
+            "NOD_PORT": 0,
+            "NOD_ADMINS": ("http:local",),
+            **settings,
+        }
+        app = build(Settings.load(**given), model=OfflineModel(pace), demo=demo)
+        migrations.upgrade(app.database.engine)
+        app.database.write_now(seed, now())
+        started = threading.Event()
+        stopped = asyncio.Event()
+        loops: list[asyncio.AbstractEventLoop] = []
+        faults: list[BaseException] = []
+
+        async def serving() -> None:
+            loops.append(asyncio.get_running_loop())
+            async with app.running():
+                started.set()
+                await stopped.wait()
+
+        def run() -> None:
+            try:
+                asyncio.run(serving())
+            except BaseException as error:  # noqa: BLE001 - told to the test below
+                faults.append(error)
+            finally:
+                started.set()
+
+        thread = threading.Thread(target=run, name="nod", daemon=True)
+        thread.start()
+        assert started.wait(20)
+        if not faults:
+            headers = {"Authorization": f"Bearer {token}"} if token else {}
+            base = f"http://127.0.0.1:{app.web.port}/"
+            with httpx.Client(base_url=base, headers=headers, timeout=20) as client:
+                yield Served(app, client)
+            loops[0].call_soon_threadsafe(stopped.set)
+        thread.join(30)
+        assert not thread.is_alive()
+        assert faults == []
+
+    return start
+
+
+@pytest.fixture
+def nod(serve: Serve) -> Iterator[Served]:
+    with serve() as served:
+        yield served
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Browser]:
+    """One browser for the module; longer, and its event loop would be in the way of the asyncio tests."""
+    if not CHROMIUM.exists():
+        pytest.skip(f"there is no {CHROMIUM}: install Chromium to run the console's tests")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=str(CHROMIUM), args=ARGUMENTS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def new_page(chromium: Browser) -> Iterator[Callable[..., Page]]:
+    """Open a page in a fresh profile. At the end none may have raised, shown a dialog, broken its policy."""
+    contexts = []
+    faults: list[str] = []
+
+    def refuse(dialog: Any) -> None:
+        faults.append(f"dialog: {dialog.message}")
+        dialog.dismiss()
+
+    def make(url: str, *, width: int = 1280, height: int = 800, **options: Any) -> Page:
+        context = chromium.new_context(viewport={"width": width, "height": height}, **options)
+        context.set_default_timeout(PATIENCE)
+        contexts.append(context)
+        page = context.new_page()
+        page.on("pageerror", lambda error: faults.append(str(error)))
+        page.on("dialog", refuse)
+        page.on("console", lambda m: faults.append(m.text) if "Content Security Policy" in m.text else None)
+        page.goto(url)
+        return page
+
+    expect.set_options(timeout=PATIENCE)
+    yield make
+    for context in contexts:
+        context.close()
+    assert faults == []

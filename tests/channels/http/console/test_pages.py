@@ -1,0 +1,98 @@
+"""What holds for every page of the console, whatever it shows: it fits its window and misleads no one."""
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from bot.settings import SCRIPTED
+from tests.channels.http.console.conftest import Serve, Served
+from tests.channels.http.console.test_console import CARDS, NARROW, NewPage, ask, button, card
+
+pytestmark = pytest.mark.browser
+
+SMALL = {"width": 320, "height": 640}
+PAGES = ("#/", "#/inbox", "#/rules", "conversation")
+
+HEADINGS = """() => [...document.querySelectorAll("h1, h2, h3, h4, h5, h6, [role=heading]")]
+    .filter((each) => each.checkVisibility())
+    .map((each) => Number(each.getAttribute("aria-level") ?? each.tagName[1]))"""
+
+MISNAMED = """() => [...document.querySelectorAll("a[aria-label], button[aria-label], summary[aria-label]")]
+    .filter((each) => each.checkVisibility() && each.innerText.trim())
+    .filter((each) => !each.getAttribute("aria-label").includes(each.innerText.trim()))
+    .map((each) => `${each.innerText} is called ${each.getAttribute("aria-label")}`)"""
+
+
+def filled(nod: Served, new_page: NewPage, **size: int) -> Page:
+    """A conversation with a card that is done and three that wait, one of them with much to show."""
+    page = new_page(nod.url, **size)
+    ask(page, "assign #3 to Ana")
+    button(card(page, "Change assignee of issue #3"), "Approve").click()
+    expect(card(page, "Change assignee of issue #3").locator(".state")).to_have_text("Done")
+    ask(page, f"close #2 and delete #5 and rename #1 to '{'long ' * 35}'")
+    expect(page.locator(CARDS)).to_have_count(4)
+    return page
+
+
+@pytest.mark.parametrize("size", [{}, NARROW, SMALL], ids=["desktop", "phone", "small"])
+def test_no_page_is_higher_than_its_window_or_misleads_who_cannot_see_it(
+    size: dict[str, int], nod: Served, new_page: NewPage
+):
+    page = filled(nod, new_page, **size)
+    conversation = page.evaluate("location.hash")
+    for at in PAGES:
+        page.goto(nod.url + (conversation if at == "conversation" else at))
+        page.reload()
+        expect(page.locator(f"#{ {'#/inbox': 'inbox', '#/rules': 'rules'}.get(at, 'chat') }")).to_be_visible()
+        if at in ("#/inbox", "conversation"):
+            expect(page.locator(".view:visible .card.proposed")).to_have_count(3)
+        html = page.evaluate("[document.documentElement.scrollHeight, innerHeight]")
+        assert html[0] <= html[1], at
+        levels = page.evaluate(HEADINGS)
+        steps = zip([1, *levels], levels, strict=False)
+        assert all(level <= before + 1 for before, level in steps), (at, levels)
+        assert page.evaluate(MISNAMED) == [], at
+        skip = page.locator("#skip")
+        expect(page.locator(skip.get_attribute("href") or "")).to_be_visible()
+        skip.focus()
+        page.keyboard.press("Enter")
+        expect(page.locator(skip.get_attribute("href") or "")).to_be_focused()
+
+
+def test_the_welcome_begins_at_its_beginning_on_a_small_phone(nod: Served, new_page: NewPage):
+    page = new_page(nod.url, **SMALL)
+    expect(page.locator(".example").first).to_be_visible()
+    page.wait_for_timeout(100)
+    assert page.locator("#scroll").evaluate("each => each.scrollTop") == 0
+    expect(page.get_by_role("heading", name="What would you like to get done?")).to_be_in_viewport()
+
+
+def test_a_conversation_that_is_not_there_is_said_so_on_the_page(nod: Served, new_page: NewPage):
+    page = new_page(f"{nod.url}#/c/doesnotexist")
+    note = page.locator("#welcome .notice")
+    expect(note).to_have_text("That conversation doesn't exist. It may have been deleted.")
+    page.get_by_role("link", name="New conversation").click()
+    expect(note).to_have_count(0)
+
+
+def test_a_card_forgets_that_nod_was_out_of_reach_when_it_is_back(serve: Serve, new_page: NewPage):
+    with serve() as nod:
+        page = new_page(nod.url)
+        ask(page, "close #4")
+        shown = card(page, "Close issue #4")
+        expect(shown).to_be_visible()
+        port = nod.port
+    expect(page.locator("#connection")).to_have_text("Reconnecting…")
+    button(shown, "Approve").click()
+    expect(shown.locator(".card-word")).to_have_text("Can't reach Nod. Is the server running?")
+    with serve(NOD_PORT=port):
+        expect(shown.locator(".card-word")).to_be_hidden(timeout=30_000)
+        expect(button(shown, "Approve")).to_be_enabled()
+        page.goto("about:blank")
+
+
+def test_outside_the_demo_the_page_says_that_a_scripted_model_answers(serve: Serve, new_page: NewPage):
+    with serve(demo=False) as nod:
+        page = new_page(nod.url, **SMALL)
+        expect(page.locator("#banners")).to_have_text(SCRIPTED)
+        html = page.evaluate("[document.documentElement.scrollHeight, innerHeight]")
+        assert html[0] <= html[1]

@@ -1,0 +1,258 @@
+"""AG-UI at ``/agui``: texts, calls and state; open proposals as interrupts, and ``resume`` as presses."""
+
+import json
+from typing import Any
+from uuid import uuid4
+
+import httpx
+import pytest
+from ag_ui_validate.pytest_plugin import assert_valid_agui
+
+from bot.errors import ModelCut
+from tests.channels.http.conftest import ANA, BEN, CHIEF, TOKENS, Json, Serve, Served
+from tests.channels.http.scripted import ScriptedModel, ask, say
+
+MILK = ("keep", {"text": "milk"})
+ADMIN = {"NOD_HTTP_TOKENS": TOKENS, "NOD_ADMINS": ("http:chief",)}
+
+
+async def sent(
+    nod: Served,
+    text: str | None = None,
+    *resume: Json,
+    thread: str = "t1",
+    client: httpx.AsyncClient | None = None,
+    **more: Any,
+) -> httpx.Response:
+    said = [{"id": uuid4().hex, "role": "user", "content": text}] if text is not None else []
+    body = {
+        "threadId": thread,
+        "runId": uuid4().hex,
+        "messages": said,
+        **({"resume": resume} if resume else {}),
+    }
+    return await (client or nod.client).post("/agui", json=body | more)
+
+
+async def ran(nod: Served, *given: Any, **more: Any) -> list[Json]:
+    """The events of a run, which must be as the protocol has them."""
+    answer = await sent(nod, *given, **more)
+    assert answer.status_code == 200, answer.text
+    events = [json.loads(line[6:]) for line in answer.text.splitlines() if line.startswith("data: ")]
+    assert_valid_agui(events)
+    return events
+
+
+def kinds(events: list[Json]) -> list[str]:
+    return [event["type"] for event in events]
+
+
+def text_of(events: list[Json]) -> str:
+    return "".join(event["delta"] for event in events if event["type"] == "TEXT_MESSAGE_CONTENT")
+
+
+def interrupts(events: list[Json]) -> list[Json]:
+    assert events[-1]["type"] == "RUN_FINISHED", events[-1]
+    found: list[Json] = events[-1]["outcome"].get("interrupts", [])
+    return found
+
+
+def resolved(interrupt: Json, **payload: Any) -> Json:
+    return {"interruptId": interrupt["id"], "status": "resolved", "payload": payload}
+
+
+async def test_a_run_streams_text_and_calls_and_ends_in_success(serve: Serve):
+    model = ScriptedModel(ask(("read", {}), text="Let me look."), say("There is ", "nothing."))
+    async with serve(model=model) as nod:
+        events = await ran(nod, "what is there?")
+        assert kinds(events) == [
+            *("RUN_STARTED", "STATE_SNAPSHOT"),
+            *("TEXT_MESSAGE_START", "TEXT_MESSAGE_CONTENT", "TEXT_MESSAGE_END"),
+            *("TOOL_CALL_START", "TOOL_CALL_ARGS", "TOOL_CALL_END", "TOOL_CALL_RESULT"),
+            *("TEXT_MESSAGE_START", "TEXT_MESSAGE_CONTENT", "TEXT_MESSAGE_CONTENT", "TEXT_MESSAGE_END"),
+            "RUN_FINISHED",
+        ]
+        assert text_of(events) == "Let me look.There is nothing."
+        assert (events[0]["protocolVersion"], events[-1]["outcome"]) == ("1.0", {"type": "success"})
+
+
+async def test_an_open_proposal_ends_the_run_with_an_interrupt_that_carries_the_card(serve: Serve):
+    async with serve(model=ScriptedModel(ask(MILK, text="I keep it."))) as nod:
+        events = await ran(nod, "keep milk")
+        (interrupt,) = interrupts(events)
+        card = interrupt["metadata"]["nod"]
+        assert (interrupt["reason"], interrupt["toolCallId"]) == ("tool_call", card["id"])
+        assert card["preview"] == [
+            {"field": "Text", "old_value": None, "new_value": "milk"},
+            {"field": "Times", "old_value": None, "new_value": "1 (default)"},
+        ]
+        assert interrupt["responseSchema"]["properties"]["editedArgs"]["properties"].keys() >= {
+            "text",
+            "times",
+        }
+        (call,) = [e for e in events if e["type"] == "TOOL_CALL_START"]
+        assert (call["toolCallId"], call["toolCallName"]) == (card["id"], "keep")
+        assert nod.notes.kept == []
+
+
+async def test_resume_approves_and_the_answer_continues(serve: Serve):
+    async with serve(model=ScriptedModel(ask(MILK), say("Kept."))) as nod:
+        (interrupt,) = interrupts(await ran(nod, "keep milk"))
+        events = await ran(nod, None, resolved(interrupt, approved=True))
+        assert nod.notes.kept == ["milk"]
+        (result,) = [e for e in events if e["type"] == "TOOL_CALL_RESULT"]
+        assert (result["toolCallId"], result["content"]) == (interrupt["toolCallId"], '{"kept": 1}')
+        assert kinds(events).index("TOOL_CALL_RESULT") < kinds(events).index("TEXT_MESSAGE_START")
+        assert (text_of(events), events[-1]["outcome"]) == ("Kept.", {"type": "success"})
+
+
+async def test_resume_declines_with_a_reason(serve: Serve):
+    async with serve(model=ScriptedModel(ask(MILK), say("As you say."))) as nod:
+        (interrupt,) = interrupts(await ran(nod, "keep milk"))
+        events = await ran(nod, None, resolved(interrupt, approved=False, reason="too much milk"))
+        assert text_of(events) == "As you say."
+        shown = await nod.proposal(interrupt["toolCallId"])
+        assert (shown["state"], shown["decline_reason"], nod.notes.kept) == ("declined", "too much milk", [])
+
+
+async def test_resume_edits_and_approves_what_was_edited(serve: Serve):
+    async with serve(model=ScriptedModel(ask(MILK), say("Kept."))) as nod:
+        (interrupt,) = interrupts(await ran(nod, "keep milk"))
+        await ran(nod, None, resolved(interrupt, approved=True, editedArgs={"text": "tea"}))
+        assert nod.notes.kept == ["tea"]
+
+
+async def test_an_edit_alone_asks_again_under_another_id_and_the_old_one_approves_nothing(serve: Serve):
+    async with serve(model=ScriptedModel(ask(MILK), say("Kept."))) as nod:
+        (old,) = interrupts(await ran(nod, "keep milk"))
+        (new,) = interrupts(await ran(nod, None, resolved(old, editedArgs={"text": "tea"})))
+        assert new["id"] != old["id"]
+        (again,) = interrupts(await ran(nod, None, resolved(old, approved=True)))
+        assert (again["id"], nod.notes.kept) == (new["id"], [])
+        assert again["message"] != new["message"]
+        await ran(nod, None, resolved(new, approved=True))
+        assert nod.notes.kept == ["tea"]
+
+
+async def test_wrong_arguments_and_no_answer_leave_it_open_and_cancelled_withdraws_it(serve: Serve):
+    async with serve(model=ScriptedModel(ask(MILK), say("All right."))) as nod:
+        (interrupt,) = interrupts(await ran(nod, "keep milk"))
+        events = await ran(nod, None, resolved(interrupt, approved=True, editedArgs={"text": 7}))
+        (answer,) = [e["value"] for e in events if e["type"] == "CUSTOM"]
+        assert (answer["answer"], answer["interruptId"]) == ("invalid", interrupt["id"])
+        assert "text" in interrupts(events)[0]["message"]
+        assert interrupts(await ran(nod, None, resolved(interrupt))) == [interrupt]
+        events = await ran(nod, None, {"interruptId": interrupt["id"], "status": "cancelled"})
+        assert events[-1]["outcome"] == {"type": "success"}
+        assert (await nod.proposal(interrupt["toolCallId"]))["state"] == "cancelled"
+
+
+async def test_who_may_not_decide_is_refused_there_too_and_strangers_find_nothing(serve: Serve):
+    async with serve(model=ScriptedModel(ask(MILK)), token=ANA, **ADMIN) as nod, nod.caller(CHIEF) as chief:
+        await chief.post("/api/rules", json={"subject": "approvers", "who": ["admin"]})
+        (interrupt,) = interrupts(await ran(nod, "keep milk"))
+        assert interrupt["metadata"]["nod"]["may_decide"] is False
+        events = await ran(nod, None, resolved(interrupt, approved=True))
+        assert [e["value"]["answer"] for e in events if e["type"] == "CUSTOM"] == ["refused"]
+        async with nod.caller(BEN) as ben:
+            stranger = await sent(nod, None, resolved(interrupt, approved=True), client=ben)
+            assert (stranger.status_code, nod.notes.kept) == (404, [])
+        decided = await nod.press(await nod.proposal(interrupt["toolCallId"]), "approve", chief)
+        assert decided.status_code == 200
+
+
+async def test_one_of_two_interrupts_may_be_answered_and_the_other_stays(serve: Serve):
+    model = ScriptedModel(ask(MILK, ("keep", {"text": "tea"})), say("Both kept."))
+    async with serve(model=model) as nod:
+        first, second = interrupts(await ran(nod, "keep both"))
+        events = await ran(nod, None, resolved(first, approved=True))
+        assert [each["id"] for each in interrupts(events)] == [second["id"]]
+        assert text_of(await ran(nod, None, resolved(second, approved=True))) == "Both kept."
+        assert nod.notes.kept == ["milk", "tea"]
+
+
+async def test_a_run_that_was_lost_is_read_again_by_sending_the_same_messages(serve: Serve):
+    async with serve(model=ScriptedModel(ask(MILK), say("Kept."))) as nod:
+        message = {"id": "m1", "role": "user", "content": [{"type": "text", "text": "keep milk"}]}
+        first = interrupts(await ran(nod, messages=[message]))
+        assert interrupts(await ran(nod, messages=[message])) == first
+        assert len(nod.model.seen) == 1
+    async with serve(model=nod.model) as restarted:
+        assert interrupts(await ran(restarted, messages=[message])) == first
+        assert text_of(await ran(restarted, None, resolved(first[0], approved=True))) == "Kept."
+
+
+async def test_a_thread_is_the_callers_own_conversation_and_may_be_one_of_the_console(serve: Serve):
+    async with serve(token=ANA, **ADMIN) as nod, nod.caller(BEN) as ben:
+        await ran(nod, "mine", thread="shared name")
+        await ran(nod, "mine", thread="shared name", client=ben)
+        (begun, *_) = await nod.chat("hello")
+        events = await ran(nod, "more", thread=begun["conversation_id"])
+        assert events[1]["snapshot"]["conversation_id"] == begun["conversation_id"]
+        for client in (nod.client, ben):
+            titles = [c["title"] for c in (await client.get("/api/conversations")).json()["conversations"]]
+            assert titles.count("mine") == 1
+
+
+async def test_an_answer_that_was_cut_off_is_withdrawn_before_it_is_said_again(serve: Serve):
+    model = ScriptedModel([*say("Half an")[:1], ModelCut()], say("All of it."))
+    async with serve(model=model) as nod:
+        events = await ran(nod, "go on")
+        snapshots = [e for e in events if e["type"] == "MESSAGES_SNAPSHOT"]
+        assert [[m["role"] for m in s["messages"]] for s in snapshots] == [["user"]]
+        after = events[events.index(snapshots[0]) :]
+        assert text_of(after) == "All of it."
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        ({"messages": []}, 422),
+        ({"messages": [{"id": "1", "role": "user", "content": ""}]}, 422),
+        ({"messages": [{"id": "1", "role": "user", "content": "\ud83d"}]}, 422),
+        (
+            {
+                "messages": [
+                    {
+                        "id": "1",
+                        "role": "user",
+                        "content": [{"type": "image", "source": {"type": "url", "value": "http://x"}}],
+                    }
+                ]
+            },
+            422,
+        ),
+        ({"messages": [], "resume": [{"interruptId": "x", "status": "resolved"}]}, 422),
+        ({"messages": [], "resume": [{"interruptId": "abc-1", "status": "resolved"}]}, 404),
+        (
+            {
+                "messages": [],
+                "resume": [{"interruptId": "abc-1", "status": "resolved", "payload": {"approved": "yes"}}],
+            },
+            422,
+        ),
+        ({"messages": [{"id": "1", "role": "wizard", "content": ""}]}, 422),
+    ],
+)
+async def test_a_run_that_makes_no_sense_is_refused_before_it_begins(serve: Serve, body: Json, status: int):
+    async with serve() as nod:
+        content = json.dumps({"threadId": "t", "runId": "r"} | body)
+        answer = await nod.client.post("/agui", content=content, headers={"Content-Type": "application/json"})
+        assert (answer.status_code, answer.json()["ok"]) == (status, False), answer.text
+        assert (await nod.client.get("/api/conversations")).json()["conversations"] == []
+
+
+async def test_a_turn_that_fails_is_an_error_of_the_run(serve: Serve):
+    async with serve(model=ScriptedModel([RuntimeError("the model is away")])) as nod:
+        events = await ran(nod, "go on")
+        assert (events[-1]["type"], events[-1]["code"]) == ("RUN_ERROR", "turn_failed")
+
+
+async def test_a_long_history_fits_and_is_not_read_again(serve: Serve):
+    async with serve() as nod:
+        history = [{"id": f"a{n}", "role": "assistant", "content": "x" * 10_000} for n in range(60)]
+        messages = [*history, {"id": "u", "role": "user", "content": "hello"}]
+        assert text_of(await ran(nod, messages=messages)) == "Understood."
+        assert "xxx" not in str(nod.model.seen)
+        too_long = await sent(nod, "x" * (1024 * 1024))
+        assert too_long.status_code == 413

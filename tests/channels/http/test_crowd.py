@@ -1,0 +1,106 @@
+"""Connections that want nothing, slow requests and slow readers: the others are answered all the same."""
+
+import asyncio
+import contextlib
+import logging
+import resource
+
+import pytest
+
+from bot.channels.http.crowd import Seldom, raise_file_limit
+from bot.channels.http.hub import Hub
+from bot.channels.http.streams import Pace
+from bot.domain.events import TextDelta
+from tests.channels.http.conftest import Serve
+
+pytestmark = pytest.mark.slow
+
+Pipe = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+
+HALF = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-Never: "
+
+
+async def _half(port: int, said: bytes = HALF) -> Pipe:
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(said)
+    await writer.drain()
+    return reader, writer
+
+
+async def _rest(pipe: Pipe) -> bytes:
+    """What still comes until the other side ends it."""
+    reader, writer = pipe
+    said = b""
+    with contextlib.suppress(ConnectionError):
+        while more := await reader.read(4096):
+            said += more
+    writer.close()
+    with contextlib.suppress(ConnectionError):
+        await writer.wait_closed()
+    return said
+
+
+async def test_half_a_request_is_let_go_after_its_time(serve: Serve):
+    async with serve(pace=Pace(headers=0.05)) as nod:
+        for said in (b"", HALF):
+            assert await _rest(await _half(nod.app.web.port, said)) == b""
+
+
+async def test_a_second_request_on_a_connection_has_the_same_deadline(serve: Serve):
+    async with serve(pace=Pace(headers=0.05)) as nod:
+        whole = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
+        said = await _rest(await _half(nod.app.web.port, whole + HALF))
+        assert said.startswith(b"HTTP/1.1 200")
+        assert b'\r\n\r\n{"ok":true' in said
+
+
+async def test_a_body_that_never_ends_is_408(serve: Serve):
+    async with serve(pace=Pace(body=0.05)) as nod:
+        head = b"POST /api/chat HTTP/1.1\r\nHost: localhost\r\nContent-Length: 90\r\n"
+        said = head + b'Content-Type: application/json\r\n\r\n{"mess'
+        answer = await _rest(await _half(nod.app.web.port, said))
+        assert answer.startswith(b"HTTP/1.1 408")
+        assert b"The body took too long to arrive. Send it again." in answer
+
+
+async def test_a_thousand_half_requests_silence_no_one(serve: Serve):
+    async with serve(NOD_MAX_CONNECTIONS=50) as nod:
+        pipes = []
+        for n in range(1100):
+            pipes.append(await _half(nod.app.web.port))
+            if n % 100 == 0:
+                answer = await nod.client.get("/healthz", headers={"Connection": "close"})
+                assert answer.status_code == 200
+        assert (await nod.client.get("/healthz")).status_code == 200
+        for _, writer in pipes:
+            writer.transport.abort()
+
+
+async def test_this_process_may_open_as_many_files_as_the_system_lets_it():
+    most = raise_file_limit()
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    assert soft in (most, resource.RLIM_INFINITY)
+    assert hard == resource.RLIM_INFINITY or most == min(hard, 65_536)
+
+
+def test_what_a_flood_repeats_is_in_the_log_once_a_minute():
+    seldom = Seldom()
+
+    def passed(text: str, at: float) -> bool:
+        record = logging.makeLogRecord({"msg": text, "created": at})
+        return bool(seldom.filter(record))
+
+    refused = "socket.accept() out of system resource\nsocket: <…>"
+    assert [passed(refused, 1000.0 + n) for n in range(61)] == [True, *[False] * 59, True]
+    assert passed("Invalid HTTP request received.", 1001.0)
+    assert all(passed("anything else", 1001.0) for _ in range(3))
+
+
+async def test_who_reads_too_slowly_is_let_go_instead_of_kept_in_memory():
+    hub = Hub()
+    with hub.listen("k") as slow, hub.listen("k") as quick:
+        for n in range(5000):
+            hub.publish("k", TextDelta("x"), {"n": n})
+            assert quick.get_nowait() == (TextDelta("x"), {"n": n})
+        assert slow.qsize() <= 1000
+        assert slow.get_nowait() is None

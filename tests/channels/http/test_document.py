@@ -1,0 +1,164 @@
+"""The OpenAPI document is what the interface does: every answer of a day's use fits what is written there."""
+
+import json
+import re
+from importlib.metadata import version
+from typing import Any
+
+import httpx
+from jsonschema import Draft202012Validator
+
+from bot.domain.files import File
+from bot.tools.tool import ToolOutput, tool
+from tests.channels.http.conftest import ANA, CHIEF, TOKENS, Json, Serve
+from tests.channels.http.scripted import ScriptedModel, ask, say
+
+
+class Checked:
+    """Answers held to the document as they come; ``called``: operations seen, ``faults``: what differed."""
+
+    def __init__(self, document: Json) -> None:
+        self.document = document
+        self.called: set[str] = set()
+        self.faults: list[str] = []
+        self._paths = [
+            (re.compile(re.sub(r"\\\{[^}]+\\\}", "[^/]+", re.escape(path)) + "$"), operations)
+            for path, operations in document["paths"].items()
+        ]
+
+    def _operation(self, method: str, path: str) -> Json:
+        fitting = [operations for pattern, operations in self._paths if pattern.match(path)]
+        found: Json = next(each[method.lower()] for each in fitting if method.lower() in each)
+        return found
+
+    def check(self, value: Any, schema: Json, where: str) -> None:
+        whole = {**schema, "components": self.document["components"]}
+        self.faults += [
+            f"{where}: {'/'.join(map(str, e.absolute_path))}: {e.message[:200]}"
+            for e in Draft202012Validator(whole).iter_errors(value)
+        ]
+
+    async def __call__(self, response: httpx.Response) -> None:
+        await response.aread()
+        request = response.request
+        operation = self._operation(request.method, request.url.path)
+        where = f"{operation['operationId']} {response.status_code}"
+        self.called.add(operation["operationId"])
+        described = operation["responses"].get(str(response.status_code))
+        if described is None:
+            self.faults.append(f"{where}: not described")
+            return
+        kind = response.headers["content-type"].partition(";")[0]
+        if kind not in described["content"]:
+            self.faults.append(f"{where}: {kind} is not described")
+            return
+        schema = described["content"][kind].get("schema", {})
+        if kind == "text/event-stream":
+            schema = schema["properties"]["data"]["contentSchema"]
+            for line in response.text.splitlines():
+                if line.startswith("data: "):
+                    self.check(json.loads(line[6:]), schema, where)
+        elif kind == "application/json":
+            assert schema, where
+            self.check(response.json(), schema, where)
+
+
+@tool(summary="Keep “{text}”")
+async def keep(text: str) -> ToolOutput:
+    """Keep a text."""
+    return ToolOutput(f"kept {text}", files=(File("kept.txt", text),))
+
+
+@tool(writes=False)
+async def read() -> ToolOutput:
+    """Read what is kept."""
+    return ToolOutput("milk", files=(File("list.txt", "milk"),))
+
+
+async def test_every_answer_of_every_operation_is_as_the_document_says(serve: Serve):
+    model = ScriptedModel(ask(("keep", {"text": "milk"})), say("Kept."), ask(("read", {})), say("Read."))
+    settings = {"NOD_HTTP_TOKENS": TOKENS, "NOD_ADMINS": ("http:chief",)}
+    async with serve(model=model, tools=(keep, read), token=ANA, **settings) as nod:
+        document = (await nod.client.get("/openapi.json")).json()
+        checked = Checked(document)
+        chief = nod.caller(CHIEF)
+        for client in (chief, nod.client):
+            client.event_hooks = {"response": [checked]}
+        stream = await nod.client.post("/api/chat", json={"message": "keep milk"})
+        events = [json.loads(line[6:]) for line in stream.text.splitlines() if line.startswith("data: ")]
+        conversation = events[0]["conversation_id"]
+        (proposal,) = (e["proposal"] for e in events if e["type"] == "proposal_opened")
+        mine, at = f"/api/conversations/{conversation}", f"/api/proposals/{proposal['id']}"
+        get = nod.client.get
+        await get(f"{at}/ladder")
+        assert (await nod.client.post(f"{at}/reassign", json={"reason": "http:ben"})).status_code == 403
+        assert (await nod.client.post(f"{at}/approve", json={"digest": "0"})).status_code == 409
+        assert (await nod.client.post(f"{at}/approve", params={"wait": 20})).status_code == 200
+        await nod.app.dispatcher.idle()
+        (kept,) = (await get(f"{at}/files")).json()["files"]
+        for path in (at, f"{at}/result", f"{at}/files/{kept['id']}", "/api/proposals", "/api/me"):
+            assert (await get(path)).status_code == 200, path
+        await nod.client.post("/api/chat", json={"message": "read", "conversation_id": conversation})
+        (listed,) = [f for f in (await get(f"{mine}/files")).json()["files"] if f["name"] == "list.txt"]
+        await get(f"{mine}/files/{listed['id']}")
+        for path in ("messages", "proposals", "team", "export", "files"):
+            assert (await get(f"{mine}/{path}")).status_code == 200, path
+        await get("/api/conversations", params={"limit": 1})
+        run = {"threadId": conversation, "runId": "r1", "messages": [], "state": {}}
+        assert (await nod.client.post("/agui", json=run)).status_code == 200
+        assert (await nod.client.post("/agui", json=run | {"threadId": "new"})).status_code == 422
+        await nod.client.post(f"{mine}/stop")
+        await nod.client.patch(mine, json={"title": "Milk"})
+        await nod.client.delete(mine)
+        asked = (await nod.client.post("/api/approvals", json={"summary": "Ship it"})).json()["proposal"]
+        await get(f"/api/approvals/{asked['id']}")
+        await nod.client.post("/api/permissions", json={"tool_name": "rm", "input": {}})
+        await nod.client.post("/api/commands", json={"name": "nod", "text": "status"})
+        rule = await chief.post("/api/rules", json={"subject": "policy", "mode": "always"})
+        await chief.get("/api/rules")
+        await chief.delete(f"/api/rules/{rule.json()['id']}")
+        await chief.put("/api/rules/paused", json={"paused": True})
+        assert (await chief.delete("/api/grants/G-1")).status_code == 404
+        for path in ("grants", "audit", "audit/verify", "tools", "usage", "mcp"):
+            assert (await chief.get(f"/api/{path}")).status_code == 200, path
+        for form in ("jsonl", "csv"):
+            assert (await chief.get("/api/audit/export", params={"format": form})).status_code == 200
+        for path in ("/healthz", "/readyz"):
+            await get(path)
+        for method, path, body in (
+            ("POST", "/api/chat", {"message": ""}),
+            ("GET", "/api/proposals/none", None),
+            ("GET", f"{at}/files/none", None),
+            ("GET", "/api/rules", None),
+            ("POST", "/api/rules", {"subject": "none"}),
+        ):
+            assert (await nod.client.request(method, path, json=body)).is_error
+        for method, path in (("GET", "logins/none"), ("POST", "none/login"), ("DELETE", "none/login")):
+            assert (await chief.request(method, f"/api/mcp/{path}")).is_error
+        await chief.aclose()
+        assert checked.faults == []
+        named = {o["operationId"] for operations in document["paths"].values() for o in operations.values()}
+        # streams that never end are read in test_events.py
+        assert named - checked.called == {"proposals_changes", "conversations_conversation_events"}
+
+
+async def test_the_document_names_every_operation_once_with_a_tag_and_the_packages_version(serve: Serve):
+    async with serve() as nod:
+        document = (await nod.client.get("/openapi.json")).json()
+        assert document["info"]["version"] == version("nod")
+        operations = [o for each in document["paths"].values() for o in each.values()]
+        names = [o["operationId"] for o in operations]
+        assert len(names) == len(set(names))
+        assert all(re.fullmatch(r"[a-z]+_[a-z_]+", name) for name in names), names
+        tags = {tag["name"] for tag in document["tags"]}
+        assert all(set(o["tags"]) <= tags and len(o["tags"]) == 1 for o in operations)
+        assert "HTTPValidationError" not in document["components"]["schemas"]
+
+
+async def test_a_proposal_is_called_one_on_the_wire(serve: Serve):
+    async with serve() as nod:
+        document = (await nod.client.get("/openapi.json")).text
+        assert "/api/proposals" in document
+        assert "/chat/actions" not in document
+        assert "action_" not in document
+        assert (await nod.client.get("/api/chat/actions")).status_code == 404

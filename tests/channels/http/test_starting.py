@@ -1,0 +1,127 @@
+"""A start asks everything that can refuse it before it touches a row or begins work."""
+
+import asyncio
+import sqlite3
+from contextlib import closing
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from bot.channels.http.server import listen
+from bot.channels.seam import Hearing
+from bot.domain.chat import Address, Message
+from bot.domain.people import Actor
+from bot.errors import SettingsError
+from bot.store import turns
+from bot.store.database import Database
+from bot.store.lock import ring
+from bot.transactions import arrive
+from tests.channels.http.conftest import Notes, Serve
+from tests.channels.http.scripted import ScriptedModel, ask
+from tests.kit import FakeClock, RecordingChannel, until
+
+pytestmark = pytest.mark.slow
+
+
+async def test_starts_that_cannot_listen_cost_an_accepted_message_nothing(
+    serve: Serve, tmp_path: Path, clock: FakeClock
+) -> None:
+    database = Database(f"sqlite:///{tmp_path / 'nod.db'}")
+    message = Message(Address("http", "room"), Actor("http", "ana"), "hi", "e1")
+    accepted = database.write_now(arrive.accept, message, clock())
+    assert accepted is not None
+    with listen("127.0.0.1", 0) as taken:
+        for _ in range(6):
+            with pytest.raises(SettingsError, match="NOD_PORT: cannot listen"):
+                async with serve(NOD_PORT=taken.getsockname()[1]):
+                    pass
+    async with serve() as nod:
+        await nod.app.dispatcher.idle()
+        transcript = nod.model.seen[-1]
+        assert "hi" in str(transcript)
+    assert database.read_now(turns.wanted) == []
+    database.close()
+
+
+async def test_an_approved_write_does_not_run_in_a_start_that_is_refused(serve: Serve) -> None:
+    notes: Notes
+    async with serve(model=ScriptedModel(ask(("keep", {"text": "x"})))) as nod:
+        (proposal,) = await nod.proposed()
+        notes = nod.notes
+        nod.app.dispatcher.pause()
+        await nod.press(proposal, "approve")
+    with listen("127.0.0.1", 0) as taken, pytest.raises(SettingsError, match="NOD_PORT"):
+        async with serve(NOD_PORT=taken.getsockname()[1]):
+            pass
+    assert notes.kept == []
+    async with serve() as nod:
+        await nod.app.dispatcher.idle()
+    assert notes.kept == ["x"]
+
+
+async def test_what_is_overdue_at_a_start_is_left_to_the_ticks(serve: Serve, clock: FakeClock) -> None:
+    async with serve(model=ScriptedModel(ask(("keep", {"text": "x"})))) as nod:
+        (proposal,) = await nod.proposed()
+    clock.forward(timedelta(days=3))
+    async with serve() as nod:
+        assert (await nod.client.get("/readyz")).status_code == 200
+        assert (await nod.proposal(proposal["id"]))["state"] == "proposed"
+        await nod.app.recovery.expire_due(clock())
+        assert (await nod.proposal(proposal["id"]))["state"] == "expired"
+
+
+async def test_a_press_in_another_process_is_done_without_a_tick(serve: Serve, tmp_path: Path) -> None:
+    async with serve(model=ScriptedModel(ask(("keep", {"text": "x"})))) as nod:
+        (proposal,) = await nod.proposed()
+        nod.app.dispatcher.pause()  # as a press there would, this one wakes nothing here
+        await nod.press(proposal, "approve")
+        await asyncio.sleep(0.05)
+        nod.app.dispatcher.resume()
+        assert nod.notes.kept == []
+        other = Database(f"sqlite:///{tmp_path / 'nod.db'}")
+        ring(other.engine)
+        other.close()
+        await until(lambda: nod.notes.kept == ["x"])
+
+
+@pytest.mark.slow  # a write waits for ten seconds
+async def test_a_press_that_waits_too_long_for_the_database_is_503_in_words(
+    serve: Serve, tmp_path: Path
+) -> None:
+    async with serve(model=ScriptedModel(ask(("keep", {"text": "x"})))) as nod:
+        (proposal,) = await nod.proposed()
+        with closing(sqlite3.connect(tmp_path / "nod.db", isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            answer = await nod.press(proposal, "approve")
+            other.execute("ROLLBACK")
+        assert answer.status_code == 503
+        assert answer.json()["error"] == "The database isn't answering in time. Try again in a moment."
+        assert (await nod.press(proposal, "approve")).status_code == 200
+
+
+async def test_it_is_not_ready_while_another_process_keeps_it_from_writing(
+    serve: Serve, tmp_path: Path
+) -> None:
+    async with serve() as nod:
+        with closing(sqlite3.connect(tmp_path / "nod.db", isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            answer = await nod.client.get("/readyz")
+            assert answer.status_code == 503
+            assert answer.json()["error"] == "the database can't be written"
+            other.execute("ROLLBACK")
+        assert (await nod.client.get("/readyz")).status_code == 200
+
+
+async def test_each_platform_tells_when_it_was_heard_and_a_dead_one_is_not_ready(serve: Serve) -> None:
+    async with serve() as nod:
+        nod.app.channels["chat"] = chat = RecordingChannel()
+        chat.heard = Hearing(3.4)
+        found = {"ok": True, "channels": [{"name": "chat", "heard_seconds_ago": 3, "fault": ""}]}
+        for path in ("/healthz", "/readyz"):
+            assert (await nod.client.get(path)).json() == found
+        chat.heard = Hearing(75.0, "nothing heard for 75 s")
+        assert (await nod.client.get("/healthz")).json()["channels"][0]["fault"] == "nothing heard for 75 s"
+        refused = await nod.client.get("/readyz")
+        assert (refused.status_code, refused.json()["error"]) == (503, "chat: nothing heard for 75 s")
+        del nod.app.channels["chat"]

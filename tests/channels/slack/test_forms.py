@@ -1,0 +1,135 @@
+"""A tool's schema becomes a form, and the form becomes the arguments again."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bot.channels.slack.forms import inputs, read
+from bot.channels.slack.modals import ModalSubject, edit
+from bot.domain.cards import card_of
+from bot.domain.forms import fields_of
+from tests.channels.slack.conftest import SCHEMA, make_proposal
+from tests.fakes.slack_rules import check_view
+from tests.fakes.slack_state import Modal
+
+pytestmark = pytest.mark.platform
+
+FULL: dict[str, Any] = {
+    "title": "New roof",
+    "body": "two\nlines & <more>",
+    "priority": "high",
+    "urgent": False,
+    "count": 3,
+    "due": "2026-03-05",
+    "labels": ["idea"],
+    "paths": ["a b", "c"],
+    "owner": "slack:T1/U9",
+}
+
+
+def _filled(schema: dict[str, Any], arguments: dict[str, Any], changes: dict[str, Any]) -> Any:
+    """Open the edit form, change some inputs by label, and read it back."""
+    card = card_of(make_proposal(arguments=arguments), schema)
+    view = edit(card, arguments, ModalSubject("p1", 1), "T1")
+    check_view(view)
+    state = Modal("U7", view).state(changes)["values"]
+    return read(fields_of(schema, arguments), state, arguments, "T1")
+
+
+def test_an_untouched_form_gives_the_same_arguments() -> None:
+    assert _filled(SCHEMA, FULL, {}) == (FULL, {})
+
+
+def test_every_kind_of_field_can_be_changed() -> None:
+    changes = {
+        "Title": "Other",
+        "Body": "x",
+        "Priority": "low",
+        "Urgent": "Yes",
+        "Count": "12",
+        "Due": "2026-04-01",
+        "Labels": ["bug", "idea"],
+        "Paths": "one\n\n two \n",
+        "Owner": "U8",
+    }
+    expected = {
+        "title": "Other",
+        "body": "x",
+        "priority": "low",
+        "urgent": True,
+        "count": 12,
+        "due": "2026-04-01",
+        "labels": ["bug", "idea"],
+        "paths": ["one", "two"],
+        "owner": "slack:T1/U8",
+    }
+    assert _filled(SCHEMA, FULL, changes) == (expected, {})
+
+
+def test_emptied_fields_are_null_absent_or_empty_as_the_schema_allows() -> None:
+    changes = {"Due": None, "Count": "", "Body": "", "Labels": [], "Paths": ""}
+    values, faults = _filled(SCHEMA, FULL, changes)
+
+    assert faults == {}
+    assert values["due"] is None
+    assert "count" not in values
+    assert "body" not in values
+    assert values["labels"] == []
+    assert "paths" not in values
+
+
+def test_a_value_too_long_for_a_modal_stays_as_it_is() -> None:
+    arguments = {"title": "t", "body": "y" * 4000}
+
+    assert _filled(SCHEMA, arguments, {"Title": "u"}) == ({"title": "u", "body": "y" * 4000}, {})
+
+
+def test_optional_by_union_references_and_unknown_shapes_are_understood() -> None:
+    schema = {
+        "type": "object",
+        "$defs": {"Color": {"enum": ["red", "blue"], "title": "Color"}},
+        "properties": {
+            "color": {"$ref": "#/$defs/Color"},
+            "maybe": {"anyOf": [{"type": "integer"}, {"type": "null"}], "title": "Maybe"},
+            "shape": {"type": "object", "title": "Shape"},
+            "ratio": {"type": ["number", "null"], "title": "Ratio"},
+        },
+        "required": ["color", "maybe"],
+    }
+    arguments = {"color": "red", "maybe": None, "shape": {"a": [1]}, "ratio": 0.5}
+    assert _filled(schema, arguments, {}) == (arguments, {})
+
+    values, faults = _filled(
+        schema, arguments, {"Color": "blue", "Maybe": "4", "Shape": '{"b": 2}', "Ratio": "1.25"}
+    )
+    assert (values, faults) == ({"color": "blue", "maybe": 4, "shape": {"b": 2}, "ratio": 1.25}, {})
+
+
+@pytest.mark.parametrize(
+    ("label", "entered", "words"),
+    [("Count", "many", "whole number"), ("Shape", "{", "JSON"), ("Ratio", "true", "a number")],
+)
+def test_what_cannot_be_read_is_said_at_the_field(label: str, entered: str, words: str) -> None:
+    schema = {
+        "properties": {
+            "count": {"type": "integer", "title": "Count"},
+            "shape": {"type": "object", "title": "Shape"},
+            "ratio": {"type": "number", "title": "Ratio"},
+        }
+    }
+    _, faults = _filled(schema, {}, {label: entered})
+
+    (block_id,) = faults
+    assert words in faults[block_id]
+    assert block_id in {
+        b["block_id"] for b in inputs(fields_of(schema, {}), "T1") if b["label"]["text"] == label
+    }
+
+
+@given(
+    st.dictionaries(st.text(max_size=20), st.text(max_size=100) | st.integers() | st.booleans(), max_size=80)
+)
+def test_a_tool_without_a_schema_can_be_edited_too(arguments: dict[str, Any]) -> None:
+    assert _filled({}, arguments, {}) == (arguments, {})

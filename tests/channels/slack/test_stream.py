@@ -1,0 +1,261 @@
+"""A turn is shown as it happens: a native stream, or edits where that is refused."""
+
+from datetime import timedelta
+
+import pytest
+
+from bot.channels.seam import Stream
+from bot.channels.slack.text import open_fence
+from bot.domain.chat import Address
+from bot.domain.events import (
+    Ending,
+    TextDelta,
+    TextRestarted,
+    ToolFinished,
+    ToolStarted,
+    TurnEnded,
+    TurnFailed,
+)
+from bot.domain.people import Actor
+from bot.errors import ChannelError, NotDeliverable
+from tests.channels.slack.conftest import Running
+from tests.kit import FakeClock
+
+pytestmark = pytest.mark.platform
+
+ANA = Actor("slack", "T1/U7", "Ana")
+DM = Address("slack", "T1/D7/1700.1")
+CHANNEL = Address("slack", "T1/C1/1700.1")
+
+
+@pytest.fixture
+def transport() -> str:
+    return "http"
+
+
+def _end(text: str = "", ending: Ending = Ending.DONE) -> TurnEnded:
+    return TurnEnded(ending, 1, text)
+
+
+async def _send_all(stream: Stream, clock: FakeClock, *texts: str) -> None:
+    for text in texts:
+        await stream.send(TextDelta(text))
+        clock.forward(timedelta(seconds=2))
+    await stream.send(_end("".join(texts)))
+
+
+@pytest.mark.parametrize("address", [DM, CHANNEL])
+async def test_text_comes_as_it_is_written_and_the_stream_is_closed(
+    running: Running, clock: FakeClock, address: Address
+) -> None:
+    stream = running.channel.open_stream(address, ANA)
+    await stream.send(TextDelta("Hello"))
+    (message,) = [m for m in running.slack.posted if m.stream]
+    assert (message.stream, message.markdown) == ("open", "Hello")
+
+    clock.forward(timedelta(seconds=1))
+    await stream.send(TextDelta(" **world**"))
+    assert message.markdown == "Hello **world**"
+    await stream.send(_end("Hello **world**"))
+    assert (message.stream, message.markdown) == ("closed", "Hello **world**")
+    assert running.slack.sessions[message.channel, "1700.1"] == ["processing", "active"]
+
+
+async def test_deltas_closer_than_the_pace_are_sent_together(running: Running) -> None:
+    stream = running.channel.open_stream(DM, ANA)
+    for word in ("a ", "b ", "c ", "d"):
+        await stream.send(TextDelta(word))
+    await stream.send(_end("a b c d"))
+
+    assert len(running.slack.called("chat.appendStream")) == 1
+    (message,) = [m for m in running.slack.posted if m.stream]
+    assert message.markdown == "a b c d"
+
+
+async def test_a_turn_that_waits_for_people_suspends_the_session(running: Running) -> None:
+    stream = running.channel.open_stream(DM, ANA)
+    await stream.send(TextDelta("I need a yes."))
+    await stream.send(_end("I need a yes.", Ending.WAITING))
+
+    assert running.slack.sessions["D7", "1700.1"] == ["processing", "suspended"]
+
+
+async def test_a_turn_without_words_only_sets_the_session(running: Running) -> None:
+    stream = running.channel.open_stream(DM, ANA)
+    await stream.send(_end("", Ending.WAITING))
+
+    assert running.slack.in_channel("D7") == []
+    assert running.slack.sessions["D7", "1700.1"] == ["processing", "suspended"]
+
+
+async def test_an_answer_that_was_never_streamed_is_shown_at_the_end(running: Running) -> None:
+    await running.channel.open_stream(DM, ANA).send(_end("The whole answer."))
+
+    assert running.slack.in_channel("D7")[0].markdown == "The whole answer."
+
+
+async def test_tool_activity_is_shown_as_tasks(running: Running, clock: FakeClock) -> None:
+    stream = running.channel.open_stream(DM, ANA)
+    await stream.send(ToolStarted("c1", "read_file", "Reading <!channel> notes.txt", {}))
+    (message,) = [m for m in running.slack.posted if m.stream]
+    assert message.tasks["c1"]["status"] == "in_progress"
+    assert "<!" not in message.tasks["c1"]["title"]
+
+    clock.forward(timedelta(seconds=1))
+    await stream.send(ToolFinished("c1", "read_file", ok=False, result="no such file"))
+    await stream.send(_end())
+    assert message.tasks["c1"]["status"] == "error"
+
+
+async def test_mentions_are_broken_up_even_across_deltas(running: Running, clock: FakeClock) -> None:
+    stream = running.channel.open_stream(DM, ANA)
+    await _send_all(stream, clock, "hi <", "!channel> and <@U", "8> <")
+
+    (message,) = [m for m in running.slack.posted if m.stream]
+    assert "<!" not in message.markdown
+    assert "<@" not in message.markdown
+    assert message.markdown.endswith("<")
+
+
+async def test_an_answer_beyond_one_message_continues_in_the_next(running: Running, clock: FakeClock) -> None:
+    code = "\n".join(f"line {n} = {n}" for n in range(1600))
+    text = f"Look:\n\n```python\n{code}\n```\n\nThat is all."
+    pieces = [text[i : i + 3000] for i in range(0, len(text), 3000)]
+    stream = running.channel.open_stream(DM, ANA)
+    await _send_all(stream, clock, *pieces)
+
+    messages = [m for m in running.slack.posted if m.stream]
+    assert len(messages) > 2
+    assert all(m.stream == "closed" and open_fence(m.markdown) is None for m in messages)
+    found = [line for m in messages for line in m.markdown.splitlines() if line.startswith("line ")]
+    assert found == code.splitlines()
+
+
+@pytest.mark.parametrize(
+    "error", ["method_not_supported_for_channel_type", "not_allowed_token_type", "unknown_method"]
+)
+async def test_where_streaming_is_refused_one_message_is_edited(
+    running: Running, clock: FakeClock, error: str
+) -> None:
+    running.slack.fail("chat.startStream", error, times=9)
+    stream = running.channel.open_stream(DM, ANA)
+    await stream.send(ToolStarted("c1", "read_file", "Reading notes_v2.txt", {}))
+    await stream.send(TextDelta("Hel"))
+    clock.forward(timedelta(seconds=2))
+    await stream.send(TextDelta("lo"))
+    await stream.send(_end("Hello"))
+
+    (message,) = running.slack.in_channel("D7")
+    assert message.stream is None
+    assert message.markdown.endswith("Hello")
+    assert r"Reading notes\_v2.txt" in message.markdown
+    assert len(running.slack.called("chat.update")) <= 2
+    assert not message.unfurls
+
+
+async def test_edits_keep_their_pace(running: Running, clock: FakeClock) -> None:
+    running.slack.fail("chat.startStream", "unknown_method", times=9)
+    stream = running.channel.open_stream(DM, ANA)
+    for n in range(40):
+        await stream.send(TextDelta(f"{n} "))
+        clock.forward(timedelta(seconds=0.1))
+    await stream.send(_end())
+
+    assert len(running.slack.called("chat.update")) <= 5
+    assert running.slack.in_channel("D7")[0].markdown == " ".join(map(str, range(40)))
+
+
+async def test_a_stream_that_dies_continues_as_edits_of_the_same_message(
+    running: Running, clock: FakeClock
+) -> None:
+    stream = running.channel.open_stream(DM, ANA)
+    await stream.send(TextDelta("First. "))
+    running.slack.kill_streams()
+    clock.forward(timedelta(minutes=6))
+    await stream.send(TextDelta("Second. "))
+    clock.forward(timedelta(seconds=2))
+    await stream.send(TextDelta("Third."))
+    await stream.send(_end())
+
+    (message,) = running.slack.in_channel("D7")
+    assert message.markdown == "First. Second. Third."
+
+
+async def test_a_stream_that_dies_at_the_very_end_loses_nothing(running: Running) -> None:
+    stream = running.channel.open_stream(DM, ANA)
+    await stream.send(TextDelta("All of it."))
+    running.slack.kill_streams()
+    await stream.send(_end("All of it."))
+
+    assert running.slack.in_channel("D7")[0].markdown == "All of it."
+    assert running.slack.sessions["D7", "1700.1"][-1] == "active"
+
+
+async def test_a_person_who_pressed_stop_sees_that_it_stopped(running: Running, clock: FakeClock) -> None:
+    stream = running.channel.open_stream(DM, ANA)
+    await stream.send(TextDelta("One. "))
+    (message,) = [m for m in running.slack.posted if m.stream]
+    message.stream = "stopped"
+    clock.forward(timedelta(seconds=2))
+    await stream.send(TextDelta("Two. "))
+    assert message.markdown == "One. "
+    await stream.send(_end("One. Two. ", Ending.STOPPED))
+
+    assert "Stopped" in message.markdown
+    assert running.slack.sessions["D7", "1700.1"][-1] == "active"
+
+
+async def test_an_answer_that_begins_again_replaces_what_was_shown(
+    running: Running, clock: FakeClock
+) -> None:
+    stream = running.channel.open_stream(DM, ANA)
+    await stream.send(TextDelta("Half an ans"))
+    await stream.send(TextRestarted())
+    clock.forward(timedelta(seconds=2))
+    await _send_all(stream, clock, "The whole", " answer.")
+
+    (message,) = running.slack.in_channel("D7")
+    assert message.markdown == "The whole answer."
+
+
+async def test_a_failed_turn_says_why(running: Running) -> None:
+    stream = running.channel.open_stream(DM, ANA)
+    await stream.send(TextDelta("Let me see"))
+    await stream.send(TurnFailed("The model did not answer.", 1))
+
+    assert "⚠️ The model did not answer." in running.slack.in_channel("D7")[0].markdown
+
+
+async def test_where_nothing_can_arrive_the_stream_says_so(running: Running) -> None:
+    running.slack.channels["C1"].archived = True
+    with pytest.raises(NotDeliverable, match="archived"):
+        await running.channel.open_stream(CHANNEL, ANA).send(TextDelta("hello"))
+
+
+async def test_when_edits_fail_as_well_delivery_is_told(running: Running) -> None:
+    running.slack.fail("chat.startStream", "unknown_method")
+    running.slack.fail("chat.postMessage", "internal_error")
+    with pytest.raises(ChannelError, match="internal_error"):
+        await running.channel.open_stream(DM, ANA).send(TextDelta("hello"))
+
+
+async def test_someone_from_another_channel_has_no_live_stream_in_a_slack_channel(
+    running: Running,
+) -> None:
+    stream = running.channel.open_stream(CHANNEL, Actor("http", "ci"))
+    await stream.send(TextDelta("hello"))
+    await stream.send(_end("hello"))
+
+    (message,) = running.slack.in_channel("C1")
+    assert (message.stream, message.markdown) == (None, "hello")
+
+
+async def test_a_workspace_without_agent_sessions_is_not_asked_twice(running: Running) -> None:
+    running.slack.fail("agents.sessions.setStatus", "not_allowed_token_type", times=9)
+    for _ in range(3):
+        stream = running.channel.open_stream(DM, ANA)
+        await stream.send(TextDelta("hi"))
+        await stream.send(_end("hi"))
+
+    assert len(running.slack.called("agents.sessions.setStatus")) == 1
+    assert len(running.slack.in_channel("D7")) == 3

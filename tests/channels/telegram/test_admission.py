@@ -1,0 +1,110 @@
+"""Who may talk to Nod at all."""
+
+import pytest
+
+from bot.domain.chat import Address
+from bot.errors import SettingsError
+from tests.channels.telegram.conftest import ADMIN, ANA
+from tests.channels.telegram.core import FakeCore, make_card
+from tests.fakes.telegram_server import FakeTelegram
+
+pytestmark = pytest.mark.platform
+
+STRANGER = 555
+TEAM = -100200
+
+
+@pytest.fixture(autouse=True)
+def people(telegram: FakeTelegram) -> None:
+    telegram.person(STRANGER, "Sam")
+    telegram.group(TEAM)
+
+
+async def test_a_stranger_gets_one_line_however_often_they_write(
+    channel, telegram: FakeTelegram, core: FakeCore
+):
+    for _ in range(3):
+        await telegram.say(STRANGER, "hello?")
+    await telegram.say(ANA, "known")
+    await core.took()
+    await telegram.see(STRANGER, "We haven't met")
+    await telegram.say(STRANGER, "/help")
+    await telegram.say(STRANGER, "hello??")
+    await telegram.until(lambda: len(telegram.called("getUpdates")) > 2)
+    assert len(telegram.shown(STRANGER)) == 1
+    assert [m.text for m in core.messages] == ["known"]
+    assert core.commands == []
+
+
+async def test_an_admin_lets_a_stranger_in_with_a_button(channel, telegram: FakeTelegram, core: FakeCore):
+    await telegram.say(STRANGER, "hello?")
+    code = (await telegram.see(STRANGER, "Your code is")).text.removesuffix(".").split()[-1]
+    asked = await telegram.see(ADMIN, code)
+    await telegram.press(ADMIN, asked, "Let in")
+    await telegram.see(STRANGER, "What can I do")
+    assert asked.labels == []
+    await telegram.say(STRANGER, "thanks")
+    await core.took()
+    assert [m.text for m in core.messages] == ["thanks"]
+
+
+async def test_only_an_admin_can_let_people_in(channel, telegram: FakeTelegram, core: FakeCore):
+    await telegram.say(STRANGER, "hello?")
+    asked = await telegram.see(ADMIN, "Their code is")
+    await telegram.press(STRANGER, asked, "Let in")
+    await telegram.press(ADMIN, asked, "Keep out")
+    assert not telegram.shown(STRANGER, "What can I do")
+    await telegram.say(STRANGER, "please?")
+    await telegram.say(ANA, "known")
+    await core.took()
+    assert [m.text for m in core.messages] == ["known"]
+
+
+async def test_without_an_admin_the_line_says_what_to_do(
+    make_channel, telegram: FakeTelegram, core: FakeCore
+):
+    lonely = make_channel(NOD_ADMINS="")
+    await lonely.start(core.inbox, core)
+    await telegram.say(STRANGER, "hello?")
+    await telegram.see(STRANGER, f"Your Telegram ID is {STRANGER}")
+    await lonely.stop()
+
+
+async def test_an_unknown_group_gets_one_line_and_an_allowed_one_is_served(
+    make_channel, telegram: FakeTelegram, core: FakeCore
+):
+    other = telegram.group(-100300)
+    serving = make_channel(TELEGRAM_ALLOWED_CHATS=str(TEAM))
+    await serving.start(core.inbox, core)
+    await telegram.say(STRANGER, "@nod_test_bot a", other)
+    await telegram.say(STRANGER, "@nod_test_bot b", other)
+    await telegram.say(STRANGER, "@nod_test_bot c", TEAM)
+    await core.took()
+    await telegram.see(other, "not set up for this group")
+    assert len(telegram.shown(other)) == 1
+    assert [m.text for m in core.messages] == ["c"]
+    await serving.stop()
+
+
+async def test_a_strangers_press_is_refused_privately(channel, telegram: FakeTelegram, core: FakeCore):
+    there = Address("telegram", str(TEAM))
+    await channel.post_card(there, core.propose(make_card(), there))
+    query = await telegram.press(STRANGER, await telegram.see(TEAM, "Close issue"), "Approve")
+    assert query.alert
+    assert core.presses == []
+
+
+async def test_anyone_who_writes_as_a_chat_is_asked_to_write_as_themselves(
+    make_channel, telegram: FakeTelegram, core: FakeCore
+):
+    serving = make_channel(TELEGRAM_ALLOWED_CHATS=str(TEAM))
+    await serving.start(core.inbox, core)
+    await telegram.say(ANA, "@nod_test_bot hello", TEAM, sender_chat=telegram.chats[TEAM])
+    await telegram.see(TEAM, "write as yourself".capitalize())
+    assert core.taken == []
+    await serving.stop()
+
+
+def test_a_list_with_a_name_in_it_stops_the_start(make_channel):
+    with pytest.raises(SettingsError, match="TELEGRAM_ALLOWED_USERS"):
+        make_channel(TELEGRAM_ALLOWED_USERS="@ana")

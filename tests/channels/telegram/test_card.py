@@ -1,0 +1,255 @@
+"""Cards: whatever they hold, Telegram accepts them; what they leave out is one button away."""
+
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bot.channels.telegram.callback import ButtonData, Does
+from bot.channels.telegram.card import keyboard, rendered, whole
+from bot.domain.cards import Group, Tone
+from bot.domain.people import Actor
+from bot.domain.proposals import Circle, Kind, PreviewField, State
+from bot.domain.verbs import Verb
+from tests.channels.telegram.core import done, make_card
+from tests.fakes.telegram_rules import check_markup, check_text
+
+pytestmark = pytest.mark.platform
+
+
+def labels(markup):
+    return [b.text for row in markup.inline_keyboard for b in row] if markup else []
+
+
+def accepted(rich, markup):
+    assert rich.text.split("\n")[0].strip()
+    check_text(rich.text, [e.to_dict() for e in rich.entities])
+    check_markup(markup.to_dict() if markup else None)
+
+
+def test_a_pending_card_says_what_why_who_and_until_when():
+    view = rendered(make_card(votes=("Ben: approve",), quorum=2, notes=("Edited by Ben before approval.",)))
+    for words in (
+        "Close issue #7",
+        "Why: You asked me to",
+        "state: open → closed",
+        "Asked by Ana · expires 3 Mar, 09:00 UTC",
+        "Can decide: Ana or any admin",
+        "• Ben: approve",
+        "Edited by Ben",
+    ):
+        assert words in view.rich.text
+    assert not view.cut
+
+
+def test_a_resolved_card_folds_to_what_who_when_and_the_result():
+    view = rendered(done(make_card()))
+    assert view.rich.text == "✅ Close issue #7\n\nDone. Approved by Ana · 2 Mar, 09:05 UTC\nclosed"
+    told = rendered(done(make_card(), told="Closed issue #7", result="", outcome="Approved by Ana."))
+    assert told.rich.text == "✅ Closed issue #7\n\nApproved by Ana · 2 Mar, 09:05 UTC"
+    assert labels(view.keyboard) == ["Open"]
+
+
+def test_people_in_telegram_who_may_decide_are_mentioned_and_others_named():
+    ben, cleo = Actor("telegram", "992", "Ben"), Actor("slack", "T1/U9", "Cleo")
+    view = rendered(make_card(circle=Circle((ben, cleo, "any admin"))))
+    assert "Can decide: Ben, Cleo or any admin" in view.rich.text
+    assert [e.user.id for e in view.rich.entities if e.type == "text_mention"] == [992]
+    assert not [e for e in rendered(done(make_card(circle=Circle((ben,))))).rich.entities if e.user]
+
+
+def test_a_copy_elsewhere_names_where_it_was_asked():
+    assert (
+        "Asked by Ana in #ops in Slack · expires" in rendered(make_card(asked_in="#ops in Slack")).rich.text
+    )
+
+
+def times(view):
+    found = [e for e in view.rich.entities if e.type == "date_time"]
+    return [(e.unix_time, e.date_time_format) for e in found]
+
+
+def test_times_are_shown_by_the_readers_own_app():
+    card = make_card()
+    assert times(rendered(card)) == [(card.expires_at, "r")]
+    assert times(rendered(done(card))) == [(done(card).decided_at, "dt")]
+    expired = done(card, state=State.EXPIRED, outcome="Expired.")
+    assert times(rendered(expired)) == []
+    assert "Decided" not in rendered(expired).rich.text
+
+
+def test_the_first_line_is_what_would_run():
+    assert rendered(make_card()).rich.text.startswith("🟡 Close issue #7\n")
+    assert rendered(done(make_card())).rich.text.startswith("✅ Close issue #7\n")
+
+
+def test_a_long_reason_does_not_take_approve_away():
+    view = rendered(make_card(reason="because " * 100, circle=Circle(("Ana " * 100,))))
+    assert not view.cut
+    assert "cut here" not in view.rich.text
+    assert labels(view.keyboard)[0] == "Approve"
+    assert labels(view.keyboard)[-1] == "View all"
+
+
+def test_a_card_that_shows_everything_offers_no_view_of_all():
+    assert "View all" not in labels(rendered(make_card(reason="because " * 30)).keyboard)
+
+
+def test_a_title_that_was_cut_holds_approve_back():
+    assert labels(rendered(make_card(title="x" * 500)).keyboard)[0] == "View all"
+
+
+def test_a_failed_card_offers_retry():
+    card = done(make_card(), state=State.FAILED, tone=Tone.BAD, verbs=(Verb.RETRY,), result_url=None)
+    assert labels(rendered(card).keyboard) == ["Retry"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        (None, "x", "f: x"),
+        ("x", None, "f: x → (nothing)"),
+        ("", "x", "f: (empty) → x"),
+        ("a", "b\nc", "f\nold:\na\n→ new:\nb\nc"),
+        (None, "b\nc", "f:\nb\nc"),
+        ("a\nb", None, "f\nold:\na\nb\n→ new:\n(nothing)"),
+        (None, " ", "f: ' '"),
+    ],
+)
+def test_old_and_new_are_told_apart(old, new, words):
+    assert words in rendered(make_card(fields=(PreviewField("f", old, new),))).rich.text
+
+
+def test_many_lines_are_cut_too():
+    view = rendered(make_card(fields=(PreviewField("f", None, "a\n" * 30),)))
+    assert view.cut
+    assert view.rich.text.count("a\n") < 25
+    assert labels(view.keyboard)[0] == "View all"
+
+
+def test_a_verb_that_telegram_has_no_screen_for_is_not_offered():
+    view = rendered(make_card(verbs=(Verb.REASSIGN, Verb.APPROVE)))
+    assert labels(view.keyboard) == ["Approve"]
+
+
+def test_a_verb_that_needs_nothing_is_a_button_without_being_known_here():
+    view = rendered(make_card(verbs=(Verb.EXPIRE, Verb.APPROVE)))
+    assert labels(view.keyboard) == ["Approve", "End the wait"]
+
+
+def test_a_card_without_a_preview_shows_its_arguments():
+    assert "Number: 7" in rendered(make_card(fields=(), arguments={"number": 7})).rich.text
+
+
+def test_what_is_cut_cannot_be_approved_before_it_was_viewed():
+    card = make_card(
+        fields=(PreviewField("f", None, "x" * 5000),),
+        verbs=(*make_card().verbs, Verb.APPROVE_ALL, Verb.DECLINE_ALL),
+        group=Group(3, 3, 5),
+    )
+    view = rendered(card)
+    assert view.cut
+    assert "cut here" in view.rich.text
+    assert labels(view.keyboard)[0] == "View all"
+    assert not {"Approve", "Approve all 3"} & set(labels(view.keyboard))
+    assert {"Approve", "Approve all 3"} <= set(labels(keyboard(card, cut=True, viewed=True)))
+
+
+def test_the_buttons_of_a_group_carry_the_sum_of_its_rounds():
+    card = make_card(verbs=(Verb.APPROVE, Verb.APPROVE_ALL), group=Group(3, 2, 7))
+    markup = rendered(card).keyboard
+    assert markup is not None
+    data = [ButtonData.parse(str(b.callback_data)) for row in markup.inline_keyboard for b in row]
+    assert [(d.does, d.round) for d in data if d] == [(Does.APPROVE, 1), (Does.APPROVE_ALL, 7)]
+
+
+def test_hostile_text_is_only_text():
+    view = rendered(make_card(title="**x** <b>y</b> [z](tg://a) \u202e", reason="`r`"))
+    assert "**x** <b>y</b> [z](tg" in view.rich.text
+    assert "\u202e" not in view.rich.text
+    assert {e.type for e in view.rich.entities} <= {"bold", "italic", "code", "pre", "date_time"}
+
+
+def long(words):
+    """Only the word for it is drawn, so that a failure can still be read."""
+    return words and words.replace("LONG", "long " * 900)
+
+
+_WORDS = st.text(max_size=60) | st.text(alphabet="ab😀\n\u202e` ", max_size=60) | st.just("LONG")
+_FIELDS = st.lists(st.builds(PreviewField, _WORDS, st.none() | _WORDS, st.none() | _WORDS), max_size=60)
+_ROUND = st.integers(min_value=1, max_value=999)
+
+
+@given(
+    fields=_FIELDS,
+    title=_WORDS,
+    reason=_WORDS,
+    notes=st.lists(_WORDS, max_size=12),
+    votes=st.lists(_WORDS, max_size=12),
+    result=_WORDS,
+    url=st.none() | _WORDS | st.sampled_from(["https://example.com/7", "http://localhost/1", "https://[x"]),
+    deciders=_WORDS,
+    state=st.sampled_from(State),
+    verbs=st.lists(st.sampled_from(Verb), unique=True),
+    round_=_ROUND,
+)
+@settings(max_examples=60, deadline=None)
+def test_any_card_is_accepted_and_whole(
+    fields, title, reason, notes, votes, result, url, deciders, state, verbs, round_
+):
+    card = make_card(
+        fields=tuple(PreviewField(long(f.field), long(f.old_value), long(f.new_value)) for f in fields),
+        title=long(title),
+        reason=long(reason),
+        notes=tuple(map(long, notes)),
+        votes=tuple(map(long, votes)),
+        result=long(result),
+        result_url=url,
+        circle=Circle((long(deciders),)),
+        state=state,
+        decided_at=None if state is State.PROPOSED else datetime(2026, 3, 2, tzinfo=UTC),
+        verbs=tuple(verbs),
+        round=round_,
+        group=Group(2, 2, round_ + 1),
+    )
+    view = rendered(card)
+    state_open = state is State.PROPOSED
+    accepted(view.rich, view.keyboard)
+    assert not view.cut or "View all" in labels(view.keyboard)
+    assert not view.cut or not state_open or not {"Approve", "Approve similar"} & set(labels(view.keyboard))
+    pieces = whole(card)
+    for piece in pieces or []:
+        accepted(piece, keyboard(card, cut=view.cut, viewed=True))
+
+
+def test_a_servers_question_reads_as_a_question_and_is_filled_in():
+    card = make_card(
+        kind=Kind.QUESTION,
+        title="lamps asks: Which color for desk?",
+        tool_name="question:lamps:1a2b3c4d",
+        risk_reason="lamps asks it while it works for you",
+        reason="",
+        fields=(PreviewField("color", None, None),),
+        circle=Circle(("Ana",)),
+        verbs=(Verb.EDIT, Verb.APPROVE, Verb.DECLINE),
+    )
+    view = rendered(card)
+    accepted(view.rich, view.keyboard)
+    assert "lamps asks: Which color for desk?" in view.rich.text
+    assert "lamps asks it while it works for you" in view.rich.text
+    assert "Asked of Ana" in view.rich.text
+    assert "Risk" not in view.rich.text
+    assert labels(view.keyboard)[:3] == ["Send answer", "Decline", "Fill in"]
+
+
+def test_an_address_a_server_wants_opened_is_shown_with_the_button_that_says_so():
+    card = make_card(
+        kind=Kind.QUESTION,
+        schema={"type": "object", "properties": {}},
+        fields=(PreviewField("open this address", None, "https://bank.example/login"),),
+        verbs=(Verb.APPROVE, Verb.DECLINE),
+    )
+    view = rendered(card)
+    assert "https://bank.example/login" in view.rich.text
+    assert labels(view.keyboard)[:2] == ["Done, continue", "Decline"]

@@ -1,0 +1,129 @@
+"""The pace: limits are kept per chat, in order, by a clock that is passed in."""
+
+import asyncio
+
+import pytest
+from telegram.error import RetryAfter
+
+from bot.channels.telegram.limits import ChatPace, Urgency
+from tests.channels.telegram.conftest import FakeTime
+
+
+@pytest.fixture(autouse=True)
+def _timedelta(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PTB_TIMEDELTA", "1")
+
+
+async def ask(pace: ChatPace, chat: int, *, fails: list[int] | None = None, rate: int | None = None):
+    fails = fails or []
+
+    async def call():
+        if fails:
+            raise RetryAfter(fails.pop(0))
+        return "sent"
+
+    return await pace.process_request(call, (), {}, "sendMessage", {"chat_id": chat}, rate)
+
+
+async def test_the_twenty_first_message_of_a_minute_waits_in_a_group(seconds: FakeTime):
+    pace = ChatPace(seconds, seconds.sleep)
+    for _ in range(20):
+        await ask(pace, -1)
+    assert seconds.slept == []
+    await ask(pace, -1)
+    assert sum(seconds.slept) == 60
+
+
+async def test_a_429_is_waited_for_in_its_chat_only(seconds: FakeTime):
+    pace = ChatPace(seconds, seconds.sleep)
+    assert await ask(pace, 1, fails=[9]) == "sent"
+    assert sum(seconds.slept) == 9
+    await ask(pace, 2)
+    assert sum(seconds.slept) == 9
+
+
+async def test_a_preview_does_not_wait(seconds: FakeTime):
+    pace = ChatPace(seconds, seconds.sleep)
+    with pytest.raises(RetryAfter):
+        await ask(pace, -1, fails=[9], rate=Urgency.PREVIEW)
+    assert seconds.slept == []
+    assert not pace.preview(-1)
+
+
+async def test_a_card_that_will_change_again_leaves_the_last_third_to_what_has_ended(seconds: FakeTime):
+    pace = ChatPace(seconds, seconds.sleep)
+    for _ in range(20):
+        await ask(pace, 1, rate=Urgency.OPEN)
+    with pytest.raises(RetryAfter):
+        await ask(pace, 1, rate=Urgency.OPEN)
+    for _ in range(10):
+        await ask(pace, 1, rate=Urgency.ENDED)
+    assert seconds.slept == []
+    seconds.now += 31
+    assert await ask(pace, 1, rate=Urgency.OPEN) == "sent"
+
+
+async def test_waiting_has_an_end(seconds: FakeTime):
+    pace = ChatPace(seconds, seconds.sleep)
+    with pytest.raises(RetryAfter):
+        await ask(pace, 1, fails=[1] * 10)
+
+
+async def test_what_someone_waits_to_read_goes_before_cards_that_have_ended():
+    held = asyncio.Event()
+    time = FakeTime()
+
+    async def sleep(seconds: float) -> None:
+        await held.wait()
+        time.now += seconds
+
+    pace = ChatPace(time, sleep)
+    for _ in range(20):
+        await ask(pace, -1)
+    went: list[Urgency] = []
+
+    async def one(urgency: Urgency) -> None:
+        async def call() -> None:
+            went.append(urgency)
+
+        await pace.process_request(call, (), {}, "sendMessage", {"chat_id": -1}, urgency)
+
+    async with asyncio.TaskGroup() as group:
+        for urgency in (Urgency.ENDED, Urgency.ENDED, Urgency.TEXT):
+            group.create_task(one(urgency))
+            await asyncio.sleep(0)
+        held.set()
+    assert went == [Urgency.TEXT, Urgency.ENDED, Urgency.ENDED]
+
+
+async def test_a_call_that_is_given_up_while_it_waits_holds_no_one_up(seconds: FakeTime):
+    stuck = asyncio.Event()
+
+    async def sleep(wait: float) -> None:
+        seconds.now += wait
+        await stuck.wait()
+
+    pace = ChatPace(seconds, sleep)
+    for _ in range(20):
+        await ask(pace, -1)
+    given_up = asyncio.create_task(ask(pace, -1))
+    await asyncio.sleep(0)
+    second = asyncio.create_task(ask(pace, -1))
+    await asyncio.sleep(0)
+    given_up.cancel()
+    assert await second == "sent"
+
+
+async def test_the_whole_bot_stays_under_thirty_a_second(seconds: FakeTime):
+    pace = ChatPace(seconds, seconds.sleep)
+    for chat in range(1, 32):
+        await ask(pace, chat)
+    assert sum(seconds.slept) == 1
+
+
+async def test_quiet_chats_are_forgotten(seconds: FakeTime):
+    pace = ChatPace(seconds, seconds.sleep)
+    for chat in range(1, 1200):
+        seconds.now += 61
+        await ask(pace, chat)
+    assert len(pace._lines) < 1100

@@ -1,0 +1,169 @@
+"""One turn being shown: drafts in private, throttled edits in groups, the final text always."""
+
+import pytest
+
+from bot.domain.chat import Address
+from bot.domain.events import (
+    Ending,
+    TextDelta,
+    TextRestarted,
+    ToolFinished,
+    ToolStarted,
+    TurnEnded,
+    TurnFailed,
+)
+from bot.domain.people import Actor
+from bot.errors import ChannelError
+from tests.channels.telegram.conftest import ANA, FakeTime
+from tests.fakes.telegram_server import FakeTelegram
+
+pytestmark = pytest.mark.platform
+
+HERE = Address("telegram", str(ANA))
+TEAM = -100200
+THERE = Address("telegram", str(TEAM))
+WHO = Actor("telegram", str(ANA), "Ana")
+
+
+async def play(channel, seconds: FakeTime, address: Address, *events, gap: float = 5.0):
+    stream = channel.open_stream(address, WHO)
+    for event in events:
+        await stream.send(event)
+        seconds.now += gap
+
+
+async def test_in_private_a_draft_grows_and_the_text_is_posted(
+    channel, telegram: FakeTelegram, seconds: FakeTime
+):
+    await play(
+        channel,
+        seconds,
+        HERE,
+        TextDelta("Hello"),
+        TextDelta(" **world"),
+        TextDelta("**"),
+        end("Hello **world**"),
+    )
+    assert [text for _, _, text in telegram.drafts] == ["Hello", "Hello **world", "Hello world"]
+    assert len({draft for _, draft, _ in telegram.drafts}) == 1
+    (posted,) = telegram.shown(ANA)
+    assert (posted.text, posted.entities[0]["type"]) == ("Hello world", "bold")
+
+
+async def test_in_a_group_one_message_is_edited_within_the_limit(
+    channel, telegram: FakeTelegram, seconds: FakeTime
+):
+    telegram.group(TEAM)
+    words = [TextDelta(f"word{i} ") for i in range(300)]
+    text = "".join(w.text for w in words)
+    await play(channel, seconds, THERE, *words, end(text), gap=0.2)
+    calls = [c for c in telegram.calls if c[0] in ("sendMessage", "editMessageText")]
+    assert 3 <= len(calls) <= 14
+    (posted,) = telegram.shown(TEAM)
+    assert posted.text == text.strip()
+    assert not telegram.drafts
+    assert seconds.slept == []
+
+
+async def test_a_full_group_still_gets_the_final_text(channel, telegram: FakeTelegram, seconds: FakeTime):
+    telegram.group(TEAM)
+    for i in range(20):
+        await channel.post(THERE, f"card {i}")
+    await play(channel, seconds, THERE, TextDelta("Hello"), end("Hello"), gap=0.0)
+    assert [m.text for m in telegram.shown(TEAM, "Hello")] == ["Hello"]
+    assert 0 < sum(seconds.slept) <= 60
+
+
+async def test_a_long_answer_is_split(channel, telegram: FakeTelegram, seconds: FakeTime):
+    telegram.group(TEAM)
+    text = "\n\n".join(f"paragraph {i} " + "x" * 300 for i in range(40))
+    await play(channel, seconds, THERE, TextDelta(text), end(text))
+    posted = telegram.shown(TEAM)
+    assert len(posted) >= 3
+    assert "paragraph 0" in posted[0].text
+    assert "paragraph 39" in posted[-1].text
+    assert not any("▍" in m.text for m in posted)
+
+
+async def test_what_a_tool_does_is_shown_while_it_runs(channel, telegram: FakeTelegram, seconds: FakeTime):
+    events = [
+        TextDelta("Let me look."),
+        ToolStarted("1", "issue_list", "Reading the open issues", {}),
+        ToolFinished("1", "issue_list", ok=True, result="[]"),
+        end("Let me look. None."),
+    ]
+    await play(channel, seconds, HERE, *events)
+    assert any("⏳ Reading the open issues" in text for _, _, text in telegram.drafts)
+    assert [m.text for m in telegram.shown(ANA)] == ["Let me look. None."]
+
+
+async def test_an_answer_that_begins_again_forgets_its_first_try(
+    channel, telegram: FakeTelegram, seconds: FakeTime
+):
+    await play(channel, seconds, HERE, TextDelta("wrong"), TextRestarted(), TextDelta("right"), end("right"))
+    assert telegram.drafts[-1][2] == "right"
+
+
+@pytest.mark.parametrize(
+    ("event", "words"),
+    [
+        (TurnFailed("The model could not answer.", 1), "So far\n\n⚠️ The model could not answer."),
+        (TurnEnded(Ending.STOPPED, 1, ""), "So far\n\n⏹ Stopped."),
+    ],
+)
+async def test_a_turn_that_was_cut_off_says_so(
+    channel, telegram: FakeTelegram, seconds: FakeTime, event, words
+):
+    await play(channel, seconds, HERE, TextDelta("So far"), event)
+    assert [m.text for m in telegram.shown(ANA)] == [words]
+
+
+async def test_a_turn_of_cards_only_leaves_no_empty_message(
+    channel, telegram: FakeTelegram, seconds: FakeTime
+):
+    telegram.group(TEAM)
+    await play(channel, seconds, THERE, ToolStarted("1", "x", "Reading", {}), end("", Ending.WAITING))
+    assert telegram.shown(TEAM) == []
+
+
+async def test_a_server_without_drafts_still_gets_the_text(
+    channel, telegram: FakeTelegram, seconds: FakeTime
+):
+    telegram.fail("sendMessageDraft", 404, "Not Found")
+    await play(channel, seconds, HERE, TextDelta("a"), TextDelta("b"), end("ab"))
+    assert telegram.drafts == []
+    assert [m.text for m in telegram.shown(ANA)] == ["ab"]
+
+
+async def test_a_preview_that_was_removed_is_posted_again(channel, telegram: FakeTelegram, seconds: FakeTime):
+    telegram.group(TEAM)
+    stream = channel.open_stream(THERE, WHO)
+    await stream.send(TextDelta("Hello"))
+    telegram.shown(TEAM)[0].deleted = True
+    await stream.send(end("Hello there"))
+    assert [m.text for m in telegram.shown(TEAM)] == ["Hello there"]
+
+
+async def test_told_to_wait_a_preview_is_skipped_and_the_end_waits(
+    channel, telegram: FakeTelegram, seconds: FakeTime
+):
+    telegram.group(TEAM)
+    telegram.limited[TEAM].append(17)
+    stream = channel.open_stream(THERE, WHO)
+    await stream.send(TextDelta("Hello"))
+    assert seconds.slept == []
+    await stream.send(end("Hello"))
+    assert sum(seconds.slept) == 17
+    assert [m.text for m in telegram.shown(TEAM)] == ["Hello"]
+
+
+async def test_a_final_text_that_cannot_be_posted_is_an_error(
+    channel, telegram: FakeTelegram, seconds: FakeTime
+):
+    telegram.blocked[ANA] = "bot was blocked by the user"
+    with pytest.raises(ChannelError):
+        await play(channel, seconds, HERE, TextDelta("x"), end("x"))
+
+
+def end(text: str, ending: Ending = Ending.DONE) -> TurnEnded:
+    return TurnEnded(ending, 1, text)

@@ -1,0 +1,77 @@
+"""Plans and the team's board in Telegram: within its limits for any content, in full before Approve."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bot.channels.telegram import team_status as boards
+from bot.channels.telegram.card import keyboard, rendered
+from bot.channels.telegram.screens import changes
+from bot.domain.plans import Plan, fields
+from bot.domain.proposals import Kind
+from bot.domain.teams import Standing, TeamStatus
+from bot.domain.verbs import Verb
+from tests.channels.slack.test_team import _teammates, mate
+from tests.channels.telegram.core import make_card
+from tests.channels.telegram.test_card import accepted, labels
+from tests.fakes.telegram_rules import check_markup, check_text
+
+pytestmark = pytest.mark.platform
+
+ACTIONS = (Verb.APPROVE, Verb.DECLINE, Verb.REVISE, Verb.APPROVE_STEPS, Verb.EXTEND)
+
+
+def plan_card(steps=2, length=40):
+    arguments = {
+        "summary": "All lamps red",
+        "steps": [{"description": f"{n} " + "x" * length, "tools": ["paint"]} for n in range(steps)],
+    }
+    return make_card(
+        kind=Kind.PLAN, arguments=arguments, fields=fields(Plan.of(arguments)), verbs=ACTIONS
+    )  # fmt: skip
+
+
+def test_a_short_plan_offers_all_four_answers():
+    view = rendered(plan_card())
+    accepted(view.rich, view.keyboard)
+    shown = labels(view.keyboard)
+    for label in ("Approve plan", "Reject", "Reject with a reason", "Ask for changes"):
+        assert label in shown
+    assert "Approve plan and its steps" in shown
+    assert "Step 2: 1 xxx" in view.rich.text.replace("\n", " ")
+
+
+def test_a_plan_too_long_for_a_message_is_viewed_whole_before_it_or_its_steps_are_approved():
+    card = plan_card(20, 900)
+    view = rendered(card)
+    accepted(view.rich, view.keyboard)
+    assert not {"Approve plan", "Approve plan and its steps"} & set(labels(view.keyboard))
+    below = labels(keyboard(card, cut=True, viewed=True))
+    assert {"Approve plan", "Approve plan and its steps"} <= set(below)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(_teammates, max_size=30))
+def test_a_board_fits_one_message_whatever_teammates_say(team):
+    rich = boards.rendered(TeamStatus("l", tuple(team)))
+    check_text(rich.text, [e.to_dict() for e in rich.entities])
+
+
+def test_a_board_says_how_each_stands():
+    team = (mate("surveyor", Standing.DONE, words="5 are open.\nmore"), mate("painter", doing="Look"))
+    text = boards.rendered(TeamStatus("l", team)).text
+    assert text.splitlines() == [
+        "👥 Team: 2 teammates, 1 at work",
+        "✅ surveyor: done",
+        "    5 are open.",
+        "⏳ painter: working",
+        "    Look",
+    ]
+
+
+def test_what_should_change_is_asked_by_a_reply():
+    from telegram import User
+
+    screen = changes(User(1, "Ana", is_bot=False), "painter's plan")
+    assert screen.replies
+    check_markup(screen.markup.to_dict())

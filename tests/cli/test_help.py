@@ -1,0 +1,133 @@
+"""``nod --help`` and what every command of ``nod`` has."""
+
+import json
+import subprocess
+import sys
+from importlib.metadata import version
+
+import pytest
+import typer
+from typer.core import TyperCommand, TyperGroup
+from typer.testing import CliRunner
+
+from bot.cli.command import Chosen, Door, doors
+from bot.cli.main import SECTIONS, main
+from tests.cli.conftest import Shell
+
+HEAVY = "sqlalchemy openai slack_bolt telegram mcp docker alembic pydantic rich"
+
+
+def test_the_list_of_commands_imports_none_of_them() -> None:
+    look = f"import sys, bot.cli.main; print([m for m in {HEAVY.split()} if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, check=True)  # noqa: S603 - our own
+    assert done.stdout == "[]\n"
+
+
+def test_help_lists_every_command_in_its_section(shell: Shell) -> None:
+    shown = shell.nod("-h").stdout
+    assert shown == shell.nod("--help").stdout
+    for section, rows in SECTIONS.items():
+        names = "\n".join(f"  {name} " for name, _, _ in rows)
+        assert all(line in shown for line in names.splitlines()), section
+        assert f"\n{section}:\n" in shown
+
+
+@pytest.mark.parametrize("door", doors(SECTIONS).values(), ids=lambda door: door.name)
+def test_a_commands_line_in_the_list_begins_its_own_help(door: Door) -> None:
+    assert door.opened().help.partition("\n")[0] == door.help
+
+
+def test_each_command_takes_the_database_and_writes_names_in_capitals() -> None:
+    def commands(group: TyperGroup, path: str = "nod") -> list[tuple[str, TyperCommand]]:
+        found = []
+        for name, command in group.commands.items():
+            real = command.opened() if isinstance(command, Door) else command
+            if isinstance(real, TyperGroup):
+                found += commands(real, f"{path} {name}")
+            else:
+                found.append((f"{path} {name}", real))
+        return found
+
+    all_of_them = commands(typer.main.get_group(main))
+    assert len(all_of_them) > 25
+    for name, command in all_of_them:
+        shown = command.get_help(typer.Context(command, info_name=name))
+        assert "-d, --database FILE" in shown, name
+        assert "--demo " in shown, name
+        assert "{" not in shown.partition("\n")[0], name
+        assert "<" not in shown, name
+
+
+def test_the_version_is_told(shell: Shell) -> None:
+    assert shell.nod("--version").stdout == f"nod {version('nod')}\n"
+
+
+def test_a_misspelt_command_gets_the_near_one(shell: Shell) -> None:
+    told = shell.nod("aprove")
+    assert told.exit_code == 2
+    assert "Did you mean 'approve'" in told.stderr
+
+
+def test_the_database_is_named_before_or_after_the_command(shell: Shell) -> None:
+    assert shell.nod("db", "upgrade", "-d", "one.db").exit_code == 0
+    assert shell.nod("--demo", "db", "upgrade").exit_code == 0
+    assert {path.name for path in shell.folder.glob("*.db")} == {"one.db", "nod-demo.db"}
+    for words in (("-d", "one.db", "pending"), ("pending", "--database", "one.db"), ("pending", "--demo")):
+        assert shell.nod(*words).stdout == "Nothing is waiting for a decision.\n"
+    assert "there is no file nod.db here" in shell.nod("pending").stderr
+
+
+def test_a_named_database_may_be_an_address(shell: Shell) -> None:
+    assert shell.nod("db", "upgrade", "-d", "sqlite:///two.db").exit_code == 0
+    refused = shell.nod("pending", "-d", "mysql://x/y")
+    assert refused.stderr.startswith("nod: NOD_DATABASE_URL: write sqlite:///file.db or postgresql")
+
+
+def test_commands_stand_under_a_heading_that_people_know(shell: Shell) -> None:
+    for group in ("audit", "tools", "db", "slack"):
+        assert "\nCommands:\n" in shell.nod(group, "--help").stdout
+
+
+@pytest.mark.parametrize(
+    ("options", "usual", "level"),
+    [
+        ({}, "warning", "warning"),
+        ({"verbose": True}, "warning", "info"),
+        ({"verbose": True}, "info", "debug"),
+        ({"quiet": True}, "info", "error"),
+        ({"quiet": True, "verbose": True}, "debug", "error"),
+        ({"quiet": True}, "critical", "critical"),
+    ],
+)
+def test_q_and_v_say_how_much_is_logged(options: dict[str, bool], usual: str, level: str) -> None:
+    assert Chosen(**options).log_level(usual) == level
+
+
+def completed(shell: Shell, *words: str) -> list[str]:
+    """What the shell offers for the last word."""
+    asked = {
+        "_NOD_COMPLETE": "complete_bash",
+        "COMP_WORDS": " ".join(["nod", *words]),
+        "COMP_CWORD": str(len(words)),
+    }
+    done = CliRunner().invoke(main, [], env=shell.environment | asked, prog_name="nod")
+    return done.stdout.split()
+
+
+def test_the_shell_completes_ids_of_proposals_and_names_of_tools(shell: Shell) -> None:
+    assert completed(shell, "approve", "") == []  # there is no database, and none is made
+    assert list(shell.folder.iterdir()) == []
+    assert shell.nod("db", "upgrade", "--demo").exit_code == 0
+    assert shell.nod("tools", "call", "create_issue", '{"title": "Lamp"}', "--demo").exit_code == 0
+    (asked,) = json.loads(shell.nod("pending", "--json", "--demo").stdout)
+    assert completed(shell, "--demo", "approve", "") == [asked["id"]]
+    assert completed(shell, "--demo", "show", asked["id"][:3]) == [asked["id"]]
+    assert completed(shell, "--demo", "show", "zzz") == []
+    assert completed(shell, "tools", "call", "create_i") == ["create_issue"]
+
+
+def test_one_proposal_is_shown_as_json_too(shell: Shell) -> None:
+    assert shell.nod("db", "upgrade", "--demo").exit_code == 0
+    assert shell.nod("tools", "call", "create_issue", '{"title": "Lamp"}', "--demo").exit_code == 0
+    (listed,) = json.loads(shell.nod("pending", "--json", "--demo").stdout)
+    assert json.loads(shell.nod("show", listed["id"], "--json", "--demo").stdout) == listed

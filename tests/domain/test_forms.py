@@ -1,0 +1,176 @@
+"""One reader of a schema: which fields a call has, what fits them, how they are told."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bot.domain.forms import BadAnswer, Field, Shape, fields_of, label_of, spoken, told_values
+from bot.domain.redaction import HIDDEN
+from tests.channels.telegram.core import ARGUMENTS, SCHEMA
+
+FIELDS = {f.name: f for f in fields_of(SCHEMA, ARGUMENTS)}
+
+
+def only(schema: dict[str, Any], arguments: dict[str, Any] | None = None, **root: Any) -> Field:
+    (field,) = fields_of({"properties": {"it": schema}, **root}, arguments or {})
+    return field
+
+
+def test_choices_can_be_picked_and_the_rest_is_typed():
+    assert {name: f.choices for name, f in FIELDS.items() if f.choices} == {
+        "urgent": (True, False),
+        "state": ("open", "closed"),
+    }
+    assert FIELDS["owner"].nullable
+
+
+@pytest.mark.parametrize(
+    ("name", "typed", "value"),
+    [
+        ("title", "007", "007"),
+        ("title", '{"a": 1}', '{"a": 1}'),
+        ("number", " 12 ", 12),
+        ("labels", '["x", "y"]', ["x", "y"]),
+        ("labels", "x\n y \n", ["x", "y"]),
+        ("owner", "12", "12"),
+    ],
+)
+def test_typed_text_becomes_the_fields_own_type(name: str, typed: str, value: object):
+    assert FIELDS[name].read(typed) == value
+
+
+@pytest.mark.parametrize(
+    ("name", "typed", "why"),
+    [
+        ("number", "twelve", "Write a whole number."),
+        ("number", "0", "At least 1."),
+        ("number", "1.5", "Write a whole number."),
+        ("number", "1e999", "Write a whole number."),
+        ("title", "x" * 41, "At most 40 characters."),
+        ("labels", "[1]", "Write one entry a line."),
+    ],
+)
+def test_what_does_not_fit_is_refused_in_plain_words(name: str, typed: str, why: str):
+    with pytest.raises(BadAnswer) as refused:
+        FIELDS[name].read(typed)
+    assert str(refused.value) == why
+
+
+def test_references_unions_with_null_and_allof_are_followed_alike():
+    root = {"$defs": {"S": {"enum": ["a", "b"], "type": "string"}, "T": {"$ref": "#/$defs/S"}}}
+    for schema in (
+        {"$ref": "#/$defs/T"},
+        {"anyOf": [{"$ref": "#/$defs/T"}, {"type": "null"}]},
+        {"allOf": [{"$ref": "#/$defs/T"}, {"description": "which"}]},
+        {"oneOf": [{"type": "null"}, {"allOf": [{"$ref": "#/$defs/S"}]}]},
+        {"enum": ["a", "b", None]},
+    ):
+        field = only(schema, **root)
+        assert (field.shape, field.options) == (Shape.CHOICE, ("a", "b"))
+        assert field.nullable == ("null" in str(schema) or "None" in str(schema))
+        assert field.checked("b") == "b"
+        with pytest.raises(BadAnswer, match="Choose one"):
+            field.checked("c")
+
+
+def test_a_schema_that_contains_itself_is_read_to_a_depth():
+    root = {"$defs": {"L": {"allOf": [{"$ref": "#/$defs/L"}, {"anyOf": [{"$ref": "#/$defs/L"}]}]}}}
+    assert only({"$ref": "#/$defs/L"}, **root).shape is Shape.DATA
+
+
+def test_lists_of_choices_texts_and_anything_else_are_told_apart():
+    choices = only({"type": "array", "items": {"enum": ["bug", "idea"]}})
+    assert (choices.shape, choices.read("Bug, idea")) == (Shape.CHOICES, ["bug", "idea"])
+    assert only({"type": ["array", "null"], "items": {"type": "string"}}).shape is Shape.LINES
+    assert only({"type": "array", "items": {"type": "object"}}).shape is Shape.DATA
+
+
+def test_arguments_without_a_schema_can_still_be_edited():
+    assert [(f.name, f.shape) for f in fields_of({}, {"a": "x", "b": 1, "c": [1]})] == [
+        ("a", Shape.TEXT),
+        ("b", Shape.INTEGER),
+        ("c", Shape.DATA),
+    ]
+
+
+def test_what_runs_by_default_is_a_value_of_the_field_and_marked():
+    field = only({"type": "integer", "default": 1})
+    assert (field.value, field.default, field.present, field.required) == (1, True, False, False)
+    schema = {
+        "properties": {
+            "to": {"type": "string"},
+            "copies": {"type": "integer", "default": 1},
+            "urgent": {"type": "boolean", "default": False},
+            "kind": {"enum": ["short_memo"], "default": "short_memo"},
+            "token": {"type": "string", "default": "hunter2"},
+            "note": {"type": "string"},
+        }
+    }
+    assert told_values(schema, {"to": "Kim", "copies": 2}) == (
+        ("to", "Kim"),
+        ("copies", "2"),
+        ("urgent", "no (default)"),
+        ("kind", "short memo (default)"),
+        ("token", f"{HIDDEN} (default)"),
+    )
+
+
+def test_no_argument_that_runs_is_left_out_however_many_there_are():
+    arguments = {f"a{n}": n for n in range(200)}
+    assert len(told_values({}, arguments)) == 200
+    assert len(fields_of({}, arguments)) == 60
+
+
+@pytest.mark.parametrize(
+    ("name", "label"),
+    [
+        ("due_date", "Due date"),
+        ("dueDate", "Due date"),
+        ("max-size", "Max size"),
+        ("title", "Title"),
+        ("URL", "URL"),
+        ("why it asks", "Why it asks"),
+        ("src/app.py", "src/app.py"),
+        ("Step 1", "Step 1"),
+        ("", ""),
+    ],
+)
+def test_names_become_labels_and_what_is_no_name_stays(name: str, label: str):
+    assert label_of(name) == label
+
+
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [
+        (True, "yes"),
+        (False, "no"),
+        (None, "none"),
+        ([], "none"),
+        (["a", "b"], "a, b"),
+        (2, "2"),
+        ({"a": 1}, '{\n  "a": 1\n}'),
+        ("in_progress", "in progress"),
+    ],
+)
+def test_values_are_told_as_people_write_them(value: object, told: str):
+    assert spoken(value) == told
+
+
+def test_a_text_that_is_no_option_is_told_as_it_is():
+    assert spoken("snake_case_is_mine", options=False) == "snake_case_is_mine"
+
+
+_KEYWORDS = ["type", "$ref", "anyOf", "allOf", "enum", "const", "items", "default", "maxLength", "title"]
+_SCHEMAS = st.recursive(
+    st.none() | st.booleans() | st.text() | st.integers(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.sampled_from(_KEYWORDS), inner),
+)
+
+
+@given(_SCHEMAS)
+def test_any_schema_can_be_read(schema: Any):
+    whole = {"properties": {"it": schema}, "required": schema}
+    for field in fields_of(whole, {"it": "x"}):
+        assert isinstance(field.fault("x"), str)

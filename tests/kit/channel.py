@@ -1,0 +1,135 @@
+"""Channels whose streams, posts and cards can be looked at, and that can refuse."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from bot.channels.seam import Hearing, Lookup, Poster
+from bot.domain.cards import Card
+from bot.domain.chat import Address, Inbox
+from bot.domain.events import TextDelta, TextRestarted, TurnEvent, TurnFailed
+from bot.domain.people import Actor
+from bot.domain.proposals import Proposal
+from bot.domain.teams import TeamStatus
+from bot.errors import ChannelError, CopyGone
+
+
+@dataclass
+class RecordingStream:
+    channel: "ShowingChannel"
+    address: Address
+    events: list[TurnEvent] = field(default_factory=list)
+
+    async def send(self, event: TurnEvent) -> None:
+        self.channel.maybe_refuse("send")
+        self.events.append(event)
+
+    @property
+    def text(self) -> str:
+        """What stands there in the end."""
+        text = ""
+        for event in self.events:
+            if isinstance(event, TextRestarted):
+                text = ""
+            elif isinstance(event, TextDelta):
+                text += event.text
+            elif isinstance(event, TurnFailed):
+                text += event.explanation
+        return text
+
+
+class ShowingChannel:
+    """Implements `Channel`: a place where people read rows themselves."""
+
+    def __init__(self, name: str = "chat") -> None:
+        self.name = name
+        self.inbox: Inbox | None = None
+        self.streams: list[RecordingStream] = []
+        self.boards: dict[str, TeamStatus] = {}  # what each shows now, by its reference
+        self.refusals: dict[str, ChannelError] = {}  # by what is asked: send, post, post_card, redraw_card
+        self.changes = 0
+
+    async def start(self, inbox: Inbox, lookup: Lookup) -> None:
+        self.inbox = inbox
+
+    async def stop(self) -> None:
+        self.inbox = None
+
+    def open_stream(self, address: Address, requester: Actor) -> RecordingStream:
+        self.streams.append(RecordingStream(self, address))
+        return self.streams[-1]
+
+    async def show_team(self, address: Address, ref: str, team: TeamStatus) -> str:
+        self.maybe_refuse("show_team")
+        if ref and ref not in self.boards:
+            raise CopyGone
+        ref = ref or f"{self.name}-board-{len(self.boards) + 1}"
+        self.boards[ref] = team
+        return ref
+
+    async def changed(self) -> None:
+        self.changes += 1
+
+    def maybe_refuse(self, what: str) -> None:
+        if error := self.refusals.get(what):
+            raise error
+
+
+class RecordingChannel(ShowingChannel, Poster):
+    """A platform whose posts and cards can be looked at, and that can refuse."""
+
+    def __init__(self, name: str = "chat") -> None:
+        super().__init__(name)
+        self.reminders: list[tuple[str, str, tuple[Actor, ...]]] = []
+        self.texts: list[tuple[Address, str]] = []
+        self.files: list[tuple[Address, str, str]] = []  # where, name, text
+        self.drawn: list[Card] = []  # every redraw, oldest first
+        self.cards: dict[str, Card] = {}  # what each copy shows now, by its reference
+        self.places: dict[str, Address] = {}
+        self.attempts = 0  # at posting a card
+        self.heard = Hearing(1.0)
+        self.lost_answers = 0  # this many of the next cards are posted, but nothing says so
+
+    def hearing(self) -> Hearing:
+        return self.heard
+
+    async def post(self, address: Address, markdown: str) -> None:
+        self.maybe_refuse("post")
+        self.texts.append((address, markdown))
+
+    async def post_card(self, address: Address, card: Card) -> str:
+        self.attempts += 1
+        self.maybe_refuse("post_card")
+        ref = f"{self.name}-{len(self.places) + 1}"
+        self.cards[ref] = card
+        self.places[ref] = address
+        if self.lost_answers:
+            self.lost_answers -= 1
+            raise ChannelError("no answer")
+        return ref
+
+    async def redraw_card(self, address: Address, ref: str, card: Card) -> None:
+        self.maybe_refuse("redraw_card")
+        if ref not in self.cards:
+            raise CopyGone
+        self.cards[ref] = card
+        self.drawn.append(card)
+
+    async def remind(self, address: Address, ref: str, text: str, people: Sequence[Actor]) -> None:
+        self.maybe_refuse("remind")
+        if ref not in self.cards:
+            raise CopyGone
+        self.texts.append((address, text))
+        self.reminders.append((ref, text, tuple(people)))
+
+    async def post_file(self, address: Address, name: str, text: str) -> None:
+        self.maybe_refuse("post_file")
+        self.files.append((address, name, text))
+
+    @property
+    def shown(self) -> str:
+        """All that people can read there, in the order of streams and posts."""
+        return "\n".join([*(s.text for s in self.streams), *(text for _, text in self.texts)])
+
+    def card_of(self, proposal: Proposal) -> Card:
+        """What its newest copy shows; one posted right before a crash may be there twice."""
+        return [card for card in self.cards.values() if card.proposal_id == proposal.id][-1]

@@ -1,0 +1,287 @@
+"""The core over a database file: people `say` and `press`, `idle` lets the work end.
+
+`restart` and `crash` build it again over the same rows. Nothing of our own code is replaced.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from dataclasses import replace
+from datetime import timedelta
+from itertools import count, pairwise
+from pathlib import Path
+from typing import Any, TypeVar
+
+from bot.agent.loop import TurnLimits
+from bot.agent.model import ToolCall
+from bot.agent.prompt import Briefing
+from bot.app import Ports, core
+from bot.domain.bounds import Bounds
+from bot.domain.chat import Address, Command, Message, Press, Reply
+from bot.domain.conversations import Transcript
+from bot.domain.names import NO_NAMES
+from bot.domain.people import Actor
+from bot.domain.policy import Policy
+from bot.domain.proposals import TRANSITIONS, Proposal, State
+from bot.domain.similarity import Lasting, Rung, Whose
+from bot.domain.verbs import Verb
+from bot.store import conversations, proposals
+from bot.store.record import audit
+from bot.store.rules import Policies
+from bot.tools.own.decisions import decision_tools
+from bot.tools.own.team import team_tools
+from bot.tools.registry import Registry
+from bot.tools.tool import Toolset
+from bot.upkeep.dispatcher import EmbeddedDispatcher
+from tests.kit.channel import RecordingChannel, ShowingChannel
+from tests.kit.clock import FakeClock
+from tests.kit.crash import FusedDatabase, Valve, kill
+from tests.kit.model import ScriptedModel, says
+from tests.kit.people import ANA, ROOM
+from tests.kit.tables import make_tables
+from tests.kit.world import World, lamp_tools
+
+AnyNod = TypeVar("AnyNod", bound="Nod")
+
+
+@contextlib.asynccontextmanager
+async def cores(
+    kind: Callable[..., AnyNod], folder: Path, clock: FakeClock
+) -> AsyncIterator[Callable[..., AnyNod]]:
+    """A factory of cores, each over a file of its own; the rules that always hold are checked at the end."""
+    made: list[AnyNod] = []
+
+    def make(**parts: Any) -> AnyNod:
+        made.append(kind(f"sqlite:///{folder / f'{len(made)}.db'}", clock, **parts))
+        return made[-1]
+
+    yield make
+    for nod in made:
+        await nod.check()
+        await nod.close()
+
+
+class Nod:
+    """The core over one database, with people to say and press things."""
+
+    def __init__(
+        self,
+        url: str,
+        clock: FakeClock,
+        *,
+        policy: Policy | None = None,
+        limits: TurnLimits | None = None,
+        bounds: Bounds | None = None,
+        channels: Sequence[ShowingChannel] | None = None,
+        routes: Sequence[Address] = (),
+        admins: Sequence[Actor] = (),
+        team: bool = False,
+        briefing: Briefing | None = None,
+    ) -> None:
+        self.url = url
+        self.with_team = team
+        self.clock = clock
+        self.policy = policy or Policy()
+        self.limits = limits or TurnLimits()
+        self.briefing = briefing or Briefing()
+        self.bounds = bounds or Bounds()
+        self.model = ScriptedModel()
+        self.world = World()
+        self.toolset = lamp_tools(self.world)
+        self.channels = {c.name: c for c in channels or (RecordingChannel(),)}
+        self.routes = routes
+        self.admins = admins
+        self.altered: dict[
+            str, str
+        ] = {}  # proposals whose rows a test altered: what the audit must say of them
+        self._events = count(1)
+        make_tables(url)
+        self.rebuild()
+
+    @property
+    def chat(self) -> RecordingChannel:
+        return self.channels["chat"]
+
+    def tools(self) -> Toolset:
+        """The tools of the world; a suite may put its own in their place."""
+        return self.toolset
+
+    def rebuild(self) -> None:
+        """Make the core over the rows, as ``bot/app.py`` makes it. Nothing is found in them yet."""
+        self.database = FusedDatabase(self.url)
+        self.dispatcher = EmbeddedDispatcher()
+        self.valve = Valve(self.dispatcher)
+        accounts = frozenset(str(admin) for admin in self.admins)
+        policies = Policies(replace(self.policy, admins=self.policy.admins | accounts))
+        team = [team_tools(policies, self.limits.team)] if self.with_team else []
+        registry = Registry([self.tools(), decision_tools(self.database, policies), *team])
+        made = core(
+            Ports(self.database, self.valve, registry, self.model, self.channels, self.clock),
+            policies,
+            bounds=self.bounds,
+            limits=self.limits,
+            briefing=self.briefing,
+            routes=self.routes,
+        )
+        self.gate, self.turns = made.gate, made.turns
+        self.assistant, self.lookup = made.assistant, made.lookup
+        self.recovery, self.reminders = made.recovery, made.reminders
+        self.dispatcher.start(self.assistant.run, self.assistant.queue_of)
+
+    # people
+
+    async def say(
+        self,
+        text: str = "please",
+        *,
+        by: Actor = ANA,
+        at: Address = ROOM,
+        event: str | None = None,
+        private: bool = True,
+        names: Mapping[str, str] = NO_NAMES,
+    ) -> Reply:
+        event = event or f"event-{next(self._events)}"
+        return await self.assistant.handle(Message(at, by, text, event, private=private, names=names))
+
+    async def press(
+        self,
+        verb: Verb,
+        proposal: Proposal,
+        *,
+        by: Actor = ANA,
+        round_shown: int | None = None,
+        reason: str | None = None,
+        arguments: Mapping[str, Any] | None = None,
+        digest: str | None = None,
+        at: Address | None = None,
+        rung: Rung | None = None,
+        lasting: Lasting | None = None,
+        reach: Whose = Whose.HERE,
+        ref: str | None = None,
+    ) -> Reply:
+        return await self.assistant.handle(
+            Press(
+                by, verb, proposal.id, round_shown, reason, arguments, digest, at, rung, lasting, reach, ref
+            )
+        )
+
+    async def command(self, text: str, *, by: Actor = ANA, at: Address = ROOM) -> Reply:
+        """``/nod status`` as a person types it."""
+        name, _, rest = text.removeprefix("/").partition(" ")
+        return await self.assistant.handle(Command(by, name, rest, at))
+
+    async def link(self, first: Actor, second: Actor) -> str:
+        """Both accounts agree to be one person; gives the last answer."""
+        code = (await self.command("/nod link", by=first)).text.split("`")[1]
+        await self.command(f"/nod link {code} yes", by=second)
+        return (await self.command(f"/nod link yes {second}", by=first)).text
+
+    async def asked(
+        self,
+        *calls: ToolCall,
+        text: str = "please",
+        by: Actor = ANA,
+        at: Address = ROOM,
+        private: bool = True,
+    ) -> list[Proposal]:
+        """A person asks, the model answers with these calls; gives what was proposed."""
+        before = {p.id for p in await self.proposals()}
+        self.model.will(says("I will.", *calls))
+        await self.say(text, by=by, at=at, private=private)
+        await self.idle()
+        return [p for p in await self.proposals() if p.id not in before]
+
+    async def approve(self, proposal: Proposal, *, by: Actor = ANA) -> Proposal:
+        """Press Approve and let everything happen."""
+        await self.press(Verb.APPROVE, proposal, by=by)
+        await self.idle()
+        return await self.now(proposal)
+
+    # time
+
+    async def idle(self) -> None:
+        await self.dispatcher.idle()
+
+    async def tick(self, passed: timedelta = timedelta()) -> None:
+        """Time passes and the scheduler's sweeps run."""
+        self.clock.forward(passed)
+        await self.recovery.expire_due(self.clock())
+        await self.reminders.remind(self.clock())
+        await self.recovery.retry(self.clock())
+        await self.recovery.recover(self.clock())
+        await self.idle()
+
+    async def close(self) -> None:
+        await self.dispatcher.close(0)
+        self.database.close()
+
+    async def restart(self) -> None:
+        """Down in good order, and up again."""
+        await self.close()
+        await self.up()
+
+    async def crash(self, *, wait: bool = True) -> None:
+        """Dead immediately: what runs gets to do nothing more. And up again; ``wait`` until it is idle."""
+        self.database.dead.set()
+        await kill(*self.dispatcher.tasks.values())
+        self.database.close()
+        await self.up(wait=wait)
+
+    async def dies_in(self, story: Coroutine[Any, Any, None], fuse: int, *, after_commit: bool) -> None:
+        """Tell a story until it ends or the process dies at its ``fuse``-th write; then be up again."""
+        self.database.fuse, self.database.dies_after_commit = fuse, after_commit
+        telling = asyncio.create_task(story)
+        death = asyncio.create_task(self.database.dead.wait())
+        await asyncio.wait((telling, death), return_when=asyncio.FIRST_COMPLETED)
+        death.cancel()
+        await kill(telling)
+        await self.crash()
+
+    async def up(self, *, wait: bool = True) -> None:
+        """As a start does it: build, and find in the rows what is not done."""
+        self.rebuild()
+        await self.recovery.take_over(self.clock())
+        await self.recovery.expire_due(self.clock())
+        await self.recovery.recover(self.clock(), starting=True)
+        if wait:
+            await self.idle()
+
+    # looking
+
+    async def proposals(self) -> list[Proposal]:
+        """All there are, in the order they were asked for."""
+        found = await self.database.read(proposals.in_states, list(State), 10_000)
+        return sorted(found, key=lambda p: (p.message_id, p.position))
+
+    async def now(self, proposal: Proposal) -> Proposal:
+        found = await self.database.read(proposals.get, proposal.id)
+        assert found is not None
+        return found
+
+    async def transcript(self, at: Address = ROOM) -> Transcript:
+        conversation = await self.database.read(conversations.open_conversation, at)
+        assert conversation is not None
+        found = await self.database.read(conversations.read_transcript, conversation.id)
+        assert found is not None
+        return found
+
+    async def said(self, at: Address = ROOM) -> list[str]:
+        """The texts of a conversation's lines, in reading order."""
+        return [line.text for line in (await self.transcript(at)).lines]
+
+    async def check(self) -> None:
+        """What must always hold: valid histories, intact audit chains, legal moves, no unapproved run."""
+        assert self.model.faults == []
+        for proposal in await self.proposals():
+            broken = await self.database.read(audit.first_break, proposal.id)
+            altered = self.altered.get(proposal.id)
+            assert broken == (altered and f"proposal {proposal.id}: {altered}")
+            history = await self.database.read(audit.history, proposal.id)
+            for before, after in pairwise(history):
+                moved = after.state != before.state
+                assert not moved or State(after.state) in TRANSITIONS[State(before.state)], history
+            claims = sum(1 for entry in history if entry.by.verb == "execute")
+            assert len(self.world.runs_of(proposal)) <= claims
+
+
+MakeNod = Callable[..., Nod]

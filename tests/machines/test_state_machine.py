@@ -1,0 +1,266 @@
+"""Whatever people, tools, time and crashes do, in whatever order: the rules that always hold, hold.
+
+Hypothesis plays the rest of the world against the real core. The model alongside it is small: which presses
+were accepted, and which messages.
+"""
+
+import asyncio
+import tempfile
+from collections import Counter
+from collections.abc import Coroutine, Sequence
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+
+from bot.domain.chat import Answer
+from bot.domain.outcomes import for_model
+from bot.domain.policy import Policy
+from bot.domain.proposals import Proposal, State, digest
+from bot.domain.verbs import Verb
+from bot.errors import ModelCut, ModelError, ToolError
+from bot.store.record import audit
+from tests.kit import ADA, ANA, BEN, EVE, FakeClock, Hold, Nod, breaks, call, says
+
+pytestmark = pytest.mark.slow
+
+TEAM = Policy(admins=frozenset({str(ADA)}), approvers=frozenset({str(BEN)}))
+ALLOWED = {str(ANA), str(BEN), str(ADA)}
+PEOPLE = st.sampled_from([ANA, BEN, ADA, EVE, EVE])
+LAMPS = st.sampled_from(["desk", "door", "roof"])
+COLORS = st.sampled_from(["red", "green", "blue"])
+PAINT = st.builds(lambda lamp, color: ("paint", {"lamp": lamp, "color": color}), LAMPS, COLORS)
+CALLS = st.one_of(
+    PAINT,
+    PAINT,
+    st.builds(lambda amount: ("pay", {"amount": amount}), st.integers(1, 9)),
+    st.builds(lambda lamp: ("look", {"lamp": lamp}), LAMPS),
+    st.sampled_from([("trip", {}), ("hang", {}), ("paint", {"lamp": "sun"}), ("unknown", {})]),
+)
+IDEMPOTENT = {"pay"}
+VERBS = st.sampled_from([*[Verb.APPROVE] * 5, Verb.RETRY, Verb.RETRY, *Verb])
+
+
+class CoreMachine(RuleBasedStateMachine):
+    @initialize()
+    def begin(self) -> None:
+        self.runner = asyncio.Runner()
+        self.directory = tempfile.TemporaryDirectory()
+        self.approvals: Counter[str] = Counter()  # accepted approvals and retries by proposal id
+        self.accepted: list[str] = []
+        self.run(self._begin())
+
+    def run(self, work: Coroutine[Any, Any, Any]) -> Any:
+        return self.runner.run(work)
+
+    async def _begin(self) -> None:
+        self.nod = Nod(f"sqlite:///{Path(self.directory.name) / 'nod.db'}", FakeClock(), policy=TEAM)
+        await self.say([("paint", {"lamp": "desk", "color": "red"}), ("pay", {"amount": 5})])
+        await self.nod.idle()
+
+    async def say(self, calls: Sequence[tuple[str, dict[str, Any]]]) -> None:
+        text = f"message {len(self.accepted)}"
+        wanted = [call(name, arguments) for name, arguments in calls]
+        self.nod.model.will(says("So be it.", *wanted))
+        reply = await self.nod.say(text, private=False)
+        assert reply.answer is Answer.ACCEPTED
+        self.accepted.append(text)
+
+    def proposal(self, pick: int) -> Proposal:
+        """One of them; the lower the pick, the likelier one that still can be decided."""
+        found: list[Proposal] = self.run(self.nod.proposals())
+        ordered = sorted(found, key=lambda p: p.state not in (State.PROPOSED, State.FAILED))
+        return ordered[pick % len(ordered)]
+
+    @rule(calls=st.lists(CALLS, max_size=3), wait=st.booleans())
+    def a_person_writes(self, calls: list[tuple[str, dict[str, Any]]], *, wait: bool) -> None:
+        self.run(self.say(calls))
+        if wait:
+            self.run(self.nod.idle())
+
+    @rule(fault=st.sampled_from([ModelError("busy"), ModelCut()]))
+    def the_model_breaks(self, fault: Exception) -> None:
+        self.nod.model.will(breaks(fault, after="Well,"))
+
+    @rule()
+    def someone_writes_while_the_model_breaks(self) -> None:
+        self.run(self._break_between())
+
+    async def _break_between(self) -> None:
+        await self.nod.idle()
+        self.nod.model.answers.clear()
+        hold = Hold()
+        self.nod.model.will(breaks(ModelError("busy"), hold=hold))
+        await self.say([])
+        await hold.reached.wait()
+        await self.say([])
+        hold.go.set()
+
+    @rule(
+        pick=st.integers(0, 9),
+        presses=st.lists(st.tuples(VERBS, PEOPLE), min_size=1, max_size=4),
+        wait=st.booleans(),
+        stale=st.sampled_from([False, False, False, True]),
+    )
+    def people_press(self, pick: int, presses: list[tuple[Verb, Any]], *, wait: bool, stale: bool) -> None:
+        self.run(self._press(self.proposal(pick), presses, stale=stale))
+        if wait:
+            self.run(self.nod.idle())
+
+    async def _press(self, p: Proposal, presses: list[tuple[Verb, Any]], *, stale: bool) -> None:
+        group_verbs = (Verb.APPROVE_ALL, Verb.DECLINE_ALL)
+        arguments = {"lamp": "roof", "color": "black"} if p.tool_name == "paint" else dict(p.arguments)
+        replies = await asyncio.gather(
+            *(
+                self.nod.press(
+                    verb,
+                    p,
+                    by=who,
+                    arguments=arguments if verb is Verb.EDIT else None,
+                    round_shown=None if verb in group_verbs else p.round - stale,
+                )
+                for verb, who in presses
+            )
+        )
+        for (verb, who), reply in zip(presses, replies, strict=True):
+            if reply.answer is not Answer.ACCEPTED:
+                continue
+            assert str(who) in ALLOWED
+            assert verb in group_verbs or not stale
+            if verb in (Verb.APPROVE, Verb.RETRY):
+                self.approvals[p.id] += 1
+            if verb is Verb.APPROVE_ALL:
+                self.approvals.update(q.id for q in reply.proposals if q.state is State.APPROVED)
+
+    @rule(hours=st.integers(0, 30))
+    def time_passes(self, hours: int) -> None:
+        self.run(self.nod.tick(timedelta(hours=hours)))
+
+    @rule(lamp=LAMPS, color=COLORS)
+    def someone_else_paints(self, lamp: str, color: str) -> None:
+        self.nod.world.lamps[lamp] = color
+
+    @rule(broken=st.booleans())
+    def tools_break_or_recover(self, *, broken: bool) -> None:
+        self.nod.world.broken = ToolError("out of order") if broken else None
+
+    @rule()
+    def it_restarts(self) -> None:
+        self.run(self.nod.restart())
+
+    @rule(write=st.integers(1, 6), after=st.booleans(), calls=st.lists(CALLS, min_size=1, max_size=2))
+    def it_crashes_at_a_write(
+        self, write: int, calls: list[tuple[str, dict[str, Any]]], *, after: bool
+    ) -> None:
+        self.run(self._crash(write, calls, after=after))
+
+    async def _crash(self, write: int, calls: list[tuple[str, dict[str, Any]]], *, after: bool) -> None:
+        await self.say(calls)
+        self.nod.database.fuse = self.nod.database.writes + write
+        self.nod.database.dies_after_commit = after
+        idle = asyncio.create_task(self.nod.idle())
+        death = asyncio.create_task(self.nod.database.dead.wait())
+        await asyncio.wait((idle, death), return_when=asyncio.FIRST_COMPLETED)
+        for task in (idle, death):
+            task.cancel()
+        await self.nod.crash()
+
+    @rule(pick=st.integers(0, 3), happened=st.sampled_from([None, False, True]))
+    def it_crashes_after_an_approval(self, pick: int, *, happened: bool | None) -> None:
+        """Before the tool runs (None), while it runs and has not yet acted, or after it acted."""
+        p = self.proposal(pick)
+        if p.state is not State.PROPOSED or p.tool_name not in ("paint", "pay"):
+            return
+        if happened is None:
+            self.nod.valve.shut = True
+            self.run(self._press(p, [(Verb.APPROVE, ANA)], stale=False))
+            self.run(self.nod.crash())
+        else:
+            self.run(self._crash_in_tool(p, happened=happened))
+
+    async def _crash_in_tool(self, p: Proposal, *, happened: bool) -> None:
+        await self.nod.idle()
+        hold = Hold()
+        (self.nod.world.after if happened else self.nod.world.before)[p.tool_name] = hold
+        await self._press(p, [(Verb.APPROVE, ANA)], stale=False)
+        reached = asyncio.create_task(hold.reached.wait())
+        idle = asyncio.create_task(self.nod.idle())
+        await asyncio.wait((reached, idle), return_when=asyncio.FIRST_COMPLETED)
+        for task in (reached, idle):
+            task.cancel()
+        self.nod.world.after.clear()
+        self.nod.world.before.clear()
+        await self.nod.crash()
+
+    @invariant()
+    def what_always_holds(self) -> None:
+        if hasattr(self, "nod"):
+            self.run(self._check())
+
+    async def _check(self) -> None:
+        await self.nod.check()
+        for p in await self.nod.proposals():
+            history = await self.nod.database.read(audit.history, p.id)
+            granted = [e for e in history if e.by.verb in ("approve", "retry", "rerun")]
+            claims = [e for e in history if e.by.verb == "execute"]
+            runs = self.nod.world.runs_of(p)
+            people = [e for e in granted if e.by.verb != "rerun"]
+            assert len(people) <= self.approvals[p.id], "an approval that nobody was told of"
+            assert len(claims) <= len(granted), "more executions than approvals"
+            assert len(runs) <= len(claims)
+            if p.tool_name not in IDEMPOTENT:
+                assert len(claims) <= len(people)
+            assert all(e.by.actor in ALLOWED for e in people)
+            assert all(c.digest in {g.digest for g in granted} for c in claims)
+            self._ran_as_approved(p, runs[-1:] if p.state is State.SUCCEEDED else [])
+        assert len(self.nod.world.paid) == len(
+            {r.key for r in self.nod.world.runs if r.tool == "pay" and r.key in self.nod.world.paid}
+        )
+
+    @staticmethod
+    def _ran_as_approved(p: Proposal, runs: Sequence[Any]) -> None:
+        for run in runs:
+            assert {k: v for k, v in run.arguments.items() if k in p.arguments} == p.arguments
+            assert p.digest == digest(p.tool_name, p.tool_version, p.arguments)
+
+    def teardown(self) -> None:
+        if not hasattr(self, "nod"):
+            return
+        self.run(self._at_the_end())
+        self.runner.close()
+        self.directory.cleanup()
+
+    async def _at_the_end(self) -> None:
+        nod = self.nod
+        nod.world.broken = None
+        nod.model.answers.clear()
+        await nod.idle()
+        await nod.tick(timedelta(days=10))
+        await nod.tick(timedelta(minutes=5))
+        seen = {entry.text for transcript in nod.model.transcripts for entry in transcript}
+        assert set(self.accepted) <= seen
+        assert not (await nod.transcript()).awaits_answer or await self._failed_last()
+        for p in await nod.proposals():
+            assert p.settled
+            assert any(for_model(p) in text for text in seen), f"its end was never told: {p}"
+            assert nod.chat.card_of(p).state is p.state
+        await self._check()
+        await nod.close()
+
+    async def _failed_last(self) -> bool:
+        """A turn that failed has told people so; they have the word."""
+        return (await self.nod.transcript()).lines[-1].role == "notice"
+
+
+TestCore = CoreMachine.TestCase
+TestCore.settings = settings(
+    max_examples=20,
+    stateful_step_count=20,
+    deadline=None,
+    derandomize=False,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
+)

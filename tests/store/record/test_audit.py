@@ -1,0 +1,94 @@
+"""The record of every change: append-only, and any change of it shows."""
+
+from dataclasses import replace
+
+import pytest
+from sqlalchemy import text
+
+from bot.domain.proposals import Proposal, State
+from bot.domain.verbs import Verb
+from bot.store.record import audit
+from bot.store.record.audit import By, Change
+from bot.transactions import lifecycle
+from tests.store.conftest import Rows
+
+
+@pytest.fixture
+def ended(rows: Rows) -> Proposal:
+    """A proposal with four changes: proposed, approved, executed, failed."""
+    [p] = rows.running()
+    failed = rows.database.write_now(lifecycle.finish, p, State.FAILED, rows.clock(), error="no paint")
+    assert failed is not None
+    return failed[0]
+
+
+def broken(rows: Rows, proposal: Proposal) -> str | None:
+    return rows.database.read_now(audit.first_break, proposal.id)
+
+
+def test_every_change_is_one_row_of_who_what_and_when(rows: Rows, ended: Proposal) -> None:
+    history = rows.database.read_now(audit.history, ended.id)
+    assert [(e.version, e.by.verb, e.by.person, e.state) for e in history] == [
+        (1, "propose", "nod", "proposed"),
+        (2, "approve", "chat:ana", "approved"),
+        (3, "execute", "nod", "executing"),
+        (4, "failed", "nod", "failed"),
+    ]
+    assert {e.digest for e in history} == {ended.digest}
+    assert broken(rows, ended) is None
+
+
+CHANGES = [
+    ("UPDATE audit SET person = 'chat:eve' WHERE version = 2", "version 2) was altered"),
+    ("UPDATE audit SET reason = 'so' WHERE version = 1", "version 1) was altered"),
+    ("UPDATE audit SET digest = 'x' WHERE version = 4", "version 4) was altered"),
+    ("UPDATE audit SET at = '2020-01-01 00:00:00' WHERE version = 3", "version 3) was altered"),
+    ("UPDATE audit SET hash = 'x' WHERE version = 3", "version 3) was altered"),
+    ("DELETE FROM audit WHERE version = 1", "version 1 is missing"),
+    ("DELETE FROM audit WHERE version = 2", "version 2 is missing"),
+    ("DELETE FROM audit WHERE version = 4", "its row is at version 4, its audit is not"),
+    ("DELETE FROM audit", "its row is at version 4, its audit is not"),
+    (
+        (
+            "INSERT INTO audit (id, proposal_id, version, at, verb, state, actor, person, channel, digest, "
+            "rule, previous, hash) SELECT id + 1, proposal_id, 5, at, verb, state, actor, person, channel, "
+            "digest, rule, hash, 'x' FROM audit WHERE version = 4"
+        ),
+        "version 5) was altered",
+    ),
+    ("UPDATE proposal SET state = 'succeeded'", "its row is not what audit row"),
+    ("UPDATE proposal SET version = 5", "its row is at version 5, its audit is not"),
+    ('UPDATE proposal SET arguments = \'{"lamp": "roof"}\'', "its row is not what audit row"),
+]
+
+
+@pytest.mark.parametrize(("sql", "words"), CHANGES, ids=[sql[:50] for sql, _ in CHANGES])
+def test_a_row_changed_removed_or_slipped_in_is_named(
+    rows: Rows, ended: Proposal, sql: str, words: str
+) -> None:
+    with rows.database.engine.begin() as connection:
+        assert connection.execute(text(sql)).rowcount >= 1
+    found = broken(rows, ended)
+    assert found is not None
+    assert found.startswith(f"proposal {ended.id}: ")
+    assert words in found
+
+
+def test_a_well_made_extra_row_is_found_too(rows: Rows, ended: Proposal) -> None:
+    forged = replace(ended, version=5)
+    by = By("approve", "chat:eve", "chat:eve", "chat")
+    rows.database.write_now(audit.append, [Change(forged, {}, by, asks=False)])
+    assert broken(rows, ended) == f"proposal {ended.id}: its row is at version 4, its audit at 5"
+
+
+def test_the_feed_of_changes_continues_from_where_one_left_off(rows: Rows, ended: Proposal) -> None:
+    def feed(last: int) -> list[tuple[int, str]]:
+        return rows.database.read_now(audit.since, last)
+
+    everything = feed(0)
+    assert [proposal_id for _, proposal_id in everything] == [ended.id] * 4
+    newest = rows.database.read_now(audit.last_id)
+    assert newest == everything[-1][0]
+    assert feed(newest) == []
+    rows.decide(ended, Verb.RETRY)
+    assert [proposal_id for _, proposal_id in feed(newest)] == [ended.id]

@@ -1,0 +1,24 @@
+"""One word, one thing: no public name of ``bot/`` has two meanings."""
+
+import ast
+from collections import defaultdict
+from pathlib import Path
+
+BOT = Path(__file__).parent.parent / "bot"
+
+
+def _public(kind: tuple[type[ast.stmt], ...]) -> dict[str, list[str]]:
+    """Where each public name of that kind is defined at the top of a module."""
+    found: dict[str, list[str]] = defaultdict(list)
+    for path in sorted(BOT.rglob("*.py")):
+        if "versions" in path.parts:
+            continue
+        for node in ast.parse(path.read_text()).body:
+            if isinstance(node, kind) and not node.name.startswith("_"):  # type: ignore[attr-defined]
+                found[node.name].append(str(path.relative_to(BOT)))  # type: ignore[attr-defined]
+    return found
+
+
+def test_no_public_class_is_defined_twice() -> None:
+    twice = {name: where for name, where in _public((ast.ClassDef,)).items() if len(where) > 1}
+    assert twice == {}

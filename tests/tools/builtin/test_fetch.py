@@ -1,0 +1,448 @@
+"""Fetching: real servers on loopback behind an injected resolver and connector, and what is never fetched."""
+
+import asyncio
+import ipaddress
+import random
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import suppress
+
+import httpcore2
+import pytest
+from aiohttp import web
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bot.errors import BadArguments, ToolError
+from bot.net.addresses import public
+from bot.net.target import by_system
+from bot.tools.builtin.fetch import fetch_tools
+from bot.tools.builtin.fetch_text import readable
+from tests.tools.builtin.corpora import lines
+from tests.tools.calls import Hands, patience
+
+PUBLIC = "93.184.215.14"
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+class Net(httpcore2.AsyncNetworkBackend):
+    """A small Internet: names with addresses, and every public address is one server on loopback.
+
+    ``connected`` is where connections really went; a connection to anything else than what the guard let
+    through would stand there too.
+    """
+
+    def __init__(self) -> None:
+        self.names: dict[str, list[list[str]]] = {}
+        self.asked: list[str] = []
+        self.connected: list[tuple[str, int]] = []
+        self.port = 0
+        self.pages: dict[str, Handler] = {}
+        self.seen: list[web.Request] = []
+        self._real = httpcore2.AnyIOBackend()
+        self._runner: web.AppRunner | None = None
+
+    async def start(self) -> None:
+        app = web.Application()
+        app.router.add_route("*", "/{path:.*}", self._serve)
+        self._runner = web.AppRunner(app, shutdown_timeout=0.1, handler_cancellation=True)
+        await self._runner.setup()
+        await web.TCPSite(self._runner, "127.0.0.1", 0).start()
+        self.port = self._runner.addresses[0][1]
+
+    async def stop(self) -> None:
+        if self._runner:
+            await self._runner.cleanup()
+
+    async def _serve(self, request: web.Request) -> web.StreamResponse:
+        self.seen.append(request)
+        handler = self.pages.get(f"{request.host}{request.path_qs}")
+        return await handler(request) if handler else web.Response(status=404, text="nothing here")
+
+    def page(self, url: str, **more) -> None:
+        async def answer(_: web.Request) -> web.Response:
+            return web.Response(**more)
+
+        self.pages[url] = answer
+
+    def leads(self, url: str, to: str, status: int = 302) -> None:
+        self.page(url, status=status, headers={"Location": to})
+
+    async def resolve(self, host: str, _: int) -> list[str]:
+        self.asked.append(host)
+        answers = self.names.get(host)
+        if not answers:
+            raise OSError("no such name")
+        return answers.pop(0) if len(answers) > 1 else answers[0]
+
+    async def connect_tcp(self, host, port, *_, **__):
+        self.connected.append((host, port))
+        return await self._real.connect_tcp("127.0.0.1", self.port)
+
+    @property
+    def hands(self) -> Hands:
+        return Hands(
+            fetch_tools(
+                resolve=self.resolve, connector=self, seconds=10, max_bytes=10_000, ports=(80, 443, 8080)
+            )
+        )
+
+    async def get(self, url: str):
+        return await self.hands.run("http_fetch", url=url)
+
+
+@pytest.fixture
+async def net() -> AsyncIterator[Net]:
+    made = Net()
+    made.names["example.com"] = [[PUBLIC]]
+    await made.start()
+    yield made
+    await made.stop()
+
+
+# -- what is fetched
+
+
+async def test_a_page_is_told_as_text(net):
+    net.page(
+        "example.com/a?b=c",
+        content_type="text/html",
+        text="<html><head><title> A  page </title><style>p{}</style><body><h1>Hello</h1>"
+        "<script>evil()</script>"
+        "<p>One &amp; <b>two</b>\n three<ul><li>x<li>y</ul><img alt='cat'></html>",
+    )
+    assert await net.get("http://example.com/a?b=c#part") == {
+        "url": "http://example.com/a?b=c",
+        "status": 200,
+        "type": "text/html",
+        "title": "A page",
+        "text": "# Hello\n\nOne & two\nthree\n\n- x\n- y\ncat",
+    }
+    assert net.connected == [(PUBLIC, 80)]
+
+
+async def test_json_and_plain_text_are_told_as_they_are(net):
+    net.page("example.com/j", content_type="application/json", text='{"a": "<b>"}')
+    net.page("example.com/p", content_type="text/plain", charset="latin-1", body="café".encode("latin-1"))
+    assert (await net.get("http://example.com/j"))["text"] == '{"a": "<b>"}'
+    assert (await net.get("http://example.com/p"))["text"] == "café"
+
+
+async def test_the_host_header_and_the_port_are_those_of_the_url(net):
+    net.page("example.com:8080/", text="hi")
+    await net.get("http://EXAMPLE.com:8080")
+    assert net.seen[0].headers["Host"] == "example.com:8080"
+    assert net.connected == [(PUBLIC, 8080)]
+
+
+async def test_no_cookie_no_password_and_no_proxy_is_used(net, monkeypatch):
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
+    net.page("example.com/", text="hi")
+    await net.get("http://example.com/")
+    assert set(net.seen[0].headers) == {"Host", "User-Agent", "Accept", "Accept-Encoding"}
+
+
+async def test_redirects_are_followed_and_the_last_url_is_told(net):
+    net.names["other.example"] = [["8.8.8.8"]]
+    net.leads("example.com/", "/next")
+    net.leads("example.com/next", "//other.example/end", status=308)
+    net.page("other.example/end", text="there")
+    assert (await net.get("http://example.com/"))["url"] == "http://other.example/end"
+    assert net.connected == [(PUBLIC, 80), (PUBLIC, 80), ("8.8.8.8", 80)]
+
+
+async def test_the_second_address_is_taken_where_the_first_cannot_be_reached(net):
+    net.names["example.com"] = [["2606:4700::1", PUBLIC]]
+    net.page("example.com/", text="hi")
+    real = net.connect_tcp
+
+    async def only_v4(host, *more, **named):
+        if ":" in host:
+            raise httpcore2.ConnectError("no route")
+        return await real(host, *more, **named)
+
+    net.connect_tcp = only_v4
+    assert (await net.get("http://example.com/"))["text"] == "hi"
+
+
+# -- what is not
+
+
+@pytest.mark.parametrize("url", lines("urls"))
+async def test_no_written_escape_is_ever_connected_to(net, url):
+    net.names.update({"localhost": [["127.0.0.1"]], "example.com": [["127.0.0.1"]]})
+    with pytest.raises(ToolError):
+        await net.get(url)
+    assert net.connected == []
+
+
+@pytest.mark.parametrize("url", lines("urls"))
+async def test_a_redirect_to_a_written_escape_is_not_followed(net, url):
+    if not url.isascii() or "/" not in url:
+        return
+    net.names["second.example"] = [["10.0.0.1"]]
+    net.leads("example.com/", url.replace("example.com", "second.example"))
+    with suppress(ToolError):  # a few of them are relative places on the same server
+        await net.get("http://example.com/")
+    assert {host for host, _ in net.connected} == {PUBLIC}
+
+
+@pytest.mark.parametrize(
+    "bad", ["127.0.0.1", "10.1.2.3", "169.254.169.254", "::1", "::ffff:10.0.0.1", "fe80::1%eth0"]
+)
+async def test_one_private_address_among_public_ones_refuses_the_name(net, bad):
+    for addresses in ([bad], [PUBLIC, bad], [bad, PUBLIC], [PUBLIC, "8.8.8.8", bad]):
+        net.names["example.com"] = [addresses]
+        with pytest.raises(ToolError, match="not on the open Internet"):
+            await net.get("http://example.com/")
+    assert net.connected == []
+
+
+async def test_a_name_that_answers_differently_a_moment_later_is_asked_only_once(net):
+    net.names["example.com"] = [[PUBLIC], ["127.0.0.1"]]
+    net.page("example.com/", text="hi")
+    await net.get("http://example.com/")
+    assert (net.asked, net.connected) == (["example.com"], [(PUBLIC, 80)])
+
+
+async def test_a_name_that_turns_private_before_its_redirect_is_refused_there(net):
+    net.names["example.com"] = [[PUBLIC], ["127.0.0.1"]]
+    net.leads("example.com/", "/again")
+    with pytest.raises(ToolError, match="not on the open Internet"):
+        await net.get("http://example.com/")
+    assert net.connected == [(PUBLIC, 80)]
+
+
+async def test_the_real_resolver_finds_loopback_and_it_is_refused():
+    assert "127.0.0.1" in await by_system("127.0.0.1", 80)
+    with pytest.raises(ToolError, match="internal network"):
+        await Hands(fetch_tools()).run("http_fetch", url="http://localhost/")
+
+
+@pytest.mark.parametrize("port", [22, 25, 3306, 6379, 65535])
+async def test_a_port_that_is_not_one_of_the_web_is_never_connected_to(net, port):
+    net.leads("example.com/away", f"http://example.com:{port}/")
+    for url in (f"http://example.com:{port}/", f"https://8.8.8.8:{port}/", "http://example.com/away"):
+        with pytest.raises(ToolError, match=f"Port {port} is not allowed"):
+            await net.get(url)
+    assert {each for _, each in net.connected} <= {80}
+
+
+async def test_more_than_five_redirects_end(net):
+    for n in range(9):
+        net.leads(f"example.com/{n}", f"/{n + 1}")
+    with pytest.raises(ToolError, match="more than 5 times"):
+        await net.get("http://example.com/0")
+    assert len(net.connected) == 6
+
+
+async def test_a_page_that_is_too_long_is_refused_while_it_is_read(net):
+    async def endless(request: web.Request) -> web.StreamResponse:
+        answer = web.StreamResponse(headers={"Content-Type": "text/plain"})
+        await answer.prepare(request)
+        with suppress(ConnectionError):
+            while True:
+                await answer.write(b"x" * 4096)
+        return answer
+
+    net.pages["example.com/"] = endless
+    with pytest.raises(ToolError, match="more than 10000 bytes"):
+        await net.get("http://example.com/")
+
+
+@pytest.mark.parametrize(
+    "kind", ["image/png", "application/octet-stream", "application/pdf", "video/mp4", ""]
+)
+async def test_what_is_no_text_is_refused(net, kind):
+    net.page("example.com/", body=b"x", headers={"Content-Type": kind})
+    with pytest.raises(ToolError, match="only text, HTML and JSON"):
+        await net.get("http://example.com/")
+
+
+async def test_packed_bytes_are_refused(net):
+    net.page("example.com/", body=b"x", headers={"Content-Type": "text/plain", "Content-Encoding": "gzip"})
+    with pytest.raises(ToolError, match="packed"):
+        await net.get("http://example.com/")
+
+
+async def test_a_server_that_never_answers_is_given_up(net):
+    async def silent(_: web.Request) -> web.StreamResponse:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    net.pages["example.com/"] = silent
+    hands = Hands(fetch_tools(resolve=net.resolve, connector=net, seconds=0.2))
+    with pytest.raises(ToolError, match=r"within 0\.2 s"):
+        await hands.run("http_fetch", url="http://example.com/")
+
+
+async def test_a_server_that_is_not_there_or_talks_nonsense_is_told(net):
+    async def nonsense(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"what?\r\n\r\n")
+        writer.close()
+
+    server = await asyncio.start_server(nonsense, "127.0.0.1", 0)
+    net.port = server.sockets[0].getsockname()[1]
+    with pytest.raises(ToolError, match="could not be reached"):
+        await net.get("http://example.com/")
+    server.close()
+    await server.wait_closed()
+    with pytest.raises(ToolError, match="could not be reached"):
+        await net.get("http://example.com/")
+    with pytest.raises(ToolError, match="has no address"):
+        await net.get("http://nobody.example/")
+
+
+async def test_a_name_in_tls_is_that_of_the_url_and_not_the_address(net):
+    names: list[str | None] = []
+
+    class Tls(httpcore2.AsyncNetworkStream):
+        async def start_tls(self, ssl_context, server_hostname=None, timeout=None):  # noqa: ASYNC109 - its signature
+            names.append(server_hostname)
+            raise httpcore2.ConnectError("far enough")
+
+        async def aclose(self):
+            pass
+
+    async def connect(*_, **__):
+        return Tls()
+
+    net.connect_tcp = connect
+    with pytest.raises(ToolError, match="could not be reached"):
+        await net.get("https://example.com/")
+    assert names == ["example.com"]
+
+
+async def test_from_https_nothing_leads_back_to_http(net):
+    said = b"HTTP/1.1 302 Found\r\nLocation: http://example.com/\r\nContent-Length: 0\r\n\r\n"
+    hands = Hands(fetch_tools(resolve=net.resolve, connector=httpcore2.AsyncMockBackend([said])))
+    with pytest.raises(ToolError, match="from https back to http"):
+        await hands.run("http_fetch", url="https://example.com/")
+
+
+async def test_a_url_with_nul_is_refused(net):
+    with pytest.raises(BadArguments):
+        await net.get("http://example.com/\0")
+
+
+# -- invented ones
+
+
+NOT_PUBLIC = [
+    ipaddress.ip_network(each)
+    for each in (
+        "0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12",
+        "192.168.0.0/16",
+        "192.0.0.0/24", "192.0.2.0/24", "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24", "224.0.0.0/4",
+        "240.0.0.0/4",
+        "fc00::/7", "fe80::/10", "fec0::/10", "ff00::/8", "2001::/23", "2001:db8::/32", "2002::/16",
+        "100::/64",
+    )
+]  # fmt: skip
+
+
+@st.composite
+def own_addresses(draw):
+    network = draw(st.sampled_from(NOT_PUBLIC))
+    return network[draw(st.integers(0, network.num_addresses - 1))]
+
+
+def spellings(number: int) -> list[str]:
+    """An IPv4 address in the ways that one program or another would understand."""
+    a, b, c, d = number.to_bytes(4)
+    return [
+        f"{a}.{b}.{c}.{d}", str(number), hex(number), f"0{number:o}", f"{a}.{number & 0xFFFFFF}",
+        f"{a}.{b}.{number & 0xFFFF}", f"0x{a:x}.0x{b:x}.0x{c:x}.0x{d:x}", f"0{a:o}.0{b:o}.0{c:o}.0{d:o}",
+        f"0{a:o}.{b}.{c}.{d}", f"{a:03}.{b:03}.{c:03}.{d:03}", f"{a}.{b}.{c}.{d}.",
+        f"[::ffff:{a}.{b}.{c}.{d}]",
+        f"[::{a}.{b}.{c}.{d}]", f"[64:ff9b::{a}.{b}.{c}.{d}]",
+        f"[2002:{number >> 16:x}:{number & 0xFFFF:x}::]",
+        f"[::ffff:0:{a}.{b}.{c}.{d}]", f"[64:ff9b:1::{a}.{b}.{c}.{d}]", str(2**32 + number),
+    ]  # fmt: skip
+
+
+@given(own_addresses())
+def test_no_address_of_an_internal_network_is_public(address):
+    assert not public(address)
+
+
+@given(st.integers(0, 2**32 - 1))
+def test_an_ipv4_address_in_an_ipv6_one_is_never_better_than_itself(number):
+    inner = ipaddress.IPv4Address(number)
+    inside = [
+        0xFFFF << 32 | number, number, 0x2002 << 112 | number << 80, 0x64FF9B << 96 | number,
+        0x20010000 << 96 | (~number & 0xFFFFFFFF), 0x2606470000000000 << 64 | 0x5EFE << 32 | number,
+    ]  # fmt: skip
+    for each in inside:
+        assert public(inner) or not public(ipaddress.IPv6Address(each))
+
+
+@settings(deadline=None)
+@given(own_addresses(), st.randoms(use_true_random=False))
+def test_no_spelling_of_an_own_address_is_connected_to(address, chance: random.Random):
+    written = spellings(int(address)) if address.version == 4 else [f"[{address}]", f"[{address.exploded}]"]
+    port = chance.choice(["", ":80", ":8080"])
+    net = Net()
+    for host in written:
+        with pytest.raises(ToolError):
+            asyncio.run(net.get(f"http://{host}{port}/"))
+    assert net.connected == []
+
+
+PARTS = st.sampled_from([
+    "http", "https", "file", ":", "//", "/", "\\", "@", "#", "?", "127.0.0.1", "localhost", "example.com",
+    "[::1]", "[",
+    "]", "%00", "%2f", "%40", ".", "0x7f", "1", "\t", " ", "\n", "\u3002", "\uff0f", "\u2100", ":80",
+    "user", ";", "\u00ad",
+])  # fmt: skip
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(PARTS, max_size=9).map("".join), st.sampled_from(["", "http://", "https://"]))
+def test_no_invented_url_is_connected_to_anything_but_its_checked_address(text, scheme):
+    net = Net()
+    net.names.update({"example.com": [[PUBLIC]], "localhost": [["127.0.0.1"]]})
+
+    async def go(*_, **__):
+        raise httpcore2.ConnectError("far enough")
+
+    async def connect(host, port, *_, **__):
+        net.connected.append((host, port))
+        return await go()
+
+    net.connect_tcp = connect
+    with suppress(ToolError, BadArguments):
+        asyncio.run(net.get(scheme + text))
+    assert all(public(ipaddress.ip_address(host)) for host, _ in net.connected)
+    assert "localhost" not in net.asked
+
+
+@given(st.text(max_size=200), st.sampled_from(["text/html", "text/plain"]))
+def test_any_text_can_be_made_readable(text, kind):
+    told = readable(text.encode(errors="replace"), kind, "utf-8")
+    assert "\0" not in told["text"]
+
+
+HALF = 300_000
+HOSTILE_PAGES = {
+    "tags never closed": "<a " * HALF,
+    "silent tags and other ends": "<svg>" * HALF + "</p>" * HALF,
+    "ends of silent tags": "<svg><object>" * HALF + "</svg>" * HALF,
+    "marked sections": "<![<![" * HALF,
+    "comments never closed": "<!--<b>" * HALF,
+    "quotes never closed": '<a b="' * HALF,
+    "scripts never closed": "<script></script" * HALF,
+    "references": "&#9999" * HALF + "&#" + "9" * 5000,
+    "spaces": "\n \n" * HALF + "<a" + " " * HALF,
+}
+
+
+@pytest.mark.parametrize("page", HOSTILE_PAGES.values(), ids=HOSTILE_PAGES.keys())
+def test_no_page_takes_longer_the_more_often_a_part_comes_before(page):
+    with patience(60):
+        readable(page.encode(), "text/html", "utf-8")
+
+
+@pytest.mark.parametrize("charset", ["punycode", "idna", "unicode_escape"])
+def test_a_character_set_that_no_page_has_is_read_as_utf_8(charset):
+    assert readable("ä-b\\x41".encode(), "text/plain", charset)["text"] == "ä-b\\x41"

@@ -1,0 +1,100 @@
+"""A grant for a folder, against paths that try to lead elsewhere: a real workspace, the tool's own key."""
+
+import itertools
+import os
+import unicodedata
+from pathlib import Path
+
+import pytest
+
+from bot.domain.proposals import canonical
+from bot.domain.similarity import Rung, Scope
+from bot.errors import ToolError
+from bot.tools.builtin.files.tools import file_tools
+from bot.tools.tool import Tool
+
+pytestmark = pytest.mark.slow
+
+CAFE = "caf\u00e9"
+PARTS = (
+    "docs", "Docs", "DOCS", "docs ", " docs", "docs.", "docs\u200b", "d\u043ecs", "\uff44ocs", "docs\\",
+    "%64ocs",
+    "..", ".", "", "...", "\u2024\u2024", "~", "inner", "out", "back", "link", "secret", "x\x00", "docs%2f..",
+    CAFE, unicodedata.normalize("NFD", CAFE),
+)  # fmt: skip
+"""Names that are there, links, and spellings of them in another case, form or alphabet."""
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Path:
+    """``docs`` is what is allowed; alongside it look-alikes, links into it, out of it and round about."""
+    for name in ("docs/inner", "Docs", "DOCS", "docs.", "secret", "d\u043ecs", CAFE):
+        (tmp_path / name).mkdir(parents=True, exist_ok=True)
+    for link, target in {
+        "link": "docs", "docs/out": "../secret", "secret/back": "../docs", "docs/back": "../docs",
+    }.items():  # fmt: skip
+        (tmp_path / link).symlink_to(target)
+    return tmp_path
+
+
+@pytest.fixture
+def write(workspace: Path) -> Tool:
+    return next(tool for tool in file_tools(workspace).fixed if tool.name == "file_write")
+
+
+def folder_behind(workspace: Path, path: str) -> Path:
+    """Where the file would really be, links and all, as the operating system has it."""
+    return Path(os.path.realpath((workspace / path).parent))
+
+
+async def covered(scope: Scope, tool: Tool, path: str) -> bool:
+    """As the gate asks: a call whose key cannot be told is not covered."""
+    assert tool.key is not None
+    arguments = {"path": path, "content": "x"}
+    try:
+        key = await tool.key(arguments)
+    except ToolError:
+        return False
+    return scope.covers(tool.name, tool.version, arguments, key)
+
+
+async def test_ten_thousand_hostile_spellings_of_a_folder_match_no_grant_for_it(
+    workspace: Path, write: Tool
+) -> None:
+    folders = ["/".join(p) for n in (1, 2, 3) for p in itertools.product(PARTS, repeat=n)]
+    paths = [f"{folder}/x.txt" for folder in folders][:10_000]
+    paths += [prefix + path for path in paths[:700] for prefix in ("/", "./", str(workspace) + "/")]
+    assert len(set(paths)) > 10_000
+    scope = Scope("file_write", write.version, Rung.KEY, canonical({"folder": "docs"}))
+    matched = [path for path in paths if await covered(scope, write, path)]
+
+    wrong = [path for path in matched if folder_behind(workspace, path) != workspace / "docs" or ".." in path]
+    assert wrong == []
+    assert {"docs/x.txt", "./docs/x.txt", "docs//x.txt", "docs/./x.txt"} <= set(matched)
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["docs/inner/x", "docs/out/x", "link/x", "secret/back/x", "docs/../secret/x", "Docs/x", "docs/../docs/x"],
+)
+async def test_a_grant_for_a_folder_is_not_for_what_is_below_next_to_or_behind_a_link(
+    write: Tool, path: str
+) -> None:
+    scope = Scope("file_write", write.version, Rung.KEY, canonical({"folder": "docs"}))
+    assert not await covered(scope, write, path)
+
+
+async def test_a_folder_swapped_for_a_link_after_the_grant_is_not_covered(
+    workspace: Path, write: Tool
+) -> None:
+    scope = Scope("file_write", write.version, Rung.KEY, canonical({"folder": "docs/inner"}))
+    assert await covered(scope, write, "docs/inner/x")
+    (workspace / "docs/inner").rmdir()
+    (workspace / "docs/inner").symlink_to("../secret")
+    assert not await covered(scope, write, "docs/inner/x")
+
+
+async def test_the_two_unicode_forms_of_a_name_are_two_folders(write: Tool) -> None:
+    scope = Scope("file_write", write.version, Rung.KEY, canonical({"folder": CAFE}))
+    assert await covered(scope, write, f"{CAFE}/x")
+    assert not await covered(scope, write, f"{unicodedata.normalize('NFD', CAFE)}/x")

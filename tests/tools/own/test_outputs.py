@@ -1,0 +1,103 @@
+"""Long output: cut for the model, kept whole, read further by its handle."""
+
+from datetime import timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bot.domain.files import File
+from bot.domain.outcomes import MAX_RESULT, shortened
+from bot.domain.risk import Level
+from bot.errors import BadArguments, ToolError
+from bot.store import outputs
+from bot.tools.own import outputs as output_tool
+from bot.tools.own.outputs import output_tools
+from tests.tools.calls import Hands
+
+
+@pytest.fixture
+def hands(database):
+    return Hands(output_tools(database))
+
+
+async def cut(database, conversation, text, clock):
+    return await output_tool.cut(database, conversation, File("look.txt", text), clock)
+
+
+def handle_in(text: str) -> str:
+    return text.partition("handle='")[2].partition("'")[0]
+
+
+async def test_a_short_text_is_told_as_it_is_and_not_kept(database, clock):
+    assert await cut(database, "c1", "x" * MAX_RESULT, clock) == "x" * MAX_RESULT
+
+
+async def test_a_long_text_is_told_with_its_end_and_can_be_read_further_to_the_last_character(
+    database, clock, hands
+):
+    text = "".join(f"{n:06}\n" for n in range(10_000))
+    told = await cut(database, "c1", text, clock)
+    assert len(told) <= MAX_RESULT
+    assert text.startswith(told.partition("\n[")[0])
+    assert told.endswith("009999\n")
+    offset, read = 0, ""
+    while offset is not None:
+        part = await hands.run("output_read", handle=handle_in(told), offset=offset)
+        read, offset = read + part["text"], part["next_offset"]
+    assert read == text
+
+
+async def test_the_offset_that_is_told_is_where_the_beginning_ended(database, clock, hands):
+    text = "".join(f"{n:06}\n" for n in range(10_000))
+    told = await cut(database, "c1", text, clock)
+    offset = int(told.partition("offset=")[2].partition(")")[0])
+    assert told[offset:].startswith("\n[")
+    part = await hands.run("output_read", handle=handle_in(told), offset=offset)
+    assert text.startswith(told[:offset] + part["text"])
+
+
+async def test_another_conversation_cannot_read_it(database, clock, hands):
+    handle = handle_in(await cut(database, "c1", "x" * 30_000, clock))
+    with pytest.raises(ToolError, match="no output"):
+        await hands.run("output_read", "c2", handle=handle)
+
+
+async def test_what_no_database_keeps_is_replaced(database, clock, hands):
+    handle = handle_in(await cut(database, "c1", "a\0b\ud800c" + "x" * 30_000, clock))
+    assert (await hands.run("output_read", handle=handle))["text"].startswith("a\ufffdb?c")
+
+
+async def test_reading_beyond_the_end_is_empty(database, clock, hands):
+    handle = handle_in(await cut(database, "c1", "x" * 30_000, clock))
+    told = await hands.run("output_read", handle=handle, offset=10**9)
+    assert told == {"text": "", "next_offset": None, "total": 30_000}
+
+
+@pytest.mark.parametrize("handle", ["", "out-1", "out-" + "g" * 16, "'; DROP TABLE output; --"])
+async def test_what_is_no_handle_is_refused(hands, handle):
+    with pytest.raises(BadArguments):
+        await hands.run("output_read", handle=handle)
+
+
+async def test_old_texts_are_forgotten(database, clock, hands):
+    old = handle_in(await cut(database, "c1", "x" * 30_000, clock))
+    clock.forward(timedelta(days=2))
+    new = handle_in(await cut(database, "c1", "y" * 30_000, clock))
+    assert await database.write(outputs.purge, clock() - timedelta(days=1)) == 1
+    with pytest.raises(ToolError, match="forgotten"):
+        await hands.run("output_read", handle=old)
+    assert (await hands.run("output_read", handle=new))["total"] == 30_000
+
+
+@given(st.integers(501, 5000), st.integers(500, 2000))
+def test_a_shortened_text_is_never_longer_than_asked(length, most):
+    told = shortened("x" * (most + length), "out-0123456789abcdef", most)
+    assert len(told) <= most
+    assert told.startswith("x")
+    assert told.endswith("x")
+
+
+def test_reading_further_is_a_read(hands):
+    assert hands.tools["output_read"].reads
+    assert hands.risk("output_read", handle="out-0123456789abcdef").level is Level.READ

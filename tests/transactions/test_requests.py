@@ -1,0 +1,304 @@
+"""Proposals that no model call led to, tools hidden from models, and schemas that outlive their tool."""
+
+import asyncio
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+from sqlmodel import select
+
+from bot.domain.chat import Address, Answer, Request
+from bot.domain.conversations import LineRole
+from bot.domain.outcomes import end_of
+from bot.domain.people import Actor
+from bot.domain.policy import Mode, Policy
+from bot.domain.proposals import Kind, Proposal, State
+from bot.domain.redaction import HIDDEN
+from bot.domain.verbs import Verb
+from bot.errors import NotDeliverable
+from bot.store import messages
+from bot.store.tables import TurnRow
+from bot.tools.tool import FixedToolset
+from tests.kit import ADA, ANA, BEN, ROOM, WALL, Hold, Nod, RecordingChannel, ShowingChannel, call, says
+
+SCRIPT = Actor("chat", "ci", "ci")
+
+
+def hide(nod: Nod, **changes: object) -> None:
+    """Take the tool `paint` out of every model's sight."""
+    tools = [replace(t, offered=False, **changes) if t.name == "paint" else t for t in nod.toolset.fixed]
+    nod.toolset = FixedToolset("lamps", tuple(tools))
+    nod.rebuild()
+
+
+async def asked(nod: Nod, **changes: object) -> Proposal:
+    paint = {"lamp": "desk", "color": "red"}
+    given = {"actor": ANA, "tool_name": "paint", "arguments": paint, "address": ROOM, "text": "Please look."}
+    reply = await nod.assistant.handle(Request(**given | changes))  # type: ignore[arg-type]
+    assert reply.answer is Answer.ACCEPTED, reply.text
+    await nod.idle()
+    return reply.proposals[0]
+
+
+async def test_what_no_model_asked_for_is_shown_decided_and_run_and_starts_no_turn(nod):
+    p = await asked(nod)
+    assert nod.chat.texts == [(ROOM, "Please look.")]
+    assert nod.chat.card_of(p).pending
+    done = await nod.approve(p)
+    assert (done.state, nod.world.lamps["desk"]) == (State.SUCCEEDED, "red")
+    assert nod.chat.card_of(p).state is State.SUCCEEDED
+    assert nod.model.transcripts == []
+    assert [line.role for line in (await nod.transcript()).lines] == [LineRole.NOTICE]
+    assert await nod.database.read(lambda session: session.exec(select(TurnRow)).all()) == []
+
+
+async def test_the_model_is_not_told_of_its_end_where_people_spoke_in_the_meantime(nod):
+    p = await asked(nod)
+    await nod.say("more")
+    await nod.idle()
+    await nod.approve(p)
+    assert [line.role for line in (await nod.transcript()).lines].count(LineRole.NOTE) == 0
+
+
+@pytest.mark.parametrize("verb", [Verb.DECLINE, Verb.CANCEL])
+async def test_its_end_without_a_run_starts_no_turn_either(nod, verb):
+    p = await asked(nod)
+    await nod.press(verb, p)
+    await nod.idle()
+    assert (await nod.now(p)).settled
+    assert nod.model.transcripts == []
+
+
+async def test_it_joins_a_conversation_without_the_model_hearing_of_it(nod):
+    nod.model.will(says("Hello."), says("And again."))
+    await nod.say("hello")
+    await nod.idle()
+    await nod.approve(await asked(nod))
+    await nod.say("more")
+    await nod.idle()
+    assert await nod.said() == ["hello", "Hello.", "Please look.", "more", "And again."]
+    assert nod.model.heard == ["hello", "more"]
+    assert nod.model.calls == []
+
+
+async def test_the_same_event_opens_it_once(nod):
+    p = await asked(nod, event_id="k1")
+    paint = {"lamp": "desk", "color": "red"}
+    again = Request(ANA, "paint", paint, ROOM, "Please look.", event_id="k1")
+    reply = await nod.assistant.handle(again)
+    assert (reply.answer, reply.proposals) == (Answer.DUPLICATE, (await nod.now(p),))
+    other = await nod.assistant.handle(replace(again, arguments=paint | {"color": "blue"}))
+    assert other.answer is Answer.STALE
+    assert len(await nod.proposals()) == 1
+
+
+async def test_what_does_not_fit_or_is_not_there_is_told_and_opens_nothing(nod):
+    for name, arguments in (("paint", {"lamp": "desk"}), ("fly", {}), ("paint", {"lamp": "x", "color": "y"})):
+        reply = await nod.assistant.handle(Request(ANA, name, arguments, ROOM, "Look."))
+        assert reply.answer is Answer.INVALID
+        assert reply.text
+    assert await nod.proposals() == []
+
+
+async def test_it_waits_no_longer_than_the_rules_let_it(nod):
+    short = await asked(nod, ttl=timedelta(minutes=5))
+    long = await asked(nod, ttl=timedelta(days=300))
+    assert short.expires_at == nod.clock() + timedelta(minutes=5)
+    assert long.expires_at == nod.clock() + timedelta(hours=24)
+
+
+async def test_it_is_found_and_shown_after_a_crash(nod):
+    nod.valve.shut = True
+    p = await asked(nod)
+    await nod.crash()
+    assert nod.chat.card_of(p).pending
+
+
+async def test_what_the_shell_opens_is_shown_where_cards_are_routed_to(make_nod):
+    nod = make_nod(channels=[RecordingChannel(), RecordingChannel("wall")], routes=[WALL], admins=[ADA])
+    nod.valve.shut = True
+    p = await asked(nod, address=Address("cli", "operator"), actor=Actor("cli", "operator"))
+    nod.valve.shut = False
+    await nod.tick()
+    assert nod.channels["wall"].card_of(p).pending
+    assert nod.chat.texts == []
+    undelivered = await nod.database.read(messages.undelivered, p.conversation_id)
+    assert undelivered == []
+
+
+# --- hidden tools
+
+
+async def test_a_hidden_tool_is_never_told_to_a_model_and_refused_as_unknown_when_it_calls_it(nod):
+    hide(nod)
+    assert await nod.asked(call("paint", lamp="desk", color="red")) == []
+    assert "paint" not in {spec.name for specs in nod.model.offered for spec in specs}
+    [line] = [line for line in (await nod.transcript()).lines if line.calls]
+    said = next(iter(line.results.values())).text
+    assert said.startswith("ERROR: There is no tool called 'paint'")
+    assert "paint" not in said.partition("There are:")[2]
+    assert nod.world.runs == []
+
+
+async def test_the_gate_itself_knows_no_hidden_tool_whatever_shelf_it_is_handed(nod):
+    hide(nod)
+    await nod.say()
+    await nod.idle()
+    conversation = (await nod.transcript()).conversation
+    gate = nod.gate
+    whole = await gate.registry.shelf()
+    assert "paint" in whole.tools
+    [considered] = await gate.consider(
+        whole, [call("paint", lamp="desk", color="red")], conversation, ANA, ""
+    )
+    assert considered.proposal is None
+    assert considered.result.text.startswith("ERROR: There is no tool called 'paint'")
+
+
+async def test_a_hidden_tool_is_shown_edited_and_run_like_any_other(nod):
+    hide(nod)
+    p = await asked(nod)
+    edited = {"lamp": "desk", "color": "blue"}
+    reply = await nod.press(Verb.APPROVE, p, arguments=edited)
+    assert reply.answer is Answer.ACCEPTED, reply.text
+    await nod.idle()
+    assert nod.world.lamps["desk"] == "blue"
+
+
+# --- a script's request
+
+
+@pytest.mark.parametrize("mode", Mode)
+async def test_a_request_is_asked_whatever_the_policy_and_never_decided_by_who_asks(make_nod, mode):
+    nod = make_nod(policy=Policy(mode, approvers=frozenset({str(BEN), str(SCRIPT)})))
+    hide(nod, kind=Kind.REQUEST)
+    p = await asked(nod, actor=SCRIPT)
+    assert p.state is State.PROPOSED
+    assert p.deciders.four_eyes
+    own = await nod.press(Verb.APPROVE, p, by=SCRIPT)
+    assert (own.answer, own.text) == (
+        Answer.REFUSED, "Four eyes: you asked for it, so someone else must approve it.",
+    )  # fmt: skip
+    assert (await nod.approve(p, by=BEN)).state is State.SUCCEEDED
+
+
+async def test_a_request_that_no_one_else_could_decide_is_refused_with_the_reason(make_nod):
+    nod = make_nod(policy=Policy(admins=frozenset({str(SCRIPT)})))
+    hide(nod, kind=Kind.REQUEST)
+    request = Request(SCRIPT, "paint", {"lamp": "desk", "color": "red"}, ROOM, "Look.")
+    reply = await nod.assistant.handle(request)
+    assert reply.answer is Answer.REFUSED
+    assert "no one may decide this here" in reply.text
+    assert await nod.proposals() == []
+
+
+async def test_an_admins_script_cannot_hand_its_own_request_to_itself(make_nod):
+    nod = make_nod(policy=Policy(admins=frozenset({str(BEN), str(SCRIPT)})))
+    hide(nod, kind=Kind.REQUEST)
+    p = await asked(nod, actor=SCRIPT)
+    await nod.press(Verb.REASSIGN, p, by=SCRIPT, reason=f"requester {SCRIPT}")
+    assert (await nod.press(Verb.APPROVE, p, by=SCRIPT)).answer is Answer.REFUSED
+
+
+async def test_a_scripts_card_goes_where_cards_are_routed_to_and_is_decided_there(make_nod):
+    web, wall = ShowingChannel("web"), RecordingChannel("wall")
+    nod = make_nod(channels=[web, wall], routes=[WALL], policy=Policy(approvers=frozenset({str(BEN)})))
+    hide(nod, kind=Kind.REQUEST)
+    p = await asked(nod, actor=SCRIPT, address=Address("web", "ci/1"))
+    assert wall.card_of(p).pending
+    reply = await nod.press(Verb.APPROVE, p, by=BEN, at=WALL)
+    await nod.idle()
+    assert reply.answer is Answer.ACCEPTED
+    assert wall.card_of(p).outcome == "Approved by Ben."
+
+
+async def test_a_request_whose_card_can_arrive_nowhere_is_ended_as_undeliverable(make_nod):
+    web, wall = ShowingChannel("web"), RecordingChannel("wall")
+    wall.refusals["post_card"] = NotDeliverable("archived")
+    nod = make_nod(channels=[web, wall], routes=[WALL], policy=Policy(approvers=frozenset({str(BEN)})))
+    hide(nod, kind=Kind.REQUEST)
+    p = await nod.now(await asked(nod, actor=SCRIPT, address=Address("web", "ci/1")))
+    assert end_of(p) == "undeliverable"
+    assert nod.model.transcripts == []
+
+
+async def test_an_edit_lets_no_one_outside_wait_longer(make_nod):
+    nod = make_nod(policy=Policy(approvers=frozenset({str(BEN)})))
+    hide(nod, kind=Kind.REQUEST)
+    p = await asked(nod, actor=SCRIPT, ttl=timedelta(minutes=5))
+    nod.clock.forward(timedelta(minutes=4))
+    await nod.press(Verb.EDIT, p, by=BEN, arguments={"lamp": "desk", "color": "blue"})
+    edited = await nod.now(p)
+    assert (edited.arguments["color"], edited.expires_at) == ("blue", p.expires_at)
+
+
+async def test_no_grant_reaches_a_request(make_nod):
+    nod = make_nod(policy=Policy(approvers=frozenset({str(BEN)})))
+    hide(nod, kind=Kind.REQUEST)
+    p = await asked(nod, actor=SCRIPT)
+    assert "similar" not in nod.chat.card_of(p).verbs
+    assert await nod.lookup.ladder(p.id, BEN) == []
+
+
+# --- a server's question
+
+
+async def test_a_question_is_asked_while_its_turn_still_runs_and_only_where_the_call_was(make_nod):
+    nod = make_nod(channels=[RecordingChannel(), RecordingChannel("wall")], routes=[WALL], admins=[ADA])
+    hide(nod, kind=Kind.QUESTION)
+    hold = Hold()
+    nod.model.will(says("I look.", call("look", lamp="desk")), says("Seen.", hold=hold))
+    await nod.say()
+    await hold.reached.wait()
+    conversation = (await nod.transcript()).conversation
+    paint = {"lamp": "desk", "color": "red", "coats": 1}
+    question = Request(ANA, "paint", paint, ROOM, "lamps has a question.", into=conversation.id)
+    p = (await nod.assistant.handle(question)).proposals[0]
+    async with asyncio.timeout(20):
+        while p.id not in {card.proposal_id for card in nod.chat.cards.values()}:  # noqa: ASYNC110 - a fake
+            await asyncio.sleep(0)
+    assert not hold.go.is_set()
+    for stranger in (ADA, BEN):
+        assert (await nod.press(Verb.APPROVE, p, by=stranger)).answer is Answer.REFUSED
+    hold.go.set()
+    assert (await nod.approve(p)).state is State.SUCCEEDED
+    assert nod.chat.texts == [(ROOM, "lamps has a question.")]
+    assert nod.chat.shown.count("I look.") == 1
+    assert len([card for card in nod.chat.cards.values() if card.proposal_id == p.id]) == 1
+    assert nod.channels["wall"].cards == {}
+
+
+# --- schemas
+
+
+async def test_a_card_hides_what_is_secret_also_when_the_tool_is_gone(nod):
+    [p] = await nod.asked(call("enroll", name="Zoe", code="1234"))
+    nod.toolset = FixedToolset("nothing", ())
+    await nod.restart()
+    card = await nod.lookup.card(p.id, ANA)
+    assert card is not None
+    assert card.arguments == {"name": "Zoe", "code": HIDDEN}
+    assert "1234" not in str(card.fields)
+
+
+async def test_a_tool_that_no_longer_says_what_is_secret_reveals_nothing(nod):
+    [p] = await nod.asked(call("enroll", name="Zoe", code="1234"))
+    open_now = [
+        replace(t, version="2", parameters={"type": "object", "properties": {}}) if t.name == "enroll" else t
+        for t in nod.toolset.fixed
+    ]
+    nod.toolset = FixedToolset("lamps", tuple(open_now))
+    await nod.restart()
+    card = await nod.lookup.card(p.id, ANA)
+    assert card is not None
+    assert card.arguments["code"] == HIDDEN
+
+
+async def test_the_schema_is_written_once_for_each_version(nod):
+    await nod.asked(call("paint", lamp="desk", color="red"))
+    before = nod.database.writes
+    await nod.asked(call("paint", lamp="door", color="red"))
+    second = nod.database.writes - before
+    before = nod.database.writes
+    await nod.asked(call("paint", lamp="roof", color="red"))
+    assert nod.database.writes - before == second
