@@ -302,7 +302,7 @@ def _accept(
 def _give_up(session: Session, turn: Turn, now: datetime) -> tuple[Job, ...]:
     """Give up a turn that takes the process down with it, and tell people."""
     ident = turn.transcript.conversation.id
-    if not turns.give_up(session, turn.id, now):
+    if not turns.give_up(session, turn.id, _GIVEN_UP, now):
         return ()  # a person stopped it
     log.error("a turn was given up after repeated restarts", conversation=ident)
     if jobs := plans.fail(session, ident, _GIVEN_UP, now):

@@ -10,6 +10,7 @@ from uuid import uuid4
 
 import pytest
 import structlog
+from hypothesis import settings
 from sqlalchemy import create_engine, make_url, text
 
 from bot.store.database import Database
@@ -18,6 +19,12 @@ from tests.kit import FakeClock, MakeNod, Nod, cores, make_tables
 POSTGRES_URL = os.environ.get("NOD_TEST_POSTGRES_URL", "")
 _MEMORY = Path("/dev/shm")  # noqa: S108 - a file system in memory, where the machine has one
 _ROOM = 2 * 1024**3  # bytes
+
+# What is tried is the same each time, so that a check that fails says something about the change;
+# `--hypothesis-profile random` looks for what nobody has seen.
+settings.register_profile("repeatable", derandomize=True)
+settings.register_profile("random", derandomize=False)
+settings.load_profile("repeatable")
 
 
 def pytest_configure() -> None:

@@ -1,6 +1,7 @@
 """Turns as rows: wanted, taken up, answered in, ended. At most one per conversation is wanted at a time."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
 
 from sqlalchemy import bindparam, literal, literal_column, update
@@ -66,9 +67,24 @@ _DECIDED = (
     )
     .limit(1)
 )
+_NEWEST_END = (
+    select(_TURN.c.id, _TURN.c.state, _TURN.c.error)
+    .where(_TURN.c.conversation_id == bindparam("conversation_id"), ~_IS_WANTED)
+    .order_by(_TURN.c.id.desc())
+    .limit(1)
+)
 WAKE_UPS = Queue("wake-ups", 20, later=True)
 AFTER_A_CRASH = Queue("after a crash", 4)
 _NEW_TURN = {"attempts": 0, "model_calls": 0, "prompt_tokens": 0, "completion_tokens": 0}
+
+
+@dataclass(frozen=True, slots=True)
+class TurnEnd:
+    """``state``: an `Ending`, or ``failed``. ``error``: what people were told, of one that failed."""
+
+    turn_id: int
+    state: str
+    error: str | None
 
 
 def want_turn(session: Session, conversation_id: str, now: datetime) -> bool:
@@ -175,6 +191,12 @@ def end_turn(
     return True
 
 
+def newest_end(session: Session, conversation_id: str) -> TurnEnd | None:
+    """How the turn of a conversation that ended last did; None before any has."""
+    found = session.connection().execute(_NEWEST_END, {"conversation_id": conversation_id}).first()
+    return TurnEnd(*found) if found else None
+
+
 def hold_turn(session: Session, turn: Turn) -> None:
     """Nothing more joins the turn until this transaction ends (PostgreSQL; SQLite has one writer)."""
     session.execute(select(TurnRow.id).where(TurnRow.id == turn.id).with_for_update())
@@ -231,12 +253,12 @@ def release(session: Session, turn_id: int) -> None:
     session.execute(update(_TURN).where(_TURN.c.id == turn_id, _IS_WANTED).values(attempts=0))
 
 
-def give_up(session: Session, turn_id: int, now: datetime) -> bool:
+def give_up(session: Session, turn_id: int, explanation: str, now: datetime) -> bool:
     """End a wanted turn that takes processes down with it; False when it has ended."""
     given_up = session.execute(
         update(_TURN)
         .where(_TURN.c.id == turn_id, _IS_WANTED)
-        .values(state="failed", ended_at=now, error="given up after repeated restarts")
+        .values(state="failed", ended_at=now, error=explanation)
     )
     return bool(changed(given_up))
 

@@ -129,7 +129,8 @@ class World:
         await self.start()
 
     async def let_pass(self, time: timedelta) -> None:
-        """Move the clock and do what the scheduler does then."""
+        """When all that is under way has ended, move the clock and do what the scheduler does then."""
+        await self.app.dispatcher.idle()
         self.clock.forward(time)
         await self.app.recovery.expire_due(self.clock())
         await self.app.recovery.retry(self.clock())

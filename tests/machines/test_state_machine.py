@@ -261,6 +261,5 @@ TestCore.settings = settings(
     max_examples=20,
     stateful_step_count=20,
     deadline=None,
-    derandomize=False,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
 )

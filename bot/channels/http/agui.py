@@ -107,7 +107,8 @@ async def run(body: AguiInput, actor: Caller, site: Here, streamed: Streaming) -
         listener = stack.enter_context(
             http.hub.listen(key_of(actor, conversation_id))
         )  # before a turn speaks
-        run = _Run(http, actor, conversation_id, RunStream(body), listener)
+        last = await http.database.read(turns.newest_end, conversation_id)
+        run = _Run(http, actor, conversation_id, RunStream(body), listener, last.turn_id if last else 0)
         told = await run.press(site, [each for each in answers if not isinstance(each, str)])
         if isinstance(told, Response):
             return told
@@ -136,6 +137,8 @@ class _Run:
     conversation_id: str
     stream: RunStream
     listener: Listener
+    last_turn: int
+    """The turn that had ended last when the run began."""
 
     async def press(self, site: Site, answers: Sequence[_Answer]) -> list[BaseEvent] | Response:
         """Press for each answer, if every one is about a proposal that this person may see."""
@@ -191,7 +194,7 @@ class _Run:
                     yield _sse(event)
                 if item is None:
                     yield STILL_THERE
-                # within a turn its rows may be ahead of its events
+                # within a turn its events come before its rows
                 speaking = (
                     item is not None and isinstance(item[0], TurnEvent) and not isinstance(item[0], _ENDS)
                 )
@@ -206,7 +209,10 @@ class _Run:
             for event in await self._told(self.listener.get_nowait()):
                 yield _sse(event)
         every = await proposals_of(self.http, self.actor, self.conversation_id)
-        for event in (*self._news(every), *self.stream.finished(_open(every))):
+        # a turn's last event comes after its rows, so it may still be on its way
+        end = await self.http.database.read(turns.newest_end, self.conversation_id)
+        end = end if end and end.turn_id > self.last_turn else None
+        for event in (*self._news(every), *self.stream.finished(_open(every), end)):
             yield _sse(event)
 
     async def _told(self, item: Heard | None) -> list[BaseEvent]:

@@ -51,6 +51,7 @@ from bot.domain.events import (
 )
 from bot.domain.proposals import Kind, State
 from bot.domain.verbs import Verb
+from bot.store.turns import TurnEnd
 
 _REASONS = {Kind.QUESTION: "input_required", Kind.PLAN: "confirmation"}
 _CALL = "tool_call"
@@ -76,7 +77,6 @@ class RunStream:
         }
         self._awaited: set[str] = set()  # proposals whose result is still to be told
         self._state: dict[str, Any] = {}
-        self._ending: TurnEnded | TurnFailed | None = None
         self._answers: dict[str, str] = {}  # why a press was not taken, by its proposal
 
     def started(self, state: dict[str, Any]) -> list[BaseEvent]:
@@ -121,7 +121,6 @@ class RunStream:
                 known = self._calls.get(payload["call_id"])
                 return [] if known is None else [self._result(known, payload["result"])]
             case TurnEnded() | TurnFailed():
-                self._ending = event
                 return self._closed()
             case _:
                 return []
@@ -148,15 +147,18 @@ class RunStream:
         delta = [{"op": "replace", "path": f"/{name}", "value": value} for name, value in changed.items()]
         return [StateDeltaEvent.model_validate({"delta": delta})] if delta else []
 
-    def finished(self, waiting: Sequence[ProposalView]) -> list[BaseEvent]:
-        """The last events: an error, an interrupt for each open proposal, or the end."""
+    def finished(self, waiting: Sequence[ProposalView], end: TurnEnd | None) -> list[BaseEvent]:
+        """The last events: an error, an interrupt for each open proposal, or the end.
+
+        ``end``: how the run's last turn ended; None where it had none.
+        """
         last = [*self._closed(), *(event for each in waiting for event in self.opened(each))]
-        if isinstance(self._ending, TurnFailed):
-            return [*last, self.failed(self._ending.explanation, "turn_failed")]
+        if end is not None and end.error is not None:
+            return [*last, self.failed(end.error, "turn_failed")]
         outcome: RunFinishedInterruptOutcome | RunFinishedCancelledOutcome | RunFinishedSuccessOutcome
         if waiting:
             outcome = RunFinishedInterruptOutcome(interrupts=[self._interrupt(each) for each in waiting])
-        elif isinstance(self._ending, TurnEnded) and self._ending.ending is Ending.STOPPED:
+        elif end is not None and end.state == Ending.STOPPED:
             outcome = RunFinishedCancelledOutcome()
         else:
             outcome = RunFinishedSuccessOutcome()

@@ -1,5 +1,6 @@
 """AG-UI at ``/agui``: texts, calls and state; open proposals as interrupts, and ``resume`` as presses."""
 
+import asyncio
 import json
 from typing import Any
 from uuid import uuid4
@@ -7,8 +8,12 @@ from uuid import uuid4
 import httpx
 import pytest
 from ag_ui_validate.pytest_plugin import assert_valid_agui
+from sqlmodel import Session
 
+from bot.channels.http.channel import HttpChannel, key_of
+from bot.domain.people import Actor
 from bot.errors import ModelCut
+from bot.store import turns
 from tests.channels.http.conftest import ANA, BEN, CHIEF, TOKENS, Json, Serve, Served
 from tests.channels.http.scripted import ScriptedModel, ask, say
 
@@ -246,6 +251,27 @@ async def test_a_turn_that_fails_is_an_error_of_the_run(serve: Serve):
     async with serve(model=ScriptedModel([RuntimeError("the model is away")])) as nod:
         events = await ran(nod, "go on")
         assert (events[-1]["type"], events[-1]["code"]) == ("RUN_ERROR", "turn_failed")
+
+
+async def test_a_turn_that_failed_in_its_rows_is_an_error_before_its_last_event_comes(serve: Serve):
+    silent = asyncio.Event()
+    async with serve(model=ScriptedModel([silent])) as nod:
+        running = asyncio.create_task(ran(nod, "go on"))
+        await nod.model.asked.wait()
+        (conversation,) = (await nod.client.get("/api/conversations")).json()["conversations"]
+
+        def fail(session: Session) -> None:
+            turn = turns.take_up(session, conversation["id"])
+            assert turn is not None
+            turns.end_turn(session, turn, "failed", nod.app.clock(), error="It broke elsewhere.")
+
+        await nod.app.database.write(fail)
+        channel = nod.app.channels["http"]
+        assert isinstance(channel, HttpChannel)
+        channel.hub.publish(key_of(Actor("http", "ana"), conversation["id"]), None, {})
+        events = await running
+        assert events[-1]["type"] == "RUN_ERROR"
+        assert (events[-1]["code"], events[-1]["message"]) == ("turn_failed", "It broke elsewhere.")
 
 
 async def test_a_long_history_fits_and_is_not_read_again(serve: Serve):
