@@ -18,7 +18,6 @@ from bot.agent.offline.model import OfflineModel
 from bot.agent.openai.model import OpenAIModel
 from bot.agent.prompt import Briefing
 from bot.approvals.elicitation import PATIENCE, Questions
-from bot.approvals.lookup import CoreLookup
 from bot.approvals.presses import Presses
 from bot.assistant import Assistant
 from bot.channels.http import api
@@ -27,7 +26,6 @@ from bot.channels.http.channel import HttpChannel
 from bot.channels.http.mcp_logins import BACK
 from bot.channels.http.mcp_mount import AgentDoor
 from bot.channels.http.server import WebServer
-from bot.channels.http.views import ProposalViews
 from bot.channels.seam import Channel
 from bot.channels.table import CHANNELS
 from bot.delivery.bell import Bell
@@ -44,6 +42,10 @@ from bot.domain.teams import TeamLimits
 from bot.domain.times import now
 from bot.errors import SettingsError
 from bot.logs import logger
+from bot.lookup.admin import AdminLookup
+from bot.lookup.cards import CoreLookup
+from bot.lookup.conversations import ConversationLookup
+from bot.lookup.proposals import ProposalLookup
 from bot.settings import SCRIPTED, Settings
 from bot.store import migrations, tokens
 from bot.store.database import Database
@@ -257,7 +259,9 @@ def build(
         retention=settings.retention,
         notice=SCRIPTED if settings.scripted and not demo else "",
     )
-    http = HttpChannel(database, registry, ProposalViews(made.lookup, policies, clock), bell)
+    seen = ProposalLookup(database, registry, policies)
+    said = ConversationLookup(database, registry, seen, clock)
+    http = HttpChannel(registry, seen, said, AdminLookup(database, policies, clock), bell, clock)
     ports.channels[http.name] = http
     secret = settings.webhook_secret
     callbacks = Callbacks(database, secret.get_secret_value() if secret else None, settings.webhook_hosts)

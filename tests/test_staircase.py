@@ -26,6 +26,7 @@ FLOORS = (
     ("tools.builtin", "tools.mcp", "tools.own"),
     ("agent", "delivery"),
     ("agent.offline", "agent.openai", "approvals"),
+    ("lookup",),
     ("commands", "channels.kind", "upkeep.recovery", "upkeep.reminders", "upkeep.webhooks"),
     ("assistant", *CHANNELS),
     ("upkeep", "channels.table"),
@@ -111,3 +112,23 @@ def test_no_platform_is_known_to_the_core() -> None:
         if target.split(".")[0] in PLATFORMS
     ]
     assert known == []
+
+
+def test_channels_look_up_and_take_in_and_read_no_rows() -> None:
+    """All of them go through the inbox and `bot/lookup/`; a platform's own rows are its own."""
+    read = {
+        f"{name} → {target}"
+        for name in MODULES
+        if name.startswith("bot.channels.")
+        for target in OWN[name]
+        if target.startswith(("bot.store.", "bot.transactions."))
+        and target not in ("bot.store.database", "bot.store.slack", "bot.store.events")
+    }
+    assert read == {
+        "bot.channels.slack.inbound → bot.store.conversations",
+        "bot.channels.telegram.admission → bot.store.tables",
+        "bot.channels.telegram.moves → bot.store.tables",
+        "bot.channels.telegram.presses → bot.store.tables",
+        "bot.channels.telegram.views → bot.store.copies",
+        "bot.channels.telegram.views → bot.store.proposals",
+    }

@@ -9,10 +9,10 @@ import typer
 from bot.cli.command import ShellCommands
 from bot.cli.shared import Id, Json, find, line, load, looking, print_json, told
 from bot.commands.values import account
+from bot.domain.record import Wanted
 from bot.errors import NodError, SettingsError
 from bot.store.record import audit, chain, seals
 from bot.store.record.audit import AuditEntry
-from bot.store.record.seals import Wanted
 
 commands = ShellCommands(help="Show and verify the audit log.")
 
@@ -68,11 +68,10 @@ def export(
     with told(), looking(load()) as database:
         if who:
             account(who)
-        writers = {"jsonl": seals.as_jsonl, "csv": seals.as_csv}
-        if form not in writers:
+        if form not in seals.FORMATS:
             raise SettingsError(f"--format: {form} is neither jsonl nor csv")
         wanted = Wanted(who, tool, proposal, since.replace(tzinfo=UTC) if since else None)
-        print(writers[form](database.read_now(seals.rows, wanted)), end="")
+        print(seals.FORMATS[form](database.read_now(seals.rows, wanted)), end="")
 
 
 def _entries(entries: list[AuditEntry], *, as_json: bool) -> None:

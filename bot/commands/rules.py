@@ -14,6 +14,7 @@ from bot.domain.chat import Answer, Clock, Command
 from bot.domain.jobs import Job, Work
 from bot.domain.people import Role
 from bot.domain.policy import Mode, Place, Policy, explain
+from bot.domain.record import Wanted
 from bot.domain.risk import Level
 from bot.domain.rules import EVERYWHERE, EVERYWHERE_WORD, Rule, Rulebook, Subject, covers
 from bot.domain.times import when, written
@@ -21,7 +22,6 @@ from bot.errors import ToolError
 from bot.store import conversations, copies, names, people, proposals, rules
 from bot.store.database import Database
 from bot.store.record import seals
-from bot.store.record.seals import Wanted
 from bot.store.rules import Policies
 from bot.tools.registry import Registry
 from bot.tools.tool import Tool

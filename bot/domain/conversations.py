@@ -120,3 +120,12 @@ class Turn:
     id: int
     transcript: Transcript
     usage: Usage
+
+
+@dataclass(frozen=True, slots=True)
+class TurnEnd:
+    """``state``: an `Ending`, or ``failed``. ``error``: what people were told, of one that failed."""
+
+    turn_id: int
+    state: str
+    error: str | None

@@ -9,11 +9,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 from bot.domain.names import NO_NAMES, Names
 from bot.domain.people import Actor
-from bot.domain.risk import Risk
+from bot.domain.risk import Level, Risk
 
 
 class State(StrEnum):
@@ -291,3 +291,23 @@ def canonical(value: Any) -> str:
 def digest(tool_name: str, tool_version: str, arguments: Mapping[str, Any]) -> str:
     """SHA-256, in hex, over what would run: tool, its version and every argument."""
     return hashlib.sha256(canonical([tool_name, tool_version, arguments]).encode()).hexdigest()
+
+
+class Mark(NamedTuple):
+    """A place in a list that runs from the newest change to the oldest: what stands there."""
+
+    updated_at: datetime
+    id: str
+
+    @classmethod
+    def of(cls, proposal: Proposal) -> Self:
+        return cls(proposal.updated_at, proposal.id)
+
+
+class Sought(NamedTuple):
+    """Which proposals of a list; an empty field matches all. ``own``: only what they asked for."""
+
+    tool: str | None = None
+    kind: Kind | None = None
+    level: Level | None = None
+    own: bool = False

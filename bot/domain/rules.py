@@ -9,6 +9,7 @@ import fnmatch
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from enum import StrEnum
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -67,9 +68,14 @@ class Rule:
     @property
     def words(self) -> str:
         """For example ``rule 7: policy always for delete_* in slack:T1/C2``."""
+        return f"rule {self.id}: {self.said}"
+
+    @property
+    def said(self) -> str:
+        """As an admin says it after ``/approvals``."""
         tools = "" if self.pattern == EVERYWHERE else f" for {self.pattern}"
         where = "" if self.scope == EVERYWHERE else f" in {self.scope}"
-        return f"rule {self.id}: {self.subject.typed} {value_words(self.subject, self.value)}{tools}{where}"
+        return f"{self.subject.typed} {value_words(self.subject, self.value)}{tools}{where}"
 
 
 class Found(NamedTuple):
@@ -156,6 +162,14 @@ class Rulebook:
         """Accounts with a role; ``everywhere``: only those that have it in every workspace."""
         rules = (r for r in self.about(Subject.ROLE) if r.value[1] == role)
         return frozenset(r.value[0] for r in rules if not everywhere or EVERYWHERE_WORD in r.value[2:])
+
+
+class Pause(NamedTuple):
+    """Since when nothing runs, and who paused it: an account as text, and its name; both may be empty."""
+
+    since: datetime
+    by: str
+    name: str
 
 
 def _narrowness(words: Sequence[str]) -> tuple[int, ...]:

@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import lru_cache
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 from sqlalchemy import Row, bindparam, func, insert, literal_column, true, tuple_, union, update
 from sqlmodel import Session, select
@@ -17,9 +17,11 @@ from bot.domain.proposals import (
     Deciders,
     Edited,
     Kind,
+    Mark,
     PreviewField,
     Proposal,
     Sibling,
+    Sought,
     State,
     Vote,
 )
@@ -227,26 +229,6 @@ class Reach(NamedTuple):
 
     accounts: frozenset[str]
     everything: bool
-
-
-class Mark(NamedTuple):
-    """A place in a list that runs from the newest change to the oldest: what stands there."""
-
-    updated_at: datetime
-    id: str
-
-    @classmethod
-    def of(cls, proposal: Proposal) -> Self:
-        return cls(proposal.updated_at, proposal.id)
-
-
-class Sought(NamedTuple):
-    """Which proposals of a list; an empty field matches all. ``own``: only what they asked for."""
-
-    tool: str | None = None
-    kind: Kind | None = None
-    level: Level | None = None
-    own: bool = False
 
 
 def seen_by(

@@ -13,7 +13,7 @@ from sqlmodel import Session, col, select
 
 from bot.domain.people import Actor, Role
 from bot.domain.policy import Policy
-from bot.domain.rules import Rule, Rulebook, Subject
+from bot.domain.rules import Pause, Rule, Rulebook, Subject
 from bot.store import people, slack, snapshot
 from bot.store.inserts import insert_or_ignore
 from bot.store.record import changes
@@ -155,14 +155,6 @@ def paused_since(session: Session) -> datetime | None:
     """Since when nothing runs; None when that is not so."""
     row = session.get(BookRow, _BOOK)
     return row.paused_at if row else None
-
-
-class Pause(NamedTuple):
-    """Since when nothing runs, and who paused it: an account as text, and its name; both may be empty."""
-
-    since: datetime
-    by: str
-    name: str
 
 
 def pause_of(session: Session) -> Pause | None:

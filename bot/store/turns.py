@@ -1,14 +1,13 @@
 """Turns as rows: wanted, taken up, answered in, ended. At most one per conversation is wanted at a time."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 
 from sqlalchemy import bindparam, literal, literal_column, update
 from sqlmodel import Session, col, or_, select
 
 from bot.domain.chat import SHELL
-from bot.domain.conversations import Call, CallResult, LineRole, Turn, Usage
+from bot.domain.conversations import Call, CallResult, LineRole, Turn, TurnEnd, Usage
 from bot.domain.jobs import Queue
 from bot.domain.people import Actor
 from bot.domain.proposals import State
@@ -76,15 +75,6 @@ _NEWEST_END = (
 WAKE_UPS = Queue("wake-ups", 20, later=True)
 AFTER_A_CRASH = Queue("after a crash", 4)
 _NEW_TURN = {"attempts": 0, "model_calls": 0, "prompt_tokens": 0, "completion_tokens": 0}
-
-
-@dataclass(frozen=True, slots=True)
-class TurnEnd:
-    """``state``: an `Ending`, or ``failed``. ``error``: what people were told, of one that failed."""
-
-    turn_id: int
-    state: str
-    error: str | None
 
 
 def want_turn(session: Session, conversation_id: str, now: datetime) -> bool:

@@ -2,35 +2,15 @@
 
 from collections.abc import Collection
 from datetime import datetime
-from enum import StrEnum
-from typing import NamedTuple
 
 from sqlalchemy import func, select
 from sqlmodel import Session
 
+from bot.domain.usage import Parts, Used
 from bot.store.tables import ConversationRow, TurnRow, table_of
 
 _TURN, _PLACE = table_of(TurnRow), table_of(ConversationRow)
 _MOST = 1000  # parts of one answer
-
-
-class Parts(StrEnum):
-    """What usage is told apart by."""
-
-    DAY = "day"  # in UTC
-    CONVERSATION = "conversation"
-    ACCOUNT = "account"  # of the person whose conversation it is
-
-
-class Used(NamedTuple):
-    """One part, or all of it. Tokens are as the model server told them; 0 where it did not."""
-
-    key: str
-    name: str
-    turns: int
-    model_calls: int
-    prompt_tokens: int
-    completion_tokens: int
 
 
 def of(session: Session, by: Parts, since: datetime, accounts: Collection[str] | None) -> list[Used]:

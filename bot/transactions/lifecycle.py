@@ -15,7 +15,7 @@ from bot.domain.outcomes import for_model
 from bot.domain.proposals import Cause, PreviewField, Proposal, State, clock
 from bot.domain.unseen import one_line
 from bot.errors import LostRace
-from bot.store import messages, outputs, proposals, turns
+from bot.store import conversations, messages, outputs, proposals, teams, turns
 from bot.store.record.audit import By
 from bot.store.rules import Policies
 from bot.transactions import teamwork
@@ -169,3 +169,13 @@ def abandon(session: Session, p: Proposal, now: datetime, *, rerun: bool) -> tup
     by = By.nod("rerun", "the tool is idempotent")
     p = moved(proposals.move(session, lost, by, now, State.APPROVED, cause=None, error=None))
     return (redraw(p), Job(Work.EXECUTE, p.id))
+
+
+def forget(session: Session, conversation_id: str, now: datetime) -> int:
+    """Delete what was said in a conversation and among its team; how many open proposals keep it there."""
+    every = [conversation_id, *(each.id for each in teams.of_lead(session, conversation_id))]
+    waiting = sum(len(proposals.open_in(session, ident)) for ident in every)
+    if not waiting:
+        conversations.forget(session, every, now)
+        outputs.delete_all(session, every)
+    return waiting

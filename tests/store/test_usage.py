@@ -3,12 +3,12 @@
 from datetime import timedelta
 
 from bot.domain.chat import Address
+from bot.domain.usage import Parts, Used
 from bot.store import tokens, usage
 from bot.store.database import Database
 from bot.store.record import seals
 from bot.store.record.seals import Wanted
 from bot.store.turns import under_way
-from bot.store.usage import Parts, Used
 from tests.kit import ANA, FakeClock
 from tests.store.conftest import Rows
 

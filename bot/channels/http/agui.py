@@ -13,7 +13,6 @@ from typing import Annotated, Any
 
 from ag_ui.core import BaseEvent, ResumeEntry, RunAgentInput, TextPart, UserMessage
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, ValidationError, model_validator
-from sqlmodel import Session
 from starlette.responses import Response
 
 from bot.channels.http import views
@@ -31,7 +30,7 @@ from bot.domain.events import ProposalOpened, TurnEnded, TurnEvent, TurnFailed
 from bot.domain.people import Actor
 from bot.domain.proposals import State
 from bot.domain.verbs import Verb
-from bot.store import conversations, teams, turns
+from bot.lookup.proposals import Seen
 from bot.tools.signature import fault_in_words
 
 router = api_routes("conversations")
@@ -107,7 +106,7 @@ async def run(body: AguiInput, actor: Caller, site: Here, streamed: Streaming) -
         listener = stack.enter_context(
             http.hub.listen(key_of(actor, conversation_id))
         )  # before a turn speaks
-        last = await http.database.read(turns.newest_end, conversation_id)
+        last = await http.conversations.newest_end(conversation_id)
         run = _Run(http, actor, conversation_id, RunStream(body), listener, last.turn_id if last else 0)
         told = await run.press(site, [each for each in answers if not isinstance(each, str)])
         if isinstance(told, Response):
@@ -142,11 +141,9 @@ class _Run:
 
     async def press(self, site: Site, answers: Sequence[_Answer]) -> list[BaseEvent] | Response:
         """Press for each answer, if every one is about a proposal that this person may see."""
-        shelf = await self.http.registry.shelf()
-        find = self.http.views.find
-        seen: dict[str, ProposalView] = {}
+        seen: dict[str, Seen] = {}
         for entry, ident, *_ in answers:
-            shown = await self.http.database.read(find, ident, self.actor, shelf)
+            shown = await self.http.proposals.find(ident, self.actor)
             if shown is None:
                 return problem(404, _UNKNOWN.format(entry.interrupt_id))
             seen[ident] = shown
@@ -155,7 +152,7 @@ class _Run:
             self.stream.awaits(ident)
             verb = Verb.CANCEL if entry.status == "cancelled" else payload.verb
             if verb is not None:
-                there = Address(NAME, key_of(self.actor, seen[ident]["conversation_id"]))
+                there = Address(NAME, key_of(self.actor, views.conversation_of(seen[ident])))
                 why = payload.reason or payload.revise
                 press = Press(self.actor, verb, ident, number, why, payload.edited, address=there)
                 reply = await site.take_in(press)
@@ -176,7 +173,7 @@ class _Run:
         return None
 
     async def begun(self) -> list[BaseEvent]:
-        board = await self.http.database.read(teams.board, self.conversation_id)
+        board = await self.http.conversations.team(self.conversation_id)
         every = await proposals_of(self.http, self.actor, self.conversation_id)
         state = {
             "conversation_id": self.conversation_id,
@@ -210,7 +207,7 @@ class _Run:
                 yield _sse(event)
         every = await proposals_of(self.http, self.actor, self.conversation_id)
         # a turn's last event comes after its rows, so it may still be on its way
-        end = await self.http.database.read(turns.newest_end, self.conversation_id)
+        end = await self.http.conversations.newest_end(self.conversation_id)
         end = end if end and end.turn_id > self.last_turn else None
         for event in (*self._news(every), *self.stream.finished(_open(every), end)):
             yield _sse(event)
@@ -235,11 +232,7 @@ class _Run:
         return [*ended, *self.stream.state(proposals=_open(every))]
 
     async def _at_rest(self) -> bool:
-        def look(session: Session) -> bool:
-            team = (each.id for each in teams.of_lead(session, self.conversation_id))
-            return not turns.under_way(session, (self.conversation_id, *team))
-
-        return await self.http.database.read(look)
+        return await self.http.conversations.at_rest(self.conversation_id)
 
 
 def _open(every: Sequence[ProposalView]) -> list[ProposalView]:
@@ -251,8 +244,7 @@ async def _conversation_of(http: HttpChannel, actor: Actor, thread_id: str) -> s
     if await own(http, actor, thread_id) is not None:
         return thread_id
     ident = hashlib.sha256(f"{actor} {thread_id}".encode()).hexdigest()[:16]
-    found = await http.database.read(conversations.get_conversation, ident)
-    return None if found and found.deleted else ident
+    return None if await http.conversations.deleted(ident) else ident
 
 
 def _said(body: RunAgentInput) -> list[tuple[str, str]] | None:

@@ -39,6 +39,7 @@ from ag_ui.core import (
 
 from bot.channels.http.wire import ProposalView
 from bot.domain.chat import Answer, Reply
+from bot.domain.conversations import TurnEnd
 from bot.domain.events import (
     Ending,
     TextDelta,
@@ -51,7 +52,6 @@ from bot.domain.events import (
 )
 from bot.domain.proposals import Kind, State
 from bot.domain.verbs import Verb
-from bot.store.turns import TurnEnd
 
 _REASONS = {Kind.QUESTION: "input_required", Kind.PLAN: "confirmation"}
 _CALL = "tool_call"

@@ -11,7 +11,6 @@ from typing import Any
 
 from fastapi.staticfiles import StaticFiles
 from sqlalchemy.exc import SQLAlchemyError
-from sqlmodel import Session
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.responses import FileResponse, JSONResponse, Response
 from starlette.routing import BaseRoute
@@ -37,11 +36,9 @@ from bot.channels.http.limits import BodyLimits
 from bot.channels.http.site import Caller, Here, Site, api_routes, ok
 from bot.channels.http.wire import HealthBody, Me
 from bot.channels.seam import Channel, posters
-from bot.domain.people import Actor, Person, Role
+from bot.domain.people import Actor, Role
+from bot.domain.rules import Pause
 from bot.logs import logger
-from bot.store import people
-from bot.store.record.audit import last_id
-from bot.store.rules import Pause, pause_of
 from bot.tools.mcp.login import Logins
 from bot.upkeep.webhooks import Callbacks
 
@@ -106,22 +103,17 @@ def create(
 
 @_router.get("/api/me", summary="Who you are here, and who answers", response_model=Me)
 async def me(actor: Caller, site: Here) -> JSONResponse:
-    http = site.channel
-
-    def read(session: Session) -> tuple[Person, frozenset[Role], Pause | None]:
-        person = people.person_of(session, actor)
-        return person, http.views.policies.load(session).roles_of(person), pause_of(session)
-
-    person, roles, pause = await http.database.read(read)
+    found = await site.channel.admin.who_is(actor)
+    pause = found.pause
     paused = {"since": pause.since.isoformat(), "by": _named(pause, actor)} if pause else None
     about = {"model": site.model_name, "demo": site.demo, "notice": site.lookup.notice}
     return ok(
         name=actor.label,
         account=str(actor),
-        accounts=sorted(person.accounts),
-        roles=sorted(roles),
+        accounts=sorted(found.person.accounts),
+        roles=sorted(found.roles),
         **about,
-        admin=Role.ADMIN in roles,
+        admin=Role.ADMIN in found.roles,
         paused=paused,
     )
 
@@ -154,8 +146,7 @@ async def readyz(site: Here) -> JSONResponse:
     if site.channel.inbox is None:
         return problem(503, "starting")
     try:
-        await site.channel.database.read(last_id)
-        await site.channel.database.check_writable()
+        await site.channel.admin.check()
     except (SQLAlchemyError, TimeoutError) as error:
         log.warning("the database can't be written", why=type(error).__name__)
         return problem(503, "the database can't be written")

@@ -10,6 +10,7 @@ from fastapi import Header
 from pydantic import Field
 from starlette.responses import JSONResponse
 
+from bot.channels.http import views
 from bot.channels.http.body import Body
 from bot.channels.http.channel import NAME, HttpChannel, key_of
 from bot.channels.http.errors import later, problem
@@ -140,8 +141,8 @@ async def _ended(http: HttpChannel, proposal_id: str, actor: Actor, wait: float)
 
 
 async def _shown_to(http: HttpChannel, proposal_id: str, actor: Actor) -> RequestView | None:
-    shelf = await http.registry.shelf()
-    return await http.database.read(http.views.request, proposal_id, actor, shelf)
+    found = await http.proposals.request(proposal_id, actor)
+    return views.request(found, actor) if found else None
 
 
 def _shown(value: str | float | bool | None) -> str:  # noqa: FBT001 - JSON has flags

@@ -5,19 +5,17 @@ from typing import Annotated, Literal
 
 from fastapi import Depends, Query
 from fastapi.exceptions import RequestValidationError
-from sqlmodel import Session
 from starlette.responses import JSONResponse, Response
 
 from bot.channels.http.pages import Limit
 from bot.channels.http.site import Admin, Here, api_routes, ok
 from bot.channels.http.wire import AuditPage, Verified
 from bot.domain.people import Actor
-from bot.store.record import chain, seals
-from bot.store.record.seals import Wanted
+from bot.domain.record import Wanted
 
 router = api_routes("audit", prefix="/api")
 
-_FORMATS = {"jsonl": ("application/x-ndjson", seals.as_jsonl), "csv": ("text/csv", seals.as_csv)}
+_FORMATS = {"jsonl": "application/x-ndjson", "csv": "text/csv"}
 _NO_ACCOUNT = "Write an account, such as slack:T1/U7 or http:ci."
 
 
@@ -53,7 +51,7 @@ async def rows(
 ) -> JSONResponse:
     """``next`` is the ``before`` of the next page; null on the last."""
     narrowed = wanted.below(before)
-    found, further = await site.channel.database.read_aside(seals.page, narrowed, limit)
+    found, further = await site.channel.admin.audit_page(narrowed, limit)
     return ok(rows=found, next=further)
 
 
@@ -67,11 +65,7 @@ async def verify(
     ] = None,
 ) -> JSONResponse:
     """Every row is checked, so with a long log this takes a while."""
-
-    def read(session: Session) -> tuple[list[str], str | None]:
-        return seals.faults(session, anchor or ()), chain.anchor(session)
-
-    faults, newest = await site.channel.database.read_aside(read)
+    faults, newest = await site.channel.admin.audit_faults(anchor or ())
     return ok(intact=not faults, faults=faults, anchor=newest)
 
 
@@ -80,7 +74,7 @@ async def verify(
     summary="For admins: the audit log as a file, oldest first",
     response_class=Response,
     response_model=None,
-    responses={200: {"content": {kind: {} for kind, _ in _FORMATS.values()}}},
+    responses={200: {"content": {kind: {} for kind in _FORMATS.values()}}},
 )
 async def export(
     _: Admin,
@@ -89,11 +83,6 @@ async def export(
     form: Annotated[Literal["jsonl", "csv"], Query(alias="format")] = "jsonl",
 ) -> Response:
     """Without secrets. Each line of JSON is a row as `GET /api/audit` gives it."""
-    kind, writer = _FORMATS[form]
-
-    def read(session: Session) -> str:
-        return writer(seals.rows(session, wanted))
-
-    text = await site.channel.database.read_aside(read)
+    text = await site.channel.admin.audit_file(wanted, form)
     attached = f'attachment; filename="audit.{form}"'
-    return Response(text, media_type=kind, headers={"Content-Disposition": attached})
+    return Response(text, media_type=_FORMATS[form], headers={"Content-Disposition": attached})

@@ -4,24 +4,21 @@ import asyncio
 from dataclasses import dataclass
 from typing import Any
 
-from sqlmodel import Session
-
 from bot.channels.http import views
 from bot.channels.http.hub import Hub, payload
 from bot.channels.http.streams import Pace
-from bot.channels.http.views import ProposalViews
 from bot.channels.http.wire import ProposalView
 from bot.channels.seam import Lookup, Stream
 from bot.delivery.bell import Bell
-from bot.domain.chat import Address, Inbox
+from bot.domain.chat import Address, Clock, Inbox
 from bot.domain.events import ProposalOpened, TurnEnded, TurnEvent, TurnFailed
 from bot.domain.people import Actor
 from bot.domain.teams import TeamStatus
 from bot.logs import logger
-from bot.store import conversations, messages, proposals
-from bot.store.database import Database
-from bot.store.record import audit
-from bot.tools.registry import Registry, Shelf
+from bot.lookup.admin import AdminLookup
+from bot.lookup.conversations import ConversationLookup
+from bot.lookup.proposals import ProposalLookup
+from bot.tools.registry import Registry
 
 log = logger(__name__)
 
@@ -54,13 +51,12 @@ class HubStream:
                 ident = self.address.key.rpartition("/")[2]
                 said["conversation_id"] = ident
             if isinstance(event, TurnEnded):
-                said["message_id"] = await self.channel.database.read(messages.last_answer, ident)
+                said["message_id"] = await self.channel.conversations.last_answer(ident)
         hub.publish(self.address.key, event, said)
 
     async def _view(self, proposal_id: str) -> ProposalView | None:
-        channel = self.channel
-        shelf = await channel.registry.shelf()
-        return await channel.database.read(channel.views.find, proposal_id, self.requester, shelf)
+        seen = await self.channel.proposals.find(proposal_id, self.requester)
+        return views.proposal(seen) if seen else None
 
 
 class HttpChannel:
@@ -70,16 +66,20 @@ class HttpChannel:
 
     def __init__(
         self,
-        database: Database,
         registry: Registry,
-        views: ProposalViews,
+        proposals: ProposalLookup,
+        conversations: ConversationLookup,
+        admin: AdminLookup,
         bell: Bell,
+        clock: Clock,
         pace: Pace | None = None,
     ) -> None:
-        self.database = database
         self.registry = registry
-        self.views = views
+        self.proposals = proposals
+        self.conversations = conversations
+        self.admin = admin
         self.bell = bell
+        self.clock = clock
         self.pace = pace or Pace()
         self.hub = Hub()
         self.inbox: Inbox | None = None
@@ -113,35 +113,22 @@ class HttpChannel:
 
     async def _feed(self) -> None:
         """Tell listeners of a conversation about every change of its proposals, by anyone."""
-        seen = await self.database.read(audit.last_id)
+        seen = await self.proposals.newest_change()
         while True:
             rings = self.bell.rings
             try:
                 if self.hub.alone:
-                    newest = await self.database.read(audit.last_id)
+                    newest = await self.proposals.newest_change()
                     seen = (
                         newest if self.hub.alone else seen
                     )  # listeners who joined in the meantime must not miss anything
                     await self.hub.somebody(self.pace.feed)
                     continue
-                shelf = await self.registry.shelf()
-                seen, changes = await self.database.read(self._changes, seen, shelf)
+                seen, changes = await self.proposals.news(seen, self.hub.heard)
             except Exception as error:  # a toolset or the database is away; continue when it is back
                 log.error("change feed failed", exc_info=error)
                 changes = []
-            for key, view in changes:
-                self.hub.publish(key, None, {"type": "proposal_update", "proposal": view})
+            for key, shown in changes:
+                update = {"type": "proposal_update", "proposal": views.proposal(shown)}
+                self.hub.publish(key, None, update)
             await self.bell.wait(rings, self.pace.feed)
-
-    def _changes(
-        self, session: Session, seen: int, shelf: Shelf
-    ) -> tuple[int, list[tuple[str, ProposalView]]]:
-        rows = audit.since(session, seen)
-        changes = []
-        for proposal_id in dict.fromkeys(proposal_id for _, proposal_id in rows):
-            proposal = proposals.get(session, proposal_id)
-            conversation = proposal and conversations.get_conversation(session, proposal.conversation_id)
-            if proposal and conversation and self.hub.heard(conversation.origin.key):
-                view = self.views.proposal(session, proposal, conversation.requester, shelf)
-                changes.append((conversation.origin.key, view))
-        return rows[-1][0] if rows else seen, changes

@@ -7,7 +7,6 @@ from typing import Annotated
 
 from fastapi import Header
 from pydantic import Field
-from sqlmodel import Session
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 
 from bot.channels.http import views
@@ -21,7 +20,6 @@ from bot.channels.http.site import Caller, Here, Streaming, api_routes, ok
 from bot.channels.http.streams import STILL_THERE, EventStream, heard, sse
 from bot.channels.http.wire import (
     ConversationPage,
-    ConversationView,
     DoneBody,
     Export,
     Files,
@@ -37,8 +35,6 @@ from bot.domain.conversations import Conversation
 from bot.domain.events import TurnEnded, TurnFailed
 from bot.domain.people import Actor
 from bot.domain.proposals import State
-from bot.store import conversations, messages, outputs, proposals, teams, turns
-from bot.store.proposals import Mark
 
 router = api_routes("conversations", prefix="/api")
 
@@ -60,10 +56,7 @@ def nothing() -> JSONResponse:
 
 async def own(http: HttpChannel, actor: Actor, conversation_id: str) -> Conversation | None:
     """The caller's own conversation; None for any other, and for one that was deleted."""
-    found = await http.database.read(conversations.get_conversation, conversation_id)
-    if found is None or found.deleted or found.address != Address(NAME, key_of(actor, conversation_id)):
-        return None
-    return found
+    return await http.conversations.own(conversation_id, Address(NAME, key_of(actor, conversation_id)))
 
 
 @router.post(
@@ -95,7 +88,7 @@ async def chat(
             return problem(
                 409,
                 "This message was received before. Read its conversation for the answer.",
-                conversation_id=await http.database.read(messages.of_event, NAME, event_id),
+                conversation_id=await http.conversations.of_event(NAME, event_id),
             )
         if reply.answer is Answer.LATER:
             return later(reply.text)
@@ -122,19 +115,17 @@ async def _until_answered(
     http: HttpChannel, listener: Listener, message_id: int, conversation_id: str
 ) -> AsyncIterator[str]:
     """Everything of the turns up to the end of the one that took the message in."""
-
-    async def over() -> bool:
-        return await http.database.read(turns.take_up, conversation_id) is None
-
     async for item in heard(listener, http.pace.quiet):
         if item is not None:
             event, payload = item
             yield sse(payload)
             # a turn that was stopped before it read the message leaves nothing to wait for
-            if isinstance(event, TurnEnded | TurnFailed) and (event.seen >= message_id or await over()):
+            if isinstance(event, TurnEnded | TurnFailed) and (
+                event.seen >= message_id or await http.conversations.answered(conversation_id)
+            ):
                 return
-        elif await over():
-            said = await http.database.read(messages.last_answer, conversation_id)
+        elif await http.conversations.answered(conversation_id):
+            said = await http.conversations.last_answer(conversation_id)
             done = {"type": "done", "conversation_id": conversation_id, "message_id": said, "ending": "done"}
             yield sse(done)
             return
@@ -150,22 +141,15 @@ async def list_conversations(
     mark = None
     if before is not None and (mark := mark_of(before)) is None:
         return problem(422, NO_PLACE, fields={"before": NO_PLACE})
-
-    def found(session: Session) -> tuple[list[ConversationView], Mark | None]:
-        mine = conversations.conversations_of(session, NAME, str(actor), limit + 1, mark)
-        further = Mark(mine[limit - 1].created_at, mine[limit - 1].id) if len(mine) > limit else None
-        counts = conversations.open_counts(session, [c.id for c in mine[:limit]])
-        return [views.conversation(c, counts.get(c.id, 0)) for c in mine[:limit]], further
-
-    shown, further = await site.channel.database.read(found)
-    return ok(conversations=shown, next=cursor(further))
+    found, further = await site.channel.conversations.page(NAME, actor, limit, mark)
+    return ok(conversations=[views.conversation(*each) for each in found], next=cursor(further))
 
 
 @router.patch("/conversations/{conversation_id}", summary="Rename a conversation", response_model=DoneBody)
 async def rename(conversation_id: str, body: Named, actor: Caller, site: Here) -> JSONResponse:
     if await own(site.channel, actor, conversation_id) is None:
         return nothing()
-    await site.channel.database.write(conversations.rename, conversation_id, body.title)
+    await site.channel.conversations.rename(conversation_id, body.title)
     return ok()
 
 
@@ -180,16 +164,7 @@ async def delete(conversation_id: str, actor: Caller, site: Here) -> JSONRespons
     if await own(http, actor, conversation_id) is None:
         return nothing()
     await site.take_in(Command(actor, "stop", "", Address(NAME, key_of(actor, conversation_id))))
-
-    def forget(session: Session) -> int:
-        every = [conversation_id, *(each.id for each in teams.of_lead(session, conversation_id))]
-        waiting = sum(len(proposals.open_in(session, ident)) for ident in every)
-        if not waiting:
-            conversations.forget(session, every, http.views.clock())
-            outputs.delete_all(session, every)
-        return waiting
-
-    if waiting := await http.database.write(forget):
+    if waiting := await http.conversations.forget(conversation_id):
         which = "One of its proposals is open" if waiting == 1 else f"{waiting} of its proposals are open"
         return problem(409, f"{which}. Decide or withdraw what is open first.")
     return ok()
@@ -205,18 +180,14 @@ async def export(conversation_id: str, actor: Caller, site: Here) -> Response:
     http = site.channel
     if (found := await own(http, actor, conversation_id)) is None:
         return nothing()
+    lines, seen = await http.conversations.in_full(conversation_id, actor)
     shelf = await http.registry.shelf()
-
-    def read(session: Session) -> Export:
-        lines = conversations.read_transcript(session, conversation_id, limit=None)
-        every = proposals.of_conversation(session, conversation_id)
-        return {
-            **views.conversation(found, sum(p.state is State.PROPOSED for p in every)),
-            "messages": views.messages(lines, shelf) if lines else [],
-            "proposals": http.views.visible(session, every, actor, shelf),
-        }
-
-    answer = JSONResponse(await http.database.read_aside(read))
+    exported: Export = {
+        **views.conversation(found, sum(each.proposal.state is State.PROPOSED for each in seen)),
+        "messages": views.messages(lines, shelf) if lines else [],
+        "proposals": await views.every(seen),
+    }
+    answer = JSONResponse(exported)
     answer.headers["Content-Disposition"] = f'attachment; filename="conversation-{conversation_id}.json"'
     return answer
 
@@ -227,7 +198,7 @@ async def export(conversation_id: str, actor: Caller, site: Here) -> Response:
 async def list_messages(conversation_id: str, actor: Caller, site: Here) -> JSONResponse:
     if await own(site.channel, actor, conversation_id) is None:
         return nothing()
-    transcript = await site.channel.database.read(conversations.read_transcript, conversation_id)
+    transcript = await site.channel.conversations.transcript(conversation_id)
     shelf = await site.channel.registry.shelf()
     return ok(messages=views.messages(transcript, shelf) if transcript else [])
 
@@ -245,14 +216,7 @@ async def conversation_proposals(conversation_id: str, actor: Caller, site: Here
 
 async def proposals_of(http: HttpChannel, actor: Actor, conversation_id: str) -> list[ProposalView]:
     """A conversation's proposals and its teammates' that this person may see, oldest first."""
-    shelf = await http.registry.shelf()
-
-    def found(session: Session) -> list[ProposalView]:
-        team = [each.id for each in teams.of_lead(session, conversation_id)]
-        each_ones = [proposals.of_conversation(session, ident) for ident in (conversation_id, *team)]
-        return http.views.visible(session, [p for found in each_ones for p in found], actor, shelf)
-
-    return await http.database.read_aside(found)  # some hundred cards
+    return await views.every(await http.proposals.of_conversation(conversation_id, actor))
 
 
 @router.get(
@@ -263,7 +227,7 @@ async def proposals_of(http: HttpChannel, actor: Actor, conversation_id: str) ->
 async def conversation_files(conversation_id: str, actor: Caller, site: Here) -> JSONResponse:
     if await own(site.channel, actor, conversation_id) is None:
         return nothing()
-    listed = await site.channel.database.read(outputs.listed, conversation_id)
+    listed = await site.channel.conversations.files(conversation_id)
     return ok(files=[{"id": handle, "name": name} for handle, name in listed])
 
 
@@ -276,7 +240,7 @@ async def conversation_files(conversation_id: str, actor: Caller, site: Here) ->
 async def conversation_file(conversation_id: str, file_id: str, actor: Caller, site: Here) -> Response:
     if await own(site.channel, actor, conversation_id) is None:
         return nothing()
-    return await download(await site.channel.database.read(outputs.file, conversation_id, file_id))
+    return await download(await site.channel.conversations.file(conversation_id, file_id))
 
 
 @router.get(
@@ -285,8 +249,7 @@ async def conversation_file(conversation_id: str, file_id: str, actor: Caller, s
 async def team(conversation_id: str, actor: Caller, site: Here) -> JSONResponse:
     if await own(site.channel, actor, conversation_id) is None:
         return nothing()
-    found = await site.channel.database.read(teams.board, conversation_id)
-    return ok(team=views.board(found))
+    return ok(team=views.board(await site.channel.conversations.team(conversation_id)))
 
 
 @router.get(

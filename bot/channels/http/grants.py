@@ -3,17 +3,14 @@
 from typing import Annotated
 
 from fastapi import Path
-from sqlmodel import Session
 from starlette.responses import JSONResponse
 
 from bot.channels.http.errors import problem
 from bot.channels.http.rules import say
 from bot.channels.http.site import Caller, Here, api_routes, ok
 from bot.channels.http.views import grant_view
-from bot.channels.http.wire import Grants, GrantView, SaidBody
+from bot.channels.http.wire import Grants, SaidBody
 from bot.domain.chat import Answer
-from bot.store import people
-from bot.transactions import grants
 
 router = api_routes("rules", prefix="/api")
 
@@ -21,15 +18,7 @@ router = api_routes("rules", prefix="/api")
 @router.get("/grants", summary="What is allowed without asking", response_model=Grants)
 async def live(actor: Caller, site: Here) -> JSONResponse:
     """Those that you gave; for admins all."""
-    views = site.channel.views
-
-    def read(session: Session) -> list[GrantView]:
-        every, person = views.rules_all(session, actor), people.person_of(session, actor)
-        theirs = {person.id, *person.accounts}
-        found = grants.live(session, views.clock())
-        return [grant_view(session, each) for each in found if every or each.person_id in theirs]
-
-    return ok(grants=await site.channel.database.read(read))
+    return ok(grants=[grant_view(each) for each in await site.channel.admin.grants(actor)])
 
 
 @router.delete("/grants/{label}", summary="For admins: end a grant", response_model=SaidBody)

@@ -5,7 +5,7 @@ from typing import Annotated
 
 from fastapi import Query
 
-from bot.store.proposals import Mark
+from bot.domain.proposals import Mark
 
 PAGE = 200
 NO_PLACE = "Send what an earlier page gave as `next`."

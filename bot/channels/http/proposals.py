@@ -1,12 +1,13 @@
 """Proposals: listing them, deciding them, and the feed of their changes."""
 
-from collections.abc import AsyncIterator, Collection, Mapping
+from collections.abc import AsyncIterator, Collection
 from typing import Annotated, Any, Literal
 
 from fastapi import Header, Query
 from pydantic import Field
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 
+from bot.channels.http import views
 from bot.channels.http.body import Body
 from bot.channels.http.channel import NAME, HttpChannel, key_of
 from bot.channels.http.downloads import download
@@ -22,18 +23,15 @@ from bot.channels.http.wire import (
     PressedBody,
     ProposalEvent,
     ProposalPage,
-    ProposalView,
 )
 from bot.domain.chat import Address, Answer, Press
 from bot.domain.files import File
 from bot.domain.people import Actor
-from bot.domain.proposals import Kind, Proposal, State
+from bot.domain.proposals import Kind, Sought, State
 from bot.domain.risk import Level
 from bot.domain.similarity import Lasting, Rung, Whose
 from bot.domain.verbs import Verb
-from bot.store import outputs, proposals
-from bot.store.proposals import Sought
-from bot.store.record import audit
+from bot.lookup.proposals import Seen
 
 router = api_routes("proposals", prefix="/api")
 
@@ -89,19 +87,10 @@ async def listed(
     mark = None
     if before is not None and (mark := mark_of(before)) is None:
         return problem(422, NO_PLACE, fields={"before": NO_PLACE})
-    shelf = await http.registry.shelf()
     states = [State.PROPOSED] if mine == "decide" and not state else state or list(State)
-    shown, further = await http.database.read_aside(
-        http.views.page,
-        actor,
-        shelf,
-        states,
-        limit,
-        mark,
-        sought=Sought(tool, kind, risk, own=mine == "asked"),
-        to_decide=mine == "decide",
-    )
-    return ok(proposals=shown, next=cursor(further))
+    sought = Sought(tool, kind, risk, own=mine == "asked")
+    shown, further = await http.proposals.page(actor, states, limit, mark, sought, to_decide=mine == "decide")
+    return ok(proposals=await views.every(shown), next=cursor(further))
 
 
 @router.get(
@@ -110,7 +99,7 @@ async def listed(
 async def one(proposal_id: str, actor: Caller, site: Here, wait: Wait = 0) -> JSONResponse:
     """Returns after ``wait`` seconds (60 at most), or as soon as it was decided and has run."""
     shown = await _ended(site.channel, proposal_id, actor, wait, (State.PROPOSED, *_RUNNING))
-    return _nothing() if shown is None else ok(proposal=shown)
+    return _nothing() if shown is None else ok(proposal=views.proposal(shown))
 
 
 @router.get(
@@ -120,7 +109,7 @@ async def one(proposal_id: str, actor: Caller, site: Here, wait: Wait = 0) -> JS
 )
 async def ladder(proposal_id: str, actor: Caller, site: Here) -> JSONResponse:
     """Which calls and whose, narrowest first, each in words; empty when this person can't allow any."""
-    shown = await _shown(site.channel, proposal_id, actor)
+    shown = await site.channel.proposals.find(proposal_id, actor)
     if shown is None:
         return _nothing()
     rungs = await site.lookup.ladder(proposal_id, actor, _at(shown, actor))
@@ -139,13 +128,14 @@ async def ladder(proposal_id: str, actor: Caller, site: Here) -> JSONResponse:
     response_model=None,
 )
 async def result(proposal_id: str, actor: Caller, site: Here) -> Response:
-    found = await _seen(site.channel, proposal_id, actor)
+    found = await site.channel.proposals.find(proposal_id, actor)
     if found is None:
         return _nothing()
-    told = found.result or found.error
+    p = found.proposal
+    told = p.result or p.error
     if not told:
         return problem(404, "It has no result.")
-    return await download(File(f"{found.tool_name}-{found.id}.txt", told))
+    return await download(File(f"{p.tool_name}-{p.id}.txt", told))
 
 
 @router.get(
@@ -154,11 +144,10 @@ async def result(proposal_id: str, actor: Caller, site: Here) -> Response:
     response_model=Files,
 )
 async def files(proposal_id: str, actor: Caller, site: Here) -> JSONResponse:
-    found = await _seen(site.channel, proposal_id, actor)
-    if found is None:
+    kept = await site.channel.proposals.files(proposal_id, actor)
+    if kept is None:
         return _nothing()
-    kept = await site.channel.database.read(outputs.of_proposal, found)
-    return ok(files=[{"id": each.handle, "name": each.file.name} for each in kept])
+    return ok(files=[{"id": handle, "name": each.name} for handle, each in kept])
 
 
 @router.get(
@@ -168,9 +157,8 @@ async def files(proposal_id: str, actor: Caller, site: Here) -> JSONResponse:
     response_model=None,
 )
 async def file(proposal_id: str, file_id: str, actor: Caller, site: Here) -> Response:
-    found = await _seen(site.channel, proposal_id, actor)
-    kept = await site.channel.database.read(outputs.of_proposal, found) if found else []
-    return await download(next((each.file for each in kept if each.handle == file_id), None))
+    kept = await site.channel.proposals.files(proposal_id, actor) or []
+    return await download(dict(kept).get(file_id))
 
 
 @router.post("/proposals/{proposal_id}/{verb}", summary="Decide: one press", response_model=PressedBody)
@@ -182,12 +170,12 @@ async def press(
     What was approved may still be running when this answers: ``wait`` up to 60 seconds for its end. Where it
     was edited since it was proposed, say with ``round`` or ``digest`` which content you approve.
     """
-    before = await _shown(site.channel, proposal_id, actor)
+    before = await site.channel.proposals.find(proposal_id, actor)
     if before is None:
         return _nothing()
     given = body or Decide()
-    if before["edited_by"] and verb in _APPROVING and given.round is None and given.digest is None:
-        return problem(409, _SAY_WHICH, proposal=before)
+    if before.proposal.edited_by and verb in _APPROVING and given.round is None and given.digest is None:
+        return problem(409, _SAY_WHICH, proposal=views.proposal(before))
     reply = await site.take_in(
         Press(
             actor,
@@ -203,7 +191,8 @@ async def press(
             reach=given.reach,
         )
     )
-    shown = await _ended(site.channel, proposal_id, actor, 0 if reply.answer in _STATUS else wait)
+    ended = await _ended(site.channel, proposal_id, actor, 0 if reply.answer in _STATUS else wait)
+    shown = views.proposal(ended) if ended else None
     if reply.answer in _STATUS:
         more = {"fields": dict(reply.fields)} if reply.fields else {}
         return problem(_STATUS[reply.answer], reply.text, proposal=shown, **more)
@@ -212,13 +201,13 @@ async def press(
 
 async def _ended(
     http: HttpChannel, proposal_id: str, actor: Actor, wait: float, ongoing: Collection[State] = _RUNNING
-) -> ProposalView | None:
+) -> Seen | None:
     """The proposal once its state is another than these, or as it is when the wait is over."""
 
-    async def look() -> ProposalView | None:
-        return await _shown(http, proposal_id, actor)
+    async def look() -> Seen | None:
+        return await http.proposals.find(proposal_id, actor)
 
-    return await until(http, look, lambda shown: shown["state"] not in ongoing, wait)
+    return await until(http, look, lambda seen: seen.proposal.state not in ongoing, wait)
 
 
 @router.get(
@@ -235,7 +224,7 @@ async def changes(
     last_event_id: Annotated[int | None, Header(ge=0, le=_NEWEST_ROW)] = None,
 ) -> Response:
     http = site.channel
-    begin = last_event_id if last_event_id is not None else await http.database.read(audit.last_id)
+    begin = last_event_id if last_event_id is not None else await http.proposals.newest_change()
     return streamed(_changes(http, actor, begin))
 
 
@@ -244,13 +233,14 @@ async def _changes(http: HttpChannel, actor: Actor, seen: int) -> AsyncIterator[
     quiet = 0.0
     while not http.hub.closed:
         rings = http.bell.rings
-        rows = await http.database.read(audit.since, seen)
+        rows = await http.proposals.changes(seen)
         newest = {proposal_id: row_id for row_id, proposal_id in rows}
         # in the order of their ids: a client that resumes after any of them misses none and gets none twice
         for proposal_id, row_id in sorted(newest.items(), key=lambda change: change[1]):
-            shown = await _shown(http, proposal_id, actor)
+            shown = await http.proposals.find(proposal_id, actor)
             if shown is not None:
-                yield f"id: {row_id}\n" + sse({"type": "proposal_update", "proposal": shown})
+                update = {"type": "proposal_update", "proposal": views.proposal(shown)}
+                yield f"id: {row_id}\n" + sse(update)
                 quiet = 0.0
         if rows:
             seen = rows[-1][0]
@@ -262,20 +252,9 @@ async def _changes(http: HttpChannel, actor: Actor, seen: int) -> AsyncIterator[
         await http.bell.wait(rings, http.pace.feed)
 
 
-async def _shown(http: HttpChannel, proposal_id: str, actor: Actor) -> ProposalView | None:
-    return await http.database.read(http.views.find, proposal_id, actor, await http.registry.shelf())
-
-
-async def _seen(http: HttpChannel, proposal_id: str, actor: Actor) -> Proposal | None:
-    """The proposal itself, for those who may see it."""
-    if await _shown(http, proposal_id, actor) is None:
-        return None
-    return await http.database.read(proposals.get, proposal_id)
-
-
-def _at(shown: Mapping[str, Any], actor: Actor) -> Address:
+def _at(shown: Seen, actor: Actor) -> Address:
     """Where the caller presses: their own conversation of that name, which no one else can name."""
-    return Address(NAME, key_of(actor, shown["conversation_id"]))
+    return Address(NAME, key_of(actor, views.conversation_of(shown)))
 
 
 def _nothing() -> JSONResponse:

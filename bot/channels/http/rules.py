@@ -1,10 +1,9 @@
 """Rules and grants for admins: seen, set and dropped, the same as with words (``commands.py``)."""
 
 import re
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import Path
-from sqlmodel import Session
 from starlette.responses import JSONResponse
 
 from bot.channels.http.channel import NAME, key_of
@@ -16,8 +15,6 @@ from bot.channels.http.views import grant_view
 from bot.channels.http.wire import Rules, RuleSet, SaidBody
 from bot.domain.chat import Address, Answer, Command, Reply
 from bot.domain.people import Actor, Role
-from bot.store import names, rules
-from bot.transactions import grants
 
 router = api_routes("rules", prefix="/api")
 
@@ -26,28 +23,19 @@ _NUMBER = re.compile(r"rule ([0-9]+):")
 
 @router.get("/rules", summary="For admins: the current policy and every rule", response_model=Rules)
 async def in_force(_: Admin, site: Here) -> JSONResponse:
-    views = site.channel.views
-
-    def read(session: Session) -> dict[str, Any]:
-        policy = views.policies.load(session)
-        return {
-            "policy": policy.mode,
-            "ttl_seconds": policy.ttl.total_seconds(),
-            "paused": policy.book.paused,
-            "roles": {role: sorted(policy.holders(role)) for role in Role},
-            "rules": [
-                {
-                    "id": each.rule.id,
-                    "words": names.named(session, each.rule.words.partition(": ")[2]),
-                    "set_by": each.by,
-                    "set_at": each.at.isoformat(),
-                }
-                for each in rules.in_force(session)
-            ],
-            "grants": [grant_view(session, each) for each in grants.live(session, views.clock())],
-        }
-
-    return ok(**await site.channel.database.read(read))
+    found = await site.channel.admin.current()
+    policy = found.policy
+    return ok(
+        policy=policy.mode,
+        ttl_seconds=policy.ttl.total_seconds(),
+        paused=policy.book.paused,
+        roles={role: sorted(policy.holders(role)) for role in Role},
+        rules=[
+            {"id": each.rule.id, "words": words, "set_by": each.by, "set_at": each.at.isoformat()}
+            for each, words in found.rules
+        ],
+        grants=[grant_view(each) for each in found.grants],
+    )
 
 
 @router.post("/rules", summary="Set a rule", status_code=201, response_model=RuleSet)

@@ -4,13 +4,11 @@ from datetime import UTC, datetime, timedelta
 from typing import Annotated
 
 from fastapi import Query
-from sqlmodel import Session
 from starlette.responses import JSONResponse
 
 from bot.channels.http.site import Caller, Here, api_routes, ok
 from bot.channels.http.wire import Usages
-from bot.store import people, usage
-from bot.store.usage import Parts, Used
+from bot.domain.usage import Parts, Used
 
 router = api_routes("status", prefix="/api")
 
@@ -25,16 +23,9 @@ async def used(
     since: Annotated[datetime | None, Query(description="30 days ago by default; UTC unless it says")] = None,
 ) -> JSONResponse:
     """Of your own conversations; for admins of everyone's (``everyone``). At most 1,000 ``parts``."""
-    views = site.channel.views
-    begin = since or views.clock() - _MONTH
+    begin = since or site.channel.clock() - _MONTH
     begin = begin if begin.tzinfo else begin.replace(tzinfo=UTC)
-
-    def read(session: Session) -> tuple[bool, list[Used]]:
-        everyone = views.rules_all(session, actor)
-        accounts = None if everyone else people.person_of(session, actor).accounts
-        return everyone, usage.of(session, by, begin, accounts)
-
-    everyone, parts = await site.channel.database.read_aside(read)
+    everyone, parts = await site.channel.admin.usage(actor, by, begin)
     names = Used._fields[2:]
     total = {name: sum(getattr(part, name) for part in parts) for name in names}
     return ok(

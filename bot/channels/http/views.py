@@ -1,12 +1,10 @@
 """Rows as JSON. Secrets are redacted here as on every card."""
 
+import asyncio
 import json
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
-from sqlmodel import Session
-
-from bot.approvals.lookup import CoreLookup
 from bot.channels.http.wire import (
     ButtonView,
     CallbackView,
@@ -19,189 +17,65 @@ from bot.channels.http.wire import (
     TeammateView,
     TeamView,
 )
-from bot.domain.cards import Card, card_of, named_on
-from bot.domain.chat import Address, Clock
 from bot.domain.conversations import Call, Conversation, Line, LineRole, Transcript
 from bot.domain.forms import Field, fields_of
-from bot.domain.names import Names
 from bot.domain.outcomes import end_of
 from bot.domain.people import Actor
-from bot.domain.proposals import Kind, Proposal, Sibling, State
+from bot.domain.proposals import Proposal
 from bot.domain.redaction import redact_text, secrets_in
-from bot.domain.similarity import Grant
 from bot.domain.teams import Teammate, TeamStatus, about
 from bot.domain.verbs import Button, Verb
-from bot.store import conversations, names, proposals, rules, teams, webhooks
-from bot.store.proposals import Mark, Sought
-from bot.store.rules import Policies
+from bot.lookup.admin import GrantInWords
+from bot.lookup.proposals import Seen, SeenRequest
 from bot.tools.registry import Shelf
-from bot.transactions import grants, rights
-
-_LOOKS = 20  # how many pages are looked through for one that can be shown
 
 
-class ProposalViews:
-    """Makes JSON of what a person may see. Its functions take a session: one snapshot per answer."""
+async def every(found: Sequence[Seen]) -> list[ProposalView]:
+    """Many proposals, without keeping others waiting."""
+    return await asyncio.to_thread(lambda: [proposal(each) for each in found])
 
-    def __init__(self, lookup: CoreLookup, policies: Policies, clock: Clock) -> None:
-        self._lookup = lookup
-        self.policies = policies
-        self.clock = clock
 
-    def find(self, session: Session, proposal_id: str, actor: Actor, shelf: Shelf) -> ProposalView | None:
-        """One proposal, or None, or none for this person."""
-        proposal = proposals.get(session, proposal_id)
-        if proposal is None or not self._lookup.visible(session, proposal, actor):
-            return None
-        return self.proposal(session, proposal, actor, shelf)
-
-    def request(self, session: Session, proposal_id: str, actor: Actor, shelf: Shelf) -> RequestView | None:
-        """One request of a script, or None, or none for this person.
-
-        Who asked gets its arguments as they are, edits included: it acts on them.
-        """
-        proposal = proposals.get(session, proposal_id)
-        if proposal is None or proposal.kind is not Kind.REQUEST:
-            return None
-        if not self._lookup.visible(session, proposal, actor):
-            return None
-        shown = self.proposal(session, proposal, actor, shelf)
-        told = webhooks.of_proposal(session, proposal_id)
-        callback: CallbackView | None = None
-        if told is not None:
-            callback = {
-                "url": told.url,
-                "attempts": told.attempts,
-                "told_at": _time(told.told_at),
-                "given_up": told.over and told.told_at is None,
-                "error": told.fault or None,
-            }
-        request: RequestView = {**shown, "end": end_of(proposal), "callback": callback}  # type: ignore[typeddict-item] # mypy wants the key that need not be there
-        if actor == proposal.requester:
-            request["arguments"] = dict(proposal.arguments)
-        return request
-
-    def visible(
-        self, session: Session, found: Sequence[Proposal], actor: Actor, shelf: Shelf
-    ) -> list[ProposalView]:
-        """Those that this person may see."""
-        seen = [p for p in found if self._lookup.visible(session, p, actor)]
-        return self._shown(session, seen, actor, shelf)
-
-    def _shown(
-        self, session: Session, found: Sequence[Proposal], actor: Actor, shelf: Shelf
-    ) -> list[ProposalView]:
-        """A page of them; the groups of all are read in one query."""
-        groups = proposals.siblings(session, {p.message_id for p in found})
-        declined, paused = proposals.declined_before(session, found), rules.pause_words(session)
-        schemas = {p.id: shelf.schema_of(session, p) for p in found}
-        named = names.known(session, {each for p in found for each in named_on(p, schemas[p.id])})
-        return [
-            self._proposal(
-                session, p, actor, schemas[p.id], groups.get(p.id, ()), declined.get(p.id), paused, named
-            )
-            for p in found
-        ]
-
-    def page(
-        self,
-        session: Session,
-        actor: Actor,
-        shelf: Shelf,
-        states: Sequence[State],
-        limit: int,
-        before: Mark | None = None,
-        *,
-        sought: Sought,
-        to_decide: bool = False,
-    ) -> tuple[list[ProposalView], Mark | None]:
-        """What this person may see, newest change first, and what the next page begins below, if any.
-
-        ``to_decide``: only what they may decide.
-        """
-        reach = self._lookup.reach(session, actor)
-        kept: list[Proposal] = []
-        for _ in range(_LOOKS):
-            found = proposals.seen_by(session, reach, states, limit + 1, before, sought)
-            seen = (p for p in found if self._lookup.visible(session, p, actor))
-            kept += (p for p in seen if not to_decide or self._may_decide(session, p, actor))
-            if len(kept) > limit:
-                before = Mark.of(kept[limit - 1])
-                break
-            if len(found) <= limit:
-                before = None
-                break
-            before = Mark.of(found[-1])
-        return self._shown(session, kept[:limit], actor, shelf), before
-
-    def proposal(self, session: Session, p: Proposal, actor: Actor, shelf: Shelf) -> ProposalView:
-        """A proposal with everything a card shows; the last of several carries the group."""
-        return self._shown(session, [p], actor, shelf)[0]
-
-    def _proposal(
-        self,
-        session: Session,
-        p: Proposal,
-        actor: Actor,
-        schema: Mapping[str, object],
-        siblings: Sequence[Sibling],
-        declined: Proposal | None,
-        paused: str,
-        named: Names,
-    ) -> ProposalView:
-        grantable = grants.possible(session, self.policies, p)
-        card = card_of(
-            p, schema, siblings, grantable=grantable, paused=paused, declined=declined, names=named
-        )
-        conversation = conversations.get_conversation(session, p.conversation_id)
-        return {
-            **_proposal(p, card),
-            "may_decide": self._may_decide(session, p, actor),
-            "channel": conversation.origin.channel if conversation else "",
-            "conversation_id": _seen_in(conversation) if conversation else p.conversation_id,
-            "teammate": p.teammate or (_teammate_at(session, conversation) if conversation else ""),
+def request(found: SeenRequest, actor: Actor) -> RequestView:
+    """A script's request. Who asked gets its arguments as they are, edits included: it acts on them."""
+    p, told = found.seen.proposal, found.webhook
+    callback: CallbackView | None = None
+    if told is not None:
+        callback = {
+            "url": told.url,
+            "attempts": told.attempts,
+            "told_at": _time(told.told_at),
+            "given_up": told.over and told.told_at is None,
+            "error": told.fault or None,
         }
-
-    def _may_decide(self, session: Session, p: Proposal, actor: Actor) -> bool:
-        conversation = conversations.get_conversation(session, p.conversation_id)
-        at = conversation.origin if conversation and is_own(conversation.origin, actor) else None
-        return rights.objection(session, self.policies, p, actor, at=at) is None
-
-    def rules_all(self, session: Session, actor: Actor) -> bool:
-        """Whether this person is an admin of all of Nod, not of one workspace alone."""
-        return self.policies.is_admin(session, actor) and not self.policies.bound_to(session, actor)
+    view: RequestView = {**proposal(found.seen), "end": end_of(p), "callback": callback}  # type: ignore[typeddict-item] # mypy wants the key that need not be there
+    if actor == p.requester:
+        view["arguments"] = dict(p.arguments)
+    return view
 
 
-def is_own(address: Address, actor: Actor) -> bool:
-    """Whether a conversation is the caller's own: the one place on the web where they are in the chat."""
-    return address.channel == actor.channel and address.key.startswith(f"{actor.key}/")
-
-
-def _seen_in(conversation: Conversation) -> str:
+def conversation_of(found: Seen) -> str:
     """The id of the conversation in which people see it: a teammate's is the lead agent's."""
-    at = conversation.shown_at
-    return at.key.rpartition("/")[2] if at and at.channel == "http" else conversation.id
-
-
-def _teammate_at(session: Session, conversation: Conversation) -> str:
-    """Whose work it is part of, also where no call of a teammate's opened it, as with a server's question."""
-    found = teams.get(session, conversation.id) if conversation.shown_at else None
-    return found.name if found else ""
+    if found.conversation is None:
+        return found.proposal.conversation_id
+    at = found.conversation.shown_at
+    return at.key.rpartition("/")[2] if at and at.channel == "http" else found.conversation.id
 
 
 def _time(value: datetime | None) -> str | None:
     return value.isoformat() if value else None
 
 
-def _proposal(p: Proposal, card: Card) -> ProposalView:
+def proposal(found: Seen) -> ProposalView:
+    """A proposal with everything a card shows; the last of several carries the group."""
+    p, card = found.proposal, found.card
     secrets = secrets_in(p.arguments, card.schema)
     return {
         "id": p.id,
         "kind": p.kind,
-        "teammate": p.teammate,
-        "conversation_id": p.conversation_id,
-        "channel": "",
-        "may_decide": False,
+        "teammate": found.teammate,
+        "conversation_id": conversation_of(found),
+        "channel": found.conversation.origin.channel if found.conversation else "",
+        "may_decide": found.may_decide,
         "message_id": p.message_id,
         "call_id": p.call_id,
         "tool_name": p.tool_name,
@@ -279,11 +153,12 @@ def _field(asked: Field) -> FieldView:
     }
 
 
-def grant_view(session: Session, grant: Grant) -> GrantView:
+def grant_view(named: GrantInWords) -> GrantView:
+    grant = named.grant
     return {
         "label": grant.label,
         "tool_name": grant.scope.tool_name,
-        "words": names.named(session, redact_text(grant.words)),
+        "words": named.words,
         "given_by": grant.person_name,
         "given_at": grant.created_at.isoformat(),
         "expires_at": _time(grant.expires_at),

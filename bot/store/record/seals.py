@@ -8,7 +8,6 @@ import csv
 import io
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from fnmatch import fnmatchcase
 from typing import Any
@@ -17,6 +16,7 @@ from sqlalchemy import func
 from sqlmodel import Session, select
 
 from bot.domain.people import Actor
+from bot.domain.record import Wanted
 from bot.domain.redaction import redact
 from bot.store import people, rules
 from bot.store.record import audit, chain, changes
@@ -71,28 +71,6 @@ def anchor_due(session: Session, now: datetime) -> str | None:
 
 
 _ANCHOR = "audit anchor"
-
-
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """Which rows of the record; empty fields match all.
-
-    ``who`` is an account, and stands for every account of that Person. ``tool`` finds rules about it, too
-    (``known`` False: there is no such tool now, so rules for many tools are not about it). ``grant`` finds
-    what was run under it and how it came and went.
-    """
-
-    who: str = ""
-    tool: str = ""
-    proposal: str = ""
-    since: datetime | None = None
-    grant: int | None = None
-    known: bool = True
-    before: int | None = None  # only rows with a smaller number
-
-    def below(self, number: int | None) -> "Wanted":
-        """The same, further down the record."""
-        return replace(self, before=number)
 
 
 def rows(session: Session, wanted: Wanted, limit: int | None = None) -> list[dict[str, Any]]:
@@ -208,6 +186,9 @@ def as_csv(found: Sequence[dict[str, Any]]) -> str:
     for row in found:
         writer.writerow({name: _cell(value) for name, value in row.items()})
     return out.getvalue()
+
+
+FORMATS = {"jsonl": as_jsonl, "csv": as_csv}
 
 
 def _cell(value: Any) -> Any:

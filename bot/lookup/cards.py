@@ -1,4 +1,4 @@
-"""What channels may look up, each answer checked against who asks and where."""
+"""Cards as channels may look them up, each answer checked against who asks and where."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -16,7 +16,6 @@ from bot.domain.similarity import Rung, Whose
 from bot.domain.verbs import Verb
 from bot.store import conversations, copies, people, proposals
 from bot.store.database import Database
-from bot.store.proposals import Reach
 from bot.store.rules import Policies
 from bot.transactions import rights
 
@@ -78,19 +77,11 @@ class CoreLookup:
         cards = await self._cards.cards(find)
         return Overview(*(tuple(cards[p.id] for p in part) for part in parts))
 
-    def reach(self, session: Session, actor: Actor) -> Reach:
-        """`visible`, as the database can be asked for it: never less than that."""
-        return rights.reach(session, self._policies, actor)
-
-    def visible(self, session: Session, proposal: Proposal, actor: Actor) -> bool:
-        """Whether a person may see a proposal anywhere: it is theirs, or theirs to decide."""
-        return rights.visible(session, self._policies, proposal, actor)
-
     def _may_see(self, session: Session, proposal_id: str, actor: Actor, address: Address | None) -> bool:
         proposal = proposals.get(session, proposal_id)
         if proposal is None:
             return False
-        if self.visible(session, proposal, actor):
+        if rights.visible(session, self._policies, proposal, actor):
             return True
         conversation = conversations.get_conversation(session, proposal.conversation_id)
         home = conversation is not None and conversation.origin == address
@@ -108,7 +99,7 @@ class CoreLookup:
         self, session: Session, actor: Actor
     ) -> tuple[list[Proposal], list[Proposal], list[Proposal]]:
         person = people.person_of(session, actor)
-        reach = self.reach(session, actor)
+        reach = rights.reach(session, self._policies, actor)
         pending = proposals.seen_by(session, reach, [State.PROPOSED])
         waiting = [p for p in pending if rights.objection(session, self._policies, p, actor) is None]
         ended = proposals.seen_by(session, reach, sorted(SETTLED), _RECENT * 5)

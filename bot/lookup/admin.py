@@ -1,0 +1,124 @@
+"""Who someone is to Nod, and what admins look up: the current policy, grants, usage and the audit log."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from sqlmodel import Session
+
+from bot.domain.chat import Clock
+from bot.domain.people import Actor, Person, Role
+from bot.domain.policy import Policy
+from bot.domain.record import Wanted
+from bot.domain.redaction import redact_text
+from bot.domain.rules import Pause
+from bot.domain.similarity import Grant
+from bot.domain.usage import Parts, Used
+from bot.store import names, people, rules, usage
+from bot.store.database import Database
+from bot.store.record import audit, chain, seals
+from bot.store.rules import InForce, Policies
+from bot.transactions import grants
+
+
+class GrantInWords(NamedTuple):
+    """A grant, and what it allows in words with people and places by name."""
+
+    grant: Grant
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
+class WhoIs:
+    """Who someone is: their linked accounts, their roles, and whether anything runs now."""
+
+    person: Person
+    roles: frozenset[Role]
+    pause: Pause | None
+
+
+@dataclass(frozen=True, slots=True)
+class Current:
+    """What holds now; each rule with its words, people and places by name."""
+
+    policy: Policy
+    rules: Sequence[tuple[InForce, str]]
+    grants: Sequence[GrantInWords]
+
+
+class AdminLookup:
+    def __init__(self, database: Database, policies: Policies, clock: Clock) -> None:
+        self._database = database
+        self._policies = policies
+        self._clock = clock
+
+    async def check(self) -> None:
+        """Raises SQLAlchemyError or TimeoutError where rows can't be read and written."""
+        await self._database.read(audit.last_id)
+        await self._database.check_writable()
+
+    async def who_is(self, actor: Actor) -> WhoIs:
+        def read(session: Session) -> WhoIs:
+            person = people.person_of(session, actor)
+            return WhoIs(person, self._policies.load(session).roles_of(person), rules.pause_of(session))
+
+        return await self._database.read(read)
+
+    async def is_admin(self, actor: Actor) -> bool:
+        """Whether this person is an admin of all of Nod, not of one workspace alone."""
+        return await self._database.read(self._rules_all, actor)
+
+    async def current(self) -> Current:
+        def read(session: Session) -> Current:
+            found = [(each, names.named(session, each.rule.said)) for each in rules.in_force(session)]
+            return Current(self._policies.load(session), found, self._grants(session))
+
+        return await self._database.read(read)
+
+    async def grants(self, actor: Actor) -> list[GrantInWords]:
+        """Those that this person gave; for an admin all."""
+
+        def read(session: Session) -> list[GrantInWords]:
+            every, person = self._rules_all(session, actor), people.person_of(session, actor)
+            theirs = {person.id, *person.accounts}
+            return [each for each in self._grants(session) if every or each.grant.person_id in theirs]
+
+        return await self._database.read(read)
+
+    async def usage(self, actor: Actor, by: Parts, since: datetime) -> tuple[bool, list[Used]]:
+        """What turns cost since then in this person's conversations; in everyone's (True) for an admin."""
+
+        def read(session: Session) -> tuple[bool, list[Used]]:
+            everyone = self._rules_all(session, actor)
+            accounts = None if everyone else people.person_of(session, actor).accounts
+            return everyone, usage.of(session, by, since, accounts)
+
+        return await self._database.read_aside(read)
+
+    async def audit_page(self, wanted: Wanted, limit: int) -> tuple[list[dict[str, Any]], int | None]:
+        """Rows of the audit log, newest first, and what the next page begins below, if any."""
+        return await self._database.read_aside(seals.page, wanted, limit)
+
+    async def audit_faults(self, anchors: Sequence[str]) -> tuple[list[str], str | None]:
+        """Every row that was changed, removed or inserted, in words, and the newest anchor."""
+
+        def read(session: Session) -> tuple[list[str], str | None]:
+            return seals.faults(session, anchors), chain.anchor(session)
+
+        return await self._database.read_aside(read)
+
+    async def audit_file(self, wanted: Wanted, form: str) -> str:
+        """The audit log without secrets, oldest first, in one of `seals.FORMATS`."""
+
+        def read(session: Session) -> str:
+            return seals.FORMATS[form](seals.rows(session, wanted))
+
+        return await self._database.read_aside(read)
+
+    def _rules_all(self, session: Session, actor: Actor) -> bool:
+        return self._policies.is_admin(session, actor) and not self._policies.bound_to(session, actor)
+
+    def _grants(self, session: Session) -> list[GrantInWords]:
+        found = grants.live(session, self._clock())
+        return [GrantInWords(each, names.named(session, redact_text(each.words))) for each in found]
