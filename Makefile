@@ -5,6 +5,9 @@ PORT ?= 8080
 BIN := .venv/bin
 PINS := pyproject.toml constraints.txt
 
+# or each process of the tests compiles every library again
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: demo test fast lint fix typecheck migration bench clean
 
 demo: .venv/run

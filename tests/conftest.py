@@ -2,6 +2,7 @@
 
 import logging
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import AsyncIterator, Iterator
@@ -21,7 +22,7 @@ _MEMORY = Path("/dev/shm")  # noqa: S108 - a file system in memory, where the ma
 _ROOM = 2 * 1024**3  # bytes
 
 # What is tried is the same each time, so that a check that fails says something about the change;
-# `--hypothesis-profile random` looks for what nobody has seen.
+# `--hypothesis-profile random` looks for what no one has seen.
 settings.register_profile("repeatable", derandomize=True)
 settings.register_profile("random", derandomize=False)
 settings.load_profile("repeatable")
@@ -35,6 +36,16 @@ def pytest_configure() -> None:
 
 
 _OVER_HTTP = tuple(Path(__file__).parent / name for name in ("channels/http", "clients"))
+_FAST = "not slow and not browser and not platform"
+_LEFT_OUT = re.compile(r"^pytestmark = (pytest\.mark\.(slow|browser|platform)\b|\[$)", re.MULTILINE)
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Do not even import what the fast loop leaves out: Playwright, LangChain and others take seconds."""
+    if config.option.markexpr != _FAST or not collection_path.name.startswith("test_"):
+        return None
+    over_http = any(collection_path.is_relative_to(folder) for folder in _OVER_HTTP)
+    return over_http or bool(_LEFT_OUT.search(collection_path.read_text())) or None
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -59,7 +70,10 @@ def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str
     admin = create_engine(POSTGRES_URL, isolation_level="AUTOCOMMIT")
     with admin.connect() as connection:
         connection.execute(text(f"CREATE SCHEMA {schema}"))
-    url = make_url(POSTGRES_URL).update_query_dict({"options": f"-csearch_path={schema}"})
+    url = make_url(POSTGRES_URL).update_query_dict(
+        # by its name a test finds its own connections among those of others that run at the same time
+        {"options": f"-csearch_path={schema}", "application_name": schema}
+    )
     yield url.render_as_string(hide_password=False)
     with admin.connect() as connection:
         connection.execute(text(f"DROP SCHEMA {schema} CASCADE"))

@@ -4,6 +4,7 @@ Every import counts, also one inside a function. Parts on one floor do not know 
 """
 
 import ast
+import functools
 from collections.abc import Iterator
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
@@ -38,7 +39,8 @@ PLATFORMS = {"slack_bolt", "slack_sdk", "telegram", "fastapi", "starlette", "uvi
 MAY_KNOW_PLATFORMS = {*CHANNELS, "channels.kind", "app", "cli"}
 
 
-def _modules() -> dict[str, ast.Module]:
+@functools.cache
+def modules() -> dict[str, ast.Module]:
     found = {}
     for path in sorted((ROOT / "bot").rglob("*.py")):
         name = ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
@@ -46,19 +48,16 @@ def _modules() -> dict[str, ast.Module]:
     return found
 
 
-MODULES = _modules()
-
-
 def _imports(name: str) -> Iterator[str]:
     """Every module that one imports, wherever in its text; of our own the file, of others the package."""
-    for node in ast.walk(MODULES[name]):
+    for node in ast.walk(modules()[name]):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{name} imports by dots"
             for alias in node.names:
                 whole = f"{node.module}.{alias.name}"
-                yield whole if whole in MODULES else str(node.module)
+                yield whole if whole in modules() else str(node.module)
 
 
 def _part(module: str) -> str:
@@ -68,11 +67,16 @@ def _part(module: str) -> str:
     return next((prefix for prefix in prefixes if prefix in HEIGHT), words[0] if words else "")
 
 
-OWN = {name: {i for i in _imports(name) if i.split(".")[0] == "bot" and i != "bot"} for name in MODULES}
+@functools.cache
+def _own() -> dict[str, set[str]]:
+    """Which of our own modules each module imports."""
+    return {
+        name: {i for i in _imports(name) if i.split(".")[0] == "bot" and i != "bot"} for name in modules()
+    }
 
 
 def test_every_file_has_a_floor_and_every_floor_has_files() -> None:
-    parts = {_part(name) for name in MODULES} - {"", "channels"}
+    parts = {_part(name) for name in modules()} - {"", "channels"}
     assert parts - set(HEIGHT) == set(), "write them into FLOORS, where they belong"
     assert set(HEIGHT) - parts == set(), "take them out of FLOORS"
 
@@ -80,7 +84,7 @@ def test_every_file_has_a_floor_and_every_floor_has_files() -> None:
 def test_imports_go_down_only() -> None:
     up = [
         f"{name} → {target}"
-        for name, targets in OWN.items()
+        for name, targets in _own().items()
         for target in sorted(targets)
         if _part(name) != _part(target) and HEIGHT[_part(name)] <= HEIGHT[_part(target)]
     ]
@@ -89,7 +93,7 @@ def test_imports_go_down_only() -> None:
 
 def test_no_module_imports_itself_over_others() -> None:
     try:
-        TopologicalSorter(OWN).prepare()
+        TopologicalSorter(_own()).prepare()
     except CycleError as error:
         raise AssertionError(" → ".join(error.args[1])) from None
 
@@ -97,7 +101,7 @@ def test_no_module_imports_itself_over_others() -> None:
 def test_no_import_hides_behind_type_checking() -> None:
     hidden = [
         name
-        for name, tree in MODULES.items()
+        for name, tree in modules().items()
         if any(isinstance(node, ast.Name) and node.id == "TYPE_CHECKING" for node in ast.walk(tree))
     ]
     assert hidden == []
@@ -106,7 +110,7 @@ def test_no_import_hides_behind_type_checking() -> None:
 def test_no_platform_is_known_to_the_core() -> None:
     known = [
         f"{name} → {target}"
-        for name in MODULES
+        for name in modules()
         if _part(name) not in MAY_KNOW_PLATFORMS
         for target in _imports(name)
         if target.split(".")[0] in PLATFORMS

@@ -5,6 +5,7 @@ the documents for those who run Nod, and the names, docstrings and comments of t
 """
 
 import ast
+import functools
 import io
 import re
 import tokenize
@@ -12,6 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import re2
 
 ROOT = Path(__file__).parent.parent
 AVOID = {
@@ -67,6 +69,7 @@ AVOID = {
     r"\bone of them, please\b": "use only one of",
 }
 PATTERNS = {re.compile(pattern, re.IGNORECASE): use for pattern, use in AVOID.items()}
+ANY = re2.compile("|".join(f"(?i:{pattern})" for pattern in AVOID).encode())  # 200 times as fast as `re`
 EXAMPLES = ROOT / "examples"
 BOT = sorted([*(ROOT / "bot").rglob("*.py"), *(ROOT / "clients").rglob("*.py"), *EXAMPLES.rglob("*.py")])
 TESTS = sorted((ROOT / "tests").rglob("*.py"))
@@ -118,10 +121,19 @@ def _parsed(path: Path, *, strings: bool) -> Iterator[Text]:
             yield getattr(node, "lineno", 1), ast.get_docstring(node) or ""
 
 
-def _texts(path: Path) -> Iterator[Text]:
+def _is_suspect(text: str) -> bool:
+    return bool(ANY.search(" ".join(text.split()).encode(errors="replace")))
+
+
+@functools.cache
+def _texts(path: Path) -> list[Text]:
     if path.suffix == ".py":
-        return _parsed(path, strings=path in BOT)
-    return iter(enumerate(path.read_text().splitlines(), 1))
+        read = path in BOT
+        # names, docstrings and comments are in one piece; only strings are put together of several
+        if not read and not _is_suspect(path.read_text().replace("_", " ")):
+            return []
+        return list(_parsed(path, strings=read))
+    return list(enumerate(path.read_text().splitlines(), 1))
 
 
 def _found(path: Path) -> list[str]:
@@ -129,6 +141,7 @@ def _found(path: Path) -> list[str]:
     return [
         f"{name}:{line}: {match[0]!r} in {' '.join(text.split())[:110]!r}: {use}"
         for line, text in _texts(path)
+        if _is_suspect(text)
         for pattern, use in PATTERNS.items()
         for match in [pattern.search(" ".join(text.split()))]
         if match and not any(name == file and part in text for file, part in EXCEPTIONS)

@@ -24,7 +24,7 @@ from bot.domain.proposals import Proposal
 from bot.settings import Settings
 from tests.kit import FakeClock, Nod, ScriptedModel, World, call, lamp_tools, says
 from tests.team.conftest import TeamNod, plan
-from tests.test_staircase import HEIGHT, MODULES, _part
+from tests.test_staircase import HEIGHT, _part, modules
 
 RED = {"lamp": "desk", "color": "red"}
 
@@ -76,7 +76,7 @@ def _called(frame: FrameType, event: str, given: Any) -> None:
 
 def _module(frame: FrameType) -> str | None:
     name = frame.f_globals.get("__name__", "")
-    return name if name in MODULES and _part(name) in HEIGHT else None
+    return name if name in modules() and _part(name) in HEIGHT else None
 
 
 async def _message(nod: Nod, trip: Trip) -> None:

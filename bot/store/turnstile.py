@@ -8,7 +8,6 @@ a crash the approved rows are found again and enter in a new order.
 
 import asyncio
 import contextlib
-import hashlib
 
 from sqlalchemy import Connection, NullPool, TextClause, create_engine, text
 from sqlalchemy.exc import DBAPIError
@@ -21,8 +20,9 @@ log = logger(__name__)
 _FIRST_LOOK, _LAST_LOOK = 0.02, 0.5  # seconds between looks at a name that another process holds
 
 
-_TAKE = text("SELECT pg_try_advisory_lock(:number)")
-_GIVE = text("SELECT pg_advisory_unlock(:number)")
+_NUMBER = "hashtextextended('nod thing ' || coalesce(current_schema(), '') || ' ' || :name, 0)"
+_TAKE = text(f"SELECT pg_try_advisory_lock({_NUMBER})")
+_GIVE = text(f"SELECT pg_advisory_unlock({_NUMBER})")
 
 
 class Turnstile:
@@ -98,14 +98,9 @@ class _Advisory:
         if self._connection is None or self._connection.closed:
             self._connection = self._engine.connect()
         try:
-            return bool(self._connection.execute(statement, {"number": _number(name)}).scalar_one())
+            return bool(self._connection.execute(statement, {"name": name}).scalar_one())
         except DBAPIError:
             with contextlib.suppress(DBAPIError):
                 self._connection.close()
             self._connection = None
             raise
-
-
-def _number(name: str) -> int:
-    """The 64-bit number PostgreSQL knows a name by."""
-    return int.from_bytes(hashlib.sha256(f"nod {name}".encode()).digest()[:8], "big", signed=True)

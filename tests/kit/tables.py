@@ -10,6 +10,9 @@ from sqlmodel import SQLModel
 from bot.store import migrations
 from bot.store.database import Database
 
+OURS = "application_name = current_setting('application_name')"
+"""PostgreSQL: which connections are this test's, of those of all tests that run at the same time."""
+
 
 @functools.cache
 def _blank() -> bytes:

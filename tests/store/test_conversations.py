@@ -13,6 +13,7 @@ from bot.store import conversations, messages, turns
 from bot.transactions import arrive
 from bot.transactions.arrive import Accepted
 from tests.kit import ANA, ROOM
+from tests.kit.tables import OURS
 from tests.store.conftest import Rows, Together
 
 
@@ -103,7 +104,7 @@ def test_what_was_said_and_not_shown_is_found_until_it_is_marked(rows: Rows) -> 
 
 
 def _blocked(rows: Rows) -> bool:
-    waiting = text("SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'")
+    waiting = text(f"SELECT count(*) FROM pg_stat_activity WHERE {OURS} AND wait_event_type = 'Lock'")
     with rows.database.engine.connect() as connection:
         return bool(connection.execute(waiting).scalar_one())
 

@@ -8,6 +8,7 @@ from sqlalchemy import text
 
 from bot.store.database import Database
 from bot.store.turnstile import Turnstile
+from tests.kit.tables import OURS
 
 
 @pytest.fixture
@@ -58,7 +59,9 @@ async def test_another_process_waits_until_the_name_is_given_up(
 async def test_no_transaction_is_open_while_a_name_is_held(database: Database, elsewhere: Database) -> None:
     assert await Turnstile(database).enter("a", "issue 1")
     with elsewhere.engine.connect() as connection:
-        idle = text("SELECT count(*) FROM pg_stat_activity WHERE state LIKE 'idle in transaction%'")
+        idle = text(
+            f"SELECT count(*) FROM pg_stat_activity WHERE {OURS} AND state LIKE 'idle in transaction%'"
+        )
         assert connection.execute(idle).scalar_one() == 0
 
 
@@ -68,7 +71,10 @@ async def test_a_lost_connection_gives_its_names_up_and_the_next_one_is_a_new_on
     here, there = Turnstile(database), Turnstile(elsewhere)
     assert await here.enter("a", "issue 1")
     with elsewhere.engine.connect() as connection:
-        holders = text("SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory'")
+        holders = text(
+            "SELECT pg_terminate_backend(pid) FROM pg_locks JOIN pg_stat_activity USING (pid) "
+            f"WHERE locktype = 'advisory' AND {OURS}"
+        )
         assert connection.execute(holders).all()
     assert await there.enter("b", "issue 1")
     assert await here.leave("a") == ()

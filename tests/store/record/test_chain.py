@@ -37,6 +37,7 @@ from bot.store.record.audit import By
 from bot.store.tables import AuditRow, ChainEndRow, LedgerRow, ProposalRow
 from bot.transactions import grants, lifecycle, linking
 from tests.kit import ADA, ANA, FakeClock
+from tests.kit.tables import OURS
 from tests.store.conftest import POLICIES, Rows
 
 NOT_COVERED = {
@@ -373,7 +374,10 @@ def test_rows_are_committed_in_the_order_of_their_numbers(
 
 def _waits(database: Database) -> bool:
     with database.engine.connect() as connection:
-        found = connection.execute(text("SELECT count(*) FROM pg_locks WHERE NOT granted")).scalar_one()
+        waiting = (
+            f"SELECT count(*) FROM pg_locks JOIN pg_stat_activity USING (pid) WHERE NOT granted AND {OURS}"
+        )
+        found = connection.execute(text(waiting)).scalar_one()
     return bool(found)
 
 
