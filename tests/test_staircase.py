@@ -122,9 +122,9 @@ def test_channels_look_up_and_take_in_and_read_no_rows() -> None:
     """All of them go through the inbox and `bot/lookup/`; a platform's own rows are its own."""
     read = {
         f"{name} → {target}"
-        for name in MODULES
+        for name in modules()
         if name.startswith("bot.channels.")
-        for target in OWN[name]
+        for target in _own()[name]
         if target.startswith(("bot.store.", "bot.transactions."))
         and target not in ("bot.store.database", "bot.store.slack", "bot.store.events")
     }

@@ -137,7 +137,7 @@ def test_an_ambiguous_id_is_told_and_nothing_is_decided(shell: Shell, parked: li
         for number, ident in enumerate(parked):
             for table, column in (("audit", "proposal_id"), ("proposal", "id")):
                 connection.execute(
-                    f"UPDATE {table} SET {column} = ? WHERE {column} = ?",  # noqa: S608 - our own names
+                    f"UPDATE {table} SET {column} = ? WHERE {column} = ?",
                     (f"abc{number}", ident),
                 )
     refused = shell.nod("approve", "abc")

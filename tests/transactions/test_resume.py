@@ -83,7 +83,7 @@ async def test_no_update_changes_an_open_proposal_past_its_version_its_row_and_i
         connection.execute(text("CREATE TABLE watched (proposal_id TEXT, version INTEGER, wanted INTEGER)"))
         connection.execute(
             text(  # the words are the test's own
-                f"CREATE TRIGGER watch AFTER UPDATE ON proposal WHEN {cells} BEGIN "  # noqa: S608
+                f"CREATE TRIGGER watch AFTER UPDATE ON proposal WHEN {cells} BEGIN "
                 "SELECT RAISE(ABORT, 'past the record') WHERE NEW.version <> OLD.version + 1; "
                 "INSERT INTO watched SELECT NEW.id, NEW.version, (SELECT max(wanted) FROM copy "
                 "WHERE proposal_id = NEW.id); END"
