@@ -236,7 +236,7 @@ def declined_before(session: Session, found: Sequence[Proposal]) -> dict[str, Pr
 def just_declined(session: Session, conversation_id: str) -> dict[str, str]:
     """What people declined in a conversation since one of them last spoke there: digests, and by whom."""
     rows = session.connection().execute(_JUST_DECLINED, {"conversation_id": conversation_id})
-    return dict(rows.tuples().all())
+    return {row.digest: row.decided_by for row in rows}
 
 
 def in_states(session: Session, states: Sequence[State], limit: int = 200) -> list[Proposal]:
