@@ -188,5 +188,5 @@ async def running(database: Path, model: Model | None = None) -> AsyncIterator[W
     """A world that is up."""
     world = make(database, model)
     async with world.app.running():
-        world.app.dispatcher.start(world.run)
+        world.app.dispatcher.start(world.run, world.app.assistant.queue_of)
         yield world

@@ -15,7 +15,7 @@ from hypothesis import settings
 from sqlalchemy import create_engine, make_url, text
 
 from bot.store.database import Database
-from tests.kit import FakeClock, MakeNod, Nod, cores, make_tables
+from tests.kit import FakeClock, MakeNod, Nod, compiled, cores, make_tables
 
 POSTGRES_URL = os.environ.get("NOD_TEST_POSTGRES_URL", "")
 _MEMORY = Path("/dev/shm")  # noqa: S108 - a file system in memory, where the machine has one
@@ -29,6 +29,11 @@ settings.load_profile("repeatable")
 
 
 def pytest_configure() -> None:
+    compiled.share()
+    _write_in_memory()
+
+
+def _write_in_memory() -> None:
     """Keep what tests write in memory: a commit waits for the disk, and there are thousands of them."""
     wanted = "TMPDIR" not in os.environ
     if wanted and os.access(_MEMORY, os.W_OK) and shutil.disk_usage(_MEMORY).free > _ROOM:

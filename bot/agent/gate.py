@@ -43,8 +43,8 @@ from bot.domain.redaction import secrets_in, veiled
 from bot.domain.teams import Teammate
 from bot.errors import Hopeless, KeyTaken, LostRace, Refused, ToolError, ToolTimedOut, TooMuch
 from bot.logs import hiding, logger
-from bot.store import messages, people, proposals, teams, tool_versions
 from bot.store import outputs as outputs_store
+from bot.store import people, proposals, teams, tool_versions
 from bot.store.database import Database
 from bot.store.rules import Policies
 from bot.store.turnstile import Turnstile
@@ -116,9 +116,12 @@ class Gate:
         """
         if not calls:
             return []
-        policy, person, room = await self._database.read(self._before_judging, asker, conversation.id)
+        policy, person, room, declined = await self._database.read(
+            self._before_judging, asker, conversation.id
+        )
         whole = shelf.offered
-        case = _Case(shelf_for(whole, teammate), whole, conversation, asker, said, policy, person, teammate)
+        reach = shelf_for(whole, teammate)
+        case = _Case(reach, whole, conversation, asker, said, policy, person, teammate, declined)
         considered: list[Considered] = []
         left = room.left
         for position, call in enumerate(calls):
@@ -132,9 +135,10 @@ class Gate:
 
     def _before_judging(
         self, session: Session, actor: Actor, conversation_id: str
-    ) -> tuple[Policy, Person, AnswerRoom]:
+    ) -> tuple[Policy, Person, AnswerRoom, Mapping[str, str]]:
         policy, person = self.in_force(session, actor)
-        return policy, person, proposals.room(session, self._bounds, conversation_id, person.accounts)
+        room = proposals.room(session, self._bounds, conversation_id, person.accounts)
+        return policy, person, room, proposals.just_declined(session, conversation_id)
 
     def in_force(self, session: Session, actor: Actor) -> tuple[Policy, Person]:
         """The current policy, and who someone is to it."""
@@ -152,8 +156,8 @@ class Gate:
             arguments = await tool.checked(raw)
             summary = summary_of(tool, arguments)
             kept = Call(call.id, call.name, call.arguments, summary)
-            if not tool.reads and (said := await self._database.read(_just_declined, case, tool, arguments)):
-                return left_out(call, said, summary)
+            if not tool.reads and (who := case.declined.get(digest(tool.name, tool.version, arguments))):
+                return left_out(call, _just_declined(who), summary)
             if tool.effect:
                 return Considered(kept, effect=(tool, arguments))
             plans = tool.kind is Kind.PLAN
@@ -312,7 +316,7 @@ class Gate:
             if name and not await self._turnstile.enter(proposal_id, name):
                 return ()
             try:
-                made = await self._execute(proposal_id)
+                made = await self._execute(proposal)
             finally:
                 following = await self._turnstile.leave(proposal_id)
         else:
@@ -327,10 +331,8 @@ class Gate:
         except Exception:  # noqa: BLE001 - a tool's own code; what is wrong with it is told when it runs
             return proposal.tool_name
 
-    async def _execute(self, proposal_id: str) -> tuple[Job, ...]:
-        proposal = await self._database.read(proposals.get, proposal_id)
-        if proposal is None or proposal.state is not State.APPROVED:
-            return ()
+    async def _execute(self, proposal: Proposal) -> tuple[Job, ...]:
+        """Every move is guarded by the version that was read: where another was faster, nothing is done."""
         plans = proposal.kind is Kind.PLAN
         try:
             tool = (await self.registry.shelf()).get(proposal.tool_name)
@@ -417,6 +419,7 @@ class _Case:
     policy: Policy
     person: Person
     teammate: Teammate | None
+    declined: Mapping[str, str]  # who, by digest, since the person's last message
 
     @property
     def place(self) -> Place:
@@ -432,11 +435,6 @@ def _same(opened: Opened, tool: Tool, arguments: Mapping[str, Any]) -> Opened:
     return opened
 
 
-def _just_declined(session: Session, case: _Case, tool: Tool, arguments: Mapping[str, Any]) -> str | None:
+def _just_declined(who: str) -> str:
     """Why a call that people declined after the person's last message is not asked for again."""
-    there = case.conversation.id
-    asked = messages.last_asked(session, there)
-    same = proposals.declined_since(session, there, digest(tool.name, tool.version, arguments), asked)
-    if same is None:
-        return None
-    return f"{same.decided_by} declined exactly this a moment ago. Do not ask again unless they ask you to."
+    return f"{who} declined exactly this a moment ago. Do not ask again unless they ask you to."

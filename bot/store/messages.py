@@ -13,7 +13,7 @@ from sqlmodel import Session, col, select
 from bot.domain.conversations import HEARD, Call, CallResult, Line, LineRole
 from bot.domain.people import Actor
 from bot.domain.text import storable
-from bot.store.tables import MessageRow, table_of
+from bot.store.tables import MessageRow, among, table_of
 
 MAX_LINES = 400  # how far back a turn reads before the token budget has its say
 _MESSAGE = table_of(MessageRow)
@@ -31,24 +31,18 @@ _LINES = select(
 )
 _LAST_LINES = _LINES.where(_IN_CONVERSATION).order_by(_MESSAGE.c.id.desc()).limit(MAX_LINES)
 _INSERT_LINE = insert(_MESSAGE).returning(_MESSAGE.c.id)
-_HEARD_SINCE = (
+HEARD_SINCE = (
     select(_MESSAGE.c.id)
     .where(
-        _IN_CONVERSATION,
+        _MESSAGE.c.conversation_id == bindparam("heard_in"),
         _MESSAGE.c.id > bindparam("seen"),
-        _MESSAGE.c.role.in_(sorted(HEARD)),
+        among(_MESSAGE.c.role, sorted(HEARD)),
     )
     .limit(1)
 )
 _SPOKEN_SINCE = (
     select(_MESSAGE.c.id)
     .where(_IN_CONVERSATION, _MESSAGE.c.id > bindparam("seen"), _MESSAGE.c.role != LineRole.NOTICE)
-    .limit(1)
-)
-_LAST_ASKED = (
-    select(_MESSAGE.c.id)
-    .where(_IN_CONVERSATION, _MESSAGE.c.role == LineRole.USER)
-    .order_by(_MESSAGE.c.id.desc())
     .limit(1)
 )
 _SAID_SINCE = select(func.count().label("found")).select_from(
@@ -126,11 +120,6 @@ def last_heard(session: Session, conversation_id: str) -> int:
     return newest.scalar_one() or 0
 
 
-def last_asked(session: Session, conversation_id: str) -> int:
-    """The newest message of a person in a conversation, by id, or 0."""
-    return session.connection().execute(_LAST_ASKED, {"conversation_id": conversation_id}).scalar() or 0
-
-
 def last_answer(session: Session, conversation_id: str) -> int | None:
     """The id of the last thing the agent said; None where it said nothing."""
     said = (MessageRow.conversation_id == conversation_id, MessageRow.role == LineRole.ASSISTANT)
@@ -141,7 +130,7 @@ def last_answer(session: Session, conversation_id: str) -> int | None:
 def heard_since(session: Session, conversation_id: str, seen: int) -> bool:
     """Whether people spoke, or Nod told the model something, after the line ``seen``."""
     return (
-        session.connection().execute(_HEARD_SINCE, {"conversation_id": conversation_id, "seen": seen}).first()
+        session.connection().execute(HEARD_SINCE, {"heard_in": conversation_id, "seen": seen}).first()
         is not None
     )
 

@@ -10,6 +10,7 @@ from sqlalchemy import Row, bindparam, func, insert, literal_column, true, tuple
 from sqlmodel import Session, select
 
 from bot.domain.bounds import AnswerRoom, Bounds
+from bot.domain.conversations import LineRole
 from bot.domain.people import Actor
 from bot.domain.proposals import (
     TRANSITIONS,
@@ -31,11 +32,20 @@ from bot.domain.text import storable, storable_or_none
 from bot.store.inserts import insert_or_ignore
 from bot.store.record import audit, chain
 from bot.store.record.audit import By, Change
-from bot.store.tables import ConversationRow, CopyRow, DeciderRow, ProposalRow, table_of
+from bot.store.tables import (
+    ConversationRow,
+    CopyRow,
+    DeciderRow,
+    MessageRow,
+    ProposalRow,
+    among,
+    table_of,
+)
 
 _TABLE = table_of(ProposalRow)
 _CONVERSATION = table_of(ConversationRow)
 _COPIES = table_of(CopyRow)
+_MESSAGE = table_of(MessageRow)
 _OPEN = (State.PROPOSED, State.APPROVED, State.EXECUTING)
 
 _DECIDERS = table_of(DeciderRow)
@@ -53,7 +63,7 @@ _OF_CONVERSATION = _ALL.where(_TABLE.c.conversation_id == bindparam("conversatio
 )
 _UNSETTLED = (
     select(_TABLE.c.id)
-    .where(_TABLE.c.message_id == bindparam("message_id"), _TABLE.c.state.in_(_OPEN))
+    .where(_TABLE.c.message_id == bindparam("message_id"), among(_TABLE.c.state, _OPEN))
     .limit(1)
 )
 _SAME_ANSWER = _TABLE.c.message_id == bindparam("message_id")
@@ -64,27 +74,34 @@ _BEHIND = select(_TABLE.c.id).where(
 _WANT_REDRAW = update(_COPIES).where(_COPIES.c.proposal_id.in_(_BEHIND)).values(wanted=_COPIES.c.wanted + 1)
 
 
-def _counted(*which: Any) -> Any:
-    """How many these are, counted up to ``most``."""
-    found = select(_TABLE.c.id).where(*which, _IS_PROPOSED).limit(bindparam("most")).subquery()
+def _counted(which: Any, most: str) -> Any:
+    """How many these are, counted up to the parameter ``most``."""
+    found = select(_TABLE.c.id).where(which, _IS_PROPOSED).limit(bindparam(most)).subquery()
     return select(func.count()).select_from(found)
 
 
 _IN_CONVERSATION = _TABLE.c.conversation_id == bindparam("conversation_id")
-_WAITING_HERE = _counted(_IN_CONVERSATION)
-_WAITING_OF = _counted(_TABLE.c.requester.in_(bindparam("accounts", expanding=True)))
+_WAITING_OF = _counted(_TABLE.c.requester.in_(bindparam("accounts", expanding=True)), "most")
+_WAITING_HERE_AND_OF = select(
+    _counted(_IN_CONVERSATION, "most_here").scalar_subquery(), _WAITING_OF.scalar_subquery()
+)
 _SIBLINGS = (
     select(_TABLE.c.message_id, _TABLE.c.id, _TABLE.c.state, _TABLE.c.round)
     .where(_TABLE.c.message_id.in_(bindparam("message_ids", expanding=True)))
     .order_by(_TABLE.c.message_id, _TABLE.c.position)
 )
 _DECLINED = _ALL.where(_TABLE.c.state == State.DECLINED)
-_DECLINED_SINCE = _DECLINED.where(
+_LAST_ASKED = (
+    select(func.max(_MESSAGE.c.id))
+    .where(_MESSAGE.c.conversation_id == bindparam("conversation_id"), _MESSAGE.c.role == LineRole.USER)
+    .scalar_subquery()
+)
+_JUST_DECLINED = select(_TABLE.c.digest, _TABLE.c.decided_by).where(
     _IN_CONVERSATION,
-    _TABLE.c.digest == bindparam("digest"),
-    _TABLE.c.message_id > bindparam("message_id"),
+    _TABLE.c.state == State.DECLINED,
     _TABLE.c.cause.is_(None),
-).limit(1)
+    _TABLE.c.message_id > func.coalesce(_LAST_ASKED, 0),
+)
 _DECLINED_BEFORE = _DECLINED.where(
     _TABLE.c.conversation_id.in_(bindparam("conversations", expanding=True)),
     _TABLE.c.digest.in_(bindparam("digests", expanding=True)),
@@ -149,9 +166,9 @@ def move(
 
 def _name_deciders(session: Session, proposal: Proposal) -> None:
     """Keep the accounts named for it, or that voted, where `seen_by` finds them; none is ever dropped."""
-    for account in dict.fromkeys((*proposal.deciders.people, *(str(v.actor) for v in proposal.votes))):
-        named = insert_or_ignore(session, DeciderRow)
-        session.execute(named.values(account=account, proposal_id=proposal.id))
+    accounts = dict.fromkeys((*proposal.deciders.people, *(str(v.actor) for v in proposal.votes)))
+    if rows := [{"account": account, "proposal_id": proposal.id} for account in accounts]:
+        session.connection().execute(insert_or_ignore(session, DeciderRow), rows)
 
 
 def _want_redraw(session: Session, proposal: Proposal) -> None:
@@ -187,9 +204,13 @@ def waiting_of(session: Session, accounts: Collection[str], most: int) -> int:
 
 def room(session: Session, bounds: Bounds, conversation_id: str, accounts: Collection[str]) -> AnswerRoom:
     """How many proposals the next answer of a conversation may open, for a person with these accounts."""
-    here = {"conversation_id": conversation_id, "most": bounds.open_in_conversation}
-    waiting = session.connection().execute(_WAITING_HERE, here).scalar_one()
-    return bounds.room(waiting, waiting_of(session, accounts, bounds.open_by_person))
+    counted = {
+        "conversation_id": conversation_id,
+        "most_here": bounds.open_in_conversation,
+        "accounts": list(accounts),
+        "most": bounds.open_by_person,
+    }
+    return bounds.room(*session.connection().execute(_WAITING_HERE_AND_OF, counted).one())
 
 
 def of_conversation(session: Session, conversation_id: str) -> list[Proposal]:
@@ -212,11 +233,10 @@ def declined_before(session: Session, found: Sequence[Proposal]) -> dict[str, Pr
     return {ident: before for ident, before in pairs.items() if before}
 
 
-def declined_since(session: Session, conversation_id: str, digest: str, message_id: int) -> Proposal | None:
-    """A call with this digest that people declined in a conversation, after a message of it."""
-    which = {"conversation_id": conversation_id, "digest": digest, "message_id": message_id}
-    row = session.connection().execute(_DECLINED_SINCE, which).first()
-    return _proposal(row) if row else None
+def just_declined(session: Session, conversation_id: str) -> dict[str, str]:
+    """What people declined in a conversation since one of them last spoke there: digests, and by whom."""
+    rows = session.connection().execute(_JUST_DECLINED, {"conversation_id": conversation_id})
+    return {row.digest: row.decided_by for row in rows}
 
 
 def in_states(session: Session, states: Sequence[State], limit: int = 200) -> list[Proposal]:

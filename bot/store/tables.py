@@ -1,5 +1,6 @@
 """The tables of the core: flat rows, times in UTC. Values are made of them in the file of each aggregate."""
 
+from collections.abc import Collection
 from datetime import datetime
 from typing import Any
 
@@ -14,6 +15,7 @@ from sqlalchemy import (
     event,
     false,
     insert,
+    literal_column,
     text,
 )
 from sqlmodel import Field, SQLModel
@@ -25,6 +27,11 @@ _Id = BigInteger().with_variant(Integer, "sqlite")  # SQLite counts only INTEGER
 def table_of(row: type[SQLModel]) -> Any:
     """The table behind a class of rows, for statements that are built once."""
     return row.__table__  # type: ignore[attr-defined]
+
+
+def among(column: Any, values: Collection[str]) -> Any:
+    """``column IN (…)`` of constants, in the statement's text: a list of parameters is put in at each run."""
+    return column.in_([literal_column(f"'{value}'") for value in values])
 
 
 def changed(done: Any) -> int:

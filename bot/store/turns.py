@@ -36,9 +36,7 @@ _END_TURN = (
     .where(_TURN.c.id == bindparam("turn_id"), _IS_WANTED)
     .values({name: bindparam(name) for name in ("state", "ended_at", "error")})
 )
-_ATTEMPTS = select(_TURN.c.attempts).where(
-    _TURN.c.conversation_id == bindparam("conversation_id"), _IS_WANTED
-)
+_END_UNLESS_HEARD = _END_TURN.where(~messages.HEARD_SINCE.exists())
 _LINE = table_of(MessageRow)
 _PLACE = table_of(ConversationRow)
 _ASKER = (
@@ -47,16 +45,27 @@ _ASKER = (
     .order_by(_LINE.c.id.desc())
     .limit(1)
 )
-_WHOSE = select(_PLACE.c.owner, _ASKER.scalar_subquery().label("asker")).where(
-    _PLACE.c.id == bindparam("conversation_id")
-)
 _NEWEST = (
-    select(_LINE.c.id, _LINE.c.role)
+    select(_LINE.c.id)
     .where(
         _LINE.c.conversation_id == bindparam("conversation_id"), _LINE.c.role != literal(str(LineRole.NOTICE))
     )
     .order_by(_LINE.c.id.desc())
     .limit(1)
+)
+_ATTEMPTS = select(_TURN.c.attempts).where(
+    _TURN.c.conversation_id == bindparam("conversation_id"), _IS_WANTED
+)
+_WAITS = (
+    select(
+        _PLACE.c.owner,
+        _ASKER.scalar_subquery().label("asker"),
+        _ATTEMPTS.scalar_subquery().label("attempts"),
+        _LINE.c.id.label("newest"),
+        _LINE.c.role,
+    )
+    .outerjoin_from(_PLACE, _LINE, _LINE.c.id == _NEWEST.scalar_subquery())
+    .where(_PLACE.c.id == bindparam("conversation_id"))
 )
 _PROPOSAL = table_of(ProposalRow)
 _DECIDED = (
@@ -96,22 +105,20 @@ def queue(session: Session, conversation_id: str, most: int) -> Queue:
 
     Where no person spoke or decided (what had been proposed expired, a note came), it can come later.
     """
-    if session.connection().execute(_ATTEMPTS, {"conversation_id": conversation_id}).scalar():
+    found = session.connection().execute(_WAITS, {"conversation_id": conversation_id}).first()
+    if found is None:
+        return WAKE_UPS
+    if found.attempts:
         return AFTER_A_CRASH
-    owner, asker = session.connection().execute(_WHOSE, {"conversation_id": conversation_id}).first() or (
-        "",
-        None,
-    )
-    person = people.person_of(session, Actor.parse(asker or owner)) if asker or owner else None
-    newest = session.connection().execute(_NEWEST, {"conversation_id": conversation_id}).first()
-    if newest is None or person is None or newest.role == LineRole.NOTE:
+    asker = found.asker or found.owner
+    if not asker or found.newest is None or found.role == LineRole.NOTE:
         return WAKE_UPS
     if (
-        newest.role == LineRole.ASSISTANT
-        and not session.connection().execute(_DECIDED, {"message_id": newest.id}).first()
+        found.role == LineRole.ASSISTANT
+        and not session.connection().execute(_DECIDED, {"message_id": found.newest}).first()
     ):
         return WAKE_UPS
-    return Queue(person.id, most)
+    return Queue(people.person_of(session, Actor.parse(asker)).id, most)
 
 
 def take_up(session: Session, conversation_id: str) -> Turn | None:
@@ -173,12 +180,14 @@ def end_turn(
     error: str | None = None,
 ) -> bool:
     """End a wanted turn. With ``seen``, only if no one spoke since; False says that it continues."""
-    if seen is not None and messages.heard_since(session, turn.transcript.conversation.id, seen):
-        return False
-    session.connection().execute(
-        _END_TURN, {"turn_id": turn.id, "state": state, "ended_at": now, "error": error}
-    )
-    return True
+    end = {"turn_id": turn.id, "state": state, "ended_at": now, "error": error}
+    if seen is None:
+        session.connection().execute(_END_TURN, end)
+        return True
+    ident = turn.transcript.conversation.id
+    since = {"heard_in": ident, "seen": seen}
+    ended = changed(session.connection().execute(_END_UNLESS_HEARD, end | since))
+    return bool(ended) or not messages.heard_since(session, ident, seen)
 
 
 def newest_end(session: Session, conversation_id: str) -> TurnEnd | None:

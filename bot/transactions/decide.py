@@ -80,7 +80,7 @@ def _decide_one(
     if press.reason:
         schema = tool_versions.schema(session, p.tool_name, p.tool_version)
         press = replace(press, reason=veiled(press.reason, secrets_in(p.arguments, schema)))
-    pressed = Pressed(press, person, policies, now, prepared)
+    pressed = Pressed(press, person, policies, now, prepared, policy.book.paused)
     if p.state is State.PROPOSED and p.expires_at <= now and not policy.book.paused:
         p, jobs = expire(session, p, now)
         if not isinstance(prepared, Fresh):

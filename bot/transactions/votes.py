@@ -84,6 +84,7 @@ class Pressed:
     policies: Policies
     now: datetime
     prepared: Prepared
+    paused: bool
 
     @property
     def by(self) -> By:
@@ -208,7 +209,7 @@ def let_run(
             decided_at=pressed.now,
         )
     )
-    if pressed.policies.load(session).book.paused:
+    if pressed.paused:
         said += " Everything is paused, so it runs after /approvals resume."
     return Decided(Reply(Answer.ACCEPTED, said, (p,)), (Job(Work.EXECUTE, p.id), redraw(p)))
 

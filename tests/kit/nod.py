@@ -12,6 +12,9 @@ from itertools import count, pairwise
 from pathlib import Path
 from typing import Any, TypeVar
 
+from sqlalchemy import text
+from sqlmodel import Session
+
 from bot.agent.loop import TurnLimits
 from bot.agent.model import ToolCall
 from bot.agent.prompt import Briefing
@@ -250,7 +253,7 @@ class Nod:
 
     async def proposals(self) -> list[Proposal]:
         """All there are, in the order they were asked for."""
-        found = await self.database.read(proposals.in_states, list(State), 10_000)
+        found = await self.database.read(_all)
         return sorted(found, key=lambda p: (p.message_id, p.position))
 
     async def now(self, proposal: Proposal) -> Proposal:
@@ -282,6 +285,11 @@ class Nod:
                 assert not moved or State(after.state) in TRANSITIONS[State(before.state)], history
             claims = sum(1 for entry in history if entry.by.verb == "execute")
             assert len(self.world.runs_of(proposal)) <= claims
+
+
+def _all(session: Session) -> list[Proposal]:
+    every = session.execute(text("SELECT id FROM proposal")).scalars().all()
+    return [found for ident in every if (found := proposals.get(session, ident))]
 
 
 MakeNod = Callable[..., Nod]

@@ -74,9 +74,14 @@ _TABLE = table_of(AuditRow)
 _INSERT = insert(_TABLE)
 _CONVERSATIONS = table_of(ConversationRow)
 _SCHEMAS = table_of(ToolVersionRow)
-_PLACE = select(_CONVERSATIONS.c.channel, _CONVERSATIONS.c.key).where(_CONVERSATIONS.c.id == bindparam("id"))
-_SCHEMA = select(_SCHEMAS.c.parameters).where(
-    _SCHEMAS.c.name == bindparam("name"), _SCHEMAS.c.version == bindparam("version")
+_PLACE_AND_SCHEMA = (
+    select(_CONVERSATIONS.c.channel, _CONVERSATIONS.c.key, _SCHEMAS.c.parameters)
+    .outerjoin_from(
+        _CONVERSATIONS,
+        _SCHEMAS,
+        (_SCHEMAS.c.name == bindparam("name")) & (_SCHEMAS.c.version == bindparam("version")),
+    )
+    .where(_CONVERSATIONS.c.id == bindparam("id"))
 )
 _SINCE = (
     select(_TABLE.c.id, _TABLE.c.proposal_id)
@@ -124,17 +129,12 @@ def _audited(session: Session, change: Change) -> dict[str, Any]:
 
 def _about(session: Session, proposal: Proposal) -> dict[str, Any]:
     """Who asked for what and where, without secrets, and the hash of the schema that says what is secret."""
-    place = session.connection().execute(_PLACE, {"id": proposal.conversation_id}).first()
-    kept = (
-        session.connection()
-        .execute(_SCHEMA, {"name": proposal.tool_name, "version": proposal.tool_version})
-        .first()
-    )
-    schema = kept.parameters if kept else None
+    sought = {"id": proposal.conversation_id, "name": proposal.tool_name, "version": proposal.tool_version}
+    channel, key, schema = session.connection().execute(_PLACE_AND_SCHEMA, sought).one()
     return {
         "requester": str(proposal.requester),
         "name": storable(proposal.requester.name),
-        "place": f"{place.channel}:{place.key}" if place else "",
+        "place": f"{channel}:{key}",
         "tool": [proposal.tool_name, proposal.tool_version],
         "summary": storable(redact_text(proposal.description)),
         "arguments": shown(proposal.arguments, schema),

@@ -78,6 +78,8 @@ def hold(session: Session) -> None:
 
 def link(session: Session, rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """Number and chain new rows, and move the end to the last. The caller then inserts them."""
+    if not rows:
+        return []
     end = session.connection().execute(_HOLD_END, {}).first()
     if end is None:
         raise NodError("The end of the audit log is missing. See: nod audit verify")
@@ -90,14 +92,8 @@ def link(session: Session, rows: Sequence[dict[str, Any]]) -> list[dict[str, Any
         row = row | {"id": number, "previous": previous}  # noqa: PLW2901 - the same row, numbered
         previous = row["hash"] = _hash(key, row)
         linked.append(row)
-    if linked:
-        values = {
-            "number": number,
-            "hash": previous,
-            "key": name_of(key),
-            "mark": _mark(key, number, previous),
-        }
-        session.connection().execute(_MOVE_END, {f"new_{name}": value for name, value in values.items()})
+    values = {"number": number, "hash": previous, "key": name_of(key), "mark": _mark(key, number, previous)}
+    session.connection().execute(_MOVE_END, {f"new_{name}": value for name, value in values.items()})
     return linked
 
 
