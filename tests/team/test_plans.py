@@ -314,6 +314,7 @@ async def test_by_default_the_lead_agent_may_send_a_plan_back_but_not_approve_it
 
 async def test_the_lead_agent_knows_of_a_plan_that_only_people_approve(nod: TeamNod) -> None:
     await nod.begin(says("I plan.", plan()), plans=True)
+    assert (await nod.one()).state == "waiting for its plan to be approved (version 1)"
     await nod.say("how far are they?")
     await nod.idle()
     told = "Version 1 of the plan of teammate painter was submitted. People approve it; you may reject it"
