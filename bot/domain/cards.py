@@ -13,7 +13,7 @@ from enum import StrEnum
 from typing import Any
 
 from bot.domain.files import fits_card, unfolded
-from bot.domain.forms import Shape, fields_of, label_of
+from bot.domain.forms import Shape, fields_of, label_of, told_values
 from bot.domain.names import NO_NAMES, Names, with_names, written_in
 from bot.domain.proposals import Cause, Circle, Kind, PreviewField, Proposal, Sibling, State, Vote
 from bot.domain.redaction import redact, redact_text, secrets_in
@@ -449,9 +449,18 @@ def whole_text(card: Card) -> str:
             lines += [f"- {f.field}: {_text(f.new_value)}"]
     if rest := {name: value for name, value in card.arguments.items() if not _shown(card, name, value)}:
         lines += ["", "Arguments", json.dumps(rest, indent=2, ensure_ascii=False, sort_keys=True)]
+    if left := _by_default(card):
+        lines += ["", "Not given", *left]
     if card.data:
         lines += ["", "Result", card.data]
     return "\n".join(lines)
+
+
+def _by_default(card: Card) -> list[str]:
+    """The arguments that run though no one gave them, where no field shows them."""
+    told = told_values(card.schema, card.arguments)
+    known = {*map(label_of, card.arguments), *(f.field for f in card.fields)}
+    return [f"- {label_of(name)}: {said}" for name, said in told if label_of(name) not in known]
 
 
 def everything(card: Card) -> str:

@@ -5,6 +5,7 @@ import asyncio
 import pytest
 from sqlalchemy import update
 from sqlmodel import Session, col, select
+from structlog.contextvars import get_contextvars
 
 from bot.agent.loop import TurnLimits
 from bot.agent.model import AssistantText, Stop
@@ -101,6 +102,22 @@ async def test_text_that_no_database_holds_is_cleaned_on_the_way_in_and_out(nod:
     await nod.say("d\udfffe\x00f")
     await nod.idle()
     assert await nod.said() == ["d?ef", "a?bc"]
+
+
+class Listening(Hold):
+    """Keeps what a line in the log would be about."""
+
+    async def wait(self) -> None:
+        self.about = get_contextvars()
+
+
+async def test_what_is_logged_in_a_turn_and_in_a_tool_says_what_it_is_about(nod: Nod) -> None:
+    nod.world.before |= {"look": (turn := Listening()), "paint": (run := Listening())}
+    [p] = await nod.asked(call("paint", lamp="desk", color="red"))
+    await nod.approve(p)
+    await nod.asked(call("look", lamp="desk"))
+    assert turn.about == {"conversation": p.conversation_id}
+    assert run.about == {"proposal": p.id}
 
 
 async def test_a_message_that_comes_while_a_turn_runs_joins_it(nod: Nod) -> None:

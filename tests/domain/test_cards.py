@@ -243,6 +243,21 @@ def test_the_whole_text_shows_each_value_once_and_every_argument_to_the_letter()
     assert '"a, b",' in whole
 
 
+def test_the_whole_text_has_what_runs_by_default_where_the_preview_leaves_it_out() -> None:
+    schema = {
+        "properties": {
+            "lamp": {"type": "string"},
+            "color": {"type": "string", "default": "red"},
+            "coats": {"type": "integer", "default": 1},
+        }
+    }
+    preview = (PreviewField("color", "white", "red"),)
+    p = make_proposal(arguments={"lamp": "desk"}, preview=preview, tool_name="paint")
+    assert "Not given\n- Coats: 1 (default)" in whole_text(card_of(p, schema))
+    assert "Color: red" not in whole_text(card_of(p, schema))
+    assert "Not given" not in whole_text(card_of(replace(p, arguments={"lamp": "desk", "coats": 1}), schema))
+
+
 def test_each_button_has_one_name_whatever_the_channel() -> None:
     labels = {a: card_of(make_proposal(), {}).button(a).label for a in card_of(make_proposal(), {}).verbs}
     assert labels == {

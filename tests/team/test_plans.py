@@ -185,14 +185,17 @@ async def test_the_lead_is_told_that_the_last_version_stopped_the_teammate(
     assert "will continue" not in nod.heard_by("lead")
 
 
-async def test_a_person_who_rejects_the_last_version_is_told_that_the_teammate_stopped(nod: TeamNod) -> None:
+@pytest.mark.parametrize(("verb", "told"), [(Verb.DECLINE, "Plan rejected. "), (Verb.REVISE, "")])
+async def test_a_person_who_answers_the_last_version_is_told_that_the_teammate_stopped(
+    nod: TeamNod, verb: Verb, told: str
+) -> None:
     await nod.begin(*(says("I plan.", plan(summary=f"Try {n}")) for n in range(MAX_ROUNDS)), plans=True)
     for n in range(MAX_ROUNDS - 1):
         answer = await nod.press(Verb.REVISE, await nod.open_plan(), reason=f"not {n}")
         assert answer.text == "painter has been told and will revise the plan."
         await nod.idle()
-    answer = await nod.press(Verb.DECLINE, await nod.open_plan())
-    assert answer.text == "Plan rejected. painter has stopped: that was its last version."
+    answer = await nod.press(verb, await nod.open_plan(), reason="no more")
+    assert answer.text == f"{told}painter has stopped: that was its last version."
 
 
 async def test_a_plan_survives_a_restart_and_is_approved_after_it(nod: TeamNod) -> None:
@@ -307,6 +310,15 @@ async def test_by_default_the_lead_agent_may_send_a_plan_back_but_not_approve_it
         nod.heard_by("painter")
     )
     assert (await nod.open_plan()).description.endswith("version 2: Less")
+
+
+async def test_the_lead_agent_knows_of_a_plan_that_only_people_approve(nod: TeamNod) -> None:
+    await nod.begin(says("I plan.", plan()), plans=True)
+    assert (await nod.one()).state == "waiting for its plan to be approved (version 1)"
+    await nod.say("how far are they?")
+    await nod.idle()
+    told = "Version 1 of the plan of teammate painter was submitted. People approve it; you may reject it"
+    assert told in nod.heard_by("lead")
 
 
 async def test_where_the_rule_says_lead_the_lead_agents_approval_unlocks(nod: TeamNod) -> None:
@@ -488,6 +500,7 @@ async def test_approving_the_plan_and_its_steps_lets_the_named_tools_run_until_t
     await nod.idle()
     assert "painter may use paint without asking until it ends" in reply.text
     assert nod.world.lamps["desk"] == "red"
+    assert "Changes that no one has allowed in advance still ask." in nod.heard_by("painter")
     [write] = [q for q in await nod.proposals() if q.kind is Kind.CALL]
     assert write.decided_by == "Ana's grant G-1"
     assert (await nod.command("/approvals grants", by=ADA)).text == "There are no grants."
@@ -556,6 +569,14 @@ async def test_a_plan_that_does_not_fit_its_schema_is_answered_with_what_is_wron
     await nod.begin(says("I plan.", call("plan_submit", summary="x", steps=[])), plans=True)
     assert "ERROR: steps:" in nod.heard_by("painter")
     assert await nod.plans() == []
+
+
+async def test_risks_and_alternatives_may_come_as_lists(nod: TeamNod) -> None:
+    given = plan(risks=["The paint may drip", "It may smell"], alternatives=["Leave it white"])
+    await nod.begin(says("I plan.", given), plans=True)
+    shown = {f.field: f.new_value for f in (await nod.open_plan()).preview}
+    assert shown["Risks"] == "The paint may drip\nIt may smell"
+    assert shown["Alternatives"] == "Leave it white"
 
 
 async def test_a_plan_is_nothing_that_anybody_outside_a_team_can_submit(nod: TeamNod) -> None:

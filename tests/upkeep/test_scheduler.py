@@ -1,0 +1,33 @@
+"""The clock begins each sweep once at a time, and stopping it is no fault."""
+
+import asyncio
+from datetime import datetime
+
+import pytest
+from structlog.testing import capture_logs
+
+from bot.upkeep.scheduler import Scheduler
+from bot.upkeep.webhooks import Callbacks
+from tests.kit import Hold, Nod
+
+
+async def test_a_sweep_under_way_is_not_begun_again_and_stopping_it_is_no_error(
+    nod: Nod, caplog: pytest.LogCaptureFixture
+) -> None:
+    scheduler = Scheduler(nod.recovery, nod.reminders, Callbacks(nod.database, None, ()), nod.clock)
+    scheduler.start()
+    hold = Hold()
+    begun: list[datetime] = []
+
+    async def sweep(now: datetime) -> None:
+        begun.append(now)
+        await hold.wait()
+
+    with capture_logs() as logs:
+        await scheduler._tick(sweep)
+        await hold.reached.wait()
+        await scheduler._tick(sweep)
+        await asyncio.sleep(0)
+        await scheduler.stop()
+    assert len(begun) == 1
+    assert (logs, caplog.text) == ([], "")
