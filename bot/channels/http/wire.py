@@ -448,6 +448,11 @@ class Delta(TypedDict):
     text: str
 
 
+class ThoughtSaid(TypedDict):
+    type: Literal["thought"]
+    text: str
+
+
 class Restart(TypedDict):
     type: Literal["restart"]
 
@@ -500,6 +505,7 @@ class AguiEvent(TypedDict):
 TurnEvents = (
     AcceptedBody
     | Delta
+    | ThoughtSaid
     | Restart
     | CallStarted
     | CallEnded
