@@ -38,7 +38,7 @@ class Deltas:
         return joined(thought)
 
     def rest(self) -> str:
-        """What was held back when the answer ended. A thought that never ended is none of the answer."""
+        """What was held back when the answer ended. A thought that never ended is not shown."""
         held, self._held = self._held, ""
         if self._thinking:
             self._thought += held

@@ -82,7 +82,8 @@ async def make(server):
 
 
 async def answer(model, transcript=HELLO, tools=()) -> tuple[str, Finished]:
-    *texts, finished = [part async for part in model.stream(transcript, tools)]
+    *parts, finished = [part async for part in model.stream(transcript, tools)]
+    texts = [part for part in parts if not isinstance(part, Thought)]
     assert all(isinstance(part, Text) for part in texts)
     assert isinstance(finished, Finished)
     return "".join(part.text for part in texts), finished

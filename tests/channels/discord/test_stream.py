@@ -84,7 +84,7 @@ async def test_one_message_grows_and_ends_as_the_answer(scene: Scene) -> None:
     ]
 
 
-async def test_what_is_done_right_now_is_shown_until_the_text_goes_on(scene: Scene) -> None:
+async def test_what_is_done_right_now_is_shown_until_the_text_continues(scene: Scene) -> None:
     started = ToolStarted("1", "list", "Looking at the *lamps*", {})
     seen = await scene.play(
         started, ToolFinished("1", "list", ok=True, result="2"), TextDelta("Two."), end("Two.")

@@ -139,7 +139,7 @@ def test_an_edit_the_server_refuses_says_so_at_the_field_then_goes_through(nod: 
 
 
 def test_what_the_model_thinks_is_folded_away_and_no_part_of_the_answer(serve: Serve, new_page: NewPage):
-    more = asyncio.Event()  # the answer goes on when the test is over
+    more = asyncio.Event()  # never comes: the answer stays unfinished
     model = ScriptedModel([Thought("There are <b>two</b> lamps.\n"), Text("Hello"), more])
     with serve(model=model) as nod:
         page = new_page(nod.url)
