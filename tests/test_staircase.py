@@ -28,6 +28,7 @@ FLOORS = (
     ("agent", "delivery"),
     ("agent.offline", "agent.openai", "approvals"),
     ("lookup",),
+    ("channels.connecting", "channels.markdown", "channels.outline", "channels.unfolding"),
     ("commands", "channels.kind", "upkeep.recovery", "upkeep.reminders", "upkeep.webhooks"),
     ("assistant", *CHANNELS),
     ("upkeep", "channels.table"),

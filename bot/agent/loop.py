@@ -19,9 +19,20 @@ from sqlmodel import Session
 from bot.agent.considered import Considered
 from bot.agent.effects import take_effect
 from bot.agent.gate import Gate, offer
-from bot.agent.model import AssistantText, Entry, Finished, Model, Stop, ToolCall, ToolSpec, UserText
+from bot.agent.model import (
+    AssistantText,
+    Entry,
+    Finished,
+    Model,
+    Stop,
+    Thought,
+    ToolCall,
+    ToolSpec,
+    UserText,
+)
 from bot.agent.prompt import Briefing, scene, system_prompt
 from bot.agent.reach import shelf_for
+from bot.agent.thoughts import Thoughts
 from bot.agent.transcript import NOTE, REASON, entries
 from bot.agent.written_calls import is_written_call
 from bot.domain.bounds import CALLS_PER_ANSWER
@@ -32,6 +43,7 @@ from bot.domain.events import (
     ProposalOpened,
     TextDelta,
     TextRestarted,
+    ThoughtDelta,
     ToolFinished,
     ToolStarted,
     TurnEnded,
@@ -227,7 +239,7 @@ class Loop:
 
     async def _ask(
         self, transcript: Transcript, shelf: Shelf, answer: _Answer, *, further: bool
-    ) -> AsyncIterator[TextDelta | TextRestarted]:
+    ) -> AsyncIterator[TextDelta | ThoughtDelta | TextRestarted]:
         """Fill in the model's answer; one that breaks off is asked for again, from the start.
 
         ``further``: the turn has said something before, so this is a paragraph of its own.
@@ -238,8 +250,14 @@ class Loop:
         prompt = system_prompt(reach, transcript.teammate, self._briefing, here)
         history = entries(transcript, prompt, self._limits.history_tokens)
         for attempt in range(_RETRIES + 1):
+            thoughts = Thoughts()
             try:
                 async for part in self._model.stream(history, specs):
+                    said = thoughts.add(part.text) if isinstance(part, Thought) else thoughts.rest()
+                    if said:
+                        yield ThoughtDelta(said)
+                    if isinstance(part, Thought):
+                        continue
                     if isinstance(part, Finished):
                         answer.finished = part
                         continue

@@ -66,6 +66,13 @@ class Text:
     text: str
 
 
+@dataclass(frozen=True, slots=True)
+class Thought:
+    """More of what the model thinks before it answers: shown while it comes, never kept or sent back."""
+
+    text: str
+
+
 class Stop(StrEnum):
     """Why the model fell silent."""
 
@@ -84,7 +91,7 @@ class Finished:
     completion_tokens: int = 0
 
 
-Part = Text | Finished
+Part = Text | Thought | Finished
 
 
 class Model(Protocol):
@@ -93,7 +100,7 @@ class Model(Protocol):
     name: str
 
     def stream(self, transcript: Sequence[Entry], tools: Sequence[ToolSpec]) -> AsyncIterator[Part]:
-        """Yield `Text` as it comes and exactly one `Finished` last.
+        """Yield `Text` and `Thought` as they come and exactly one `Finished` last.
 
         Raises ModelError with words for people when the server cannot answer; `ModelCut` when the stream
         was cut off in the middle, so that the loop may ask again.

@@ -83,6 +83,10 @@ async def _channels(settings: Settings) -> list[Finding]:
 async def _running(settings: Settings) -> list[Finding]:
     """What the nod that is running says of itself."""
     name = "running nod"
+    if not settings.port:
+        return [
+            warn(name, "it took any free port (NOD_PORT=0), so it was not asked. Its log has the address.")
+        ]
     host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(settings.host, settings.host)  # noqa: S104 - compared
     url = f"http://[{host}]:{settings.port}" if ":" in host else f"http://{host}:{settings.port}"
     try:

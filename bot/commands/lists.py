@@ -56,8 +56,11 @@ def mentioned(row: Mapping[str, Any]) -> list[str]:
     return [*(row[each] for each in ("actor", "requester", "place") if row.get(each)), *written_in(told)]
 
 
-def recorded(row: Mapping[str, Any], names: Names) -> str:
-    """One row of the record (`bot.store.record.seals.rows`) as a line: when, what, who, from where, why."""
+def recorded(row: Mapping[str, Any], names: Names, *, private: bool = False) -> str:
+    """One row of the record (`bot.store.record.seals.rows`) as a line: when, what, who, from where, why.
+
+    ``private``: its place is a chat with one person.
+    """
     who = names.get(row["actor"]) or row["actor"]
     if row["thing"]:
         was, now = row["before"], row["after"]
@@ -69,7 +72,7 @@ def recorded(row: Mapping[str, Any], names: Names) -> str:
         return f"{row['at'][:16]} {line if row['thing'] == 'account' else with_names(line, names)}"
     if row["verb"] == "propose":
         name = row["requester_name"] or names.get(row["requester"]) or row["requester"]
-        private = row["place"] == row["requester"]  # Telegram writes a person and the chat with them alike
+        private = private or row["place"] == row["requester"]  # Telegram writes both alike
         who += f" for {name} in {'a private chat' if private else place_called(row['place'], names)}"
     more = [row["reason"] or "", f"rule: {with_names(row['rule'] or '', names)}"]
     more += [f"grant G-{row['grant_id']}"] if row["grant_id"] else []

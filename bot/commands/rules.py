@@ -48,7 +48,12 @@ class RulingWords:
         rest = "[for TOOLS] [in PLACE]"
         self.words = {
             "rules": CommandWord("rules", "every current rule, by number", self._rules),
-            "drop": CommandWord("drop NUMBER", "drop a rule", self._drop),
+            "drop": CommandWord(
+                "drop NUMBER",
+                "drop a rule",
+                self._drop,
+                also=("unset", "remove", "delete", "clear", "reset", "undo"),
+            ),
             "policy": CommandWord(
                 f"policy always|writes|destructive|never {rest}, "
                 "or policy test TOOL {…} [as WHO] [in PLACE]",
@@ -259,7 +264,9 @@ class RulingWords:
         shown, total = await self._database.read_aside(seals.found, wanted, _SHOWN_AUDIT)
         about = {each for row in shown for each in mentioned(row)}
         named = await self._database.read_aside(names.known, about)
-        lines = [f"- {recorded(row, named)}" for row in shown]
+        asked_in = {row["place"] for row in shown if row.get("place")}
+        private = await self._database.read_aside(conversations.private_among, asked_in)
+        lines = [f"- {recorded(row, named, private=row.get('place') in private)}" for row in shown]
         if total > len(lines):
             lines.append(f"{len(lines)} of {total} shown, the newest. `nod audit export` has all of them.")
         return "\n".join(lines) or "Nothing is recorded about that."

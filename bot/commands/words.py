@@ -44,6 +44,7 @@ class CommandWord:
     meaning: str
     do: Do
     here: bool = False
+    also: tuple[str, ...] = ()  # what people type who mean this word
 
 
 class Words:
@@ -58,7 +59,8 @@ class Words:
         name, _, rest = command.text.strip().partition(" ")
         word = self._words.get(name.lower() or "help")
         if word is None:
-            near = difflib.get_close_matches(name.lower(), self._words, 1)
+            meant = [each for each, word in self._words.items() if name.lower() in word.also]
+            near = meant or difflib.get_close_matches(name.lower(), self._words, 1)
             hint = (
                 f"Did you mean `/{self._name} {self._words[near[0]].usage}`?"
                 if near

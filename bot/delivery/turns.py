@@ -218,8 +218,9 @@ async def _pump(stream: Stream, events: AsyncIterator[TurnEvent]) -> bool:
 def _joined(events: Sequence[TurnEvent]) -> list[TurnEvent]:
     joined: list[TurnEvent] = []
     for event in events:
-        if isinstance(event, TextDelta) and joined and isinstance(joined[-1], TextDelta):
-            joined[-1] = TextDelta(joined[-1].text + event.text)
+        last = joined[-1] if joined else None
+        if isinstance(event, TextDelta) and isinstance(last, TextDelta):
+            joined[-1] = TextDelta(last.text + event.text)
         else:
             joined.append(event)
     return joined

@@ -130,6 +130,24 @@ class Card:
         return self.votes if self.quorum > 1 or len(self.votes) > 1 else ()
 
     @property
+    def shown_fields(self) -> tuple[PreviewField, ...]:
+        """The change field by field; the arguments that would run, where the tool previews nothing."""
+        if self.fields:
+            return self.fields
+        told = told_values(self.schema, self.arguments)
+        return tuple(PreviewField(label_of(name), None, said) for name, said in told)
+
+    @property
+    def ended_at(self) -> datetime | None:
+        """When it was decided; None while it waits, and where no one decided."""
+        return self.decided_at if self.state is not State.EXPIRED else None
+
+    @property
+    def end(self) -> str:
+        """How it stands or ended, ready for the time of `ended_at` after it."""
+        return self.outcome.removesuffix(".") if self.ended_at else self.outcome
+
+    @property
     def fingerprint(self) -> str:
         """Equal for cards that look the same, in hex."""
         return hashlib.sha256(repr(replace(self, version=0)).encode()).hexdigest()
@@ -419,6 +437,7 @@ def placed(
         verbs=verbs,
         notes=notes,
         circle=circle,
+        asker_decides=card.asker_decides and elsewhere is None,
         asked_in=one_line(elsewhere.words) if elsewhere else "",
         origin=elsewhere.address if elsewhere else None,
     )

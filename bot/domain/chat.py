@@ -13,7 +13,7 @@ from typing import Any, Self
 
 from bot.domain.names import Names
 from bot.domain.people import Actor
-from bot.domain.proposals import Proposal
+from bot.domain.proposals import Proposal, State
 from bot.domain.similarity import Lasting, Rung, Whose
 from bot.domain.verbs import Verb
 
@@ -160,6 +160,12 @@ class Reply:
     conversation_id: str | None = None
     message_id: int | None = None
     rule: int | None = None
+
+    @property
+    def on_cards(self) -> bool:
+        """Whether the cards show all that this says: it was taken, and nothing stayed open."""
+        open_still = any(p.state is State.PROPOSED for p in self.proposals)
+        return self.answer is Answer.ACCEPTED and not open_still
 
 
 Incoming = Message | Press | Command | Request

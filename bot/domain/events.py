@@ -16,6 +16,13 @@ class TextDelta:
 
 
 @dataclass(frozen=True, slots=True)
+class ThoughtDelta:
+    """More of what the model thinks, complete lines or sentences, without secrets; no part of the answer."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class TextRestarted:
     """The model's stream was cut after some text was shown; what follows starts the answer again."""
 
@@ -68,4 +75,13 @@ class TurnFailed:
     seen: int
 
 
-TurnEvent = TextDelta | TextRestarted | ToolStarted | ToolFinished | ProposalOpened | TurnEnded | TurnFailed
+TurnEvent = (
+    TextDelta
+    | ThoughtDelta
+    | TextRestarted
+    | ToolStarted
+    | ToolFinished
+    | ProposalOpened
+    | TurnEnded
+    | TurnFailed
+)

@@ -78,6 +78,17 @@ class Field:
         few = self.schema.get("minLength") or self.schema.get("minItems")
         return self.shape in (Shape.TEXT, Shape.LINES, Shape.CHOICES) and not few
 
+    @property
+    def as_text(self) -> str:
+        """How the value stands where it is typed, so that `read` gives it back; empty for none."""
+        value = self.value
+        lines = self.shape is Shape.LINES and isinstance(value, list)
+        if lines and all(isinstance(v, str) and "\n" not in v for v in value):
+            return "\n".join(value)
+        if value is None or (isinstance(value, str) and self.shape is not Shape.DATA):
+            return value or ""
+        return json.dumps(value, ensure_ascii=False, indent=2)
+
     def fault(self, value: Any) -> str:
         """What is wrong with a value, as far as it can be said without the tool; empty for nothing."""
         if value is None:

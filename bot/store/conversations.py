@@ -1,7 +1,7 @@
 """Conversations: where they are, whose, and what the model reads of them."""
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -22,6 +22,7 @@ from bot.store import proposals as proposal_store
 from bot.store.inserts import id_of_new
 from bot.store.tables import ConversationRow, ProposalRow, changed, table_of
 
+_TITLE = 80  # characters
 _CONVERSATION = table_of(ConversationRow)
 _GET = select(_CONVERSATION).where(_CONVERSATION.c.id == bindparam("id"))
 _OPEN_AT = select(_CONVERSATION.c.id).where(
@@ -54,6 +55,16 @@ def place_of(session: Session, conversation_id: str) -> Place:
     """Where a conversation is, as rules name it; the empty address if it does not exist."""
     found = get_conversation(session, conversation_id)
     return Place(str(found.origin) if found else "", private=found is not None and found.private)
+
+
+def private_among(session: Session, addresses: Collection[str]) -> set[str]:
+    """Those of the addresses, as text, where one person talks with Nod alone."""
+    pairs = [(at.channel, at.key) for at in map(Address.parse, addresses)]
+    found = select(ConversationRow.channel, ConversationRow.key).where(
+        tuple_(col(ConversationRow.channel), col(ConversationRow.key)).in_(pairs),
+        col(ConversationRow.private),
+    )
+    return {str(Address(channel, key)) for channel, key in session.exec(found)} if pairs else set()
 
 
 def has_ended(session: Session, conversation_id: str) -> bool:
@@ -149,7 +160,8 @@ def forget(session: Session, conversation_ids: Sequence[str], now: datetime) -> 
 
 
 def _title(text: str) -> str:
-    return storable(" ".join(text.split())[:80])
+    said = storable(" ".join(text.split()))
+    return said if len(said) <= _TITLE else f"{said[: _TITLE - 1].rstrip()}…"
 
 
 def read_transcript(

@@ -62,8 +62,8 @@ _WAITS = (
         _ASKER.scalar_subquery().label("asker"),
         _ATTEMPTS.scalar_subquery().label("attempts"),
         _LINE.c.id.label("newest"),
-        _LINE.c.role,
     )
+    .add_columns(_LINE.c.role)
     .outerjoin_from(_PLACE, _LINE, _LINE.c.id == _NEWEST.scalar_subquery())
     .where(_PLACE.c.id == bindparam("conversation_id"))
 )

@@ -12,7 +12,7 @@ import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Any, Protocol, overload
 
 from pydantic_core import to_jsonable_python
 from sqlmodel import Session
@@ -195,6 +195,11 @@ class FixedToolset:
         return self.fixed
 
 
+@overload
+def tool(function: Callable[..., Awaitable[Any]], /) -> Tool: ...
+
+
+@overload
 def tool(
     *,
     writes: bool = True,
@@ -209,8 +214,27 @@ def tool(
     classify: Callable[[Arguments], Risk] | None = None,
     timeout: float = 30.0,
     version: str = "1",
-) -> Callable[[Callable[..., Awaitable[Any]]], Tool]:
-    """Make a `Tool` of a typed async function.
+) -> Callable[[Callable[..., Awaitable[Any]]], Tool]: ...
+
+
+def tool(
+    function: Callable[..., Awaitable[Any]] | None = None,
+    /,
+    *,
+    writes: bool = True,
+    destructive: bool = False,
+    idempotent: bool = False,
+    group: str = "own",
+    summary: str | Callable[[Arguments], str] | None = None,
+    title: Title | None = None,
+    preview: Preview | None = None,
+    key: Sequence[str] | Key | None = None,
+    touches: str | None = None,
+    classify: Callable[[Arguments], Risk] | None = None,
+    timeout: float = 30.0,
+    version: str = "1",
+) -> Tool | Callable[[Callable[..., Awaitable[Any]]], Tool]:
+    """Make a `Tool` of a typed async function; bare (``@tool``), one that writes.
 
     The schema comes from the signature; descriptions from the docstring: its first paragraph for the tool,
     the lines ``name: text`` under ``Args:`` for the parameters. A parameter with a default is optional;
@@ -266,7 +290,7 @@ def tool(
             destructive=destructive,
         )
 
-    return make
+    return make if function is None else make(function)
 
 
 def _key(given: Sequence[str] | Key | None) -> Key | None:

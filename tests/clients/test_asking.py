@@ -22,7 +22,8 @@ from nod_client import (
     ask_async,
 )
 from nod_client.errors import approved
-from tests.channels.http.conftest import ANA, BEN
+from tests.channels.http.conftest import ANA, BEN, Serve
+from tests.channels.http.test_approvals import SETTINGS
 from tests.clients.conftest import BOTH, House, Ticks
 
 
@@ -215,3 +216,26 @@ async def test_the_environment_says_which_nod_and_as_whom(house: House, monkeypa
         asked = asyncio.create_task(begun())
         await house.press("approve")
         assert (await asked).decided_by == "ben"
+
+
+async def test_on_either_database_each_end_is_told_and_a_restart_loses_nothing(serve: Serve, database_url):
+    house = House(serve, SETTINGS | {"NOD_DATABASE_URL": database_url})
+    await house.start()
+    async with AsyncNod(house.url, ANA, clock=(clock := Ticks()), sleep=clock.sleep) as nod:
+        asked = asyncio.create_task(nod.ask("Deploy 1.4?", fields={"version": "1.4"}))
+        await house.card()
+        await house.restart()
+        proposal = await house.card()
+        arguments = proposal["tool_arguments"] | {"fields": {"version": "1.3"}}
+        await house.press("approve", proposal, arguments=arguments)
+        assert (await asked).fields == {"version": "1.3"}
+        for end, act in (
+            (Declined, lambda: house.press("decline", reason="Not on a Friday")),
+            (Expired, house.expire),
+            (Cancelled, lambda: house.press("cancel", token=ANA)),
+        ):
+            asked = asyncio.create_task(nod.ask("Deploy 1.5?"))
+            await act()
+            with pytest.raises(end):
+                await asked
+    await house.stop()

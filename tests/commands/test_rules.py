@@ -223,6 +223,7 @@ async def test_a_rule_can_be_dropped_and_stays_in_the_record(ruled: Nod) -> None
         ("digest 25:00 chat:room", "HH:MM"),
         ("revoke all of them", "Which grant"),
         ("polcy never", "Did you mean"),
+        ("unset 3", "Did you mean `/approvals drop NUMBER`?"),
     ],
 )
 async def test_words_that_do_not_fit_change_nothing_and_say_the_fix(
@@ -521,6 +522,14 @@ async def test_people_and_places_are_called_by_name_wherever_a_rule_or_a_grant_i
     assert "paint with any arguments, for Ana in one conversation in the hall" in told[1]
     assert "propose by nod for Ana in the hall" in told[2]
     assert "chat:" not in "".join(told)
+
+
+async def test_the_audit_log_calls_a_private_chat_that(ruled: Nod) -> None:
+    room = Address("chat", "T1/D5")
+    await ruled.asked(call("paint", lamp="desk", color="red"), at=room)
+    told = (await ruled.command("/approvals audit", by=ADA)).text
+    assert "for Ana in a private chat" in told
+    assert "D5" not in told
 
 
 async def test_a_name_is_what_the_channel_says_last_and_what_is_in_backticks_stays(ruled: Nod) -> None:

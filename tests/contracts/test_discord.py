@@ -1,5 +1,6 @@
 """The contract in Discord: a channel of a server, by signed interactions over HTTP."""
 
+import asyncio
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -290,6 +291,29 @@ class TestDiscord(Contract):
         await driver.discord.command(ANA, "approvals", "rules")
         await eventually(lambda: len(driver.discord.messages) > said + 1, "all of it")
         assert all(m.only_for == ANA for m in driver.discord.messages[said:])
+
+    async def test_what_takes_longer_than_discord_waits_is_acknowledged_and_told_later(
+        self, driver: DiscordDriver
+    ) -> None:
+        discord, slow = driver.discord, asyncio.Event()
+        here = discord.dm(ANA)
+        discord.fail("GET", f"members/{ANA}", times=1, until=slow)
+        await discord.command(ANA, "nod", "ask note milk", here)
+        assert discord.failed == []
+        assert discord.seen(here, ANA) == []  # a loading state
+        driver.world.script(Says("Shall I?", (note("milk"),)))
+        slow.set()
+        (card,) = await eventually(
+            lambda: [m for m in discord.seen(here) if m.text.startswith(SIGNS)], "the card"
+        )
+        assert any("note milk" in m.text for m in discord.seen(here, ANA) if m.only_for == ANA)
+        slow.clear()
+        discord.fail("GET", f"members/{ANA}", times=1, until=slow)
+        await discord.press(ANA, card, "Decline")
+        assert discord.failed == []
+        assert card.buttons
+        slow.set()
+        await eventually(lambda: "Declined" in card.text, "its end")
 
     async def test_edited_words_are_kept_and_can_be_approved_from_there(self, driver: DiscordDriver) -> None:
         driver.world.script(Says("Shall I?", (note("milk"),)))

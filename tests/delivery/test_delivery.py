@@ -394,6 +394,15 @@ async def test_a_copy_elsewhere_names_the_place_where_it_was_asked(make_nod: Mak
     assert there.deciders == "anyone in the room"
 
 
+async def test_a_routed_copy_says_who_may_decide_where_the_requester_alone_may(make_nod: MakeNod) -> None:
+    nod = make_nod(admins=[ADA])
+    await nod.command("/approvals route chat:hall", by=ADA)
+    await nod.asked(red())
+    here, there = (card_at(nod, address) for address in (ROOM, Address("chat", "hall")))
+    assert (here.asker_decides, there.asker_decides) == (True, False)
+    assert there.deciders == "Ana or an admin"
+
+
 async def test_a_copy_of_what_was_asked_in_private_says_so(make_nod: MakeNod) -> None:
     nod = make_nod(admins=[ANA, BEN])
     await nod.asked(call("smash", lamp="desk"))

@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from http import HTTPStatus
 from itertools import count
 from typing import Any
 
@@ -32,6 +33,7 @@ from tests.fakes.discord_rules import (
 
 TOKEN, APP, SERVER, CHANNEL, ELSEWHERE = "token-of-nod", "700", "10", "20", "99"
 _LIVES = timedelta(minutes=15)
+_WINDOW = timedelta(seconds=5)
 
 
 @dataclass
@@ -100,6 +102,7 @@ class Fault:
     body: Json | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
     acts: bool = False
+    until: asyncio.Event | None = None  # the answer comes, but not before
 
 
 class FakeDiscord:
@@ -125,6 +128,9 @@ class FakeDiscord:
         self.blocked: set[str] = set()  # channels Nod may not write to
         self.server = SERVER  # where people are
         self.strict = False  # what follows an interaction is refused until its answer was read
+        self.room: int | None = None  # messages, and edits, that a channel takes in five seconds
+        self.limited = 0  # requests that were too many
+        self._taken: dict[tuple[str, str], list[datetime]] = {}
         self._tokens: dict[str, Token] = {}
         self._runner: web.AppRunner | None = None
         self._session: aiohttp.ClientSession | None = None
@@ -269,7 +275,7 @@ class FakeDiscord:
         fault = next((f for f in self.faults if f.times and f.method == method and f.path in path), None)
         if fault is not None:
             fault.times -= 1
-            if not fault.acts:
+            if not (fault.acts or fault.until):
                 return web.json_response(
                     fault.body or {"message": "no"}, status=fault.status, headers=fault.headers
                 )
@@ -277,15 +283,38 @@ class FakeDiscord:
             body, files = await _read(request)
             if not path.startswith("webhooks/") and request.headers.get("Authorization") != f"Bot {TOKEN}":
                 raise Refusal(401, 0, "401: Unauthorized")
+            headers = self._counted(method, path.split("/"))
             answer = self._act(method, path.split("/"), body, files)
         except Refusal as refused:
-            if refused.status not in (401, 403, 404):
+            if refused.status not in (401, 403, 404, 429):
                 self.refused.append(f"{method} {path}: {refused} {refused.body}")
-            return web.json_response(refused.body, status=refused.status)
-        if fault is not None and request.transport is not None:
+            again = (
+                {"Retry-After": str(_WINDOW.seconds)}
+                if refused.status == HTTPStatus.TOO_MANY_REQUESTS
+                else {}
+            )
+            return web.json_response(refused.body, status=refused.status, headers=again)
+        if fault is not None and fault.until is None and request.transport is not None:
             request.transport.close()  # it acted, and no one is told
             await asyncio.sleep(0)
-        return web.json_response(answer) if answer is not None else web.Response(status=204)
+        if fault is not None and fault.until is not None:
+            await fault.until.wait()
+        if answer is None:
+            return web.Response(status=204, headers=headers)
+        return web.json_response(answer, headers=headers)
+
+    def _counted(self, method: str, path: list[str]) -> dict[str, str]:
+        """Count a message or an edit against what the channel takes; says what is left, as Discord does."""
+        if self.room is None or method not in ("POST", "PATCH") or path[:3:2] != ["channels", "messages"]:
+            return {}
+        now = self._clock()
+        taken = [at for at in self._taken.get((method, path[1]), []) if now - at < _WINDOW]
+        if len(taken) >= self.room:
+            self.limited += 1
+            raise Refusal(429, 0, "You are being rate limited.")
+        self._taken[method, path[1]] = [*taken, now]
+        left = self.room - len(taken) - 1
+        return {"X-RateLimit-Remaining": str(left), "X-RateLimit-Reset-After": str(_WINDOW.seconds)}
 
     def _act(self, method: str, path: list[str], body: Any, files: list[str]) -> Any:
         match method, path:
@@ -308,6 +337,9 @@ class FakeDiscord:
             case "POST", ["channels", channel, "messages"]:
                 return self._post(channel, body, files)
             case "POST", ["channels", _, "typing"]:
+                return None
+            case "DELETE", ["channels", channel, "messages", message]:
+                self.messages.remove(self._find(channel, message))
                 return None
             case "PATCH", ["channels", channel, "messages", message]:
                 return self._shown(self._edit(self._find(channel, message), body, files))

@@ -141,6 +141,15 @@ def test_an_object_with_free_keys_keeps_them_free():
     assert count.validate({"many": {"a": 1}}) == {"many": {"a": 1}}
 
 
+def test_a_tool_may_be_marked_without_parentheses():
+    @tool
+    async def ring(bell: str) -> str:
+        """Ring a bell."""
+        return bell
+
+    assert (ring.name, ring.description, ring.reads) == ("ring", "Ring a bell.", False)
+
+
 def test_the_description_is_the_first_paragraph_of_the_docstring():
     assert pack.description == "Pack a box for the post."
 

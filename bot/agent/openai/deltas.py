@@ -1,4 +1,4 @@
-"""Text as a stream brings it, made fit to show: halves of characters joined, thoughts left out. Pure.
+"""Text as a stream brings it, made fit to show: halves of characters joined, thoughts told apart. Pure.
 
 Servers that cut text by UTF-16 units send one emoji as two lone surrogates in two chunks. Reasoning models
 behind servers without a field for it begin their answer with ``<think>…</think>``.
@@ -16,10 +16,11 @@ def joined(text: str) -> str:
 
 
 class Deltas:
-    """Takes one answer's text in as it comes; gives out what may be shown."""
+    """Takes one answer's text in as it comes; gives out what may be shown, and what was thought."""
 
     def __init__(self) -> None:
         self._held = ""
+        self._thought = ""
         self._thinking: bool | None = None  # None until the answer's first words are known
 
     def add(self, text: str) -> str:
@@ -31,10 +32,18 @@ class Deltas:
             shown = shown[:-1]
         return joined(shown)
 
+    def thought(self, text: str = "") -> str:
+        """What was thought since this was last asked, and more of it from a field of its own."""
+        thought, self._thought = self._thought + text, ""
+        return joined(thought)
+
     def rest(self) -> str:
         """What was held back when the answer ended. A thought that never ended is not shown."""
         held, self._held = self._held, ""
-        return "" if self._thinking else joined(held)
+        if self._thinking:
+            self._thought += held
+            return ""
+        return joined(held)
 
     def _without_thoughts(self) -> str:
         if self._thinking is None:
@@ -42,9 +51,14 @@ class Deltas:
             if _OPEN.startswith(begun[: len(_OPEN)]) and len(begun) < len(_OPEN):
                 return ""  # too short to tell
             self._thinking = begun.startswith(_OPEN)
+            self._held = begun.removeprefix(_OPEN) if self._thinking else self._held
         if self._thinking:
-            _, found, after = self._held.partition(_CLOSE)
+            thought, found, after = self._held.partition(_CLOSE)
+            kept = 0 if found else len(_CLOSE) - 1  # it may be the beginning of the end
+            sure = max(0, len(thought) - kept)
+            self._thought += thought[:sure]
             if not found:
+                self._held = thought[sure:]
                 return ""
             self._held, self._thinking = after.lstrip(), False
         shown, self._held = self._held, ""

@@ -26,6 +26,7 @@ from bot.agent.model import (
     Stop,
     SystemText,
     Text,
+    Thought,
     ToolCall,
     ToolResult,
     ToolSpec,
@@ -95,7 +96,7 @@ class OpenAIModel:
         )
 
     async def stream(self, transcript: Sequence[Entry], tools: Sequence[ToolSpec]) -> AsyncIterator[Part]:
-        """Yield the answer's text as it comes, then one `Finished`. Raises ModelError and ModelCut."""
+        """Yield text and thoughts as they come, then one `Finished`. Raises ModelError and ModelCut."""
         answer = _Answer()
         loop = asyncio.get_running_loop()
         async with await self._open(transcript, tools) as opened:
@@ -109,15 +110,16 @@ class OpenAIModel:
                             # read to the end: only such a connection is used again
                             answer.ended = True
                             end.reschedule(loop.time() + _LINGER_SECONDS)
-                        elif not answer.ended and (text := answer.take(json.loads(data))):
-                            yield Text(text)
+                        elif not answer.ended:
+                            for part in answer.take(json.loads(data)):
+                                yield part
             except _CUT:
                 if not answer.complete:
                     raise ModelCut from None
         if not answer.complete:
             raise ModelCut
-        if rest := answer.rest():
-            yield Text(rest)
+        for part in answer.rest():
+            yield part
         yield answer.finished()
 
     async def _open(
@@ -208,10 +210,10 @@ class _Answer:
     def complete(self) -> bool:
         return self.ended or self._reason is not None
 
-    def take(self, chunk: Any) -> str:
-        """Take one decoded chunk in and return its text. Raises ModelCut; ModelError where no retry helps."""
+    def take(self, chunk: Any) -> Sequence[Part]:
+        """Take one decoded chunk in; gives what it says. Raises ModelCut; ModelError where no retry helps."""
         if not isinstance(chunk, dict):
-            return ""
+            return ()
         if error := chunk.get("error"):
             given = error if isinstance(error, dict) else {"message": error}
             if too_long(given.get("code"), given.get("message")):
@@ -220,22 +222,27 @@ class _Answer:
         self._usage = chunk.get("usage") or self._usage
         choices = chunk.get("choices")
         if not choices:
-            return ""
+            return ()
         self._reason = choices[0].get("finish_reason") or self._reason
         delta = choices[0].get("delta")
         if delta is None and not self._spoke:  # a complete message instead of a part of one
             delta = choices[0].get("message")
         if not isinstance(delta, dict):
-            return ""
+            return ()
         if fragments := delta.get("tool_calls"):
             self._calls.add(fragments)
         said = _text(delta.get("content")) or _text(delta.get("refusal"))
         self._spoke = self._spoke or bool(said or fragments)
-        return self._deltas.add(said)
+        text = self._deltas.add(said)
+        return self._parts(text, _thought(delta))
 
-    def rest(self) -> str:
-        """Text that was held back because more of it might have come."""
-        return self._deltas.rest()
+    def rest(self) -> Sequence[Part]:
+        """What was held back because more of it might have come."""
+        return self._parts(self._deltas.rest())
+
+    def _parts(self, text: str, thought: str = "") -> Sequence[Part]:
+        thought = self._deltas.thought(thought)
+        return (*([Thought(thought)] if thought else ()), *([Text(text)] if text else ()))
 
     def finished(self) -> Finished:
         stop = _STOPS.get(self._reason or "", Stop.FINISHED)
@@ -252,6 +259,16 @@ def _text(content: Any) -> str:
     if isinstance(content, list):
         return "".join(part.get("text") or "" for part in content if part.get("type") == "text")
     return content or ""
+
+
+def _thought(delta: _Json) -> str:
+    """What the model thinks, by the fields that servers use for it; not one of them is OpenAI's own."""
+    for name in ("reasoning_content", "reasoning"):
+        if isinstance(said := delta.get(name), str) and said:
+            return said
+    parts = delta.get("content")
+    thinking = [part.get("thinking") for part in parts] if isinstance(parts, list) else []
+    return "".join(_text(part) for part in thinking)
 
 
 def _message(entry: Entry) -> _Json:

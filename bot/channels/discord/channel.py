@@ -8,17 +8,16 @@ import asyncio
 import contextlib
 import json
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from hashlib import sha256
 from http import HTTPStatus
-from itertools import chain, repeat
-from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from bot.channels.connecting import Background, Connection
 from bot.channels.discord import doctor
 from bot.channels.discord import team_status as boards
 from bot.channels.discord.card import render
@@ -68,13 +67,13 @@ class DiscordChannel(Poster):
                 raise SettingsError(f"{finding.name}: {finding.fix}")
         self._settings = settings
         self._clock = clock
-        self._sleep = sleep
         self._elapsed = elapsed
-        self._rest = DiscordRest(settings, sleep)
+        self._rest = DiscordRest(settings, sleep, elapsed)
+        self._connection = Connection("Discord", self._publish, sleep)
+        self._background = Background("discord answer not sent")
         self._inbox: Inbox | None = None
         self._lookup: Lookup | None = None
         self._received: float | None = None
-        self._tasks: set[asyncio.Task[Any]] = set()
 
     async def start(self, inbox: Inbox, lookup: Lookup) -> None:
         """Publish the commands; while Discord can't be reached, keep trying in the background.
@@ -83,34 +82,26 @@ class DiscordChannel(Poster):
         """
         self._inbox, self._lookup = inbox, lookup
         try:
-            await self._publish()
+            await self._connection.open()
+        except SettingsError:
+            await self.stop()
+            raise
+
+    async def _publish(self) -> str | None:
+        path = f"/applications/{self._settings.discord_application_id}/commands"
+        try:
+            await self._rest.call("PUT", path, COMMANDS)
         except ChannelError as error:
             if isinstance(error, DiscordRefusal) and error.status in (401, 403, 404):
-                await self.stop()
                 raise SettingsError(f"DISCORD_BOT_TOKEN, DISCORD_APPLICATION_ID: {error.message}") from error
-            self._later(self._keep_publishing())
-
-    async def _publish(self) -> None:
-        path = f"/applications/{self._settings.discord_application_id}/commands"
-        await self._rest.call("PUT", path, COMMANDS)
-
-    async def _keep_publishing(self) -> None:
-        for pause in chain((1.0, 2.0, 5.0, 15.0), repeat(60.0)):
-            await self._sleep(pause)
-            try:
-                await self._publish()
-                break
-            except ChannelError as error:
-                log.warning("Discord can't be reached, retrying", why=error.message)
+            return error.message
+        return None
 
     async def stop(self) -> None:
         """Finish what was taken in, then disconnect."""
         self._inbox = None
-        if self._tasks:
-            await asyncio.wait(self._tasks, timeout=ACKNOWLEDGE)
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._connection.close()
+        await self._background.close(ACKNOWLEDGE)
         await self._rest.close()
 
     def routes(self) -> Sequence[Route]:
@@ -118,6 +109,8 @@ class DiscordChannel(Poster):
 
     def hearing(self) -> Hearing:
         """Discord calls only when there is something to tell."""
+        if self._connection.refused:
+            return Hearing(fault="Discord refused the token; the log says more")
         return heard(self._received, self._elapsed(), told=True)
 
     async def _receive(self, request: Request) -> Response:
@@ -135,7 +128,7 @@ class DiscordChannel(Poster):
             return Response(status_code=HTTPStatus.BAD_REQUEST)
         if self._inbox is None or self._lookup is None:
             return Response(status_code=HTTPStatus.SERVICE_UNAVAILABLE)
-        task = self._later(self._handle(call, self._inbox, self._lookup))
+        task = self._background.start(self._handle(call, self._inbox, self._lookup))
         await asyncio.wait({task}, timeout=ACKNOWLEDGE)
         return JSONResponse(self._answer(call, task))
 
@@ -143,7 +136,7 @@ class DiscordChannel(Poster):
         """The answer to an interaction, by type; what takes or says more follows it."""
         shown, pressed = task.result() if task.done() else None, call.kind != COMMAND
         if shown is None or shown.file or len(split(shown.words)) > 1:
-            self._later(self._follow(call, task, original=not pressed))
+            self._background.start(self._follow(call, task, original=not pressed))
             return {"type": 6} if pressed else {"type": 5, "data": {"flags": EPHEMERAL}}
         if shown.window:
             return {"type": 9, "data": shown.window}
@@ -200,17 +193,6 @@ class DiscordChannel(Poster):
             message = _message(replace(shown, words=piece, rows=shown.rows if last else (), public=False))
             first = piece is pieces[0] and (original or shown.replaces)
             await self._rest.answer(call.token, message, original=first, **(file if last else {}))
-
-    def _later(self, work: Coroutine[Any, Any, Any]) -> "asyncio.Task[Any]":
-        task = asyncio.create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._done)
-        return task
-
-    def _done(self, task: "asyncio.Task[Any]") -> None:
-        self._tasks.discard(task)
-        if not task.cancelled() and (error := task.exception()):
-            log.warning("discord answer not sent", why=str(error))
 
     def open_stream(self, address: Address, requester: Actor) -> DiscordStream:  # noqa: ARG002 - the seam's
         return DiscordStream(self._rest, self._clock, DiscordPlace.of(address))

@@ -3,13 +3,13 @@
 Shapes and limits: https://docs.discord.com/developers/components/reference (label, text input).
 """
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from bot.channels.discord.card import shown_round
 from bot.channels.discord.limits import CUSTOM_ID, HINT, INPUT, LABEL, OPTION, OPTIONS, WINDOW_PARTS
-from bot.channels.discord.text import clean, cut, literal, width
+from bot.channels.discord.text import cut, literal, width
+from bot.channels.markdown import clean
 from bot.domain.buttons import ButtonMark, Way
 from bot.domain.cards import Card
 from bot.domain.forms import BadAnswer, Field, Shape, spoken
@@ -84,7 +84,7 @@ def similar(card: Card, ladder: Sequence[tuple[Rung, str]], reaches: Sequence[tu
 
 def pages(fields: Sequence[Field]) -> list[Sequence[Field]]:
     """The fields that a window can hold, by window."""
-    held = [each for each in fields if width(_written(each)) <= INPUT]
+    held = [each for each in fields if width(clean(each.as_text)) <= INPUT]
     return [held[at : at + WINDOW_PARTS] for at in range(0, len(held), WINDOW_PARTS)]
 
 
@@ -103,7 +103,7 @@ def _asked(ident: str, field: Field) -> Json:
             (spoken(each), str(at), field.value is not None and each in on) for at, each in enumerate(options)
         )
         return _menu(ident, shown, needed=needed, many=many)
-    value = _written(field)
+    value = clean(field.as_text)
     several = (
         field.multiline or field.shape in (Shape.LINES, Shape.DATA) or len(value) > _LONG or "\n" in value
     )
@@ -116,20 +116,6 @@ def _options(field: Field) -> Sequence[Any]:
     return found if len(found) <= OPTIONS else ()
 
 
-def _written(field: Field) -> str:
-    """How a value stands in a text input."""
-    value = field.value
-    if (
-        field.shape is Shape.LINES
-        and isinstance(value, list)
-        and not any("\n" in str(line) for line in value)
-    ):
-        value = "\n".join(map(str, value))
-    return clean(
-        "" if value is None else value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    )
-
-
 def read(
     fields: Sequence[Field], sent: Mapping[str, Any], arguments: Mapping[str, Any]
 ) -> tuple[dict[str, Any], list[str]]:
@@ -137,7 +123,7 @@ def read(
     values, faults = dict(arguments), []
     for at, field in enumerate(fields):
         given = sent[str(at)]
-        if given == _written(field):
+        if given == clean(field.as_text):
             continue  # no one touched it
         try:
             value = _value(field, given)

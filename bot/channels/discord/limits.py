@@ -20,4 +20,3 @@ OPTION = 100
 FILE = 10 * 2**20  # bytes, where no one pays for more
 ACKNOWLEDGE = 2.0  # seconds we take to answer an interaction; Discord waits 3
 PATIENCE = 15.0  # seconds a request may be told to wait; beyond that it is tried another time
-TYPING = 8.0  # seconds until Nod says again that it is writing; Discord shows it for 10

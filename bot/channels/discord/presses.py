@@ -17,7 +17,7 @@ from bot.domain.buttons import ButtonMark, Way
 from bot.domain.cards import Card, everything
 from bot.domain.chat import Answer, Inbox, Press, Reply
 from bot.domain.forms import fields_of
-from bot.domain.proposals import Kind, State
+from bot.domain.proposals import Kind
 from bot.domain.similarity import Lasting, Rung, Whose
 from bot.domain.verbs import Needs, Verb
 
@@ -64,7 +64,7 @@ class DiscordPresses:
         reply = await self.inbox(press)
         if way is Way.READ:
             return Display(reply.text or "Done.", replaces=True)
-        told = _card_tells(reply) and press.verb not in (Verb.SIMILAR, Verb.APPROVE_STEPS)
+        told = reply.on_cards and press.verb not in (Verb.SIMILAR, Verb.APPROVE_STEPS)
         return Display("" if told else reply.text)
 
     async def _first(self, press: Press, card: Card, data: ButtonMark) -> Display | None:
@@ -146,8 +146,3 @@ class DiscordPresses:
             return Display(reply.text)
         label = "" if now.kind is Kind.QUESTION else "Approve as edited"
         return Display(reply.text, laid_out([[labelled(now, Verb.APPROVE, Way.READ, label)]]))
-
-
-def _card_tells(reply: Reply) -> bool:
-    """Whether the card shows all that the answer says: it was taken, and nothing stayed open."""
-    return reply.answer is Answer.ACCEPTED and not any(p.state is State.PROPOSED for p in reply.proposals)

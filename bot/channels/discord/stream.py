@@ -1,50 +1,59 @@
-"""One turn in Discord: Nod is seen writing while it works, and its text is posted when it is complete."""
+"""One turn in Discord: a message that grows by edits while the model writes.
 
-from datetime import datetime
+An edit goes out after a pause, and only while Discord's own count says that more are allowed, so that a
+channel keeps room for cards.
+"""
 
-from bot.channels.discord.limits import TYPING
-from bot.channels.discord.places import DiscordPlace
-from bot.channels.discord.text import split
+from datetime import datetime, timedelta
+
+from bot.channels.discord.places import DiscordPlace, ref_of
+from bot.channels.discord.text import literal, split
 from bot.channels.discord.transport import PLAIN, DiscordRest
+from bot.channels.unfolding import Unfolding
 from bot.domain.chat import Clock
-from bot.domain.events import Ending, TextDelta, TextRestarted, TurnEnded, TurnEvent, TurnFailed
 from bot.errors import ChannelError
 from bot.logs import logger
+
+_PACE = timedelta(seconds=1.5)
+_MARK = " ▍"  # the text is still being written
 
 log = logger(__name__)
 
 
-class DiscordStream:
-    """Raises ChannelError only when the text could not be posted."""
-
+class DiscordStream(Unfolding):
     def __init__(self, rest: DiscordRest, clock: Clock, place: DiscordPlace) -> None:
+        super().__init__()
         self._rest = rest
         self._clock = clock
         self._place = place
-        self._text = ""
-        self._said: datetime | None = None  # when Nod was last seen writing
+        self._shown = ""  # the message that grows
+        self._last: datetime | None = None
 
-    async def send(self, event: TurnEvent) -> None:
-        match event:
-            case TextDelta(text=text):
-                self._text += text
-            case TextRestarted():
-                self._text = ""
-            case TurnEnded(ending=Ending.STOPPED):
-                return await self._post(f"{self._text}\n\n⏹ Stopped.")
-            case TurnEnded(text=text):
-                return await self._post(text)
-            case TurnFailed(explanation=explanation):
-                return await self._post(f"{self._text}\n\n⚠️ {explanation}")
+    async def preview(self, text: str, doing: str) -> None:
+        below = f"\n\n*⏳ {literal(doing)}*" if doing else _MARK if text.strip() else ""
+        pieces = split(f"{text}{below}")
         now = self._clock()
-        if self._said is None or (now - self._said).total_seconds() > TYPING:
-            self._said = now
-            try:
-                await self._rest.call("POST", f"/channels/{await self._rest.channel_of(self._place)}/typing")
-            except ChannelError as error:
-                log.info("discord was not told that Nod writes", why=error.message)
-        return None
+        if not pieces or (self._last is not None and now - self._last < _PACE):
+            return
+        if not await self._rest.spare(self._place, "PATCH" if self._shown else "POST"):
+            return
+        self._last = now
+        message = {"content": pieces[-1], "flags": PLAIN}
+        if self._shown:
+            await self._rest.edit(self._shown, message, patience=0)
+        else:
+            self._shown = ref_of(await self._rest.post(self._place, message, patience=0))
 
-    async def _post(self, markdown: str) -> None:
-        for piece in split(markdown):
+    async def finish(self, text: str, note: str) -> None:
+        pieces = split(f"{text}\n\n{note}")
+        if self._shown:
+            try:
+                if pieces:
+                    await self._rest.edit(self._shown, {"content": pieces[0], "flags": PLAIN})
+                else:
+                    await self._rest.delete(self._shown)
+                pieces = pieces[1:]
+            except ChannelError as error:  # someone removed it: post it all again
+                log.info("discord preview lost", place=str(self._place.address), why=error.message)
+        for piece in pieces:
             await self._rest.post(self._place, {"content": piece, "flags": PLAIN})

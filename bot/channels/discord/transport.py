@@ -2,13 +2,15 @@
 
 A message carries a nonce that Discord enforces for a few minutes, so one that arrived unanswered is not
 posted again: https://docs.discord.com/developers/resources/message#create-message. Retry-After says when to
-come back: https://docs.discord.com/developers/topics/rate-limits.
+come back, and X-RateLimit-Remaining whether there is room now: https://docs.discord.com/developers/topics/rate-limits.
 """
 
 import asyncio
+import contextlib
 import json
 import secrets
-from collections.abc import Awaitable, Callable
+import time
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 import httpx2
@@ -27,21 +29,36 @@ _QUIET: Json = {"allowed_mentions": {"parse": []}}  # it notifies no one
 
 
 class DiscordRest:
-    """One client for all requests; ``sleep`` takes seconds."""
+    """One client for all requests; ``sleep`` takes seconds, ``elapsed`` gives them."""
 
-    def __init__(self, settings: Settings, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        elapsed: Callable[[], float] = time.monotonic,
+    ) -> None:
         token = settings.discord_bot_token
         headers = {"Authorization": f"Bot {token.get_secret_value() if token else ''}"}
         self._client = httpx2.AsyncClient(base_url=settings.discord_api_url.rstrip("/"), headers=headers)
         self._app = settings.discord_application_id
         self._sleep = sleep
+        self._elapsed = elapsed
+        self._full: dict[tuple[str, str], float] = {}  # until when a channel takes no more, of ``elapsed``
         self._direct: dict[str, str] = {}  # the channel of direct messages, by person
         self.close = self._client.aclose
 
     async def call(
-        self, method: str, path: str, body: Any = None, file: tuple[str, str] | None = None
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        file: tuple[str, str] | None = None,
+        patience: float = PATIENCE,
     ) -> Any:
-        """Ask, up to three times where that may help; raises ChannelError. ``file`` is its name and text."""
+        """Ask, up to three times where that may help; raises ChannelError.
+
+        ``file`` is its name and text, ``patience`` the most seconds to wait where Discord says to.
+        """
         given: Json = {"json": body} if body is not None else {}
         if file is not None:
             content = file[1].encode(errors="replace")
@@ -56,14 +73,25 @@ class DiscordRest:
             except (httpx2.HTTPError, ValueError) as failed:
                 error = ChannelError(f"Discord could not be reached: {str(failed) or type(failed).__name__}")
                 continue
+            self._note(method, path, answer.headers)
             if answer.is_success:
                 return told
             error = refusal(answer.status_code, told)
             pause = _SOON if told.get("code") == UNKNOWN_WEBHOOK else _pause(answer)
-            if pause is None or pause > PATIENCE:
+            if pause is None or pause > patience:
                 break
             await self._sleep(pause)
         raise error
+
+    def _note(self, method: str, path: str, headers: Mapping[str, str]) -> None:
+        if headers.get("X-RateLimit-Remaining") == "0":
+            with contextlib.suppress(ValueError):
+                until = self._elapsed() + float(headers.get("X-RateLimit-Reset-After", ""))
+                self._full[method, path.split("/")[2]] = until
+
+    async def spare(self, place: DiscordPlace, method: str) -> bool:
+        """Whether Discord's count leaves room for one more message, or edit, in this channel now."""
+        return self._elapsed() >= self._full.get((method, await self.channel_of(place)), 0)
 
     async def channel_of(self, place: DiscordPlace) -> str:
         if place.person and place.person not in self._direct:
@@ -78,8 +106,11 @@ class DiscordRest:
         kept: Json = await self.call("POST", path, _QUIET | message | once, **more)
         return kept
 
-    async def edit(self, ref: str, message: Json) -> None:
-        await self.call("PATCH", path_of(ref), _QUIET | message)
+    async def edit(self, ref: str, message: Json, patience: float = PATIENCE) -> None:
+        await self.call("PATCH", path_of(ref), _QUIET | message, patience=patience)
+
+    async def delete(self, ref: str) -> None:
+        await self.call("DELETE", path_of(ref))
 
     async def answer(self, token: str, message: Json, *, original: bool, **more: Any) -> None:
         """Say what became of an interaction, within its 15 minutes: as its first answer, or after it."""

@@ -17,6 +17,12 @@ from ag_ui.core import (
     Interrupt,
     Message,
     MessagesSnapshotEvent,
+    ReasoningEndEvent,
+    ReasoningMessage,
+    ReasoningMessageContentEvent,
+    ReasoningMessageEndEvent,
+    ReasoningMessageStartEvent,
+    ReasoningStartEvent,
     RunAgentInput,
     RunErrorEvent,
     RunFinishedCancelledOutcome,
@@ -44,6 +50,7 @@ from bot.domain.events import (
     Ending,
     TextDelta,
     TextRestarted,
+    ThoughtDelta,
     ToolFinished,
     ToolStarted,
     TurnEnded,
@@ -66,7 +73,8 @@ class RunStream:
     def __init__(self, given: RunAgentInput) -> None:
         self._run = given
         self._texts = 0
-        self._open: AssistantMessage | None = None
+        self._thoughts = 0
+        self._open: AssistantMessage | ReasoningMessage | None = None
         self._made: list[Message] = []  # in this run
         self._calls: dict[str, str] = {}  # of reads that run: the model's id by ours, the other way round
         self._known = {
@@ -111,6 +119,8 @@ class RunStream:
         match event:
             case TextDelta(text):
                 return self._text(text)
+            case ThoughtDelta(text):
+                return self._thought(text)
             case TextRestarted():
                 return self._again()
             case ToolStarted():
@@ -177,23 +187,44 @@ class RunStream:
 
     def _text(self, text: str) -> list[BaseEvent]:
         events: list[BaseEvent] = []
-        if self._open is None:
+        said = self._open
+        if not isinstance(said, AssistantMessage):
             text = text.lstrip("\n")  # what parts two answers of one turn
-            if text:
-                self._texts += 1
-                self._open = AssistantMessage(id=f"{self._run.run_id}:text:{self._texts}", content="")
-                events.append(TextMessageStartEvent(message_id=self._open.id, role="assistant"))
-        if self._open is not None and text:
-            self._open.content = f"{self._open.content}{text}"
-            events.append(TextMessageContentEvent(message_id=self._open.id, delta=text))
+            if not text:
+                return []
+            events = self._closed()
+            self._texts += 1
+            self._open = said = AssistantMessage(id=f"{self._run.run_id}:text:{self._texts}", content="")
+            events.append(TextMessageStartEvent(message_id=said.id, role="assistant"))
+        if text:
+            said.content = f"{said.content}{text}"
+            events.append(TextMessageContentEvent(message_id=said.id, delta=text))
         return events
 
+    def _thought(self, text: str) -> list[BaseEvent]:
+        events: list[BaseEvent] = []
+        thought = self._open
+        if not isinstance(thought, ReasoningMessage):
+            events = self._closed()
+            self._thoughts += 1
+            self._open = thought = ReasoningMessage(
+                id=f"{self._run.run_id}:thought:{self._thoughts}", content=""
+            )
+            events += [
+                ReasoningStartEvent(message_id=thought.id),
+                ReasoningMessageStartEvent(message_id=thought.id),
+            ]
+        thought.content += text
+        return [*events, ReasoningMessageContentEvent(message_id=thought.id, delta=text)]
+
     def _closed(self) -> list[BaseEvent]:
-        """End the text that is open."""
+        """End the text or the thought that is open."""
         if self._open is None:
             return []
         done, self._open = self._open, None
         self._made.append(done)
+        if isinstance(done, ReasoningMessage):
+            return [ReasoningMessageEndEvent(message_id=done.id), ReasoningEndEvent(message_id=done.id)]
         return [TextMessageEndEvent(message_id=done.id)]
 
     def _announced(self, proposal: ProposalView) -> list[BaseEvent]:
@@ -204,10 +235,15 @@ class RunStream:
         return self._call(proposal["id"], proposal["tool_name"], proposal["tool_arguments"])
 
     def _again(self) -> list[BaseEvent]:
-        """The text that is open was cut off and is said again: withdraw it."""
+        """The text since the last call was cut off and is said again: withdraw it."""
         events = self._closed()
-        if events:
-            self._made.pop()
+        said = []
+        for message in reversed(self._made):
+            if isinstance(message, ToolMessage) or getattr(message, "tool_calls", None):
+                break
+            said += [message] if isinstance(message, AssistantMessage) else []
+        if said:
+            self._made = [message for message in self._made if message not in said]
             events.append(MessagesSnapshotEvent(messages=[*self._run.messages, *self._made]))
         return events
 

@@ -23,6 +23,7 @@ A stream is server-sent events, each one `data:` line of JSON with a `type`:
 |---|---|
 | `accepted` | the message is stored: `conversation_id`, `message_id` |
 | `delta` | more `content` of the answer; `text` is the same |
+| `thought` | what the model thinks before it answers: `text`, which no conversation keeps |
 | `restart` | the answer was cut off and starts again: forget the text since the last tool call |
 | `tool_call_start` | a call that reads, or is refused: `call_id`, `tool_name`, `summary`, `arguments` |
 | `tool_call_result` | what it gave: `call_id`, `tool_name`, `ok`, `result` |

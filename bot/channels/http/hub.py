@@ -10,6 +10,7 @@ from bot.domain.events import (
     ProposalOpened,
     TextDelta,
     TextRestarted,
+    ThoughtDelta,
     ToolFinished,
     ToolStarted,
     TurnEnded,
@@ -90,6 +91,8 @@ def payload(event: TurnEvent) -> dict[str, Any] | None:
     match event:
         case TextDelta(text):
             return {"type": "delta", "content": text, "text": text}
+        case ThoughtDelta(text):
+            return {"type": "thought", "text": text}
         case TextRestarted():
             return {"type": "restart"}
         case ToolStarted(call_id, tool_name, summary, arguments):

@@ -453,6 +453,11 @@ class Delta(TypedDict):
     text: str
 
 
+class ThoughtSaid(TypedDict):
+    type: Literal["thought"]
+    text: str
+
+
 class Restart(TypedDict):
     type: Literal["restart"]
 
@@ -505,6 +510,7 @@ class AguiEvent(TypedDict):
 TurnEvents = (
     AcceptedBody
     | Delta
+    | ThoughtSaid
     | Restart
     | CallStarted
     | CallEnded

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from bot.channels.markdown import clean
 from bot.channels.slack import limits, text
 
 Block = dict[str, Any]
@@ -23,9 +24,9 @@ class Run:
     url: str = ""
 
     def element(self) -> Block:
-        element: Block = {"type": "text", "text": text.clean(self.text)}
+        element: Block = {"type": "text", "text": clean(self.text)}
         if self.url:
-            element = {"type": "link", "url": self.url, "text": text.clean(self.text)}
+            element = {"type": "link", "url": self.url, "text": clean(self.text)}
         if self.style:
             element["style"] = {self.style: True}
         return element
@@ -40,7 +41,7 @@ class ContextLine:
 
     @property
     def width(self) -> int:
-        return 1 + sum(text.width(text.clean(run.text)) for run in self.runs)
+        return 1 + sum(text.width(clean(run.text)) for run in self.runs)
 
 
 def plain(content: str, limit: int) -> Block:

@@ -9,16 +9,16 @@ from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import urlsplit
 
+from bot.channels.markdown import clean
 from bot.channels.slack import blocks as b
 from bot.channels.slack import limits, text
 from bot.channels.slack.blocks import Block, ContextLine, Run
 from bot.channels.slack.places import channel_in, is_id, user_of
 from bot.domain.cards import Card, Tone
 from bot.domain.files import RESULT_SHOWN
-from bot.domain.forms import label_of, told_values
 from bot.domain.people import Actor
 from bot.domain.plans import Plan
-from bot.domain.proposals import Kind, PreviewField, State
+from bot.domain.proposals import Kind, PreviewField
 from bot.domain.verbs import VIEW_ALL, Needs, Verb, button, with_reason
 
 REVIEW = "review"  # opens "View all", whose submit approves
@@ -115,16 +115,8 @@ def _reason(card: Card) -> Iterator[ContextLine]:
         yield ContextLine((Run("Why: ", "bold"), Run(text.cut(card.reason.strip(), 600)[0])))
 
 
-def shown_fields(card: Card) -> tuple[PreviewField, ...]:
-    """Give the change field by field; the arguments where the tool previews nothing."""
-    if card.fields:
-        return card.fields
-    told = told_values(card.schema, card.arguments)
-    return tuple(PreviewField(label_of(name), None, said) for name, said in told)
-
-
 def _change(card: Card) -> tuple[list[Block], bool]:
-    fields = shown_fields(card)
+    fields = card.shown_fields
     shown = fields[:_SHOWN_FIELDS]
     room = min(_VALUE, max(100, _VALUES // max(1, 2 * len(shown))))
     lines: list[ContextLine] = []
@@ -280,9 +272,8 @@ def _resolved(card: Card, *, whole: bool) -> list[Block]:
     lines = [ContextLine((Run(f"{_SIGNS[card.tone]} "), Run(headline, "bold", linked)))]
     if card.result.strip():
         lines.append(ContextLine((Run(text.cut(card.result.strip(), RESULT_SHOWN)[0]),), preformatted=True))
-    decided = None if card.state is State.EXPIRED else card.decided_at
-    outcome = text.cut(card.outcome.removesuffix(".") if decided else card.outcome, 400)[0]
-    shown = [*b.rich(lines), b.footer(outcome, "; ".join(card.tally), label="", at=decided)]
+    outcome = text.cut(card.end, 400)[0]
+    shown = [*b.rich(lines), b.footer(outcome, "; ".join(card.tally), label="", at=card.ended_at)]
     value = value_of(card.proposal_id, card.round)
     buttons = []
     if Verb.RETRY in card.verbs:
@@ -323,4 +314,4 @@ def is_web(url: str) -> bool:
         return False
     if parts.scheme not in ("http", "https") or not parts.netloc or text.width(url) > limits.URL:
         return False
-    return url == text.clean(url) and not any(c.isspace() or c in "<>|" for c in url)
+    return url == clean(url) and not any(c.isspace() or c in "<>|" for c in url)

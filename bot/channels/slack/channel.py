@@ -22,6 +22,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from bot.channels.connecting import Connection
 from bot.channels.seam import Hearing, Lookup, Poster, Stream, heard
 from bot.channels.slack import blocks as b
 from bot.channels.slack import doctor, lost, text
@@ -54,7 +55,6 @@ log = logger(__name__)
 
 EVENTS_PATH = "/slack/events"
 _FIRST_TRY = 5.0  # seconds a start waits for Slack
-_SLOWEST = 60.0  # seconds between tries to connect
 _WHERE = "api.slack.com/apps, your app"
 _MENDS = {
     "SLACK_BOT_TOKEN": f"Copy the Bot User OAuth Token (xoxb-…) from {_WHERE}, OAuth & Permissions.",
@@ -91,10 +91,8 @@ class SlackChannel(Poster):
         self._settings = settings
         self._database = database
         self._clock = clock
-        self._sleep = sleep
         self._elapsed = elapsed
-        self._connecting: asyncio.Task[None] | None = None
-        self._refused = False
+        self._connection = Connection("Slack", self._connect, sleep)
         self._received: float | None = None  # the last signed request, of ``elapsed``
         self._started: datetime | None = None
         self._unsure: set[tuple[SlackPlace, str]] = (
@@ -147,13 +145,9 @@ class SlackChannel(Poster):
         token = self._settings.slack_app_token
         if token is not None:
             self._socket = Socket(self._app, self._settings, token.get_secret_value())
-        tried: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._connecting = asyncio.create_task(self._keep_connecting(tried))
-        await asyncio.wait({tried}, timeout=_FIRST_TRY)
-        if not tried.cancel():
-            tried.result()
+        await self._connection.open(_FIRST_TRY)
 
-    async def _connect(self) -> ChannelError | None:
+    async def _connect(self) -> str | None:
         """Try once; gives what hindered it for now, raises SettingsError for what trying will not change."""
         setting = "SLACK_BOT_TOKEN"
         try:
@@ -163,40 +157,14 @@ class SlackChannel(Poster):
                 await self._socket.open()
         except ChannelError as error:
             if (code := code_behind(error)) is None or passes(code):
-                return error
+                return error.message
             raise SettingsError(f"{setting}: Slack refused it ({code}). {_MENDS[setting]}") from error
         if self._homes is not None:
             self._homes.changed()  # what changed right before a crash is made up for
         return None
 
-    async def _keep_connecting(self, tried: "asyncio.Future[None]") -> None:
-        """Connect, however long it takes; how the first try went is told by ``tried``, unless it is done."""
-        said, pause = "", 1.0
-        while True:
-            try:
-                fault = await self._connect()
-            except SettingsError as error:
-                self._refused = True
-                if tried.done():
-                    log.error(error.message)
-                else:
-                    tried.set_exception(error)
-                return
-            if not tried.done():
-                tried.set_result(None)
-            if fault is None:
-                return
-            if fault.message != said:
-                said = fault.message
-                log.warning("Slack can't be reached, retrying", why=said)
-            await self._sleep(pause)
-            pause = min(pause * 2, _SLOWEST)
-
     async def stop(self) -> None:
-        if self._connecting is not None:
-            self._connecting.cancel()
-            await asyncio.gather(self._connecting, return_exceptions=True)
-            self._connecting = None
+        await self._connection.close()
         if self._socket is not None:
             await self._socket.close()
             self._socket = None
@@ -276,10 +244,10 @@ class SlackChannel(Poster):
 
     def hearing(self) -> Hearing:
         """Slack answers pings on its socket; over HTTP it calls only when there is something to tell."""
-        if self._connecting is None or not self._connecting.done():
-            return Hearing(fault="it isn't connected")
-        if self._refused:
+        if self._connection.refused:
             return Hearing(fault="Slack refused a token; the log says which")
+        if not self._connection.up:
+            return Hearing(fault="it isn't connected")
         if self._socket is not None:
             return heard(self._socket.heard, self._elapsed(), told=False)
         return heard(self._received, self._elapsed(), told=True)

@@ -9,6 +9,7 @@ from contextlib import suppress
 from datetime import date
 from typing import Any
 
+from bot.channels.markdown import clean
 from bot.channels.slack import limits, text
 from bot.channels.slack.blocks import Block, plain
 from bot.channels.slack.places import actor_of, user_of
@@ -35,7 +36,7 @@ def _placed(fields: Sequence[Field]) -> list[tuple[str, Field]]:
 
 def _editable(asked: Field) -> bool:
     """Whether a modal can hold the value it has."""
-    return text.width(text.clean(as_text(asked))) <= limits.INPUT_VALUE
+    return text.width(clean(asked.as_text)) <= limits.INPUT_VALUE
 
 
 def _kept(at: str, asked: Field) -> Block:
@@ -63,26 +64,6 @@ def _default(asked: Field) -> str:
     return f"Default: {spoken(asked.value)}." if asked.default else ""
 
 
-def as_text(asked: Field) -> str:
-    """How the value stands in a text input; empty for those that are no text."""
-    value = asked.value
-    match asked.shape:
-        case Shape.CHOICE | Shape.CHOICES | Shape.FLAG | Shape.DATE | Shape.USER:
-            return ""
-        case _ if value is None:
-            return ""
-        case Shape.LINES if isinstance(value, list) and all(
-            isinstance(v, str) and "\n" not in v for v in value
-        ):
-            return "\n".join(value)
-        case Shape.TEXT if isinstance(value, str):
-            return value
-        case Shape.NUMBER | Shape.INTEGER if isinstance(value, int | float) and not isinstance(value, bool):
-            return str(value)
-        case _:
-            return json.dumps(value, ensure_ascii=False, indent=2)
-
-
 def _element(asked: Field, team: str) -> Block:
     match asked.shape:
         case Shape.FLAG:
@@ -104,13 +85,13 @@ def _element(asked: Field, team: str) -> Block:
             return _with({"type": "users_select"}, "initial_user", _user(asked.value, team))
         case Shape.NUMBER | Shape.INTEGER:
             element: Block = {"type": "number_input", "is_decimal_allowed": asked.shape is Shape.NUMBER}
-            return _with(element, "initial_value", as_text(asked))
+            return _with(element, "initial_value", asked.as_text)
         case _:
             return _text_element(asked)
 
 
 def _text_element(asked: Field) -> Block:
-    content = text.clean(as_text(asked))
+    content = clean(asked.as_text)
     several = asked.shape is not Shape.TEXT or len(content) > _LONG or "\n" in content
     several = several or asked.multiline
     return _with({"type": "plain_text_input", "multiline": several}, "initial_value", content)
@@ -199,19 +180,19 @@ def _empty_is_none(asked: Field) -> bool:
 
 def _unchanged(asked: Field, entered: str) -> str:
     """Give back the exact text it was made from when no one touched it."""
-    original = as_text(asked)
-    return original if text.clean(original) == entered else entered
+    original = asked.as_text
+    return original if clean(original) == entered else entered
 
 
 def _lines(asked: Field, entered: str) -> list[str] | None:
-    if isinstance(asked.value, list) and text.clean(as_text(asked)) == entered:
+    if isinstance(asked.value, list) and clean(asked.as_text) == entered:
         return asked.value
     items = [line.strip() for line in entered.splitlines() if line.strip()]
     return items if items or not (asked.nullable or not asked.required) else None
 
 
 def _parsed(asked: Field, entered: str) -> Any:
-    if asked.value is not None and text.clean(as_text(asked)) == entered:
+    if asked.value is not None and clean(asked.as_text) == entered:
         return asked.value
     if asked.shape is Shape.INTEGER:
         try:

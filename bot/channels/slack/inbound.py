@@ -6,12 +6,13 @@ and Slack delivers again; the inbox stops the second delivery by its event id.
 """
 
 import asyncio
-from collections.abc import Coroutine, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import aiohttp
 from slack_sdk.errors import SlackClientError
 
+from bot.channels.connecting import Background
 from bot.channels.seam import Lookup
 from bot.channels.slack.homes import Homes
 from bot.channels.slack.manifest import PROMPTS
@@ -61,7 +62,9 @@ class Events:
         self._whispers = whispers
         self._lookup = lookup
         self._inbox = inbox
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._background = Background(
+            "Slack rejected a best-effort call", SlackClientError, aiohttp.ClientError, OSError
+        )
 
     async def take_in(self, body: Mapping[str, Any], team: str) -> None:
         """Keep what matters of an event before it is acknowledged; raises when it could not be kept."""
@@ -72,7 +75,7 @@ class Events:
             case "agent_session_stopped":
                 await self._stopped(event, team)
             case "app_home_opened":
-                self._later(self._opened(event, team))
+                self._background.start(self._opened(event, team))
             case "app_uninstalled":
                 await self._workspaces.mark_off(team, "the app was uninstalled")
             case "tokens_revoked" if (event.get("tokens") or {}).get("bot"):
@@ -105,9 +108,9 @@ class Events:
         if reply.answer is Answer.ACCEPTED:
             self._sessions.begin(said.place, readable(said.text, names))
             if words := not_seen(said):
-                self._later(self._whispers.tell(said.place, said.user, words))
+                self._background.start(self._whispers.tell(said.place, said.user, words))
         elif reply.answer is not Answer.DUPLICATE and reply.text:
-            self._later(self._whispers.tell(said.place, said.user, reply.text))
+            self._background.start(self._whispers.tell(said.place, said.user, reply.text))
 
     async def _root(self, said: Said, bot_user: str) -> tuple[str, str]:
         """Who began the thread, and with what; nothing where it can't be read soon, for Slack waits."""
@@ -169,22 +172,5 @@ class Events:
             Command(actor, word, words, place.address, place.private, in_conversation=False, names=names)
         )
 
-    def _later(self, work: Coroutine[Any, Any, None]) -> None:
-        """Make a best-effort call after the acknowledgement; its failure is logged."""
-        task = asyncio.create_task(_guarded(work))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-
     async def close(self) -> None:
-        for task in list(self._tasks):
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-
-
-async def _guarded(work: Coroutine[Any, Any, None]) -> None:
-    try:
-        await work
-    except (SlackClientError, aiohttp.ClientError, OSError, ChannelError) as error:
-        log.warning("Slack rejected a best-effort call", why=str(error))
-    except Exception:
-        log.exception("a background task failed")
+        await self._background.close()

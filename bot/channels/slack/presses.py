@@ -26,7 +26,7 @@ from bot.domain.chat import Address, Answer, Inbox, Press, Reply
 from bot.domain.forms import fields_of
 from bot.domain.names import Names
 from bot.domain.people import Actor
-from bot.domain.proposals import Kind, State
+from bot.domain.proposals import Kind
 from bot.domain.risk import Level
 from bot.domain.similarity import Lasting, Rung, Whose
 from bot.domain.verbs import Needs, Verb, button
@@ -172,7 +172,7 @@ class SlackPresses:
             names=click.names,
         )
         reply = await self._inbox(press)
-        return "" if click.place and _card_tells(reply) else reply.text
+        return "" if click.place and reply.on_cards else reply.text
 
     async def _card(
         self, proposal_id: str, actor: Actor, at: Address | None, ref: str | None = None
@@ -356,19 +356,13 @@ def _why_no_ladder(card: Card, *, may: bool) -> str:
     return "Calls like this can't be allowed in advance. Each is decided on its own."
 
 
-def _card_tells(reply: Reply) -> bool:
-    """Whether the card itself shows all that the answer says: it was taken, and nothing stayed open."""
-    open_still = any(p.state is State.PROPOSED for p in reply.proposals)
-    return reply.answer is Answer.ACCEPTED and not open_still
-
-
 def _answer(press: Press, reply: Reply) -> dict[str, Any]:
     """Close the modal where the card tells the rest; else say it."""
     if reply.answer is not Answer.ACCEPTED:
         return _update("Not done", reply.text)
     if press.verb in (Verb.SIMILAR, Verb.APPROVE_STEPS):
         return _update("Allowed", reply.text)
-    return {} if _card_tells(reply) or press.verb is Verb.EDIT else _update("Noted", reply.text)
+    return {} if reply.on_cards or press.verb is Verb.EDIT else _update("Noted", reply.text)
 
 
 def _update(title: str, words: str) -> dict[str, Any]:

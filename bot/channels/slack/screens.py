@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
+from bot.channels.markdown import clean
 from bot.channels.slack import blocks as b
 from bot.channels.slack import limits, text
 from bot.channels.slack.blocks import Block, ContextLine, Run
@@ -149,7 +150,7 @@ def similar(
     words = [f"{n}. {text.link_text(allowed)}" for n, (_, allowed) in enumerate(ladder, 1)]
     rungs = [_option(label, rung) for label, (rung, _) in zip(words, ladder, strict=True)]
     shown = [b.context(text.cut(text.link_text(card.title), 300)[0]), *shown]
-    if any(text.width(text.clean(label)) > limits.OPTION_TEXT for label in words):
+    if any(text.width(clean(label)) > limits.OPTION_TEXT for label in words):
         shown += b.rich(ContextLine((Run(label),)) for label in words)
     shown += [
         _choice("What may run without asking", RUNG, rungs),

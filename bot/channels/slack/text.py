@@ -6,28 +6,15 @@ Lengths are in UTF-16 units of the escaped text, the widest way Slack may count 
 """
 
 import re
-from dataclasses import dataclass
 
+from bot.channels import markdown as commonmark
+from bot.channels.markdown import clean, prefix
 from bot.channels.slack.places import NAME
-from bot.domain.unseen import made_visible
 
-_UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff]")
 _SPECIAL = re.compile(r"<(?=[!@#])")
-_FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})(.*)$")
-_GUARD = "\u200b"  # zero width: `<` and `!` no longer touch, so Slack sees no mention
 
 POST = 11_000
 """How long one post of CommonMark may get, below `limits.MARKDOWN` with room for a closing fence."""
-
-
-def clean(text: str) -> str:
-    """Without control characters and half emoji, and with what people do not see spelled out.
-
-    Such a character could make the arguments on a card read differently from what runs.
-    """
-    text = text.replace("\r\n", "\n").replace("\r", "\n")
-    text = _UNPRINTABLE.sub("\ufffd", text)
-    return made_visible(text, lambda code: f"⟨U+{code:04X}⟩")
 
 
 def escape(text: str) -> str:
@@ -37,7 +24,7 @@ def escape(text: str) -> str:
 
 def neutralise(markdown: str) -> str:
     """CommonMark in which no ``<!channel>``, ``<@U1>`` or ``<#C1>`` notifies anybody."""
-    return _SPECIAL.sub(f"<{_GUARD}", clean(markdown))
+    return commonmark.neutralised(markdown, _SPECIAL)
 
 
 def harmless(markdown: str, limit: int) -> str:
@@ -59,18 +46,9 @@ def cut(text: str, limit: int) -> tuple[str, bool]:
         return text, False
     room = limit - len(f"… [{len(text)} more characters]")
     if room < 1:
-        return _prefix(text, limit - 1) + "…", True
-    head = _prefix(text, room)
+        return prefix(text, limit - 1, width) + "…", True
+    head = prefix(text, room, width)
     return f"{head}… [{len(text) - len(head)} more characters]", True
-
-
-def _prefix(text: str, limit: int) -> str:
-    used = 0
-    for at, character in enumerate(text):
-        used += width(character)
-        if used > limit:
-            return text[:at]
-    return text
 
 
 def chunks(text: str, limit: int) -> list[str]:
@@ -78,7 +56,7 @@ def chunks(text: str, limit: int) -> list[str]:
     pieces = []
     text = clean(text)
     while text:
-        head = _prefix(text, limit)
+        head = prefix(text, limit, width)
         if len(head) < len(text) and (line := head.rfind("\n")) > len(head) // 2:
             head = head[: line + 1]
         pieces.append(head)
@@ -86,55 +64,14 @@ def chunks(text: str, limit: int) -> list[str]:
     return pieces
 
 
-@dataclass(frozen=True, slots=True)
-class Fence:
-    """An open code fence: the line that opened it and the marks that close it."""
-
-    opening: str
-    marks: str
-
-
-def open_fence(markdown: str) -> Fence | None:
-    """Find the code fence still open at the end of this CommonMark, if any."""
-    fence: Fence | None = None
-    for line in markdown.splitlines():
-        if not (found := _FENCE.match(line)):
-            continue
-        marks, info = found[1], found[2]
-        if fence is None:
-            if not (marks[0] == "`" and "`" in info):
-                fence = Fence(line[:100], marks[:100])
-        elif marks[0] == fence.marks[0] and len(marks) >= len(fence.marks) and not info.strip():
-            fence = None
-    return fence
-
-
 def split(markdown: str, limit: int = POST) -> list[str]:
-    """CommonMark in posts of at most ``limit`` units, cut between paragraphs, lines or words, in that order.
-
-    A code fence open at a cut is closed there and opened again in the next post.
-    """
-    posts = []
-    rest = markdown
-    while width(rest) > limit:
-        head, rest = divide(rest, limit)
-        if head.strip():
-            posts.append(head)
-    return [*posts, rest] if rest.strip() else posts
+    """CommonMark in posts of at most ``limit`` units."""
+    return commonmark.split(markdown, limit, width)
 
 
 def divide(markdown: str, limit: int, before: str = "") -> tuple[str, str]:
     """Cut off a head of at most ``limit`` units; ``before`` is what the same post already shows."""
-    window = _prefix(markdown, max(limit - 210, limit // 2))
-    at = len(window)
-    for boundary in ("\n\n", "\n", " "):
-        if (found := window.rfind(boundary)) > len(window) // 3:
-            at = found + len(boundary)
-            break
-    head, tail = markdown[:at], markdown[at:]
-    if (fence := open_fence(before + head)) is None:
-        return head.rstrip(), tail.lstrip("\n")
-    return f"{head.rstrip()}\n{fence.marks}", f"{fence.opening}\n{tail}"
+    return commonmark.divide(markdown, limit, width, before)
 
 
 def link_text(text: str) -> str:

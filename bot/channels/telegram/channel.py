@@ -5,7 +5,6 @@ Either way an update is in the database before it is acknowledged (``mailbox.py`
 """
 
 import asyncio
-import contextlib
 import hashlib
 import hmac
 import json
@@ -24,6 +23,7 @@ from telegram.constants import UpdateType
 from telegram.error import BadRequest, Conflict, InvalidToken, TelegramError
 from telegram.ext import Application, Defaults, ExtBot, TypeHandler
 
+from bot.channels.connecting import Connection
 from bot.channels.seam import Hearing, Lookup, Poster, heard
 from bot.channels.telegram import commands
 from bot.channels.telegram import team_status as boards
@@ -60,7 +60,6 @@ _UPDATES = [UpdateType.MESSAGE, UpdateType.EDITED_MESSAGE, UpdateType.CALLBACK_Q
 _CLOUD = "https://api.telegram.org"  # a Bot API server of one's own may take http
 _BAD_TOKEN = "TELEGRAM_BOT_TOKEN: Telegram does not know this token"  # noqa: S105 - says what is wrong
 _CHANGING = frozenset({State.PROPOSED, State.APPROVED, State.EXECUTING})
-_SLOWEST = 60.0  # seconds between two tries to reach Telegram
 
 _App = Application[Any, Any, Any, Any, Any, Any]
 
@@ -96,7 +95,7 @@ class TelegramChannel(Poster):
         self._elapsed = elapsed
         self._polls = ReadableUpdates(elapsed)
         self._received: float | None = None  # the last update by webhook, of ``elapsed``
-        self._connecting: asyncio.Task[None] | None = None
+        self._connection: Connection | None = None
         self._mailbox = Mailbox(database, clock)
         self._app = self._build(settings.telegram_api_url.rstrip("/"))
         self._bot: ExtBot[Any] = self._app.bot
@@ -112,12 +111,12 @@ class TelegramChannel(Poster):
 
         Raises SettingsError when Telegram does not know the token or refuses the webhook.
         """
-        fault = await self._connect(inbox, lookup)
-        if fault is not None and (refusal := self._refusal(fault)):
+        self._connection = Connection("telegram", lambda: self._connect(inbox, lookup), self._sleep)
+        try:
+            await self._connection.open()
+        except SettingsError:
             await self.stop()
-            raise SettingsError(refusal)
-        if fault is not None:
-            self._connecting = asyncio.create_task(self._keep_connecting(inbox, lookup, fault))
+            raise
 
     def _refusal(self, fault: TelegramError) -> str:
         """What to correct where trying again changes nothing; empty where it may."""
@@ -127,25 +126,11 @@ class TelegramChannel(Poster):
             return f"NOD_PUBLIC_URL: Telegram refuses {self._webhook}: {fault.message}"
         return ""
 
-    async def _keep_connecting(self, inbox: Inbox, lookup: Lookup, fault: TelegramError) -> None:
-        told, pause = "", 1.0
-        while True:
-            if refusal := self._refusal(fault):
-                log.error(refusal)
-                return
-            if fault.message != told:
-                told = fault.message
-                log.warning("telegram can't be reached, retrying", why=told)
-            await self._sleep(pause)
-            pause = min(pause * 2, _SLOWEST)
-            found = await self._connect(inbox, lookup)
-            if found is None:
-                log.info("telegram connected")
-                return
-            fault = found
+    async def _connect(self, inbox: Inbox, lookup: Lookup) -> str | None:
+        """Take up what an earlier process left unhandled, then listen; safe to repeat. Returns the fault.
 
-    async def _connect(self, inbox: Inbox, lookup: Lookup) -> TelegramError | None:
-        """Take up what an earlier process left unhandled, then listen; safe to repeat. Returns the fault."""
+        Raises SettingsError where trying again changes nothing.
+        """
         try:
             await self._app.initialize()
             if not self._app.running:
@@ -156,7 +141,9 @@ class TelegramChannel(Poster):
                 await self._app.start()
             await self._listen()
         except TelegramError as error:
-            return error
+            if refusal := self._refusal(error):
+                raise SettingsError(refusal) from error
+            return error.message
         return None
 
     def _wire(self, inbox: Inbox, lookup: Lookup) -> None:
@@ -180,10 +167,8 @@ class TelegramChannel(Poster):
 
     async def stop(self) -> None:
         """Stop listening, finish what was taken in, disconnect."""
-        if self._connecting is not None:
-            self._connecting.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._connecting
+        if self._connection is not None:
+            await self._connection.close()
         if self._app.updater is not None and self._app.updater.running:
             await self._app.updater.stop()
         if self._app.running:
@@ -197,7 +182,7 @@ class TelegramChannel(Poster):
 
     def hearing(self) -> Hearing:
         """Telegram answers each poll; by webhook it calls only when there is something to tell."""
-        if not self._app.running or (self._connecting is not None and not self._connecting.done()):
+        if not self._app.running or self._connection is None or not self._connection.up:
             return Hearing(fault="it isn't connected")
         if self._webhook is not None:
             return heard(self._received, self._elapsed(), told=True)

@@ -1,7 +1,6 @@
 """One turn being shown: a draft that grows in a private chat, an edited message in a group.
 
-What is shown on the way is a preview and may be skipped; the final text is not. The pace decides when a
-preview may go out, so that a group keeps room for cards.
+The pace decides when a preview may go out, so that a group keeps room for cards.
 """
 
 import secrets
@@ -10,16 +9,7 @@ from bot.channels.telegram.limits import ChatPace, Urgency
 from bot.channels.telegram.places import TelegramPlace, TelegramPosted
 from bot.channels.telegram.text import Rich, from_markdown, plain, split, styled
 from bot.channels.telegram.transport import Transport
-from bot.domain.events import (
-    Ending,
-    TextDelta,
-    TextRestarted,
-    ToolFinished,
-    ToolStarted,
-    TurnEnded,
-    TurnEvent,
-    TurnFailed,
-)
+from bot.channels.unfolding import Unfolding
 from bot.errors import ChannelError
 from bot.logs import logger
 
@@ -29,50 +19,20 @@ _DRAFTS = 2**31 - 1
 log = logger(__name__)
 
 
-class TelegramStream:
-    """Raises ChannelError only when the final text could not be posted."""
-
+class TelegramStream(Unfolding):
     def __init__(self, transport: Transport, pace: ChatPace, place: TelegramPlace) -> None:
+        super().__init__()
         self._transport = transport
         self._pace = pace
         self._place = place
-        self._text = ""
-        self._doing = ""
         self._draft_id = secrets.randbelow(_DRAFTS) + 1  # must not be zero
         self._shown: TelegramPosted | None = None
         self._previews = True
 
-    async def send(self, event: TurnEvent) -> None:
-        match event:
-            case TextDelta(text=text):
-                self._text += text
-                self._doing = ""
-            case TextRestarted():
-                self._text = ""
-            case ToolStarted(summary=summary):
-                self._doing = summary
-            case ToolFinished():
-                self._doing = ""
-            case TurnEnded(ending=Ending.STOPPED):
-                return await self._finish(self._so_far() + plain("⏹ Stopped."))
-            case TurnEnded(text=text):
-                return await self._finish(from_markdown(text))
-            case TurnFailed(explanation=explanation):
-                return await self._finish(self._so_far() + plain(f"⚠️ {explanation}"))
-            case _:
-                return None
-        await self._preview()
-        return None
-
-    def _so_far(self) -> Rich:
-        """Give what was said, ready for something to follow."""
-        said = from_markdown(self._text)
-        return said + Rich("\n\n") if said.text.strip() else Rich()
-
-    async def _preview(self) -> None:
-        unfinished = self._so_far()
-        if self._doing:
-            unfinished = unfinished + styled(f"⏳ {self._doing}", "italic")
+    async def preview(self, text: str, doing: str) -> None:
+        unfinished = _before(text)
+        if doing:
+            unfinished = unfinished + styled(f"⏳ {doing}", "italic")
         pieces = split(unfinished)
         if not (self._previews and pieces and self._pace.preview(self._place.chat_id)):
             return
@@ -85,12 +45,12 @@ class TelegramStream:
                 self._shown = await self._transport.send(self._place, shown, urgency=Urgency.PREVIEW)
             else:
                 await self._transport.edit(self._shown, _marked(latest), urgency=Urgency.PREVIEW)
-        except ChannelError as error:  # the final text is what counts
-            log.info("telegram preview refused", chat=self._place.chat_id, why=error.message)
+        except ChannelError:
             self._previews = not self._place.private
+            raise
 
-    async def _finish(self, final: Rich) -> None:
-        pieces = split(final)
+    async def finish(self, text: str, note: str) -> None:
+        pieces = split(_before(text) + plain(note) if note else from_markdown(text))
         if self._shown is not None:
             try:
                 if not pieces:
@@ -103,6 +63,12 @@ class TelegramStream:
             self._shown = None
         for piece in pieces:
             await self._transport.send(self._place, piece)
+
+
+def _before(text: str) -> Rich:
+    """Give what was said, ready for something to follow."""
+    said = from_markdown(text)
+    return said + Rich("\n\n") if said.text.strip() else Rich()
 
 
 def _marked(rich: Rich) -> Rich:

@@ -14,6 +14,7 @@ from telegram import MessageEntity, User
 from telegramify_markdown import MessageEntity as FoundEntity
 from telegramify_markdown import RenderConfig, convert, utf16_len
 
+from bot.channels.outline import Outliner, Pen
 from bot.channels.telegram.limits import ENTITIES, TEXT_UNITS
 from bot.channels.telegram.places import NAME
 from bot.domain.people import Actor
@@ -127,6 +128,28 @@ def mention(actor: Actor) -> Rich:
     return Rich(name.text, (MessageEntity(MessageEntity.TEXT_MENTION, 0, name.units, user=user),))
 
 
+class TelegramPen(Pen[Rich]):
+    """Sizes in UTF-16 units and entities."""
+
+    def write(self, text: str, *styles: str) -> Rich:
+        return styled(text, *styles)
+
+    def moment(self, at: datetime, *, relative: bool = False) -> Rich:
+        return moment(at, relative=relative)
+
+    def mention(self, actor: Actor) -> Rich:
+        return mention(actor)
+
+    def joined(self, parts: Iterable[Rich], between: str = "\n") -> Rich:
+        return joined(parts, between)
+
+    def size(self, made: Rich) -> tuple[int, ...]:
+        return made.units, len(made.entities)
+
+    def cut(self, text: str, units: int) -> str:
+        return next((piece.text for piece in split(plain(text), units)), "")
+
+
 def web_link(url: str) -> bool:
     """Whether this is an ordinary link that leads out of the app to a named host."""
     try:
@@ -230,3 +253,6 @@ def _harmless(text: str) -> str:
 def _whole(text: str) -> str:
     """Without half characters, which cannot be sent."""
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace").replace("\r\n", "\n")
+
+
+OUTLINER = Outliner(TelegramPen(), (TEXT_UNITS, ENTITIES))

@@ -12,6 +12,7 @@ from bot.agent.model import (
     Stop,
     SystemText,
     Text,
+    Thought,
     ToolCall,
     ToolResult,
     ToolSpec,
@@ -81,7 +82,8 @@ async def make(server):
 
 
 async def answer(model, transcript=HELLO, tools=()) -> tuple[str, Finished]:
-    *texts, finished = [part async for part in model.stream(transcript, tools)]
+    *parts, finished = [part async for part in model.stream(transcript, tools)]
+    texts = [part for part in parts if not isinstance(part, Thought)]
     assert all(isinstance(part, Text) for part in texts)
     assert isinstance(finished, Finished)
     return "".join(part.text for part in texts), finished
@@ -256,6 +258,35 @@ async def test_thoughts_are_not_part_of_the_answer(server, make):
         )
     )
     assert (await answer(make()))[0] == "yes"
+
+
+@pytest.mark.parametrize(
+    "deltas",
+    [
+        [{"reasoning_content": "Two lamps. "}, {"reasoning_content": "Both red."}, {"content": "Red."}],
+        [{"reasoning": "Two lamps. ", "content": ""}, {"reasoning": "Both red."}, {"content": "Red."}],
+        [
+            {
+                "content": [
+                    {"type": "thinking", "thinking": [{"type": "text", "text": "Two lamps. Both red."}]}
+                ]
+            },
+            {"content": [{"type": "text", "text": "Red."}]},
+        ],
+        [
+            {"content": "<thi"},
+            {"content": "nk>Two lamps. Both"},
+            {"content": " red.</th"},
+            {"content": "ink>Red."},
+        ],
+    ],
+    ids=["reasoning_content", "reasoning", "parts", "think"],
+)
+async def test_what_a_model_thinks_comes_apart_from_its_answer(server, make, deltas):
+    server.reply(stream(*map(chunk, deltas), chunk(finish="stop")))
+    parts = [part async for part in make().stream(HELLO, ())]
+    assert "".join(part.text for part in parts if isinstance(part, Thought)) == "Two lamps. Both red."
+    assert "".join(part.text for part in parts if isinstance(part, Text)) == "Red."
 
 
 async def test_a_refusal_is_text_for_people(server, make):

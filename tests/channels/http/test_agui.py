@@ -10,6 +10,7 @@ import pytest
 from ag_ui_validate.pytest_plugin import assert_valid_agui
 from sqlmodel import Session
 
+from bot.agent.model import Thought
 from bot.channels.http.channel import HttpChannel, key_of
 from bot.domain.people import Actor
 from bot.errors import ModelCut
@@ -197,6 +198,24 @@ async def test_a_thread_is_the_callers_own_conversation_and_may_be_one_of_the_co
         for client in (nod.client, ben):
             titles = [c["title"] for c in (await client.get("/api/conversations")).json()["conversations"]]
             assert titles.count("mine") == 1
+
+
+async def test_what_a_model_thinks_is_reasoning_apart_from_its_text(serve: Serve):
+    first = [Thought("There may be notes. "), *ask(("read", {}), text="Let me look.")]
+    second = [Thought("None. So "), Thought("I say so."), *say("There is nothing.")]
+    async with serve(model=ScriptedModel(first, second)) as nod:
+        events = await ran(nod, "what is there?")
+        reasoning = ("REASONING_START", "REASONING_MESSAGE_START", "REASONING_MESSAGE_CONTENT")
+        ended = ("REASONING_MESSAGE_END", "REASONING_END")
+        text = ("TEXT_MESSAGE_START", "TEXT_MESSAGE_CONTENT", "TEXT_MESSAGE_END")
+        assert kinds(events) == [
+            *("RUN_STARTED", "STATE_SNAPSHOT", *reasoning, *ended, *text),
+            *("TOOL_CALL_START", "TOOL_CALL_ARGS", "TOOL_CALL_END", "TOOL_CALL_RESULT"),
+            *(*reasoning, "REASONING_MESSAGE_CONTENT", *ended, *text, "RUN_FINISHED"),
+        ]
+        assert text_of(events) == "Let me look.There is nothing."
+        thought = [e["delta"] for e in events if e["type"] == "REASONING_MESSAGE_CONTENT"]
+        assert thought == ["There may be notes. ", "None. ", "So I say so."]
 
 
 async def test_an_answer_that_was_cut_off_is_withdrawn_before_it_is_said_again(serve: Serve):

@@ -1,4 +1,4 @@
-"""docs/approvals-api.md is true: its script runs, its check verifies, its configurations connect."""
+"""What docs/api.md says of scripts that ask is true: the script runs, the check verifies, agents connect."""
 
 import asyncio
 import json
@@ -24,7 +24,7 @@ from tests.channels.http.test_approvals import SECRET, SETTINGS, press
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[3]
-TEXT = (ROOT / "docs" / "approvals-api.md").read_text()
+TEXT = (ROOT / "docs" / "api.md").read_text().partition("## Your script asks a human")[2]
 TOOLS = {"request_approval", "check_approval", "permission_prompt"}
 
 

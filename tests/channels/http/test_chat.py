@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from bot.agent.model import Finished, Stop, Text
+from bot.agent.model import Finished, Stop, Text, Thought
 from bot.agent.offline.model import OfflineModel
 from bot.channels.http.streams import Pace
 from bot.errors import ModelCut, ModelError
@@ -104,6 +104,22 @@ async def test_an_answer_that_was_cut_off_says_that_it_begins_again(serve: Serve
     async with serve(model=ScriptedModel([Text("Hel"), ModelCut()], say("Hello"))) as nod:
         events = await nod.chat("Hi")
         assert kinds(events) == ["accepted", "delta", "restart", "delta", "done"]
+
+
+async def test_thoughts_are_streamed_by_the_sentence_without_secrets_and_never_kept(serve: Serve):
+    thought = ("The key is sk-abcdefgh", "ijklmnopqrstuvwx. Then ", "I say", " hello.")
+    model = ScriptedModel([*map(Thought, thought), *say("Hello")], say("Again"))
+    async with serve(model=model) as nod:
+        events = await nod.chat("Hi")
+        assert kinds(events) == ["accepted", "thought", "thought", "delta", "done"]
+        told = [event["text"] for event in events if event["type"] == "thought"]
+        assert told[0].startswith("The key is ")
+        assert told[1] == "Then I say hello."
+        assert "sk-abc" not in "".join(told)
+        ident = events[0]["conversation_id"]
+        kept = (await nod.client.get(f"/api/conversations/{ident}/messages")).text
+        await nod.chat("And now?", conversation_id=ident)
+        assert "I say hello" not in kept + str(model.seen[-1])
 
 
 async def test_the_offline_model_streams_word_by_word(serve: Serve):

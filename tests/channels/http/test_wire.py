@@ -49,6 +49,14 @@ async def test_a_refused_call_is_told_and_done_names_the_message(serve: Serve):
         assert (await nod.client.get(path)).json()["messages"][-1]["id"] == done["message_id"]
 
 
+async def test_a_title_that_is_cut_says_so(serve: Serve):
+    async with serve(NOD_HTTP_TOKENS=TOKENS, token=ANA) as nod:
+        (began, *_) = await nod.chat("word " * 40)
+        (shown,) = (await nod.client.get("/api/conversations")).json()["conversations"]
+        assert shown["id"] == began["conversation_id"]
+        assert shown["title"] == f"{('word ' * 16).strip()}…"
+
+
 async def test_conversations_come_in_pages_and_can_be_renamed_exported_and_deleted(serve: Serve):
     async with serve(NOD_HTTP_TOKENS=TOKENS, token=ANA) as nod:
         begun = [(await nod.chat(f"hello {n}"))[0]["conversation_id"] for n in range(5)]

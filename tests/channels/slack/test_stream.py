@@ -4,8 +4,8 @@ from datetime import timedelta
 
 import pytest
 
+from bot.channels.markdown import open_fence
 from bot.channels.seam import Stream
-from bot.channels.slack.text import open_fence
 from bot.domain.chat import Address
 from bot.domain.events import (
     Ending,

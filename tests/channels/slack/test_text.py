@@ -6,15 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bot.channels.markdown import clean, open_fence
 from bot.channels.slack.text import (
     chunks,
-    clean,
     cut,
     escape,
     harmless,
     literal,
     neutralise,
-    open_fence,
     split,
     width,
 )

@@ -14,6 +14,7 @@ from bot.settings import Settings
 from bot.store.database import Database
 from tests.channels.telegram.conftest import ANA, FakeTime
 from tests.channels.telegram.core import FakeCore
+from tests.contracts.world import eventually
 from tests.fakes.telegram_server import FakeTelegram
 from tests.kit import FakeClock
 
@@ -125,7 +126,6 @@ async def test_a_token_that_proves_wrong_later_is_said_in_one_line(
     channel = make()
     with capture_logs() as logs:
         await channel.start(core.inbox, core)
-        assert channel._connecting is not None
-        await channel._connecting
+        await eventually(lambda: logs[-1]["log_level"] == "error", "the refusal")
     assert [line["event"] for line in logs][-1] == "TELEGRAM_BOT_TOKEN: Telegram does not know this token"
     assert telegram.called("getUpdates") == []

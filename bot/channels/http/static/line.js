@@ -62,6 +62,13 @@ export function assistantLine() {
     h("header", { class: "line-head" }, h("h2", {}, "Nod")), h("div", { class: "said", dir: "auto" }), h("div", { class: "calls" }), h("div", { class: "crown" }), h("div", { class: "cards" }));
 }
 
+/** What the model thinks before it answers, folded away; gives a function that adds to it. */
+export function thoughts(element) {
+  const said = h("p", { class: "plain muted", dir: "auto" });
+  element.querySelector(".said").before(h("details", { class: "thoughts fold-out" }, h("summary", {}, "Thinking"), said));
+  return (text) => said.append(shown(text));
+}
+
 /** A read: one quiet line, its result behind it. `finish` when the result comes. */
 export function callLine(call) {
   const sign = h("span", { class: "call-sign" }, icon("search"));

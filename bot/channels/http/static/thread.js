@@ -4,7 +4,7 @@
 import { get, open, post } from "./api.js";
 import { Card } from "./card.js";
 import { announce, h } from "./dom.js";
-import { assistantLine, callLine, line, notice, userLine } from "./line.js";
+import { assistantLine, callLine, line, notice, thoughts, userLine } from "./line.js";
 import { markdown } from "./markdown.js";
 import { put } from "./proposals.js";
 import { events, Subscription } from "./stream.js";
@@ -163,6 +163,11 @@ export class Thread {
         this.segment((s) => !s.calls.size && !s.cards).text += event.text;
         this.current.plain ??= /^\s/.test(event.text);
         this.paint();
+        break;
+      case "thought":
+        this.segment((s) => !s.calls.size && !s.cards);
+        this.current.thought ??= thoughts(this.current.element);
+        this.current.thought(event.text);
         break;
       case "restart":
         if (this.current) this.current.text = "";

@@ -12,6 +12,7 @@ import httpx
 import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
+from bot.agent.model import Model
 from bot.agent.offline.model import OfflineModel
 from bot.app import App, build
 from bot.domain.times import now
@@ -78,7 +79,12 @@ def serve(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Serve:
 
     @contextlib.contextmanager
     def start(
-        *, pace: float = 0.002, token: str | None = None, demo: bool = True, **settings: Any
+        *,
+        pace: float = 0.002,
+        token: str | None = None,
+        demo: bool = True,
+        model: Model | None = None,
+        **settings: Any,
     ) -> Iterator[Served]:
         given = {
             "NOD_DATABASE_URL": f"sqlite:///{tmp_path / 'nod.db'}",
@@ -86,7 +92,7 @@ def serve(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Serve:
             "NOD_ADMINS": ("http:local",),
             **settings,
         }
-        app = build(Settings.load(**given), model=OfflineModel(pace), demo=demo)
+        app = build(Settings.load(**given), model=model or OfflineModel(pace), demo=demo)
         migrations.upgrade(app.database.engine)
         app.database.write_now(seed, now())
         started = threading.Event()

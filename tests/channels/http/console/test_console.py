@@ -11,9 +11,11 @@ import httpx
 import pytest
 from playwright.sync_api import Locator, Page, Route, expect
 
+from bot.agent.model import Text, Thought
 from bot.channels import http
 from bot.tools.mcp.elicitation import Action, Elicited, Question
 from tests.channels.http.console.conftest import Serve, Served
+from tests.channels.http.scripted import ScriptedModel
 
 pytestmark = pytest.mark.browser
 
@@ -134,6 +136,20 @@ def test_an_edit_the_server_refuses_says_so_at_the_field_then_goes_through(nod: 
     button(shown, "Approve").click()
     expect(shown.locator(".state")).to_have_text("Done")
     assert issue(nod, 7)["title"] == "Export as CSV"
+
+
+def test_what_the_model_thinks_is_folded_away_and_no_part_of_the_answer(serve: Serve, new_page: NewPage):
+    more = asyncio.Event()  # never comes: the answer stays unfinished
+    model = ScriptedModel([Thought("There are <b>two</b> lamps.\n"), Text("Hello"), more])
+    with serve(model=model) as nod:
+        page = new_page(nod.url)
+        ask(page, "hi")
+        expect(said(page, "Hello")).to_be_visible()
+        thought = page.locator("details.thoughts p")
+        expect(thought).to_be_hidden()
+        page.get_by_text("Thinking", exact=True).click()
+        expect(thought).to_have_text("There are <b>two</b> lamps.")
+        expect(said(page, "lamps")).to_have_count(0)
 
 
 def test_the_form_offers_what_is_not_set_and_what_is_not_touched_stays(nod: Served, new_page: NewPage):

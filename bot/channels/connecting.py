@@ -1,0 +1,113 @@
+"""Reaching a platform however long it takes, and work that no answer waits for."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, TypeVar
+
+from bot.errors import ChannelError, SettingsError
+from bot.logs import logger
+
+_SLOWEST = 60.0  # seconds between two tries
+
+T = TypeVar("T")
+
+log = logger(__name__)
+
+
+class Connection:
+    """Tries to reach a platform until it answers, more slowly each time.
+
+    ``attempt`` gives what hindered it for now, None when it succeeded, and raises SettingsError for what
+    trying again will not change. ``sleep`` takes seconds.
+    """
+
+    def __init__(
+        self,
+        platform: str,
+        attempt: Callable[[], Awaitable[str | None]],
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        self._connected, self._unreached = f"{platform} connected", f"{platform} can't be reached, retrying"
+        self._attempt = attempt
+        self._sleep = sleep
+        self._task: asyncio.Task[None] | None = None
+        self.up = False
+        self.refused = False
+
+    async def open(self, patience: float | None = None) -> None:
+        """Wait for the first try, at most ``patience`` seconds; what that did not do is done later.
+
+        Raises SettingsError when the first try did in time.
+        """
+        tried: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._task = asyncio.create_task(self._keep_trying(tried))
+        await asyncio.wait({tried}, timeout=patience)
+        if not tried.cancel():
+            tried.result()
+
+    async def _keep_trying(self, tried: "asyncio.Future[None]") -> None:
+        told, pause = "", 1.0
+        while True:
+            try:
+                fault = await self._attempt()
+            except SettingsError as error:
+                self.refused = True
+                if tried.done():
+                    log.error(error.message)
+                else:
+                    tried.set_exception(error)
+                return
+            except Exception as error:
+                if tried.done():
+                    raise
+                tried.set_exception(error)
+                return
+            self.up = fault is None
+            if self.up and told:
+                log.info(self._connected)
+            if not tried.done():
+                tried.set_result(None)
+            if fault is None:
+                return
+            if fault != told:
+                told = fault
+                log.warning(self._unreached, why=told)
+            await self._sleep(pause)
+            pause = min(pause * 2, _SLOWEST)
+
+    async def close(self) -> None:
+        self.up = False
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+
+class Background:
+    """Work after an answer; its failure is logged as ``what``. Those of ``usual`` need no traceback."""
+
+    def __init__(self, what: str, *usual: type[Exception]) -> None:
+        self._what = what
+        self._usual: tuple[type[Exception], ...] = (ChannelError, *usual)
+        self._tasks: set[asyncio.Task[Any]] = set()
+
+    def start(self, work: Coroutine[Any, Any, T]) -> "asyncio.Task[T]":
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._done)
+        return task
+
+    def _done(self, task: "asyncio.Task[Any]") -> None:
+        self._tasks.discard(task)
+        error = None if task.cancelled() else task.exception()
+        if isinstance(error, self._usual):
+            log.warning(self._what, why=str(error))
+        elif error is not None:
+            log.error(self._what, exc_info=error)
+
+    async def close(self, patience: float = 0) -> None:
+        """Cancel what has not ended in so many seconds."""
+        if self._tasks and patience:
+            await asyncio.wait(self._tasks, timeout=patience)
+        for task in list(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)

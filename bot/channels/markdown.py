@@ -1,0 +1,94 @@
+"""CommonMark in posts of a limited length, and text that shows what it holds. Pure.
+
+Each platform counts in its own way: ``width`` gives the units of a text as it counts them.
+"""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from bot.domain.unseen import made_visible
+
+_UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff]")
+_FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})(.*)$")
+_MARKS = 100  # characters kept of a fence
+_GUARD = "\u200b"  # zero width: what it stands between no longer touches
+
+Width = Callable[[str], int]
+
+
+def clean(text: str) -> str:
+    """Without control characters and half emoji, and with what people do not see spelled out.
+
+    Such a character could make the arguments on a card read differently from what runs.
+    """
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    return made_visible(_UNPRINTABLE.sub("\ufffd", text), lambda code: f"⟨U+{code:04X}⟩")
+
+
+def neutralised(markdown: str, special: re.Pattern[str]) -> str:
+    """CommonMark in which no ``<`` that ``special`` finds begins a mention."""
+    return special.sub(f"<{_GUARD}", clean(markdown))
+
+
+def prefix(text: str, limit: int, width: Width) -> str:
+    """As much from the beginning as has at most ``limit`` units."""
+    if len(text) <= limit and width(text) <= limit:
+        return text
+    used = 0
+    for at, character in enumerate(text):
+        used += width(character)
+        if used > limit:
+            return text[:at]
+    return text
+
+
+@dataclass(frozen=True, slots=True)
+class Fence:
+    """An open code fence: the line that opened it and the marks that close it."""
+
+    opening: str
+    marks: str
+
+
+def open_fence(markdown: str) -> Fence | None:
+    """Find the code fence still open at the end of this CommonMark, if any."""
+    fence: Fence | None = None
+    for line in markdown.splitlines():
+        if not (found := _FENCE.match(line)):
+            continue
+        marks, info = found[1], found[2]
+        if fence is None:
+            if not (marks[0] == "`" and "`" in info):
+                fence = Fence(line[:_MARKS], marks[:_MARKS])
+        elif marks[0] == fence.marks[0] and len(marks) >= len(fence.marks) and not info.strip():
+            fence = None
+    return fence
+
+
+def split(markdown: str, limit: int, width: Width) -> list[str]:
+    """CommonMark in posts of at most ``limit`` units, cut between paragraphs, lines or words, in that order.
+
+    A code fence open at a cut is closed there and opened again in the next post.
+    """
+    posts = []
+    rest = markdown
+    while width(rest) > limit:
+        head, rest = divide(rest, limit, width)
+        if head.strip():
+            posts.append(head)
+    return [*posts, rest] if rest.strip() else posts
+
+
+def divide(markdown: str, limit: int, width: Width, before: str = "") -> tuple[str, str]:
+    """Cut off a head of at most ``limit`` units; ``before`` is what the same post already shows."""
+    window = prefix(markdown, max(limit - 2 * _MARKS - 10, limit // 2), width)
+    at = len(window)
+    for boundary in ("\n\n", "\n", " "):
+        if (found := window.rfind(boundary)) > len(window) // 3:
+            at = found + len(boundary)
+            break
+    head, tail = markdown[:at], markdown[at:]
+    if (fence := open_fence(before + head)) is None:
+        return head.rstrip(), tail.lstrip("\n")
+    return f"{head.rstrip()}\n{fence.marks}", f"{fence.opening}\n{tail}"

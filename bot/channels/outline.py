@@ -1,0 +1,208 @@
+"""A card as one message of text: what it says, in which order, and what has to be cut. Pure.
+
+For platforms whose cards are text with a few styles, as Telegram's and Discord's are; how a platform writes
+a style is its `Pen`. A card whose change does not fit is cut with a mark, and View all shows the rest before
+it can be approved. A long reason is only shortened.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Generic, Protocol, TypeVar
+
+from bot.domain.cards import Card, Tone
+from bot.domain.files import RESULT_SHOWN
+from bot.domain.people import Actor
+from bot.domain.proposals import Kind, PreviewField
+from bot.domain.redaction import redact_text
+from bot.domain.teams import Standing, Teammate, TeamStatus, about
+
+_CUT = "… cut here: View all shows the rest, then it can be approved."
+_VALUE_UNITS = 700  # of one value of the change; longer ones are cut
+_VALUE_LINES = 20
+_LINE_UNITS = 200  # of a name, a link
+_REASON_UNITS = 300
+_NOTE_UNITS = 120  # of one vote or note, of what a teammate says
+_NOTES = 4  # of each, the newest
+_TITLE_UNITS = 400
+_BETWEEN = 100  # kept for the mark of a cut and the empty lines
+_SHORT = 60  # a value that stands in the line of its own field
+_TEAMMATES = 10  # the newest
+
+_SIGNS = {Tone.WAITING: "🟡", Tone.GOOD: "✅", Tone.BAD: "🔴", Tone.WARNED: "🟠", Tone.QUIET: "⚪️"}
+_STANDINGS = {Standing.WORKING: "⏳", Standing.DONE: "✅", Standing.FAILED: "🔴", Standing.STOPPED: "⏹"}
+
+T = TypeVar("T")
+
+
+class Pen(Protocol[T]):
+    """Writes text so that nothing in it is markup, except the styles asked for."""
+
+    def write(self, text: str, *styles: str) -> T:
+        """Put the text in these styles: ``bold``, ``italic``, ``code`` in a line, ``pre`` in a block."""
+
+    def moment(self, at: datetime, *, relative: bool = False) -> T:
+        """A time as each reader's own app shows it."""
+
+    def mention(self, actor: Actor) -> T:
+        """A person's name, which notifies them where the platform knows them."""
+
+    def joined(self, parts: Iterable[T], between: str = "\n") -> T: ...
+
+    def size(self, made: T) -> tuple[int, ...]:
+        """How large it is: units first, then what else the platform counts."""
+
+    def cut(self, text: str, units: int) -> str:
+        """As much from the beginning as takes at most so many units when it is written."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outline(Generic[T]):
+    """``cut``: something of what would run is not in it. ``left_out``: something else is not."""
+
+    made: T
+    cut: bool
+    left_out: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Outliner(Generic[T]):
+    """``room`` is the size of one message."""
+
+    pen: Pen[T]
+    room: tuple[int, ...]
+
+    def card(self, card: Card) -> Outline[T]:
+        """Lay out the pending or the resolved twin; fits one message whatever the card holds."""
+        title, title_cut = self._titled(_SIGNS[card.tone], card.headline, _TITLE_UNITS)
+        about, about_cut = self._lines(self._about(card))
+        foot, foot_cut = self._lines(self._foot(card))
+        around = zip(*map(self.pen.size, (title, about, foot)), strict=True)
+        taken = (sum(sizes) for sizes in around)
+        left = tuple(room - used for room, used in zip(self.room, taken, strict=True))
+        body, body_cut = self._body(card, (left[0] - _BETWEEN, *(each - 1 for each in left[1:])))
+        head = self.pen.joined([title, about]) if self._units(about) else title
+        cut = title_cut or body_cut
+        marked = [self.pen.write(_CUT, "italic")] if cut else []
+        parts = [head, body, *marked, foot] if card.pending else [head, foot]  # a decided card is folded
+        made = self.pen.joined((part for part in parts if self._units(part)), "\n\n")
+        return Outline(made, cut, about_cut or foot_cut)
+
+    def team(self, board: TeamStatus, command: str) -> T:
+        """A team, a line or two for each teammate; ``command`` lists those that are left out."""
+        lines = [self._titled("👥", board.title)[0]]
+        lines += map(self._teammate, board.teammates[-_TEAMMATES:])
+        if (more := len(board.teammates) - _TEAMMATES) > 0:
+            lines.append(self.pen.write(f"and {more} more: {command}"))
+        return self.pen.joined(lines)
+
+    def _teammate(self, each: Teammate) -> T:
+        name, _ = self._titled(_STANDINGS[each.standing], each.name, _SHORT)
+        stands = f": {each.state}; {each.plan_state}" if each.plan_state else f": {each.state}"
+        head = self.pen.joined([name, self._short(stands, units=_NOTE_UNITS)[0]], "")
+        said = redact_text(about(each))
+        return self.pen.joined([head, self._short(f"    {said}", units=_NOTE_UNITS)[0]]) if said else head
+
+    def _titled(self, sign: str, title: str, units: int = _LINE_UNITS) -> tuple[T, bool]:
+        said, cut = self._short(title, "bold", units=units)
+        return self.pen.joined([self.pen.write(f"{sign} "), said], ""), cut
+
+    def _about(self, card: Card) -> Iterator[tuple[T, bool]]:
+        if not card.pending:
+            return
+        if card.kind is Kind.QUESTION and card.risk_reason:
+            yield self._short(card.risk_reason, "italic", units=_LINE_UNITS)
+        elif card.warning:
+            yield self._short(f"⚠️ {card.warning}", units=_LINE_UNITS)
+        if card.reason:
+            yield self._labelled("Why", card.reason, _REASON_UNITS)
+
+    def _foot(self, card: Card) -> Iterator[tuple[T, bool]]:
+        if card.pending:
+            yield self._dated(card.asked, " · expires ", self.pen.moment(card.expires_at, relative=True))
+            if not card.asker_decides:
+                yield self._deciders(card)
+        else:
+            ended = self.pen.moment(card.ended_at) if card.ended_at else None
+            yield self._dated(card.end, " · ", ended, units=_TITLE_UNITS)
+        for point in (*card.notes[-_NOTES:], *card.tally[-_NOTES:]):
+            short, cut = self._short(point, units=_NOTE_UNITS)
+            yield self.pen.joined([self.pen.write("• "), short], ""), cut
+        if card.result:
+            # in a block of its own, so that no line of it looks like one of the card's
+            yield self._short(card.result, "pre", units=RESULT_SHOWN)
+
+    def _dated(self, text: str, between: str, at: T | None, *, units: int = _LINE_UNITS) -> tuple[T, bool]:
+        said, cut = self._short(text, units=units)
+        return said if at is None else self.pen.joined([said, self.pen.write(between), at], ""), cut
+
+    def _deciders(self, card: Card) -> tuple[T, bool]:
+        """Who may decide; people of the platform by a mention."""
+        each = (self.pen.mention(p) if isinstance(p, Actor) else self.pen.write(p) for p in card.circle.parts)
+        words = self.pen.joined(each, "")
+        if self._units(words) > _LINE_UNITS:
+            return self._labelled("Can decide", card.deciders)
+        return self._after("Can decide", words), False
+
+    def _body(self, card: Card, room: tuple[int, ...]) -> tuple[T, bool]:
+        """The change field by field as far as it fits, and whether some of it was left out."""
+        made, any_cut = self.pen.write(""), False
+        for each in card.shown_fields:
+            part, cut = self._field(each)
+            longer = self.pen.joined([made, part]) if self._units(made) else part
+            if any(size > most for size, most in zip(self.pen.size(longer), room, strict=True)):
+                return made, True
+            made, any_cut = longer, any_cut or cut
+        return made, any_cut
+
+    def _field(self, each: PreviewField) -> tuple[T, bool]:
+        name, name_cut = self._short(each.field, "bold", units=_LINE_UNITS)
+        same = each.old_value is None or each.old_value == each.new_value
+        values = [v for v in (each.old_value, each.new_value) if v is not None]
+        if all(len(v) <= _SHORT and "\n" not in v for v in values):
+            old, new = self._value(each.old_value, "code"), self._value(each.new_value, "code")
+            shown = [new] if same else [old, self.pen.write(" → "), new]
+            return self.pen.joined([name, self.pen.write(": "), *shown], ""), name_cut
+        old, old_cut = self._block(each.old_value)
+        new, new_cut = self._block(each.new_value)
+        if same:
+            lines = [self.pen.joined([name, self.pen.write(":")], ""), new]
+        else:
+            lines = [name, self.pen.write("old:"), old, self.pen.write("→ new:"), new]
+        return self.pen.joined(lines), name_cut or old_cut or new_cut
+
+    def _block(self, value: str | None) -> tuple[T, bool]:
+        """A value in lines of its own: at most so many, and so many units."""
+        if not value:
+            return self._value(value, "pre"), False
+        lines = value.split("\n")
+        if len(lines) <= _VALUE_LINES:
+            return self._short(value, "pre", units=_VALUE_UNITS)
+        first = self.pen.cut("\n".join(lines[:_VALUE_LINES]), _VALUE_UNITS - 2)
+        return self.pen.write(f"{first}\n…", "pre"), True
+
+    def _value(self, value: str | None, style: str) -> T:
+        if not value:
+            return self.pen.write("(nothing)" if value is None else "(empty)")
+        return self.pen.write(value if value.strip() else repr(value), style)
+
+    def _labelled(self, label: str, text: str, units: int = _LINE_UNITS) -> tuple[T, bool]:
+        short, cut = self._short(text, units=units)
+        return self._after(label, short), cut
+
+    def _after(self, label: str, words: T) -> T:
+        return self.pen.joined([self.pen.write(f"{label}:", "bold"), self.pen.write(" "), words], "")
+
+    def _short(self, text: str, *styles: str, units: int) -> tuple[T, bool]:
+        """At most so many units, with the cut marked by an ellipsis."""
+        made = self.pen.write(text, *styles)
+        if self._units(made) <= units:
+            return made, False
+        return self.pen.write(f"{self.pen.cut(text, units - 1)}…", *styles), True
+
+    def _units(self, made: T) -> int:
+        return self.pen.size(made)[0]
+
+    def _lines(self, lines: Iterator[tuple[T, bool]]) -> tuple[T, bool]:
+        found = [*lines]
+        return self.pen.joined(part for part, _ in found), any(cut for _, cut in found)

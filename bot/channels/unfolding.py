@@ -1,0 +1,61 @@
+"""One turn shown as text that grows, for platforms where a message can be edited.
+
+What is shown on the way is a preview and may be skipped; the final text is not.
+"""
+
+from abc import ABC, abstractmethod
+
+from bot.domain.events import (
+    Ending,
+    TextDelta,
+    TextRestarted,
+    ToolFinished,
+    ToolStarted,
+    TurnEnded,
+    TurnEvent,
+    TurnFailed,
+)
+from bot.errors import ChannelError
+from bot.logs import logger
+
+log = logger(__name__)
+
+
+class Unfolding(ABC):
+    """Raises ChannelError only when the final text could not be posted."""
+
+    def __init__(self) -> None:
+        self._text = ""
+        self._doing = ""
+
+    @abstractmethod
+    async def preview(self, text: str, doing: str) -> None:
+        """Show the answer so far, and what is being done right now; may raise ChannelError."""
+
+    @abstractmethod
+    async def finish(self, text: str, note: str) -> None:
+        """Show the answer as it ended, CommonMark, and a note of Nod's own below it."""
+
+    async def send(self, event: TurnEvent) -> None:
+        match event:
+            case TextDelta(text=text):
+                self._text, self._doing = self._text + text, ""
+            case TextRestarted():
+                self._text = ""
+            case ToolStarted(summary=summary):
+                self._doing = summary
+            case ToolFinished():
+                self._doing = ""
+            case TurnEnded(ending=Ending.STOPPED):
+                return await self.finish(self._text, "⏹ Stopped.")
+            case TurnEnded(text=text):
+                return await self.finish(text, "")
+            case TurnFailed(explanation=explanation):
+                return await self.finish(self._text, f"⚠️ {explanation}")
+            case _:
+                return None
+        try:
+            await self.preview(self._text, self._doing)
+        except ChannelError as error:  # the final text is what counts
+            log.info("preview refused", why=error.message)
+        return None
