@@ -31,6 +31,15 @@ class ToolStarted:
 
 
 @dataclass(frozen=True, slots=True)
+class ToolProgress:
+    """A read call tells how far it is; ``words`` are its tool's own."""
+
+    call_id: str
+    tool_name: str
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
 class ToolFinished:
     """A read call ended; ``result`` is what the model will see."""
 
@@ -68,4 +77,13 @@ class TurnFailed:
     seen: int
 
 
-TurnEvent = TextDelta | TextRestarted | ToolStarted | ToolFinished | ProposalOpened | TurnEnded | TurnFailed
+TurnEvent = (
+    TextDelta
+    | TextRestarted
+    | ToolStarted
+    | ToolProgress
+    | ToolFinished
+    | ProposalOpened
+    | TurnEnded
+    | TurnFailed
+)

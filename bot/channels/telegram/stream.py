@@ -15,6 +15,7 @@ from bot.domain.events import (
     TextDelta,
     TextRestarted,
     ToolFinished,
+    ToolProgress,
     ToolStarted,
     TurnEnded,
     TurnEvent,
@@ -38,6 +39,7 @@ class TelegramStream:
         self._place = place
         self._text = ""
         self._doing = ""
+        self._far = ""  # how far that is
         self._draft_id = secrets.randbelow(_DRAFTS) + 1  # must not be zero
         self._shown: TelegramPosted | None = None
         self._previews = True
@@ -50,7 +52,9 @@ class TelegramStream:
             case TextRestarted():
                 self._text = ""
             case ToolStarted(summary=summary):
-                self._doing = summary
+                self._doing, self._far = summary, ""
+            case ToolProgress(words=words):
+                self._far = f" ({words})"
             case ToolFinished():
                 self._doing = ""
             case TurnEnded(ending=Ending.STOPPED):
@@ -72,7 +76,7 @@ class TelegramStream:
     async def _preview(self) -> None:
         unfinished = self._so_far()
         if self._doing:
-            unfinished = unfinished + styled(f"⏳ {self._doing}", "italic")
+            unfinished = unfinished + styled(f"⏳ {self._doing}{self._far}", "italic")
         pieces = split(unfinished)
         if not (self._previews and pieces and self._pace.preview(self._place.chat_id)):
             return
