@@ -181,7 +181,7 @@ class ProposalLookup:
     ) -> tuple[int, Mapping[str, str], list[tuple[str, Seen]]]:
         rows, now = audit.since(session, since), proposals.progress(session)
         changes = []
-        for proposal_id in dict.fromkeys((*(ident for _, ident in rows), *further(far, now))):
+        for proposal_id in dict.fromkeys((*(ident for _, ident in rows), *progressed(far, now))):
             proposal = proposals.get(session, proposal_id)
             conversation = proposal and conversations.get_conversation(session, proposal.conversation_id)
             if proposal and conversation and wanted(conversation.origin.key):
@@ -227,7 +227,7 @@ class ProposalLookup:
         return rights.objection(session, self._policies, p, actor, at=at) is None
 
 
-def further(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
+def progressed(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
     """The running proposals that told of progress in between."""
     return [ident for ident, words in now.items() if before.get(ident) != words]
 

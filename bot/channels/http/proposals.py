@@ -31,7 +31,7 @@ from bot.domain.proposals import Kind, Sought, State
 from bot.domain.risk import Level
 from bot.domain.similarity import Lasting, Rung, Whose
 from bot.domain.verbs import Verb
-from bot.lookup.proposals import Seen, further
+from bot.lookup.proposals import Seen, progressed
 
 router = api_routes("proposals", prefix="/api")
 
@@ -244,7 +244,7 @@ async def _changes(http: HttpChannel, actor: Actor, seen: int) -> AsyncIterator[
                 yield f"id: {row_id}\n" + sse(update)
                 quiet = 0.0
         before, far = far, await http.proposals.progress()
-        for proposal_id in further(before, far):
+        for proposal_id in progressed(before, far):
             if (shown := await http.proposals.find(proposal_id, actor)) is not None:
                 yield sse({"type": "proposal_update", "proposal": views.proposal(shown)})
                 quiet = 0.0

@@ -26,7 +26,7 @@ _LONGEST = 2000  # characters of an address or a description
 Page = Callable[[Client, str | None], Awaitable[Any]]
 
 
-class Reading:
+class ReadingTools:
     """The reading tools of one server, by what it said that it has."""
 
     def __init__(self, server: Server, patience: float) -> None:

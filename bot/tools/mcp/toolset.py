@@ -12,7 +12,7 @@ from bot.store.database import Database
 from bot.tools.mcp.catalogue import Sleep
 from bot.tools.mcp.config import Http, ServerConfig
 from bot.tools.mcp.elicitation import Ask, decline
-from bot.tools.mcp.reading import Reading
+from bot.tools.mcp.reading import ReadingTools
 from bot.tools.mcp.schemas import TooSlow
 from bot.tools.mcp.server import Server
 from bot.tools.mcp.signin import Keys
@@ -82,7 +82,7 @@ class McpToolset:
         self._first_wait = first_wait
         self._waited = False
         self._adopted: dict[str, _Adopted] = {}
-        self._reading = {server.config.name: Reading(server, patience) for server in self.servers}
+        self._reading = {server.config.name: ReadingTools(server, patience) for server in self.servers}
         self._twins: set[tuple[str, str]] = set()
 
     async def tools(self) -> Sequence[Tool]:

@@ -22,7 +22,7 @@ def config(server: Breaking) -> ServerConfig:
     return ServerConfig("breaking", Http(server.url))
 
 
-async def test_the_answer_comes_after_the_line_broke_and_the_call_ran_once(connect, breaking):
+async def test_the_answer_comes_after_the_line_was_cut_and_the_call_ran_once(connect, breaking):
     lamps = connect(config(breaking))
     assert await lamps.run("paint", lamp="desk") == "desk is red"
     assert await lamps.run("paint", lamp="door") == "door is red"
