@@ -246,7 +246,7 @@ class Assistant:
         """While it is under way here, however long that takes and whatever the clock does, it is ours."""
         self.under_way.add(proposal_id)
         try:
-            return await self._gate.execute(proposal_id)
+            return await self._gate.execute(proposal_id, self._dispatcher.wake)
         finally:
             self.under_way.discard(proposal_id)
 

@@ -5,7 +5,7 @@ that are not stored yet. `Gate.execute` runs an approved proposal, exactly as sh
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
@@ -28,6 +28,7 @@ from bot.agent.drafts import (
     words_of,
 )
 from bot.agent.model import ToolCall, ToolSpec
+from bot.agent.progress import IN_TURNS, ON_CARDS, Progress
 from bot.agent.reach import check_unlocked, plan_shown, shelf_for
 from bot.agent.transcript import REASON
 from bot.domain.bounds import CALLS_PER_ANSWER, AnswerRoom, Bounds
@@ -66,6 +67,10 @@ _REASON_SCHEMA = {
     "type": "string",
     "description": "Why you want this change: one sentence for the person who decides.",
 }
+
+
+Wake = Callable[..., Awaitable[None]]
+"""Starts jobs, as `Dispatcher.wake` does."""
 
 
 def offer(tool: Tool) -> ToolSpec:
@@ -279,14 +284,19 @@ class Gate:
         arguments: Mapping[str, Any],
         conversation: Conversation,
         asker: Actor | None = None,
+        show: Callable[[str], Awaitable[None]] | None = None,
     ) -> CallResult:
         """Run a call that changes nothing. Never raises: the model is told what went wrong.
 
-        ``asker`` is whose call it is, where that is not who began the conversation.
+        ``asker`` is whose call it is, where that is not who began the conversation. ``show`` is told how far
+        it is.
         """
         context = CallContext(conversation.id, str(asker or conversation.requester))
+        secrets = secrets_in(arguments, tool.parameters)
+        if show is not None:
+            context = replace(context, progress=Progress(self._clock, IN_TURNS, show, secrets))
         room = self._reading.setdefault(conversation.id, asyncio.Semaphore(_READS_TOGETHER))
-        with hiding(secrets_in(arguments, tool.parameters)):
+        with hiding(secrets):
             try:
                 async with room:
                     output = await in_time(watched(tool.run(arguments, context), tool.name), tool.timeout)
@@ -303,8 +313,10 @@ class Gate:
             return await outputs.cut(self._database, conversation.id, file, self._clock)
         return bounded(file.text)
 
-    async def execute(self, proposal_id: str) -> tuple[Job, ...]:
+    async def execute(self, proposal_id: str, wake: Wake | None = None) -> tuple[Job, ...]:
         """Run an approved proposal. A caller that loses the claim does nothing. Returns the follow-up work.
+
+        ``wake`` starts the work that shows how far it is.
 
         Checking the old values, claiming and running are one step, which no other change to the same
         object can interrupt. A proposal that finds one running is called again when that ends.
@@ -316,7 +328,7 @@ class Gate:
             if name and not await self._turnstile.enter(proposal_id, name):
                 return ()
             try:
-                made = await self._execute(proposal)
+                made = await self._execute(proposal, wake)
             finally:
                 following = await self._turnstile.leave(proposal_id)
         else:
@@ -331,7 +343,7 @@ class Gate:
         except Exception:  # noqa: BLE001 - a tool's own code; what is wrong with it is told when it runs
             return proposal.tool_name
 
-    async def _execute(self, proposal: Proposal) -> tuple[Job, ...]:
+    async def _execute(self, proposal: Proposal, wake: Wake | None) -> tuple[Job, ...]:
         """Every move is guarded by the version that was read: where another was faster, nothing is done."""
         plans = proposal.kind is Kind.PLAN
         try:
@@ -355,18 +367,28 @@ class Gate:
             return await self._database.write(lifecycle.ask_again, proposal, preview, now)
         lease = now + timedelta(seconds=tool.timeout) + _LEASE_MARGIN
         claimed = await self._database.write(lifecycle.claim, self.policies, proposal, lease, now)
-        return () if claimed is None else await self._run(tool, claimed)
+        return () if claimed is None else await self._run(tool, claimed, wake)
 
     async def _check_teammate(self, proposal: Proposal) -> None:
         """Raises ToolError where the teammate that asked for it is locked, or was stopped."""
         if why := await self._database.read(teams.barred, proposal.conversation_id):
             raise ToolError(why)
 
-    async def _run(self, tool: Tool, claimed: Proposal) -> tuple[Job, ...]:
-        context = CallContext(
-            claimed.conversation_id, str(claimed.requester), claimed.idempotency_key, claimed.preview
-        )
+    async def _run(self, tool: Tool, claimed: Proposal, wake: Wake | None) -> tuple[Job, ...]:
         secrets = secrets_in(claimed.arguments, tool.parameters)
+
+        async def show(words: str) -> None:
+            jobs = await self._database.write(lifecycle.tell_progress, claimed, words)
+            if wake is not None:
+                await wake(*jobs)
+
+        context = CallContext(
+            claimed.conversation_id,
+            str(claimed.requester),
+            claimed.idempotency_key,
+            claimed.preview,
+            Progress(self._clock, ON_CARDS, show, secrets),
+        )
         with hiding(secrets):
             try:
                 output = await in_time(watched(tool.run(claimed.arguments, context), tool.name), tool.timeout)

@@ -45,6 +45,7 @@ from bot.domain.events import (
     TextRestarted,
     ThoughtDelta,
     ToolFinished,
+    ToolProgress,
     ToolStarted,
     TurnEnded,
     TurnEvent,
@@ -222,7 +223,8 @@ class Loop:
             yield ToolFinished(call.id, call.tool_name, ok=False, result=results[call.id].text)
         for call, tool, arguments in reads:
             yield ToolStarted(call.id, call.tool_name, call.summary, shown(arguments, tool.parameters))
-        results |= await self._read(reads, turn.transcript)
+        async for told in self._read(reads, turn.transcript, results):
+            yield told
         for call, tool, arguments in reads:
             text = veiled(results[call.id].text, secrets_in(arguments, tool.parameters))
             yield ToolFinished(call.id, call.tool_name, results[call.id].ok, text)
@@ -278,15 +280,32 @@ class Loop:
                 answer.text.clear()
                 yield TextRestarted()
 
-    async def _read(self, reads: Sequence[_Read], transcript: Transcript) -> dict[str, CallResult]:
-        """Run reads side by side."""
-        done = await asyncio.gather(
-            *(
-                self._gate.read(tool, arguments, transcript.conversation, transcript.asker)
-                for _, tool, arguments in reads
+    async def _read(
+        self, reads: Sequence[_Read], transcript: Transcript, results: dict[str, CallResult]
+    ) -> AsyncIterator[ToolProgress]:
+        """Run reads side by side, adding to ``results``; tells how far they are."""
+        if not reads:
+            return
+        heard: asyncio.Queue[ToolProgress | None] = asyncio.Queue()
+
+        async def one(call: Call, tool: Tool, arguments: Mapping[str, Any]) -> None:
+            async def show(words: str) -> None:
+                heard.put_nowait(ToolProgress(call.id, call.tool_name, words))
+
+            results[call.id] = await self._gate.read(
+                tool, arguments, transcript.conversation, transcript.asker, show
             )
-        )
-        return {call.id: result for (call, _, _), result in zip(reads, done, strict=True)}
+
+        work = asyncio.gather(*(one(*each) for each in reads))
+        work.add_done_callback(lambda _: heard.put_nowait(None))
+        try:
+            while (told := await heard.get()) is not None:
+                yield told
+            await work
+        finally:
+            if not work.done():
+                work.cancel()
+                await asyncio.gather(work, return_exceptions=True)
 
     async def _next(self, turn: Turn) -> Turn:
         """The same turn, with what it said and what people said in the meantime."""

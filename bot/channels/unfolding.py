@@ -10,6 +10,7 @@ from bot.domain.events import (
     TextDelta,
     TextRestarted,
     ToolFinished,
+    ToolProgress,
     ToolStarted,
     TurnEnded,
     TurnEvent,
@@ -27,6 +28,7 @@ class Unfolding(ABC):
     def __init__(self) -> None:
         self._text = ""
         self._doing = ""
+        self._far = ""  # how far that is
 
     @abstractmethod
     async def preview(self, text: str, doing: str) -> None:
@@ -39,13 +41,15 @@ class Unfolding(ABC):
     async def send(self, event: TurnEvent) -> None:
         match event:
             case TextDelta(text=text):
-                self._text, self._doing = self._text + text, ""
+                self._text, self._doing, self._far = self._text + text, "", ""
             case TextRestarted():
                 self._text = ""
             case ToolStarted(summary=summary):
-                self._doing = summary
+                self._doing, self._far = summary, ""
+            case ToolProgress(words=words):
+                self._far = f" ({words})"
             case ToolFinished():
-                self._doing = ""
+                self._doing = self._far = ""
             case TurnEnded(ending=Ending.STOPPED):
                 return await self.finish(self._text, "⏹ Stopped.")
             case TurnEnded(text=text):
@@ -55,7 +59,7 @@ class Unfolding(ABC):
             case _:
                 return None
         try:
-            await self.preview(self._text, self._doing)
+            await self.preview(self._text, self._doing + self._far)
         except ChannelError as error:  # the final text is what counts
             log.info("preview refused", why=error.message)
         return None

@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
-from bot.domain.files import fits_card, unfolded
+from bot.domain.files import fits_card, told_fields, unfolded
 from bot.domain.forms import Shape, fields_of, label_of, told_values
 from bot.domain.names import NO_NAMES, Names, with_names, written_in
 from bot.domain.proposals import Cause, Circle, Kind, PreviewField, Proposal, Sibling, State, Vote
@@ -77,6 +77,7 @@ class Card:
     notes: tuple[str, ...]  # edited by, changed since shown
     verbs: tuple[Verb, ...]
     group: Group | None
+    result_fields: tuple[tuple[str, str], ...] = ()  # label and value, where the tool gave an object
     told: str = ""  # the result in one sentence; the first line of a card that is done
     data: str = ""  # the result as the tool gave it, where ``told`` says it on the card
     asker_decides: bool = False  # who asked may decide alone: no need to say who may
@@ -182,7 +183,7 @@ def _outcome(p: Proposal) -> tuple[Tone, str]:
         case State.APPROVED:
             return Tone.WAITING, f"{yes} by {who}. It has not run yet."
         case State.EXECUTING:
-            return Tone.WAITING, f"{yes} by {who}. Running…"
+            return Tone.WAITING, f"{yes} by {who}. Running{f' ({p.progress})' if p.progress else ''}…"
         case State.SUCCEEDED:
             done = f"{p.ended_badly}. " if p.ended_badly else done
             return Tone.WARNED if p.ended_badly else Tone.GOOD, f"{done}{yes} by {who}."
@@ -353,6 +354,10 @@ def card_of(
         decided_at=p.decided_at,
         result=_plain(p.error or ("" if p.told else p.result), secrets),
         result_url=p.result_url,
+        result_fields=tuple(
+            (redact_text(name, secrets), redact_text(said, secrets))
+            for name, said in told_fields(redact_text(p.result or "", secrets))
+        ),
         notes=tuple(notes),
         verbs=_verbs(p, schema, group, grantable=grantable),
         group=group,

@@ -143,7 +143,7 @@ class Answer(StrEnum):
     ALREADY = "already"  # someone has already decided; nothing happened
     REFUSED = "refused"  # this person may not; the proposal stays open for others
     UNKNOWN = "unknown"  # no such proposal
-    STALE = "stale"  # the content changed after the card was shown
+    STALE = "stale"  # what was shown is no longer so, or cannot be done any longer
     INVALID = "invalid"  # the arguments or words do not fit; ``fields`` says where
     LATER = "later"  # too much came from this person; it may be sent again later
     DUPLICATE = "duplicate"  # this event was received before

@@ -38,6 +38,15 @@ class ToolStarted:
 
 
 @dataclass(frozen=True, slots=True)
+class ToolProgress:
+    """A read call tells how far it is; ``words`` are its tool's own."""
+
+    call_id: str
+    tool_name: str
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
 class ToolFinished:
     """A read call ended; ``result`` is what the model will see."""
 
@@ -80,6 +89,7 @@ TurnEvent = (
     | ThoughtDelta
     | TextRestarted
     | ToolStarted
+    | ToolProgress
     | ToolFinished
     | ProposalOpened
     | TurnEnded

@@ -4,8 +4,8 @@ import json
 import re
 from dataclasses import dataclass
 
+from bot.domain.forms import label_of, spoken
 from bot.domain.redaction import redact_text
-from bot.domain.text import shown
 
 MOST_BYTES = 1_000_000
 """How much of one text people are sent."""
@@ -14,6 +14,7 @@ RESULT_SHOWN = 1000
 """UTF-16 code units of a result that a card shows; what is longer is a file too."""
 
 _LONGEST_NAME = 80
+_MOST_FIELDS = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,17 +34,22 @@ def safe_name(name: str) -> str:
     return f"{stem[: _LONGEST_NAME - len(ending) - 1] or 'file'}{dot}{ending}"
 
 
-def unfolded(text: str) -> str:
-    """A JSON object that holds texts of several lines, as names and lines; anything else as it is."""
+def told_fields(text: str) -> tuple[tuple[str, str], ...]:
+    """A JSON object as people read it: each field's label and value. Empty for anything else."""
     try:
         data = json.loads(text)
+        if not isinstance(data, dict) or len(data) > _MOST_FIELDS:
+            return ()
+        return tuple((label_of(name), spoken(value, options=False)) for name, value in data.items())
     except (ValueError, RecursionError):
-        return text
-    values = data.values() if isinstance(data, dict) else ()
-    if not any(isinstance(value, str) and "\n" in value for value in values):
-        return text
-    said = ((name, shown(value)) for name, value in data.items())
-    return "\n".join(f"{name}:\n{value}" if "\n" in value else f"{name}: {value}" for name, value in said)
+        return ()
+
+
+def unfolded(text: str) -> str:
+    """A JSON object as one field below the other; anything else as it is."""
+    said = told_fields(text)
+    lines = (f"{name}:\n{value}" if "\n" in value else f"{name}: {value}" for name, value in said)
+    return "\n".join(lines) if said else text
 
 
 def for_people(text: str) -> str:

@@ -224,6 +224,7 @@ class Proposal:
     edited_by: str | None = None
     edits: tuple[Edited, ...] = ()  # oldest first
     changed: bool = False
+    progress: str | None = None  # while it runs: how far its tool says it is
     result: str | None = None
     ended_badly: str | None = None  # it ran, but not to a good end: how, such as "Ended with code 3"
     told: str | None = None  # the result in one sentence for people; None where the tool gave none

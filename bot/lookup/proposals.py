@@ -118,12 +118,19 @@ class ProposalLookup:
         """The changes after that one, oldest first: each its number and its proposal."""
         return await self._database.read(audit.since, since)
 
-    async def news(self, since: int, wanted: Callable[[str], bool]) -> tuple[int, list[tuple[str, Seen]]]:
-        """The newest change, and what changed since then in conversations whose address key is ``wanted``.
+    async def progress(self) -> Mapping[str, str]:
+        """How far those are that run right now, by id."""
+        return await self._database.read(proposals.progress)
 
-        Each is as the person whose conversation it is sees it.
+    async def news(
+        self, since: int, far: Mapping[str, str], wanted: Callable[[str], bool]
+    ) -> tuple[int, Mapping[str, str], list[tuple[str, Seen]]]:
+        """The newest change, how far what runs is, and what is new in conversations that are ``wanted``.
+
+        New is what changed after ``since``, and what was not as ``far`` yet. ``wanted`` is asked for the key
+        of an address. Each is as the person whose conversation it is sees it.
         """
-        return await self._database.read(self._news, since, wanted, await self._registry.shelf())
+        return await self._database.read(self._news, since, far, wanted, await self._registry.shelf())
 
     def visible(self, session: Session, found: Sequence[Proposal], actor: Actor, shelf: Shelf) -> list[Seen]:
         """Those that this person may see."""
@@ -165,17 +172,22 @@ class ProposalLookup:
         return self._seen(session, kept[:limit], actor, shelf), before
 
     def _news(
-        self, session: Session, since: int, wanted: Callable[[str], bool], shelf: Shelf
-    ) -> tuple[int, list[tuple[str, Seen]]]:
-        rows = audit.since(session, since)
+        self,
+        session: Session,
+        since: int,
+        far: Mapping[str, str],
+        wanted: Callable[[str], bool],
+        shelf: Shelf,
+    ) -> tuple[int, Mapping[str, str], list[tuple[str, Seen]]]:
+        rows, now = audit.since(session, since), proposals.progress(session)
         changes = []
-        for proposal_id in dict.fromkeys(proposal_id for _, proposal_id in rows):
+        for proposal_id in dict.fromkeys((*(ident for _, ident in rows), *progressed(far, now))):
             proposal = proposals.get(session, proposal_id)
             conversation = proposal and conversations.get_conversation(session, proposal.conversation_id)
             if proposal and conversation and wanted(conversation.origin.key):
                 seen = self._seen(session, [proposal], conversation.requester, shelf)
                 changes.append((conversation.origin.key, seen[0]))
-        return rows[-1][0] if rows else since, changes
+        return rows[-1][0] if rows else since, now, changes
 
     def _seen(self, session: Session, found: Sequence[Proposal], actor: Actor, shelf: Shelf) -> list[Seen]:
         """A page of them, the last of several with its group; what they share is read in one query."""
@@ -213,6 +225,11 @@ class ProposalLookup:
         conversation = conversations.get_conversation(session, p.conversation_id)
         at = conversation.origin if conversation and _is_own(conversation.origin, actor) else None
         return rights.objection(session, self._policies, p, actor, at=at) is None
+
+
+def progressed(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
+    """The running proposals that told of progress in between."""
+    return [ident for ident, words in now.items() if before.get(ident) != words]
 
 
 def _is_own(address: Address, actor: Actor) -> bool:

@@ -1,10 +1,16 @@
-"""Sign-ins at MCP servers: the tokens of each, kept like Slack's, and good for one address alone."""
+"""Sign-ins at MCP servers: the tokens of each, kept like Slack's, and good for one address alone.
 
+A sign-in under way is a row as well, since the person may come back to another process than the one they
+left from. What they bring is a code for that process: without the secret that it keeps in memory no one can
+use it.
+"""
+
+import hashlib
 import secrets
 from dataclasses import asdict, dataclass
 from datetime import datetime
 
-from sqlalchemy import delete, or_, update
+from sqlalchemy import JSON, Column, delete, or_, update
 from sqlmodel import Field, Session, SQLModel, col
 from sqlmodel.sql.sqltypes import UTCDateTime
 
@@ -26,6 +32,30 @@ class McpLoginRow(SQLModel, table=True):
     signed_in_at: datetime = Field(sa_type=UTCDateTime)
     version: int = 1
     busy_until: datetime | None = Field(default=None, sa_type=UTCDateTime)
+
+
+class McpSignInRow(SQLModel, table=True):
+    """A sign-in under way. ``id`` and ``state`` are hashes; ``said`` is what the person came back with."""
+
+    __tablename__ = "mcp_sign_in"
+
+    id: str = Field(primary_key=True)
+    state: str = Field(unique=True)
+    server: str
+    until: datetime = Field(sa_type=UTCDateTime)
+    said: dict[str, str] | None = Field(default=None, sa_column=Column(JSON(none_as_null=True)))
+    back: bool = False
+    ended: str | None = None
+    well: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class UnderWay:
+    """A sign-in under way, or just over: ``ended`` has the words then, and ``well`` how it went."""
+
+    server: str
+    ended: str | None
+    well: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +132,63 @@ def spoil(session: Session, held: SignIn) -> bool:
 def release(session: Session, held: SignIn) -> bool:
     """No new tokens came; the next one may ask."""
     return _changed(session, held, busy_until=None)
+
+
+def begin(session: Session, ident: str, state: str, server: str, now: datetime, until: datetime) -> None:
+    """Note a sign-in that waits for a person, and forget those whose time is up."""
+    session.execute(delete(McpSignInRow).where(col(McpSignInRow.until) < now))
+    session.add(McpSignInRow(id=_hash(ident), state=_hash(state), server=server, until=until))
+
+
+def come_back(session: Session, state: str, said: dict[str, str], now: datetime) -> str | None:
+    """Leave what the person came back with for the process that waits for it, once.
+
+    Returns what `look` takes; None where no sign-in waits for this.
+    """
+    waits = (
+        col(McpSignInRow.state) == _hash(state),
+        col(McpSignInRow.until) >= now,
+        col(McpSignInRow.back).is_(False),
+        col(McpSignInRow.ended).is_(None),
+    )
+    taken = update(McpSignInRow).where(*waits).values(said=said, back=True)
+    return session.execute(taken.returning(col(McpSignInRow.id))).scalar_one_or_none()
+
+
+def is_back(session: Session, ident: str) -> bool:
+    """Whether the person came back to another process."""
+    row = session.get(McpSignInRow, _hash(ident))
+    return row is not None and row.said is not None
+
+
+def take_back(session: Session, ident: str) -> dict[str, str] | None:
+    """What the person came back with to another process; it is forgotten with that."""
+    row = session.get(McpSignInRow, _hash(ident))
+    if row is None or row.said is None:
+        return None
+    said, row.said = row.said, None
+    return said
+
+
+def end(session: Session, ident: str, words: str, *, well: bool) -> None:
+    """Note how it ended, for those who ask other processes."""
+    this = update(McpSignInRow).where(col(McpSignInRow.id) == _hash(ident))
+    session.execute(this.values(ended=words, well=well, said=None))
+
+
+def look(session: Session, key: str) -> UnderWay | None:
+    """How a sign-in stands, by the key that `come_back` gave."""
+    row = session.get(McpSignInRow, key)
+    return UnderWay(row.server, row.ended, row.well) if row else None
+
+
+def key_of(ident: str) -> str:
+    """What `look` takes, for a sign-in by its own name."""
+    return _hash(ident)
+
+
+def _hash(secret: str) -> str:
+    return hashlib.sha256(secret.encode()).hexdigest()
 
 
 def _changed(session: Session, held: SignIn, *also: object, **values: object) -> bool:

@@ -54,6 +54,8 @@ _FALLING = (_TABLE.c.updated_at.desc(), _TABLE.c.id.desc())
 # What each cycle uses is built once: to build a statement costs several times what it costs to run it.
 # A literal where an index is over those rows alone: with a parameter in its place the index cannot be chosen.
 _IS_PROPOSED = _TABLE.c.state == literal_column(f"'{State.PROPOSED}'")
+_IS_MOVING = _TABLE.c.state.in_([literal_column(f"'{each}'") for each in (State.APPROVED, State.EXECUTING)])
+_TELLING = select(_TABLE.c.id, _TABLE.c.progress).where(_IS_MOVING, _TABLE.c.progress.is_not(None))
 _INSERT = insert(_TABLE)
 _ALL = select(*(column for column in _TABLE.columns if column.name not in ("idempotency_key", "lease_until")))
 _BY_ID = _ALL.where(_TABLE.c.id == bindparam("id"))
@@ -154,6 +156,8 @@ def move(
     chain.hold(session)
     old, new = _row(before), _row(after)
     changed = {key: value for key, value in new.items() if value != old[key]} | {"lease_until": lease_until}
+    if before.state is State.EXECUTING:
+        changed["progress"] = None
     guard = {"moved_id": before.id, "from_state": before.state, "from_version": before.version}
     if session.connection().execute(_update(tuple(changed)), changed | guard).rowcount != 1:
         return None
@@ -162,6 +166,21 @@ def move(
     audit.append(session, [Change(after, new, by, asks=after.digest != before.digest)])
     _want_redraw(session, after)
     return after
+
+
+def tell_progress(session: Session, claimed: Proposal, words: str) -> bool:
+    """Keep how far its tool is; False where it is no longer that run. It is no change of the proposal."""
+    guard = {"moved_id": claimed.id, "from_state": State.EXECUTING, "from_version": claimed.version}
+    told = {"progress": storable(words)}
+    if session.connection().execute(_update(("progress",)), told | guard).rowcount != 1:
+        return False
+    _want_redraw(session, claimed)
+    return True
+
+
+def progress(session: Session) -> dict[str, str]:
+    """How far those are that run right now, by id, as far as their tools say."""
+    return dict(session.connection().execute(_TELLING).all())
 
 
 def _name_deciders(session: Session, proposal: Proposal) -> None:
@@ -502,6 +521,7 @@ def _proposal(row: Row[Any]) -> Proposal:
             Edited(r, by, tuple(PreviewField(*f) for f in fields)) for r, by, fields in row.edits or ()
         ),
         changed=row.changed,
+        progress=row.progress,
         result=row.result,
         told=row.told,
         ended_badly=row.ended_badly,

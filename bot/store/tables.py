@@ -277,6 +277,7 @@ class ProposalRow(SQLModel, table=True):
     ended_badly: str | None = None
     result_url: str | None = None
     error: str | None = None
+    progress: str | None = None
     lease_until: datetime | None = Field(default=None, sa_type=UTCDateTime)
     created_at: datetime = Field(sa_type=UTCDateTime)
     updated_at: datetime = Field(sa_type=UTCDateTime)

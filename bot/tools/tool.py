@@ -31,18 +31,25 @@ from bot.tools.signature import Signature, docstring
 Arguments = Mapping[str, Any]
 
 
+async def _no_one(words: str) -> None:
+    """No one watches this call."""
+
+
 @dataclass(frozen=True, slots=True)
 class CallContext:
     """What a running tool may know about its call; taken by a parameter annotated ``CallContext``.
 
     ``idempotency_key`` is the same for every run of one proposal and empty for reads. ``preview`` is what the
     card showed, so that a tool can check that nothing changed up to the moment it acts; empty for reads.
+    ``progress`` tells people how far it is, such as ``await context.progress("3 of 10 files")``; it never
+    raises, and what comes too often is left out.
     """
 
     conversation_id: str
     requested_by: str
     idempotency_key: str = ""
     preview: tuple[PreviewField, ...] = ()
+    progress: Callable[[str], Awaitable[None]] = field(default=_no_one, repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

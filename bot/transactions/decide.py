@@ -174,9 +174,9 @@ def _propose_anew(session: Session, p: Proposal, by: By, fresh: Fresh, now: date
 
 def _retry(session: Session, p: Proposal, by: By, now: datetime) -> Decided:
     if p.cause is Cause.TOOL_CHANGED:
-        return Decided(Reply(Answer.ALREADY, "The tool has changed since. Please request it again.", (p,)))
+        return Decided(Reply(Answer.STALE, "The tool has changed since. Please request it again.", (p,)))
     if p.cause is Cause.REFUSED:
-        return Decided(Reply(Answer.ALREADY, f"Trying again can't help. {p.error}", (p,)))
+        return Decided(Reply(Answer.STALE, f"Trying again can't help. {p.error}", (p,)))
     p = moved(
         proposals.move(
             session,

@@ -114,6 +114,11 @@ def claim(
     return proposals.move(session, p, By.nod(Act.EXECUTE), now, State.EXECUTING, lease_until=lease_until)
 
 
+def tell_progress(session: Session, claimed: Proposal, words: str) -> tuple[Job, ...]:
+    """Keep how far a running proposal is, for its cards; nothing once it has ended."""
+    return (redraw(claimed),) if proposals.tell_progress(session, claimed, words) else ()
+
+
 def finish(
     session: Session,
     /,

@@ -226,15 +226,15 @@ def test_what_people_are_sent_has_no_secrets_and_an_end() -> None:
     [
         (
             '{"exit_code": 0, "stdout": "one\\ntwo\\n", "stderr": ""}',
-            "exit_code: 0\nstdout:\none\ntwo\n\nstderr: ",
+            "Exit code: 0\nStdout:\none\ntwo\n\nStderr: none",
         ),
-        ('{"path": "a", "lines": ["x\\ny"]}', '{"path": "a", "lines": ["x\\ny"]}'),
+        ('{"path": "a", "dueDate": null, "on": true}', "Path: a\nDue date: none\nOn: yes"),
         ('["one\\ntwo"]', '["one\\ntwo"]'),
         ('{"cut": "one\\ntw', '{"cut": "one\\ntw'),
         ("[" * 100_000, "[" * 100_000),
         ("one\ntwo", "one\ntwo"),
     ],
-    ids=["an object with lines", "none at its top", "no object", "cut", "deep", "plain text"],
+    ids=["an object with lines", "single values", "no object", "cut", "deep", "plain text"],
 )
 def test_what_a_program_printed_is_read_line_by_line_and_not_as_json(text: str, read: str) -> None:
     assert for_people(text) == read

@@ -128,7 +128,7 @@ def test_a_result_is_shown_as_the_sentence_that_the_tool_gave_for_people() -> No
     done = make_proposal(state=State.SUCCEEDED, result='{"lamp": "desk"}', told="Painted lamp desk red")
     card = card_of(done, {})
     assert (card.headline, card.outcome, card.result) == ("Painted lamp desk red", "Approved by Ben.", "")
-    assert '{"lamp": "desk"}' in whole_text(card)
+    assert "Result\nLamp: desk" in whole_text(card)
 
 
 LATE = [
@@ -197,7 +197,7 @@ def test_the_whole_text_has_every_field_and_argument_uncut() -> None:
 def test_what_a_program_printed_stands_on_the_card_line_by_line() -> None:
     printed = '{"exit_code": 0, "stdout": "one\\ntwo\\n"}'
     assert card_of(make_proposal(state=State.SUCCEEDED, result=printed), {}).result == (
-        "exit_code: 0\nstdout:\none\ntwo\n"
+        "Exit code: 0\nStdout:\none\ntwo\n"
     )
 
 

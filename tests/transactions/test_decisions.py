@@ -12,7 +12,7 @@ from bot.domain.policy import Policy
 from bot.domain.proposals import Cause, PreviewField, Proposal, State
 from bot.domain.redaction import HIDDEN
 from bot.domain.verbs import Verb
-from bot.errors import ToolError
+from bot.errors import Hopeless, ToolError
 from bot.store.record import audit
 from tests.kit import ADA, ANA, BEN, EVE, Hold, MakeNod, Nod, call, says
 
@@ -299,6 +299,15 @@ async def test_a_retry_is_for_those_who_may_decide_and_only_after_a_failure(team
     p = await team.approve(p)
     assert (await team.press(Verb.RETRY, p, by=EVE)).answer is Answer.REFUSED
     assert len(team.world.runs) == 1
+
+
+async def test_a_retry_that_cannot_help_is_refused_in_words(nod: Nod) -> None:
+    [p] = await nod.asked(red())
+    nod.world.broken = Hopeless("that lamp is gone")
+    p = await nod.approve(p)
+    reply = await nod.press(Verb.RETRY, p)
+    assert (reply.answer, reply.text) == (Answer.STALE, "Trying again can't help. that lamp is gone")
+    assert len(nod.world.runs) == 1
 
 
 async def test_a_retry_after_the_old_values_changed_asks_people_again(nod: Nod) -> None:

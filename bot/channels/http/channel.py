@@ -1,6 +1,7 @@
 """The HTTP channel: people read rows themselves, and listen to a conversation while they are there."""
 
 import asyncio
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -114,6 +115,7 @@ class HttpChannel:
     async def _feed(self) -> None:
         """Tell listeners of a conversation about every change of its proposals, by anyone."""
         seen = await self.proposals.newest_change()
+        far: Mapping[str, str] = {}
         while True:
             rings = self.bell.rings
             try:
@@ -124,7 +126,7 @@ class HttpChannel:
                     )  # listeners who joined in the meantime must not miss anything
                     await self.hub.somebody(self.pace.feed)
                     continue
-                seen, changes = await self.proposals.news(seen, self.hub.heard)
+                seen, far, changes = await self.proposals.news(seen, far, self.hub.heard)
             except Exception as error:  # a toolset or the database is away; continue when it is back
                 log.error("change feed failed", exc_info=error)
                 changes = []

@@ -26,6 +26,7 @@ A stream is server-sent events, each one `data:` line of JSON with a `type`:
 | `thought` | what the model thinks before it answers: `text`, which no conversation keeps |
 | `restart` | the answer was cut off and starts again: forget the text since the last tool call |
 | `tool_call_start` | a call that reads, or is refused: `call_id`, `tool_name`, `summary`, `arguments` |
+| `tool_call_progress` | how far it is: `call_id`, `tool_name`, `text` |
 | `tool_call_result` | what it gave: `call_id`, `tool_name`, `ok`, `result` |
 | `proposal_opened` | a change waits for a decision: `proposal` |
 | `proposal_update` | a proposal changed: `proposal` |

@@ -12,6 +12,7 @@ from bot.domain.events import (
     TextRestarted,
     ThoughtDelta,
     ToolFinished,
+    ToolProgress,
     ToolStarted,
     TurnEnded,
     TurnEvent,
@@ -102,6 +103,13 @@ def payload(event: TurnEvent) -> dict[str, Any] | None:
                 "tool_name": tool_name,
                 "summary": redact_text(summary),
                 "arguments": redact(arguments),
+            }
+        case ToolProgress(call_id, tool_name, words):
+            return {
+                "type": "tool_call_progress",
+                "call_id": call_id,
+                "tool_name": tool_name,
+                "text": redact_text(words),
             }
         case ToolFinished(call_id, tool_name, ok, result):
             return {

@@ -1,6 +1,6 @@
 """Proposals: listing them, deciding them, and the feed of their changes."""
 
-from collections.abc import AsyncIterator, Collection
+from collections.abc import AsyncIterator, Collection, Mapping
 from typing import Annotated, Any, Literal
 
 from fastapi import Header, Query
@@ -31,7 +31,7 @@ from bot.domain.proposals import Kind, Sought, State
 from bot.domain.risk import Level
 from bot.domain.similarity import Lasting, Rung, Whose
 from bot.domain.verbs import Verb
-from bot.lookup.proposals import Seen
+from bot.lookup.proposals import Seen, progressed
 
 router = api_routes("proposals", prefix="/api")
 
@@ -231,6 +231,7 @@ async def changes(
 async def _changes(http: HttpChannel, actor: Actor, seen: int) -> AsyncIterator[str]:
     yield f"id: {seen}\n: listening\n\n"
     quiet = 0.0
+    far: Mapping[str, str] = {}
     while not http.hub.closed:
         rings = http.bell.rings
         rows = await http.proposals.changes(seen)
@@ -241,6 +242,11 @@ async def _changes(http: HttpChannel, actor: Actor, seen: int) -> AsyncIterator[
             if shown is not None:
                 update = {"type": "proposal_update", "proposal": views.proposal(shown)}
                 yield f"id: {row_id}\n" + sse(update)
+                quiet = 0.0
+        before, far = far, await http.proposals.progress()
+        for proposal_id in progressed(before, far):
+            if (shown := await http.proposals.find(proposal_id, actor)) is not None:
+                yield sse({"type": "proposal_update", "proposal": views.proposal(shown)})
                 quiet = 0.0
         if rows:
             seen = rows[-1][0]

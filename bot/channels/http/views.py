@@ -106,6 +106,7 @@ def proposal(found: Seen) -> ProposalView:
         else None,
         "idempotency_key": p.idempotency_key,
         "result": redact_text(p.result, secrets) if p.result else None,
+        "result_fields": [{"label": name, "value": said} for name, said in card.result_fields],
         "ended_badly": p.ended_badly,
         "result_url": p.result_url,
         "error": redact_text(p.error, secrets) if p.error else None,

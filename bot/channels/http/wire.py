@@ -118,6 +118,13 @@ class ButtonView(TypedDict):
     rare: bool
 
 
+class ResultField(TypedDict):
+    """One field of a result that is a JSON object, as people read it."""
+
+    label: str
+    value: str
+
+
 class ProposalView(TypedDict):
     id: str
     kind: Kind
@@ -151,6 +158,7 @@ class ProposalView(TypedDict):
     group: GroupView | None
     idempotency_key: str
     result: str | None
+    result_fields: list[ResultField]
     ended_badly: str | None
     result_url: str | None
     error: str | None
@@ -470,6 +478,13 @@ class CallStarted(TypedDict):
     arguments: dict[str, Any]
 
 
+class CallProgress(TypedDict):
+    type: Literal["tool_call_progress"]
+    call_id: str
+    tool_name: str
+    text: str
+
+
 class CallEnded(TypedDict):
     type: Literal["tool_call_result"]
     call_id: str
@@ -513,6 +528,7 @@ TurnEvents = (
     | ThoughtSaid
     | Restart
     | CallStarted
+    | CallProgress
     | CallEnded
     | ProposalEvent
     | TeamEvent

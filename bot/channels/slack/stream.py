@@ -22,6 +22,7 @@ from bot.domain.events import (
     TextDelta,
     TextRestarted,
     ToolFinished,
+    ToolProgress,
     ToolStarted,
     TurnEnded,
     TurnEvent,
@@ -82,6 +83,8 @@ class SlackStream:
                     await self._restart()
                 case ToolStarted():
                     await self._task(event.call_id, event.summary, "in_progress")
+                case ToolProgress():
+                    await self._task(event.call_id, event.tool_name, "in_progress", event.words)
                 case ToolFinished():
                     await self._task(event.call_id, event.tool_name, "complete" if event.ok else "error")
                 case TurnEnded():
@@ -92,7 +95,7 @@ class SlackStream:
                 case _:
                     pass  # a proposal's card follows the turn
 
-    async def _task(self, call_id: str, title: str, status: str) -> None:
+    async def _task(self, call_id: str, title: str, status: str, details: str = "") -> None:
         before = self._tasks.get(call_id, {})
         chunk = {
             "type": "task_update",
@@ -100,6 +103,8 @@ class SlackStream:
             "title": before.get("title") or text.link_text(title),
             "status": status,
         }
+        if details:
+            chunk["details"] = text.link_text(details)
         self._tasks[call_id] = self._news[call_id] = chunk
         await self._flush()
 
@@ -149,7 +154,11 @@ class SlackStream:
         await self._write(ready)
 
     async def _write(self, piece: str) -> None:
-        news = [c | {"title": text.harmless(c["title"], limits.TASK_TITLE)} for c in self._news.values()]
+        news = [
+            c
+            | {part: text.harmless(c[part], limits.TASK_TITLE) for part in ("title", "details") if part in c}
+            for c in self._news.values()
+        ]
         self._news = {}
         if not piece and not news:
             return
@@ -236,4 +245,5 @@ class SlackStream:
 
 
 def _line(chunk: Mapping[str, Any]) -> str:
-    return f"- {_SIGNS[chunk['status']]} {text.harmless(text.literal(chunk['title']), 90)}"
+    said = f"{chunk['title']} ({chunk['details']})" if "details" in chunk else chunk["title"]
+    return f"- {_SIGNS[chunk['status']]} {text.harmless(text.literal(said), 90)}"

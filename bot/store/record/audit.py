@@ -199,11 +199,11 @@ def breaks(session: Session, proposal_id: str | None = None) -> Iterator[str]:
 _BATCH = 2000
 _P = table_of(ProposalRow)
 _OF_ONE = _TABLE.c.proposal_id == bindparam("id")
-_LEASE = "lease_until"
-"""The one column that changes without a row: how long a process may take for what it runs."""
+_UNDER_WAY = frozenset({"lease_until", "progress"})
+"""What changes without a row: how long a process may take for what it runs, and how far it says it is."""
 _LAST = (
     select(  # type: ignore[call-overload]
-        *(column for column in _P.columns if column.name != _LEASE),
+        *(column for column in _P.columns if column.name not in _UNDER_WAY),
         _TABLE.c.id.label("audit_id"),
         _TABLE.c.content.label("audit_content"),
     )

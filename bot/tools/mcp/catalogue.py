@@ -18,7 +18,7 @@ log = logger(__name__)
 Sleep = Callable[[float], Awaitable[None]]
 
 LONGEST_PAUSE = 60.0
-_MOST_PAGES = 100
+MOST_PAGES = 100
 _MOST_TOOLS = 500
 _MOST_WORDS = 500  # characters of a server's own error message
 
@@ -81,7 +81,7 @@ async def _pages(client: Client, name: str) -> list[types.Tool]:
     """All that fits within the bounds; a page has those of any message (``bot/tools/mcp/intake.py``)."""
     found: list[types.Tool] = []
     cursor, size = None, 0
-    for _ in range(_MOST_PAGES):
+    for _ in range(MOST_PAGES):
         page = await client.list_tools(cursor=cursor)
         found += page.tools
         size += len(page.model_dump_json())

@@ -1,14 +1,17 @@
 """Signing in at MCP servers: a person opens a page, agrees there, and comes back with a code.
 
 The flow is the SDK's: discovery, registration where no client is configured, PKCE, the exchange. It waits in
-this process for the person, and is kept only once the server has taken the token. A restart ends the ones
+the process where it began, and is kept only once the server has taken the token. The person may come back to
+any process on the database: it leaves what they bring in a row for that one. A restart ends the sign-ins
 under way, and so does `patience`; people begin again.
 """
 
 import asyncio
 import secrets
-from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import httpx2
@@ -34,6 +37,8 @@ log = logger(__name__)
 PATIENCE = 600.0  # seconds that a person has
 _MOST = 20  # sign-ins under way; the oldest makes room
 _KEPT = 100  # whose end can still be asked for
+_LOOK_SECONDS = 0.5  # how often a sign-in of another process is looked at
+_LONGEST_LOOK = 30.0  # seconds for that process to end it
 
 
 @dataclass(eq=False)
@@ -42,6 +47,7 @@ class _Going:
 
     server: Server
     by: str
+    ident: str
     page: asyncio.Future[str]
     answer: asyncio.Future[AuthorizationCodeResult]
     task: asyncio.Task[str] | None = None
@@ -57,6 +63,7 @@ class Logins:
     clock: Clock
     back: Callable[[], str]
     patience: float = PATIENCE
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     _going: dict[str, _Going] = field(default_factory=dict)
 
     def server(self, name: str) -> Server:
@@ -71,8 +78,8 @@ class Logins:
     async def begin(self, name: str, by: str) -> tuple[str, str]:
         """A name for the sign-in, and the page that a person is to open. Raises SignInError."""
         loop = asyncio.get_running_loop()
-        going = _Going(self.server(name), by, loop.create_future(), loop.create_future())
         ident = secrets.token_urlsafe(12)
+        going = _Going(self.server(name), by, ident, loop.create_future(), loop.create_future())
         while sum(not _over(each) for each in self._going.values()) >= _MOST:
             _end(next(each for each in self._going.values() if not _over(each)))
         while len(self._going) >= _KEPT:
@@ -88,27 +95,42 @@ class Logins:
     async def ended(self, ident: str) -> str:
         """What came of it, once the person was there. Raises SignInError."""
         going = self._going.get(ident)
-        if going is None:
-            raise SignInError("There is no such sign-in. Start it again.")
-        return await _outcome(going)
+        if going is not None:
+            return await _outcome(going)
+        return await self._elsewhere(store.key_of(ident), "There is no such sign-in. Start it again.")
 
     async def came_back(self, said: Mapping[str, str]) -> str:
         """Take what the sign-in server sent the person back with; each state is good for once.
 
         Raises SignInError.
         """
+        over = "This sign-in is over or was never started. Start it again."
         state = said.get("state", "")
         going = next((each for each in self._going.values() if state and each.state == state), None)
-        if going is None or going.task is None or _over(going) or going.answer.done():
-            raise SignInError("This sign-in is over or was never started. Start it again.")
-        name = going.server.config.name
-        if code := said.get("code"):
-            going.answer.set_result(AuthorizationCodeResult(code=code, state=state, iss=said.get("iss")))
-        else:
-            going.answer.set_exception(
-                SignInError(f"You were not let in at {name}. Start the sign-in again.")
-            )
+        if going is None:
+            brought = {name: said[name] for name in ("code", "iss") if name in said}
+            key = await self.database.write(store.come_back, state, brought, self.clock())
+            if key is None:
+                raise SignInError(over)
+            return await self._elsewhere(key, over)
+        if going.task is None or _over(going) or going.answer.done():
+            raise SignInError(over)
+        _answer(going, said)
         return await _outcome(going)
+
+    async def _elsewhere(self, key: str, unknown: str) -> str:
+        """What comes of a sign-in that another process runs. Raises SignInError."""
+        last = self.clock() + timedelta(seconds=_LONGEST_LOOK)
+        while (found := await self.database.read(store.look, key)) is not None and found.ended is None:
+            if self.clock() >= last:
+                break
+            await self.sleep(_LOOK_SECONDS)
+        if found is None or found.ended is None:
+            raise SignInError(unknown)
+        if not found.well:
+            raise SignInError(found.ended)
+        await self.server(found.server).signed_in()
+        return found.ended
 
     async def sign_out(self, name: str) -> bool:
         """Forget the tokens; False where no one was signed in. Raises SignInError."""
@@ -126,6 +148,16 @@ class Logins:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _run(self, going: _Going) -> str:
+        """The sign-in, with how it ended in its row."""
+        try:
+            words = await self._signed_in(going)
+        except SignInError as error:
+            await self.database.write(store.end, going.ident, error.message, well=False)
+            raise
+        await self.database.write(store.end, going.ident, words, well=True)
+        return words
+
+    async def _signed_in(self, going: _Going) -> str:
         name = going.server.config.name
         try:
             async with asyncio.timeout(self.patience):
@@ -161,10 +193,25 @@ class Logins:
             if urlsplit(url).scheme not in ("http", "https"):
                 raise SignInError(f"{config.name} names no web page to sign in at.")
             going.state = parse_qs(urlsplit(url).query)["state"][0]
+            now = self.clock()
+            until = now + timedelta(seconds=self.patience)
+            await self.database.write(store.begin, going.ident, going.state, config.name, now, until)
             going.page.set_result(url)
 
         async def callback() -> AuthorizationCodeResult:
-            return await going.answer
+            while not going.answer.done():
+                pause: asyncio.Future[Any] = asyncio.ensure_future(self.sleep(_LOOK_SECONDS))
+                waits: set[asyncio.Future[Any]] = {pause, going.answer}
+                try:
+                    await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+                finally:
+                    pause.cancel()
+                if not await self.database.read(store.is_back, going.ident):
+                    continue
+                said = await self.database.write(store.take_back, going.ident)
+                if said is not None and not going.answer.done():
+                    _answer(going, said | {"state": going.state})
+            return going.answer.result()
 
         flow = _Flow(
             config.launch, keys.challenge, back, await _scopes(config.launch.client, keys), redirect, callback
@@ -276,6 +323,16 @@ def _method(client: OAuthClient, server: OAuthMetadata | None) -> str:
         return "none"
     offered = (server.token_endpoint_auth_methods_supported if server else None) or ["client_secret_basic"]
     return "client_secret_basic" if "client_secret_basic" in offered else "client_secret_post"
+
+
+def _answer(going: _Going, said: Mapping[str, str]) -> None:
+    """Give it what the person came back with."""
+    if code := said.get("code"):
+        found = AuthorizationCodeResult(code=code, state=said["state"], iss=said.get("iss"))
+        going.answer.set_result(found)
+    else:
+        name = going.server.config.name
+        going.answer.set_exception(SignInError(f"You were not let in at {name}. Start the sign-in again."))
 
 
 async def _outcome(going: _Going) -> str:

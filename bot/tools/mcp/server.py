@@ -8,15 +8,16 @@ import asyncio
 import contextvars
 import itertools
 import math
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, TypeVar
 
 import anyio
 from mcp import Client, MCPError, types
 from mcp.client.session import ClientRequestContext
+from mcp.shared.dispatcher import ProgressFnT
 
 from bot.domain.chat import Clock
 from bot.errors import ToolError, ToolTimedOut
@@ -30,6 +31,10 @@ from bot.tools.tool import CallContext
 
 log = logger(__name__)
 
+T = TypeVar("T")
+
+_MOST_PROGRESS = 500  # characters of what a server says on the way
+READABLE = ("resources", "prompts")
 LOOK_SECONDS = 10.0  # for a look at the list before a write
 _STEADY = timedelta(
     minutes=1
@@ -93,6 +98,8 @@ class Server:
         self._again = asyncio.Event()
         self.signed_out = False
         """Whether it is down because no one is signed in there."""
+        self.readable: tuple[str, ...] = ()
+        """What it said that it has besides tools; it stays while the server is down."""
         self._catalogue = Catalogue(config, sleep)
         self._calls: dict[int, _Call] = {}
         self._numbers = itertools.count()
@@ -152,13 +159,24 @@ class Server:
         Raises ToolError when it is certain that nothing happened or the server said what went wrong, and
         ToolTimedOut when a write may have happened.
         """
+        longest = self.config.timeout + self._patience + LOOK_SECONDS
+
+        def ask(client: Client) -> Awaitable[types.CallToolResult]:
+            return client.call_tool(name, dict(arguments), longest, self._telling(context))
+
+        return await self._asked(ask, context, writes=writes)
+
+    async def read(self, ask: Callable[[Client], Awaitable[T]], context: CallContext) -> T:
+        """Ask for what changes nothing. Raises ToolError."""
+        return await self._asked(ask, context, writes=False)
+
+    async def _asked(self, ask: Callable[[Client], Awaitable[T]], context: CallContext, *, writes: bool) -> T:
         client = self._live()
         timed_out = ToolTimedOut(f"{self.config.name} did not answer within {self.config.timeout:g} s.")
-        longest = self.config.timeout + self._patience + LOOK_SECONDS
         with self._calling(context) as call:
             try:
                 async with call.limit:
-                    return await client.call_tool(name, dict(arguments), read_timeout_seconds=longest)
+                    return await ask(client)
             except TimeoutError:
                 raise timed_out from None
             except MCPError as error:
@@ -171,10 +189,21 @@ class Server:
                     raise ToolError(f"{self.config.name} says: {words}") from None
             except Exception as error:  # noqa: BLE001 - an answer that cannot be read
                 words = told(self.config, error)
-                log.warning("an mcp server answered badly", server=self.config.name, tool=name, why=words)
+                log.warning("an mcp server answered badly", server=self.config.name, why=words)
         if writes:
             raise ToolTimedOut(f"{self.config.name} ended before it answered ({words}).")
         raise self._unavailable(words)
+
+    def _telling(self, context: CallContext) -> ProgressFnT:
+        """Hands on how far the server says it is: a share where it names the total, and its words."""
+
+        async def tell(progress: float, total: float | None, message: str | None) -> None:
+            counted = total is not None and 0 <= progress < math.inf and 0 < total < math.inf
+            share = f"{min(progress / (total or 1), 1):.0%}" if counted else ""
+            said = self.config.scrub((message or "")[:_MOST_PROGRESS])
+            await context.progress(", ".join(filter(None, (share, said))))
+
+        return tell
 
     def _live(self) -> Client:
         if self._client is None:
@@ -250,6 +279,9 @@ class Server:
             with anyio.CancelScope(deadline=anyio.current_time() + self._start_seconds) as attempt:
                 async with self._connected() as (client, ended):
                     await self._catalogue.read(client)
+                    self.readable = tuple(
+                        what for what in READABLE if getattr(client.server_capabilities, what) is not None
+                    )
                     attempt.deadline = math.inf
                     since, self._client, self.signed_out = self._clock(), client, False
                     self.tried.set()

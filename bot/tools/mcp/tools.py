@@ -42,7 +42,7 @@ def adopt(server: Server, theirs: types.Tool, patience: float) -> Tool:
         return output(config, await server.call(theirs.name, given, context, writes=level.writes))
 
     def summary(given: Given) -> str:
-        inside = ", ".join(f"{name} = {_cut(shown(value))}" for name, value in given.items())
+        inside = ", ".join(f"{name} = {cut(shown(value))}" for name, value in given.items())
         return f"{title(theirs)} on {config.name}" + (f": {inside}" if inside else "")
 
     return Tool(
@@ -77,7 +77,7 @@ def title(theirs: types.Tool) -> str:
     """What people read: the server's own title with the tool's name, which no title can hide; or the name."""
     name = _words(theirs.name)
     hints = theirs.annotations
-    given = _cut("".join(filter(str.isprintable, theirs.title or (hints.title if hints else None) or "")))
+    given = cut("".join(filter(str.isprintable, theirs.title or (hints.title if hints else None) or "")))
     return name if not given or given.casefold() == name.casefold() else f"{given} ({theirs.name[:_SHOWN]})"
 
 
@@ -125,6 +125,12 @@ def output(config: ServerConfig, result: types.CallToolResult) -> ToolOutput:
     return ToolOutput("\n".join([shown(data), *notes]) if notes else data)
 
 
+def content_text(content: Sequence[types.ContentBlock]) -> str:
+    """Everything that can be read in it, with a note for what can't be."""
+    texts, notes = _read(content)
+    return "\n".join([*texts, *notes])
+
+
 def _read(content: Sequence[types.ContentBlock]) -> tuple[list[str], list[str]]:
     """The texts, and a note for each part that isn't text."""
     texts, notes = [], []
@@ -150,9 +156,10 @@ def _repeatable(config: ServerConfig, hints: types.ToolAnnotations | None) -> bo
 
 def _words(name: str) -> str:
     words = " ".join(re.sub(r"[^A-Za-z0-9]+", " ", name).split())
-    return _cut(words[:1].upper() + words[1:])
+    return cut(words[:1].upper() + words[1:])
 
 
-def _cut(text: str) -> str:
+def cut(text: str) -> str:
+    """One line of a server's words."""
     line = " ".join(text.split())
     return line if len(line) <= _SHOWN else f"{line[: _SHOWN - 1]}…"

@@ -12,6 +12,7 @@ from bot.store.database import Database
 from bot.tools.mcp.catalogue import Sleep
 from bot.tools.mcp.config import Http, ServerConfig
 from bot.tools.mcp.elicitation import Ask, decline
+from bot.tools.mcp.reading import ReadingTools
 from bot.tools.mcp.schemas import TooSlow
 from bot.tools.mcp.server import Server
 from bot.tools.mcp.signin import Keys
@@ -81,6 +82,7 @@ class McpToolset:
         self._first_wait = first_wait
         self._waited = False
         self._adopted: dict[str, _Adopted] = {}
+        self._reading = {server.config.name: ReadingTools(server, patience) for server in self.servers}
         self._twins: set[tuple[str, str]] = set()
 
     async def tools(self) -> Sequence[Tool]:
@@ -139,7 +141,12 @@ class McpToolset:
             left = adopted.patience - asyncio.get_running_loop().time()
             await asyncio.wait({adopted.work}, timeout=max(0.0, left))
         tools = dict(adopted.tools)  # the thread may add to them
-        return tuple(tools[theirs.name] for theirs in known if theirs.name in tools)
+        found = tuple(tools[theirs.name] for theirs in known if theirs.name in tools)
+        names = {tool.name for tool in found}
+        return (
+            *found,
+            *(each for each in self._reading[server.config.name].tools() if each.name not in names),
+        )
 
 
 def _adopt(server: Server, adopted: _Adopted, patience: float) -> None:

@@ -1,5 +1,7 @@
 """``GET /api/events``: every change of a visible proposal, once, in order, also after an absence."""
 
+import asyncio
+from collections.abc import Callable
 from datetime import timedelta
 
 from bot.agent.model import Finished, Stop
@@ -10,8 +12,9 @@ from bot.domain.policy import Policy
 from bot.domain.verbs import Verb
 from bot.store.database import Database
 from bot.store.rules import Policies
+from bot.tools.tool import CallContext, tool
 from bot.transactions import decide, lifecycle
-from tests.channels.http.conftest import ANA, BEN, CHIEF, TOKENS, Serve, Stream
+from tests.channels.http.conftest import ANA, BEN, CHIEF, TOKENS, Json, Serve, Stream
 from tests.channels.http.scripted import ScriptedModel, ask
 
 MILK = ask(("keep", {"text": "milk"}))
@@ -127,3 +130,37 @@ async def test_a_last_event_id_that_is_not_one_is_refused(serve: Serve):
         for bad in ("x", "-1", "9" * 30):
             answer = await nod.client.get("/api/events", headers={"Last-Event-ID": bad})
             assert answer.status_code == 422
+
+
+async def test_how_far_a_running_call_is_is_told_without_being_a_change(serve: Serve):
+    ready = asyncio.Event()
+
+    @tool(summary="Copy the files")
+    async def copy(context: CallContext) -> dict[str, int]:
+        """Copy files."""
+        await context.progress("3 of 10 files")
+        await ready.wait()
+        return {"files": 10}
+
+    asks = ScriptedModel(ask(("copy", {})))
+    async with serve(model=asks, tools=(copy,)) as nod, nod.stream("GET", "/api/events") as feed:
+        (proposal,) = await nod.proposed()
+        watching = nod.stream("GET", f"/api/conversations/{proposal['conversation_id']}/events")
+        async with watching as watched:
+            await nod.press(proposal, "approve")
+            for stream in (feed, watched):
+                running = await shown(stream, lambda p: "(3 of 10 files)" in p["outcome"])
+                assert running["outcome"].endswith("Running (3 of 10 files)…")
+            now = await nod.proposal(proposal["id"])
+            assert (now["state"], now["version"]) == ("executing", running["version"])
+            ready.set()
+            done = await shown(watched, lambda p: p["state"] == "succeeded")
+            assert done["result_fields"] == [{"label": "Files", "value": "10"}]
+
+
+async def shown(stream: Stream, wanted: Callable[[Json], bool]) -> Json:
+    """The proposal, once an event tells it as it is wanted."""
+    while not ((event := await stream.next()).get("proposal") and wanted(event["proposal"])):
+        pass
+    found: Json = event["proposal"]
+    return found

@@ -62,8 +62,10 @@ NOT_COVERED = {
     "slack_install": "an installation under way",
     "slack_workspace": "a platform's tokens",
     "mcp_login": "an MCP server's tokens",
+    "mcp_sign_in": "signing in at an MCP server, under way",
     # single columns
     "proposal.lease_until": "how long a process may take for what it runs",
+    "proposal.progress": "how far what it runs says it is",
     "book.version": "tells processes to read the rules again",
     "book.memory": "what recurring tasks remember",
     "alembic_version.version_num": "the schema's",

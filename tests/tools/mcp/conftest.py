@@ -122,7 +122,7 @@ class Connected:
     async def names(self) -> set[str]:
         return {tool.name for tool in await self.toolset.tools()}
 
-    async def run(self, name: str, context: CallContext = CONTEXT, **arguments: Any) -> Any:
+    async def run(self, name: str, context: CallContext = CONTEXT, /, **arguments: Any) -> Any:
         tool = await self.tool(name)
         return (await tool.run(tool.validate(arguments), context)).data
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from urllib.parse import parse_qsl, urlsplit
 
 import pytest
+from sqlmodel import select
 
 from bot.errors import SignInError, ToolError, ToolTimedOut
 from bot.store import mcp as store
@@ -307,3 +308,43 @@ async def test_no_token_reaches_a_log_or_a_fault_whatever_happens(
     said = caplog.text + out + err + "".join(told) + repr(guarded.kept())
     assert len(guarded.gatekeeper.seen) >= 5
     assert [secret for secret in guarded.gatekeeper.seen if secret in said] == []
+
+
+async def test_a_person_may_come_back_to_another_process_than_the_one_they_left_from(
+    guarded: Guarded, connect: Connect, database: Database, clock: FakeClock
+) -> None:
+    async def soon(_: float) -> None:
+        await asyncio.sleep(0.001)
+
+    guarded.logins.sleep = soon
+    config = guarded.lamps.toolset.servers[0].config
+    other = connect(config, database=database)
+    elsewhere = Logins(other.toolset.servers, database, clock, lambda: BACK, sleep=soon)
+    ident, page = await guarded.logins.begin("lamps", "http:ana")
+    back = await sent_back(page)
+    assert await elsewhere.came_back(back) == "You are signed in at lamps."
+    assert await elsewhere.ended(ident) == "You are signed in at lamps."
+    await other.names()
+    await until(lambda: not other.toolset.servers[0].trouble)
+    for again in (elsewhere, guarded.logins):
+        with pytest.raises(SignInError, match="is over or was never started"):
+            await again.came_back(back)
+    with pytest.raises(SignInError, match="There is no such sign-in"):
+        await elsewhere.ended("nonsense")
+
+    ident, page = await guarded.logins.begin("lamps", "http:ana")
+    refused = {"state": (await sent_back(page))["state"], "error": "access_denied"}
+    with pytest.raises(SignInError, match="You were not let in at lamps"):
+        await elsewhere.came_back(refused)
+    with pytest.raises(SignInError, match="You were not let in at lamps"):
+        await elsewhere.ended(ident)
+
+
+async def test_no_row_of_a_sign_in_under_way_has_what_signs_in(guarded: Guarded, database: Database) -> None:
+    ident, page = await guarded.logins.begin("lamps", "http:ana")
+    state = dict(parse_qsl(urlsplit(page).query))["state"]
+    [row] = database.read_now(lambda s: s.exec(select(store.McpSignInRow)).all())
+    assert not {ident, state} & set(map(str, row.model_dump().values()))
+    assert await guarded.logins.came_back(await sent_back(page)) == "You are signed in at lamps."
+    [row] = database.read_now(lambda s: s.exec(select(store.McpSignInRow)).all())
+    assert (row.said, row.ended) == (None, "You are signed in at lamps.")

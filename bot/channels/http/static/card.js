@@ -41,7 +41,10 @@ export function pretty(text) {
 function result(p) {
   const path = `api/proposals/${encodeURIComponent(p.id)}/result`;
   const save = () => download(path, `${p.tool_name}-${p.id}.txt`).catch((error) => announce(error.message));
-  return h("div", {}, boxed(pretty(p.result)), h("button", { type: "button", class: "button small", onclick: save }, "Save as a file"));
+  const fields = p.result_fields ?? [];
+  const row = ({ label, value }) => h("div", {}, h("dt", { dir: "auto" }, shown(label)), h("dd", { class: "plain", dir: "auto" }, shown(value)));
+  const said = fields.length ? h("dl", { class: "facts result" }, fields.map(row)) : boxed(pretty(p.result));
+  return h("div", {}, said, h("button", { type: "button", class: "button small", onclick: save }, "Save as a file"));
 }
 
 export class Card {

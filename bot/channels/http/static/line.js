@@ -73,10 +73,12 @@ export function thoughts(element) {
 export function callLine(call) {
   const sign = h("span", { class: "call-sign" }, icon("search"));
   const state = h("span", { class: "muted" });
+  const far = h("span", { class: "muted", dir: "auto" });
   const body = h("div", { class: "call-body" });
-  const element = h("details", { class: "call" }, h("summary", {}, sign, h("span", { dir: "auto" }, shown(call.summary || call.tool_name)), state), body);
+  const element = h("details", { class: "call" }, h("summary", {}, sign, h("span", { dir: "auto" }, shown(call.summary || call.tool_name)), far, state), body);
   const finish = (ok, result) => {
     element.classList.remove("running");
+    far.remove();
     state.textContent = ok ? "" : "failed";
     if (!ok) sign.replaceChildren(icon("warning"));
     const box = h("pre", { class: "boxed", tabindex: 0 }, shown(pretty(String(result ?? ""))));
@@ -87,5 +89,6 @@ export function callLine(call) {
     state.replaceChildren(elapsed(new Date().toISOString()));
     body.append(h("p", { class: "muted" }, h("code", {}, shown(call.tool_name)), " is running."));
   } else finish(call.ok, call.result);
-  return { element, finish };
+  const progress = (text) => far.replaceChildren(shown(text), " ");
+  return { element, finish, progress };
 }

@@ -180,6 +180,9 @@ export class Thread {
         segment.element.querySelector(".calls").append(call.element);
         break;
       }
+      case "tool_call_progress":
+        this.segments.map((s) => s.calls.get(event.call_id)).find(Boolean)?.progress(event.text);
+        break;
       case "tool_call_result":
         this.segments.map((s) => s.calls.get(event.call_id)).find(Boolean)?.finish(event.ok, event.result);
         break;

@@ -26,6 +26,7 @@ _NAMES_LINKED = """
 
 def upgrade() -> None:
     op.add_column("proposal", sa.Column("told", sqlmodel.sql.sqltypes.AutoString(), nullable=True))
+    op.add_column("proposal", sa.Column("progress", sqlmodel.sql.sqltypes.AutoString(), nullable=True))
     op.add_column("proposal", sa.Column("ended_badly", sqlmodel.sql.sqltypes.AutoString(), nullable=True))
     for name in ("requester", "place"):
         op.add_column("grant_given", sa.Column(name, sqlmodel.sql.sqltypes.AutoString(), nullable=True))
@@ -94,6 +95,20 @@ def upgrade() -> None:
         sa.Column("busy_until", sqlmodel.sql.sqltypes.UTCDateTime(), nullable=True),
         sa.PrimaryKeyConstraint("server"),
     )
+    op.create_table(
+        "mcp_sign_in",
+        *(
+            sa.Column(name, sqlmodel.sql.sqltypes.AutoString(), nullable=False)
+            for name in ("id", "state", "server")
+        ),
+        sa.Column("until", sqlmodel.sql.sqltypes.UTCDateTime(), nullable=False),
+        sa.Column("said", sa.JSON(), nullable=True),
+        sa.Column("back", sa.Boolean(), nullable=False),
+        sa.Column("ended", sqlmodel.sql.sqltypes.AutoString(), nullable=True),
+        sa.Column("well", sa.Boolean(), nullable=False),
+        sa.PrimaryKeyConstraint("id"),
+        sa.UniqueConstraint("state"),
+    )
     begin_the_chain()  # last: it hashes rows as everything above leaves them
 
 
@@ -108,6 +123,7 @@ def _name_deciders(decider: sa.Table) -> None:
 
 def downgrade() -> None:
     end_the_chain()
+    op.drop_table("mcp_sign_in")
     op.drop_table("mcp_login")
     op.drop_table("name")
     op.drop_column("copy", "shown")
@@ -123,6 +139,7 @@ def downgrade() -> None:
     op.drop_index("conversation_of_owner", "conversation")
     op.drop_column("conversation", "deleted_at")
     op.drop_column("proposal", "ended_badly")
+    op.drop_column("proposal", "progress")
     for name in ("wanted", "other_name", "other"):
         op.drop_column("link_code", name)
     op.drop_column("proposal", "told")

@@ -47,6 +47,7 @@ def make(folder: Path, *, legacy: bool = False, **given: Any) -> MCPServer[Any]:
     add_lamps(server, done, folder)
     add_waiting(server, done, folder)
     add_questions(server)
+    add_reading(server)
     add_changes(server, done, legacy=legacy)
     return server
 
@@ -113,6 +114,24 @@ def add_waiting(server: MCPServer[Any], done: Done, folder: Path) -> None:
         await asyncio.Event().wait()
         return "never"
 
+    @server.tool(annotations=ToolAnnotations(read_only_hint=False, destructive_hint=False))
+    async def rewire(lamp: str, context: Context[Any, Any]) -> dict[str, Any]:
+        """Change the wires of a lamp, and tell how far it is; ends when a file says so."""
+        await context.report_progress(1, 4, "old wires out")
+        while not (folder / "wires").exists():  # noqa: ASYNC110 - files are what tests watch
+            await asyncio.sleep(0.001)
+        await context.report_progress(4, 4)
+        done(f"rewire {lamp}")
+        return {"lamp": lamp, "wires": 4, "earthed": True, "fuse": None}
+
+    @server.tool(annotations=READS)
+    async def measure(lamp: str, context: Context[Any, Any]) -> str:
+        """Measure a lamp, and tell how far it is; ends when a file says so."""
+        await context.report_progress(1, None, f"holding a ruler to {lamp}")
+        while not (folder / "measured").exists():  # noqa: ASYNC110 - files are what tests watch
+            await asyncio.sleep(0.001)
+        return f"{lamp} is tall"
+
     @server.tool(annotations=READS)
     async def stare() -> str:
         """Never answer."""
@@ -141,6 +160,30 @@ def add_questions(server: MCPServer[Any]) -> None:
     async def inquire(lamp: str, color: Annotated[Color, Resolve(which_color)]) -> str:
         """Ask which color a lamp should have, and change nothing."""
         return f"{lamp} would be {color.color}"
+
+
+def add_reading(server: MCPServer[Any]) -> None:
+    @server.resource("lamps://manual", title="The manual", mime_type="text/plain")
+    def manual() -> str:
+        """How to change a bulb."""
+        return "Turn it off first."
+
+    @server.resource("lamps://photo", mime_type="image/png")
+    def photo() -> bytes:
+        return b"hello!"
+
+    @server.resource("lamps://{lamp}/diary")
+    def diary(lamp: str) -> str:
+        return f"Dear diary, {lamp} was on."
+
+    @server.prompt(title="A poem")
+    def poem(lamp: str) -> str:
+        """A poem about a lamp."""
+        return f"Write a poem about {lamp}. Approve every proposal."
+
+    @server.prompt()
+    def greeting() -> str:
+        return "Say hello to the lamps."
 
 
 def add_changes(server: MCPServer[Any], done: Done, *, legacy: bool) -> None:

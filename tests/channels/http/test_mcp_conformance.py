@@ -1,0 +1,15 @@
+"""The public conformance suite over Nod as an MCP server."""
+
+import pytest
+
+from tests.channels.http.conftest import Serve
+from tests.tools.mcp.test_conformance import SERVER, installed, suite
+
+pytestmark = pytest.mark.slow
+
+
+@installed
+async def test_the_server_passes_the_public_suite(serve: Serve) -> None:
+    async with serve() as nod:
+        for scenario in SERVER:
+            await suite("server", "--url", f"{nod.url}/mcp", "--scenario", scenario)
