@@ -14,7 +14,7 @@ from benchmarks.table import Row
 from benchmarks.world import ANA, running
 from bot.agent.gate import Gate
 from bot.agent.model import ToolCall
-from bot.app import policies_of
+from bot.core import policies_of
 from bot.domain.chat import Address
 from bot.domain.conversations import Conversation
 from bot.domain.times import now

@@ -4,21 +4,18 @@ import asyncio
 import contextlib
 import os
 from collections.abc import AsyncIterator, Callable, Sequence
-from dataclasses import dataclass, field
-from datetime import timedelta
+from dataclasses import dataclass
 
 from dotenv import dotenv_values
 from sqlalchemy.exc import SQLAlchemyError
 from starlette.routing import BaseRoute
 
-from bot.agent.gate import Gate
-from bot.agent.loop import Loop, TurnLimits
+from bot.agent.loop import TurnLimits
 from bot.agent.model import Model
 from bot.agent.offline.model import OfflineModel
 from bot.agent.openai.model import OpenAIModel
 from bot.agent.prompt import Briefing
 from bot.approvals.elicitation import PATIENCE, Questions
-from bot.approvals.presses import Presses
 from bot.assistant import Assistant
 from bot.channels.http import api
 from bot.channels.http.auth import Doorkeeper
@@ -28,17 +25,11 @@ from bot.channels.http.mcp_mount import AgentDoor
 from bot.channels.http.server import WebServer
 from bot.channels.seam import Channel
 from bot.channels.table import CHANNELS
+from bot.core import Ports, core, policies_of
 from bot.delivery.bell import Bell
 from bot.delivery.cards import Cards
-from bot.delivery.notices import Notices
-from bot.delivery.team_status import TeamStatusDelivery
-from bot.delivery.turns import Turns
 from bot.domain.bounds import Bounds
 from bot.domain.chat import Address, Clock
-from bot.domain.jobs import Dispatcher
-from bot.domain.plans import Approver
-from bot.domain.policy import Policy
-from bot.domain.rules import Mode
 from bot.domain.teams import TeamLimits
 from bot.domain.times import now
 from bot.errors import SettingsError
@@ -71,7 +62,6 @@ from bot.tools.registry import Registry
 from bot.tools.tool import FixedToolset, Toolset
 from bot.upkeep.dispatcher import EmbeddedDispatcher
 from bot.upkeep.recovery import Recovery
-from bot.upkeep.reminders import Reminders
 from bot.upkeep.scheduler import Scheduler
 from bot.upkeep.webhooks import Callbacks
 
@@ -79,32 +69,6 @@ log = logger(__name__)
 
 _SHUTDOWN_SECONDS = 20.0
 _GRACE_SECONDS = 15.0
-
-
-@dataclass(frozen=True)
-class Ports:
-    """What the core stands on: rows, tools, who answers, who speaks. Channels may be added later."""
-
-    database: Database
-    dispatcher: Dispatcher
-    registry: Registry
-    model: Model
-    channels: dict[str, Channel]
-    clock: Clock = now
-    bell: Bell = field(default_factory=Bell)
-
-
-@dataclass(frozen=True)
-class Core:
-    """Everything that knows no platform, put together."""
-
-    gate: Gate
-    cards: Cards
-    turns: Turns
-    assistant: Assistant
-    lookup: CoreLookup
-    recovery: Recovery
-    reminders: Reminders
 
 
 @dataclass(frozen=True)
@@ -191,39 +155,6 @@ async def ended(task: "asyncio.Task[None]") -> None:
     """Cancel a task, and wait until it is gone."""
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
-
-
-def core(
-    ports: Ports,
-    policies: Policies,
-    *,
-    bounds: Bounds | None = None,
-    limits: TurnLimits | None = None,
-    briefing: Briefing | None = None,
-    routes: Sequence[Address] = (),
-    retention: timedelta = timedelta(days=30),
-    notice: str = "",
-) -> Core:
-    """Put the core together; nothing runs yet. ``routes``: chats that get every card; ``notice``: for all."""
-    database, clock, bounds = ports.database, ports.clock, bounds or Bounds()
-    channels, dispatcher, bell = ports.channels, ports.dispatcher, ports.bell
-    notices = Notices(channels, database, policies, routes)
-    cards = Cards(channels, ports.registry, database, policies, clock, bell, notices, routes)
-    turns = Turns(channels, database, cards, clock, routes)
-    gate = Gate(ports.registry, policies, database, clock, bounds)
-    presses = Presses(database, gate, clock)
-    loop = Loop(ports.model, gate, database, clock, limits or TurnLimits(), briefing or Briefing())
-    boards = TeamStatusDelivery(channels, database)
-    assistant = Assistant(database, gate, presses, loop, turns, cards, boards, dispatcher, clock, bounds)
-    return Core(
-        gate,
-        cards,
-        turns,
-        assistant,
-        CoreLookup(database, cards, presses, policies, notice),
-        Recovery(database, gate, turns, dispatcher, assistant.under_way, retention),
-        Reminders(database, policies, cards, notices),
-    )
 
 
 def build(
@@ -382,19 +313,6 @@ def _mcp(
     patience = PATIENCE.total_seconds() + _GRACE_SECONDS
     return McpToolset(
         configs, clock=clock, database=database, taken=taken, ask=questions.ask, patience=patience
-    )
-
-
-def policies_of(settings: Settings) -> Policies:
-    """The current policy: the rules over the settings' defaults."""
-    return Policies(
-        Policy(
-            mode=Mode(settings.approval_policy),
-            ttl=settings.proposal_ttl,
-            admins=frozenset(settings.admins),
-            approvers=frozenset(settings.approvers),
-            plans=Approver(settings.plan_approval),
-        )
     )
 
 

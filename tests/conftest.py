@@ -21,10 +21,11 @@ POSTGRES_URL = os.environ.get("NOD_TEST_POSTGRES_URL", "")
 _MEMORY = Path("/dev/shm")  # noqa: S108 - a file system in memory, where the machine has one
 _ROOM = 2 * 1024**3  # bytes
 
-# What is tried is the same each time, so that a check that fails says something about the change;
+# What is tried is the same each time and takes as long as it takes, so that a check that fails says something
+# about the change;
 # `--hypothesis-profile random` looks for what no one has seen.
-settings.register_profile("repeatable", derandomize=True)
-settings.register_profile("random", derandomize=False)
+settings.register_profile("repeatable", derandomize=True, deadline=None)
+settings.register_profile("random", derandomize=False, deadline=None)
 settings.load_profile("repeatable")
 
 
@@ -47,10 +48,16 @@ _LEFT_OUT = re.compile(r"^pytestmark = (pytest\.mark\.(slow|browser|platform)\b|
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Do not even import what the fast loop leaves out: Playwright, LangChain and others take seconds."""
-    if config.option.markexpr != _FAST or not collection_path.name.startswith("test_"):
-        return None
-    over_http = any(collection_path.is_relative_to(folder) for folder in _OVER_HTTP)
-    return over_http or bool(_LEFT_OUT.search(collection_path.read_text())) or None
+    return True if config.option.markexpr == _FAST and _is_left_out(collection_path) else None
+
+
+def _is_left_out(path: Path) -> bool:
+    if path.is_dir():  # with its conftest.py
+        tests = list(path.rglob("test_*.py"))
+        return bool(tests) and all(map(_is_left_out, tests))
+    is_test = path.match("test_*.py")
+    over_http = any(path.is_relative_to(folder) for folder in _OVER_HTTP)
+    return is_test and (over_http or bool(_LEFT_OUT.search(path.read_text())))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

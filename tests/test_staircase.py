@@ -32,6 +32,7 @@ FLOORS = (
     ("commands", "channels.kind", "upkeep.recovery", "upkeep.reminders", "upkeep.webhooks"),
     ("assistant", *CHANNELS),
     ("upkeep", "channels.table"),
+    ("core",),
     ("app",),
     ("cli",),
 )

@@ -19,11 +19,12 @@ from sqlalchemy import Engine
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import DBAPIError
 
-from bot.app import policies_of, registry_of
+from bot.app import registry_of
 from bot.channels.http.server import listen
 from bot.channels.table import CHANNELS, require_admin
 from bot.cli.command import ShellCommands
 from bot.cli.shared import given, log_at, looking, plain, told
+from bot.core import policies_of
 from bot.domain.findings import Finding, fail, ok, warn
 from bot.domain.times import now
 from bot.errors import NodError, SettingsError, ToolError

@@ -176,7 +176,8 @@ async def tools_of(
 
     ``all_now``: they all start immediately, and those that fail are reported.
     """
-    from bot.app import policies_of, registry_of
+    from bot.app import registry_of
+    from bot.core import policies_of
 
     registry, own, mcp = registry_of(settings, database, policies_of(settings), now)
     await own.start()
@@ -198,7 +199,7 @@ async def gate_of(settings: Settings, database: Database, *, all_now: bool = Fal
 
     The running nod is woken at the end: it does what has been decided here.
     """
-    from bot.app import policies_of
+    from bot.core import policies_of
 
     async with tools_of(settings, database, all_now=all_now) as registry:
         yield Gate(registry, policies_of(settings), database, now)

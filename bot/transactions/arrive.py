@@ -35,6 +35,7 @@ def accept(
     Raises TooMuch, which undoes it all, where this person has sent more than ``bounds`` lets them.
     """
     conversation_id = conversations.open_at(session, message.address)
+    begins = conversation_id is None
     if conversation_id is None:
         if messages.of_event(session, message.address.channel, message.event_id):
             return None  # received elsewhere, or before the conversation here was ended: it starts nothing
@@ -57,22 +58,21 @@ def accept(
     if message_id is None:
         return None
     if bounds is not None:
-        _check(session, message.actor, bounds, now)
+        _check(session, message.actor, bounds, now, begins=begins)
     turns.want_turn(session, conversation_id, now)
     return Accepted(conversation_id, message_id)
 
 
-def _check(session: Session, actor: Actor, bounds: Bounds, now: datetime) -> None:
+def _check(session: Session, actor: Actor, bounds: Bounds, now: datetime, *, begins: bool) -> None:
     """Raises TooMuch. The row is already written, so that a second delivery is never counted."""
     if messages.said_since(session, actor, now - _HOUR, bounds.messages + 1) > bounds.messages:
         raise TooMuch(
             f"You sent {bounds.messages:,} messages within an hour. Please wait, then send it again."
         )
-    begun = conversations.begun_since(session, actor, now - _DAY, bounds.conversations + 1)
-    if begun > bounds.conversations:
+    most = bounds.conversations
+    if begins and conversations.begun_since(session, actor, now - _DAY, most + 1) > most:
         raise TooMuch(
-            f"You started {bounds.conversations:,} conversations within a day. "
-            "Please continue one of them, or wait."
+            f"You started {most:,} conversations within a day. Please continue one of them, or wait."
         )
 
 

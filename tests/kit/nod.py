@@ -18,7 +18,7 @@ from sqlmodel import Session
 from bot.agent.loop import TurnLimits
 from bot.agent.model import ToolCall
 from bot.agent.prompt import Briefing
-from bot.app import Ports, core
+from bot.core import Ports, core
 from bot.domain.bounds import Bounds
 from bot.domain.chat import Address, Command, Message, Press, Reply
 from bot.domain.conversations import Transcript

@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from bot.app import builtin_tools, names_of
 from bot.domain.risk import Level
 from bot.errors import BadArguments, Hopeless, ToolError
 from bot.settings import Settings
@@ -445,8 +444,11 @@ async def test_changes_of_one_issue_wait_for_each_other_whichever_tool_makes_the
     assert await tracker.tools["close_issue"].touched({"number": 2}) == "issue 2"
 
 
+@pytest.mark.slow  # it imports all of Nod
 @pytest.mark.parametrize(("setting", "there"), [("true", True), ("false", False)])
 def test_the_tracker_can_be_turned_off(setting: str, there: bool, database: Database, clock):
+    from bot.app import builtin_tools, names_of
+
     found = names_of(builtin_tools(Settings.load(NOD_ISSUES=setting), database, clock))
     assert ("create_issue" in found) is there
     assert "output_read" in found
