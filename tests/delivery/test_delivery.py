@@ -400,7 +400,7 @@ async def test_a_routed_copy_says_who_may_decide_where_the_requester_alone_may(m
     await nod.asked(red())
     here, there = (card_at(nod, address) for address in (ROOM, Address("chat", "hall")))
     assert (here.asker_decides, there.asker_decides) == (True, False)
-    assert there.deciders == "Ana or an admin"
+    assert there.deciders == "Ana or any admin"
 
 
 async def test_a_copy_of_what_was_asked_in_private_says_so(make_nod: MakeNod) -> None:
