@@ -67,6 +67,9 @@ class Lookup(Protocol):
 
     async def overview(self, actor: Actor) -> Overview: ...
 
+    async def follows(self, address: Address) -> bool:
+        """Whether a conversation is open there, so that what is written there is for Nod."""
+
     async def may_decide(self, proposal_id: str, actor: Actor, address: Address | None = None) -> bool:
         """Whether this person may approve it, pressing at this address."""
 

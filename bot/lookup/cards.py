@@ -57,6 +57,9 @@ class CoreLookup:
     async def may_decide(self, proposal_id: str, actor: Actor, address: Address | None = None) -> bool:
         return await self._database.read(self._may, proposal_id, actor, address, Verb.APPROVE)
 
+    async def follows(self, address: Address) -> bool:
+        return await self._database.read(conversations.open_at, address) is not None
+
     async def ladder(
         self, proposal_id: str, actor: Actor, address: Address | None = None
     ) -> Sequence[tuple[Rung, str]]:

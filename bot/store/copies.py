@@ -7,8 +7,9 @@ from sqlalchemy import bindparam, update
 from sqlmodel import Session, col, select
 
 from bot.domain.chat import Address
+from bot.store import proposals
 from bot.store.inserts import insert_or_ignore
-from bot.store.tables import CopyRow, ProposalRow, table_of
+from bot.store.tables import ConversationRow, CopyRow, ProposalRow, table_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +139,31 @@ def is_at(session: Session, proposal_id: str, address: Address) -> bool:
         .limit(1)
     )
     return found.first() is not None
+
+
+def key_of(session: Session, channel: str, ref: str) -> str | None:
+    """The place at which the message ``ref`` was posted; None when no row names it."""
+    return session.exec(select(CopyRow.key).where(CopyRow.channel == channel, CopyRow.ref == ref)).first()
+
+
+def fall_behind(session: Session, channel: str, prefix: str) -> None:
+    """The cards whose references begin with ``prefix`` no longer show what is."""
+    behind = update(CopyRow).where(col(CopyRow.channel) == channel, col(CopyRow.ref).startswith(prefix))
+    session.execute(behind.values(wanted=CopyRow.wanted + 1, shown=None))
+
+
+def is_known(session: Session, channel: str, key: str) -> bool:
+    """Whether anyone has talked to Nod at this place or below it."""
+    keys = (col(ConversationRow.key) == key) | col(ConversationRow.key).startswith(f"{key}/")
+    found = select(ConversationRow.id).where(ConversationRow.channel == channel, keys).limit(1)
+    return session.exec(found).first() is not None
+
+
+def bearer(session: Session, proposal_id: str) -> str | None:
+    """The proposal whose card carries the buttons of this one's group: the last of several."""
+    found = proposals.get(session, proposal_id)
+    groups = proposals.siblings(session, [found.message_id]) if found else {}
+    return next((bearer for bearer, group in groups.items() if len(group) > 1), None)
 
 
 def _copy(row: Any) -> Copy:

@@ -50,6 +50,14 @@ def dialogue(session: Session, channel: str, key: str) -> dict[str, Any] | None:
     return row.state if row else None
 
 
+def dialogues(session: Session, channel: str, prefix: str) -> dict[str, dict[str, Any]]:
+    """Everything that is kept at keys that begin with ``prefix``."""
+    rows = session.exec(
+        select(DialogueRow).where(DialogueRow.channel == channel, col(DialogueRow.key).startswith(prefix))
+    )
+    return {row.key: row.state for row in rows}
+
+
 def keep_dialogue(
     session: Session, channel: str, key: str, state: Mapping[str, Any] | None, now: datetime
 ) -> None:

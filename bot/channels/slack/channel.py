@@ -139,8 +139,8 @@ class SlackChannel(Poster):
             self._sessions,
             self._homes,
             self._whispers,
-            database=self._database,
             inbox=inbox,
+            lookup=lookup,
         )
         token = self._settings.slack_app_token
         if token is not None:

@@ -13,6 +13,7 @@ import aiohttp
 from slack_sdk.errors import SlackClientError
 
 from bot.channels.connecting import Background
+from bot.channels.seam import Lookup
 from bot.channels.slack.homes import Homes
 from bot.channels.slack.manifest import PROMPTS
 from bot.channels.slack.places import SlackPlace, actor_of
@@ -33,8 +34,6 @@ from bot.domain.chat import Answer, Command, Inbox, Message, Reply
 from bot.domain.quoting import in_reply_to
 from bot.errors import ChannelError
 from bot.logs import logger
-from bot.store.conversations import open_conversation
-from bot.store.database import Database
 
 log = logger(__name__)
 
@@ -54,14 +53,14 @@ class Events:
         homes: Homes,
         whispers: Whispers,
         *,
-        database: Database,
         inbox: Inbox,
+        lookup: Lookup,
     ) -> None:
         self._workspaces = workspaces
         self._sessions = sessions
         self._homes = homes
         self._whispers = whispers
-        self._database = database
+        self._lookup = lookup
         self._inbox = inbox
         self._background = Background(
             "Slack rejected a best-effort call", SlackClientError, aiohttp.ClientError, OSError
@@ -135,7 +134,7 @@ class Events:
         """Whether the bot takes part in this thread, so that it listens without a mention."""
         if not said.in_thread:
             return False
-        return await self._database.read(open_conversation, said.place.address) is not None
+        return await self._lookup.follows(said.place.address)
 
     async def _stopped(self, event: Mapping[str, Any], team: str) -> None:
         place = SlackPlace(team, event["channel"], event.get("thread_ts"))

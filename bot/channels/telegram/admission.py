@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
-from sqlmodel import Session, col, select
 from telegram import InlineKeyboardButton, InlineKeyboardMarkup, User
 from telegram.constants import KeyboardButtonStyle
 
@@ -24,7 +23,6 @@ from bot.logs import logger
 from bot.settings import Settings
 from bot.store import events
 from bot.store.database import Database
-from bot.store.tables import DialogueRow
 
 _MOST_ASKING = 20  # open requests; beyond that strangers are not passed on to the admins
 
@@ -133,15 +131,9 @@ class Admission:
         await self._database.write(events.keep_dialogue, NAME, key, state, self._clock())
 
     async def _room(self) -> bool:
-        return await self._database.read(_asking) < _MOST_ASKING
-
-
-def _asking(session: Session) -> int:
-    """Count the requests no admin has decided yet."""
-    rows = session.exec(
-        select(DialogueRow).where(DialogueRow.channel == NAME, col(DialogueRow.key).startswith("pair:"))
-    )
-    return sum(row.state["stands"] == "asking" for row in rows)
+        """Whether few enough requests wait for an admin."""
+        kept = await self._database.read(events.dialogues, NAME, "pair:")
+        return len([1 for state in kept.values() if state["stands"] == "asking"]) < _MOST_ASKING
 
 
 def _pairing(user_id: int) -> str:

@@ -7,15 +7,13 @@ translated here. Old messages can't be changed; open cards are posted again at t
 
 from typing import Any
 
-from sqlalchemy import update
-from sqlmodel import Session, col, select
+from sqlmodel import Session
 
 from bot.channels.telegram.places import NAME, TelegramPlace
 from bot.domain.chat import Address, Clock
 from bot.logs import logger
-from bot.store import events
+from bot.store import copies, events
 from bot.store.database import Database
-from bot.store.tables import ConversationRow, CopyRow, DialogueRow
 
 _KEY = "moved:"
 
@@ -32,8 +30,8 @@ class Moves:
         self._home: dict[int, int] = {}
 
     async def load(self) -> None:
-        for old, state in await self._database.read(_kept):
-            self._note(old, state)
+        for key, state in (await self._database.read(events.dialogues, NAME, _KEY)).items():
+            self._note(int(key.removeprefix(_KEY)), state)
 
     async def learn(self, old: int, new: int) -> None:
         """Remember that a chat moved; the cards that stand in it are behind from now on."""
@@ -68,26 +66,12 @@ class Moves:
 
     def _learn(self, session: Session, old: int, new: int) -> dict[str, Any]:
         # people may have talked at the new id before anything told that the group moved: then it has its own
-        state = {"to": new, "home": not _has_conversation(session, new)}
+        state = {"to": new, "home": not copies.is_known(session, NAME, str(new))}
         events.keep_dialogue(session, NAME, f"{_KEY}{old}", state, self._clock())
-        behind = update(CopyRow).where(col(CopyRow.channel) == NAME, col(CopyRow.ref).startswith(f"{old}/"))
-        session.execute(behind.values(wanted=CopyRow.wanted + 1, shown=None))
+        copies.fall_behind(session, NAME, f"{old}/")
         return state
 
     def _note(self, old: int, state: dict[str, Any]) -> None:
         self._to[old] = state["to"]
         if state["home"]:
             self._home[state["to"]] = old
-
-
-def _kept(session: Session) -> list[tuple[int, dict[str, Any]]]:
-    rows = session.exec(
-        select(DialogueRow).where(DialogueRow.channel == NAME, col(DialogueRow.key).startswith(_KEY))
-    )
-    return [(int(row.key.removeprefix(_KEY)), row.state) for row in rows]
-
-
-def _has_conversation(session: Session, chat_id: int) -> bool:
-    keys = (col(ConversationRow.key) == str(chat_id)) | col(ConversationRow.key).startswith(f"{chat_id}/")
-    found = select(ConversationRow.id).where(ConversationRow.channel == NAME, keys).limit(1)
-    return session.exec(found).first() is not None

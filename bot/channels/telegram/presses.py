@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 
-from sqlmodel import Session, select
 from telegram import CallbackQuery
 
 from bot.channels.seam import Lookup
@@ -20,8 +19,8 @@ from bot.domain.chat import Address, Answer, Inbox, Press
 from bot.domain.verbs import Verb
 from bot.errors import ChannelError
 from bot.logs import logger
+from bot.store import copies
 from bot.store.database import Database
-from bot.store.tables import CopyRow
 
 _UNREADABLE = "This button no longer works."
 _NOT_HERE = "I can't find this here."
@@ -150,7 +149,7 @@ class TelegramPresses:
         place = place_of(query.message, moves) if query.message else None
         if place is not None and place.home is None:
             return place
-        key = await self.database.read(_key_of, str(message))
+        key = await self.database.read(copies.key_of, NAME, str(message))
         if key is None:
             return place or moves.here(message.chat_id)
         return moves.place(Address(NAME, key))
@@ -161,8 +160,3 @@ class TelegramPresses:
             await self.transport.toast(query.id, text, alert=alert)
         except ChannelError as error:
             log.warning("telegram press not answered", why=error.message)
-
-
-def _key_of(session: Session, ref: str) -> str | None:
-    """Find the chat and topic a copy of a card was posted in."""
-    return session.exec(select(CopyRow.key).where(CopyRow.channel == NAME, CopyRow.ref == ref)).first()

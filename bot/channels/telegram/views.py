@@ -9,8 +9,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sqlmodel import Session
-
 from bot.channels.seam import Lookup
 from bot.channels.telegram.card import TelegramCard, keyboard, rendered, whole
 from bot.channels.telegram.places import NAME, TelegramPlace, TelegramPosted
@@ -21,7 +19,7 @@ from bot.domain.people import Actor
 from bot.domain.verbs import Verb
 from bot.errors import ChannelError
 from bot.logs import logger
-from bot.store import copies, events, proposals
+from bot.store import copies, events
 from bot.store.database import Database
 
 _PASSES = 3
@@ -119,7 +117,7 @@ class ShownCards:
         self, proposal_id: str, lookup: Lookup, actor: Actor, place: TelegramPlace
     ) -> None:
         """After a payload was shown: offer Approve all where the group's buttons stand, if it may be now."""
-        bearer = await self._database.read(_bearer, proposal_id)
+        bearer = await self._database.read(copies.bearer, proposal_id)
         for _ in range(_PASSES if bearer else 0):
             card = await lookup.card(bearer or "", actor, place.address)
             if card is None or not card.pending or card.group is None:
@@ -164,10 +162,3 @@ class ShownCards:
     async def _keep(self, card: Card, shown: _Shown) -> None:
         key = f"view:{card.proposal_id}"
         await self._database.write(events.keep_dialogue, NAME, key, shown.state(), self._clock())
-
-
-def _bearer(session: Session, proposal_id: str) -> str | None:
-    """Find the proposal whose card carries the buttons of this one's group: the last of several."""
-    found = proposals.get(session, proposal_id)
-    groups = proposals.siblings(session, [found.message_id]) if found else {}
-    return next((bearer for bearer, group in groups.items() if len(group) > 1), None)

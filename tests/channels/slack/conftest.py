@@ -103,6 +103,7 @@ class FakeCore:
         (Rung.TOOL, "update_issue with any arguments"),
     )
     visible_at: set[str] = field(default_factory=set)  # addresses; empty: everywhere in T1
+    followed: set[Address] = field(default_factory=set)  # where a conversation is open
     reply: Reply = field(default_factory=lambda: Reply(Answer.ACCEPTED, ""))
     seen: set[str] = field(default_factory=set)
     broken: int = 0
@@ -145,6 +146,9 @@ class FakeCore:
         self, proposal_id: str, actor: Actor, address: Address | None = None
     ) -> Sequence[tuple[Rung, str]]:
         return self.rungs if await self.may_decide(proposal_id, actor, address) else []
+
+    async def follows(self, address: Address) -> bool:
+        return address in self.followed
 
     async def overview(self, actor: Actor) -> Overview:
         shown = tuple(self.cards.values())

@@ -58,28 +58,17 @@ async def test_a_mention_in_a_thread_of_others_carries_what_the_thread_is_about(
     assert alone == "and this"
 
 
-async def test_a_channel_thread_is_followed_only_once_a_conversation_is_there(
-    running: Running, database: Any
-) -> None:
+async def test_a_channel_thread_is_followed_only_once_a_conversation_is_there(running: Running) -> None:
     await running.slack.say("U8", "not for the bot", channel="C1")
     root = await running.slack.say("U8", "a topic", channel="C1")
     await running.slack.say("U8", "still not", channel="C1", thread=root)
     assert running.core.got == []
 
-    address = Address("slack", f"T1/C1/{root}")
-    actor = (await _message(running, "U8")).actor
-    await database.write(accept, Message(address, actor, "hi", "E0", private=False), NOW)
+    running.core.followed.add(Address("slack", f"T1/C1/{root}"))
     await running.slack.say("U8", "now you listen", channel="C1", thread=root)
 
     assert isinstance(running.core.last, Message)
     assert running.core.last.text == "now you listen"
-
-
-async def _message(running: Running, user: str) -> Message:
-    await running.slack.say(user, "something in private")
-    message = running.core.got.pop()
-    assert isinstance(message, Message)
-    return message
 
 
 @pytest.mark.parametrize(

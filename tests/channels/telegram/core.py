@@ -184,6 +184,9 @@ class FakeCore:
     ) -> Sequence[tuple[Rung, str]]:
         return self.rungs if self.may else []
 
+    async def follows(self, address: Address) -> bool:
+        return False
+
     async def overview(self, actor: Actor) -> Overview:
         return Overview((), (), ())
 
