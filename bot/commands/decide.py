@@ -1,6 +1,6 @@
 """``/approvals``, first half: look at proposals and decide them by ID."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 
 from sqlmodel import Session
 
@@ -12,7 +12,7 @@ from bot.domain.chat import Clock, Command, Inbox, Press
 from bot.domain.people import Actor, Role
 from bot.domain.proposals import Proposal, State
 from bot.domain.times import when
-from bot.domain.verbs import COMMANDS, Verb
+from bot.domain.verbs import COMMANDS, Button, Verb
 from bot.store import proposals
 from bot.store.database import Database
 from bot.store.record import audit
@@ -33,14 +33,10 @@ class DecidingWords:
         self.words = {
             "list": CommandWord("list", "everything waiting for a decision", self._list),
             "show": CommandWord("show ID", "one proposal in full, with its history", self._show),
-            "decline": CommandWord("decline ID [reason]", "decline it", self._decline),
-            "revise": CommandWord("revise ID CHANGES", "send a plan back for changes", self._revise),
-            **{str(v): CommandWord(f"{v} ID", what, self._plain(v)) for v, what in COMMANDS.items()},
-            "reassign": CommandWord(
-                "reassign ID WHO…",
-                "say who may decide it: accounts, requester, approver, admin",
-                self._reassign,
-            ),
+            **{
+                str(each.verb): CommandWord(_usage(each), each.command, self._pressing(each))
+                for each in COMMANDS
+            },
         }
 
     async def _list(self, command: Command, __: str) -> str:
@@ -68,31 +64,29 @@ class DecidingWords:
         text = f"`{found.id}` {card.outcome}{may}\n\n```\n{body}\n```\n" + "\n".join(lines)
         return Told(text, (found,))
 
-    def _plain(self, verb: Verb) -> Callable[[Command, str], Awaitable[Told]]:
-        async def do(command: Command, prefix: str) -> Told:
-            return await self._press(command, prefix, verb)
+    def _pressing(self, pressed: Button) -> Callable[[Command, str], Awaitable[Told]]:
+        async def press(command: Command, rest: str) -> Told:
+            prefix, words = rest, ""
+            if pressed.asks:
+                prefix, _, words = rest.partition(" ")
+            if pressed.verb is Verb.REASSIGN:
+                _check_who(words.split())
+            found = await self._find(command, prefix)
+            reason = words.strip() or None
+            reply = await self._inbox(Press(command.actor, pressed.verb, found.id, reason=reason))
+            return Told(f"`{found.id[:SHORT_ID]}` {found.description}: {reply.text}", answer=reply.answer)
 
-        return do
+        return press
 
-    async def _decline(self, command: Command, rest: str) -> Told:
-        prefix, _, reason = rest.partition(" ")
-        return await self._press(command, prefix, Verb.DECLINE, reason.strip() or None)
 
-    async def _revise(self, command: Command, rest: str) -> Told:
-        prefix, _, changes = rest.partition(" ")
-        return await self._press(command, prefix, Verb.REVISE, changes.strip() or None)
+def _usage(each: Button) -> str:
+    return f"{each.verb} ID {each.asks.usage}" if each.asks else f"{each.verb} ID"
 
-    async def _reassign(self, command: Command, rest: str) -> Told:
-        prefix, _, who = rest.partition(" ")
-        words = who.split()
-        if not words:
-            raise Misspoken("Who should decide?")
-        for word in words:
-            if word not in ("requester", *Role):
-                account(word)
-        return await self._press(command, prefix, Verb.REASSIGN, " ".join(words))
 
-    async def _press(self, command: Command, prefix: str, verb: Verb, reason: str | None = None) -> Told:
-        found = await self._find(command, prefix)
-        reply = await self._inbox(Press(command.actor, verb, found.id, reason=reason))
-        return Told(f"`{found.id[:SHORT_ID]}` {found.description}: {reply.text}", answer=reply.answer)
+def _check_who(words: Sequence[str]) -> None:
+    """Raises Misspoken for what names no one who could decide."""
+    if not words:
+        raise Misspoken("Who should decide?")
+    for word in words:
+        if word not in ("requester", *Role):
+            account(word)

@@ -2,6 +2,7 @@
 
 Every channel reads the label, the words while it works and what the verb asks for from here, so a new button
 is a member of `Verb`, a row of `_BUTTONS`, and what the core does with it (`bot/transactions/decide.py`).
+Each channel has one way to ask for words, whatever verb they go with.
 """
 
 from collections.abc import Mapping
@@ -52,6 +53,15 @@ class Look(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class AskedFor:
+    """Words that go with a press: the question, what becomes of the answer, and its name in a command."""
+
+    question: str
+    hint: str
+    usage: str
+
+
+@dataclass(frozen=True, slots=True)
 class Button:
     """``label`` is the same in every channel; ``doing`` is what it says while it works."""
 
@@ -61,30 +71,58 @@ class Button:
     needs: Needs = Needs.NOTHING
     look: Look = Look.PLAIN
     rare: bool = False  # behind ⋯ where there is a menu
-    command: str = ""  # what the command of this name does in the chats, where it needs nothing but an ID
+    command: str = ""  # what the command of this name does in the chats, after it an ID and words, if any
+    asks: AskedFor | None = None  # of what needs a reason or words
 
+
+_WHY = AskedFor("Why not?", "Nod tells the agent, so that it can do better.", "[reason]")
+_CHANGES = AskedFor("What should change?", "The teammate is told what you write.", "CHANGES")
+_WHO = AskedFor("Who should decide?", "Accounts, requester, approver or admin.", "WHO…")
 
 _BUTTONS: Mapping[Verb, Button] = {
     each.verb: each
     for each in (
         Button(Verb.APPROVE, "Approve", "Approving…", look=Look.PRIMARY, command="approve it as it is"),
-        Button(Verb.DECLINE, "Decline", "Declining…", Needs.REASON, Look.DANGER),
+        Button(
+            Verb.DECLINE,
+            "Decline",
+            "Declining…",
+            Needs.REASON,
+            Look.DANGER,
+            command="decline it",
+            asks=_WHY,
+        ),
         Button(Verb.EDIT, "Edit", "Saving…", Needs.FORM),
         Button(Verb.SIMILAR, "Approve similar", "Approving…", Needs.LADDER, rare=True),
         Button(Verb.EXTEND, "Extend", "Extending…", rare=True, command="restart its expiry timer"),
         Button(Verb.CANCEL, "Withdraw", "Withdrawing…", rare=True, command="withdraw it"),
         Button(Verb.RETRY, "Retry", "Retrying…", Needs.CONFIRM),
-        Button(Verb.REVISE, "Ask for changes", "Sending…", Needs.WORDS),
+        Button(
+            Verb.REVISE,
+            "Ask for changes",
+            "Sending…",
+            Needs.WORDS,
+            command="send a plan back for changes",
+            asks=_CHANGES,
+        ),
         Button(Verb.APPROVE_STEPS, "Approve plan and its steps", "Approving…", Needs.CONFIRM, Look.PRIMARY),
         Button(Verb.EXPIRE, "End the wait", "Ending…", rare=True, command="make it expire now"),
-        Button(Verb.REASSIGN, "Reassign", "Reassigning…", Needs.WORDS, rare=True),
+        Button(
+            Verb.REASSIGN,
+            "Reassign",
+            "Reassigning…",
+            Needs.WORDS,
+            rare=True,
+            command="say who may decide it: accounts, requester, approver, admin",
+            asks=_WHO,
+        ),
         Button(Verb.APPROVE_ALL, "Approve all", "Approving all…", look=Look.PRIMARY),
-        Button(Verb.DECLINE_ALL, "Decline all", "Declining all…", Needs.REASON, Look.DANGER),
+        Button(Verb.DECLINE_ALL, "Decline all", "Declining all…", Needs.REASON, Look.DANGER, asks=_WHY),
     )
 }
 
-COMMANDS: Mapping[Verb, str] = {each.verb: each.command for each in _BUTTONS.values() if each.command}
-"""What needs nothing but a proposal's ID, with what it does in words: a command in every chat."""
+COMMANDS = tuple(each for each in _BUTTONS.values() if each.command)
+"""What needs no more than a proposal's ID and words: a command in every chat."""
 
 VIEW_ALL = "View all"
 """The button that shows everything of a card."""

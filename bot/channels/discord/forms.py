@@ -61,11 +61,9 @@ def _menu(
 
 def reason(card: Card, verb: Verb) -> Json:
     """Ask for a reason, or for what should change."""
-    why = card.button(verb).needs is Needs.REASON
-    label, hint = (
-        ("Why not?", "Nod tells the agent.") if why else ("What should change?", "Nod passes it on.")
-    )
-    return _window(card, verb, [_label(label, _text(REASON, needed=not why), hint)])
+    pressed = card.button(verb)
+    label, hint = (pressed.asks.question, pressed.asks.hint) if pressed.asks else (pressed.label, "")
+    return _window(card, verb, [_label(label, _text(REASON, needed=pressed.needs is Needs.WORDS), hint)])
 
 
 def similar(card: Card, ladder: Sequence[tuple[Rung, str]], reaches: Sequence[tuple[Whose, str]]) -> Json:

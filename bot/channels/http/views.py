@@ -131,6 +131,8 @@ def _button(shown: Button) -> ButtonView:
         "label": shown.label,
         "doing": shown.doing,
         "needs": shown.needs,
+        "question": shown.asks.question if shown.asks else None,
+        "hint": shown.asks.hint if shown.asks else None,
         "look": shown.look,
         "rare": shown.rare,
     }

@@ -103,12 +103,17 @@ class FieldView(TypedDict):
 
 
 class ButtonView(TypedDict):
-    """``doing`` is what it says while it works; ``needs`` what it asks for first."""
+    """``doing`` is what it says while it works; ``needs`` what it asks for first.
+
+    ``question`` asks for words, where it needs any, and ``hint`` says what becomes of them; else null.
+    """
 
     verb: Verb
     label: str
     doing: str
     needs: Needs
+    question: str | None
+    hint: str | None
     look: Look
     rare: bool
 

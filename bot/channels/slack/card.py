@@ -19,7 +19,7 @@ from bot.domain.files import RESULT_SHOWN
 from bot.domain.people import Actor
 from bot.domain.plans import Plan
 from bot.domain.proposals import Kind, PreviewField
-from bot.domain.verbs import VIEW_ALL, Needs, Verb, with_reason
+from bot.domain.verbs import VIEW_ALL, Needs, Verb, button, with_reason
 
 REVIEW = "review"  # opens "View all", whose submit approves
 VIEW = "view"
@@ -206,8 +206,7 @@ def _pending(card: Card, team: str, *, whole: bool) -> list[Block]:
         buttons.append(b.button(label, action_id(verb), value, "primary"))
     if Verb.DECLINE in card.verbs:
         buttons.append(_button(card, Verb.DECLINE, value, "danger"))
-    if Verb.REVISE in card.verbs:
-        buttons.append(_button(card, Verb.REVISE, value))
+    buttons += [_button(card, verb, value) for verb in card.verbs if verb in _WORDED]
     if Verb.APPROVE_STEPS in card.verbs:
         label, verb = steps_button(card, whole=whole)
         buttons.append(b.button(label, action_id(verb), value, confirm=steps_words(card)))
@@ -227,20 +226,25 @@ def more(card: Card, *, whole: bool) -> Iterator[tuple[str, str]]:
     value = value_of(card.proposal_id, card.round)
     if Verb.DECLINE in card.verbs:
         yield with_reason(card.button(Verb.DECLINE)), f"{DECLINE_REASON}:{value}"
-    if Verb.REVISE in card.verbs:
-        yield card.button(Verb.REVISE).label, f"{Verb.REVISE}:{value}"
+    yield from _entries(card, value, Needs.WORDS)
     if Verb.APPROVE_STEPS in card.verbs:
-        label, verb = steps_button(card, whole=whole)
-        yield label, f"{verb}:{value}"
+        label, steps = steps_button(card, whole=whole)
+        yield label, f"{steps}:{value}"
     if Verb.SIMILAR in card.verbs:
         label = card.button(Verb.SIMILAR).label if whole else "Read all, then approve similar"
         yield label, f"{Verb.SIMILAR}:{value}"
+    yield from _entries(card, value, Needs.NOTHING)
+
+
+def _entries(card: Card, value: str, needs: Needs) -> Iterator[tuple[str, str]]:
+    """What the menu offers of that kind."""
     for verb in card.verbs:
-        if verb not in _PLACED and card.button(verb).needs is Needs.NOTHING:
+        if verb not in _PLACED and card.button(verb).needs is needs:
             yield card.button(verb).label, f"{verb}:{value}"
 
 
-_BUTTONS = frozenset({Verb.REVISE.value, Verb.APPROVE_STEPS.value, REVIEW_STEPS})
+_WORDED = frozenset(verb for verb in Verb if button(verb).needs is Needs.WORDS and not button(verb).rare)
+_BUTTONS = frozenset({*_WORDED, Verb.APPROVE_STEPS.value, REVIEW_STEPS})
 """What stands on a card as a button, and in a menu only where there is no card."""
 _PLACED = frozenset({Verb.APPROVE, Verb.APPROVE_ALL})
 """What needs nothing and has a button of its own; the rest of that is in the menu."""

@@ -17,13 +17,11 @@ from bot.domain.cards import Card, whole_text
 from bot.domain.forms import fields_of
 from bot.domain.proposals import Kind
 from bot.domain.similarity import Lasting, Rung, Whose
-from bot.domain.verbs import Verb
+from bot.domain.verbs import Verb, button
 
 REVIEW = "nod:review"
 EDIT = "nod:edit"
 REVIEW_STEPS = "nod:review_steps"
-DECLINE = "nod:decline"
-REVISE = "nod:revise"
 SIMILAR = "nod:similar"
 REVIEW_ALL = "nod:review_all"
 REASON = "reason"
@@ -35,6 +33,7 @@ LASTING = "lasting"
 REACH = "reach"
 
 _PIECE = 2900
+_WORDS = 2000  # characters that a person may write
 _BUDGET = 200_000  # bytes of JSON, below limits.VIEW_BYTES
 _RUNG = 2000  # units; a permission that cannot be said in full is not offered
 _LASTING = {
@@ -205,36 +204,30 @@ def edit(
     return view
 
 
-def decline(card: Card, subject: ModalSubject) -> Block:
-    """Ask why; the reason is told to the agent and shown on the card."""
+def words(card: Card, verb: Verb, subject: ModalSubject) -> Block:
+    """Ask for the words that go with a press: who is told reads them, and a reason is shown on the card."""
+    pressed = card.button(verb)
+    asked = pressed.asks
+    if asked is None:
+        raise ValueError(f"{verb} asks for no words")
+    element = {"type": "plain_text_input", "action_id": VALUE, "multiline": True, "max_length": _WORDS}
     block = {
         "type": "input",
         "block_id": REASON,
-        "label": b.plain("Why not?", 60),
-        "hint": b.plain("Nod tells the agent, so that it can do better.", 100),
-        "element": {"type": "plain_text_input", "action_id": VALUE, "multiline": True, "max_length": 1000},
-    }
-    shown = [b.context(text.cut(text.link_text(card.title), 300)[0]), block]
-    words = card.button(Verb.DECLINE).label
-    view = _modal(words, shown, DECLINE, subject)
-    view["submit"] = b.plain(words, limits.VIEW_TITLE)
-    return view
-
-
-def revise(card: Card, subject: ModalSubject) -> Block:
-    """Ask what should change in a plan; the teammate is told."""
-    element = {"type": "plain_text_input", "action_id": VALUE, "multiline": True, "max_length": 2000}
-    block = {
-        "type": "input",
-        "block_id": REASON,
-        "label": b.plain("What should change?", 60),
-        "hint": b.plain("The teammate is told what you write.", 100),
+        "label": b.plain(asked.question, 60),
+        "hint": b.plain(asked.hint, 100),
         "element": element,
     }
     shown = [b.context(text.cut(text.link_text(card.title), 300)[0]), block]
-    view = _modal("Ask for changes", shown, REVISE, subject)
-    view["submit"] = b.plain("Send back", limits.VIEW_TITLE)
+    view = _modal(pressed.label, shown, f"nod:{verb}", subject)
+    view["submit"] = b.plain(pressed.label, limits.VIEW_TITLE)
     return view
+
+
+def asks_words(callback_id: str) -> Verb | None:
+    """The verb whose window of `words` this is; None for any other."""
+    verb = callback_id.removeprefix("nod:")
+    return Verb(verb) if verb in set(Verb) and button(Verb(verb)).asks else None
 
 
 def last_word(title: str, words: str) -> Block:

@@ -29,7 +29,7 @@ from bot.domain.people import Actor
 from bot.domain.proposals import Kind
 from bot.domain.risk import Level
 from bot.domain.similarity import Lasting, Rung, Whose
-from bot.domain.verbs import Verb
+from bot.domain.verbs import Needs, Verb, button
 from bot.errors import ChannelError
 from bot.logs import logger
 
@@ -43,9 +43,7 @@ _OPENERS = frozenset(
         cards.REVIEW_STEPS,
         cards.VIEW,
         cards.DECLINE_REASON,
-        Verb.EDIT.value,
-        Verb.SIMILAR.value,
-        Verb.REVISE.value,
+        *(each.value for each in Verb if button(each).needs in (Needs.FORM, Needs.LADDER, Needs.WORDS)),
     }
 )
 _NOT_AFFECTED = "The proposal is not affected."
@@ -224,9 +222,9 @@ class SlackPresses:
             reason = "It is no longer open." if not card.pending else "You may not decide this one."
             return f"{reason} {_NOT_AFFECTED}"
         if verb == cards.DECLINE_REASON:
-            await self._show(client, click, modals.decline(card, subject))
-        elif verb == Verb.REVISE:
-            await self._show(client, click, modals.revise(card, subject))
+            await self._show(client, click, modals.words(card, Verb.DECLINE, subject))
+        elif verb != Verb.EDIT:
+            await self._show(client, click, modals.words(card, Verb(verb), subject))
         else:
             may = await self._lookup.may_decide(card.proposal_id, actor, at)
             view = modals.edit(card, arguments, subject, click.team, may_approve=may)
@@ -293,14 +291,14 @@ class SlackPresses:
                 rung, lasting = Rung(_chosen(state, modals.RUNG)), Lasting(_chosen(state, modals.LASTING))
                 reach = Whose(_chosen(state, modals.REACH) or Whose.HERE)
                 press = replace(press, verb=Verb.SIMILAR, rung=rung, lasting=lasting, reach=reach)
-            case modals.DECLINE | modals.REVISE as asked:
-                reason = str((state.get(modals.REASON) or {}).get(VALUE, {}).get("value") or "").strip()
-                verb = Verb.REVISE if asked == modals.REVISE else Verb.DECLINE
-                press = replace(press, verb=verb, reason=reason or None)
             case modals.EDIT:
                 return await self._edited(press, card, state)
             case other:
-                raise ValueError(f"unknown modal {other!r}")
+                verb = modals.asks_words(str(other))
+                if verb is None:
+                    raise ValueError(f"unknown modal {other!r}")
+                reason = str((state.get(modals.REASON) or {}).get(VALUE, {}).get("value") or "").strip()
+                press = replace(press, verb=verb, reason=reason or None)
         return _answer(press, await self._inbox(press))
 
     async def _edited(self, press: Press, card: Card, state: Mapping[str, Any]) -> dict[str, Any]:

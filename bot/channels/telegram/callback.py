@@ -24,7 +24,7 @@ class Does(StrEnum):
     VIEW = "vw"  # show the whole payload, then Approve
     VIEW_GROUP = "va"  # show the payloads of the group that were cut, then Approve all
     REASON = "dr"  # start to decline with a reason
-    CHANGES = "rv"  # start to ask for changes of a plan
+    REVISE = "rv"  # asks what should change in a plan
     EDIT = "ed"  # start to edit
     FIELD = "ef"  # pick the field of that index
     CHOOSE = "ec"  # answer with the option of that index
@@ -48,16 +48,17 @@ VERBS = {
     Does.APPROVE_STEPS: Verb.APPROVE_STEPS,
     Does.APPROVE_ALL: Verb.APPROVE_ALL,
     Does.DECLINE_ALL: Verb.DECLINE_ALL,
+    Does.REVISE: Verb.REVISE,
 }
-"""The buttons that are decisions as they stand. A verb that is not here carries its own name."""
+"""The buttons that are verbs as they stand. A verb that is not here carries its own name."""
 
-_OPENS = {Verb.EDIT: Does.EDIT, Verb.REVISE: Does.CHANGES, Verb.SIMILAR: Does.SIMILAR}
+_OPENS = {Verb.EDIT: Does.EDIT, Verb.SIMILAR: Does.SIMILAR}
 _DOES: dict[Verb, Does] = {**{verb: does for does, verb in VERBS.items()}, **_OPENS}
 
 
 def does_of(verb: Verb) -> Does | Verb | None:
     """What the button of a verb does here; None for one that asks for what Telegram's screens do not know."""
-    if verb in _DOES or button(verb).needs not in (Needs.NOTHING, Needs.CONFIRM):
+    if verb in _DOES or button(verb).needs not in (Needs.NOTHING, Needs.CONFIRM, Needs.WORDS):
         return _DOES.get(verb)
     return verb
 
@@ -65,7 +66,6 @@ def does_of(verb: Verb) -> Does | Verb | None:
 FORM = frozenset(
     {
         Does.REASON,
-        Does.CHANGES,
         Does.EDIT,
         Does.FIELD,
         Does.CHOOSE,
@@ -91,6 +91,16 @@ class ButtonData:
     id: str
     round: int = 0
     index: int | None = None
+
+    @property
+    def verb(self) -> Verb | None:
+        """The verb it presses; None for a step of a form or of a ladder."""
+        return self.does if isinstance(self.does, Verb) else VERBS.get(self.does)
+
+    @property
+    def asks(self) -> bool:
+        """Whether it belongs to a dialogue in which the person types."""
+        return self.does in FORM or (self.verb is not None and button(self.verb).needs is Needs.WORDS)
 
     def pack(self) -> str:
         """Write the data of a button; raises ValueError when it is too long or would not read back."""

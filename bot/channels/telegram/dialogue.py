@@ -13,14 +13,14 @@ from typing import Any, Self
 from bot.domain.cards import Card
 from bot.domain.forms import Field
 from bot.domain.similarity import Rung, Whose
+from bot.domain.verbs import Verb
 
 
 class DialogueStep(StrEnum):
     PICK = "pick"  # which field to change
     ASK = "ask"  # the new value of ``asked``
     CONFIRM = "confirm"  # old → new is shown; save, change another, or close
-    REASON = "reason"  # why the proposal is declined
-    CHANGES = "changes"  # what should change in a plan
+    WORDS = "words"  # those that go with a press of ``verb``
     RUNG = "rung"  # how far a grant reaches
     REACH = "reach"  # whose calls it lets run, and where
     LASTING = "lasting"  # how long a grant of ``rung`` holds
@@ -43,18 +43,16 @@ class Dialogue:
     rung: Rung | None = None
     reach: Whose = Whose.HERE
     question: str = ""
+    verb: Verb = Verb.EDIT  # what the answer leads to
 
     @classmethod
     def edit(cls, card: Card, now: datetime) -> Self:
         return cls(card.proposal_id, card.round, DialogueStep.PICK, now)
 
     @classmethod
-    def decline(cls, card: Card, now: datetime) -> Self:
-        return cls(card.proposal_id, card.round, DialogueStep.REASON, now)
-
-    @classmethod
-    def revise(cls, card: Card, now: datetime) -> Self:
-        return cls(card.proposal_id, card.round, DialogueStep.CHANGES, now)
+    def words(cls, card: Card, verb: Verb, now: datetime) -> Self:
+        """Ask for the words that go with a press."""
+        return cls(card.proposal_id, card.round, DialogueStep.WORDS, now, verb=verb)
 
     @classmethod
     def similar(cls, card: Card, now: datetime) -> Self:
@@ -106,7 +104,7 @@ class Dialogue:
 
     @property
     def awaits_text(self) -> bool:
-        return self.step in (DialogueStep.ASK, DialogueStep.REASON, DialogueStep.CHANGES)
+        return self.step in (DialogueStep.ASK, DialogueStep.WORDS)
 
     def listens(self, reply_to: int) -> bool:
         """Whether a reply to this message is the answer; a text that replies to nothing never is."""
@@ -139,14 +137,16 @@ class Dialogue:
             "rung": self.rung,
             "reach": self.reach,
             "question": self.question,
+            "verb": self.verb,
         }
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Self:
+        step, verb = _FORMER.get(state["step"], (state["step"], state.get("verb", Verb.EDIT)))
         return cls(
             proposal_id=state["proposal_id"],
             round=state["round"],
-            step=DialogueStep(state["step"]),
+            step=DialogueStep(step),
             at=datetime.fromisoformat(state["at"]),
             asked=state["asked"],
             changes=state["changes"],
@@ -154,4 +154,9 @@ class Dialogue:
             rung=Rung(state["rung"]) if state.get("rung") else None,
             reach=Whose(state.get("reach") or Whose.HERE),
             question=state.get("question", ""),
+            verb=Verb(verb),
         )
+
+
+_FORMER = {"reason": (DialogueStep.WORDS, Verb.DECLINE), "changes": (DialogueStep.WORDS, Verb.REVISE)}
+"""Steps as the first release kept them."""

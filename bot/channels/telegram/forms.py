@@ -24,8 +24,6 @@ from bot.domain.verbs import Verb
 from bot.errors import ChannelError
 from bot.logs import logger
 
-_WORDS = {DialogueStep.REASON: Verb.DECLINE, DialogueStep.CHANGES: Verb.REVISE}
-"""Questions whose answer is the reason of a press."""
 _EMPTY = "-"  # typed where a field is to be left empty
 _AGAIN = "I lost track of that question. Here it is again: please reply to this one."
 
@@ -75,12 +73,9 @@ class Asker:
             return await self._close(who, found, message)
         if callback.round != card.round or not card.pending:
             return await self._moved_on(who, callback.id, callback.round)
-        if callback.does is Does.REASON:
-            asking = Dialogue.decline(card, self._clock())
-            return await self._begin(who, card, asking, screens.reason(who.user, card.title))
-        if callback.does is Does.CHANGES:
-            asking = Dialogue.revise(card, self._clock())
-            return await self._begin(who, card, asking, screens.changes(who.user, card.title))
+        verb = Verb.DECLINE if callback.does is Does.REASON else callback.verb
+        if verb is not None:
+            return await self._begin(who, card, verb)
         return await self._edit(who, found, callback, card, message)
 
     async def answer(self, who: Who, text: str, replied: Message | None, message_id: int) -> bool:
@@ -135,10 +130,12 @@ class Asker:
             return ""
         return await self._step(who, found, callback, form, message) if found else NOT_YOURS
 
-    async def _begin(self, who: Who, card: Card, asking: Dialogue, screen: Screen) -> str:
+    async def _begin(self, who: Who, card: Card, verb: Verb) -> str:
+        """Ask for the words that go with a press."""
         if await self._lookup.arguments(card.proposal_id, who.actor, who.place.address) is None:
             return "You may not decide this one."
-        await self._show(who, asking, screen)
+        screen = screens.words(who.user, card.button(verb), card.title)
+        await self._show(who, Dialogue.words(card, verb, self._clock()), screen)
         return ""
 
     async def _answered(self, who: Who, dialogue: Dialogue, text: str) -> str:
@@ -147,10 +144,10 @@ class Asker:
         if card is None or not dialogue.concerns(card):
             await self._dialogues.keep(who, None)
             return await self._moved_on(who, dialogue.proposal_id, dialogue.round)
-        if dialogue.step in _WORDS:
+        if dialogue.step is DialogueStep.WORDS:
             press = Press(
                 who.actor,
-                _WORDS[dialogue.step],
+                dialogue.verb,
                 card.proposal_id,
                 card.round,
                 reason=text,
@@ -186,8 +183,7 @@ class Asker:
         if asked is not None:
             screen = screens.ask(dialogue, asked, who.user)
         else:
-            question = screens.reason if dialogue.step is DialogueStep.REASON else screens.changes
-            screen = question(who.user, card.title)
+            screen = screens.words(who.user, card.button(dialogue.verb), card.title)
         await self._transport.send(who.place, plain(_AGAIN))
         await self._show(who, dialogue, screen)
         return ""

@@ -6,7 +6,7 @@ from telegram import CallbackQuery
 
 from bot.channels.seam import Lookup
 from bot.channels.telegram.admission import Admission
-from bot.channels.telegram.callback import FORM, LADDER, VERBS, ButtonData, Does
+from bot.channels.telegram.callback import LADDER, VERBS, ButtonData, Does
 from bot.channels.telegram.dialogues import Who
 from bot.channels.telegram.forms import Asker
 from bot.channels.telegram.inbound import actor_of, place_of
@@ -27,7 +27,7 @@ _NOT_HERE = "I can't find this here."
 _STRANGER = "We haven't met. Write to me first."
 _UNSEEN = "Press View all first: the card does not show everything."
 _AGAIN = "Telegram didn't take my answer. Press again."
-_ON_CARDS = frozenset({*VERBS, Does.VIEW, Does.VIEW_GROUP, Does.REASON, Does.CHANGES, Does.EDIT})
+_ON_CARDS = frozenset({*VERBS, Does.VIEW, Does.VIEW_GROUP, Does.REASON, Does.EDIT})
 _PAIRING = frozenset({Does.LET_IN, Does.KEEP_OUT})
 _APPROVING = frozenset({Does.APPROVE, Does.APPROVE_STEPS, Does.APPROVE_ALL, *LADDER})
 
@@ -81,7 +81,7 @@ class TelegramPresses:
         card = await self.lookup.card(callback.id, who.actor, who.place.address, ref)
         if card is None:
             return _NOT_HERE, True
-        if callback.does in FORM:
+        if callback.asks:
             said = await self.asker.press(who, callback, card, message)
             return said, bool(said)
         if callback.does in (Does.VIEW, Does.VIEW_GROUP):
@@ -94,12 +94,13 @@ class TelegramPresses:
         if callback.does in LADDER:
             said = await self.ladder.press(who, callback, card, message)
             return said, bool(said) and callback.does is not Does.LASTING
-        verb = callback.does if isinstance(callback.does, Verb) else VERBS[callback.does]
+        if callback.verb is None:
+            return _UNREADABLE, True
         address = who.place.address
         reply = await self.inbox(
             Press(
                 who.actor,
-                verb,
+                callback.verb,
                 callback.id,
                 callback.round,
                 address=address,
@@ -123,7 +124,7 @@ class TelegramPresses:
         """Once the person has been answered: bring the buttons around the pressed one up to date."""
         if callback.does in (Does.VIEW, Does.VIEW_GROUP):
             await self.views.settle_group(callback.id, self.lookup, who.actor, who.place)
-        elif callback.does not in FORM:
+        elif not callback.asks:
             await self._settle(callback.id, who)
 
     async def _hidden(self, card: Card, who: Who, does: Does | Verb = Does.VIEW_GROUP) -> list[Card]:

@@ -12,6 +12,7 @@ from bot.channels.telegram.text import Rich, joined, plain, styled
 from bot.channels.telegram.transport import Markup
 from bot.domain.forms import Field, Shape, spoken
 from bot.domain.similarity import Lasting, Rung, Whose
+from bot.domain.verbs import Button
 
 _VALUE = 1200  # characters of a value in a question
 _LABEL = 40  # characters on a button
@@ -82,21 +83,14 @@ def confirm(dialogue: Dialogue, fields: Sequence[Field]) -> Screen:
     return Screen(joined(lines), InlineKeyboardMarkup(rows))
 
 
-def reason(person: User, title: str) -> Screen:
-    text = _named(person) + plain(
-        f"why not? Reply with the reason for declining, or /cancel.\n{_label(title, 200)}"
-    )
-    hint = ForceReply(selective=True, input_field_placeholder="Reason")
-    return Screen(text, hint, replies=True)
-
-
-def changes(person: User, title: str) -> Screen:
-    text = _named(person) + plain(
-        f"what should change? Reply with it, or /cancel. The plan goes back with your words.\n"
-        f"{_label(title, 200)}"
-    )
-    hint = ForceReply(selective=True, input_field_placeholder="What should change")
-    return Screen(text, hint, replies=True)
+def words(person: User, pressed: Button, title: str) -> Screen:
+    """Ask for the words that go with a press."""
+    asked = pressed.asks
+    question, hint = (asked.question, asked.hint) if asked else (pressed.label, "")
+    first = question[:1].lower() + question[1:]
+    text = _named(person) + plain(f"{first} Reply with it, or /cancel. {hint}\n{_label(title, 200)}")
+    reply = ForceReply(selective=True, input_field_placeholder=_label(question, _HINT))
+    return Screen(text, reply, replies=True)
 
 
 _LASTING = {

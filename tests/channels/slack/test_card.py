@@ -93,7 +93,7 @@ def test_no_content_makes_a_card_a_modal_or_a_home_that_slack_refuses(card: Card
         check_view(modals.similar(card, subject, allowed, REACHES, read_all=True).view)
     check_view(modals.review_all([card] * 3, subject).view)
     check_view(modals.review(card, subject, may_approve=True).view)
-    check_view(modals.decline(card, subject))
+    check_view(modals.words(card, Verb.DECLINE, subject))
     check_view(modals.edit(card, card.arguments, subject, "T1"))
     check_view(home_view(Overview((card,) * 30, (card,) * 30, (card,) * 30)))
 

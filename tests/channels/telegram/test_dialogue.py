@@ -39,7 +39,7 @@ def test_the_old_value_is_no_change():
 
 
 def test_only_a_reply_to_the_question_is_taken_as_its_answer():
-    asked = Dialogue.decline(make_card(), NOW).asking("why not? ")
+    asked = Dialogue.words(make_card(), Verb.DECLINE, NOW).asking("why not? ")
     assert not asked.listens(5)
     assert asked.asked_in("why not?")
     assert not asked.asked_in("")

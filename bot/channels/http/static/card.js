@@ -3,7 +3,7 @@
 import { download, post } from "./api.js";
 import { announce, h, icon, link, safeAddress, shown } from "./dom.js";
 import { changes, growing } from "./diff.js";
-import { declineForm, reviseForm, similarForm, stepsForm } from "./decisions.js";
+import { similarForm, stepsForm, wordsForm } from "./decisions.js";
 import { EditForm, exact } from "./form.js";
 import { find, ladder, listen, me, press, refresh, siblings, whenBack } from "./proposals.js";
 import { ago, elapsed, expiry } from "./times.js";
@@ -286,9 +286,8 @@ export class Card {
   pressed(verb) {
     if (this.busy || this.resting) return;
     if (verb === "edit") this.edit();
-    else if (verb === "decline" || verb === "decline_all") this.decline(verb);
     else if (verb === "similar") this.similar();
-    else if (verb === "revise") this.open(reviseForm(this.answers(verb)), verb);
+    else if (this.said(verb).question) this.open(wordsForm(this.said(verb), this.answers(verb)), verb);
     else if (verb === "approve_steps") this.open(stepsForm(this.proposal, this.answers(verb)), verb);
     else this.send(verb);
   }
@@ -302,10 +301,6 @@ export class Card {
       save: (values) => this.send("edit", { arguments: values }),
       cancel: () => this.close(true),
     }), "edit");
-  }
-
-  decline(verb) {
-    this.open(declineForm(this.said(verb).label, this.answers(verb)), verb);
   }
 
   async similar() {

@@ -15,14 +15,11 @@ function form(label, fields, submit, cancel) {
     h("div", { class: "buttons" }, submit, h("button", { type: "button", class: "button", onclick: cancel }, "Cancel")));
 }
 
-/** Asks for a reason that may be left out; `send(body)` or `cancel()`. */
-export const declineForm = (title, answers) => reasonForm(title, "Reason (optional). Nod is told.", answers);
-
-/** Asks what should change in a plan. */
-export const reviseForm = (answers) =>
-  reasonForm("Ask for changes", "What should change? The teammate is told what you write.", answers, { required: true });
-
-function reasonForm(title, label, { send, cancel }, more = {}) {
+/** Asks for the words that go with a press, as its button says; `send(body)` or `cancel()`. */
+export function wordsForm({ label: title, needs, question, hint }, { send, cancel }) {
+  const needed = needs === "words";
+  const label = `${question}${needed ? "" : " (optional)"} ${hint}`;
+  const more = needed ? { required: true } : {};
   const id = `reason-${(made += 1)}`;
   const field = h("textarea", { rows: 2, maxlength: 1000, id, enterkeyhint: "send", ...more });
   const submit = h("button", { type: "submit", class: "button primary" }, title);
