@@ -15,7 +15,7 @@ from bot.domain.people import Actor, Person
 from bot.domain.policy import Place, Policy, terms
 from bot.domain.proposals import Kind, Proposal, State, canonical, digest
 from bot.domain.risk import Level, Risk
-from bot.domain.rules import EVERYWHERE, Rule, Rulebook, Subject
+from bot.domain.rules import EVERYWHERE, Mode, Quorum, Rule, Rulebook, Subject
 from bot.domain.similarity import Rung
 from bot.domain.times import now
 from bot.store import migrations, proposals
@@ -33,11 +33,11 @@ _TOOLS = 50
 _BATCH = 200  # as the assistant's own sweep
 _WRITE = Risk(Level.WRITE, "it changes something")
 _VALUES = {
-    Subject.POLICY: "writes",
-    Subject.TTL: 3600,
-    Subject.QUORUM: [1, 0],
-    Subject.DECIDERS: ["requester", "approver", "admin"],
-    Subject.REMIND: [3600],
+    Subject.POLICY: Mode.WRITES,
+    Subject.TTL: timedelta(hours=1),
+    Subject.QUORUM: Quorum(),
+    Subject.DECIDERS: ("requester", "approver", "admin"),
+    Subject.REMIND: timedelta(hours=1),
 }
 
 

@@ -37,7 +37,8 @@ from bot.domain.bounds import Bounds
 from bot.domain.chat import Address, Clock
 from bot.domain.jobs import Dispatcher
 from bot.domain.plans import Approver
-from bot.domain.policy import Mode, Policy
+from bot.domain.policy import Policy
+from bot.domain.rules import Mode
 from bot.domain.teams import TeamLimits
 from bot.domain.times import now
 from bot.errors import SettingsError

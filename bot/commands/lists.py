@@ -9,7 +9,7 @@ from bot.domain.names import Names, place_called, with_names, written_in
 from bot.domain.people import Actor
 from bot.domain.proposals import Proposal
 from bot.domain.redaction import redact_text
-from bot.domain.rules import Subject, value_words
+from bot.domain.rules import Subject, value_of, value_words
 from bot.domain.times import when
 from bot.store import proposals
 from bot.store.database import Database
@@ -90,6 +90,6 @@ def _shown(state: Mapping[str, Any] | None, subject: str) -> str:
         if name in state:
             value = state[name]
             if name == "value" and subject in set(Subject):
-                return value_words(Subject(subject), value)
+                return value_words(Subject(subject), value_of(Subject(subject), value))
             return " ".join(map(str, value)) if isinstance(value, list) else str(value)
     return "something"

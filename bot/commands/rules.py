@@ -13,10 +13,10 @@ from bot.commands.words import CommandWord, Misspoken, Told
 from bot.domain.chat import Answer, Clock, Command
 from bot.domain.jobs import Job, Work
 from bot.domain.people import Role
-from bot.domain.policy import Mode, Place, Policy, explain
+from bot.domain.policy import Place, Policy, explain
 from bot.domain.record import Wanted
 from bot.domain.risk import Level
-from bot.domain.rules import EVERYWHERE, EVERYWHERE_WORD, Rule, Rulebook, Subject, covers
+from bot.domain.rules import EVERYWHERE, EVERYWHERE_WORD, GivenRole, Mode, Rule, Rulebook, Subject, covers
 from bot.domain.times import when, written
 from bot.errors import ToolError
 from bot.store import conversations, copies, names, people, proposals, rules
@@ -205,19 +205,20 @@ class RulingWords:
             return await self._database.read(self._holders)
         match words:
             case ["add" | "remove" as verb, who, role] if role in set(Role):
-                value = [str(account(who)), role]
+                given = GivenRole(str(account(who)), Role(role))
             case ["add" as verb, who, role, word] if role in set(Role) and word == EVERYWHERE_WORD:
-                value = [str(account(who)), role, word]
+                given = GivenRole(str(account(who)), Role(role), everywhere=True)
             case _:
                 raise Misspoken("Add or remove one account and its role.")
         if verb == "add":
-            setting = Setting(Subject.ROLE, value, EVERYWHERE, EVERYWHERE)
+            setting = Setting(Subject.ROLE, given, EVERYWHERE, EVERYWHERE)
             rule, _ = await self._database.write(self._add, setting, command)
             return await self._named(f"Set: {rule.words}.")
         policy = await self._database.read(self._policies.load)
-        held = next((r for r in policy.book.about(Subject.ROLE) if list(r.value[:2]) == value), None)
+        both = (given, given._replace(everywhere=True))
+        held = next((r for r in policy.book.about(Subject.ROLE) if r.value in both), None)
         if held is None:
-            return f"{value[0]} is not {value[1]} by rule. If the settings say so, change it there."
+            return f"{given.account} is not {given.role} by rule. If the settings say so, change it there."
         return await self._drop(command, str(held.id))
 
     def _holders(self, session: Session) -> str:

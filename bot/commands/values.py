@@ -12,9 +12,18 @@ from bot.domain.chat import Address, Command
 from bot.domain.names import PLACES
 from bot.domain.people import Actor, Role
 from bot.domain.plans import Approver
-from bot.domain.policy import Mode
 from bot.domain.risk import Level
-from bot.domain.rules import EVERYWHERE, Rule, Subject
+from bot.domain.rules import (
+    EVERYWHERE,
+    DailyDigest,
+    Escalation,
+    Mode,
+    QuietHours,
+    Quorum,
+    Rule,
+    RuleValue,
+    Subject,
+)
 from bot.domain.times import duration
 
 _NUMBER = re.compile(r"[0-9]{1,9}")
@@ -26,7 +35,7 @@ class Setting:
     """A rule as an admin wrote it."""
 
     subject: Subject
-    value: Any
+    value: RuleValue
     pattern: str
     scope: str
 
@@ -117,17 +126,17 @@ def number(text: str) -> int | None:
     return int(text) if _NUMBER.fullmatch(text) else None
 
 
-def _one_of(kind: type[Mode | Level | Approver]) -> Callable[[list[str]], str]:
-    def read(words: list[str]) -> str:
+def _one_of(kind: type[Mode] | type[Level] | type[Approver]) -> Callable[[list[str]], RuleValue]:
+    def read(words: list[str]) -> RuleValue:
         known = [str(member) for member in kind]
         if len(words) != 1 or words[0] not in known:
             raise Misspoken(f"Use one of {', '.join(known)}.")
-        return words[0]
+        return kind(words[0])
 
     return read
 
 
-def _quorum(words: list[str]) -> list[int]:
+def _quorum(words: list[str]) -> Quorum:
     numbers = [number(w) for w in words if w != "of"]
     match numbers:
         case [int(needed)]:
@@ -138,35 +147,35 @@ def _quorum(words: list[str]) -> list[int]:
             raise Misspoken("Give a number of approvals, such as 2 or 2 of 3.")
     if not 1 <= needed <= 20 or (of and of < needed):  # noqa: PLR2004 - more than anybody can gather
         raise Misspoken("Use 1 to 20, and not more than there are.")
-    return [needed, of]
+    return Quorum(needed, of)
 
 
-def _deciders(words: list[str]) -> list[str]:
+def _deciders(words: list[str]) -> tuple[str, ...]:
     known = {"requester", "member", *Role}
     for word in words:
         if word not in known:
             account(word)
-    return list(dict.fromkeys(words))
+    return tuple(dict.fromkeys(words))
 
 
-def _clock(text: str) -> str:
+def _clock(text: str) -> time:
     try:
-        return time.fromisoformat(text).strftime("%H:%M")
+        return time.fromisoformat(text).replace(second=0, microsecond=0, tzinfo=None)
     except ValueError:
         raise Misspoken(f"{text!r} is not a time of day. Write HH:MM, in UTC.") from None
 
 
-def _exactly(count: int, *readers: Callable[[str], Any]) -> Callable[[list[str]], list[Any]]:
-    def read(words: list[str]) -> list[Any]:
-        if len(words) != count:
-            raise Misspoken(f"This needs {count} values.")
-        return [reader(word) for reader, word in zip(readers, words, strict=True)]
+def _each(make: Callable[..., RuleValue], *readers: Callable[[str], Any]) -> Callable[[list[str]], RuleValue]:
+    def read(words: list[str]) -> RuleValue:
+        if len(words) != len(readers):
+            raise Misspoken(f"This needs {len(readers)} values.")
+        return make(*(reader(word) for reader, word in zip(readers, words, strict=True)))
 
     return read
 
 
-def _first(read: Callable[[list[str]], list[Any]]) -> Callable[[list[str]], Any]:
-    return lambda words: read(words)[0]
+def _length(text: str) -> timedelta:
+    return timedelta(seconds=seconds(text))
 
 
 def _address_text(text: str) -> str:
@@ -179,17 +188,17 @@ def _destructive(words: list[str]) -> str:
     return words[0]
 
 
-_VALUES: dict[Subject, Callable[[list[str]], Any]] = {
+_VALUES: dict[Subject, Callable[[list[str]], RuleValue]] = {
     Subject.POLICY: _one_of(Mode),
     Subject.RISK: _one_of(Level),
-    Subject.TTL: _first(_exactly(1, seconds)),
+    Subject.TTL: _each(lambda length: length, _length),
     Subject.QUORUM: _quorum,
     Subject.DECIDERS: _deciders,
-    Subject.ROUTE: _first(_exactly(1, _address_text)),
-    Subject.ESCALATE: _exactly(2, seconds, _address_text),
-    Subject.REMIND: _exactly(1, seconds),
-    Subject.QUIET: _exactly(2, _clock, _clock),
-    Subject.DIGEST: _exactly(2, _clock, _address_text),
+    Subject.ROUTE: _each(str, _address_text),
+    Subject.ESCALATE: _each(Escalation, _length, _address_text),
+    Subject.REMIND: _each(lambda length: length, _length),
+    Subject.QUIET: _each(QuietHours, _clock, _clock),
+    Subject.DIGEST: _each(DailyDigest, _clock, _address_text),
     Subject.PLANS: _one_of(Approver),
     Subject.GRANTS: _destructive,
 }

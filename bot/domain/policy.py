@@ -13,31 +13,11 @@ from bot.domain.people import LOCAL, Person, Role, counts_at, workspace_of
 from bot.domain.plans import Approver
 from bot.domain.proposals import Deciders, Kind, Proposal, clock
 from bot.domain.risk import Level, Risk
-from bot.domain.rules import LEVELS, STRICTNESS, Found, Rulebook, Subject
+from bot.domain.rules import LEVELS, STRICTNESS, Found, Mode, Quorum, Rulebook
 from bot.domain.times import written
 
 _USUAL = ("requester", *Role)  # who decides where no rule says it
 UNASKED = " (warning: nothing here asks before it changes things)"
-
-
-class Mode(StrEnum):
-    """What needs approval."""
-
-    ALWAYS = "always"  # every tool, reads too
-    WRITES = "writes"  # every tool that isn't read-only
-    DESTRUCTIVE = "destructive"  # what cannot be undone, or might not be; other writes run and are reported
-    NEVER = "never"  # nothing; an admin's own decision, warned about in the conversation
-
-    def asks(self, risk: Risk) -> bool:
-        match self:
-            case Mode.ALWAYS:
-                return True
-            case Mode.WRITES:
-                return risk.writes
-            case Mode.DESTRUCTIVE:
-                return risk.level is Level.DESTRUCTIVE or (risk.writes and not risk.vouched)
-            case Mode.NEVER:
-                return False
 
 
 class Judgement(StrEnum):
@@ -117,23 +97,22 @@ class Policy:
         """
         risk, spared = self._overridden(tool_name, risk, place)
         found = self.book.mode(place.address, tool_name, self.mode)
-        mode = Mode(found.value)
+        mode = found.value
         rule = found.rule.words if found.rule else f"policy {mode}"
         asks = kind is not Kind.CALL or (mode is Mode.ALWAYS if spared else mode.asks(risk))
         if spared and mode in (Mode.WRITES, Mode.DESTRUCTIVE):
             rule = risk.reason
         if kind is Kind.PLAN:
-            found = self.plan_rule(place.address)
-            rule = found.rule.words if found.rule else f"plans {found.value}"
+            plans = self.plan_rule(place.address)
+            rule = plans.rule.words if plans.rule else f"plans {plans.value}"
         elif asks and not mode.asks(risk):
             rule = f"a {kind} always asks"
         deciders = self._deciders(tool_name, risk, place, requester, kind)
         if not risk.writes and not asks:
             return Verdict(Judgement.RUN, risk, rule, deciders)
-        needed, of = self.book.quorum(place.address, tool_name).value if kind is not Kind.QUESTION else (1, 0)
-        ttl = self.book.ttl(place.address, tool_name, self.ttl.total_seconds())
-        remind = self.book.soonest(Subject.REMIND, place.address, tool_name)
-        escalate = self.book.soonest(Subject.ESCALATE, place.address, tool_name)
+        needed, of = self.book.quorum(place.address, tool_name) if kind is not Kind.QUESTION else Quorum()
+        ttl = self.book.ttl(place.address, tool_name, self.ttl)
+        escalation = self.book.escalation(place.address, tool_name)
         verdict = Verdict(
             Judgement.ASK,
             risk,
@@ -141,10 +120,10 @@ class Policy:
             deciders,
             quorum=needed,
             declines=max(1, of - needed + 1) if of else 1,
-            ttl=timedelta(seconds=ttl.value),
-            remind_every=timedelta(seconds=remind[0]) if remind else None,
-            escalate_after=timedelta(seconds=escalate[0]) if escalate else None,
-            escalate_to=escalate[1] if escalate else None,
+            ttl=ttl.value,
+            remind_every=self.book.remind_every(place.address, tool_name),
+            escalate_after=escalation.after if escalation else None,
+            escalate_to=escalation.to if escalation else None,
         )
         if not asks:
             return replace(
@@ -166,7 +145,7 @@ class Policy:
         found = self.book.level(place.address, tool_name, risk.level)
         if found.rule is None:
             return risk, False
-        level = Level(found.value)
+        level = found.value
         if level is Level.READ and risk.writes:
             if risk.level is Level.DESTRUCTIVE:
                 return risk, False
@@ -177,7 +156,7 @@ class Policy:
         if kind is Kind.QUESTION:
             return Deciders(requester=True)
         found = self.book.deciders(place.address, tool_name)
-        if found.rule is None:
+        if found.value is None:
             # what cannot be undone wants other eyes in a private chat, too, so they must be in the circle
             # and so does a card that a rule takes to others: they were meant to decide it
             routed = bool(self.book.routes(place.address, tool_name))
@@ -203,7 +182,7 @@ class Policy:
         )
 
     def _lead_of(self, place: str) -> str | None:
-        approver = Approver(self.plan_rule(place).value)
+        approver = self.plan_rule(place).value
         return None if approver is Approver.HUMAN else str(approver)
 
     def too_few(self, deciders: Deciders, requester: Person, needed: int) -> str | None:
@@ -254,8 +233,8 @@ class Policy:
     def may_take_back(self, proposal: Proposal, person: Person, requester: Person) -> bool:
         return person == requester or Role.ADMIN in self.roles_for(person, proposal)
 
-    def plan_rule(self, place: str) -> Found:
-        """Who approves plans at a place (an address as text): an `Approver`'s name, and the rule."""
+    def plan_rule(self, place: str) -> Found[Approver]:
+        """Who approves plans at a place (an address as text), and the rule."""
         return self.book.plans(place, self.plans)
 
     def stricter(self, before: "Policy", tool_name: str, risk: Risk, place: str) -> bool:
@@ -263,7 +242,7 @@ class Policy:
         old, new = before.book, self.book
         modes = [STRICTNESS.index(p.book.mode(place, tool_name, p.mode).value) for p in (before, self)]
         levels = [LEVELS.index(book.level(place, tool_name, risk.level).value) for book in (old, new)]
-        needed = [book.quorum(place, tool_name).value[0] for book in (old, new)]
+        needed = [book.quorum(place, tool_name).needed for book in (old, new)]
         circles = [set(book.deciders(place, tool_name).value or _USUAL) for book in (old, new)]
         grew = (modes[1] > modes[0], levels[1] > levels[0], needed[1] > needed[0])
         return any(grew) or bool(circles[0] - circles[1])

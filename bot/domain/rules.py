@@ -9,14 +9,17 @@ import fnmatch
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, time, timedelta
 from enum import StrEnum
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar
 
-from bot.domain.plans import APPROVERS
-from bot.domain.risk import Level
+from bot.domain.people import Role
+from bot.domain.plans import APPROVERS, Approver
+from bot.domain.risk import Level, Risk
 from bot.domain.times import written
+
+T = TypeVar("T")
 
 EVERYWHERE = "*"
 EVERYWHERE_WORD = "everywhere"  # ends a role that counts in every workspace
@@ -24,20 +27,20 @@ _MEMO = 4096  # subjects times tools for which a book keeps what it found
 
 
 class Subject(StrEnum):
-    """What a rule is about, and the shape of its value."""
+    """What a rule is about, and the type of its value."""
 
-    POLICY = "policy"  # a Mode's name
-    RISK = "risk"  # a Level's name: what this tool's calls are, whatever the tool says
-    TTL = "ttl"  # seconds a proposal waits
-    QUORUM = "quorum"  # [needed, of]: approvals needed; ``of`` 0 when one decline ends it
-    DECIDERS = "deciders"  # list of: requester, admin, approver, member, or accounts
-    ROUTE = "route"  # an address where cards are posted too
-    ESCALATE = "escalate"  # [seconds, address]: posted there when no one has decided for that long
-    REMIND = "remind"  # [seconds] between reminders
-    QUIET = "quiet"  # [from, to] as HH:MM in UTC: no reminders then
-    DIGEST = "digest"  # [HH:MM in UTC, address]
-    ROLE = "role"  # [account, role], and "everywhere" where it counts in every workspace
-    PLANS = "plans"  # who approves teammates' plans: an `Approver`'s name
+    POLICY = "policy"  # Mode
+    RISK = "risk"  # Level: what this tool's calls are, whatever the tool says
+    TTL = "ttl"  # timedelta: how long a proposal waits
+    QUORUM = "quorum"  # Quorum
+    DECIDERS = "deciders"  # tuple of: requester, admin, approver, member, or accounts
+    ROUTE = "route"  # str: an address where cards are posted too
+    ESCALATE = "escalate"  # Escalation
+    REMIND = "remind"  # timedelta between reminders
+    QUIET = "quiet"  # QuietHours
+    DIGEST = "digest"  # DailyDigest
+    ROLE = "role"  # GivenRole
+    PLANS = "plans"  # Approver of teammates' plans
     GRANTS = "grants"  # "destructive": grants may reach destructive calls here
 
     @property
@@ -46,10 +49,86 @@ class Subject(StrEnum):
         return {"deciders": "approvers", "role": "roles add", "grants": "grants allow"}.get(self, self)
 
 
-STRICTNESS = ("never", "destructive", "writes", "always")
+class Mode(StrEnum):
+    """What needs approval."""
+
+    ALWAYS = "always"  # every tool, reads too
+    WRITES = "writes"  # every tool that isn't read-only
+    DESTRUCTIVE = "destructive"  # what cannot be undone, or might not be; other writes run and are reported
+    NEVER = "never"  # nothing; an admin's own decision, warned about in the conversation
+
+    def asks(self, risk: Risk) -> bool:
+        match self:
+            case Mode.ALWAYS:
+                return True
+            case Mode.WRITES:
+                return risk.writes
+            case Mode.DESTRUCTIVE:
+                return risk.level is Level.DESTRUCTIVE or (risk.writes and not risk.vouched)
+            case Mode.NEVER:
+                return False
+
+
+STRICTNESS = (Mode.NEVER, Mode.DESTRUCTIVE, Mode.WRITES, Mode.ALWAYS)
 """Policy modes from the loosest to the strictest."""
 
 LEVELS = (Level.READ, Level.WRITE, Level.DESTRUCTIVE)
+
+
+class Quorum(NamedTuple):
+    """Approvals needed; ``of`` 0 when one decline ends it."""
+
+    needed: int = 1
+    of: int = 0
+
+
+class Escalation(NamedTuple):
+    """Where a card is posted too when no one has decided for that long: an address as text."""
+
+    after: timedelta
+    to: str
+
+
+class QuietHours(NamedTuple):
+    """From when to when, in UTC, no one is reminded; they may go over midnight."""
+
+    begin: time
+    end: time
+
+    def cover(self, clock: time) -> bool:
+        if self.begin <= self.end:
+            return self.begin <= clock < self.end
+        return clock >= self.begin or clock < self.end
+
+
+class DailyDigest(NamedTuple):
+    """When, in UTC, and at which address (as text) people are told what is open."""
+
+    at: time
+    to: str
+
+
+class GivenRole(NamedTuple):
+    """The role that an account (as text) has, and whether in every workspace."""
+
+    account: str
+    role: Role
+    everywhere: bool = False
+
+
+RuleValue = (
+    Mode
+    | Level
+    | Approver
+    | timedelta
+    | Quorum
+    | Escalation
+    | QuietHours
+    | DailyDigest
+    | GivenRole
+    | tuple[str, ...]
+    | str
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +139,7 @@ class Rule:
     subject: Subject
     scope: str
     pattern: str  # of tool names, with * and ?
-    value: Any
+    value: RuleValue
 
     def concerns(self, tool_name: str) -> bool:
         return self.pattern == EVERYWHERE or _compiled(self.pattern).match(tool_name) is not None
@@ -78,10 +157,10 @@ class Rule:
         return f"{self.subject.typed} {value_words(self.subject, self.value)}{tools}{where}"
 
 
-class Found(NamedTuple):
+class Found(NamedTuple, Generic[T]):
     """What the strictest matching rule says, and that rule; ``rule`` None says: the default."""
 
-    value: Any
+    value: T
     rule: Rule | None
 
 
@@ -117,7 +196,7 @@ class Rulebook:
 
     def strictest(
         self, subject: Subject, place: str, tool_name: str, default: Any, strictness: Callable[[Any], Any]
-    ) -> Found:
+    ) -> Found[Any]:
         """The value with the highest strictness among the matching rules, or the default where none does."""
         rules = self.matching(subject, place, tool_name)
         if not rules:
@@ -125,33 +204,45 @@ class Rulebook:
         best = max(rules, key=lambda rule: strictness(rule.value))
         return Found(best.value, best)
 
-    def mode(self, place: str, tool_name: str, default: str) -> Found:
+    def mode(self, place: str, tool_name: str, default: Mode) -> Found[Mode]:
         return self.strictest(Subject.POLICY, place, tool_name, default, STRICTNESS.index)
 
-    def level(self, place: str, tool_name: str, default: Level) -> Found:
+    def level(self, place: str, tool_name: str, default: Level) -> Found[Level]:
         """An override replaces what the tool says of itself; of several overrides the highest counts."""
-        found = self.strictest(Subject.RISK, place, tool_name, default, lambda v: LEVELS.index(Level(v)))
-        return Found(Level(found.value), found.rule)
+        return self.strictest(Subject.RISK, place, tool_name, default, LEVELS.index)
 
-    def ttl(self, place: str, tool_name: str, default: float) -> Found:
-        """Seconds; the shortest counts."""
-        return self.strictest(Subject.TTL, place, tool_name, default, lambda seconds: -seconds)
+    def ttl(self, place: str, tool_name: str, default: timedelta) -> Found[timedelta]:
+        """The shortest counts."""
+        return self.strictest(Subject.TTL, place, tool_name, default, lambda length: -length)
 
-    def quorum(self, place: str, tool_name: str) -> Found:
-        return self.strictest(Subject.QUORUM, place, tool_name, [1, 0], lambda value: value[0])
+    def quorum(self, place: str, tool_name: str) -> Quorum:
+        found: Found[Quorum] = self.strictest(
+            Subject.QUORUM, place, tool_name, Quorum(), lambda value: value.needed
+        )
+        return found.value
 
-    def deciders(self, place: str, tool_name: str) -> Found:
+    def deciders(self, place: str, tool_name: str) -> Found[tuple[str, ...] | None]:
         """The narrowest circle counts; from wide to narrow: anyone there, the requester, roles, accounts."""
         return self.strictest(Subject.DECIDERS, place, tool_name, None, _narrowness)
 
-    def soonest(self, subject: Subject, place: str, tool_name: str) -> list[Any] | None:
-        """Of rules whose value begins with seconds, the shortest."""
-        return self.strictest(subject, place, tool_name, None, lambda value: -value[0]).value  # type: ignore[no-any-return]
+    def remind_every(self, place: str, tool_name: str) -> timedelta | None:
+        """The shortest counts."""
+        found: Found[timedelta | None] = self.strictest(
+            Subject.REMIND, place, tool_name, None, lambda length: -length
+        )
+        return found.value
+
+    def escalation(self, place: str, tool_name: str) -> Escalation | None:
+        """The soonest counts."""
+        found: Found[Escalation | None] = self.strictest(
+            Subject.ESCALATE, place, tool_name, None, lambda value: -value.after
+        )
+        return found.value
 
     def routes(self, place: str, tool_name: str) -> list[str]:
-        return list(dict.fromkeys(rule.value for rule in self.matching(Subject.ROUTE, place, tool_name)))
+        return list(dict.fromkeys(str(rule.value) for rule in self.matching(Subject.ROUTE, place, tool_name)))
 
-    def plans(self, place: str, default: str) -> Found:
+    def plans(self, place: str, default: Approver) -> Found[Approver]:
         """Who approves plans."""
         return self.strictest(Subject.PLANS, place, EVERYWHERE, default, APPROVERS.index)
 
@@ -160,8 +251,10 @@ class Rulebook:
 
     def accounts_with(self, role: str, *, everywhere: bool = False) -> frozenset[str]:
         """Accounts with a role; ``everywhere``: only those that have it in every workspace."""
-        rules = (r for r in self.about(Subject.ROLE) if r.value[1] == role)
-        return frozenset(r.value[0] for r in rules if not everywhere or EVERYWHERE_WORD in r.value[2:])
+        given = (r.value for r in self.about(Subject.ROLE) if isinstance(r.value, GivenRole))
+        return frozenset(
+            each.account for each in given if each.role == role and (each.everywhere or not everywhere)
+        )
 
 
 class Pause(NamedTuple):
@@ -192,12 +285,64 @@ def _compiled(pattern: str) -> re.Pattern[str]:
     return re.compile(fnmatch.translate(pattern))
 
 
-def value_words(subject: Subject, value: Any) -> str:
+def value_words(subject: Subject, value: RuleValue) -> str:
     """The value as an admin would write it."""
-    parts = list(value) if isinstance(value, list | tuple) else [value]
+    match value:
+        case Quorum(needed, of):
+            return f"{needed} of {of}" if of else str(needed)
+        case timedelta():
+            return written(value.total_seconds())
+        case Escalation(after, to):
+            return f"{written(after.total_seconds())} {to}"
+    return " ".join(map(str, _parts(stored(subject, value))))
+
+
+def _parts(kept: Any) -> list[Any]:
+    return kept if isinstance(kept, list) else [kept]
+
+
+def stored(subject: Subject, value: RuleValue) -> Any:
+    """The value as rows and the record keep it: JSON."""
+    match value:
+        case timedelta():
+            return value.total_seconds() if subject is Subject.TTL else [value.total_seconds()]
+        case Escalation(after, to):
+            return [after.total_seconds(), to]
+        case QuietHours(begin, end):
+            return [f"{begin:%H:%M}", f"{end:%H:%M}"]
+        case DailyDigest(at, to):
+            return [f"{at:%H:%M}", to]
+        case GivenRole(account, role, everywhere):
+            return [account, str(role), *([EVERYWHERE_WORD] if everywhere else [])]
+        case tuple():
+            return list(value)
+    return str(value)
+
+
+def value_of(subject: Subject, kept: Any) -> RuleValue:
+    """What `stored` wrote; raises ValueError, TypeError or IndexError for anything else."""
     match subject:
+        case Subject.POLICY:
+            return Mode(kept)
+        case Subject.RISK:
+            return Level(kept)
+        case Subject.PLANS:
+            return Approver(kept)
+        case Subject.TTL:
+            return timedelta(seconds=kept)
+        case Subject.REMIND:
+            return timedelta(seconds=kept[0])
         case Subject.QUORUM:
-            return f"{parts[0]} of {parts[1]}" if parts[1] else str(parts[0])
-        case Subject.TTL | Subject.REMIND | Subject.ESCALATE:
-            parts[0] = written(parts[0])
-    return " ".join(map(str, parts))
+            return Quorum(*kept)
+        case Subject.DECIDERS:
+            return tuple(kept)
+        case Subject.ESCALATE:
+            return Escalation(timedelta(seconds=kept[0]), kept[1])
+        case Subject.QUIET:
+            return QuietHours(time.fromisoformat(kept[0]), time.fromisoformat(kept[1]))
+        case Subject.DIGEST:
+            return DailyDigest(time.fromisoformat(kept[0]), kept[1])
+        case Subject.ROLE:
+            return GivenRole(kept[0], Role(kept[1]), EVERYWHERE_WORD in kept[2:])
+        case Subject.ROUTE | Subject.GRANTS:
+            return str(kept)

@@ -13,7 +13,7 @@ from sqlmodel import Session, col, select
 
 from bot.domain.people import Actor, Role
 from bot.domain.policy import Policy
-from bot.domain.rules import Pause, Rule, Rulebook, Subject
+from bot.domain.rules import Pause, Rule, Rulebook, RuleValue, Subject, stored, value_of
 from bot.store import people, slack, snapshot
 from bot.store.inserts import insert_or_ignore
 from bot.store.record import changes
@@ -58,10 +58,11 @@ class Policies:
 
 
 def add(
-    session: Session, subject: Subject, scope: str, pattern: str, value: Any, by: Actor, now: datetime
+    session: Session, subject: Subject, scope: str, pattern: str, value: RuleValue, by: Actor, now: datetime
 ) -> Rule:
     """Set a rule; one of the same subject, scope and pattern (and account, for roles) is replaced."""
     before: changes.State = None
+    kept = stored(subject, value)
     for rule in session.exec(
         select(RuleRow).where(
             RuleRow.subject == subject,
@@ -70,11 +71,11 @@ def add(
             col(RuleRow.ended_at).is_(None),
         )
     ):
-        if subject not in (Subject.ROLE, Subject.ROUTE) or rule.value == value:
+        if subject not in (Subject.ROLE, Subject.ROUTE) or rule.value == kept:
             rule.ended_at, rule.ended_by = now, str(by)
             session.add(rule)
             before = changes.rule_state(rule)
-    row = RuleRow(subject=subject, scope=scope, pattern=pattern, value=value, set_by=str(by), set_at=now)
+    row = RuleRow(subject=subject, scope=scope, pattern=pattern, value=kept, set_by=str(by), set_at=now)
     session.add(row)
     session.flush()
     _raise_version(session)
@@ -199,4 +200,5 @@ def _raise_version(session: Session) -> None:
 
 
 def _rule(row: RuleRow) -> Rule:
-    return Rule(row.id or 0, Subject(row.subject), row.scope, row.pattern, row.value)
+    subject = Subject(row.subject)
+    return Rule(row.id or 0, subject, row.scope, row.pattern, value_of(subject, row.value))

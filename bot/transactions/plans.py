@@ -108,7 +108,7 @@ def _approve(session: Session, policies: Policies, p: Proposal, now: datetime) -
 
 def _approver(session: Session, policies: Policies, p: Proposal) -> Approver:
     place = conversations.place_of(session, p.conversation_id)
-    return Approver(policies.load(session).plan_rule(place.address).value)
+    return policies.load(session).plan_rule(place.address).value
 
 
 def reviewed(p: Proposal) -> bool:

@@ -6,7 +6,7 @@ twice. Quiet hours hold back reminders and digests, not warnings before an expir
 
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import datetime, time
+from datetime import datetime
 from typing import Any
 
 from sqlmodel import Session
@@ -16,7 +16,7 @@ from bot.delivery.notices import Notices
 from bot.domain.chat import Address
 from bot.domain.people import Role
 from bot.domain.proposals import Proposal
-from bot.domain.rules import Rulebook, Subject
+from bot.domain.rules import DailyDigest, QuietHours, Rulebook, Subject
 from bot.domain.times import span
 from bot.logs import logger
 from bot.store import proposals, rules
@@ -95,13 +95,12 @@ class Reminders:
 
     async def _digest(self, book: Rulebook, now: datetime) -> None:
         for rule in book.about(Subject.DIGEST):
-            at, address = rule.value
-            if now.time() < time.fromisoformat(at):
+            if not isinstance(rule.value, DailyDigest) or now.time() < rule.value.at:
                 continue
             if not await self._database.write(_first_today, f"digest {rule.id}", now):
                 continue
             text = await self._database.read_aside(_open_in, rule.scope, now)
-            await self._notices.say(Address.parse(address), text)
+            await self._notices.say(Address.parse(rule.value.to), text)
 
 
 def _links_to_tell(session: Session, now: datetime) -> list[str]:
@@ -115,12 +114,11 @@ def _links_to_tell(session: Session, now: datetime) -> list[str]:
 
 def is_quiet(book: Rulebook, now: datetime) -> bool:
     """Whether the time of day (UTC) lies in quiet hours, which may go over midnight."""
-    for rule in book.about(Subject.QUIET):
-        begin, end = (time.fromisoformat(t) for t in rule.value)
-        clock = now.time()
-        if (begin <= clock < end) if begin <= end else (clock >= begin or clock < end):
-            return True
-    return False
+    return any(
+        rule.value.cover(now.time())
+        for rule in book.about(Subject.QUIET)
+        if isinstance(rule.value, QuietHours)
+    )
 
 
 def _first_today(session: Session, name: str, now: datetime) -> bool:

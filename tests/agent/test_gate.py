@@ -8,8 +8,9 @@ import pytest
 from sqlalchemy import text
 
 from bot.agent.model import ToolCall
-from bot.domain.policy import Mode, Policy
+from bot.domain.policy import Policy
 from bot.domain.proposals import Cause, PreviewField, State, digest
+from bot.domain.rules import Mode
 from bot.domain.verbs import Verb
 from bot.errors import ToolError
 from bot.store.record.audit import By

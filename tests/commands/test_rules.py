@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 from sqlmodel import Session
@@ -12,7 +13,7 @@ from bot.domain.names import with_names
 from bot.domain.people import LOCAL, Actor
 from bot.domain.policy import Policy
 from bot.domain.proposals import Proposal, State
-from bot.domain.rules import EVERYWHERE, Rule, Rulebook, Subject, covers
+from bot.domain.rules import EVERYWHERE, Escalation, Quorum, Rule, Rulebook, RuleValue, Subject, covers
 from bot.domain.similarity import Lasting, Rung
 from bot.domain.times import written
 from bot.domain.verbs import Verb
@@ -263,12 +264,12 @@ def test_of_two_times_to_live_the_shorter_counts() -> None:
     book = Rulebook(
         1,
         (
-            Rule(1, Subject.TTL, EVERYWHERE, EVERYWHERE, 60.0),
-            Rule(2, Subject.TTL, EVERYWHERE, "paint", 3600.0),
+            Rule(1, Subject.TTL, EVERYWHERE, EVERYWHERE, timedelta(minutes=1)),
+            Rule(2, Subject.TTL, EVERYWHERE, "paint", timedelta(hours=1)),
         ),
     )
-    assert book.ttl("chat:room", "paint", 5.0) == (60.0, book.rules[0])
-    assert book.ttl("chat:room", "look", 86400.0).value == 60.0
+    assert book.ttl("chat:room", "paint", timedelta(seconds=5)) == (timedelta(minutes=1), book.rules[0])
+    assert book.ttl("chat:room", "look", timedelta(days=1)).value == timedelta(minutes=1)
 
 
 async def test_accounts_linked_after_they_voted_are_one_vote(ruled: Nod) -> None:
@@ -329,14 +330,17 @@ async def test_where_nothing_asks_the_admin_and_every_card_are_warned(ruled: Nod
 
 
 def test_a_rule_is_told_as_an_admin_would_write_it() -> None:
-    def told(subject: Subject, value: object) -> str:
+    def told(subject: Subject, value: RuleValue) -> str:
         return Rule(1, subject, EVERYWHERE, EVERYWHERE, value).words
 
-    assert told(Subject.QUORUM, [2, 3]) == "rule 1: quorum 2 of 3"
-    assert told(Subject.QUORUM, [2, 0]) == "rule 1: quorum 2"
-    assert told(Subject.TTL, 7200) == "rule 1: ttl 2h"
-    assert told(Subject.TTL, 5400.0) == "rule 1: ttl 90m"
-    assert told(Subject.ESCALATE, [172800.0, "slack:T1/C2"]) == "rule 1: escalate 2d slack:T1/C2"
+    assert told(Subject.QUORUM, Quorum(2, 3)) == "rule 1: quorum 2 of 3"
+    assert told(Subject.QUORUM, Quorum(2)) == "rule 1: quorum 2"
+    assert told(Subject.TTL, timedelta(hours=2)) == "rule 1: ttl 2h"
+    assert told(Subject.TTL, timedelta(minutes=90)) == "rule 1: ttl 90m"
+    assert (
+        told(Subject.ESCALATE, Escalation(timedelta(days=2), "slack:T1/C2"))
+        == "rule 1: escalate 2d slack:T1/C2"
+    )
 
 
 @pytest.mark.parametrize(
@@ -351,11 +355,11 @@ def test_a_rule_is_told_as_an_admin_would_write_it() -> None:
 )
 def test_of_two_circles_the_narrower_one_decides(wide: str, narrow: str) -> None:
     circles = [
-        Rule(n, Subject.DECIDERS, EVERYWHERE, EVERYWHERE, words.split())
+        Rule(n, Subject.DECIDERS, EVERYWHERE, EVERYWHERE, tuple(words.split()))
         for n, words in enumerate((wide, narrow))
     ]
     for each in (circles, circles[::-1]):
-        assert Rulebook(1, tuple(each)).deciders("chat:room", "paint").value == narrow.split()
+        assert Rulebook(1, tuple(each)).deciders("chat:room", "paint").value == tuple(narrow.split())
 
 
 @pytest.mark.parametrize(

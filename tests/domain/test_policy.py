@@ -3,9 +3,10 @@
 import pytest
 
 from bot.domain.people import Actor, Person, Role
-from bot.domain.policy import Judgement, Mode, Place, Policy
+from bot.domain.policy import Judgement, Place, Policy
 from bot.domain.proposals import Deciders
 from bot.domain.risk import Level, Risk
+from bot.domain.rules import Mode
 from tests.domain.test_cards import make_proposal
 
 RISKS = {level: Risk(level, "") for level in Level}

@@ -11,9 +11,10 @@ from bot.domain.chat import Address, Answer, Request
 from bot.domain.conversations import LineRole
 from bot.domain.outcomes import end_of
 from bot.domain.people import Actor
-from bot.domain.policy import Mode, Policy
+from bot.domain.policy import Policy
 from bot.domain.proposals import Kind, Proposal, State
 from bot.domain.redaction import HIDDEN
+from bot.domain.rules import Mode
 from bot.domain.verbs import Verb
 from bot.errors import NotDeliverable
 from bot.store import messages

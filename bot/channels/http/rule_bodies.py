@@ -7,8 +7,8 @@ from pydantic import Field
 from bot.channels.http.body import Body
 from bot.domain.people import Role
 from bot.domain.plans import Approver
-from bot.domain.policy import Mode
 from bot.domain.risk import Level
+from bot.domain.rules import Mode
 
 Word = Annotated[str, Field(pattern=r"^[^\s]+$", max_length=200)]
 Seconds = Annotated[int, Field(ge=10, le=90 * 86400)]

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from bot.domain.policy import Mode
 from bot.domain.risk import Level
+from bot.domain.rules import Mode
 from bot.tools.builtin.shell.harm import program_name
 from bot.tools.builtin.shell.risk import classifier
 from bot.tools.builtin.shell.script import NotUnderstood, parse

@@ -4,9 +4,10 @@ import pytest
 
 from bot.agent.model import ToolResult
 from bot.domain.chat import Address
-from bot.domain.policy import Mode, Policy
+from bot.domain.policy import Policy
 from bot.domain.proposals import Cause, State
 from bot.domain.risk import Level
+from bot.domain.rules import Mode
 from bot.domain.verbs import Verb
 from bot.tools.mcp.config import Trust
 from tests.kit import BEN, call, says

@@ -11,9 +11,9 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from bot.domain.policy import Mode
 from bot.domain.proposals import PreviewField
 from bot.domain.risk import Level, Risk
+from bot.domain.rules import Mode
 from bot.errors import SettingsError
 from bot.tools.builtin.shell.process import CHANGING, READING, Ended, run
 from bot.tools.builtin.shell.risk import classifier
