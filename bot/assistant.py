@@ -39,6 +39,7 @@ from bot.domain.names import Names
 from bot.domain.people import Actor
 from bot.domain.policy import Policy
 from bot.domain.proposals import State
+from bot.domain.record import Act
 from bot.errors import BadArguments, KeyTaken, LostRace, Refused, ToolError, TooMuch
 from bot.logs import logger
 from bot.store import (
@@ -285,7 +286,7 @@ def _stop(
     session: Session, found: Conversation, who: Actor, now: datetime
 ) -> tuple[bool, list[str], tuple[Job, ...]]:
     """Whether a turn was stopped, the ids of the teammates that were, and the work it made."""
-    by = By.press("stop", who, people.person_of(session, who))
+    by = By.press(Act.STOP, who, people.person_of(session, who))
     spoke = turns.stop_turn(session, found.id, now)
     why = f"{who.label} stopped it."
     return spoke, *plans.stop_all(session, found, by, who.label, why, now)

@@ -51,6 +51,7 @@ from bot.domain.events import (
 )
 from bot.domain.jobs import Job
 from bot.domain.proposals import Kind, Proposal
+from bot.domain.record import Act
 from bot.domain.redaction import secrets_in, shown, veiled
 from bot.domain.teams import TeamLimits, Teammate
 from bot.errors import ModelCut, ModelEmpty, ModelError
@@ -328,7 +329,7 @@ def _commit(
         jobs += plans.open_plan(session, policies, plan, now)
     asked = ((replace(c.proposal, message_id=message_id), c.key) for c in considered if c.proposal)
     opened = tuple(grants.use(session, policies, proposal, key, now) for proposal, key in asked)
-    proposals.insert_all(session, opened, By.nod("propose"))
+    proposals.insert_all(session, opened, By.nod(Act.PROPOSE))
     ending = Ending.WAITING if opened else None if calls else Ending.DONE
     seen = turn.transcript.seen
     if ending and not turns.end_turn(session, turn, ending, now, seen=seen):

@@ -11,6 +11,7 @@ from bot.commands.words import CommandWord, Words
 from bot.domain.chat import Address, Clock, Command
 from bot.domain.people import Actor
 from bot.domain.proposals import Proposal, State
+from bot.domain.record import Act
 from bot.store import conversations, people, proposals, teams
 from bot.store.database import Database
 from bot.store.record.audit import By
@@ -85,6 +86,6 @@ def _end(session: Session, command: Command, now: datetime) -> bool:
     if found is None:
         return False
     person = people.person_of(session, command.actor)
-    by = By.press("end with its conversation", command.actor, person)
+    by = By.press(Act.END_WITH_CONVERSATION, command.actor, person)
     grants.end_with_conversation(session, found.id, by, now)
     return conversations.end_conversation(session, command.address, now)

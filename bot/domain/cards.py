@@ -304,7 +304,7 @@ def card_of(
     tone, outcome = (_plan_outcome(p) if p.kind is Kind.PLAN else None) or _outcome(p)
     notes = []
     if p.quorum > 1 and p.state is State.PROPOSED:
-        approvals = sum(v.verb == "approve" for v in p.votes)
+        approvals = sum(v.verb == Verb.APPROVE for v in p.votes)
         notes.append(f"{approvals} of {p.quorum} approvals so far.")
     if p.deciders.four_eyes and p.state is State.PROPOSED:
         notes.append(f"Four eyes: someone other than {p.requester.label} must approve.")

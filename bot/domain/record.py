@@ -1,7 +1,51 @@
-"""Which rows of the audit log are asked for."""
+"""The audit log: what its rows say was done, and which of them are asked for."""
 
 from dataclasses import dataclass, replace
 from datetime import datetime
+from enum import StrEnum
+
+from bot.domain.proposals import State
+from bot.domain.verbs import Verb
+
+
+class Act(StrEnum):
+    """What was done besides a press."""
+
+    # to a proposal
+    PROPOSE = "propose"
+    SUPERSEDED = "superseded"  # a plan, by its next version
+    REVIEWED = "reviewed"  # a plan, by the lead agent, which approves it
+    REJECT = "reject"  # a plan, by the lead agent
+    WARN = "warn"
+    REMIND = "remind"
+    ESCALATE = "escalate"
+    UNDELIVERABLE = "undeliverable"
+    UNASKED = "unasked"  # the call that asked has ended
+    CHANGED = "changed"  # the current values did, after its approval
+    EXECUTE = "execute"
+    RERUN = "rerun"
+    ASK_AGAIN = "ask again"  # an expired one
+    ABANDONED = "abandoned"
+    STOP = "stop"  # with its conversation or its teammate
+    FAIL = "fail"  # its teammate did
+    # to rules, grants, accounts and tokens
+    SET = "set"
+    DROP = "drop"
+    PAUSE = "pause"
+    RESUME = "resume"
+    GIVE = "give"
+    REVOKE = "revoke"
+    END_WITH_CONVERSATION = "end with its conversation"
+    END_WITH_TEAMMATE = "end with its teammate"
+    END_WITH_RULES = "end with a change of rules"
+    LINK = "link"
+    UNLINK = "unlink"
+    ISSUE = "issue"
+    SEAL_WITH = "seal with"  # a key
+
+
+Done = Verb | Act | State
+"""What a row says was done: a press, an act, or the state in which a call ended."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from sqlmodel import Session, col, select
 
 from bot.domain.people import Actor, Role
 from bot.domain.policy import Policy
+from bot.domain.record import Act
 from bot.domain.rules import Pause, Rule, Rulebook, RuleValue, Subject, stored, value_of
 from bot.store import people, slack, snapshot
 from bot.store.inserts import insert_or_ignore
@@ -79,7 +80,7 @@ def add(
     session.add(row)
     session.flush()
     _raise_version(session)
-    _record(session, row, _by(session, "set", by), before, changes.rule_state(row), now)
+    _record(session, row, _by(session, Act.SET, by), before, changes.rule_state(row), now)
     return _rule(row)
 
 
@@ -92,7 +93,7 @@ def end(session: Session, rule_id: int, by: Actor, now: datetime) -> Rule | None
     session.add(row)
     session.flush()
     _raise_version(session)
-    _record(session, row, _by(session, "drop", by), changes.rule_state(row), None, now)
+    _record(session, row, _by(session, Act.DROP, by), changes.rule_state(row), None, now)
     return _rule(row)
 
 
@@ -127,7 +128,7 @@ def pause(session: Session, by: Actor, now: datetime) -> bool:
     if not changed(paused):
         return False
     after = {"since": now.isoformat(), "name": by.name}
-    changes.record(session, Thing.PAUSE, _ALL, _by(session, "pause", by), None, after, now)
+    changes.record(session, Thing.PAUSE, _ALL, _by(session, Act.PAUSE, by), None, after, now)
     return True
 
 
@@ -163,7 +164,7 @@ def pause_of(session: Session) -> Pause | None:
     since = paused_since(session)
     if since is None:
         return None
-    last = changes.newest(session, Thing.PAUSE, "pause")
+    last = changes.newest(session, Thing.PAUSE, Act.PAUSE)
     return Pause(since, last.actor, (last.after or {}).get("name") or "") if last else Pause(since, "", "")
 
 
@@ -175,7 +176,7 @@ def pause_words(session: Session) -> str:
     return f"Paused by {found.name or found.by or 'an admin'} since {found.since:%d %b, %H:%M} UTC"
 
 
-def _by(session: Session, verb: str, actor: Actor) -> By:
+def _by(session: Session, verb: Act, actor: Actor) -> By:
     return By.press(verb, actor, people.person_of(session, actor))
 
 

@@ -13,6 +13,7 @@ from datetime import datetime
 from sqlmodel import Session, col, or_, select
 
 from bot.domain.people import LOCAL, Actor
+from bot.domain.record import Act
 from bot.errors import NodError
 from bot.store import people
 from bot.store.record import changes
@@ -44,7 +45,7 @@ def issue(session: Session, name: str, by: Actor, now: datetime) -> str:
     label = secrets.token_hex(4)
     token = f"{_BEGINNING}{label}_{secrets.token_urlsafe(32)}"
     session.add(TokenRow(label=label, name=name, hash=_hash(token), made_by=str(by), made_at=now))
-    _record(session, label, name, "issue", by, now)
+    _record(session, label, name, Act.ISSUE, by, now)
     return token
 
 
@@ -55,13 +56,13 @@ def revoke(session: Session, which: str, by: Actor, now: datetime) -> list[Issue
     for row in found:
         row.revoked_by, row.revoked_at = str(by), now
         session.add(row)
-        _record(session, row.label, row.name, "revoke", by, now)
+        _record(session, row.label, row.name, Act.REVOKE, by, now)
     return [_issued(row) for row in found]
 
 
-def _record(session: Session, label: str, name: str, verb: str, by: Actor, now: datetime) -> None:
+def _record(session: Session, label: str, name: str, verb: Act, by: Actor, now: datetime) -> None:
     whose = {"account": str(Actor("http", name))}
-    before, after = (None, whose) if verb == "issue" else (whose, None)
+    before, after = (None, whose) if verb is Act.ISSUE else (whose, None)
     made = By.press(verb, by, people.person_of(session, by))
     changes.record(session, Thing.TOKEN, label, made, before, after, now)
 

@@ -15,6 +15,7 @@ from bot.domain.outcomes import too_late
 from bot.domain.people import Role
 from bot.domain.policy import terms
 from bot.domain.proposals import Cause, Deciders, Kind, Proposal, State, clock
+from bot.domain.record import Act
 from bot.domain.redaction import secrets_in, veiled
 from bot.domain.times import when
 from bot.domain.verbs import Verb
@@ -157,7 +158,7 @@ def _propose_anew(session: Session, p: Proposal, by: By, fresh: Fresh, now: date
         proposals.move(
             session,
             p,
-            replace(by, verb="ask again"),
+            replace(by, verb=Act.ASK_AGAIN),
             now,
             State.PROPOSED,
             **terms(fresh.verdict, now),

@@ -13,6 +13,7 @@ from bot.domain.chat import chat_of
 from bot.domain.people import LOCAL, Actor, Person, Role
 from bot.domain.policy import Policy
 from bot.domain.proposals import Kind, Proposal, State, canonical
+from bot.domain.record import Act
 from bot.domain.risk import Level
 from bot.domain.rules import Rule, covers
 from bot.domain.similarity import Grant, Lasting, Rung, Scope, Whose
@@ -66,7 +67,7 @@ def give(
     )
     session.add(row)
     session.flush()
-    by, after = By.press("give", actor, person), changes.grant_state(row)
+    by, after = By.press(Act.GIVE, actor, person), changes.grant_state(row)
     changes.record(session, Thing.GRANT, f"G-{row.id}", by, None, after, now, row.tool_name)
     return _grant(row)
 
@@ -189,7 +190,7 @@ def live(session: Session, now: datetime) -> list[Grant]:
     ]
 
 
-def revoke(session: Session, grant_id: int | None, by: Actor, now: datetime, why: str = "revoke") -> int:
+def revoke(session: Session, grant_id: int | None, by: Actor, now: datetime, why: Act = Act.REVOKE) -> int:
     """End one grant, or all (None); returns how many ended."""
     which = _live(now) if grant_id is None else _live(now) & (col(GrantRow.id) == grant_id)
     return _end(session, which, By.press(why, by, people.person_of(session, by)), now)
@@ -213,7 +214,7 @@ def end_tightened(
             continue
         place = rule.scope if wider else there or ""
         if after.stricter(before, grant.scope.tool_name, born.risk, place):
-            revoke(session, grant.id, by, now, "end with a change of rules")
+            revoke(session, grant.id, by, now, Act.END_WITH_RULES)
             ended.append(grant)
     return ended
 

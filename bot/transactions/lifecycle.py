@@ -13,7 +13,9 @@ from bot.domain.files import File
 from bot.domain.jobs import Job, Work
 from bot.domain.outcomes import for_model
 from bot.domain.proposals import Cause, PreviewField, Proposal, State, clock
+from bot.domain.record import Act
 from bot.domain.unseen import one_line
+from bot.domain.verbs import Verb
 from bot.errors import LostRace
 from bot.store import conversations, messages, outputs, proposals, teams, turns
 from bot.store.record.audit import By
@@ -55,7 +57,7 @@ def expire_due(
 def expire(
     session: Session, p: Proposal, now: datetime, by: By | None = None
 ) -> tuple[Proposal, tuple[Job, ...]]:
-    return end(session, p, by or By.nod("expire"), now, State.EXPIRED, None, decided_at=now)
+    return end(session, p, by or By.nod(Verb.EXPIRE), now, State.EXPIRED, None, decided_at=now)
 
 
 def undeliverable(session: Session, proposal_id: str, why: str, now: datetime) -> tuple[Job, ...]:
@@ -63,7 +65,7 @@ def undeliverable(session: Session, proposal_id: str, why: str, now: datetime) -
     p = proposals.get(session, proposal_id)
     if p is None or p.state is not State.PROPOSED:
         return ()
-    by = By.nod("undeliverable", why)
+    by = By.nod(Act.UNDELIVERABLE, why)
     return end(session, p, by, now, State.CANCELLED, None, cause=Cause.UNDELIVERABLE, error=why)[1]
 
 
@@ -72,7 +74,7 @@ def unasked(session: Session, proposal_id: str, now: datetime) -> tuple[Job, ...
     p = proposals.get(session, proposal_id)
     if p is None or p.state not in (State.PROPOSED, State.APPROVED):
         return ()
-    by = By.nod("unasked", "the call that asked has ended")
+    by = By.nod(Act.UNASKED, "the call that asked has ended")
     return end(session, p, by, now, State.CANCELLED, None, cause=Cause.UNASKED)[1]
 
 
@@ -88,7 +90,7 @@ def ask_again(
     moved = proposals.move(
         session,
         p,
-        By.nod("changed", "the current values changed"),
+        By.nod(Act.CHANGED, "the current values changed"),
         now,
         State.PROPOSED,
         preview=preview,
@@ -109,7 +111,7 @@ def claim(
     """``approved → executing`` for exactly one caller; everybody else, and all while paused, get None."""
     if policies.load(session).book.paused:
         return None
-    return proposals.move(session, p, By.nod("execute"), now, State.EXECUTING, lease_until=lease_until)
+    return proposals.move(session, p, By.nod(Act.EXECUTE), now, State.EXECUTING, lease_until=lease_until)
 
 
 def finish(
@@ -123,7 +125,7 @@ def finish(
     **changes: Any,
 ) -> tuple[Proposal, tuple[Job, ...]] | None:
     """Store how it ended (``SUCCEEDED`` or ``FAILED`` with its cause); None when the claim was lost."""
-    p = proposals.move(session, claimed, By.nod(str(state)), now, state, **changes)
+    p = proposals.move(session, claimed, By.nod(state), now, state, **changes)
     if p is None:
         return None
     posts = (Job(Work.DELIVER, p.conversation_id),) if outputs.keep_result(session, p, files, now) else ()
@@ -160,13 +162,13 @@ def abandon(session: Session, p: Proposal, now: datetime, *, rerun: bool) -> tup
     ``rerun``: the tool declared itself idempotent, so it runs again with the same key; else people decide.
     """
     error = "It started, but its end was never recorded."
-    by = By.nod("abandoned", error)
+    by = By.nod(Act.ABANDONED, error)
     lost = proposals.move(session, p, by, now, State.FAILED, cause=Cause.OUTCOME_UNKNOWN, error=error)
     if lost is None:
         return ()  # it ended a moment ago
     if not rerun:
         return (redraw(lost), *settle(session, lost, now))
-    by = By.nod("rerun", "the tool is idempotent")
+    by = By.nod(Act.RERUN, "the tool is idempotent")
     p = moved(proposals.move(session, lost, by, now, State.APPROVED, cause=None, error=None))
     return (redraw(p), Job(Work.EXECUTE, p.id))
 

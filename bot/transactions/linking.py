@@ -16,6 +16,7 @@ from sqlalchemy import ColumnElement, delete, update
 from sqlmodel import Session, col, select
 
 from bot.domain.people import Actor, Person, Role
+from bot.domain.record import Act
 from bot.store.inserts import insert_or_ignore
 from bot.store.people import person_of
 from bot.store.record import changes
@@ -28,8 +29,6 @@ from bot.transactions import grants
 CODE_LIFE = timedelta(minutes=10)
 ADMIN_LIFE = timedelta(days=1)
 """How long a link that both sides want waits for an admin."""
-
-LINK, UNLINK = "link", "unlink"  # verbs in the ledger
 
 
 class End(Enum):
@@ -134,7 +133,7 @@ def join(session: Session, policies: Policies, first: Actor, second: Actor, by: 
     """Make the Persons of two accounts one; the ledger has each account, and the roles that it gained."""
     gains = _pair(session, policies, first, second).gains
     person, joined = person_of(session, first), person_of(session, second)
-    who = By.press(LINK, by, person_of(session, by))
+    who = By.press(Act.LINK, by, person_of(session, by))
     accounts = sorted(person.accounts | joined.accounts)
     rows = session.exec(select(AccountRow).where(col(AccountRow.actor).in_(accounts)))
     before = {row.actor: row.person_id for row in rows}
@@ -162,7 +161,7 @@ def part(session: Session, account: str, by: Actor, now: datetime) -> int | None
     rest = sorted(left.accounts - {account})
     if not rest:
         return None
-    who = By.press(UNLINK, by, person_of(session, by))
+    who = By.press(Act.UNLINK, by, person_of(session, by))
     ended = grants.end_of_person(session, left.id, who, now)
     stays = left.id if left.id != account else rest[0]
     alone = {account, *(rest if len(rest) == 1 else ())}

@@ -11,6 +11,7 @@ from bot.domain.jobs import Job, Work
 from bot.domain.people import NOD, Actor
 from bot.domain.plans import Approver
 from bot.domain.proposals import Cause, Proposal, State, Vote
+from bot.domain.record import Act
 from bot.domain.teams import Standing, Teammate
 from bot.domain.verbs import Verb
 from bot.errors import ToolError
@@ -23,7 +24,6 @@ from bot.transactions.lifecycle import end, moved, redraw
 
 LEAD = Actor(NOD, "lead", "the lead agent")
 _NEW = "was submitted"
-REVIEWED = "reviewed"
 """The lead agent's vote for a plan; it never counts as a person's."""
 
 
@@ -34,7 +34,7 @@ def open_plan(session: Session, policies: Policies, p: Proposal, now: datetime) 
         return ()
     jobs: list[Job] = []
     if found.plan is not None and found.plan.state is State.PROPOSED:
-        by = By.nod("superseded", f"version {found.rounds + 1} took its place")
+        by = By.nod(Act.SUPERSEDED, f"version {found.rounds + 1} took its place")
         old = proposals.move(session, found.plan, by, now, State.CANCELLED, cause=Cause.SUPERSEDED)
         jobs += [redraw(old)] if old else []
     session.execute(
@@ -63,18 +63,23 @@ def ask_lead(session: Session, p: Proposal, now: datetime) -> tuple[Job, ...]:
 
 
 def review(
-    session: Session, policies: Policies, teammate: Teammate, verdict: str, feedback: str, now: datetime
+    session: Session,
+    policies: Policies,
+    teammate: Teammate,
+    verdict: Verb | Act,
+    feedback: str,
+    now: datetime,
 ) -> tuple[str, tuple[Job, ...]]:
     """The lead agent approves, rejects or sends back a plan. Raises ToolError where it may not, or cannot."""
     p = teammate.plan
     if p is None or p.state is not State.PROPOSED:
         raise ToolError(f"{teammate.name} has no plan waiting for review.")
-    if verdict == "approve":
+    if verdict is Verb.APPROVE:
         return _approve(session, policies, p, now)
-    if verdict == "revise" and not feedback.strip():
+    if verdict is Verb.REVISE and not feedback.strip():
         raise ToolError("Say in feedback what should change.")
     by = By(verdict, str(LEAD), str(LEAD), "nod", feedback)
-    cause = Cause.REVISE if verdict == "revise" else None
+    cause = Cause.REVISE if verdict is Verb.REVISE else None
     _, jobs = end(session, p, by, now, State.DECLINED, LEAD.name, cause=cause, decline_reason=feedback)
     return stopped(session, p) or f"{teammate.name} has been told and will continue.", jobs
 
@@ -91,8 +96,8 @@ def _approve(session: Session, policies: Policies, p: Proposal, now: datetime) -
         raise ToolError("Only a person can approve plans here. You may reject it or ask for changes.")
     if reviewed(p):
         raise ToolError("You have already approved it. People must decide as well.")
-    by = By(REVIEWED, str(LEAD), str(LEAD), "nod")
-    votes = (*p.votes, Vote(str(LEAD), LEAD, REVIEWED, None, now))
+    by = By(Act.REVIEWED, str(LEAD), str(LEAD), "nod")
+    votes = (*p.votes, Vote(str(LEAD), LEAD, Act.REVIEWED, None, now))
     approvals = [v for v in p.votes if v.verb == Verb.APPROVE]
     if approver is Approver.BOTH and len(people.voters(session, p, Verb.APPROVE)) < p.quorum:
         after = proposals.move(session, p, by, now, votes=votes)
@@ -113,7 +118,7 @@ def _approver(session: Session, policies: Policies, p: Proposal) -> Approver:
 
 def reviewed(p: Proposal) -> bool:
     """Whether the lead agent approved a plan."""
-    return any(v.verb == REVIEWED for v in p.votes)
+    return any(v.verb == Act.REVIEWED for v in p.votes)
 
 
 def stop(
@@ -136,7 +141,7 @@ def fail(session: Session, teammate_id: str, why: str, now: datetime) -> tuple[J
     if found is None or found.over:
         return ()
     jobs = teamwork.finish(session, teammate_id, Standing.FAILED, why, now)
-    return (*jobs, *_take_back(session, found, By.nod("fail", why), f"Nod, since {found.name} failed", now))
+    return (*jobs, *_take_back(session, found, By.nod(Act.FAIL, why), f"Nod, since {found.name} failed", now))
 
 
 def _take_back(session: Session, teammate: Teammate, by: By, who: str, now: datetime) -> tuple[Job, ...]:

@@ -11,6 +11,7 @@ from bot.domain.chat import Request
 from bot.domain.conversations import Call
 from bot.domain.jobs import Job, Work
 from bot.domain.proposals import Proposal, State
+from bot.domain.record import Act
 from bot.errors import LostRace
 from bot.store import messages, proposals, webhooks
 from bot.store.record.audit import By
@@ -53,7 +54,7 @@ def open_request(
         raise LostRace
     placed = replace(draft, conversation_id=line.conversation_id, message_id=line.message_id)
     proposal = grants.use(session, policies, placed, key, now)
-    proposals.insert_all(session, [proposal], By.nod("propose", f"asked for by {request.actor}"))
+    proposals.insert_all(session, [proposal], By.nod(Act.PROPOSE, f"asked for by {request.actor}"))
     if request.callback_url is not None:
         webhooks.add(session, proposal.id, request.callback_url, now)
     jobs = [Job(Work.DELIVER, proposal.conversation_id)]

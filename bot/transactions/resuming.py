@@ -13,6 +13,7 @@ from sqlmodel import Session
 from bot.domain.jobs import Job
 from bot.domain.people import Actor
 from bot.domain.proposals import Proposal
+from bot.domain.record import Act
 from bot.store import people, proposals, rules
 from bot.store.record import chain
 from bot.store.record.audit import By
@@ -37,7 +38,7 @@ def step(session: Session, actor: Actor, now: datetime, limit: int = _BATCH) -> 
     since = rules.paused_since(session)
     if since is None:
         return None
-    by = By.press("resume", actor, people.person_of(session, actor))
+    by = By.press(Act.RESUME, actor, people.person_of(session, actor))
     done = rules.state_of(session, _MEMORY)
     if not done or done["since"] != since.isoformat():
         done = {"since": since.isoformat(), "at": now.isoformat(), "after": ""}

@@ -17,6 +17,7 @@ from bot.domain.outcomes import bounded, for_model
 from bot.domain.people import Actor
 from bot.domain.plans import MAX_ROUNDS
 from bot.domain.proposals import Kind, Proposal, State
+from bot.domain.record import Act
 from bot.domain.teams import CHANNEL, OVER, Standing, TeamLimits, Teammate, name_of
 from bot.domain.text import storable
 from bot.domain.unseen import one_line
@@ -156,7 +157,7 @@ def finish(
     if ended is None:
         return ()
     lead_id, name = ended
-    grants.end_with_conversation(session, teammate_id, By.nod("end with its teammate"), now)
+    grants.end_with_conversation(session, teammate_id, By.nod(Act.END_WITH_TEAMMATE), now)
     said = {
         Standing.DONE: "is done. Its result",
         Standing.FAILED: "failed. Why",

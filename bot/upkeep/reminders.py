@@ -16,6 +16,7 @@ from bot.delivery.notices import Notices
 from bot.domain.chat import Address
 from bot.domain.people import Role
 from bot.domain.proposals import Proposal
+from bot.domain.record import Act
 from bot.domain.rules import DailyDigest, QuietHours, Rulebook, Subject
 from bot.domain.times import span
 from bot.logs import logger
@@ -50,11 +51,11 @@ class Reminders:
         book = (await self._database.read(self._policies.load)).book
         if book.paused:
             return
-        await self._tell(await self._database.write(self._take, "warn", now), self._warning, now)
+        await self._tell(await self._database.write(self._take, Act.WARN, now), self._warning, now)
         if not is_quiet(book, now):
-            await self._tell(await self._database.write(self._take, "remind", now), self._reminder, now)
+            await self._tell(await self._database.write(self._take, Act.REMIND, now), self._reminder, now)
             await self._digest(book, now)
-        for proposal in await self._database.write(self._take, "escalate", now):
+        for proposal in await self._database.write(self._take, Act.ESCALATE, now):
             if proposal.escalate_to:
                 await self._cards.post_at(proposal.id, Address.parse(proposal.escalate_to))
 
@@ -64,14 +65,14 @@ class Reminders:
         for proposal in due:
             await self._notices.nudge(proposal, words(proposal, now))
 
-    def _take(self, session: Session, what: str, now: datetime) -> list[Proposal]:
+    def _take(self, session: Session, what: Act, now: datetime) -> list[Proposal]:
         """Claim what is due, each in a guarded move with its audit row."""
         taken = []
         for proposal in proposals.calling(session, what, now, _BATCH):
             changes: dict[str, Any] = {f"{what}_at": None}
-            if what == "remind" and proposal.remind_every:
+            if what is Act.REMIND and proposal.remind_every:
                 changes = {"remind_at": now + proposal.remind_every}
-            if what == "escalate":
+            if what is Act.ESCALATE:
                 policy = self._policies.load(session)
                 before = proposal.deciders
                 each = (Role.APPROVER, Role.ADMIN)

@@ -10,13 +10,14 @@ import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import bindparam, func, insert
 from sqlmodel import Session, col, select
 
 from bot.domain.people import Actor, Person
 from bot.domain.proposals import Proposal, canonical, digest
+from bot.domain.record import Done
 from bot.domain.redaction import redact_text, shown
 from bot.domain.text import storable, storable_or_none
 from bot.store.record import chain
@@ -25,21 +26,31 @@ from bot.store.tables import AuditRow, ConversationRow, ProposalRow, ToolVersion
 
 @dataclass(frozen=True, slots=True)
 class By:
-    """Who or what made a change: a person through an account, or Nod itself."""
+    """Who or what makes a change, and what it is: a person through an account, or Nod itself."""
 
-    verb: str
+    verb: Done
     actor: str
     person: str
     channel: str
     reason: str | None = None
 
     @classmethod
-    def press(cls, verb: str, actor: Actor, person: Person, reason: str | None = None) -> "By":
+    def press(cls, verb: Done, actor: Actor, person: Person, reason: str | None = None) -> "By":
         return cls(verb, str(actor), person.id, actor.channel, reason)
 
     @classmethod
-    def nod(cls, verb: str, reason: str | None = None) -> "By":
+    def nod(cls, verb: Done, reason: str | None = None) -> "By":
         return cls(verb, "nod", "nod", "nod", reason)
+
+
+class Recorded(NamedTuple):
+    """`By` as it was written down, by this release or another one."""
+
+    verb: str
+    actor: str
+    person: str
+    channel: str
+    reason: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +61,7 @@ class AuditEntry:
     proposal_id: str
     version: int
     at: datetime
-    by: By
+    by: Recorded
     state: str
     digest: str
     rule: str
@@ -238,7 +249,7 @@ def _entry(row: AuditRow) -> AuditEntry:
         proposal_id=row.proposal_id,
         version=row.version,
         at=row.at,
-        by=By(row.verb, row.actor, row.person, row.channel, row.reason),
+        by=Recorded(row.verb, row.actor, row.person, row.channel, row.reason),
         state=row.state,
         digest=row.digest,
         rule=row.rule,

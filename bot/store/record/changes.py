@@ -18,6 +18,7 @@ from sqlalchemy import func, insert
 from sqlmodel import Session, col, select
 
 from bot.domain.proposals import canonical
+from bot.domain.record import Act
 from bot.domain.rules import Subject
 from bot.store.record import audit, chain
 from bot.store.record.audit import By
@@ -82,7 +83,7 @@ def record(
     session.connection().execute(insert(_TABLE), chain.link(session, [row]))
 
 
-def newest(session: Session, thing: Thing, verb: str) -> LedgerRow | None:
+def newest(session: Session, thing: Thing, verb: Act) -> LedgerRow | None:
     """The last time that this was done to a thing."""
     which = select(LedgerRow).where(LedgerRow.thing == thing, LedgerRow.verb == verb)
     return session.exec(which.order_by(col(LedgerRow.id).desc()).limit(1)).first()
@@ -92,7 +93,7 @@ def seal_with_key(session: Session, now: datetime) -> None:
     """Begin to seal with the key that is set, unless it is so. Raises `chain.OtherKey`."""
     if not chain.sealed_with_newest(session):
         name = chain.name_of(chain.keys_of(session)[0])
-        record(session, Thing.KEY, name, By.nod("seal with"), None, None, now)
+        record(session, Thing.KEY, name, By.nod(Act.SEAL_WITH), None, None, now)
 
 
 def rule_key(row: RuleRow) -> str:
@@ -146,7 +147,7 @@ def links_after(session: Session, row: int) -> list[LinkChange]:
             for row in each
             if (row["after"] or {}).get("gains")
         ]
-        if at[1] == "unlink":
+        if at[1] == Act.UNLINK:
             words, undo = f"{at[2]} unlinked {each[0]['key']}. It is a separate person again.", ""
         else:
             words = f"{at[2]} linked {accounts}. They are one person now: {each[0]['after']['person']}."

@@ -7,7 +7,7 @@ functions here give them their names, words and schemas.
 ``plan_submit`` is a write tool like any other; what its approval unlocks follows from the proposal's row.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Annotated, Literal, Never
 
@@ -16,8 +16,10 @@ from sqlmodel import Session
 
 from bot.domain.plans import Plan, fields
 from bot.domain.proposals import Kind, PreviewField
+from bot.domain.record import Act
 from bot.domain.risk import Level, Risk
 from bot.domain.teams import Standing, TeamLimits, Teammate, about
+from bot.domain.verbs import Verb
 from bot.errors import ToolError
 from bot.store import teams
 from bot.store.record.audit import By
@@ -188,7 +190,7 @@ class _Effects:
     def stop(self, session: Session, moment: Moment, given: Arguments) -> Effected:
         found = _at_work(session, moment, given["teammate"])
         why = f"The lead agent stopped it: {given['reason']}"
-        by = By("stop", str(plans.LEAD), str(plans.LEAD), plans.LEAD.channel, given["reason"])
+        by = By(Act.STOP, str(plans.LEAD), str(plans.LEAD), plans.LEAD.channel, given["reason"])
         who = plans.LEAD.name
         jobs = plans.stop(session, found, by, who, why, moment.now, tell=False)
         return Effected(f"{found.name} is stopped; what it had proposed is cancelled.", jobs)
@@ -196,8 +198,12 @@ class _Effects:
     def review(self, session: Session, moment: Moment, given: Arguments) -> Effected:
         found = teams.named(session, moment.conversation.id, given["teammate"])
         said = given.get("feedback") or ""
-        text, jobs = plans.review(session, self._policies, found, given["verdict"], said, moment.now)
+        verdict = _VERDICTS[given["verdict"]]
+        text, jobs = plans.review(session, self._policies, found, verdict, said, moment.now)
         return Effected(text, jobs)
+
+
+_VERDICTS: Mapping[str, Verb | Act] = {"approve": Verb.APPROVE, "reject": Act.REJECT, "revise": Verb.REVISE}
 
 
 def _at_work(session: Session, moment: Moment, name: str) -> Teammate:
