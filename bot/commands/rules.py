@@ -127,14 +127,15 @@ class RulingWords:
                 f"You are an admin of one workspace. End with `in {bound}`, or with a place in it."
             )
 
-    def _set(self, subject: Subject) -> Callable[[Command, str], Awaitable[str]]:
-        async def do(command: Command, text: str) -> str:
+    def _set(self, subject: Subject) -> Callable[[Command, str], Awaitable[Told]]:
+        async def do(command: Command, text: str) -> Told:
             given = parse(subject, text, command)
             tools = [tool for tool in await self._registry.shelf() if given.concerns(tool.name)]
             _check_lowered(given, tools)
             rule, ended = await self._database.write(self._add, given, command)
             ended += "" if tools else f" There is no tool called {rule.pattern} right now."
-            return await self._named(f"Set: {rule.words}.{ended}{_follows(given, tools)}")
+            said = await self._named(f"Set: {rule.words}.{ended}{_follows(given, tools)}")
+            return Told(said, rule=rule.id)
 
         return do
 
@@ -213,7 +214,7 @@ class RulingWords:
         if verb == "add":
             setting = Setting(Subject.ROLE, given, EVERYWHERE, EVERYWHERE)
             rule, _ = await self._database.write(self._add, setting, command)
-            return await self._named(f"Set: {rule.words}.")
+            return Told(await self._named(f"Set: {rule.words}."), rule=rule.id)
         policy = await self._database.read(self._policies.load)
         both = (given, given._replace(everywhere=True))
         held = next((r for r in policy.book.about(Subject.ROLE) if r.value in both), None)

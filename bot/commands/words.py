@@ -11,11 +11,15 @@ from bot.errors import NodError
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """An answer with the proposals it is about, whose cards a channel may show, and how it was taken."""
+    """An answer with the proposals it is about, whose cards a channel may show, and how it was taken.
+
+    ``rule`` is the id of the rule that was set.
+    """
 
     text: str
     proposals: tuple[Proposal, ...] = ()
     answer: Answer = Answer.ACCEPTED
+    rule: int | None = None
 
 
 _NOT_HERE = (
@@ -70,7 +74,7 @@ class Words:
         except Misspoken as error:
             return Reply(Answer.INVALID, f"{error.message}\nUsage: `/{self._name} {word.usage}`")
         told = said if isinstance(said, Told) else Told(said)
-        return Reply(told.answer, told.text, told.proposals)
+        return Reply(told.answer, told.text, told.proposals, rule=told.rule)
 
     def help(self, command: Command) -> str:
         """List the words that can be used where ``command`` was typed."""

@@ -151,7 +151,7 @@ class Answer(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What to tell, privately, the one person who wrote or pressed."""
+    """What to tell, privately, who wrote or pressed; ``rule`` is the id of one that was set."""
 
     answer: Answer
     text: str
@@ -159,6 +159,7 @@ class Reply:
     fields: Mapping[str, str] = field(default_factory=dict)
     conversation_id: str | None = None
     message_id: int | None = None
+    rule: int | None = None
 
     @property
     def on_cards(self) -> bool:

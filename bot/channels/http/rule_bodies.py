@@ -8,11 +8,20 @@ from bot.channels.http.body import Body
 from bot.domain.people import Role
 from bot.domain.plans import Approver
 from bot.domain.risk import Level
-from bot.domain.rules import Mode
+from bot.domain.rules import Mode, Subject
 
 Word = Annotated[str, Field(pattern=r"^[^\s]+$", max_length=200)]
 Seconds = Annotated[int, Field(ge=10, le=90 * 86400)]
 Hour = Annotated[str, Field(pattern=r"^[0-2][0-9]:[0-5][0-9]$", description="HH:MM, UTC")]
+
+
+_SUBJECTS = {"approvers": Subject.DECIDERS}  # where the API has a word of its own
+
+
+def _said(name: str, value: object) -> str:
+    if name == "seconds":
+        return f"{value}s"
+    return " ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 class _Rule(Body):
@@ -23,32 +32,24 @@ class _Rule(Body):
 
     @property
     def words(self) -> str:
-        """As an admin would say it."""
-        tools = "" if self.tools == "*" else f" for {self.tools}"
-        where = "" if self.place == "*" else f" in {self.place}"
-        return f"{self.said}{tools}{where}"
-
-    @property
-    def said(self) -> str:
-        raise NotImplementedError
+        """As an admin would say it: the subject, each value in its order, and what the rule is limited to."""
+        values = {name: value for name, value in self if name not in _Rule.model_fields and value is not None}
+        subject = str(values.pop("subject"))
+        said = [Subject(_SUBJECTS.get(subject, subject)).typed]
+        said += [_said(name, value) for name, value in values.items()]
+        said += [f"for {self.tools}"] if self.tools != "*" else []
+        said += [f"in {self.place}"] if self.place != "*" else []
+        return " ".join(said)
 
 
 class PolicyRule(_Rule):
     subject: Literal["policy"]
     mode: Mode
 
-    @property
-    def said(self) -> str:
-        return f"policy {self.mode}"
-
 
 class RiskRule(_Rule):
     subject: Literal["risk"]
     level: Level
-
-    @property
-    def said(self) -> str:
-        return f"risk {self.level}"
 
 
 class ApproversRule(_Rule):
@@ -57,46 +58,26 @@ class ApproversRule(_Rule):
     subject: Literal["approvers"]
     who: Annotated[list[Word], Field(min_length=1, max_length=50)]
 
-    @property
-    def said(self) -> str:
-        return f"approvers {' '.join(self.who)}"
-
 
 class QuorumRule(_Rule):
     subject: Literal["quorum"]
     needed: Annotated[int, Field(ge=1, le=20)]
     of: Annotated[int | None, Field(ge=1, le=20)] = None
 
-    @property
-    def said(self) -> str:
-        return f"quorum {self.needed}" + (f" of {self.of}" if self.of else "")
-
 
 class PlansRule(_Rule):
     subject: Literal["plans"]
     approver: Approver
-
-    @property
-    def said(self) -> str:
-        return f"plans {self.approver}"
 
 
 class TtlRule(_Rule):
     subject: Literal["ttl"]
     seconds: Seconds
 
-    @property
-    def said(self) -> str:
-        return f"ttl {self.seconds}s"
-
 
 class RemindRule(_Rule):
     subject: Literal["remind"]
     seconds: Seconds
-
-    @property
-    def said(self) -> str:
-        return f"remind {self.seconds}s"
 
 
 class EscalateRule(_Rule):
@@ -104,28 +85,16 @@ class EscalateRule(_Rule):
     seconds: Seconds
     to: Word
 
-    @property
-    def said(self) -> str:
-        return f"escalate {self.seconds}s {self.to}"
-
 
 class QuietRule(_Rule):
     subject: Literal["quiet"]
     start: Hour
     end: Hour
 
-    @property
-    def said(self) -> str:
-        return f"quiet {self.start} {self.end}"
-
 
 class RouteRule(_Rule):
     subject: Literal["route"]
     to: Word
-
-    @property
-    def said(self) -> str:
-        return f"route {self.to}"
 
 
 class DigestRule(_Rule):
@@ -133,19 +102,11 @@ class DigestRule(_Rule):
     at: Hour
     to: Word
 
-    @property
-    def said(self) -> str:
-        return f"digest {self.at} {self.to}"
-
 
 class RoleRule(_Rule):
     subject: Literal["role"]
     account: Word
     role: Role
-
-    @property
-    def said(self) -> str:
-        return f"roles add {self.account} {self.role}"
 
 
 class GrantsRule(_Rule):
@@ -153,10 +114,6 @@ class GrantsRule(_Rule):
 
     subject: Literal["grants"]
     allow: Literal["destructive"]
-
-    @property
-    def said(self) -> str:
-        return f"grants allow {self.allow}"
 
 
 AnyRule = Annotated[

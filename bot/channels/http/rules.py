@@ -1,6 +1,5 @@
 """Rules and grants for admins: seen, set and dropped, the same as with words (``commands.py``)."""
 
-import re
 from typing import Annotated
 
 from fastapi import Path
@@ -17,8 +16,6 @@ from bot.domain.chat import Address, Answer, Command, Reply
 from bot.domain.people import Actor, Role
 
 router = api_routes("rules", prefix="/api")
-
-_NUMBER = re.compile(r"rule ([0-9]+):")
 
 
 @router.get("/rules", summary="For admins: the current policy and every rule", response_model=Rules)
@@ -44,8 +41,7 @@ async def set_rule(body: AnyRule, actor: Caller, site: Here) -> JSONResponse:
     reply = await say(site, actor, body.words)
     if isinstance(reply, JSONResponse):
         return reply
-    found = _NUMBER.search(reply.text)
-    answer = ok(id=int(found[1]) if found else None, text=reply.text)
+    answer = ok(id=reply.rule, text=reply.text)
     answer.status_code = 201
     return answer
 
