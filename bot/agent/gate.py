@@ -23,7 +23,6 @@ from bot.agent.drafts import (
     summary_of,
     title_of,
     told,
-    unhidden,
     watched,
     words_of,
 )
@@ -37,15 +36,13 @@ from bot.domain.files import File
 from bot.domain.jobs import Job, Work
 from bot.domain.outcomes import bounded
 from bot.domain.people import Actor, Person
-from bot.domain.plans import Plan
 from bot.domain.policy import Judgement, Place, Policy, Verdict
 from bot.domain.proposals import Cause, Kind, Proposal, State, digest, old_values
-from bot.domain.redaction import redact, secrets_in, shown, veiled
-from bot.domain.similarity import Rung, Scope, ladder
+from bot.domain.redaction import secrets_in, veiled
 from bot.domain.teams import Teammate
 from bot.errors import Hopeless, KeyTaken, LostRace, Refused, ToolError, ToolTimedOut, TooMuch
 from bot.logs import hiding, logger
-from bot.store import conversations, messages, people, proposals, teams, tool_versions
+from bot.store import messages, people, proposals, teams, tool_versions
 from bot.store import outputs as outputs_store
 from bot.store.database import Database
 from bot.store.rules import Policies
@@ -55,7 +52,6 @@ from bot.tools.registry import Registry, Shelf
 from bot.tools.tool import CallContext, Tool
 from bot.transactions import lifecycle, requests
 from bot.transactions.requests import Opened
-from bot.transactions.votes import Edit, Fresh
 
 log = logger(__name__)
 
@@ -148,10 +144,11 @@ class Gate:
     def _before_judging(
         self, session: Session, actor: Actor, conversation_id: str
     ) -> tuple[Policy, Person, AnswerRoom]:
-        policy, person = self._in_force(session, actor)
+        policy, person = self.in_force(session, actor)
         return policy, person, proposals.room(session, self._bounds, conversation_id, person.accounts)
 
-    def _in_force(self, session: Session, actor: Actor) -> tuple[Policy, Person]:
+    def in_force(self, session: Session, actor: Actor) -> tuple[Policy, Person]:
+        """The current policy, and who someone is to it."""
         return self.policies.load(session), people.person_of(session, actor)
 
     async def _consider(
@@ -187,7 +184,7 @@ class Gate:
                 preview = await preview_of(tool, arguments)
                 summary = await title_of(tool, arguments)
             key = await tool.key(arguments) if tool.key else None
-            await self._keep(tool)
+            await self.keep_schema(tool)
         except Exception as error:  # noqa: BLE001 - a tool's own code; the model is told
             text = f"ERROR: {words_of(error, call.name)}"
             return Considered(
@@ -238,7 +235,7 @@ class Gate:
             preview = await preview_of(tool, arguments)
             title = await title_of(tool, arguments)
             key = await tool.key(arguments) if tool.key else None
-        await self._keep(tool)
+        await self.keep_schema(tool)
         if request.ttl is not None:
             verdict = replace(verdict, ttl=min(request.ttl, verdict.ttl))
         drafted = draft(
@@ -254,7 +251,7 @@ class Gate:
         return proposals.waiting_of(session, accounts, most) >= most
 
     async def _judge(self, tool: Tool, arguments: Mapping[str, Any], request: Request) -> Verdict:
-        policy, person = await self._database.read(self._in_force, request.actor)
+        policy, person = await self._database.read(self.in_force, request.actor)
         place = Place(str(request.address), request.private)
         verdict = policy.judge(tool.name, tool.classify(arguments), place, person, tool.kind)
         if verdict.judgement is Judgement.REFUSE:
@@ -277,7 +274,7 @@ class Gate:
             except Exception as error:  # noqa: BLE001 - a tool's own code; the requester is told
                 return CallResult(f"ERROR: {words_of(error, tool.name)}", ok=False)
 
-    async def _keep(self, tool: Tool) -> None:
+    async def keep_schema(self, tool: Tool) -> None:
         """The schema of what is proposed is on disk before the proposal, once for each version."""
         if (tool.name, tool.version) not in self._kept:
             await self._database.write(tool_versions.keep, tool.name, tool.version, tool.form)
@@ -312,75 +309,6 @@ class Gate:
         if "output_read" in (await self.registry.shelf()).tools:
             return await outputs.cut(self._database, conversation.id, file, self._clock)
         return bounded(file.text)
-
-    async def edit(self, proposal: Proposal, given: Mapping[str, Any]) -> Edit:
-        """Everything that follows from new arguments; raises BadArguments or ToolError. Stores nothing.
-
-        A secret that comes back as it was shown (hidden) means: keep what it was.
-        """
-        with told(proposal.tool_name):
-            return await self._edit(proposal, given)
-
-    async def _edit(self, proposal: Proposal, given: Mapping[str, Any]) -> Edit:
-        if proposal.kind is Kind.PLAN:
-            raise ToolError("A plan is its teammate's own words: ask for changes instead of editing it.")
-        tool = (await self.registry.shelf()).get(proposal.tool_name)
-        seen = shown(proposal.arguments, tool.parameters)
-        arguments = await tool.checked(unhidden(given, proposal.arguments, seen))
-        await self._keep(tool)
-        return Edit(
-            arguments=arguments,
-            schema=tool.form,
-            tool_version=tool.version,
-            digest=digest(tool.name, tool.version, arguments),
-            description=await title_of(tool, arguments),
-            preview=await preview_of(tool, arguments),
-            verdict=await self._judge_again(tool, arguments, proposal),
-        )
-
-    async def fresh(self, proposal: Proposal) -> Fresh:
-        """What an expired proposal would show today. Raises ToolError when it can no longer be proposed."""
-        with told(proposal.tool_name):
-            tool = (await self.registry.shelf()).get(proposal.tool_name)
-            if digest(tool.name, tool.version, proposal.arguments) != proposal.digest:
-                raise ToolError("The tool has changed since. Please request it again.")
-            if proposal.teammate and (why := await self._database.read(teams.past, proposal)):
-                raise ToolError(why)
-            plans = proposal.kind is Kind.PLAN
-            preview = proposal.preview if plans else await preview_of(tool, proposal.arguments)
-            return Fresh(preview, await self._judge_again(tool, proposal.arguments, proposal))
-
-    async def ladder(self, proposal: Proposal) -> list[tuple[Scope, str]]:
-        """The rungs of a grant for calls like this one; raises ToolError when the tool is not there."""
-        tool = (await self.registry.shelf()).get(proposal.tool_name)
-        with told(proposal.tool_name):
-            key = await tool.key(proposal.arguments) if tool.key else None
-        shown = redact(key, tool.parameters) if key else None
-        return ladder(tool.name, tool.version, proposal.arguments, key, shown)
-
-    async def steps(self, proposal: Proposal) -> list[tuple[Scope, str]]:
-        """What approving a plan with its steps allows: each named tool that isn't read-only."""
-        if proposal.kind is not Kind.PLAN:
-            raise ToolError("Only a plan has steps to approve.")
-        shelf = (await self.registry.shelf()).offered
-        named = (shelf.tools.get(name) for name in Plan.of(proposal.arguments).tools)
-        return [
-            (
-                Scope(tool.name, tool.version, Rung.TOOL, ""),
-                f"{tool.name} with any arguments, by {proposal.teammate}",
-            )
-            for tool in named
-            if tool is not None and not tool.reads
-        ]
-
-    async def _judge_again(self, tool: Tool, arguments: Mapping[str, Any], proposal: Proposal) -> Verdict:
-        """The verdict on a proposal's new contents. What would now run without asking still asks."""
-        policy, person = await self._database.read(self._in_force, proposal.requester)
-        place = await self._database.read(conversations.place_of, proposal.conversation_id)
-        verdict = policy.judge(tool.name, tool.classify(arguments), place, person, tool.kind)
-        if verdict.judgement is Judgement.REFUSE:
-            raise ToolError(verdict.rule)
-        return verdict
 
     async def execute(self, proposal_id: str) -> tuple[Job, ...]:
         """Run an approved proposal. A caller that loses the claim does nothing. Returns the follow-up work.

@@ -10,6 +10,7 @@ from dataclasses import replace
 from sqlmodel import Session
 
 from bot.agent.gate import Gate
+from bot.approvals.contents import Contents
 from bot.domain.chat import Address, Answer, Clock, Press, Reply
 from bot.domain.names import written_in
 from bot.domain.people import Actor
@@ -31,6 +32,7 @@ class Presses:
     def __init__(self, database: Database, gate: Gate, clock: Clock) -> None:
         self._database = database
         self.gate = gate
+        self._contents = Contents(database, gate)
         self._policies = gate.policies
         self._clock = clock
 
@@ -54,7 +56,7 @@ class Presses:
         if proposal is None:
             return []
         try:
-            return [(scope.rung, words) for scope, words in await self.gate.ladder(proposal)]
+            return [(scope.rung, words) for scope, words in await self._contents.ladder(proposal)]
         except ToolError:
             return []
 
@@ -110,10 +112,10 @@ class Presses:
 
     async def _prepare(self, press: Press, proposal: Proposal) -> Prepared:
         if press.verb is Verb.APPROVE_STEPS:
-            return Steps(tuple(await self.gate.steps(proposal)))
+            return Steps(tuple(await self._contents.steps(proposal)))
         if press.verb is not Verb.SIMILAR:
-            return await self.gate.edit(proposal, press.arguments or {})
-        for scope, words in await self.gate.ladder(proposal):
+            return await self._contents.edit(proposal, press.arguments or {})
+        for scope, words in await self._contents.ladder(proposal):
             if scope.rung is press.rung and press.lasting is not None:
                 return Similar(scope, words, press.lasting, press.reach)
         return None
@@ -121,7 +123,7 @@ class Presses:
     async def _ask_anew(self, press: Press, expired: Proposal, decided: Decided) -> Decided:
         """A press on an expired proposal asks again, with current values."""
         try:
-            fresh = await self.gate.fresh(expired)
+            fresh = await self._contents.fresh(expired)
         except ToolError as error:
             text = f"{decided.reply.text} It cannot be asked again: {error.message}"
             return replace(decided, reply=replace(decided.reply, text=text))

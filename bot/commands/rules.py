@@ -171,7 +171,7 @@ class RulingWords:
             return Told(f"There is no rule {which}.", answer=Answer.UNKNOWN)
         return await self._named(said)
 
-    async def _policy(self, command: Command, text: str) -> str:
+    async def _policy(self, command: Command, text: str) -> str | Told:
         if not text:
             return await self._rules(command, "")
         if not text.startswith("test "):
@@ -233,7 +233,7 @@ class RulingWords:
             for role, held in every.items()
         )
 
-    async def _grants(self, command: Command, text: str) -> str:
+    async def _grants(self, command: Command, text: str) -> str | Told:
         if text.startswith("allow "):
             return await self._set(Subject.GRANTS)(command, text.removeprefix("allow "))
         if text:
