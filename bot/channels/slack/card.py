@@ -1,7 +1,7 @@
 """A `Card` as Block Kit blocks: the pending and the resolved twin. Pure; posting is in ``channel.py``.
 
 Whatever the content, the blocks stay within ``limits``. Where the change does not fit, the card says so and
-its Approve opens "View all" first (``modals.py``), so no one approves what they could not read.
+its Approve opens "View all" first (``screens.py``), so no one approves what they could not read.
 """
 
 from collections.abc import Iterable, Iterator, Mapping

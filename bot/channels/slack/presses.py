@@ -1,4 +1,4 @@
-"""Buttons, menus and modals. Each is acknowledged within Slack's three seconds, and authorised by the core.
+"""Buttons, menus and screens. Each is acknowledged within Slack's three seconds, and authorised by the core.
 
 A button only carries a proposal's id, its round and a verb. Whether this person may see or decide it is asked
 of the `Lookup` and the inbox, whatever the button said; a refusal is told to that person alone.
@@ -12,13 +12,13 @@ from slack_sdk.web.async_client import AsyncWebClient
 
 from bot.channels.seam import Lookup
 from bot.channels.slack import card as cards
-from bot.channels.slack import modals
+from bot.channels.slack import screens
 from bot.channels.slack.errors import for_presser, translated
 from bot.channels.slack.files import upload
 from bot.channels.slack.forms import VALUE, blocks_of, read
-from bot.channels.slack.modals import ModalSubject
 from bot.channels.slack.places import SlackPlace, SlackPosted, actor_of
 from bot.channels.slack.said import channel_named
+from bot.channels.slack.screens import ModalSubject
 from bot.channels.slack.whispers import Whispers
 from bot.channels.slack.workspaces import Workspaces
 from bot.domain.cards import Card, Group, whole_text
@@ -92,7 +92,7 @@ def click_of(body: Mapping[str, Any], action: Mapping[str, Any], team: str) -> C
 
 
 def place_of(body: Mapping[str, Any], team: str) -> SlackPlace | None:
-    """Where the pressed message stands; None at home and in modals.
+    """Where the pressed message stands; None at home and in screens.
 
     A message that people replied to is the root of its thread, but stands in the channel.
     """
@@ -194,10 +194,10 @@ class SlackPresses:
 
     async def _open_all(self, click: Click, each: Sequence[Card]) -> str:
         client = await self._workspaces.client(click.team)
-        review = modals.review_all(each, _subject(click, click.proposal_id, click.round))
+        review = screens.review_all(each, _subject(click, click.proposal_id, click.round))
         await self._show(client, click, review.view)
         if review.rest:
-            await self._attach(client, click, "all", modals.all_text(each))
+            await self._attach(client, click, "all", screens.all_text(each))
         return ""
 
     async def _open(self, click: Click, actor: Actor, card: Card, verb: str) -> str:
@@ -207,9 +207,9 @@ class SlackPresses:
         if verb in (cards.REVIEW, cards.REVIEW_STEPS, cards.VIEW):
             may = await self._lookup.may_decide(card.proposal_id, actor, at)
             review = (
-                modals.review_steps(card, subject, cards.steps_words(card), may_approve=may)
+                screens.review_steps(card, subject, cards.steps_words(card), may_approve=may)
                 if verb == cards.REVIEW_STEPS and card.kind is Kind.PLAN
-                else modals.review(card, subject, may_approve=may)
+                else screens.review(card, subject, may_approve=may)
             )
             await self._show(client, click, review.view)
             if review.rest:
@@ -222,26 +222,26 @@ class SlackPresses:
             reason = "It is no longer open." if not card.pending else "You may not decide this one."
             return f"{reason} {_NOT_AFFECTED}"
         if verb == cards.DECLINE_REASON:
-            await self._show(client, click, modals.words(card, Verb.DECLINE, subject))
+            await self._show(client, click, screens.words(card, Verb.DECLINE, subject))
         elif verb != Verb.EDIT:
-            await self._show(client, click, modals.words(card, Verb(verb), subject))
+            await self._show(client, click, screens.words(card, Verb(verb), subject))
         else:
             may = await self._lookup.may_decide(card.proposal_id, actor, at)
-            view = modals.edit(card, arguments, subject, click.team, may_approve=may)
+            view = screens.edit(card, arguments, subject, click.team, may_approve=may)
             await self._show(client, click, view)
         return ""
 
     async def _offer(self, client: AsyncWebClient, click: Click, actor: Actor, card: Card) -> str:
         """Open the ladder of "approve similar"; gives the reason if this person has no rungs."""
         at = _address(click.place)
-        ladder = modals.sayable(await self._lookup.ladder(card.proposal_id, actor, at))
+        ladder = screens.sayable(await self._lookup.ladder(card.proposal_id, actor, at))
         reaches = await self._lookup.reaches(card.proposal_id, actor, at)
         if not (ladder and reaches):
             may = await self._lookup.may_decide(card.proposal_id, actor, at)
             return f"{_why_no_ladder(card, may=may)} {_NOT_AFFECTED}"
         read_all = at is None or not cards.render(card).whole
         subject = _subject(click, card.proposal_id, card.round)
-        review = modals.similar(card, subject, ladder, reaches, read_all=read_all)
+        review = screens.similar(card, subject, ladder, reaches, read_all=read_all)
         await self._show(client, click, review.view)
         if review.rest:
             await self._attach(client, click, card.tool_name, whole_text(card))
@@ -281,23 +281,23 @@ class SlackPresses:
         state = (view.get("state") or {}).get("values") or {}
         press = Press(actor, Verb.APPROVE, subject.proposal_id, subject.round, address=address, ref=ref)
         match view.get("callback_id"):
-            case modals.REVIEW:
+            case screens.REVIEW:
                 pass
-            case modals.REVIEW_STEPS:
+            case screens.REVIEW_STEPS:
                 press = replace(press, verb=Verb.APPROVE_STEPS)
-            case modals.REVIEW_ALL:
+            case screens.REVIEW_ALL:
                 press = replace(press, verb=Verb.APPROVE_ALL)
-            case modals.SIMILAR:
-                rung, lasting = Rung(_chosen(state, modals.RUNG)), Lasting(_chosen(state, modals.LASTING))
-                reach = Whose(_chosen(state, modals.REACH) or Whose.HERE)
+            case screens.SIMILAR:
+                rung, lasting = Rung(_chosen(state, screens.RUNG)), Lasting(_chosen(state, screens.LASTING))
+                reach = Whose(_chosen(state, screens.REACH) or Whose.HERE)
                 press = replace(press, verb=Verb.SIMILAR, rung=rung, lasting=lasting, reach=reach)
-            case modals.EDIT:
+            case screens.EDIT:
                 return await self._edited(press, card, state)
             case other:
-                verb = modals.asks_words(str(other))
+                verb = screens.asks_words(str(other))
                 if verb is None:
                     raise ValueError(f"unknown modal {other!r}")
-                reason = str((state.get(modals.REASON) or {}).get(VALUE, {}).get("value") or "").strip()
+                reason = str((state.get(screens.REASON) or {}).get(VALUE, {}).get("value") or "").strip()
                 press = replace(press, verb=verb, reason=reason or None)
         return _answer(press, await self._inbox(press))
 
@@ -313,7 +313,7 @@ class SlackPresses:
         arguments, faults = read(fields, state, original, team)
         if faults:
             return {"response_action": "errors", "errors": faults}
-        verb = Verb.EDIT if _chosen(state, modals.AFTERWARDS) == modals.ASK_AGAIN else Verb.APPROVE
+        verb = Verb.EDIT if _chosen(state, screens.AFTERWARDS) == screens.ASK_AGAIN else Verb.APPROVE
         press = replace(press, verb=verb, arguments=arguments)
         reply = await self._inbox(press)
         if reply.answer is Answer.INVALID and reply.fields:
@@ -327,7 +327,7 @@ def _at_blocks(faults: Mapping[str, str], blocks: Mapping[str, str]) -> dict[str
     for name, problem in faults.items():
         block = blocks.get(name) or blocks.get(name.partition(".")[0])
         words = problem if block else f"{name}: {problem}"
-        at = block or modals.AFTERWARDS
+        at = block or screens.AFTERWARDS
         errors[at] = f"{errors[at]}; {words}" if at in errors else words
     return errors
 
@@ -366,4 +366,4 @@ def _answer(press: Press, reply: Reply) -> dict[str, Any]:
 
 
 def _update(title: str, words: str) -> dict[str, Any]:
-    return {"response_action": "update", "view": modals.last_word(title, words)}
+    return {"response_action": "update", "view": screens.last_word(title, words)}

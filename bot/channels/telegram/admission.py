@@ -12,7 +12,7 @@ from typing import Any, Self
 from telegram import InlineKeyboardButton, InlineKeyboardMarkup, User
 from telegram.constants import KeyboardButtonStyle
 
-from bot.channels.telegram.callback import ButtonData, Does
+from bot.channels.telegram.buttons import ButtonData, Does
 from bot.channels.telegram.places import NAME, TelegramPlace, TelegramPosted
 from bot.channels.telegram.text import plain
 from bot.channels.telegram.transport import Transport

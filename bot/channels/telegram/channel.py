@@ -37,11 +37,11 @@ from bot.channels.telegram.mailbox import KeptUpdate, Mailbox, OrderedByChat, ev
 from bot.channels.telegram.moves import Moves
 from bot.channels.telegram.places import NAME, TelegramPosted
 from bot.channels.telegram.presses import TelegramPresses
+from bot.channels.telegram.shown import ShownCards
 from bot.channels.telegram.stream import TelegramStream
 from bot.channels.telegram.text import from_markdown, joined, mention, plain
 from bot.channels.telegram.transport import Transport
 from bot.channels.telegram.updates import ReadableUpdates, readable
-from bot.channels.telegram.views import ShownCards
 from bot.domain.cards import Card
 from bot.domain.chat import Address, Clock, Inbox
 from bot.domain.people import Actor

@@ -8,15 +8,15 @@ from telegram import InlineKeyboardMarkup, Message
 
 from bot.channels.seam import Lookup
 from bot.channels.telegram import screens
-from bot.channels.telegram.callback import ButtonData, Does
+from bot.channels.telegram.buttons import ButtonData, Does
 from bot.channels.telegram.dialogue import Dialogue, DialogueStep
 from bot.channels.telegram.dialogues import MOVED_ON, NOT_YOURS, Dialogues, Who
 from bot.channels.telegram.limits import TOAST
 from bot.channels.telegram.places import TelegramPosted
 from bot.channels.telegram.screens import Screen
+from bot.channels.telegram.shown import ShownCards
 from bot.channels.telegram.text import plain
 from bot.channels.telegram.transport import Transport
-from bot.channels.telegram.views import ShownCards
 from bot.domain.cards import Card
 from bot.domain.chat import Answer, Clock, Inbox, Press
 from bot.domain.forms import BadAnswer, Field, fields_of, label_of

@@ -10,14 +10,14 @@ from bot.channels.seam import Lookup
 from bot.channels.telegram import commands
 from bot.channels.telegram.admission import Admission
 from bot.channels.telegram.commands import Typed
-from bot.channels.telegram.content import attached, for_model
 from bot.channels.telegram.dialogues import Who
 from bot.channels.telegram.forms import Asker
 from bot.channels.telegram.moves import Moves
 from bot.channels.telegram.places import NAME, TelegramPlace
+from bot.channels.telegram.said import attached, for_model
+from bot.channels.telegram.shown import ShownCards
 from bot.channels.telegram.text import from_markdown, plain
 from bot.channels.telegram.transport import Transport
-from bot.channels.telegram.views import ShownCards
 from bot.domain import chat as seam
 from bot.domain.chat import Answer, Inbox, Reply
 from bot.domain.people import Actor

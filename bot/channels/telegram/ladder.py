@@ -11,7 +11,7 @@ from telegram import InlineKeyboardMarkup
 
 from bot.channels.seam import Lookup
 from bot.channels.telegram import screens
-from bot.channels.telegram.callback import ButtonData, Does
+from bot.channels.telegram.buttons import ButtonData, Does
 from bot.channels.telegram.dialogue import Dialogue, DialogueStep
 from bot.channels.telegram.dialogues import MOVED_ON, NOT_YOURS, Dialogues, Who
 from bot.channels.telegram.limits import TEXT_UNITS

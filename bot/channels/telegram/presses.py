@@ -6,14 +6,14 @@ from telegram import CallbackQuery
 
 from bot.channels.seam import Lookup
 from bot.channels.telegram.admission import Admission
-from bot.channels.telegram.callback import LADDER, VERBS, ButtonData, Does
+from bot.channels.telegram.buttons import LADDER, VERBS, ButtonData, Does
 from bot.channels.telegram.dialogues import Who
 from bot.channels.telegram.forms import Asker
 from bot.channels.telegram.inbound import actor_of, place_of
 from bot.channels.telegram.ladder import GrantLadder
 from bot.channels.telegram.places import NAME, TelegramPlace, TelegramPosted
+from bot.channels.telegram.shown import ShownCards
 from bot.channels.telegram.transport import Transport
-from bot.channels.telegram.views import ShownCards
 from bot.domain.cards import Card
 from bot.domain.chat import Address, Answer, Inbox, Press
 from bot.domain.verbs import Verb
@@ -50,13 +50,13 @@ class TelegramPresses:
     async def handle(self, query: CallbackQuery) -> None:
         callback = ButtonData.parse(query.data or "")
         if callback is None or query.message is None:
-            await self._toast(query, _UNREADABLE, alert=True)
+            await self._tell(query, _UNREADABLE, alert=True)
             return
         message = TelegramPosted(query.message.chat.id, query.message.message_id)
         if callback.does in _PAIRING:
-            await self._toast(query, await self.admission.decide(callback, query.from_user, message))
+            await self._tell(query, await self.admission.decide(callback, query.from_user, message))
         elif not await self.admission.admits(query.from_user, message.chat_id):
-            await self._toast(query, _STRANGER, alert=True)
+            await self._tell(query, _STRANGER, alert=True)
         else:
             who = Who(
                 query.from_user,
@@ -69,7 +69,7 @@ class TelegramPresses:
             except ChannelError as error:
                 log.warning("telegram press not carried out", why=error.message)
                 said, alert = _AGAIN, True
-            await self._toast(query, said, alert=alert)
+            await self._tell(query, said, alert=alert)
             await self._after(callback, who)
 
     async def _known(self, callback: ButtonData, who: Who, message: TelegramPosted) -> tuple[str, bool]:
@@ -155,7 +155,7 @@ class TelegramPresses:
             return place or moves.here(message.chat_id)
         return moves.place(Address(NAME, key))
 
-    async def _toast(self, query: CallbackQuery, text: str = "", *, alert: bool = False) -> None:
+    async def _tell(self, query: CallbackQuery, text: str = "", *, alert: bool = False) -> None:
         """Answer; someone who cannot be told is no reason to forget what was pressed."""
         try:
             await self.transport.toast(query.id, text, alert=alert)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from telegram import ForceReply, InlineKeyboardButton, InlineKeyboardMarkup, MessageEntity, User
 from telegram.constants import KeyboardButtonStyle
 
-from bot.channels.telegram.callback import ButtonData, Does
+from bot.channels.telegram.buttons import ButtonData, Does
 from bot.channels.telegram.dialogue import Dialogue
 from bot.channels.telegram.text import Rich, joined, plain, styled
 from bot.channels.telegram.transport import Markup

@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bot.channels.seam import Overview
-from bot.channels.slack import modals
+from bot.channels.slack import screens
 from bot.channels.slack.card import brief, parse_value, render
 from bot.channels.slack.home import view as home_view
-from bot.channels.slack.modals import ModalSubject
+from bot.channels.slack.screens import ModalSubject
 from bot.domain.cards import Card, card_of
 from bot.domain.people import Actor
 from bot.domain.proposals import Cause, Deciders, Kind, PreviewField, State, Vote
@@ -89,12 +89,12 @@ def test_no_content_makes_a_card_a_modal_or_a_home_that_slack_refuses(card: Card
         assert "<@" not in rendered.text
     subject = ModalSubject(card.proposal_id, card.round, "T1/C1/1700000000.000001")
     ladder = [(Rung.EXACT, card.title), (Rung.KEY, card.reason), (Rung.TOOL, card.tool_name)]
-    if allowed := modals.sayable(ladder):
-        check_view(modals.similar(card, subject, allowed, REACHES, read_all=True).view)
-    check_view(modals.review_all([card] * 3, subject).view)
-    check_view(modals.review(card, subject, may_approve=True).view)
-    check_view(modals.words(card, Verb.DECLINE, subject))
-    check_view(modals.edit(card, card.arguments, subject, "T1"))
+    if allowed := screens.sayable(ladder):
+        check_view(screens.similar(card, subject, allowed, REACHES, read_all=True).view)
+    check_view(screens.review_all([card] * 3, subject).view)
+    check_view(screens.review(card, subject, may_approve=True).view)
+    check_view(screens.words(card, Verb.DECLINE, subject))
+    check_view(screens.edit(card, card.arguments, subject, "T1"))
     check_view(home_view(Overview((card,) * 30, (card,) * 30, (card,) * 30)))
 
 
@@ -145,7 +145,7 @@ def test_a_persons_name_never_becomes_a_mention(card_factory: Factory) -> None:
 def test_one_who_may_not_approve_is_offered_to_ask_again_with_other_values(card_factory: Factory) -> None:
     card = card_factory()
     subject = ModalSubject("p1", 1, "T1/C1")
-    view = modals.edit(card, card.arguments, subject, "T1", may_approve=False)
+    view = screens.edit(card, card.arguments, subject, "T1", may_approve=False)
     check_view(view)
     assert "Approve as edited" not in json.dumps(view)
     assert view["submit"]["text"] == "Ask again"
@@ -299,30 +299,30 @@ def test_view_all_holds_every_character_and_approves_only_for_one_who_may(card_f
     card = card_factory(preview=(PreviewField("body", None, body),))
     subject = ModalSubject("p1", 1)
 
-    review = modals.review(card, subject, may_approve=True)
+    review = screens.review(card, subject, may_approve=True)
     assert not review.rest
     assert body.replace("\n", "\n  ").split()[-1] in "".join(shown_text(review.view["blocks"]))
     assert "".join(shown_text(review.view["blocks"])).count("line ") >= 2000
     assert "submit" in review.view
-    assert "submit" not in modals.review(card, subject, may_approve=False).view
+    assert "submit" not in screens.review(card, subject, may_approve=False).view
     done = card_factory(state=State.SUCCEEDED)
-    assert "submit" not in modals.review(done, subject, may_approve=True).view
+    assert "submit" not in screens.review(done, subject, may_approve=True).view
 
 
 def test_what_even_a_modal_cannot_hold_says_that_a_file_follows(card_factory: Factory) -> None:
     card = card_factory(preview=(PreviewField("body", None, "é" * 300_000),))
 
-    review = modals.review(card, ModalSubject("p1", 1), may_approve=True)
+    review = screens.review(card, ModalSubject("p1", 1), may_approve=True)
     assert review.rest
     assert "in the file" in "".join(shown_text(review.view["blocks"]))
 
 
 def test_a_permission_too_long_for_a_radio_button_is_written_out_above(card_factory: Factory) -> None:
     long = "update_issue with path = " + "deep/" * 60
-    ladder = modals.sayable([(Rung.EXACT, "short"), (Rung.KEY, long), (Rung.TOOL, "x" * 5000)])
+    ladder = screens.sayable([(Rung.EXACT, "short"), (Rung.KEY, long), (Rung.TOOL, "x" * 5000)])
     assert [rung for rung, _ in ladder] == [Rung.EXACT, Rung.KEY]
 
-    view = modals.similar(card_factory(), ModalSubject("p1", 1), ladder, REACHES, read_all=False).view
+    view = screens.similar(card_factory(), ModalSubject("p1", 1), ladder, REACHES, read_all=False).view
     check_view(view)
     assert f"2. {long.strip()}" in "\n".join(shown_text(view["blocks"]))
 
@@ -370,7 +370,7 @@ def test_a_servers_question_reads_as_a_question_and_is_filled_in(card_factory: F
     assert buttons["Fill in"]["action_id"] == "nod:edit"
     assert {"Decline"} <= buttons.keys()
     assert not {"Approve", "Edit"} & buttons.keys()
-    form = modals.edit(card, {}, ModalSubject("p1", 1), "T1")
+    form = screens.edit(card, {}, ModalSubject("p1", 1), "T1")
     check_view(form)
     assert form["title"]["text"] == "Fill in"
     assert all(words in json.dumps(form["blocks"]) for words in ("Send it", "Keep it and send later"))

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bot.channels.slack.forms import inputs, read
-from bot.channels.slack.modals import ModalSubject, edit
+from bot.channels.slack.screens import ModalSubject, edit
 from bot.domain.cards import card_of
 from bot.domain.forms import fields_of
 from tests.channels.slack.conftest import SCHEMA, make_proposal

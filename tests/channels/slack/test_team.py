@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from bot.channels.slack import team_status as boards
 from bot.channels.slack.card import render
-from bot.channels.slack.modals import ModalSubject, review_steps, revise
+from bot.channels.slack.screens import ModalSubject, review_steps, revise
 from bot.domain.cards import Card, card_of
 from bot.domain.chat import Address
 from bot.domain.plans import Plan, fields

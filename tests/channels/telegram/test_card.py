@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bot.channels.telegram.callback import ButtonData, Does
+from bot.channels.telegram.buttons import ButtonData, Does
 from bot.channels.telegram.card import keyboard, rendered, whole
 from bot.domain.cards import Group, Tone
 from bot.domain.people import Actor

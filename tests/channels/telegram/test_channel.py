@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from sqlmodel import Session
 
-from bot.channels.telegram.callback import ButtonData, Does
+from bot.channels.telegram.buttons import ButtonData, Does
 from bot.channels.telegram.channel import TelegramChannel
 from bot.domain.chat import Address, Answer, Message, Press, Reply
 from bot.domain.people import Actor

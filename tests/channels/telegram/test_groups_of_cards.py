@@ -7,7 +7,7 @@ import pytest
 
 from bot.agent.model import Finished, Stop, Text, ToolCall
 from bot.app import App, build
-from bot.channels.telegram.callback import ButtonData, Does
+from bot.channels.telegram.buttons import ButtonData, Does
 from bot.channels.telegram.channel import TelegramChannel
 from bot.channels.telegram.limits import ChatPace
 from bot.tools.tool import FixedToolset, tool

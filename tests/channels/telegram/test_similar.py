@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from bot.channels.telegram.callback import ButtonData, Does
+from bot.channels.telegram.buttons import ButtonData, Does
 from bot.channels.telegram.channel import TelegramChannel
 from bot.domain.chat import Address, Answer, Reply
 from bot.domain.proposals import PreviewField

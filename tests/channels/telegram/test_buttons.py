@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.channels.telegram.callback import ButtonData, Does
+from bot.channels.telegram.buttons import ButtonData, Does
 
 
 @given(
