@@ -173,10 +173,16 @@ def test_a_pending_card_offers_approve_decline_edit_and_more(card_factory: Facto
     assert buttons["Approve"]["value"] == "p1:1"
 
 
-def test_a_verb_that_slack_has_no_window_for_is_not_offered(card_factory: Factory) -> None:
+def test_a_verb_that_asks_for_words_is_offered_and_asked_without_being_known_here(
+    card_factory: Factory,
+) -> None:
     card = card_factory()
 
-    assert render(replace(card, verbs=(*card.verbs, Verb.REASSIGN))).blocks == render(card).blocks
+    assert "reassign:p1:1" in str(render(replace(card, verbs=(*card.verbs, Verb.REASSIGN))).blocks)
+    view = screens.words(card, Verb.REASSIGN, ModalSubject("p1", 1))
+    check_view(view)
+    assert "Who should decide?" in str(view)
+    assert screens.asks_words(view["callback_id"]) is Verb.REASSIGN
 
 
 def test_a_verb_that_needs_nothing_is_in_the_menu_without_being_known_here(card_factory: Factory) -> None:

@@ -6,9 +6,7 @@ from typing import Any
 import pytest
 
 from bot.domain.chat import Address, Answer, Command, Message, Reply
-from bot.domain.people import Actor
-from bot.transactions.arrive import accept
-from tests.channels.slack.conftest import NOW, Running
+from tests.channels.slack.conftest import Running
 from tests.fakes.slack_server import BOT_ID, BOT_USER, TEAM
 
 pytestmark = pytest.mark.platform
@@ -224,12 +222,8 @@ async def test_an_answer_shows_people_and_channels_of_the_workspace_by_slacks_ow
     assert words == "<@U8> in <#C2>, slack:T2/U8, `slack:T1/U8`"
 
 
-async def test_who_mentions_someone_with_a_longer_id_is_heard_in_a_thread_of_nods(
-    running: Running, database: Any
-) -> None:
-    address = Address("slack", "T1/C1/1700.1")
-    actor = Actor("slack", "T1/U8")
-    await database.write(accept, Message(address, actor, "hi", "E0", private=False), NOW)
+async def test_who_mentions_someone_with_a_longer_id_is_heard_in_a_thread_of_nods(running: Running) -> None:
+    running.core.followed.add(Address("slack", "T1/C1/1700.1"))
     await running.slack.say("U8", f"<@{BOT_USER}2> look at this", channel="C1", thread="1700.1")
 
     assert isinstance(running.core.last, Message)

@@ -6,12 +6,13 @@ from hypothesis import strategies as st
 
 from bot.channels.slack import team_status as boards
 from bot.channels.slack.card import render
-from bot.channels.slack.screens import ModalSubject, review_steps, revise
+from bot.channels.slack.screens import ModalSubject, review_steps, words
 from bot.domain.cards import Card, card_of
 from bot.domain.chat import Address
 from bot.domain.plans import Plan, fields
 from bot.domain.proposals import Kind
 from bot.domain.teams import Standing, Teammate, TeamStatus
+from bot.domain.verbs import Verb
 from tests.channels.slack.conftest import NOW, Running, make_proposal
 from tests.fakes.slack_rules import check_blocks, check_view
 from tests.fakes.slack_state import buttons_in, shown_text
@@ -94,7 +95,7 @@ def test_a_plan_too_long_for_a_card_is_read_whole_before_it_or_its_steps_are_app
 
 
 def test_asking_for_changes_is_a_window_that_slack_takes():
-    check_view(revise(plan_card(), ModalSubject("p", 1)))
+    check_view(words(plan_card(), Verb.REVISE, ModalSubject("p", 1)))
 
 
 @settings(max_examples=60, deadline=None)

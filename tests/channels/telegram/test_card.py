@@ -128,9 +128,9 @@ def test_many_lines_are_cut_too():
     assert labels(view.keyboard)[0] == "View all"
 
 
-def test_a_verb_that_telegram_has_no_screen_for_is_not_offered():
+def test_a_verb_that_asks_for_words_is_a_button_without_being_known_here():
     view = rendered(make_card(verbs=(Verb.REASSIGN, Verb.APPROVE)))
-    assert labels(view.keyboard) == ["Approve"]
+    assert labels(view.keyboard) == ["Approve", "Reassign"]
 
 
 def test_a_verb_that_needs_nothing_is_a_button_without_being_known_here():

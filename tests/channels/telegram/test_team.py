@@ -6,11 +6,11 @@ from hypothesis import strategies as st
 
 from bot.channels.telegram import team_status as boards
 from bot.channels.telegram.card import keyboard, rendered
-from bot.channels.telegram.screens import changes
+from bot.channels.telegram.screens import words
 from bot.domain.plans import Plan, fields
 from bot.domain.proposals import Kind
 from bot.domain.teams import Standing, TeamStatus
-from bot.domain.verbs import Verb
+from bot.domain.verbs import Verb, button
 from tests.channels.slack.test_team import _teammates, mate
 from tests.channels.telegram.core import make_card
 from tests.channels.telegram.test_card import accepted, labels
@@ -72,6 +72,6 @@ def test_a_board_says_how_each_stands():
 def test_what_should_change_is_asked_by_a_reply():
     from telegram import User
 
-    screen = changes(User(1, "Ana", is_bot=False), "painter's plan")
+    screen = words(User(1, "Ana", is_bot=False), button(Verb.REVISE), "painter's plan")
     assert screen.replies
     check_markup(screen.markup.to_dict())
