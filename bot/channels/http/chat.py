@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 from contextlib import ExitStack
 from typing import Annotated
 
-from fastapi import Header
+from fastapi import Depends, Header
 from pydantic import Field
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 
@@ -13,7 +13,7 @@ from bot.channels.http import views
 from bot.channels.http.body import Body
 from bot.channels.http.channel import NAME, HttpChannel, key_of
 from bot.channels.http.downloads import download
-from bot.channels.http.errors import later, problem
+from bot.channels.http.errors import Missing, later, problem
 from bot.channels.http.hub import Listener
 from bot.channels.http.pages import NO_PLACE, Before, Limit, cursor, mark_of
 from bot.channels.http.site import Caller, Here, Streaming, api_routes, ok
@@ -50,13 +50,27 @@ class Named(Body):
     title: str = Field(min_length=1, max_length=80)
 
 
+_NONE = "There is no such conversation."
+
+
 def nothing() -> JSONResponse:
-    return problem(404, "There is no such conversation.")
+    return problem(404, _NONE)
 
 
 async def own(http: HttpChannel, actor: Actor, conversation_id: str) -> Conversation | None:
     """The caller's own conversation; None for any other, and for one that was deleted."""
     return await http.conversations.own(conversation_id, Address(NAME, key_of(actor, conversation_id)))
+
+
+async def _own(conversation_id: str, actor: Caller, site: Here) -> Conversation:
+    found = await own(site.channel, actor, conversation_id)
+    if found is None:
+        raise Missing(_NONE)
+    return found
+
+
+Own = Annotated[Conversation, Depends(_own)]
+"""The caller's own conversation; everybody else got 404."""
 
 
 @router.post(
@@ -146,10 +160,8 @@ async def list_conversations(
 
 
 @router.patch("/conversations/{conversation_id}", summary="Rename a conversation", response_model=DoneBody)
-async def rename(conversation_id: str, body: Named, actor: Caller, site: Here) -> JSONResponse:
-    if await own(site.channel, actor, conversation_id) is None:
-        return nothing()
-    await site.channel.conversations.rename(conversation_id, body.title)
+async def rename(mine: Own, body: Named, site: Here) -> JSONResponse:
+    await site.channel.conversations.rename(mine.id, body.title)
     return ok()
 
 
@@ -158,13 +170,11 @@ async def rename(conversation_id: str, body: Named, actor: Caller, site: Here) -
     summary="Delete what was said in a conversation",
     response_model=DoneBody,
 )
-async def delete(conversation_id: str, actor: Caller, site: Here) -> JSONResponse:
+async def delete(mine: Own, actor: Caller, site: Here) -> JSONResponse:
     """Its proposals and their audit stay. 409 while one of them is open: decide or withdraw it first."""
     http = site.channel
-    if await own(http, actor, conversation_id) is None:
-        return nothing()
-    await site.take_in(Command(actor, "stop", "", Address(NAME, key_of(actor, conversation_id))))
-    if waiting := await http.conversations.forget(conversation_id):
+    await site.take_in(Command(actor, "stop", "", mine.address))
+    if waiting := await http.conversations.forget(mine.id):
         which = "One of its proposals is open" if waiting == 1 else f"{waiting} of its proposals are open"
         return problem(409, f"{which}. Decide or withdraw what is open first.")
     return ok()
@@ -175,30 +185,26 @@ async def delete(conversation_id: str, actor: Caller, site: Here) -> JSONRespons
     summary="All of a conversation, as a JSON file",
     response_model=Export,
 )
-async def export(conversation_id: str, actor: Caller, site: Here) -> Response:
+async def export(mine: Own, actor: Caller, site: Here) -> Response:
     """Its messages and proposals, secrets hidden."""
     http = site.channel
-    if (found := await own(http, actor, conversation_id)) is None:
-        return nothing()
-    lines, seen = await http.conversations.in_full(conversation_id, actor)
+    lines, seen = await http.conversations.in_full(mine.id, actor)
     shelf = await http.registry.shelf()
     exported: Export = {
-        **views.conversation(found, sum(each.proposal.state is State.PROPOSED for each in seen)),
+        **views.conversation(mine, sum(each.proposal.state is State.PROPOSED for each in seen)),
         "messages": views.messages(lines, shelf) if lines else [],
         "proposals": await views.every(seen),
     }
     answer = JSONResponse(exported)
-    answer.headers["Content-Disposition"] = f'attachment; filename="conversation-{conversation_id}.json"'
+    answer.headers["Content-Disposition"] = f'attachment; filename="conversation-{mine.id}.json"'
     return answer
 
 
 @router.get(
     "/conversations/{conversation_id}/messages", summary="What was said, in order", response_model=Messages
 )
-async def list_messages(conversation_id: str, actor: Caller, site: Here) -> JSONResponse:
-    if await own(site.channel, actor, conversation_id) is None:
-        return nothing()
-    transcript = await site.channel.conversations.transcript(conversation_id)
+async def list_messages(mine: Own, site: Here) -> JSONResponse:
+    transcript = await site.channel.conversations.transcript(mine.id)
     shelf = await site.channel.registry.shelf()
     return ok(messages=views.messages(transcript, shelf) if transcript else [])
 
@@ -208,10 +214,8 @@ async def list_messages(conversation_id: str, actor: Caller, site: Here) -> JSON
     summary="Its proposals and its teammates', oldest first",
     response_model=Proposals,
 )
-async def conversation_proposals(conversation_id: str, actor: Caller, site: Here) -> JSONResponse:
-    if await own(site.channel, actor, conversation_id) is None:
-        return nothing()
-    return ok(proposals=await proposals_of(site.channel, actor, conversation_id))
+async def conversation_proposals(mine: Own, actor: Caller, site: Here) -> JSONResponse:
+    return ok(proposals=await proposals_of(site.channel, actor, mine.id))
 
 
 async def proposals_of(http: HttpChannel, actor: Actor, conversation_id: str) -> list[ProposalView]:
@@ -224,10 +228,8 @@ async def proposals_of(http: HttpChannel, actor: Actor, conversation_id: str) ->
     summary="Long output and files of its tools, by name",
     response_model=Files,
 )
-async def conversation_files(conversation_id: str, actor: Caller, site: Here) -> JSONResponse:
-    if await own(site.channel, actor, conversation_id) is None:
-        return nothing()
-    listed = await site.channel.conversations.files(conversation_id)
+async def conversation_files(mine: Own, site: Here) -> JSONResponse:
+    listed = await site.channel.conversations.files(mine.id)
     return ok(files=[{"id": handle, "name": name} for handle, name in listed])
 
 
@@ -237,19 +239,15 @@ async def conversation_files(conversation_id: str, actor: Caller, site: Here) ->
     response_class=PlainTextResponse,
     response_model=None,
 )
-async def conversation_file(conversation_id: str, file_id: str, actor: Caller, site: Here) -> Response:
-    if await own(site.channel, actor, conversation_id) is None:
-        return nothing()
-    return await download(await site.channel.conversations.file(conversation_id, file_id))
+async def conversation_file(mine: Own, file_id: str, site: Here) -> Response:
+    return await download(await site.channel.conversations.file(mine.id, file_id))
 
 
 @router.get(
     "/conversations/{conversation_id}/team", summary="Its teammates and their status", response_model=Team
 )
-async def team(conversation_id: str, actor: Caller, site: Here) -> JSONResponse:
-    if await own(site.channel, actor, conversation_id) is None:
-        return nothing()
-    return ok(team=views.board(await site.channel.conversations.team(conversation_id)))
+async def team(mine: Own, site: Here) -> JSONResponse:
+    return ok(team=views.board(await site.channel.conversations.team(mine.id)))
 
 
 @router.get(
@@ -259,15 +257,11 @@ async def team(conversation_id: str, actor: Caller, site: Here) -> JSONResponse:
     response_model=None,
     responses={200: {"model": TurnEvents}},
 )
-async def conversation_events(
-    conversation_id: str, actor: Caller, site: Here, streamed: Streaming
-) -> Response:
+async def conversation_events(mine: Own, site: Here, streamed: Streaming) -> Response:
     http = site.channel
-    if await own(http, actor, conversation_id) is None:
-        return nothing()
 
     async def events() -> AsyncIterator[str]:
-        with http.hub.listen(key_of(actor, conversation_id)) as listener:
+        with http.hub.listen(mine.address.key) as listener:
             yield ": listening\n\n"
             async for item in heard(listener, http.pace.quiet):
                 yield sse(item[1]) if item else STILL_THERE
@@ -278,8 +272,6 @@ async def conversation_events(
 @router.post(
     "/conversations/{conversation_id}/stop", summary="Stop what the agent is writing", response_model=SaidBody
 )
-async def stop(conversation_id: str, actor: Caller, site: Here) -> JSONResponse:
-    if await own(site.channel, actor, conversation_id) is None:
-        return nothing()
-    reply = await site.take_in(Command(actor, "stop", "", Address(NAME, key_of(actor, conversation_id))))
+async def stop(mine: Own, actor: Caller, site: Here) -> JSONResponse:
+    reply = await site.take_in(Command(actor, "stop", "", mine.address))
     return ok(text=reply.text)

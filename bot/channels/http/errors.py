@@ -8,9 +8,14 @@ from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse
 
 from bot.channels.http.auth import Forbidden, Unauthenticated
+from bot.errors import NodError
 from bot.tools.signature import fault_in_words
 
 NOTHING_HERE = "There is nothing at this address."
+
+
+class Missing(NodError):
+    """There is no such thing, or none for this caller."""
 
 
 def problem(status: int, error: str, **more: Any) -> JSONResponse:
@@ -36,6 +41,10 @@ def install(app: FastAPI) -> None:
     @app.exception_handler(Forbidden)
     async def _(_: Request, error: Forbidden) -> JSONResponse:
         return problem(403, error.message)
+
+    @app.exception_handler(Missing)
+    async def _(_: Request, error: Missing) -> JSONResponse:
+        return problem(404, error.message)
 
     @app.exception_handler(RequestValidationError)
     async def _(_: Request, error: RequestValidationError) -> JSONResponse:
