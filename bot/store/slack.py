@@ -1,9 +1,12 @@
 """Slack's own rows: workspaces that installed Nod, running installs, people who opened App Home."""
 
-from datetime import datetime
+from datetime import datetime, timedelta
 
+from sqlalchemy import delete, update
 from sqlmodel import Field, Session, SQLModel, col, select
 from sqlmodel.sql.sqltypes import UTCDateTime
+
+_STATE_LIVES = timedelta(minutes=10)
 
 
 class WorkspaceRow(SQLModel, table=True):
@@ -54,3 +57,32 @@ def remember_home(session: Session, team: str, user: str, now: datetime) -> None
 def homes(session: Session) -> list[tuple[str, str]]:
     """List team and user of everybody whose App Home is kept current."""
     return list(session.exec(select(HomeRow.team, HomeRow.user)))
+
+
+def save_workspace(session: Session, row: WorkspaceRow) -> None:
+    """Keep or renew an installation; a workspace that was off is on again."""
+    session.merge(row)
+
+
+def find_workspace(session: Session, team: str) -> WorkspaceRow | None:
+    """Find the installation of a workspace, or None when it has none or is off."""
+    row = session.get(WorkspaceRow, team)
+    return row if row is not None and row.off_at is None else None
+
+
+def mark_off(session: Session, team: str, reason: str, now: datetime) -> None:
+    statement = update(WorkspaceRow).where(col(WorkspaceRow.team) == team, col(WorkspaceRow.off_at).is_(None))
+    session.execute(statement.values(off_at=now, off_reason=reason, token=""))
+
+
+def issue_state(session: Session, state: str, now: datetime) -> None:
+    session.execute(delete(InstallRow).where(col(InstallRow.issued_at) < now - _STATE_LIVES))
+    session.add(InstallRow(state=state, issued_at=now))
+
+
+def consume_state(session: Session, state: str, now: datetime) -> bool:
+    """Use a state up; False when it was never issued, was used before or is too old."""
+    statement = delete(InstallRow).where(
+        col(InstallRow.state) == state, col(InstallRow.issued_at) >= now - _STATE_LIVES
+    )
+    return session.execute(statement.returning(col(InstallRow.state))).scalar_one_or_none() is not None

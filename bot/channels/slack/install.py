@@ -2,7 +2,6 @@
 
 import logging
 import secrets
-from datetime import datetime, timedelta
 
 from slack_bolt.oauth.async_oauth_flow import AsyncOAuthFlow
 from slack_bolt.oauth.async_oauth_settings import AsyncOAuthSettings
@@ -10,48 +9,16 @@ from slack_sdk.oauth.installation_store.async_installation_store import AsyncIns
 from slack_sdk.oauth.installation_store.models.installation import Installation
 from slack_sdk.oauth.state_store.async_state_store import AsyncOAuthStateStore
 from slack_sdk.web.async_client import AsyncWebClient
-from sqlalchemy import delete, update
-from sqlmodel import Session, col
 
 from bot.channels.slack.manifest import SCOPES
 from bot.domain.chat import Clock
 from bot.errors import ChannelError
 from bot.settings import Settings
 from bot.store.database import Database
-from bot.store.slack import InstallRow, WorkspaceRow
+from bot.store.slack import WorkspaceRow, consume_state, issue_state, save_workspace
 
 INSTALL_PATH = "/slack/install"
 REDIRECT_PATH = "/slack/oauth_redirect"
-_STATE_LIVES = timedelta(minutes=10)
-
-
-def save_workspace(session: Session, row: WorkspaceRow) -> None:
-    """Keep or renew an installation; a workspace that was off is on again."""
-    session.merge(row)
-
-
-def find_workspace(session: Session, team: str) -> WorkspaceRow | None:
-    """Find the installation of a workspace, or None when it has none or is off."""
-    row = session.get(WorkspaceRow, team)
-    return row if row is not None and row.off_at is None else None
-
-
-def mark_off(session: Session, team: str, reason: str, now: datetime) -> None:
-    statement = update(WorkspaceRow).where(col(WorkspaceRow.team) == team, col(WorkspaceRow.off_at).is_(None))
-    session.execute(statement.values(off_at=now, off_reason=reason, token=""))
-
-
-def issue_state(session: Session, state: str, now: datetime) -> None:
-    session.execute(delete(InstallRow).where(col(InstallRow.issued_at) < now - _STATE_LIVES))
-    session.add(InstallRow(state=state, issued_at=now))
-
-
-def consume_state(session: Session, state: str, now: datetime) -> bool:
-    """Use a state up; False when it was never issued, was used before or is too old."""
-    statement = delete(InstallRow).where(
-        col(InstallRow.state) == state, col(InstallRow.issued_at) >= now - _STATE_LIVES
-    )
-    return session.execute(statement.returning(col(InstallRow.state))).scalar_one_or_none() is not None
 
 
 class _Installations(AsyncInstallationStore):

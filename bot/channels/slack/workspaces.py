@@ -22,12 +22,12 @@ from slack_sdk.web.async_client import AsyncWebClient
 from slack_sdk.web.async_slack_response import AsyncSlackResponse
 
 from bot.channels.slack.errors import OFF, code_of, translated
-from bot.channels.slack.install import find_workspace, mark_off
 from bot.channels.slack.text import link_text
 from bot.domain.chat import Clock
 from bot.errors import ChannelError, NotDeliverable
 from bot.settings import Settings
 from bot.store.database import Database
+from bot.store.slack import find_workspace, mark_off
 
 _NAME_LIVES = timedelta(hours=1)
 _NAME_PATIENCE = 1.0  # seconds; Slack waits three for an acknowledgement
