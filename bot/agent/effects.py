@@ -5,7 +5,7 @@ from datetime import datetime
 
 from sqlmodel import Session
 
-from bot.agent.gate import Considered
+from bot.agent.considered import Considered
 from bot.domain.conversations import CallResult, Turn
 from bot.domain.jobs import Job
 from bot.errors import ToolError

@@ -14,6 +14,7 @@ from weakref import WeakValueDictionary
 from sqlalchemy.exc import SQLAlchemyError
 from sqlmodel import Session
 
+from bot.agent.considered import Considered, left_out, with_one_plan
 from bot.agent.drafts import (
     decoded,
     draft,
@@ -65,18 +66,6 @@ _REASON_SCHEMA = {
     "type": "string",
     "description": "Why you want this change: one sentence for the person who decides.",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Considered:
-    """One call after judgement: to be read now, to be done with the answer, to be proposed, or answered."""
-
-    call: Call
-    read: tuple[Tool, Mapping[str, Any]] | None = None
-    effect: tuple[Tool, Mapping[str, Any]] | None = None
-    proposal: Proposal | None = None
-    key: Mapping[str, Any] | None = None  # the tool's own key of the call, for grants
-    result: CallResult | None = None
 
 
 def offer(tool: Tool) -> ToolSpec:
@@ -134,12 +123,12 @@ class Gate:
         left = room.left
         for position, call in enumerate(calls):
             if position >= CALLS_PER_ANSWER:
-                considered.append(_left_out(call, _TOO_MANY_CALLS))
+                considered.append(left_out(call, _TOO_MANY_CALLS))
                 continue
             judged = await self._consider(case, call, position, room if left <= 0 else None)
             left -= judged.proposal is not None
             considered.append(judged)
-        return _with_one_plan(considered)
+        return with_one_plan(considered)
 
     def _before_judging(
         self, session: Session, actor: Actor, conversation_id: str
@@ -164,7 +153,7 @@ class Gate:
             summary = summary_of(tool, arguments)
             kept = Call(call.id, call.name, call.arguments, summary)
             if not tool.reads and (said := await self._database.read(_just_declined, case, tool, arguments)):
-                return _left_out(call, said, summary)
+                return left_out(call, said, summary)
             if tool.effect:
                 return Considered(kept, effect=(tool, arguments))
             plans = tool.kind is Kind.PLAN
@@ -175,7 +164,7 @@ class Gate:
             if verdict.judgement is Judgement.RUN and not verdict.risk.writes:
                 return Considered(kept, read=(tool, arguments))
             if full is not None:
-                return _left_out(call, full.words, summary)
+                return left_out(call, full.words, summary)
             if verdict.risk.writes and not plans:
                 check_unlocked(case.teammate, tool)
             if plans:
@@ -432,27 +421,6 @@ class _Case:
     @property
     def place(self) -> Place:
         return Place(str(self.conversation.origin), self.conversation.private)
-
-
-def _left_out(call: ToolCall, words: str, summary: str = "") -> Considered:
-    """Answered without being looked at further."""
-    kept = Call(call.id, call.name, call.arguments, summary or call.name)
-    return Considered(kept, result=CallResult(f"ERROR: {words}", ok=False))
-
-
-def _with_one_plan(considered: Sequence[Considered]) -> list[Considered]:
-    """One answer submits one plan; of several the first counts."""
-    kept: list[Considered] = []
-    planned = False
-    for each in considered:
-        plans = each.proposal is not None and each.proposal.kind is Kind.PLAN
-        if plans and planned:
-            said = CallResult("ERROR: You already submitted a plan in this answer. One is enough.", ok=False)
-            kept.append(Considered(each.call, result=said))
-        else:
-            kept.append(each)
-        planned = planned or plans
-    return kept
 
 
 def _same(opened: Opened, tool: Tool, arguments: Mapping[str, Any]) -> Opened:

@@ -16,8 +16,9 @@ from typing import Any
 
 from sqlmodel import Session
 
+from bot.agent.considered import Considered
 from bot.agent.effects import take_effect
-from bot.agent.gate import Considered, Gate, offer
+from bot.agent.gate import Gate, offer
 from bot.agent.model import (
     AssistantText,
     Entry,

@@ -1,4 +1,4 @@
-"""``/approvals``, first half: look at proposals and decide them by ID."""
+"""``/approvals``: look at proposals and decide them by ID."""
 
 from collections.abc import Awaitable, Callable, Sequence
 

@@ -1,4 +1,4 @@
-"""``/approvals``, second half: the rules, grants, the record, and the kill switch."""
+"""``/approvals``: the rules, grants, the record, and the kill switch."""
 
 import json
 from collections.abc import Awaitable, Callable, Sequence
