@@ -1,4 +1,4 @@
-"""What a press needs of a tool: new arguments checked and previewed, another look, what a grant may cover."""
+"""What a press needs of a tool: new arguments checked and previewed, current values, what a grant may cover."""
 
 from collections.abc import Mapping
 from typing import Any
