@@ -58,6 +58,7 @@ the end has come.
 | `state`, `outcome`, `cause`, `notes` | its status |
 | `verbs`, `buttons`, `group` | what can be pressed now, with labels; the rest of the group |
 | `result`, `ended_badly`, `result_url`, `error` | how it ended; all of it: `…/{id}/result`, `…/{id}/files` |
+| `result_fields` | a result that is an object, with the labels and values that people read |
 | `decided_by`, `decided_from`, `decided_at`, `decline_reason`, `edited_by` | who decided, and from where |
 | `grant` | the label of the grant that let it run, such as `G-7` |
 | `created_at`, `updated_at`, `expires_at` | ISO 8601, UTC |
