@@ -1,4 +1,4 @@
-"""What a press needs of a tool: new arguments checked and previewed, current values, what a grant may cover."""
+"""What a press needs of a tool: new arguments checked, a new preview, current values, what a grant covers."""
 
 from collections.abc import Mapping
 from typing import Any
