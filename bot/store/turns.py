@@ -57,7 +57,7 @@ _ATTEMPTS = select(_TURN.c.attempts).where(
     _TURN.c.conversation_id == bindparam("conversation_id"), _IS_WANTED
 )
 _WAITS = (
-    select(
+    select(  # type: ignore[call-overload]
         _PLACE.c.owner,
         _ASKER.scalar_subquery().label("asker"),
         _ATTEMPTS.scalar_subquery().label("attempts"),
