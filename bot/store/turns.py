@@ -57,7 +57,7 @@ _ATTEMPTS = select(_TURN.c.attempts).where(
     _TURN.c.conversation_id == bindparam("conversation_id"), _IS_WANTED
 )
 _WAITS = (
-    select(  # type: ignore[call-overload]
+    select(
         _PLACE.c.owner,
         _ASKER.scalar_subquery().label("asker"),
         _ATTEMPTS.scalar_subquery().label("attempts"),
