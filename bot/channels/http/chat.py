@@ -129,8 +129,10 @@ async def _until_answered(
     http: HttpChannel, listener: Listener, message_id: int, conversation_id: str
 ) -> AsyncIterator[str]:
     """Everything of the turns up to the end of the one that took the message in."""
+    ended = False  # the rows say so, and what was said may still be on its way here
     async for item in heard(listener, http.pace.quiet):
         if item is not None:
+            ended = False
             event, payload = item
             yield sse(payload)
             # a turn that was stopped before it read the message leaves nothing to wait for
@@ -138,13 +140,15 @@ async def _until_answered(
                 event.seen >= message_id or await http.conversations.answered(conversation_id)
             ):
                 return
-        elif await http.conversations.answered(conversation_id):
+        elif not await http.conversations.answered(conversation_id):
+            yield STILL_THERE
+        elif ended:
             said = await http.conversations.last_answer(conversation_id)
             done = {"type": "done", "conversation_id": conversation_id, "message_id": said, "ending": "done"}
             yield sse(done)
             return
         else:
-            yield STILL_THERE
+            ended = True
 
 
 @router.get("/conversations", summary="Your conversations, newest first", response_model=ConversationPage)

@@ -254,7 +254,7 @@ async def test_a_message_that_joined_a_stopped_turn_has_its_stream_ended(serve: 
 async def test_a_silent_stream_is_kept_open_by_comments(serve: Serve):
     go_on = asyncio.Event()
     model = ScriptedModel([go_on, Text("Sorry for the wait."), Finished(Stop.FINISHED)])
-    async with serve(model=model, pace=Pace(quiet=0.01)) as nod, nod.chatting("Hi") as stream:
+    async with serve(model=model, pace=Pace(quiet=0.1)) as nod, nod.chatting("Hi") as stream:
         await stream.until("accepted")
         assert await stream.raw() == [": still there"]
         go_on.set()
