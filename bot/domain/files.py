@@ -53,8 +53,13 @@ def unfolded(text: str) -> str:
 
 
 def for_people(text: str) -> str:
-    """The text `unfolded` and without secrets, cut with a note where it is longer than `MOST_BYTES`."""
-    whole = redact_text(unfolded(redact_text(text))).encode(errors="replace")
+    """The text without secrets, `unfolded` where a field has several lines.
+
+    It is cut with a note where it is longer than `MOST_BYTES`.
+    """
+    plain = redact_text(text)
+    lined = any("\n" in said for _, said in told_fields(plain))
+    whole = redact_text(unfolded(plain) if lined else plain).encode(errors="replace")
     if len(whole) <= MOST_BYTES:
         return whole.decode()
     left_out = len(whole) - MOST_BYTES

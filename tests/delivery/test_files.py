@@ -228,7 +228,7 @@ def test_what_people_are_sent_has_no_secrets_and_an_end() -> None:
             '{"exit_code": 0, "stdout": "one\\ntwo\\n", "stderr": ""}',
             "Exit code: 0\nStdout:\none\ntwo\n\nStderr: none",
         ),
-        ('{"path": "a", "dueDate": null, "on": true}', "Path: a\nDue date: none\nOn: yes"),
+        ('{"path": "a", "dueDate": null, "on": true}', '{"path": "a", "dueDate": null, "on": true}'),
         ('["one\\ntwo"]', '["one\\ntwo"]'),
         ('{"cut": "one\\ntw', '{"cut": "one\\ntw'),
         ("[" * 100_000, "[" * 100_000),
