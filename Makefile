@@ -8,7 +8,7 @@ PINS := pyproject.toml constraints.txt
 # or each process of the tests compiles every library again
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test fast lint fix typecheck migration bench clean
+.PHONY: demo test fast lint fix typecheck migration bench torture clean
 
 demo: .venv/run
 	@$(BIN)/nod demo --port $(PORT) $(ARGS)
@@ -37,6 +37,9 @@ migration: .venv/dev
 
 bench: .venv/dev
 	@$(BIN)/python -m benchmarks $(ARGS)
+
+torture: .venv/dev
+	@$(BIN)/python -m tests.torture $(ARGS)
 
 clean:
 	rm -rf .venv

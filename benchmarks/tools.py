@@ -60,7 +60,8 @@ async def rows(where: Path, *, rounds: int, calls: int) -> list[Row]:
         assert conversation is not None
 
         def through(toolset: Toolset, name: str) -> Call:
-            gate = Gate(Registry([toolset]), policies_of(world.app.settings), database, now)
+            policies, process = policies_of(world.app.settings), world.app.process.id
+            gate = Gate(Registry([toolset]), policies, database, now, process)
             return lambda: _through(gate, conversation, name)
 
         own = through(FixedToolset("own", (count_words,)), "count_words")

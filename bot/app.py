@@ -10,6 +10,7 @@ from dotenv import dotenv_values
 from sqlalchemy.exc import SQLAlchemyError
 from starlette.routing import BaseRoute
 
+from bot.agent.gate import Gate
 from bot.agent.loop import TurnLimits
 from bot.agent.model import Model
 from bot.agent.offline.model import OfflineModel
@@ -30,6 +31,7 @@ from bot.delivery.bell import Bell
 from bot.delivery.cards import Cards
 from bot.domain.bounds import Bounds
 from bot.domain.chat import Address, Clock
+from bot.domain.processes import Process
 from bot.domain.teams import TeamLimits
 from bot.domain.times import now
 from bot.errors import SettingsError
@@ -41,7 +43,6 @@ from bot.lookup.proposals import ProposalLookup
 from bot.settings import SCRIPTED, Settings
 from bot.store import migrations, tokens
 from bot.store.database import Database
-from bot.store.lock import News, ProcessLock
 from bot.store.record import changes
 from bot.store.rules import Policies
 from bot.tools.builtin.docker import docker_tools
@@ -60,7 +61,7 @@ from bot.tools.own.requests import request_tools
 from bot.tools.own.team import team_tools
 from bot.tools.registry import Registry
 from bot.tools.tool import FixedToolset, Toolset
-from bot.upkeep.dispatcher import EmbeddedDispatcher
+from bot.upkeep.company import Alone, Company, Runner
 from bot.upkeep.recovery import Recovery
 from bot.upkeep.scheduler import Scheduler
 from bot.upkeep.webhooks import Callbacks
@@ -77,11 +78,14 @@ class App:
 
     settings: Settings
     clock: Clock
+    process: Process
+    receives: bool
     database: Database
     registry: Registry
     bell: Bell
+    gate: Gate
     cards: Cards
-    dispatcher: EmbeddedDispatcher
+    dispatcher: Runner
     assistant: Assistant
     recovery: Recovery
     lookup: CoreLookup
@@ -91,27 +95,29 @@ class App:
     web: WebServer
     door: AgentDoor
     questions: Questions
-    lock: ProcessLock
+    company: Company
     own: OwnTools
     mcp: McpToolset
     logins: Logins
 
     @contextlib.asynccontextmanager
-    async def running(self, *, ticking: bool = True) -> AsyncIterator["asyncio.Task[None]"]:
+    async def running(self, *, ticking: bool = True) -> AsyncIterator[None]:
         """Everything up, from the database to the last channel; and down again in the opposite order.
 
-        Whatever can refuse the start is asked before a row is touched or work is begun. The task that is
-        given ends only by raising: where another process took over this one's database.
+        Whatever can refuse the start is asked before a row is touched or work is begun.
 
         ``ticking`` False leaves time to the caller (`Recovery.expire_due`, `Recovery.recover`).
         """
         async with contextlib.AsyncExitStack() as stack:
-            stack.enter_context(self.lock)
+            stack.enter_context(self.company.claim())
             stack.callback(self.database.close)
-            self.web.listen()
-            stack.callback(self.web.close)
+            stack.callback(self.gate.close)
+            if self.receives:
+                self.web.listen()
+                stack.callback(self.web.close)
             migrations.upgrade(self.database.engine)
             self.database.write_now(changes.seal_with_key, self.clock())
+            await stack.enter_async_context(self.company.at_work())
             stack.push_async_callback(self.questions.stop)
             stack.push_async_callback(self.mcp.stop)
             self.questions.start(self.assistant.handle)
@@ -119,31 +125,29 @@ class App:
             await self.own.start()
             for channel in self.channels.values():
                 stack.push_async_callback(channel.stop)
-                await channel.start(self.assistant.handle, self.lookup)
-            stack.push_async_callback(self.door.stop)
-            await self.door.start(self.web.site)
-            stack.push_async_callback(self.web.stop)
+                await channel.start(
+                    self.assistant.handle, self.lookup, receives=self.receives, others=self.company.others
+                )
             stack.push_async_callback(self.logins.stop)
-            await self.web.start()
+            if self.receives:
+                stack.push_async_callback(self.door.stop)
+                await self.door.start(self.web.site)
+                stack.push_async_callback(self.web.stop)
+                await self.web.start()
             await self.recovery.take_over(self.clock())
             self.dispatcher.start(self.assistant.run, self.assistant.queue_of)
             await self.recovery.recover(self.clock(), starting=True)
             if ticking:
                 self.scheduler.start()
                 stack.push_async_callback(self.scheduler.stop)
-            watch = asyncio.create_task(self._watch(), name="lock")
+            watch = asyncio.create_task(self._watch(), name="rings")
             stack.push_async_callback(ended, watch)
             log.info("nod is up", host=self.settings.host, port=self.web.port, channels=list(self.channels))
-            yield watch
+            yield
 
     async def _watch(self) -> None:
-        """Look at the rows when another process changed them; take no work while the lock is lost."""
-        async for news in self.lock.watch():
-            if news is News.LOST:
-                self.dispatcher.pause()
-                continue
-            if news is News.BACK:
-                self.dispatcher.resume()
+        """Look at the rows when another process changed them."""
+        async for _ in self.company.rings():
             try:
                 await self.recovery.recover(self.clock())
                 self.bell.ring()
@@ -164,15 +168,23 @@ def build(
     toolsets: Sequence[Toolset] | None = None,
     clock: Clock = now,
     demo: bool = False,
+    receives: bool = True,
+    works: bool = True,
 ) -> App:
-    """Make every part; nothing runs yet. ``model`` and ``toolsets`` replace those the settings name."""
+    """Make every part; nothing runs yet. ``model`` and ``toolsets`` replace those the settings name.
+
+    ``receives``: from channels and over HTTP; ``works``: runs turns and what was approved. On SQLite both.
+    """
     database = Database(settings.database_url, settings.audit_keys)
-    bell, dispatcher = Bell(), EmbeddedDispatcher()
-    questions = Questions(database, dispatcher, bell, clock)
+    bell, process = Bell(), Process.this()
+    company = _company(settings, database, process, clock, works=works)
+    dispatcher = company.dispatcher
+    company.join(bell)
+    questions = Questions(database, dispatcher, bell, clock, others=company.others)
     policies = policies_of(settings)
     registry, own, mcp = registry_of(settings, database, policies, clock, questions, toolsets)
     model = model or _model(settings)
-    ports = Ports(database, dispatcher, registry, model, {}, clock, bell)
+    ports = Ports(database, dispatcher, registry, model, {}, clock, process, bell)
     made = core(
         ports,
         policies,
@@ -191,9 +203,13 @@ def build(
         retention=settings.retention,
         notice=SCRIPTED if settings.scripted and not demo else "",
     )
+    if company.others is not None:
+        company.others.on("stop", made.assistant.stopped_elsewhere)
     seen = ProposalLookup(database, registry, policies)
     said = ConversationLookup(database, registry, seen, clock)
-    http = HttpChannel(registry, seen, said, AdminLookup(database, policies, clock), bell, clock)
+    http = HttpChannel(
+        registry, seen, said, AdminLookup(database, policies, clock), bell, clock, others=company.others
+    )
     ports.channels[http.name] = http
     secret = settings.webhook_secret
     callbacks = Callbacks(database, secret.get_secret_value() if secret else None, settings.webhook_hosts)
@@ -223,9 +239,12 @@ def build(
     return App(
         settings=settings,
         clock=clock,
+        process=process,
+        receives=receives,
         database=database,
         registry=registry,
         bell=bell,
+        gate=made.gate,
         cards=made.cards,
         dispatcher=dispatcher,
         assistant=made.assistant,
@@ -237,11 +256,21 @@ def build(
         web=web,
         door=door,
         questions=questions,
-        lock=ProcessLock.of(settings.database_url),
+        company=company,
         own=own,
         mcp=mcp,
         logins=logins,
     )
+
+
+def _company(
+    settings: Settings, database: Database, process: Process, clock: Clock, *, works: bool
+) -> Company:
+    if settings.sqlite_file is not None:
+        return Alone(settings.sqlite_file, database, process, clock)
+    from bot.upkeep.together import Together
+
+    return Together(settings.database_url, database, process, clock, works=works)
 
 
 def registry_of(

@@ -7,6 +7,7 @@ No platform is known here. What a turn says goes out by ``bot/delivery/turns.py`
 import asyncio
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import replace
 from datetime import datetime
 
 import structlog
@@ -40,7 +41,7 @@ from bot.domain.people import Actor
 from bot.domain.policy import Policy
 from bot.domain.proposals import State
 from bot.domain.record import Act
-from bot.errors import BadArguments, KeyTaken, LostRace, Refused, ToolError, TooMuch
+from bot.errors import BadArguments, KeyTaken, LostRace, Refused, TakenOver, ToolError, TooMuch
 from bot.logs import logger
 from bot.store import (
     conversations,
@@ -88,8 +89,11 @@ class Assistant:
         boards: TeamStatusDelivery,
         dispatcher: Dispatcher,
         clock: Clock,
+        process: str,
         bounds: Bounds | None = None,
     ) -> None:
+        """``process``: the id of this process."""
+        self._process = process
         self._database = database
         self._gate = gate
         self._loop = loop
@@ -218,13 +222,19 @@ class Assistant:
         count = "a teammate" if len(team) == 1 else f"{len(team)} teammates"
         return f"Stopped, and with it {count}; what they had proposed is cancelled."
 
+    def stopped_elsewhere(self, conversation_id: str) -> None:
+        """A person stopped a turn by another process; the rows say so, and here it may run."""
+        if self._dispatcher.interrupt(conversation_id):
+            self._stopping.add(conversation_id)
+
     async def _turn(self, conversation_id: str) -> tuple[Job, ...]:
         self._stopping.discard(conversation_id)  # a stop of an earlier turn was not meant for this one
         turn, policy = await self._database.read(self._take_up, conversation_id)
         if turn is None:
             return ()
+        turn = replace(turn, owner=self._process)
         if turn.id not in self._begun:
-            if not await self._database.write(turns.count_attempt, turn.id, _MAX_ATTEMPTS):
+            if not await self._database.write(turns.take, turn.id, self._process, _MAX_ATTEMPTS):
                 return await self._database.write(_give_up, turn, self._clock())
             self._begun.add(turn.id)
         conversation = turn.transcript.conversation
@@ -236,10 +246,12 @@ class Assistant:
                 conversation, turn.transcript.asker, events_of_turn, rows_shown=shows_rows
             )
         except asyncio.CancelledError:  # an orderly end of the process
-            self._begun.discard(turn.id)
-            await self._database.write(turns.release, turn.id)
+            await self._database.write(turns.release, turn.id, self._process)
             raise
-        self._begun.discard(turn.id)
+        except TakenOver:
+            log.warning("another process took over this turn; what was said here is dropped")
+        finally:
+            self._begun.discard(turn.id)
         return tuple(made)
 
     async def _execute(self, proposal_id: str) -> tuple[Job, ...]:
@@ -301,10 +313,10 @@ def _accept(
 
 
 def _give_up(session: Session, turn: Turn, now: datetime) -> tuple[Job, ...]:
-    """Give up a turn that takes the process down with it, and tell people."""
+    """Give up a turn that takes processes down with it, and tell people."""
     ident = turn.transcript.conversation.id
-    if not turns.give_up(session, turn.id, _GIVEN_UP, now):
-        return ()  # a person stopped it
+    if not turns.give_up(session, turn.id, turn.owner, _MAX_ATTEMPTS, _GIVEN_UP, now):
+        return ()  # a person stopped it, or another process runs it
     log.error("a turn was given up after repeated restarts", conversation=ident)
     if jobs := plans.fail(session, ident, _GIVEN_UP, now):
         return jobs

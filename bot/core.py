@@ -21,6 +21,7 @@ from bot.domain.chat import Address, Clock
 from bot.domain.jobs import Dispatcher
 from bot.domain.plans import Approver
 from bot.domain.policy import Policy
+from bot.domain.processes import Process
 from bot.domain.rules import Mode
 from bot.domain.times import now
 from bot.lookup.cards import CoreLookup
@@ -42,6 +43,7 @@ class Ports:
     model: Model
     channels: dict[str, Channel]
     clock: Clock = now
+    process: Process = field(default_factory=Process.this)
     bell: Bell = field(default_factory=Bell)
 
 
@@ -75,18 +77,20 @@ def core(
     notices = Notices(channels, database, policies, routes)
     cards = Cards(channels, ports.registry, database, policies, clock, bell, notices, routes)
     turns = Turns(channels, database, cards, clock, routes)
-    gate = Gate(ports.registry, policies, database, clock, bounds)
+    gate = Gate(ports.registry, policies, database, clock, ports.process.id, bounds)
     presses = Presses(database, gate, clock)
     loop = Loop(ports.model, gate, database, clock, limits or TurnLimits(), briefing or Briefing())
     boards = TeamStatusDelivery(channels, database)
-    assistant = Assistant(database, gate, presses, loop, turns, cards, boards, dispatcher, clock, bounds)
+    assistant = Assistant(
+        database, gate, presses, loop, turns, cards, boards, dispatcher, clock, ports.process.id, bounds
+    )
     return Core(
         gate,
         cards,
         turns,
         assistant,
         CoreLookup(database, cards, presses, policies, notice),
-        Recovery(database, gate, turns, dispatcher, assistant.under_way, retention),
+        Recovery(database, gate, turns, dispatcher, assistant.under_way, ports.process.id, retention),
         Reminders(database, policies, cards, notices),
     )
 

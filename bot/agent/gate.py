@@ -7,7 +7,6 @@ that are not stored yet. `Gate.execute` runs an approved proposal, exactly as sh
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import timedelta
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -61,7 +60,6 @@ _TOO_MANY_CALLS = (
     f"Too many calls: one answer may make {CALLS_PER_ANSWER}. Make the others in your next answers."
 )
 _READS_TOGETHER = 4  # of one conversation
-_LEASE_MARGIN = timedelta(seconds=30)
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 5.0  # seconds between tries to write how a tool ended
 _REASON_SCHEMA = {
     "type": "string",
@@ -93,8 +91,11 @@ class Gate:
         policies: Policies,
         database: Database,
         clock: Clock,
+        process: str,
         bounds: Bounds | None = None,
     ) -> None:
+        """``process``: the id of this process."""
+        self._process = process
         self._bounds = bounds or Bounds()
         self.registry = registry
         self.policies = policies
@@ -104,6 +105,9 @@ class Gate:
         self._kept: set[tuple[str, str]] = set()  # tool versions whose schema is on disk
         # by conversation, so that one whose reads hang (or wait for a person) holds up no other
         self._reading: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
+
+    def close(self) -> None:
+        self._turnstile.close()
 
     async def consider(
         self,
@@ -239,8 +243,15 @@ class Gate:
         drafted = draft(
             tool, arguments, preview, verdict, request.actor, request.reason, self._clock(), title=title
         )
-        write = self._database.write
-        opened = await write(requests.open_request, self.policies, request, drafted, key, drafted.created_at)
+        opened = await self._database.write(
+            requests.open_request,
+            self.policies,
+            request,
+            drafted,
+            key,
+            self._process,
+            drafted.created_at,
+        )
         return _same(opened, tool, arguments) if opened.again else opened
 
     def _has_enough(self, session: Session, actor: Actor) -> bool:
@@ -365,8 +376,7 @@ class Gate:
         now = self._clock()
         if old_values(preview) != old_values(proposal.preview):
             return await self._database.write(lifecycle.ask_again, proposal, preview, now)
-        lease = now + timedelta(seconds=tool.timeout) + _LEASE_MARGIN
-        claimed = await self._database.write(lifecycle.claim, self.policies, proposal, lease, now)
+        claimed = await self._database.write(lifecycle.claim, self.policies, proposal, self._process, now)
         return () if claimed is None else await self._run(tool, claimed, wake)
 
     async def _check_teammate(self, proposal: Proposal) -> None:

@@ -56,7 +56,7 @@ from bot.domain.proposals import Kind, Proposal
 from bot.domain.record import Act
 from bot.domain.redaction import secrets_in, shown, veiled
 from bot.domain.teams import TeamLimits, Teammate
-from bot.errors import ModelCut, ModelEmpty, ModelError
+from bot.errors import ModelCut, ModelEmpty, ModelError, TakenOver
 from bot.logs import logger
 from bot.store import conversations, messages, proposals, teams, turns
 from bot.store.database import Database
@@ -177,6 +177,8 @@ class Loop:
                     run.ending = Ending.WAITING
                 if run.ending is None:
                     run.turn = await self._next(run.turn)
+        except TakenOver:
+            raise
         except Exception as error:  # people are told that it failed, and may write again
             if not isinstance(error, ModelError):
                 log.error("a turn failed", conversation=turn.transcript.conversation.id, exc_info=error)
@@ -380,6 +382,7 @@ def _spent(usage: Usage, finished: Finished) -> Usage:
 def _rest(session: Session, turn: Turn, now: datetime) -> bool:
     """End a turn that has nothing to say; False when that changed since it was read."""
     turns.hold_turn(session, turn)
+    turns.check_owned(session, turn)
     transcript = conversations.read_transcript(session, turn.transcript.conversation.id)
     if transcript is not None and transcript.awaits_answer:
         return False
@@ -399,6 +402,7 @@ def _fail(
     """
     if turn.transcript.teammate:
         teamwork.hold_lead(session, turn.transcript.teammate)
+    turns.check_owned(session, turn)
     turns.end_turn(session, turn, "failed", now, error=explanation)
     if turn.transcript.teammate:
         return plans.fail(session, turn.transcript.conversation.id, explanation, now)

@@ -3,18 +3,20 @@
 Each open question is its own tool, offered to no model: its arguments are the answer, and approving it
 sends them. So a question is edited, declined, expired and recorded like any proposal. Only the person
 whose call it is can decide it. The waiting call lives in this process; when it is gone, so is the question.
+Other processes know the tool, so that the answer can be given there: the call reads it from the row.
 """
 
 import asyncio
 import hashlib
 import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict
 from datetime import timedelta
 from typing import Any
 
 from sqlmodel import Session
 
+from bot.channels.seam import Others
 from bot.delivery.bell import Bell
 from bot.domain.chat import Clock, Inbox, Reply, Request
 from bot.domain.conversations import Conversation
@@ -38,15 +40,8 @@ log = logger(__name__)
 PATIENCE = timedelta(minutes=5)
 """How long a person has to answer; the server and its call wait so long."""
 
+_MOST_ELSEWHERE = 1000
 _LOOK_SECONDS = 2.0  # how soon what another process did is noticed
-
-
-@dataclass(slots=True)
-class _Open:
-    """A question while its call waits; ``answer`` is what the person sent."""
-
-    tool: Tool
-    answer: Mapping[str, Any] | None = None
 
 
 class Questions:
@@ -61,14 +56,20 @@ class Questions:
         bell: Bell,
         clock: Clock,
         patience: timedelta = PATIENCE,
+        others: Others | None = None,
     ) -> None:
+        self._others = others
+        if others is not None:
+            others.on("question", self._asked_elsewhere)
+            others.on("question over", self._over_elsewhere)
         self._database = database
         self._dispatcher = dispatcher
         self._bell = bell
         self._clock = clock
         self._patience = patience
         self._inbox: Inbox | None = None
-        self._open: dict[str, _Open] = {}
+        self._open: dict[str, Tool] = {}  # by the tool's name
+        self._elsewhere: dict[str, Tool] = {}  # those that another process asks
         self._ending: set[asyncio.Task[None]] = set()
 
     def start(self, inbox: Inbox) -> None:
@@ -80,7 +81,7 @@ class Questions:
         await asyncio.gather(*self._ending, return_exceptions=True)
 
     async def tools(self) -> Sequence[Tool]:
-        return [each.tool for each in self._open.values()]
+        return [*self._open.values(), *self._elsewhere.values()]
 
     async def ask(self, question: Question) -> Elicited:
         """Ask the person, and wait for the answer as long as their patience or the call lasts."""
@@ -88,9 +89,9 @@ class Questions:
         if place is None or self._inbox is None:
             return Elicited(Action.DECLINE)
         conversation, actor = place
-        asked = await asyncio.to_thread(self._made, question)
-        name = asked.tool.name
-        self._open[name] = asked
+        name = f"question:{question.server}:{secrets.token_hex(4)}"
+        self._open[name] = await asyncio.to_thread(self._made, question, name, self._open)
+        self._tell("question", [name, asdict(question)])
         request = Request(
             actor,
             name,
@@ -107,34 +108,47 @@ class Questions:
             if not reply.proposals:
                 log.warning("a server's question could not be asked", server=question.server, why=reply.text)
                 return Elicited(Action.DECLINE)
-            return await self._heard(asked, reply.proposals[0])
+            return await self._heard(question, reply.proposals[0])
         except BaseException:  # the call was cancelled, and with it its question, even one just being opened
             self._end(opening)
             raise
         finally:
             del self._open[name]
+            self._tell("question over", name)
 
-    async def _heard(self, asked: _Open, opened: Proposal) -> Elicited:
+    def _tell(self, kind: str, body: Any) -> None:
+        if self._others is not None:
+            self._others.say(kind, body)
+
+    def _asked_elsewhere(self, body: Any) -> None:
+        name, question = body[0], Question(**body[1])
+        self._elsewhere[name] = self._made(question, name, self._elsewhere)
+        while len(self._elsewhere) > _MOST_ELSEWHERE:  # the end of some was not heard
+            del self._elsewhere[next(iter(self._elsewhere))]
+
+    def _over_elsewhere(self, name: str) -> None:
+        self._elsewhere.pop(name, None)
+
+    async def _heard(self, question: Question, opened: Proposal) -> Elicited:
         while True:
             rings = self._bell.rings
             proposal = await self._database.read(proposals.get, opened.id)
-            if asked.answer is not None and proposal is not None and proposal.settled:
-                return Elicited(Action.ACCEPT, asked.answer)
+            if proposal is not None and proposal.state is State.SUCCEEDED:
+                return Elicited(Action.ACCEPT, {} if question.url else dict(proposal.arguments))
             if proposal is None or proposal.settled:
                 declined = proposal is not None and proposal.state is State.DECLINED
                 return Elicited(Action.DECLINE if declined else Action.CANCEL)
             await self._bell.wait(rings, _LOOK_SECONDS)
 
-    def _made(self, question: Question) -> _Open:
+    def _made(self, question: Question, name: str, waiting: Mapping[str, Tool]) -> Tool:
         """The tool of one question. No server can bring one of this name: it has a colon. Blocks."""
         arguments = Arguments(question.schema or {"type": "object"})
         parameters = as_offered(question.schema or {})
         shape = canonical([question.server, question.message, question.schema, question.url])
 
-        async def run(given: Given, _: CallContext) -> ToolOutput:
-            if self._open.get(asked.tool.name) is not asked:
+        async def run(_: Given, __: CallContext) -> ToolOutput:
+            if name not in waiting:
                 raise ToolError(f"{question.server} no longer waits for an answer.")
-            asked.answer = {} if question.url else dict(given)
             return ToolOutput("answered")
 
         async def preview(given: Given) -> Sequence[PreviewField]:
@@ -143,28 +157,25 @@ class Questions:
             names = dict.fromkeys((*parameters["properties"], *given))
             return [PreviewField(name, None, shown(given[name]) if name in given else None) for name in names]
 
-        asked = _Open(
-            Tool(
-                name=f"question:{question.server}:{secrets.token_hex(4)}",
-                description=question.message,
-                parameters=parameters,
-                strict=False,
-                version=hashlib.sha256(shape.encode()).hexdigest()[:16],
-                group="questions",
-                reads=False,
-                idempotent=False,
-                timeout=5.0,
-                validate=arguments.check,
-                waits=True,
-                classify=lambda _: Risk(Level.WRITE, f"{question.server} asks it while it works for you"),
-                summary=lambda _: f"{question.server} asks: {question.message}",
-                run=run,
-                preview=preview,
-                offered=False,
-                kind=Kind.QUESTION,
-            )
+        return Tool(
+            name=name,
+            description=question.message,
+            parameters=parameters,
+            strict=False,
+            version=hashlib.sha256(shape.encode()).hexdigest()[:16],
+            group="questions",
+            reads=False,
+            idempotent=False,
+            timeout=5.0,
+            validate=arguments.check,
+            waits=True,
+            classify=lambda _: Risk(Level.WRITE, f"{question.server} asks it while it works for you"),
+            summary=lambda _: f"{question.server} asks: {question.message}",
+            run=run,
+            preview=preview,
+            offered=False,
+            kind=Kind.QUESTION,
         )
-        return asked
 
     def _end(self, opening: asyncio.Future[Reply]) -> None:
         """No one is waiting for the answer now: the card says so."""

@@ -1,16 +1,20 @@
 """``nod db``: the schema, and copies of the database."""
 
+import contextlib
 import sqlite3
 from pathlib import Path
 from typing import Annotated
 
 import typer
+from sqlalchemy.engine import make_url
 
 from bot.cli.command import ShellCommands
 from bot.cli.shared import load, opened, plain, told
 from bot.errors import NodError, SettingsError
 from bot.store import migrations
-from bot.store.database import back_up
+from bot.store.database import Database, back_up
+from bot.store.lock import at_work
+from bot.store.transfer import transfer
 
 commands = ShellCommands(no_args_is_help=True, help="Upgrade and copy the database.")
 
@@ -20,6 +24,33 @@ def upgrade() -> None:
     """Bring the schema to this release's version (also done at every start)."""
     with told(), opened(load()) as database:
         print(f"The schema is at {migrations.current(database.engine)}.")
+
+
+@commands.command(name="copy")
+def copy(
+    source: Annotated[str, typer.Argument(help="the database to read: a file or a URL")],
+    target: Annotated[str, typer.Argument(help="an empty one to fill: a new file or a URL")],
+) -> None:
+    """Copy an installation to another database, such as from SQLite to PostgreSQL. Stop nod first."""
+    with told(), contextlib.ExitStack() as stack:
+        keys = load().audit_keys
+        both = [each if "://" in each else f"sqlite:///{each}" for each in (source, target)]
+        for each, url in zip((source, target), both, strict=True):
+            if at_work(url):
+                raise SettingsError(f"{plain(shown(url, each))}: a nod is running on it. Stop it first.")
+        file = make_url(both[0])
+        if file.drivername == "sqlite" and not Path(file.database or "").exists():
+            raise SettingsError(f"there is no file {plain(source)} here")
+        databases = [Database(url, keys) for url in both]
+        for database in databases:
+            stack.callback(database.close)
+        moved = transfer(databases[0].engine, databases[1].engine)
+        print(f"Copied {moved:,} rows. The audit log verifies. Set NOD_DATABASE_URL, then start nod.")
+
+
+def shown(url: str, given: str) -> str:
+    """A database as it may be printed: without its password."""
+    return make_url(url).render_as_string(hide_password=True) if "://" in given else given
 
 
 @commands.command(name="backup")

@@ -31,7 +31,7 @@ from bot.errors import NodError, SettingsError, ToolError
 from bot.settings import Settings
 from bot.store import migrations, tokens
 from bot.store.database import Database, open_engine
-from bot.store.lock import ProcessLock
+from bot.store.lock import at_work
 from bot.tools.builtin.docker import Daemon
 from bot.tools.custom import ENTRY, unnamed
 from bot.tools.mcp.server import Server
@@ -114,7 +114,7 @@ def _ago(seconds: int | None) -> str:
 def _taken(settings: Settings) -> bool:
     """Whether a nod is running on the database; no, where it cannot be asked."""
     try:
-        return ProcessLock.of(settings.database_url).taken()
+        return at_work(settings.database_url)
     except (DBAPIError, ModuleNotFoundError):
         return False
 

@@ -14,6 +14,7 @@ SECTIONS = {
     "Start": (
         ("demo", "start", "Try Nod: offline model, issue tracker, console. No account, no key."),
         ("run", "start", "Run Nod with the settings of the environment and .env."),
+        ("worker", "start", "Only work, for nod run processes on the same PostgreSQL."),
         ("doctor", "doctor", "Check the settings and what they reach; tells you how to fix each problem."),
     ),
     "Look": (

@@ -28,12 +28,24 @@ _LOOK_SECONDS = 5.0  # how often other processes' presses are looked for, should
 _TEAM = "demo-team"  # the id of the conversation that the demo with a team begins
 
 
-def serve(settings: Settings, greeting: str, *, demo: bool = False, team: bool = False) -> None:
+def serve(
+    settings: Settings,
+    greeting: str,
+    *,
+    demo: bool = False,
+    team: bool = False,
+    receives: bool = True,
+    works: bool = True,
+) -> None:
     """Run until SIGINT or SIGTERM; prints ``greeting`` with its ``{url}`` once everything is up.
+
+    ``receives`` and ``works`` are as in `build`.
 
     ``team`` asks for the demo's team first, once for each database, and leads to that conversation.
     """
-    asyncio.run(_serve(build(settings, demo=demo), greeting, seeded=demo, team=team))
+    asyncio.run(
+        _serve(build(settings, demo=demo, receives=receives, works=works), greeting, seeded=demo, team=team)
+    )
 
 
 async def _serve(app: App, greeting: str, *, seeded: bool, team: bool) -> None:
@@ -60,7 +72,7 @@ async def _serve(app: App, greeting: str, *, seeded: bool, team: bool) -> None:
 async def _run(
     app: App, greeting: str, stopped: asyncio.Event, up: asyncio.Event, *, seeded: bool, team: bool
 ) -> None:
-    async with app.running() as watch, contextlib.AsyncExitStack() as stack:
+    async with app.running(), contextlib.AsyncExitStack() as stack:
         up.set()
         if seeded:
             await app.database.write(seed, now())
@@ -74,10 +86,7 @@ async def _run(
             url += f"/#/c/{_TEAM}"
         print(greeting.format(url=url), flush=True)
         gc.freeze()  # what there is now stays to the end, which would look through all of it for a second
-        stopping = asyncio.create_task(stopped.wait())
-        await asyncio.wait((stopping, watch), return_when=asyncio.FIRST_COMPLETED)
-        if watch.done():
-            watch.result()  # raises: the database was lost to another process
+        await stopped.wait()
 
 
 async def _tell(app: App) -> None:

@@ -19,6 +19,7 @@ from bot.approvals.presses import Presses
 from bot.cli.command import chosen, chosen_in
 from bot.domain.chat import SHELL
 from bot.domain.people import LOCAL, Actor
+from bot.domain.processes import Process
 from bot.domain.proposals import Proposal, State
 from bot.domain.redaction import redact_text
 from bot.domain.times import now
@@ -89,9 +90,9 @@ def told() -> Iterator[None]:
     except CommandError as error:
         words = f"NOD_DATABASE_URL: {error}; the schema is from a newer nod, so upgrade this one"
     except ModuleNotFoundError as error:
-        if error.name != "psycopg":
+        if error.name not in {"psycopg", "psycopg_pool", "procrastinate"}:
             raise
-        words = f"NOD_DATABASE_URL: {error}; install it: pip install 'psycopg[binary]'"
+        words = f"NOD_DATABASE_URL: {error}; install it: pip install procrastinate 'psycopg[binary]'"
     else:
         return
     print(f"nod: {plain(words)}", file=sys.stderr)
@@ -202,7 +203,7 @@ async def gate_of(settings: Settings, database: Database, *, all_now: bool = Fal
     from bot.core import policies_of
 
     async with tools_of(settings, database, all_now=all_now) as registry:
-        yield Gate(registry, policies_of(settings), database, now)
+        yield Gate(registry, policies_of(settings), database, now, Process.this().id)
     ring(database.engine)
 
 

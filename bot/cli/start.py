@@ -30,16 +30,43 @@ def demo(
 
 
 @commands.command()
-def run() -> None:
-    """Run Nod with the settings of the environment and .env."""
+def run(
+    *,
+    no_work: Annotated[
+        bool, typer.Option("--no-work", help="only receive; nod worker processes do the work (PostgreSQL)")
+    ] = False,
+) -> None:
+    """Run Nod with the settings of the environment and .env.
+
+    On PostgreSQL several may run.
+    """
+    _serve("Nod is up: {url}", works=not no_work, needs="nod run --no-work" if no_work else "")
+
+
+@commands.command()
+def worker() -> None:
+    """Only work, for nod run processes on the same PostgreSQL.
+
+    Several may run.
+    """
+    _serve("Nod is at work.", receives=False, needs="nod worker")
+
+
+def _serve(greeting: str, *, receives: bool = True, works: bool = True, needs: str) -> None:
+    """``needs``: the command that needs several processes, if it does."""
     if not chosen().quiet:
         print("Starting…", flush=True)
     from bot.channels.table import require_admin
     from bot.cli.serve import serve
     from bot.cli.shared import load, log_at, told
+    from bot.errors import SettingsError
 
     with told():
         settings = load()
         require_admin(settings)
+        if needs and settings.sqlite_file is not None:
+            raise SettingsError(
+                f"NOD_DATABASE_URL: {needs} needs PostgreSQL. On SQLite one nod run does everything."
+            )
         log_at(settings.log_level)
-        serve(settings, "Nod is up: {url}")
+        serve(settings, greeting, receives=receives, works=works)

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+from collections.abc import Callable
 
 _RING_SECONDS = 0.02
 
@@ -15,15 +16,21 @@ class Bell:
     def __init__(self) -> None:
         self._event = asyncio.Event()
         self._soon: asyncio.TimerHandle | None = None
+        self._far = False
         self.rings = 0
+        self.further: Callable[[], None] = lambda: None  # rings the bells of other processes
 
-    def ring(self) -> None:
-        """Ring within `_RING_SECONDS`."""
+    def ring(self, *, far: bool = True) -> None:
+        """Ring within `_RING_SECONDS`; with ``far`` in other processes, too."""
+        self._far = self._far or far
         if self._soon is None:
             self._soon = asyncio.get_running_loop().call_later(_RING_SECONDS, self._ring)
 
     def _ring(self) -> None:
         self._soon = None
+        far, self._far = self._far, False
+        if far:
+            self.further()
         self.rings += 1
         self._event.set()
         self._event = asyncio.Event()

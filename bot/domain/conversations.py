@@ -115,11 +115,12 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """A wanted turn, as taken up: its id and everything the model will see."""
+    """A wanted turn, as taken up: its id, everything the model will see, and the process that runs it."""
 
     id: int
     transcript: Transcript
     usage: Usage
+    owner: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,3 +38,6 @@ class Dispatcher(Protocol):
 
     async def stop_turn(self, conversation_id: str) -> None:
         """Interrupt the turn of a conversation, wherever it runs."""
+
+    def interrupt(self, conversation_id: str) -> bool:
+        """The same, if it runs in this process; whether it does."""

@@ -1,22 +1,19 @@
-"""One process works on a database at a time; a second one is refused instead of half working.
+"""Whether a process works on a database, and how another one that changed its rows wakes it.
 
-SQLite: a lock file next to the database, by the file's true name. PostgreSQL: an advisory lock on one kept
-connection. The lock's holder is also woken there: `ring` tells it that another process changed rows.
+SQLite: one process at a time; it holds a lock file next to the database, by the file's true name, and a named
+pipe wakes it. PostgreSQL: any number of processes (``bot/store/wire.py``).
 """
 
 import asyncio
 import contextlib
 import fcntl
-import hashlib
 import os
 import stat
-from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator
-from enum import Enum, auto
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
-from sqlalchemy import Connection, Engine, NullPool, create_engine, text
+from sqlalchemy import Engine, NullPool, create_engine, text
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import DBAPIError
 
@@ -25,63 +22,29 @@ from bot.logs import logger
 
 log = logger(__name__)
 
-_LOCK = text("SELECT pg_try_advisory_lock(hashtextextended('nod ' || coalesce(current_schema(), ''), 0))")
-# a connection that is gone is noticed within seconds, on both sides
-_KEPT = {
-    "connect_timeout": 5,
-    "keepalives": 1,
-    "keepalives_idle": 5,
-    "keepalives_interval": 2,
-    "keepalives_count": 3,
-    "tcp_user_timeout": 10_000,
-}
-_KEPT_THERE = (("tcp_keepalives_idle", 5), ("tcp_keepalives_interval", 2), ("tcp_keepalives_count", 3))
-_PAUSE = 1.0  # seconds between tries to get a lost lock back
-_PATIENCE = 30  # tries, while another holds it: the server may not have noticed yet that it was ours
+CHANNEL = "'nod_' || md5(coalesce(current_schema(), ''))"
+"""Where those who work in this schema of a PostgreSQL database listen."""
+AT_WORK = "hashtextextended('nod ' || coalesce(current_schema(), ''), 0)"
+"""What they all hold together while they do."""
+_NO_ONE = text(f"SELECT pg_try_advisory_lock({AT_WORK})")
+_RING = text(f"SELECT pg_notify({CHANNEL}, '')")
 
 
-class News(Enum):
-    """What the lock's holder learns while holding it."""
-
-    RANG = auto()  # another process changed rows
-    LOST = auto()  # the lock is not held: take no work
-    BACK = auto()  # it is held again
-
-
-class ProcessLock(ABC):
-    """Held while entered; raises SettingsError on entering where another process holds it."""
-
-    @classmethod
-    def of(cls, url: str) -> "ProcessLock":
-        parts = make_url(url)
-        return _FileLock(Path(parts.database or "")) if parts.drivername == "sqlite" else _ServerLock(url)
-
-    @abstractmethod
-    def __enter__(self) -> Self: ...
-
-    @abstractmethod
-    def __exit__(self, *_: object) -> None: ...
-
-    @abstractmethod
-    def watch(self) -> AsyncIterator[News]:
-        """News as it comes, without end; raises SettingsError where another process took the lost lock."""
-
-    def taken(self) -> bool:
-        """Whether another process holds it right now."""
-        try:
-            with self:
-                return False
-        except SettingsError:
-            return True
+def at_work(url: str) -> bool:
+    """Whether a process works on this database. Makes no file. Raises DBAPIError."""
+    if make_url(url).drivername == "sqlite":
+        return FileLock(Path(make_url(url).database or "")).taken()
+    with create_engine(url, poolclass=NullPool, connect_args={"connect_timeout": 5}).connect() as connection:
+        return not connection.execute(_NO_ONE).scalar_one()
 
 
 def ring(engine: Engine) -> None:
-    """Wake the process that works on this database, if there is one: its next tick would be seconds away."""
+    """Wake the processes that work on this database: their next tick would be seconds away."""
     if engine.dialect.name == "sqlite":
         _ring_file(_beside(Path(engine.url.database or ""), ".wake"))
         return
     with contextlib.suppress(DBAPIError), engine.begin() as connection:
-        connection.execute(text("SELECT pg_notify(:channel, '')"), {"channel": _channel(connection)})
+        connection.execute(_RING)
 
 
 def _beside(database: Path, ending: str) -> Path:
@@ -90,15 +53,23 @@ def _beside(database: Path, ending: str) -> Path:
     return true.with_name(true.name + ending)
 
 
-class _FileLock(ProcessLock):
+class FileLock:
+    """Held while entered; raises SettingsError on entering where another process holds it."""
+
     def __init__(self, database: Path) -> None:
         self._database = database
         self._handle: int | None = None
         self._bell: int | None = None
 
     def taken(self) -> bool:
-        """As above. Makes no file."""
-        return _beside(self._database, ".lock").exists() and super().taken()
+        """Whether another process holds it right now. Makes no file."""
+        if not _beside(self._database, ".lock").exists():
+            return False
+        try:
+            with self:
+                return False
+        except SettingsError:
+            return True
 
     def __enter__(self) -> Self:
         path = _beside(self._database, ".lock")
@@ -141,7 +112,8 @@ class _FileLock(ProcessLock):
             os.close(self._handle)
             self._handle = None
 
-    async def watch(self) -> AsyncIterator[News]:
+    async def rings(self) -> AsyncIterator[None]:
+        """Once each time another process changed rows, without end."""
         self._bell = bell = _open_bell(_beside(self._database, ".wake"))
         rang = asyncio.Event()
         loop = asyncio.get_running_loop()
@@ -151,7 +123,7 @@ class _FileLock(ProcessLock):
             while True:
                 await rang.wait()
                 rang.clear()
-                yield News.RANG
+                yield
         finally:
             if bell is not None:
                 loop.remove_reader(bell)
@@ -187,100 +159,3 @@ def _ring_file(path: Path) -> None:
                 os.write(bell, b"\n")
         finally:
             os.close(bell)
-
-
-class _ServerLock(ProcessLock):
-    def __init__(self, url: str) -> None:
-        self._url = url
-        self._connection: Connection | None = None
-
-    def __enter__(self) -> Self:
-        if not self._take():
-            raise SettingsError(
-                "NOD_DATABASE_URL: another nod is running on this database. "
-                "Stop it first, or name another database."
-            )
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        connection, self._connection = self._connection, None
-        if connection is not None:
-            with contextlib.suppress(DBAPIError):
-                connection.close()
-
-    def _take(self) -> bool:
-        """Connect, lock and listen; False where another holds the lock. Raises DBAPIError."""
-        engine = create_engine(
-            self._url, poolclass=NullPool, isolation_level="AUTOCOMMIT", connect_args=_KEPT
-        )
-        connection = engine.connect()
-        try:
-            for name, seconds in _KEPT_THERE:
-                connection.execute(text(f"SET {name} = {seconds}"))
-            if connection.execute(_LOCK).scalar_one():
-                connection.execute(text(f"LISTEN {_channel(connection)}"))
-                self._connection = connection
-                return True
-        finally:
-            if self._connection is not connection:
-                connection.close()
-        return False
-
-    async def watch(self) -> AsyncIterator[News]:
-        while True:
-            async for news in self._heard():
-                yield news
-            yield News.LOST
-            await self._take_back()
-            yield News.BACK
-
-    async def _heard(self) -> AsyncIterator[News]:
-        """Rings, until the connection is gone."""
-        driver: Any = self._connection.connection.driver_connection if self._connection else None
-        server, loop = driver.pgconn, asyncio.get_running_loop()
-        heard: asyncio.Queue[News] = asyncio.Queue()
-        socket = server.socket
-
-        def readable() -> None:
-            try:
-                server.consume_input()
-                while server.notifies():
-                    heard.put_nowait(News.RANG)
-            except Exception as error:  # noqa: BLE001 - the driver is an optional part; whatever it is, it is lost
-                loop.remove_reader(socket)
-                log.error("the database's lock is lost", why=str(error).strip())
-                heard.put_nowait(News.LOST)
-
-        loop.add_reader(socket, readable)
-        try:
-            readable()
-            while (news := await heard.get()) is not News.LOST:
-                yield news
-        finally:
-            loop.remove_reader(socket)
-
-    async def _take_back(self) -> None:
-        """Get the lock again, however long the server is away; raises SettingsError where another has it."""
-        with contextlib.suppress(Exception):  # it is broken already
-            if self._connection is not None:
-                self._connection.invalidate()
-                self._connection.close()
-        self._connection = None
-        refusals = 0
-        while refusals < _PATIENCE:
-            with contextlib.suppress(DBAPIError):
-                if await asyncio.to_thread(self._take):
-                    log.warning("the database's lock is held again")
-                    return
-                refusals += 1
-            await asyncio.sleep(_PAUSE)
-        raise SettingsError(
-            "NOD_DATABASE_URL: another nod took over while this one had lost the database. "
-            "This one has stopped."
-        )
-
-
-def _channel(connection: Connection) -> str:
-    """Where those who work in this schema of the database listen."""
-    schema = str(connection.execute(text("SELECT current_schema()")).scalar_one())
-    return f"nod_{hashlib.sha256(schema.encode()).hexdigest()[:16]}"

@@ -29,6 +29,7 @@ from bot.domain.proposals import (
 from bot.domain.risk import Level, Risk
 from bot.domain.rules import EVERYWHERE
 from bot.domain.text import storable, storable_or_none
+from bot.store import processes
 from bot.store.inserts import insert_or_ignore
 from bot.store.record import audit, chain
 from bot.store.record.audit import By, Change
@@ -57,7 +58,7 @@ _IS_PROPOSED = _TABLE.c.state == literal_column(f"'{State.PROPOSED}'")
 _IS_MOVING = _TABLE.c.state.in_([literal_column(f"'{each}'") for each in (State.APPROVED, State.EXECUTING)])
 _TELLING = select(_TABLE.c.id, _TABLE.c.progress).where(_IS_MOVING, _TABLE.c.progress.is_not(None))
 _INSERT = insert(_TABLE)
-_ALL = select(*(column for column in _TABLE.columns if column.name not in ("idempotency_key", "lease_until")))
+_ALL = select(*(column for column in _TABLE.columns if column.name not in ("idempotency_key", "owner")))
 _BY_ID = _ALL.where(_TABLE.c.id == bindparam("id"))
 _OF_MESSAGE = _ALL.where(_TABLE.c.message_id == bindparam("message_id")).order_by(_TABLE.c.position)
 _OF_CONVERSATION = _ALL.where(_TABLE.c.conversation_id == bindparam("conversation_id")).order_by(
@@ -139,13 +140,14 @@ def move(
     by: By,
     now: datetime,
     state: State | None = None,
-    lease_until: datetime | None = None,
+    owner: str | None = None,
     **changes: Any,
 ) -> Proposal | None:
     """Change a proposal, guarded by its state and version, and record who did it.
 
     Returns what it is now, or None when someone else was faster. ``state`` None keeps it where it is (a
-    vote, an edit). Raises ValueError for a move that `TRANSITIONS` does not have.
+    vote, an edit). ``owner``: id of the process that runs it from now on.
+    Raises ValueError for a move that `TRANSITIONS` does not have.
     """
     if state is not None and state not in TRANSITIONS[before.state]:
         raise ValueError(f"{before.state} → {state} is not a move a proposal can make")
@@ -155,7 +157,8 @@ def move(
     # one after the other: the last proposal of an answer to end then sees that it is the last
     chain.hold(session)
     old, new = _row(before), _row(after)
-    changed = {key: value for key, value in new.items() if value != old[key]} | {"lease_until": lease_until}
+    changed = {key: value for key, value in new.items() if value != old[key]}
+    changed |= {"owner": owner} if owner is not None else {}
     if before.state is State.EXECUTING:
         changed["progress"] = None
     guard = {"moved_id": before.id, "from_state": before.state, "from_version": before.version}
@@ -374,25 +377,24 @@ def approved(session: Session) -> list[str]:
     )
 
 
-def questions(session: Session) -> list[str]:
-    """Ids of the questions that no person has answered to its end."""
+def own(session: Session, proposal_id: str, process: str) -> None:
+    """This process waits for the answer to a question."""
+    session.connection().execute(update(_TABLE).where(_TABLE.c.id == proposal_id).values(owner=process))
+
+
+def questions_left(session: Session, process: str) -> list[str]:
+    """Ids of the open questions whose process is gone; this ``process`` is not."""
     open_ = _TABLE.c.state.in_((State.PROPOSED, State.APPROVED))
-    found = select(_TABLE.c.id).where(_TABLE.c.kind == Kind.QUESTION, open_)
+    left = processes.left(_TABLE.c.owner, process)
+    found = select(_TABLE.c.id).where(_TABLE.c.kind == Kind.QUESTION, open_, left)
     return list(session.connection().execute(found).scalars())
 
 
-def abandoned(session: Session, now: datetime | None) -> list[Proposal]:
-    """Executing, but by a process whose lease ran out (None: whatever the lease)."""
-    statement = _ALL.where(_TABLE.c.state == State.EXECUTING)
-    if now is not None:
-        statement = statement.where(_TABLE.c.lease_until <= now)
-    return [_proposal(row) for row in session.connection().execute(statement)]
-
-
-def renew(session: Session, proposal_ids: Sequence[str], lease_until: datetime) -> None:
-    """What runs still runs, and may until then."""
-    running = (_TABLE.c.id.in_(proposal_ids), _TABLE.c.state == State.EXECUTING)
-    session.connection().execute(update(_TABLE).where(*running).values(lease_until=lease_until))
+def abandoned(session: Session, process: str) -> list[Proposal]:
+    """Executing, but not by another living process: this ``process`` knows what it has under way."""
+    mine = _TABLE.c.owner == process
+    left = _ALL.where(_TABLE.c.state == State.EXECUTING, mine | processes.left(_TABLE.c.owner, process))
+    return [_proposal(row) for row in session.connection().execute(left)]
 
 
 def has_unsettled(session: Session, message_id: int) -> bool:

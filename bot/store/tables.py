@@ -192,6 +192,7 @@ class TurnRow(SQLModel, table=True):
     id: int | None = _serial()
     conversation_id: str = Field(foreign_key="conversation.id")
     state: str
+    owner: str = ""  # id of the process that runs it; "" while none does
     attempts: int = 0
     model_calls: int = 0
     prompt_tokens: int = 0
@@ -199,6 +200,27 @@ class TurnRow(SQLModel, table=True):
     error: str | None = None
     created_at: datetime = Field(sa_type=UTCDateTime)
     ended_at: datetime | None = Field(default=None, sa_type=UTCDateTime)
+
+
+class ProcessRow(SQLModel, table=True):
+    """A process that works on this database. One whose row is gone owns nothing: others take it over."""
+
+    __tablename__ = "process"
+
+    id: str = Field(primary_key=True)
+    host: str
+    pid: int
+    began_at: datetime = Field(sa_type=UTCDateTime)
+    beats: int = 0
+
+
+class HoldRow(SQLModel, table=True):
+    """What one process at a time may do, by name, such as polling Telegram."""
+
+    __tablename__ = "hold"
+
+    name: str = Field(primary_key=True)
+    owner: str
 
 
 class ProposalRow(SQLModel, table=True):
@@ -278,7 +300,7 @@ class ProposalRow(SQLModel, table=True):
     result_url: str | None = None
     error: str | None = None
     progress: str | None = None
-    lease_until: datetime | None = Field(default=None, sa_type=UTCDateTime)
+    owner: str | None = None  # id of the process that runs it, or that waits for the answer to a question
     created_at: datetime = Field(sa_type=UTCDateTime)
     updated_at: datetime = Field(sa_type=UTCDateTime)
     expires_at: datetime = Field(sa_type=UTCDateTime)

@@ -11,7 +11,8 @@ from bot.domain.conversations import Call, CallResult, LineRole, Turn, TurnEnd, 
 from bot.domain.jobs import Queue
 from bot.domain.people import Actor
 from bot.domain.proposals import State
-from bot.store import conversations, messages, people
+from bot.errors import TakenOver
+from bot.store import conversations, messages, people, processes
 from bot.store.inserts import id_of_new
 from bot.store.tables import ConversationRow, MessageRow, ProposalRow, TurnRow, changed, table_of
 
@@ -27,7 +28,7 @@ _WANTED_TURN = _SELECT_WANTED
 _LOCKED_TURN = _SELECT_WANTED.with_for_update()
 _NOTE_USAGE = (
     update(_TURN)
-    .where(_TURN.c.id == bindparam("turn_id"), _IS_WANTED)
+    .where(_TURN.c.id == bindparam("turn_id"), _IS_WANTED, _TURN.c.owner == bindparam("runs_it"))
     .values({name: bindparam(name) for name in ("model_calls", "prompt_tokens", "completion_tokens")})
     .values(attempts=1)  # it got somewhere: what kills a process after this is counted from here
 )
@@ -37,6 +38,7 @@ _END_TURN = (
     .values({name: bindparam(name) for name in ("state", "ended_at", "error")})
 )
 _END_UNLESS_HEARD = _END_TURN.where(~messages.HEARD_SINCE.exists())
+_OWNER = select(_TURN.c.owner).where(_TURN.c.id == bindparam("turn_id"), _IS_WANTED)
 _LINE = table_of(MessageRow)
 _PLACE = table_of(ConversationRow)
 _ASKER = (
@@ -83,7 +85,7 @@ _NEWEST_END = (
 )
 WAKE_UPS = Queue("wake-ups", 20, later=True)
 AFTER_A_CRASH = Queue("after a crash", 4)
-_NEW_TURN = {"attempts": 0, "model_calls": 0, "prompt_tokens": 0, "completion_tokens": 0}
+_NEW_TURN = {"owner": "", "attempts": 0, "model_calls": 0, "prompt_tokens": 0, "completion_tokens": 0}
 
 
 def want_turn(session: Session, conversation_id: str, now: datetime) -> bool:
@@ -141,13 +143,17 @@ def answer(
     delivered: bool,
     now: datetime,
 ) -> int | None:
-    """Store what the model said and what its reads gave; None when the turn is no longer wanted (stopped)."""
+    """Store what the model said and what its reads gave; None when the turn is no longer wanted (stopped).
+
+    Raises TakenOver where another process runs it by now.
+    """
     kept = (
         session.connection()
         .execute(
             _NOTE_USAGE,
             {
                 "turn_id": turn.id,
+                "runs_it": turn.owner,
                 "model_calls": usage.model_calls,
                 "prompt_tokens": usage.prompt_tokens,
                 "completion_tokens": usage.completion_tokens,
@@ -156,6 +162,7 @@ def answer(
         .rowcount
     )
     if kept != 1:
+        check_owned(session, turn)
         return None
     return messages.append(
         session,
@@ -168,6 +175,13 @@ def answer(
         results={key: [r.text, r.ok] for key, r in results.items()} or None,
         delivered=delivered,
     )
+
+
+def check_owned(session: Session, turn: Turn) -> None:
+    """Raise TakenOver where another process runs the turn by now."""
+    owner = session.connection().execute(_OWNER, {"turn_id": turn.id}).scalar()
+    if owner is not None and owner != turn.owner:
+        raise TakenOver
 
 
 def end_turn(
@@ -225,10 +239,16 @@ def stop_turn(session: Session, conversation_id: str, now: datetime) -> bool:
     return bool(changed(stopped))
 
 
-_COUNT_ATTEMPT = (
+_FREE = (_TURN.c.owner == bindparam("process")) | processes.left(_TURN.c.owner, bindparam("process"))
+_TAKE = (
     update(_TURN)
-    .where(_TURN.c.id == bindparam("turn_id"), _IS_WANTED, _TURN.c.attempts < bindparam("most"))
-    .values(attempts=_TURN.c.attempts + 1)
+    .where(_TURN.c.id == bindparam("turn_id"), _IS_WANTED, _TURN.c.attempts < bindparam("most"), _FREE)
+    .values(attempts=_TURN.c.attempts + 1, owner=bindparam("process"))
+)
+_GIVE_UP = (
+    update(_TURN)
+    .where(_TURN.c.id == bindparam("turn_id"), _IS_WANTED, _TURN.c.attempts >= bindparam("most"), _FREE)
+    .values({name: bindparam(name) for name in ("state", "ended_at", "error")})
 )
 
 
@@ -237,29 +257,28 @@ def wanted(session: Session) -> list[str]:
     return list(session.exec(select(TurnRow.conversation_id).where(_IS_WANTED)))
 
 
-def count_attempt(session: Session, turn_id: int, most: int) -> bool:
-    """Count that a process takes the turn up; False where that was counted ``most`` times, or it ended.
+def take(session: Session, turn_id: int, process: str, most: int) -> bool:
+    """Let this process run the turn, and count that it does.
 
+    False where another process runs it, where it was taken ``most`` times already, or where it has ended.
     What ends in order takes its attempt back (`release`) and an answer starts the count over, so what stays
     counted are processes that died over it.
     """
-    which = {"turn_id": turn_id, "most": most}
-    return bool(changed(session.connection().execute(_COUNT_ATTEMPT, which)))
+    which = {"turn_id": turn_id, "process": process, "most": most}
+    return bool(changed(session.connection().execute(_TAKE, which)))
 
 
-def release(session: Session, turn_id: int) -> None:
+def release(session: Session, turn_id: int, process: str) -> None:
     """The process let go of the turn before it ended, through no fault of the turn."""
-    session.execute(update(_TURN).where(_TURN.c.id == turn_id, _IS_WANTED).values(attempts=0))
+    mine = (_TURN.c.id == turn_id, _IS_WANTED, _TURN.c.owner == process)
+    session.execute(update(_TURN).where(*mine).values(attempts=0, owner=""))
 
 
-def give_up(session: Session, turn_id: int, explanation: str, now: datetime) -> bool:
-    """End a wanted turn that takes processes down with it; False when it has ended."""
-    given_up = session.execute(
-        update(_TURN)
-        .where(_TURN.c.id == turn_id, _IS_WANTED)
-        .values(state="failed", ended_at=now, error=explanation)
-    )
-    return bool(changed(given_up))
+def give_up(session: Session, turn_id: int, process: str, most: int, explanation: str, now: datetime) -> bool:
+    """End a wanted turn that took ``most`` processes down with it; False where it has not, or has ended."""
+    how = {"state": "failed", "ended_at": now, "error": explanation}
+    which = {"turn_id": turn_id, "process": process, "most": most}
+    return bool(changed(session.connection().execute(_GIVE_UP, how | which)))
 
 
 def with_undelivered(session: Session, before: datetime) -> list[str]:

@@ -61,6 +61,11 @@ class Turnstile:
             return ()
         return tuple([each for each, name in self._waiting.items() if name == wanted][:1])
 
+    def close(self) -> None:
+        """Let go of everything; no one enters any longer."""
+        if self._elsewhere is not None:
+            self._elsewhere.close()
+
 
 class _Advisory:
     """PostgreSQL's own locks, for all processes: on one connection of this process, without a transaction.
@@ -89,6 +94,10 @@ class _Advisory:
                 log.warning("a lock was lost with its connection", lock=name)
         except DBAPIError as error:
             log.warning("a lock could not be given back", lock=name, why=str(error.orig))
+
+    def close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
 
     async def _ask(self, statement: TextClause, name: str) -> bool:
         async with self._speaking:

@@ -78,9 +78,10 @@ def unasked(session: Session, proposal_id: str, now: datetime) -> tuple[Job, ...
     return end(session, p, by, now, State.CANCELLED, None, cause=Cause.UNASKED)[1]
 
 
-def unask_all(session: Session, now: datetime) -> tuple[Job, ...]:
+def unask_left(session: Session, process: str, now: datetime) -> tuple[Job, ...]:
     """End every question whose process is gone, and the call that asked with it."""
-    return tuple(job for p in proposals.questions(session) for job in unasked(session, p, now))
+    left = proposals.questions_left(session, process)
+    return tuple(job for ident in left for job in unasked(session, ident, now))
 
 
 def ask_again(
@@ -105,13 +106,11 @@ def ask_again(
     return (redraw(p),) if moved else ()
 
 
-def claim(
-    session: Session, policies: Policies, p: Proposal, lease_until: datetime, now: datetime
-) -> Proposal | None:
+def claim(session: Session, policies: Policies, p: Proposal, process: str, now: datetime) -> Proposal | None:
     """``approved → executing`` for exactly one caller; everybody else, and all while paused, get None."""
     if policies.load(session).book.paused:
         return None
-    return proposals.move(session, p, By.nod(Act.EXECUTE), now, State.EXECUTING, lease_until=lease_until)
+    return proposals.move(session, p, By.nod(Act.EXECUTE), now, State.EXECUTING, owner=process)
 
 
 def tell_progress(session: Session, claimed: Proposal, words: str) -> tuple[Job, ...]:

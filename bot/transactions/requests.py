@@ -10,7 +10,7 @@ from sqlmodel import Session
 from bot.domain.chat import Request
 from bot.domain.conversations import Call
 from bot.domain.jobs import Job, Work
-from bot.domain.proposals import Proposal, State
+from bot.domain.proposals import Kind, Proposal, State
 from bot.domain.record import Act
 from bot.errors import LostRace
 from bot.store import messages, proposals, webhooks
@@ -43,9 +43,13 @@ def open_request(
     request: Request,
     draft: Proposal,
     key: Mapping[str, Any] | None,
+    process: str,
     now: datetime,
 ) -> Opened:
-    """Store a drafted proposal and what people read above it. Raises LostRace for two at the same time."""
+    """Store a drafted proposal and what people read above it. Raises LostRace for two at the same time.
+
+    ``process``: the id of the one that waits for the answer, if it is a question.
+    """
     if before := opened_before(session, request):
         return before
     call = Call(draft.call_id, draft.tool_name, "{}", draft.description)
@@ -55,6 +59,8 @@ def open_request(
     placed = replace(draft, conversation_id=line.conversation_id, message_id=line.message_id)
     proposal = grants.use(session, policies, placed, key, now)
     proposals.insert_all(session, [proposal], By.nod(Act.PROPOSE, f"asked for by {request.actor}"))
+    if proposal.kind is Kind.QUESTION:
+        proposals.own(session, proposal.id, process)
     if request.callback_url is not None:
         webhooks.add(session, proposal.id, request.callback_url, now)
     jobs = [Job(Work.DELIVER, proposal.conversation_id)]

@@ -63,9 +63,11 @@ class EmbeddedDispatcher:
                 self._tasks[job] = asyncio.create_task(self._do(job, self._handler), name=":".join(job))
 
     async def stop_turn(self, conversation_id: str) -> None:
+        self.interrupt(conversation_id)
+
+    def interrupt(self, conversation_id: str) -> bool:
         task = self._tasks.get(Job(Work.TURN, conversation_id))
-        if task is not None:
-            task.cancel()
+        return task is not None and task.cancel()
 
     async def idle(self) -> None:
         """Return when nothing runs."""

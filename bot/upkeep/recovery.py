@@ -17,7 +17,6 @@ from bot.transactions import lifecycle
 
 _BATCH = 25
 _SWEEP_SECONDS = 1.0
-_LEASE = timedelta(seconds=60)  # far longer than from one `recover` to the next
 _DELIVERY_PATIENCE = timedelta(seconds=60)
 _EVENTS_KEPT = timedelta(days=3)
 
@@ -32,14 +31,16 @@ class Recovery:
         shown: Turns,
         dispatcher: Dispatcher,
         under_way: Collection[str],
+        process: str,
         retention: timedelta = timedelta(days=30),
     ) -> None:
-        """``under_way``: ids of what this process executes; ``retention``: how long long output is kept."""
+        """``under_way``: ids of what this ``process`` executes. ``retention``: of long output."""
         self._database = database
         self._gate = gate
         self._shown = shown
         self._dispatcher = dispatcher
         self._under_way = under_way
+        self._process = process
         self._retention = retention
 
     async def expire_due(self, now: datetime) -> int:
@@ -55,19 +56,16 @@ class Recovery:
             if len(expired) < _BATCH or time.monotonic() >= end:
                 return count
 
-    async def take_over(self, now: datetime) -> None:
-        """Call before any work is begun, when no other process works on this database.
-
-        What is marked as under way is not: its process is gone. Nothing is woken yet; `recover` does that.
-        """
-        await self._abandon(await self._database.read(proposals.abandoned, None), now)
-        await self._database.write(lifecycle.unask_all, now)
+    async def take_over(self, now: datetime) -> list[Job]:
+        """End what processes had under way that are gone; returns the work it made, and wakes nothing."""
+        jobs = await self._abandon(await self._database.read(proposals.abandoned, self._process), now)
+        if await self._database.read(proposals.questions_left, self._process):
+            jobs += await self._database.write(lifecycle.unask_left, self._process, now)
+        return jobs
 
     async def recover(self, now: datetime, *, starting: bool = False) -> None:
         """Find unfinished work in the rows and wake it. ``starting``: no one else can be working on it."""
-        if self._under_way:
-            await self._database.write(proposals.renew, list(self._under_way), now + _LEASE)
-        jobs = await self._abandon(await self._database.read(proposals.abandoned, now), now)
+        jobs = await self.take_over(now)
         patience = now if starting else now - _DELIVERY_PATIENCE
         read = self._database.read
         jobs += [Job(Work.EXECUTE, ident) for ident in await read(proposals.approved)]
@@ -86,7 +84,7 @@ class Recovery:
         shelf = await self._gate.registry.shelf()
         for proposal in lost:
             if proposal.id in self._under_way:
-                continue  # it began while its row was read
+                continue  # it is ours
             tool = shelf.tools.get(proposal.tool_name)
             rerun = tool is not None and tool.idempotent
             jobs += await self._database.write(lifecycle.abandon, proposal, now, rerun=rerun)

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from bot.channels.seam import Hearing, Lookup, Poster
+from bot.channels.seam import Hearing, Lookup, Others, Poster
 from bot.domain.cards import Card
 from bot.domain.chat import Address, Inbox
 from bot.domain.events import TextDelta, TextRestarted, TurnEvent, TurnFailed
@@ -48,7 +48,9 @@ class ShowingChannel:
         self.refusals: dict[str, ChannelError] = {}  # by what is asked: send, post, post_card, redraw_card
         self.changes = 0
 
-    async def start(self, inbox: Inbox, lookup: Lookup) -> None:
+    async def start(
+        self, inbox: Inbox, lookup: Lookup, *, receives: bool = True, others: Others | None = None
+    ) -> None:
         self.inbox = inbox
 
     async def stop(self) -> None:

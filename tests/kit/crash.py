@@ -32,6 +32,9 @@ class Valve:
     async def stop_turn(self, conversation_id: str) -> None:
         await self.real.stop_turn(conversation_id)
 
+    def interrupt(self, conversation_id: str) -> bool:
+        return self.real.interrupt(conversation_id)
+
 
 class FusedDatabase(Database):
     """The real one, in a process that dies at a chosen write: before its commit, or right after it."""

@@ -89,10 +89,9 @@ class Rows:
         asked = Press(**({"actor": ANA, "verb": verb, "proposal_id": proposal.id} | press))
         return self.database.write_now(decide.decide, asked, POLICIES, self.clock())
 
-    def claim(self, proposal: Proposal) -> Proposal | None:
-        now = self.clock()
-        lease = now + timedelta(minutes=1)
-        return self.database.write_now(lifecycle.claim, POLICIES, self.now(proposal), lease, now)
+    def claim(self, proposal: Proposal, process: str = "") -> Proposal | None:
+        """``process``: the id of the one that runs it."""
+        return self.database.write_now(lifecycle.claim, POLICIES, self.now(proposal), process, self.clock())
 
     def running(self, how_many: int = 1) -> list[Proposal]:
         """Proposals of one answer that are being executed."""

@@ -71,16 +71,6 @@ def test_what_is_due_comes_the_oldest_first_and_no_more_than_asked_for(rows: Row
     assert rows.database.read_now(proposals.due, now, 10) == []
 
 
-def test_a_running_one_is_abandoned_when_its_lease_is_over(rows: Rows) -> None:
-    [p] = rows.running()
-    now = rows.clock()
-    assert rows.database.read_now(proposals.abandoned, now) == []
-    assert rows.database.read_now(proposals.abandoned, now + timedelta(minutes=1)) == [p]
-    assert rows.database.read_now(proposals.abandoned, None) == [p]
-    rows.finish(p)
-    assert rows.database.read_now(proposals.abandoned, None) == []
-
-
 def test_the_beginning_of_an_id_finds_at_most_two(rows: Rows) -> None:
     found = rows.propose(3)
     assert rows.database.read_now(proposals.starting_with, found[1].id) == [found[1]]

@@ -11,8 +11,10 @@ from structlog.testing import capture_logs
 from bot.agent.model import Entry, ToolCall, ToolResult
 from bot.domain.chat import Answer
 from bot.domain.jobs import Job, Work
+from bot.domain.processes import Process
 from bot.domain.proposals import Cause, State
 from bot.domain.verbs import Verb
+from bot.store import processes
 from bot.transactions import lifecycle
 from tests.kit import FakeClock, Hold, MakeNod, Nod, Scripted, call, says, until
 
@@ -155,15 +157,16 @@ async def test_a_process_leaves_alone_what_it_runs_itself_whatever_the_clock_doe
     assert (await nod.now(p)).state is State.SUCCEEDED
 
 
-async def test_what_runs_nowhere_is_given_up_once_its_lease_is_over(nod: Nod) -> None:
+async def test_what_another_process_runs_is_given_up_once_that_is_gone(nod: Nod) -> None:
+    other = Process("other", "there", 1)
+    await nod.database.write(processes.enter, other, nod.clock())
     [p] = await nod.asked(red())
     nod.valve.shut = True
     await nod.press(Verb.APPROVE, p)
-    lease = nod.clock() + timedelta(minutes=1)
-    await nod.database.write(lifecycle.claim, nod.gate.policies, await nod.now(p), lease, nod.clock())
+    await nod.database.write(lifecycle.claim, nod.gate.policies, await nod.now(p), other.id, nod.clock())
     await nod.recovery.recover(nod.clock())
     assert (await nod.now(p)).state is State.EXECUTING
-    nod.clock.forward(timedelta(minutes=2))
+    await nod.database.write(processes.leave, other)
     await nod.recovery.recover(nod.clock())
     p = await nod.now(p)
     assert (p.cause, p.error) == (Cause.OUTCOME_UNKNOWN, "It started, but its end was never recorded.")

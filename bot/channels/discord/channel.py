@@ -29,7 +29,7 @@ from bot.channels.discord.presses import DiscordPresses, Display
 from bot.channels.discord.stream import DiscordStream
 from bot.channels.discord.text import cut, literal, neutralise, split
 from bot.channels.discord.transport import PLAIN, DiscordRest, Json
-from bot.channels.seam import Hearing, Lookup, Poster, heard
+from bot.channels.seam import Hearing, Lookup, Others, Poster, heard
 from bot.domain.cards import Card
 from bot.domain.chat import Address, Answer, Clock, Command, Inbox, Message
 from bot.domain.people import Actor
@@ -75,12 +75,21 @@ class DiscordChannel(Poster):
         self._lookup: Lookup | None = None
         self._received: float | None = None
 
-    async def start(self, inbox: Inbox, lookup: Lookup) -> None:
+    async def start(
+        self,
+        inbox: Inbox,
+        lookup: Lookup,
+        *,
+        receives: bool = True,
+        others: Others | None = None,  # noqa: ARG002 - the seam's
+    ) -> None:
         """Publish the commands; while Discord can't be reached, keep trying in the background.
 
         Raises SettingsError when Discord does not know the token or the application.
         """
         self._inbox, self._lookup = inbox, lookup
+        if not receives:
+            return
         try:
             await self._connection.open()
         except SettingsError:

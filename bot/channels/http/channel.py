@@ -7,13 +7,15 @@ from typing import Any
 
 from bot.channels.http import views
 from bot.channels.http.hub import Hub, payload
+from bot.channels.http.relay import Relay
 from bot.channels.http.streams import Pace
 from bot.channels.http.wire import ProposalView
-from bot.channels.seam import Lookup, Stream
+from bot.channels.seam import Lookup, Others, Stream
 from bot.delivery.bell import Bell
 from bot.domain.chat import Address, Clock, Inbox
 from bot.domain.events import ProposalOpened, TurnEnded, TurnEvent, TurnFailed
 from bot.domain.people import Actor
+from bot.domain.proposals import Proposal
 from bot.domain.teams import TeamStatus
 from bot.logs import logger
 from bot.lookup.admin import AdminLookup
@@ -40,6 +42,12 @@ class HubStream:
     requester: Actor
 
     async def send(self, event: TurnEvent) -> None:
+        if self.channel.relay is not None:
+            self.channel.relay.send(self.address, self.requester, event)
+        await self.show(event)
+
+    async def show(self, event: TurnEvent) -> None:
+        """To those who listen in this process."""
         hub = self.channel.hub
         if not hub.heard(self.address.key):
             return
@@ -74,6 +82,7 @@ class HttpChannel:
         bell: Bell,
         clock: Clock,
         pace: Pace | None = None,
+        others: Others | None = None,
     ) -> None:
         self.registry = registry
         self.proposals = proposals
@@ -83,18 +92,31 @@ class HttpChannel:
         self.clock = clock
         self.pace = pace or Pace()
         self.hub = Hub()
+        self._others = others
+        self.relay = Relay(others, self._find, self._show, self.hub.heard) if others is not None else None
+        if others is not None:
+            others.on("team", lambda body: self.hub.publish(body[0], None, body[1]))
         self.inbox: Inbox | None = None
         self.lookup: Lookup | None = None
-        self._feeder: asyncio.Task[None] | None = None
+        self._tasks: list[asyncio.Task[None]] = []
 
-    async def start(self, inbox: Inbox, lookup: Lookup) -> None:
+    async def start(
+        self,
+        inbox: Inbox,
+        lookup: Lookup,
+        *,
+        receives: bool = True,  # noqa: ARG002 - the seam's
+        others: Others | None = None,  # noqa: ARG002 - the seam's
+    ) -> None:
         self.inbox, self.lookup = inbox, lookup
-        self._feeder = asyncio.create_task(self._feed(), name="http feed")
+        self._tasks = [asyncio.create_task(self._feed(), name="http feed")]
+        if self.relay is not None:
+            self._tasks.append(asyncio.create_task(self.relay.run(), name="http relay"))
 
     async def stop(self) -> None:
-        if self._feeder is not None:
-            self._feeder.cancel()
-            await asyncio.gather(self._feeder, return_exceptions=True)
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def end_streams(self) -> None:
         """Let go of everybody who listens: the server stops, and they come back to the next one."""
@@ -106,8 +128,18 @@ class HttpChannel:
 
     async def show_team(self, address: Address, ref: str, team: TeamStatus) -> str:  # noqa: ARG002 - the seam's
         """Tell those who listen; others read the rows. There is one for each conversation."""
-        self.hub.publish(address.key, None, {"type": "team_update", "team": views.board(team)})
+        update = {"type": "team_update", "team": views.board(team)}
+        self.hub.publish(address.key, None, update)
+        if self._others is not None:
+            self._others.say("team", [address.key, update])
         return team.lead_id
+
+    async def _find(self, proposal_id: str, requester: Actor) -> Proposal | None:
+        seen = await self.proposals.find(proposal_id, requester)
+        return seen.proposal if seen else None
+
+    async def _show(self, address: Address, requester: Actor, event: TurnEvent) -> None:
+        await HubStream(self, address, requester).show(event)
 
     async def changed(self) -> None:
         """Nothing to do: people there read rows, and the bell calls them."""

@@ -23,7 +23,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from bot.channels.connecting import Connection
-from bot.channels.seam import Hearing, Lookup, Poster, Stream, heard
+from bot.channels.seam import Hearing, Lookup, Others, Poster, Stream, heard
 from bot.channels.slack import blocks as b
 from bot.channels.slack import doctor, lost, text
 from bot.channels.slack import team_status as boards
@@ -126,7 +126,14 @@ class SlackChannel(Poster):
         app.command(re.compile(r"^/(nod|approvals)$"))(self._commanded)
         return app
 
-    async def start(self, inbox: Inbox, lookup: Lookup) -> None:
+    async def start(
+        self,
+        inbox: Inbox,
+        lookup: Lookup,
+        *,
+        receives: bool = True,
+        others: Others | None = None,  # noqa: ARG002 - the seam's
+    ) -> None:
         """Connect; while Slack cannot be reached, continue trying in the background.
 
         Raises SettingsError when Slack does not accept a token.
@@ -143,7 +150,7 @@ class SlackChannel(Poster):
             lookup=lookup,
         )
         token = self._settings.slack_app_token
-        if token is not None:
+        if token is not None and receives:
             self._socket = Socket(self._app, self._settings, token.get_secret_value())
         await self._connection.open(_FIRST_TRY)
 

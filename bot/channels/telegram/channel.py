@@ -5,6 +5,7 @@ Either way an update is in the database before it is acknowledged (``mailbox.py`
 """
 
 import asyncio
+import contextlib
 import hashlib
 import hmac
 import json
@@ -15,6 +16,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from http import HTTPStatus
 from typing import Any
 
+from sqlalchemy.exc import SQLAlchemyError
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
@@ -24,7 +26,7 @@ from telegram.error import BadRequest, Conflict, InvalidToken, TelegramError
 from telegram.ext import Application, Defaults, ExtBot, TypeHandler
 
 from bot.channels.connecting import Connection
-from bot.channels.seam import Hearing, Lookup, Poster, heard
+from bot.channels.seam import Hearing, Lookup, Others, Poster, heard
 from bot.channels.telegram import commands
 from bot.channels.telegram import team_status as boards
 from bot.channels.telegram.admission import Admission
@@ -60,6 +62,7 @@ _UPDATES = [UpdateType.MESSAGE, UpdateType.EDITED_MESSAGE, UpdateType.CALLBACK_Q
 _CLOUD = "https://api.telegram.org"  # a Bot API server of one's own may take http
 _BAD_TOKEN = "TELEGRAM_BOT_TOKEN: Telegram does not know this token"  # noqa: S105 - says what is wrong
 _CHANGING = frozenset({State.PROPOSED, State.APPROVED, State.EXECUTING})
+_LOOK_SECONDS = 2.0  # between looks whether it is this process that polls
 
 _App = Application[Any, Any, Any, Any, Any, Any]
 
@@ -96,6 +99,9 @@ class TelegramChannel(Poster):
         self._polls = ReadableUpdates(elapsed)
         self._received: float | None = None  # the last update by webhook, of ``elapsed``
         self._connection: Connection | None = None
+        self._receives = True
+        self._others: Others | None = None
+        self._taking_turns: asyncio.Task[None] | None = None
         self._mailbox = Mailbox(database, clock)
         self._app = self._build(settings.telegram_api_url.rstrip("/"))
         self._bot: ExtBot[Any] = self._app.bot
@@ -106,11 +112,19 @@ class TelegramChannel(Poster):
         self._inbound: Inbound | None = None
         self._presses: TelegramPresses | None = None
 
-    async def start(self, inbox: Inbox, lookup: Lookup) -> None:
+    async def start(
+        self,
+        inbox: Inbox,
+        lookup: Lookup,
+        *,
+        receives: bool = True,
+        others: Others | None = None,
+    ) -> None:
         """Connect and listen; while Telegram can't be reached, keep trying in the background.
 
         Raises SettingsError when Telegram does not know the token or refuses the webhook.
         """
+        self._receives, self._others = receives, others
         self._connection = Connection("telegram", lambda: self._connect(inbox, lookup), self._sleep)
         try:
             await self._connection.open()
@@ -133,6 +147,9 @@ class TelegramChannel(Poster):
         """
         try:
             await self._app.initialize()
+            if not self._receives:
+                await self._moves.load()
+                return None
             if not self._app.running:
                 self._wire(inbox, lookup)
                 await self._moves.load()
@@ -159,7 +176,28 @@ class TelegramChannel(Poster):
     async def _listen(self) -> None:
         if self._webhook is not None:
             await self._bot.set_webhook(self._webhook, secret_token=self._secret, allowed_updates=_UPDATES)
-        elif self._app.updater is not None:
+        elif self._others is None:
+            await self._poll()
+        elif self._taking_turns is None:
+            self._taking_turns = asyncio.create_task(self._take_turns(self._others))
+
+    async def _take_turns(self, others: Others) -> None:
+        """Telegram lets one process poll: this one, once the others have let go or are gone."""
+        updater = self._app.updater
+        while updater is not None:
+            try:
+                ours = await others.hold("telegram")
+                if ours and not updater.running:
+                    await self._mailbox.put_unhandled(self._bot)
+                    await self._poll()
+                elif updater.running and not ours:
+                    await updater.stop()
+            except (SQLAlchemyError, TelegramError) as error:
+                log.warning("telegram can't be polled, will try again", why=str(error))
+            await self._sleep(_LOOK_SECONDS)
+
+    async def _poll(self) -> None:
+        if self._app.updater is not None:
             await self._app.updater.start_polling(
                 allowed_updates=_UPDATES, bootstrap_retries=0, error_callback=_polling_failed
             )
@@ -169,6 +207,10 @@ class TelegramChannel(Poster):
         """Stop listening, finish what was taken in, disconnect."""
         if self._connection is not None:
             await self._connection.close()
+        if self._taking_turns is not None:
+            self._taking_turns.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._taking_turns
         if self._app.updater is not None and self._app.updater.running:
             await self._app.updater.stop()
         if self._app.running:
@@ -186,6 +228,8 @@ class TelegramChannel(Poster):
             return Hearing(fault="it isn't connected")
         if self._webhook is not None:
             return heard(self._received, self._elapsed(), told=True)
+        if self._others is not None and not (self._app.updater and self._app.updater.running):
+            return Hearing()  # another process polls
         return heard(self._polls.heard, self._elapsed(), told=False)
 
     def open_stream(self, address: Address, requester: Actor) -> TelegramStream:  # noqa: ARG002 - the seam's

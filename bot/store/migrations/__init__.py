@@ -1,12 +1,14 @@
 """The schema's history. `upgrade` brings a database to the newest version at every start."""
 
+import contextlib
+from collections.abc import Iterator
 from pathlib import Path
 
 from alembic import command
 from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import Engine, inspect
+from sqlalchemy import Engine, NullPool, create_engine, inspect, text
 from sqlmodel import SQLModel
 
 import bot.store.issues
@@ -17,6 +19,7 @@ import bot.store.tables  # noqa: F401 - registers its tables
 from bot.errors import SettingsError
 
 _VERSIONS = "alembic_version"
+_ALONE = text("SELECT pg_advisory_lock(hashtextextended('nod schema ' || current_schema(), 0))")
 _NAMED = 3  # tables named in a fault
 HERE = Path(__file__).parent
 
@@ -34,13 +37,28 @@ def upgrade(engine: Engine) -> None:
 
     Raises SettingsError where the database is not one of Nod's, or parts of it are gone.
     """
-    settings = config(engine)
     if current(engine) != newest(engine):
-        if fault := damage(engine):
-            raise SettingsError(f"NOD_DATABASE_URL: {fault}")
-        command.upgrade(settings, "head")
+        with alone(engine):
+            if fault := damage(engine):
+                raise SettingsError(f"NOD_DATABASE_URL: {fault}")
+            command.upgrade(config(engine), "head")
     if fault := damage(engine):
         raise SettingsError(f"NOD_DATABASE_URL: {fault}")
+
+
+@contextlib.contextmanager
+def alone(engine: Engine) -> Iterator[None]:
+    """Of several processes that start at the same time, one at a time changes the schema.
+
+    SQLite's file belongs to one process anyway.
+    """
+    if engine.dialect.name == "sqlite":
+        yield
+        return
+    lone = create_engine(engine.url, poolclass=NullPool, isolation_level="AUTOCOMMIT")
+    with lone.connect() as connection:
+        connection.execute(_ALONE)
+        yield
 
 
 def damage(engine: Engine) -> str:

@@ -82,11 +82,10 @@ def _follow(bind: sa.Connection, newest: int) -> None:
     faults = [*_broken_changes(bind), *_broken_ledger(bind), *_broken_seals(bind)]
     proposals, changes = _table(bind, "proposal"), _table(bind, "audit")
     for row in bind.execute(sa.select(proposals)).mappings().all():
-        kept = {name: value for name, value in row.items() if name != "lease_until"}
         bind.execute(
             sa.update(changes)
             .where(changes.c.proposal_id == row["id"], changes.c.version == row["version"])
-            .values(content=chain.content(kept))
+            .values(content=chain.content(dict(row)))
         )
     first = {
         "at": datetime.now(UTC),

@@ -45,6 +45,8 @@ NOT_COVERED = {
     "conversation": "the chat, not the decisions",
     "message": "the chat, not the decisions",
     "turn": "work under way",
+    "process": "who works on the database now",
+    "hold": "what one process at a time may do",
     "teammate": "work under way; what its plan unlocks follows from the plan's own row",
     "issue": "the built-in tracker's data",
     "issue_comment": "the built-in tracker's data",
@@ -64,7 +66,7 @@ NOT_COVERED = {
     "mcp_login": "an MCP server's tokens",
     "mcp_sign_in": "signing in at an MCP server, under way",
     # single columns
-    "proposal.lease_until": "how long a process may take for what it runs",
+    "proposal.owner": "which process runs it",
     "proposal.progress": "how far what it runs says it is",
     "book.version": "tells processes to read the rules again",
     "book.memory": "what recurring tasks remember",

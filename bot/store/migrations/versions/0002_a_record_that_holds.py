@@ -109,6 +109,26 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("id"),
         sa.UniqueConstraint("state"),
     )
+    op.add_column(
+        "turn", sa.Column("owner", sqlmodel.sql.sqltypes.AutoString(), server_default="", nullable=False)
+    )
+    op.drop_column("proposal", "lease_until")
+    op.add_column("proposal", sa.Column("owner", sqlmodel.sql.sqltypes.AutoString(), nullable=True))
+    op.create_table(
+        "process",
+        sa.Column("id", sqlmodel.sql.sqltypes.AutoString(), nullable=False),
+        sa.Column("host", sqlmodel.sql.sqltypes.AutoString(), nullable=False),
+        sa.Column("pid", sa.Integer(), nullable=False),
+        sa.Column("began_at", sqlmodel.sql.sqltypes.UTCDateTime(), nullable=False),
+        sa.Column("beats", sa.Integer(), nullable=False),
+        sa.PrimaryKeyConstraint("id"),
+    )
+    op.create_table(
+        "hold",
+        sa.Column("name", sqlmodel.sql.sqltypes.AutoString(), nullable=False),
+        sa.Column("owner", sqlmodel.sql.sqltypes.AutoString(), nullable=False),
+        sa.PrimaryKeyConstraint("name"),
+    )
     begin_the_chain()  # last: it hashes rows as everything above leaves them
 
 
@@ -124,6 +144,11 @@ def _name_deciders(decider: sa.Table) -> None:
 def downgrade() -> None:
     end_the_chain()
     op.drop_table("mcp_sign_in")
+    op.drop_table("hold")
+    op.drop_table("process")
+    op.drop_column("proposal", "owner")
+    op.add_column("proposal", sa.Column("lease_until", sqlmodel.sql.sqltypes.UTCDateTime(), nullable=True))
+    op.drop_column("turn", "owner")
     op.drop_table("mcp_login")
     op.drop_table("name")
     op.drop_column("copy", "shown")

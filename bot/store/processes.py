@@ -1,0 +1,71 @@
+"""Which processes work on this database. What one owns whose row is gone is taken over by the others.
+
+A process says that it is there by counting up its ``beats``, as often as all the others; who stopped is
+judged by `bot/domain/processes.py`, which needs no clock.
+"""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import ColumnElement, delete, exists, select, update
+from sqlmodel import Session
+
+from bot.domain.processes import Process
+from bot.store.inserts import insert_or_ignore
+from bot.store.tables import HoldRow, ProcessRow, changed, table_of
+
+_PROCESS = table_of(ProcessRow)
+_HOLD = table_of(HoldRow)
+
+
+def left(owner: Any, process: Any) -> ColumnElement[bool]:
+    """Whether what this column says owns a row is gone; ``process`` asks, so it is not."""
+    there = exists().where(_PROCESS.c.id == owner)
+    condition: ColumnElement[bool] = owner.is_(None) | ((owner != process) & ~there)
+    return condition
+
+
+def enter(session: Session, process: Process, now: datetime) -> None:
+    """This process works here from now on."""
+    values = {"id": process.id, "host": process.host, "pid": process.pid, "began_at": now, "beats": 0}
+    session.execute(insert_or_ignore(session, ProcessRow), values)
+
+
+def enter_alone(session: Session, process: Process, now: datetime) -> None:
+    """As `enter`, where no other process can be at work."""
+    session.execute(delete(_PROCESS).where(_PROCESS.c.id != process.id))
+    enter(session, process, now)
+
+
+def beat(session: Session, process: Process, now: datetime) -> dict[str, int]:
+    """Say that this process is there, even if others took it for gone; gives the beats of the others."""
+    mine = update(_PROCESS).where(_PROCESS.c.id == process.id)
+    if not changed(session.execute(mine.values(beats=_PROCESS.c.beats + 1))):
+        enter(session, process, now)
+    others = select(_PROCESS).where(_PROCESS.c.id != process.id)
+    return {row.id: row.beats for row in session.execute(others)}
+
+
+def forget(session: Session, silent: Mapping[str, int]) -> list[str]:
+    """Take processes for gone that count no further than this; gives those that did not."""
+    return [
+        ident
+        for ident, beats in silent.items()
+        if changed(session.execute(delete(_PROCESS).where(_PROCESS.c.id == ident, _PROCESS.c.beats == beats)))
+    ]
+
+
+def leave(session: Session, process: Process) -> None:
+    """This process has ended in order."""
+    session.execute(delete(_HOLD).where(_HOLD.c.owner == process.id))
+    session.execute(delete(_PROCESS).where(_PROCESS.c.id == process.id))
+
+
+def hold(session: Session, name: str, process: str) -> bool:
+    """Whether this process is the one that may do what is named, from now on if no living one was."""
+    session.execute(insert_or_ignore(session, HoldRow), {"name": name, "owner": process})
+    mine = (_HOLD.c.owner == process) | left(_HOLD.c.owner, process)
+    return bool(
+        changed(session.execute(update(_HOLD).where(_HOLD.c.name == name, mine).values(owner=process)))
+    )

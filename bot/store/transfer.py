@@ -1,0 +1,53 @@
+"""All rows of one installation moved to another database, of the same kind or not, with ids and hashes."""
+
+from sqlalchemy import Engine, Integer, Table, func, insert, select
+from sqlmodel import Session, SQLModel
+
+from bot.errors import SettingsError
+from bot.store import migrations
+from bot.store.record import seals
+
+_BATCH = 500  # rows
+_LEFT = frozenset({"process", "hold"})  # who works on the old one does not on the new one
+_USED = ("conversation", "proposal", "rule", "account", "grant_given", "issue", "token")
+
+
+def transfer(source: Engine, target: Engine) -> int:
+    """Move everything into an empty database, all or nothing; gives the number of rows.
+
+    No process may work on either. Raises SettingsError where the target is in use, where the source is of
+    another version, or where the audit log does not verify afterwards.
+    """
+    if migrations.current(source) != migrations.newest(source):
+        raise SettingsError("The source is not at this release's schema. Run nod db upgrade on it first.")
+    migrations.upgrade(target)
+    tables = [each for each in SQLModel.metadata.sorted_tables if each.name not in _LEFT]
+    moved = 0
+    with source.connect() as old, target.begin() as new:
+        for name in _USED:
+            if new.execute(select(SQLModel.metadata.tables[name]).limit(1)).first() is not None:
+                raise SettingsError("The target is in use. Name a new file or an empty database.")
+        for table in reversed(tables):  # what a new database begins with
+            new.execute(table.delete())
+        for table in tables:
+            rows = old.execution_options(yield_per=_BATCH).execute(select(table))
+            for batch in rows.mappings().partitions(_BATCH):
+                new.execute(insert(table), [dict(row) for row in batch])
+                moved += len(batch)
+            if target.dialect.name == "postgresql" and (count := _counted(table)):
+                last = select(func.max(table.c[count])).scalar_subquery()
+                sequence = func.pg_get_serial_sequence(table.name, count)
+                if new.execute(select(sequence)).scalar() is not None:
+                    new.execute(select(func.setval(sequence, func.coalesce(last, 1), last.is_not(None))))
+        with Session(new) as session:
+            if faults := seals.faults(session):
+                raise SettingsError(
+                    f"The audit log does not verify in the copy ({faults[0]}). Nothing was kept."
+                )
+    return moved
+
+
+def _counted(table: Table) -> str | None:
+    """The column that the database counts by itself, if there is one."""
+    keys = list(table.primary_key)
+    return keys[0].name if len(keys) == 1 and isinstance(keys[0].type, Integer) else None

@@ -1,0 +1,181 @@
+"""What the processes that work on one PostgreSQL tell each other, by NOTIFY.
+
+Nothing here is truth: what is lost, as while a connection is made again, is found in the rows. A message is
+cut to what NOTIFY takes and put together again where it arrives.
+"""
+
+import asyncio
+import contextlib
+import itertools
+import json
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import psycopg
+from psycopg import sql
+from psycopg.conninfo import make_conninfo
+from sqlalchemy.engine import make_url
+
+from bot.logs import logger
+from bot.store.lock import AT_WORK, CHANNEL
+
+log = logger(__name__)
+
+_PIECE = 7000  # bytes; NOTIFY takes fewer than 8,000
+_PAUSE = 1.0  # seconds between tries to connect again
+# a connection that is gone is noticed within seconds
+_KEPT = {
+    "connect_timeout": 5,
+    "keepalives": 1,
+    "keepalives_idle": 5,
+    "keepalives_interval": 2,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 10_000,
+}
+
+Hear = Callable[[Any], None]
+
+
+def conninfo(url: str, *, hasty: bool = False) -> str:
+    """How psycopg itself reaches the database that SQLAlchemy knows by this URL.
+
+    ``hasty``: for what may be lost with the server, so that no commit waits for the disk.
+    """
+    _, parts = make_url(url).get_dialect()().create_connect_args(make_url(url))
+    if hasty:
+        parts["options"] = f"{parts.get('options', '')} -csynchronous_commit=off".strip()
+    return make_conninfo(**{**_KEPT, **parts})
+
+
+class Wire:
+    """One connection listens and one speaks; both are made again when they break."""
+
+    def __init__(self, url: str, process: str) -> None:
+        self._conninfo = conninfo(url, hasty=True)
+        self._process = process
+        self._channel = ""
+        self._heard: dict[str, Hear] = {}  # by kind
+        self._events: dict[str, asyncio.Event] = {}  # by the channel of another library
+        self._rang = asyncio.Event()
+        self._numbers = itertools.count()
+        self._pieces: dict[str, list[str]] = {}  # of messages that have not come in full
+        self._listening: psycopg.AsyncConnection[Any] | None = None
+        self._speaking: psycopg.AsyncConnection[Any] | None = None
+        self._unsaid: list[str] = []
+        self._more = asyncio.Event()
+        self._tasks: list[asyncio.Task[None]] = []
+        self.others = True  # there may be some
+
+    def on(self, kind: str, hear: Hear) -> None:
+        """Call this with what other processes say of a kind."""
+        self._heard[kind] = hear
+
+    def event(self, channel: str) -> asyncio.Event:
+        """Set whenever something is said on this channel of another library; asked for before `open`."""
+        return self._events.setdefault(channel, asyncio.Event())
+
+    async def open(self) -> None:
+        """Connect, and listen from now on. Raises psycopg.Error."""
+        self._listening = await self._connected()
+        both = self._listen(self._listening), self._speak()
+        self._tasks = [asyncio.create_task(each, name="wire") for each in both]
+
+    async def close(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self._unsaid:
+            await self._say_all()
+        for connection in (self._listening, self._speaking):
+            if connection is not None:
+                await connection.close()
+
+    async def rings(self) -> AsyncIterator[None]:
+        """Once each time another process rang (`ring` in ``bot/store/lock.py``), or may have done so."""
+        while True:
+            await self._rang.wait()
+            self._rang.clear()
+            yield
+
+    def ring(self) -> None:
+        """As another process would."""
+        self._rang.set()
+
+    def say(self, kind: str, body: Any) -> None:
+        """Tell all other processes soon, in this order; it may be lost, and they look at the rows anyway."""
+        if self.others:
+            self._unsaid += self._cut(kind, body)
+            self._more.set()
+
+    async def _speak(self) -> None:
+        while True:
+            await self._more.wait()
+            self._more.clear()
+            await self._say_all()
+
+    async def _say_all(self) -> None:
+        pieces, self._unsaid = self._unsaid, []
+        try:
+            if self._speaking is None or self._speaking.closed:
+                self._speaking = await psycopg.AsyncConnection.connect(self._conninfo, autocommit=True)
+            await self._speaking.execute(
+                "SELECT pg_notify(%s, piece) FROM unnest(%s::text[]) AS piece", (self._channel, pieces)
+            )
+        except psycopg.Error as error:
+            log.info("other processes were not told", why=str(error).strip())
+            await asyncio.sleep(_PAUSE)
+
+    def _cut(self, kind: str, body: Any) -> list[str]:
+        """``sender number left text``: the pieces of one message count down to 0."""
+        text = json.dumps([kind, body])  # all of it ASCII, so that characters are bytes
+        texts = [text[at : at + _PIECE] for at in range(0, len(text), _PIECE)]
+        number = next(self._numbers)
+        return [f"{self._process} {number} {len(texts) - 1 - at} {piece}" for at, piece in enumerate(texts)]
+
+    async def _connected(self) -> psycopg.AsyncConnection[Any]:
+        connection = await psycopg.AsyncConnection.connect(self._conninfo, autocommit=True)
+        found = await connection.execute(f"SELECT {CHANNEL}, pg_advisory_lock_shared({AT_WORK})")
+        self._channel = str((await found.fetchone() or ("",))[0])
+        for channel in (self._channel, *self._events):
+            await connection.execute(sql.SQL("LISTEN {}").format(sql.Identifier(channel)))
+        return connection
+
+    async def _listen(self, connection: psycopg.AsyncConnection[Any]) -> None:
+        while True:
+            try:
+                async for said in connection.notifies():
+                    self._take(said.channel, said.payload)
+            except psycopg.Error as error:
+                log.warning("the connection to other processes is lost", why=str(error).strip())
+            with contextlib.suppress(psycopg.Error):
+                await connection.close()
+            while connection.closed:
+                await asyncio.sleep(_PAUSE)
+                with contextlib.suppress(psycopg.Error):
+                    self._listening = connection = await self._connected()
+            log.info("the connection to other processes is back")
+            self._rang.set()
+            for event in self._events.values():
+                event.set()
+
+    def _take(self, channel: str, payload: str) -> None:
+        if channel != self._channel:
+            self._events[channel].set()
+        elif not payload:
+            self._rang.set()
+        elif not payload.startswith(f"{self._process} "):
+            sender, number, left, text = payload.split(" ", 3)
+            pieces = self._pieces.setdefault(sender, [])
+            pieces.append(text)
+            if left == "0":
+                del self._pieces[sender]
+                self._hear("".join(pieces), number)
+
+    def _hear(self, text: str, number: str) -> None:
+        try:
+            kind, body = json.loads(text)
+            hear = self._heard[kind]
+        except (ValueError, KeyError):  # its beginning was lost, or a newer release said it
+            log.debug("another process was not understood", number=number)
+            return
+        hear(body)

@@ -1,0 +1,78 @@
+"""Who else works on this database: no one (`Alone`, over SQLite), or others (``bot/upkeep/together.py``)."""
+
+import contextlib
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Protocol
+
+from bot.channels.seam import Others
+from bot.delivery.bell import Bell
+from bot.domain.chat import Clock
+from bot.domain.jobs import Dispatcher
+from bot.domain.processes import Process
+from bot.store import processes
+from bot.store.database import Database
+from bot.store.lock import FileLock
+from bot.upkeep.dispatcher import EmbeddedDispatcher, Handler, QueueOf
+
+
+class Runner(Dispatcher, Protocol):
+    """A dispatcher that runs for as long as its process does."""
+
+    def start(self, handler: Handler, queue_of: QueueOf | None = None) -> None:
+        """``handler`` does one job and returns the work it made; ``queue_of`` says where a job waits."""
+
+    async def idle(self) -> None:
+        """Return when nothing runs in this process."""
+
+    async def close(self, seconds: float) -> None:
+        """Let running executions end for up to ``seconds``; interrupt the rest: the rows say to continue."""
+
+
+class Company(Protocol):
+    """What this process must know of others on its database, and the dispatcher that fits."""
+
+    @property
+    def dispatcher(self) -> Runner: ...
+
+    @property
+    def others(self) -> Others | None:
+        """Whom to tell what runs here; None where there is no one."""
+
+    def claim(self) -> contextlib.AbstractContextManager[object]:
+        """Entered before anything else; raises SettingsError where another process excludes this one."""
+
+    def at_work(self) -> contextlib.AbstractAsyncContextManager[None]:
+        """From here to the end this process owns what it takes up."""
+
+    def join(self, bell: Bell) -> None:
+        """Let this bell ring for what other processes change, and theirs for what this one does."""
+
+    def rings(self) -> AsyncIterator[None]:
+        """Once each time the rows may ask for work that no one here knows of."""
+
+
+class Alone:
+    """The only process; a second one is refused."""
+
+    def __init__(self, file: Path, database: Database, process: Process, clock: Clock) -> None:
+        self._lock = FileLock(file)
+        self._database = database
+        self._process = process
+        self._clock = clock
+        self.others: Others | None = None
+        self.dispatcher = EmbeddedDispatcher()
+
+    def claim(self) -> contextlib.AbstractContextManager[object]:
+        return self._lock
+
+    @contextlib.asynccontextmanager
+    async def at_work(self) -> AsyncIterator[None]:
+        self._database.write_now(processes.enter_alone, self._process, self._clock())
+        yield
+
+    def join(self, bell: Bell) -> None:
+        """Other processes ring by `rings` alone."""
+
+    def rings(self) -> AsyncIterator[None]:
+        return self._lock.rings()

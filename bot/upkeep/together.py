@@ -1,0 +1,89 @@
+"""One of any number of processes on one PostgreSQL. Imported only there: its libraries are an extra."""
+
+import asyncio
+import contextlib
+import threading
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+from sqlalchemy.exc import SQLAlchemyError
+
+from bot.channels.seam import Others
+from bot.delivery.bell import Bell
+from bot.domain.chat import Clock
+from bot.domain.processes import BEAT_SECONDS, Process, Watch
+from bot.logs import logger
+from bot.store import processes
+from bot.store.database import Database
+from bot.store.wire import Wire
+from bot.upkeep.distributed import DistributedDispatcher, prepare
+
+log = logger(__name__)
+
+
+class Together:
+    """Implements `Company` and `Others`: processes divide the work and what gone ones had."""
+
+    def __init__(self, url: str, database: Database, process: Process, clock: Clock, *, works: bool) -> None:
+        self._database = database
+        self._process = process
+        self._clock = clock
+        self.wire = Wire(url, process.id)
+        self.others: Others = self
+        self.dispatcher = DistributedDispatcher(url, self.wire, works=works)
+        self._ended = threading.Event()
+
+    def claim(self) -> contextlib.AbstractContextManager[object]:
+        return contextlib.nullcontext()
+
+    @contextlib.asynccontextmanager
+    async def at_work(self) -> AsyncIterator[None]:
+        prepare(self._database.engine)
+        self._database.write_now(processes.enter, self._process, self._clock())
+        beating = threading.Thread(
+            target=self._beat, args=(asyncio.get_running_loop(),), name="beats", daemon=True
+        )
+        await self.wire.open()
+        try:
+            await self.dispatcher.open()
+            beating.start()
+            yield
+        finally:
+            self._ended.set()
+            if beating.ident is not None:
+                await asyncio.to_thread(beating.join)
+            await self.wire.close()
+            with contextlib.suppress(SQLAlchemyError):  # others find out
+                self._database.write_now(processes.leave, self._process)
+
+    def on(self, kind: str, hear: Callable[[Any], None]) -> None:
+        self.wire.on(kind, hear)
+
+    def say(self, kind: str, body: Any) -> None:
+        self.wire.say(kind, body)
+
+    async def hold(self, name: str) -> bool:
+        return await self._database.write(processes.hold, name, self._process.id)
+
+    def join(self, bell: Bell) -> None:
+        self.wire.on("rows", lambda _: bell.ring(far=False))
+        bell.further = lambda: self.wire.say("rows", None)
+
+    def rings(self) -> AsyncIterator[None]:
+        return self.wire.rings()
+
+    def _beat(self, loop: asyncio.AbstractEventLoop) -> None:
+        """In a thread of its own: a tool that holds up the event loop makes no process look dead."""
+        watch = Watch()
+        while not self._ended.wait(BEAT_SECONDS):
+            try:
+                beats = self._database.write_now(processes.beat, self._process, self._clock())
+                self.wire.others = bool(beats)
+                silent = watch.look(beats)
+                gone = self._database.write_now(processes.forget, silent) if silent else []
+            except SQLAlchemyError as error:
+                log.warning("no beat", why=str(error.__cause__ or error))
+                continue
+            if gone:
+                log.warning("processes are gone, their work is taken over", processes=gone)
+                loop.call_soon_threadsafe(self.wire.ring)

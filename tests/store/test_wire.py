@@ -1,0 +1,90 @@
+"""What processes on one PostgreSQL tell each other arrives in full and in order, and not at who said it."""
+
+import asyncio
+import contextlib
+from typing import Any
+
+import pytest
+from sqlalchemy import text
+
+from bot.store.database import Database
+from bot.store.lock import at_work, ring
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(autouse=True)
+def _server(database: Database) -> None:
+    if database.dialect == "sqlite":
+        pytest.skip("one process works on a file")
+
+
+@contextlib.asynccontextmanager
+async def wires(url: str, *names: str) -> Any:
+    from bot.store.wire import Wire
+
+    opened = [Wire(url, name) for name in names]
+    for wire in opened:
+        await wire.open()
+    try:
+        yield opened
+    finally:
+        for wire in opened:
+            await wire.close()
+
+
+async def heard_by(wire: Any, many: int) -> list[Any]:
+    heard: asyncio.Queue[Any] = asyncio.Queue()
+    wire.on("word", heard.put_nowait)
+    async with asyncio.timeout(20):
+        return [await heard.get() for _ in range(many)]
+
+
+async def test_long_and_short_messages_arrive_in_full_and_in_order(database_url: str) -> None:
+    said = ["a", "é" * 20_000, "a", {"n": [1, 2, None]}, "z" * 100_000]
+    async with wires(database_url, "one", "two", "three") as (one, two, three):
+        both = [asyncio.create_task(heard_by(wire, len(said))) for wire in (two, three)]
+        await asyncio.sleep(0)
+        for each in said:
+            one.say("word", each)
+        assert await asyncio.gather(*both) == [said, said]
+
+
+async def test_a_message_does_not_come_back_to_its_sender(database_url: str) -> None:
+    async with wires(database_url, "one", "two") as (one, two):
+        mine = asyncio.create_task(heard_by(one, 1))
+        theirs = asyncio.create_task(heard_by(two, 1))
+        await asyncio.sleep(0)
+        one.say("word", "from one")
+        assert await theirs == ["from one"]
+        two.say("word", "from two")
+        assert await mine == ["from two"]
+
+
+async def test_a_shell_rings_all_and_sees_that_they_are_at_work(
+    database: Database, database_url: str
+) -> None:
+    assert not await asyncio.to_thread(at_work, database_url)
+    async with wires(database_url, "one", "two") as both:
+        assert await asyncio.to_thread(at_work, database_url)
+        ring(database.engine)
+        async with asyncio.timeout(20):
+            for wire in both:
+                await anext(wire.rings())
+
+
+async def test_a_lost_connection_is_made_again_and_counts_as_a_ring(
+    database: Database, database_url: str
+) -> None:
+    async with wires(database_url, "one") as (one,):
+        with database.engine.begin() as connection:
+            connection.execute(
+                text(
+                    "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND "
+                    "((classid::bigint << 32) | objid::bigint) = "
+                    "hashtextextended('nod ' || current_schema(), 0)"
+                )
+            )
+        async with asyncio.timeout(20):
+            await anext(one.rings())
+        assert await asyncio.to_thread(at_work, database_url)

@@ -1,0 +1,58 @@
+"""``python -m tests.torture``: the long run. Exit code 1 when anything is wrong."""
+
+import argparse
+import asyncio
+import contextlib
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from uuid import uuid4
+
+from sqlalchemy import create_engine, make_url, text
+
+from tests.torture.harness import torture
+
+
+@contextlib.contextmanager
+def _empty(url: str) -> Iterator[str]:
+    """A schema of its own on this server, dropped at the end."""
+    schema = f"nod_torture_{uuid4().hex[:8]}"
+    engine = create_engine(url, isolation_level="AUTOCOMMIT")
+    with engine.connect() as connection:
+        connection.execute(text(f"CREATE SCHEMA {schema}"))
+    try:
+        own = make_url(url).update_query_dict({"options": f"-csearch_path={schema}"})
+        yield own.render_as_string(hide_password=False)
+    finally:
+        with engine.connect() as connection:
+            connection.execute(text(f"DROP SCHEMA {schema} CASCADE"))
+        engine.dispose()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--database", default="", help="a PostgreSQL server; a new SQLite file if left out")
+    parser.add_argument("--processes", type=int, default=1)
+    parser.add_argument("--kills", type=int, default=100)
+    parser.add_argument("--people", type=int, default=4)
+    parser.add_argument("--seed", type=int, default=1)
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
+        url = stack.enter_context(_empty(given.database)) if given.database else f"sqlite:///{folder}/nod.db"
+        figures = asyncio.run(
+            torture(
+                url,
+                Path(folder),
+                processes=given.processes,
+                kills=given.kills,
+                seed=given.seed,
+                people=given.people,
+            )
+        )
+    sys.stdout.write("\n".join([str(figures), *figures.faults, ""]))
+    sys.exit(1 if figures.faults else 0)
+
+
+if __name__ == "__main__":
+    main()

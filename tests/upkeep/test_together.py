@@ -1,0 +1,284 @@
+"""Several processes on one PostgreSQL do each thing once, and take over what one of them leaves."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable
+from itertools import count
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from sqlalchemy import create_engine, make_url, text
+from sqlmodel import Session
+
+from bot.app import App, build
+from bot.channels.http.channel import HttpChannel
+from bot.domain.chat import Address, Answer, Message, Press, Reply
+from bot.domain.events import Ending, ProposalOpened, TextDelta, ToolFinished, ToolStarted, TurnEnded
+from bot.domain.people import Actor
+from bot.domain.proposals import Proposal, State
+from bot.domain.verbs import Verb
+from bot.settings import Settings
+from bot.store import conversations, processes, proposals
+from bot.tools.mcp.elicitation import Action, Elicited, Question
+from tests.conftest import POSTGRES_URL
+from tests.kit import Hold, ScriptedModel, World, call, lamp_tools, says
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not POSTGRES_URL, reason="NOD_TEST_POSTGRES_URL names no PostgreSQL"),
+]
+
+ANA = Actor("http", "ana", "Ana")
+_events = count(1)
+
+
+class Processes:
+    """Nods on one database, each with a model of its own, in one world."""
+
+    def __init__(self, url: str, stack: contextlib.AsyncExitStack) -> None:
+        self.url = url
+        self.world = World()
+        self.models: list[ScriptedModel] = []
+        self._stack = stack
+
+    async def start(self, **how: Any) -> App:
+        self.models.append(ScriptedModel())
+        app = build(
+            Settings.load(NOD_DATABASE_URL=self.url, NOD_PORT=0, NOD_ADMINS="http:ana"),
+            model=self.models[-1],
+            toolsets=[lamp_tools(self.world)],
+            **how,
+        )
+        await self._stack.enter_async_context(app.running(ticking=False))
+        return app
+
+    def all_say(self, *answers: Any) -> None:
+        for model in self.models:
+            model.answers.clear()
+            model.will(*answers)
+
+    @property
+    def calls(self) -> int:
+        """How often any model was asked."""
+        return sum(len(model.transcripts) for model in self.models)
+
+
+@pytest.fixture
+async def nods() -> AsyncIterator[Processes]:
+    schema = f"nod_test_{uuid4().hex[:12]}"
+    admin = create_engine(POSTGRES_URL, isolation_level="AUTOCOMMIT")
+    with admin.connect() as connection:
+        connection.execute(text(f"CREATE SCHEMA {schema}"))
+    url = make_url(POSTGRES_URL).update_query_dict({"options": f"-csearch_path={schema}"})
+    async with contextlib.AsyncExitStack() as stack:
+        yield Processes(url.render_as_string(hide_password=False), stack)
+    with admin.connect() as connection:
+        connection.execute(text(f"DROP SCHEMA {schema} CASCADE"))
+    admin.dispose()
+
+
+async def say(app: App, words: str = "please", key: str = "1") -> Reply:
+    return await app.assistant.handle(Message(Address("http", f"ana/{key}"), ANA, words, f"e{next(_events)}"))
+
+
+async def press(app: App, proposal: Proposal, verb: Verb = Verb.APPROVE) -> Reply:
+    return await app.assistant.handle(Press(ANA, verb, proposal.id))
+
+
+async def eventually(look: Callable[[], Any]) -> Any:
+    """What ``look`` gives, once it gives something."""
+    async with asyncio.timeout(60):
+        while not (found := await look()):  # noqa: ASYNC110 - what is waited for rings no bell
+            await asyncio.sleep(0.01)
+        return found
+
+
+async def all_in(app: App, state: State) -> list[Proposal]:
+    return await app.database.read(proposals.in_states, [state], 100)
+
+
+async def said(app: App, key: str = "1") -> list[str]:
+    found = await app.database.read(conversations.open_conversation, Address("http", f"ana/{key}"))
+    assert found is not None
+    transcript = await app.database.read(conversations.read_transcript, found.id)
+    assert transcript is not None
+    return [line.text for line in transcript.lines]
+
+
+async def test_what_one_is_told_another_does(nods: Processes) -> None:
+    ear = await nods.start(works=False)
+    hand = await nods.start(receives=False)
+    nods.models[1].will(says("I will.", call("paint", lamp="desk", color="red")))
+    await say(ear)
+    [p] = await eventually(lambda: all_in(hand, State.PROPOSED))
+    await press(ear, p)
+    await eventually(lambda: all_in(ear, State.SUCCEEDED))
+    assert await eventually(lambda: _answered(ear, 3)) == ["please", "I will.", "OK."]
+    assert (len(nods.models[0].transcripts), len(nods.models[1].transcripts)) == (0, 2)
+    assert len(nods.world.runs) == 1
+
+
+async def _answered(app: App, lines: int) -> list[str] | None:
+    found = await said(app)
+    return found if len(found) == lines else None
+
+
+async def test_two_that_both_look_for_work_run_each_turn_once(nods: Processes) -> None:
+    first, second = await nods.start(), await nods.start()
+    hold = Hold()
+    for model in nods.models:
+        model.rule = lambda _: says("I will.", call("paint", lamp="desk", color="red"), hold=hold)
+    for key in "abcdef":
+        await say(first, key=key)
+    await hold.reached.wait()
+    for _ in range(3):
+        await asyncio.gather(first.recovery.recover(first.clock()), second.recovery.recover(second.clock()))
+    hold.go.set()
+    await eventually(lambda: _all(first, 6))
+    assert nods.calls == 6
+
+
+async def _all(app: App, many: int) -> bool:
+    return len(await all_in(app, State.PROPOSED)) == many
+
+
+async def test_a_press_of_one_card_in_two_processes_runs_it_once(nods: Processes) -> None:
+    both = [await nods.start(), await nods.start()]
+    nods.all_say(says("I will.", call("paint", lamp="desk", color="red")))
+    await say(both[0])
+    [p] = await eventually(lambda: all_in(both[0], State.PROPOSED))
+    await asyncio.gather(*(press(app, p) for app in both for _ in range(5)))
+    await eventually(lambda: all_in(both[0], State.SUCCEEDED))
+    assert len(nods.world.runs) == 1
+
+
+async def test_a_stop_reaches_the_turn_that_runs_elsewhere(nods: Processes) -> None:
+    ear = await nods.start(works=False)
+    await nods.start(receives=False)
+    hold = Hold()
+    nods.models[1].will(says("Too late.", hold=hold))
+    await say(ear)
+    await hold.reached.wait()
+    http: Any = ear.channels["http"]
+    with http.hub.listen("ana/1") as listener:
+        assert await ear.assistant.stop(Address("http", "ana/1"), ANA) == "Stopped."
+        async with asyncio.timeout(60):
+            event, _ = await listener.get()
+    assert event.ending is Ending.STOPPED
+    await say(ear, "and now?")
+    assert await eventually(lambda: _answered(ear, 3)) == ["please", "and now?", "OK."]
+
+
+async def test_what_a_frozen_process_had_is_taken_over_and_its_late_answer_dropped(nods: Processes) -> None:
+    frozen = await nods.start()
+    hold = Hold()
+    nods.models[0].will(says("Late.", hold=hold))
+    await say(frozen)
+    await hold.reached.wait()
+    other = await nods.start()
+    jobs: Any = frozen.dispatcher
+    jobs._jobs.paused = True  # it fetches nothing
+    workers = await other.database.read(_busy)
+    await eventually(lambda: _taken_over(other, frozen, workers))
+    assert await said(other) == ["please", "OK."]
+    hold.go.set()
+    await frozen.dispatcher.idle()
+    assert await said(other) == ["please", "OK."]
+
+
+def _busy(session: Session) -> list[int]:
+    """Procrastinate's workers that have a job."""
+    found = "SELECT worker_id FROM procrastinate_jobs WHERE status = 'doing'"
+    return list(session.execute(text(found)).scalars())
+
+
+async def _taken_over(app: App, other: App, workers: list[int]) -> bool:
+    """Time passes in which the other process gives no beat; whether its turn was answered here."""
+    await app.database.write(processes.leave, other.process)
+    await app.database.write(_silence, workers)
+    await app.recovery.recover(app.clock())
+    return "OK." in await said(app)
+
+
+def _silence(session: Session, workers: list[int]) -> None:
+    silent = (
+        "UPDATE procrastinate_workers SET last_heartbeat = now() - interval '1 minute' WHERE id = ANY(:ids)"
+    )
+    session.execute(text(silent), {"ids": workers})
+
+
+async def test_what_a_process_that_stops_leaves_is_done_by_another(nods: Processes) -> None:
+    async with contextlib.AsyncExitStack() as stack:
+        leaving = Processes(nods.url, stack)
+        first = await leaving.start()
+        hold = Hold()
+        leaving.models[0].will(says("Never.", hold=hold))
+        await say(first)
+        await hold.reached.wait()
+        second = await nods.start()
+    assert await eventually(lambda: _answered(second, 2)) == ["please", "OK."]
+
+
+async def test_many_that_start_on_an_empty_database_at_the_same_time_all_come_up(nods: Processes) -> None:
+    apps = await asyncio.gather(*(nods.start() for _ in range(3)))
+    await say(apps[0])
+    assert await eventually(lambda: _answered(apps[2], 2)) == ["please", "OK."]
+
+
+async def test_who_listens_in_one_process_follows_a_turn_that_runs_in_another(nods: Processes) -> None:
+    ear = await nods.start(works=False)
+    await nods.start(receives=False)
+    http = ear.channels["http"]
+    assert isinstance(http, HttpChannel)
+    nods.models[1].will(
+        says("Let me look.", call("look", lamp="desk")),
+        says("I will.", call("paint", lamp="desk", color="red")),
+    )
+    with http.hub.listen("ana/1") as listener:
+        await say(ear)
+        heard: list[Any] = []
+        async with asyncio.timeout(60):
+            while not heard or not isinstance(heard[-1], TurnEnded):
+                item = await listener.get()
+                assert item is not None
+                heard.append(item[0] or item[1]["type"])
+    kinds = [type(each) for each in heard if not isinstance(each, str)]
+    text_ = "".join(each.text for each in heard if isinstance(each, TextDelta))
+    assert text_ == "Let me look.\n\nI will."
+    assert [kind for kind in kinds if kind is not TextDelta] == [
+        ToolStarted,
+        ToolFinished,
+        ProposalOpened,
+        TurnEnded,
+    ]
+
+
+async def test_a_question_is_answered_in_a_process_that_does_not_ask_it(nods: Processes) -> None:
+    asking, other = await nods.start(), await nods.start()
+    reply = await say(asking)
+    assert await eventually(lambda: _answered(other, 2))
+    schema = {"type": "object", "properties": {"color": {"type": "string"}}, "required": ["color"]}
+    question = Question("lamps", "Which color?", str(reply.conversation_id), str(ANA), schema)
+    answer = asyncio.create_task(asking.questions.ask(question))
+    [p] = await eventually(lambda: all_in(other, State.PROPOSED))
+    await eventually(lambda: _knows(other, p))
+    sent = await other.assistant.handle(
+        Press(ANA, Verb.APPROVE, p.id, p.round, arguments={"color": "red"}, digest=p.digest)
+    )
+    assert sent.answer is Answer.ACCEPTED, sent
+    assert await answer == Elicited(Action.ACCEPT, {"color": "red"})
+
+
+async def _knows(app: App, question: Proposal) -> bool:
+    return question.tool_name in (await app.registry.shelf()).tools
+
+
+async def test_telegram_is_polled_by_one_and_taken_over_when_that_one_ends(nods: Processes) -> None:
+    first, second = await nods.start(), await nods.start()
+    company: Any = first.company
+    follower: Any = second.company
+    assert await company.hold("telegram")
+    assert not await follower.hold("telegram")
+    await first.database.write(processes.leave, first.process)
+    assert await follower.hold("telegram")
