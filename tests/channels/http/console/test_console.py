@@ -190,7 +190,7 @@ def test_decline_all_leaves_everything_as_it_is(nod: Served, new_page: NewPage):
     page = new_page(nod.url)
     ask(page, "close #2 and assign #3 to Ana")
     button(page, "Decline all 2").last.click()
-    page.get_by_label("Reason").fill("not this week")
+    page.get_by_label("Why not?").fill("not this week")
     page.locator(".card-form").get_by_role("button", name="Decline all 2").click()
     expect(page.locator(f"{CARDS} .state")).to_have_text(["Declined", "Declined"])
     assert (issue(nod, 2)["state"], issue(nod, 3)["assignee"]) == ("open", None)
