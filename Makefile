@@ -8,7 +8,7 @@ PINS := pyproject.toml constraints.txt
 # or each process of the tests compiles every library again
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test fast lint fix typecheck migration bench torture clean
+.PHONY: demo test fast lint fix typecheck migration pictures bench torture clean
 
 demo: .venv/run
 	@$(BIN)/nod demo --port $(PORT) $(ARGS)
@@ -34,6 +34,9 @@ typecheck: .venv/dev
 migration: .venv/dev
 	@test -n "$(NAME)" || { echo "Name it: make migration NAME='what changes'"; exit 2; }
 	@$(BIN)/python -m bot.store.migrations $(NAME)
+
+pictures: .venv/dev
+	@$(BIN)/python docs/pictures.py
 
 bench: .venv/dev
 	@$(BIN)/python -m benchmarks $(ARGS)

@@ -65,7 +65,9 @@ def test_the_readmes_tool_works_as_it_is_written() -> None:
 
 
 async def test_the_picture_of_a_card_is_drawn_from_a_proposal_that_nod_made_and_ran() -> None:
-    script = run_path(str(ROOT / "docs" / "render_card.py"))
+    script = run_path(str(ROOT / "docs" / "pictures.py"))
     waiting, done = await script["cards"]()
     assert "Approve" in script["page"](waiting)
+    assert "Approve" in script["chat"](waiting)
+    assert "Details" in script["page"](done)
     assert (done.tool_name, done.outcome) == ("update_issue", "Approved by Ben.")

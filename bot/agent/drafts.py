@@ -14,6 +14,7 @@ from typing import Any
 from bot.domain.people import Actor
 from bot.domain.policy import Judgement, Verdict, terms
 from bot.domain.proposals import PreviewField, Proposal, State, canonical, digest
+from bot.domain.quoting import is_echo, requested
 from bot.domain.redaction import HIDDEN, secrets_in, shown, veiled
 from bot.domain.unseen import one_line
 from bot.errors import BadArguments, ToolError, ToolTimedOut
@@ -23,6 +24,8 @@ from bot.tools.tool import Tool
 log = logger(__name__)
 
 _PREVIEW_SECONDS = 20.0
+_WORD = 8  # characters of a saying that may well be a part of a reason of its own
+_AROUND = 40  # characters around a sentence that is only repeated
 _HELD = 1.0  # seconds of one step, from which the log names the tool
 
 
@@ -115,10 +118,16 @@ def unhidden(given: Mapping[str, Any], before: Mapping[str, Any], seen: Mapping[
     return true
 
 
-def stated(reason: str, said: str) -> str:
-    """The agent's reason, unless it only repeats what the person wrote: that stands right above the card."""
-    plain, theirs = (" ".join(text.split()).casefold() for text in (reason, said))
-    return "" if theirs and theirs in plain else reason
+def stated(reason: str, answer: str, heard: str) -> str:
+    """The agent's reason: none where it repeats its answer, which stands right above the card.
+
+    Where it repeats what the person said (``heard``), it is written as their words.
+    """
+    plain, above, theirs = (" ".join(text.split()).casefold() for text in (reason, answer, heard))
+    if above and above in plain:
+        return ""
+    echoed = len(theirs) > _WORD and theirs in plain and len(plain) < len(theirs) + _AROUND
+    return requested(heard) if echoed and not is_echo(reason) else reason
 
 
 async def in_time(work: Any, seconds: float) -> Any:

@@ -117,11 +117,12 @@ class Gate:
         asker: Actor,
         said: str,
         teammate: Teammate | None = None,
+        heard: str = "",
     ) -> list[Considered]:
         """Judge every call of one answer. What cannot be proposed is answered with the reason.
 
-        ``shelf`` holds all tools. The caller (``teammate`` None: the lead agent) is limited to its share
-        here.
+        ``said`` is the answer, ``heard`` what a person said last. ``shelf`` holds all tools. The caller
+        (``teammate`` None: the lead agent) is limited to its share here.
         """
         if not calls:
             return []
@@ -130,7 +131,7 @@ class Gate:
         )
         whole = shelf.offered
         reach = shelf_for(whole, teammate)
-        case = _Case(reach, whole, conversation, asker, said, policy, person, teammate, declined)
+        case = _Case(reach, whole, conversation, asker, said, heard, policy, person, teammate, declined)
         considered: list[Considered] = []
         left = room.left
         for position, call in enumerate(calls):
@@ -198,7 +199,7 @@ class Gate:
             preview,
             verdict,
             case.asker,
-            stated(str(reason), case.said),
+            stated(str(reason), case.said, case.heard),
             self._clock(),
             title=summary,
         )
@@ -448,6 +449,7 @@ class _Case:
     conversation: Conversation
     asker: Actor
     said: str
+    heard: str
     policy: Policy
     person: Person
     teammate: Teammate | None

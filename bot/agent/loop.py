@@ -217,6 +217,7 @@ class Loop:
             turn.transcript.asker,
             said,
             turn.transcript.teammate,
+            turn.transcript.heard,
         )
         results = {c.call.id: c.result for c in considered if c.result}
         reads = [(c.call, *c.read) for c in considered if c.read]

@@ -12,7 +12,9 @@ from typing import Generic, Protocol, TypeVar
 
 from bot.domain.cards import Card, Tone
 from bot.domain.files import RESULT_SHOWN
+from bot.domain.hunks import hunk
 from bot.domain.people import Actor
+from bot.domain.plans import PlanLine
 from bot.domain.proposals import Kind, PreviewField
 from bot.domain.redaction import redact_text
 from bot.domain.teams import Standing, Teammate, TeamStatus, about
@@ -114,8 +116,8 @@ class Outliner(Generic[T]):
             yield self._short(card.risk_reason, "italic", units=_LINE_UNITS)
         elif card.warning:
             yield self._short(f"⚠️ {card.warning}", units=_LINE_UNITS)
-        if card.reason:
-            yield self._labelled("Why", card.reason, _REASON_UNITS)
+        if card.why:
+            yield self._labelled("Why", card.why, _REASON_UNITS)
 
     def _foot(self, card: Card) -> Iterator[tuple[T, bool]]:
         if card.pending:
@@ -147,16 +149,30 @@ class Outliner(Generic[T]):
     def _body(self, card: Card, room: tuple[int, ...]) -> tuple[T, bool]:
         """The change field by field as far as it fits, and whether some of it was left out."""
         made, any_cut = self.pen.write(""), False
-        for each in card.shown_fields:
-            part, cut = self._field(each)
+        steps = card.outline
+        for part, cut in map(self._step, steps) if steps else map(self._field, card.shown_fields):
             longer = self.pen.joined([made, part]) if self._units(made) else part
             if any(size > most for size, most in zip(self.pen.size(longer), room, strict=True)):
                 return made, True
             made, any_cut = longer, any_cut or cut
         return made, any_cut
 
+    def _step(self, each: PlanLine) -> tuple[T, bool]:
+        """A line of a plan: a numbered step with its tools, or what stands around the steps."""
+        said, cut = self._short(each.text, units=_VALUE_UNITS)
+        if each.label:
+            said = self._after(each.label, said)
+        number = [self.pen.write(f"{each.number}. ")] if each.number else []
+        tools = (part for name in each.tools for part in (self.pen.write(" "), self.pen.write(name, "code")))
+        mark, mark_cut = self._short(f" ({each.mark})", "italic", units=_VALUE_UNITS)
+        parts = [*number, said, *tools, *([mark] if each.mark else [])]
+        return self.pen.joined(parts, ""), cut or mark_cut
+
     def _field(self, each: PreviewField) -> tuple[T, bool]:
         name, name_cut = self._short(each.field, "bold", units=_LINE_UNITS)
+        if (changed := hunk(each.old_value, each.new_value)) is not None:
+            block, cut = self._block(changed)
+            return self.pen.joined([self.pen.joined([name, self.pen.write(":")], ""), block]), name_cut or cut
         same = each.old_value is None or each.old_value == each.new_value
         values = [v for v in (each.old_value, each.new_value) if v is not None]
         if all(len(v) <= _SHORT and "\n" not in v for v in values):

@@ -15,7 +15,9 @@ from typing import Any
 from bot.domain.files import fits_card, told_fields, unfolded
 from bot.domain.forms import Shape, fields_of, label_of, told_values
 from bot.domain.names import NO_NAMES, Names, with_names, written_in
+from bot.domain.plans import Plan, PlanLine, outline
 from bot.domain.proposals import Cause, Circle, Kind, PreviewField, Proposal, Sibling, State, Vote
+from bot.domain.quoting import is_echo
 from bot.domain.redaction import redact, redact_text, secrets_in
 from bot.domain.risk import Level
 from bot.domain.times import when
@@ -115,6 +117,24 @@ class Card:
         return f"{said[:1].upper()}{said[1:].rstrip('.')}."
 
     @property
+    def why(self) -> str:
+        """The agent's reason, unless it is only what was said to it; *View all* has it in any case."""
+        return "" if is_echo(self.reason) else self.reason
+
+    def quotes(self, field: PreviewField) -> bool:
+        """Whether the title quotes all of it: what comes or goes, such as the title of a new issue."""
+        values = [value for value in (field.old_value, field.new_value) if value is not None]
+        return len(values) == 1 and bool(values[0]) and f"“{values[0]}”" in self.title
+
+    @property
+    def outline(self) -> list[PlanLine]:
+        """A plan as numbered steps, without a summary that the title tells; empty for anything else."""
+        if self.kind is not Kind.PLAN:
+            return []
+        first, *rest = outline(Plan.of(self.arguments), self.fields)
+        return rest if not first.mark and first.text in self.title else [first, *rest]
+
+    @property
     def deciders(self) -> str:
         """Who may decide, in words."""
         return one_line(self.circle.words)
@@ -132,9 +152,12 @@ class Card:
 
     @property
     def shown_fields(self) -> tuple[PreviewField, ...]:
-        """The change field by field; the arguments that would run, where the tool previews nothing."""
+        """What changes, field by field, except what the title quotes in full.
+
+        The arguments that would run, where the tool previews nothing.
+        """
         if self.fields:
-            return self.fields
+            return tuple(each for each in self.fields if not self.quotes(each))
         told = told_values(self.schema, self.arguments)
         return tuple(PreviewField(label_of(name), None, said) for name, said in told)
 

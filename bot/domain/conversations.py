@@ -92,6 +92,11 @@ class Transcript:
         return next((line.actor for line in reversed(self.lines) if line.actor), self.conversation.requester)
 
     @property
+    def heard(self) -> str:
+        """What a person said last."""
+        return next((line.text for line in reversed(self.lines) if line.role is LineRole.USER), "")
+
+    @property
     def awaits_answer(self) -> bool:
         """Whether it is the agent's turn: someone spoke last, or every call it made has ended."""
         spoken = [line for line in self.lines if line.role is not LineRole.NOTICE]

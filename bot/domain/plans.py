@@ -4,7 +4,7 @@ A plan is a proposal of kind ``plan`` like any other, so it waits, expires and i
 an approved one unlocks follows from its row (`bot.domain.teams.Teammate.locked`).
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Self
@@ -87,6 +87,38 @@ def _labelled(plan: Plan) -> dict[str, str]:
     labelled |= {f"Step {number}": str(step) for number, step in enumerate(plan.steps, 1)}
     more = {"Risks": plan.risks, "Alternatives": plan.alternatives}
     return labelled | {label: text for label, text in more.items() if text}
+
+
+@dataclass(frozen=True, slots=True)
+class PlanLine:
+    """One line of a plan on a card: its number, or its label, and how it differs from the version before."""
+
+    text: str
+    number: int = 0  # of a step
+    label: str = ""
+    tools: tuple[str, ...] = ()
+    mark: str = ""
+
+
+def outline(plan: Plan, shown: Sequence[PreviewField]) -> list[PlanLine]:
+    """The plan as numbered steps with their tools. ``shown``: its `fields`, which know the version before."""
+    marks = {each.field: _mark(each) for each in shown} if any(f.old_value for f in shown) else {}
+    lines = [PlanLine(plan.summary, mark=marks.get("Summary", ""))]
+    for number, step in enumerate(plan.steps, 1):
+        mark = marks.get(f"Step {number}", "")
+        tokens = f" (about {step.tokens:,} tokens)" if step.tokens else ""
+        lines.append(PlanLine(f"{step.description}{tokens}", number, tools=step.tools, mark=mark))
+    lines += [
+        PlanLine(f.old_value or "", label=f.field, mark="removed") for f in shown if f.new_value is None
+    ]
+    more = (("Risks", plan.risks), ("Alternatives", plan.alternatives))
+    return [*lines, *(PlanLine(text, label=each, mark=marks.get(each, "")) for each, text in more if text)]
+
+
+def _mark(field: PreviewField) -> str:
+    if field.old_value is None:
+        return "new"
+    return "" if field.old_value == field.new_value else f"was: {field.old_value}"
 
 
 def stands(plan: Proposal) -> bool:

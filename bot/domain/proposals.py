@@ -306,9 +306,14 @@ class Mark(NamedTuple):
 
 
 class Sought(NamedTuple):
-    """Which proposals of a list; an empty field matches all. ``own``: only what they asked for."""
+    """Which proposals of a list; an empty field matches all. ``own``: only what they asked for.
+
+    ``words`` stand in its title, its tool's name or the name of who asked; ``channel`` is where it was asked.
+    """
 
     tool: str | None = None
     kind: Kind | None = None
     level: Level | None = None
     own: bool = False
+    words: str | None = None
+    channel: str | None = None

@@ -105,7 +105,14 @@ _BUTTONS: Mapping[Verb, Button] = {
             command="send a plan back for changes",
             asks=_CHANGES,
         ),
-        Button(Verb.APPROVE_STEPS, "Approve plan and its steps", "Approving…", Needs.CONFIRM, Look.PRIMARY),
+        Button(
+            Verb.APPROVE_STEPS,
+            "Approve plan and its steps",
+            "Approving…",
+            Needs.CONFIRM,
+            Look.PRIMARY,
+            rare=True,
+        ),
         Button(Verb.EXPIRE, "End the wait", "Ending…", rare=True, command="make it expire now"),
         Button(
             Verb.REASSIGN,
@@ -125,7 +132,10 @@ COMMANDS = tuple(each for each in _BUTTONS.values() if each.command)
 """What needs no more than a proposal's ID and words: a command in every chat."""
 
 VIEW_ALL = "View all"
-"""The button that shows everything of a card."""
+"""The button that shows everything of a card that waits."""
+
+DETAILS = "Details"
+"""The same on a card that has ended and is folded."""
 
 _DELETES = ("delete ", "remove ", "drop ", "erase ", "purge ")
 

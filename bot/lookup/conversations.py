@@ -44,17 +44,20 @@ class ConversationLookup:
         return found is not None and found.deleted
 
     async def page(
-        self, channel: str, actor: Actor, limit: int, before: Mark | None
+        self, channel: str, actor: Actor, limit: int, before: Mark | None, words: str = ""
     ) -> tuple[list[Listed], Mark | None]:
-        """What one person began in a channel, newest first, and what the next page begins below, if any."""
+        """What one person began in a channel, newest first, and what the next page begins below, if any.
+
+        ``words`` stand in its title or in what was said there.
+        """
 
         def read(session: Session) -> tuple[list[Listed], Mark | None]:
-            mine = conversations.conversations_of(session, channel, str(actor), limit + 1, before)
+            mine = conversations.conversations_of(session, channel, str(actor), limit + 1, before, words)
             further = Mark(mine[limit - 1].created_at, mine[limit - 1].id) if len(mine) > limit else None
             counts = conversations.open_counts(session, [c.id for c in mine[:limit]])
             return [Listed(c, counts.get(c.id, 0)) for c in mine[:limit]], further
 
-        return await self._database.read(read)
+        return await (self._database.read_aside(read) if words else self._database.read(read))
 
     async def rename(self, conversation_id: str, title: str) -> None:
         await self._database.write(conversations.rename, conversation_id, title)

@@ -5,7 +5,7 @@ from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import bindparam, func, true, tuple_, update
+from sqlalchemy import ColumnElement, bindparam, exists, func, or_, true, tuple_, update
 from sqlmodel import Session, col, select
 
 from bot.domain.chat import Address, Message, Request
@@ -20,10 +20,11 @@ from bot.domain.text import storable
 from bot.store import messages, snapshot
 from bot.store import proposals as proposal_store
 from bot.store.inserts import id_of_new
-from bot.store.tables import ConversationRow, ProposalRow, changed, table_of
+from bot.store.tables import ConversationRow, MessageRow, ProposalRow, changed, table_of
 
 _TITLE = 80  # characters
 _CONVERSATION = table_of(ConversationRow)
+_MESSAGE = table_of(MessageRow)
 _GET = select(_CONVERSATION).where(_CONVERSATION.c.id == bindparam("id"))
 _OPEN_AT = select(_CONVERSATION.c.id).where(
     _CONVERSATION.c.channel == bindparam("channel"),
@@ -128,19 +129,36 @@ def end_conversation(session: Session, address: Address, now: datetime) -> bool:
 
 
 def conversations_of(
-    session: Session, channel: str, owner: str, limit: int = 50, before: tuple[datetime, str] | None = None
+    session: Session,
+    channel: str,
+    owner: str,
+    limit: int = 50,
+    before: tuple[datetime, str] | None = None,
+    words: str = "",
 ) -> list[Conversation]:
-    """What one actor began in a channel and did not delete, newest first; ``before``: older than this one."""
+    """What one actor began in a channel and did not delete, newest first; ``before``: older than this one.
+
+    ``words`` stand in its title or in what was said there.
+    """
     spot = (_CONVERSATION.c.created_at, _CONVERSATION.c.id)
     rows = session.connection().execute(
         select(_CONVERSATION)
         .where(_CONVERSATION.c.channel == channel, _CONVERSATION.c.owner == owner)
         .where(_CONVERSATION.c.deleted_at.is_(None))
         .where(tuple_(*spot) < tuple_(*before) if before else true())
+        .where(_telling(words) if words else true())
         .order_by(*(column.desc() for column in spot))
         .limit(limit)
     )
     return [_conversation(row) for row in rows]
+
+
+def _telling(words: str) -> ColumnElement[bool]:
+    """Whether these words stand in the title or in what was said."""
+    said = (_MESSAGE.c.conversation_id == _CONVERSATION.c.id) & _MESSAGE.c.text.icontains(
+        words, autoescape=True
+    )
+    return or_(_CONVERSATION.c.title.icontains(words, autoescape=True), exists().where(said))
 
 
 def rename(session: Session, conversation_id: str, title: str) -> None:

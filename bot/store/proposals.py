@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from sqlalchemy import Row, bindparam, func, insert, literal_column, true, tuple_, union, update
+from sqlalchemy import Row, bindparam, func, insert, literal_column, or_, true, tuple_, union, update
 from sqlmodel import Session, select
 
 from bot.domain.bounds import AnswerRoom, Bounds
@@ -299,6 +299,12 @@ def seen_by(
     for column, value in (("tool_name", sought.tool), ("kind", sought.kind), ("level", sought.level)):
         if value is not None:
             further &= _TABLE.c[column] == value
+    if sought.words:
+        said = (_TABLE.c.description, _TABLE.c.tool_name, _TABLE.c.requester_name)
+        further &= or_(*(column.icontains(sought.words, autoescape=True) for column in said))
+    if sought.channel:
+        there = select(_CONVERSATION.c.id).where(_CONVERSATION.c.channel == sought.channel)
+        further &= _TABLE.c.conversation_id.in_(there)
     newest = [
         select(select(*spot).where(part, further).order_by(*_FALLING).limit(limit).subquery())
         for part in parts

@@ -84,6 +84,8 @@ class TelegramDriver:
         """Where the card was too long for Approve, it is under what "View all" showed."""
         message = card.handle.message
         below = [m for m in self.telegram.shown(TEAM) if m.message_id > message.message_id]
+        if _data(_buttons(message), verb) is None and (more := message.more):
+            await self.telegram.press_data(user, message, more)
         shown = [message] if "View all" not in message.labels else [message, *below]
         for each in shown:
             if (data := _data(_buttons(each), verb)) is not None:

@@ -127,7 +127,7 @@ def _rich_text(check: _Check, block: dict[str, Any]) -> None:
     before = check.total
     if not block.get("elements"):
         raise check.no("empty rich text")
-    for part in block["elements"]:
+    for part in _parts(check, block["elements"]):
         if part.get("type") not in ("rich_text_section", "rich_text_preformatted", "rich_text_quote"):
             raise check.no(f"rich text part {part.get('type')}")
         if not part.get("elements"):
@@ -136,6 +136,21 @@ def _rich_text(check: _Check, block: dict[str, Any]) -> None:
             _leaf(check, leaf)
     if check.total - before > 3000:
         raise check.no("rich text too long")
+
+
+def _parts(check: _Check, elements: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The parts of a rich text, with the items of a list in its place: sections, ordered or with bullets."""
+    found: list[dict[str, Any]] = []
+    for part in elements:
+        if part.get("type") != "rich_text_list":
+            found.append(part)
+            continue
+        items = part.get("elements") or []
+        sections = all(item.get("type") == "rich_text_section" for item in items)
+        if part.get("style") not in ("bullet", "ordered") or not items or not sections:
+            raise check.no("rich text list")
+        found += items
+    return found
 
 
 def _leaf(check: _Check, leaf: dict[str, Any]) -> None:

@@ -41,10 +41,11 @@ def buttons_in(blocks: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
     """Buttons and menu entries by what stands on them, as the action each would send."""
     found: dict[str, dict[str, Any]] = {}
     for index, block in enumerate(blocks):
-        if block["type"] != "actions":
-            continue
+        elements = (
+            block["elements"] if block["type"] == "actions" else [*filter(None, [block.get("accessory")])]
+        )
         block_id = block.get("block_id") or f"b{index}"
-        for element in block["elements"]:
+        for element in elements:
             base = {"type": element["type"], "action_id": element["action_id"], "block_id": block_id}
             if element["type"] == "button":
                 found[element["text"]["text"]] = base | {"text": element["text"], "value": element["value"]}

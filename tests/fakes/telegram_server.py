@@ -121,7 +121,12 @@ class FakeTelegram(BotApi):
         return await self.deliver({"edited_message": shown})
 
     async def press(self, user_id: int, message: Posted, label: str) -> Query:
-        """Press the button with this label; raises if there isn't one. Returns once it was answered."""
+        """Press the button with this label, also behind *More*; raises if there isn't one.
+
+        Returns once it was answered.
+        """
+        if not any(each.startswith(label) for each in message.labels) and (more := message.more):
+            await self.press_data(user_id, message, more)
         found = [b for b in message.buttons if b["text"] == label or b["text"].startswith(f"{label} (")]
         if message.deleted or len(found) != 1:
             raise AssertionError(f"no button {label!r} under {message.text!r}: {message.labels}")

@@ -46,6 +46,11 @@ class Posted:
         return [b["text"] for b in self.buttons]
 
     @property
+    def more(self) -> str | None:
+        """The data of the button that shows further ones."""
+        return next((b["callback_data"] for b in self.buttons if b["text"] == "⋯ More"), None)
+
+    @property
     def forces_reply(self) -> bool:
         return bool(self.markup and self.markup.get("force_reply"))
 

@@ -13,10 +13,10 @@ from bot.agent.offline.pattern import ME
 from bot.agent.offline.scene import Scene
 from bot.agent.offline.smalltalk import HELP, ONLY
 from bot.agent.offline.wishes import LOOKUPS, DemoAnswer, Some, Wish
+from bot.domain.quoting import requested
 
 Wanted = tuple[str, dict[str, Any]]
 
-_REASON_LENGTH = 160
 _SHOWN = 5  # issues, where people are asked which
 _ORDER = ("urgent", "high", "normal", "low")
 
@@ -176,9 +176,7 @@ class DemoReply:
 
     def _reason(self) -> str:
         who = next((ask.name for ask in reversed(self._scene.wanted) if ask.name), "")
-        said = " ".join(" ".join(ask.text for ask in self._scene.wanted).split())
-        shown = said if len(said) <= _REASON_LENGTH else f"{said[: _REASON_LENGTH - 1]}…"
-        return f"Requested{' by ' + ' '.join(who.split()) if who else ''}: “{shown}”"
+        return requested(" ".join(ask.text for ask in self._scene.wanted), who)
 
     def _calls(self, wanted: Sequence[Wanted]) -> tuple[ToolCall, ...]:
         """Make calls; their ids follow from the transcript, so the same transcript gives the same answer."""

@@ -13,7 +13,7 @@ from bot.channels.discord.limits import BUTTON, CUSTOM_ID, IN_ROW, LINK, ROWS
 from bot.channels.discord.text import OUTLINER, cut
 from bot.domain.buttons import ButtonMark, Way
 from bot.domain.cards import Card, Tone
-from bot.domain.verbs import VIEW_ALL, Look, Needs, Verb, with_reason
+from bot.domain.verbs import DETAILS, VIEW_ALL, Look, Needs, Verb, with_reason
 
 _COLOURS = {Tone.WAITING: 0xF1C40F, Tone.GOOD: 0x2ECC71, Tone.BAD: 0xE74C3C, Tone.WARNED: 0xE67E22}
 _GREY = 0x95A5A6
@@ -48,8 +48,8 @@ def rows(card: Card, *, whole: bool) -> list[Row]:
     first = [labelled(card, verb) for verb in offered if not card.button(verb).rare]
     rare = [labelled(card, verb) for verb in offered if card.button(verb).rare]
     rare += [labelled(card, verb, Way.WHY) for verb in offered if card.button(verb).needs is Needs.REASON]
-    if not whole or (card.data and not card.pending):
-        view = labelled(card, Verb.APPROVE, Way.VIEW, VIEW_ALL)
+    if not whole or not card.pending:
+        view = labelled(card, Verb.APPROVE, Way.VIEW, VIEW_ALL if card.pending else DETAILS)
         first, rare = ([view, *first], rare) if hidden else (first, [*rare, view])
     if not card.pending and card.result_url and _web(card.result_url):
         first.append({"type": 2, "style": _LINK_STYLE, "label": "Open", "url": card.result_url})

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 from contextlib import ExitStack
 from typing import Annotated
 
-from fastapi import Depends, Header
+from fastapi import Depends, Header, Query
 from pydantic import Field
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 
@@ -153,13 +153,17 @@ async def _until_answered(
 
 @router.get("/conversations", summary="Your conversations, newest first", response_model=ConversationPage)
 async def list_conversations(
-    actor: Caller, site: Here, limit: Limit = 50, before: Before = None
+    actor: Caller,
+    site: Here,
+    limit: Limit = 50,
+    before: Before = None,
+    q: Annotated[str, Query(max_length=200, description="in its title or in what was said")] = "",
 ) -> JSONResponse:
     """``next`` is the ``before`` of the next page; null on the last."""
     mark = None
     if before is not None and (mark := mark_of(before)) is None:
         return problem(422, NO_PLACE, fields={"before": NO_PLACE})
-    found, further = await site.channel.conversations.page(NAME, actor, limit, mark)
+    found, further = await site.channel.conversations.page(NAME, actor, limit, mark, q.strip())
     return ok(conversations=[views.conversation(*each) for each in found], next=cursor(further))
 
 

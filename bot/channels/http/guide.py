@@ -51,6 +51,7 @@ the end has come.
 | `tool_name`, `tool_arguments`, `schema` | what would run, secrets hidden, and its schema |
 | `fields` | the same as fields of an edit form, in order: label, shape, value, whether it is the default |
 | `description`, `preview`, `risk`, `risk_reason`, `reason` | the change in words, field by field, and why |
+| `why`, `outline` | `reason` where it is not just what was said; a plan line by line |
 | `headline`, `warning` | the card's first line; what to know before approving |
 | `teammate` | the name of the teammate that asks; empty for the lead agent |
 | `requester`, `deciders`, `quorum`, `votes`, `may_decide` | who asked, who decides, whether you may |

@@ -12,6 +12,7 @@ from bot.channels.http.wire import (
     FieldView,
     GrantView,
     MessageView,
+    PlanLineView,
     ProposalView,
     RequestView,
     TeammateView,
@@ -21,6 +22,7 @@ from bot.domain.conversations import Call, Conversation, Line, LineRole, Transcr
 from bot.domain.forms import Field, fields_of
 from bot.domain.outcomes import end_of
 from bot.domain.people import Actor
+from bot.domain.plans import PlanLine
 from bot.domain.proposals import Proposal
 from bot.domain.redaction import redact_text, secrets_in
 from bot.domain.teams import Teammate, TeamStatus, about
@@ -84,11 +86,19 @@ def proposal(found: Seen) -> ProposalView:
         "fields": [_field(f) for f in fields_of(card.schema, card.arguments)] if card.pending else [],
         "description": card.title,
         "preview": [
-            {"field": f.field, "old_value": f.old_value, "new_value": f.new_value} for f in card.fields
+            {
+                "field": f.field,
+                "old_value": f.old_value,
+                "new_value": f.new_value,
+                "in_title": card.quotes(f),
+            }
+            for f in card.fields
         ],
         "risk": card.level,
         "risk_reason": card.risk_reason,
         "reason": card.reason,
+        "why": card.why,
+        "outline": [_plan_line(line) for line in card.outline],
         "requester": card.asked_by,
         "deciders": card.deciders,
         "quorum": p.quorum,
@@ -123,6 +133,16 @@ def proposal(found: Seen) -> ProposalView:
         "digest": p.digest,
         "version": p.version,
         "round": p.round,
+    }
+
+
+def _plan_line(line: PlanLine) -> PlanLineView:
+    return {
+        "text": line.text,
+        "number": line.number or None,
+        "label": line.label,
+        "tools": list(line.tools),
+        "mark": line.mark,
     }
 
 

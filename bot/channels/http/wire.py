@@ -75,9 +75,12 @@ class Me(TypedDict):
 
 
 class ChangeBody(TypedDict):
+    """``in_title``: the title quotes all of it."""
+
     field: str
     old_value: str | None
     new_value: str | None
+    in_title: bool
 
 
 class GroupView(TypedDict):
@@ -125,7 +128,19 @@ class ResultField(TypedDict):
     value: str
 
 
+class PlanLineView(TypedDict):
+    """``number``: of a step. ``mark``: how it differs from the version before."""
+
+    text: str
+    number: int | None
+    label: str
+    tools: list[str]
+    mark: str
+
+
 class ProposalView(TypedDict):
+    """``why``: the reason, unless it is only what was said. ``outline``: of a plan, line by line."""
+
     id: str
     kind: Kind
     teammate: str
@@ -142,6 +157,8 @@ class ProposalView(TypedDict):
     risk: Level
     risk_reason: str
     reason: str
+    why: str
+    outline: list[PlanLineView]
     requester: str
     deciders: str
     may_decide: bool

@@ -34,10 +34,11 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class ContextLine:
-    """One line of runs, or preformatted text as it is."""
+    """One line of runs, preformatted text as it is, or an item of a numbered list."""
 
     runs: tuple[Run, ...]
     preformatted: bool = False
+    numbered: bool = False
 
     @property
     def width(self) -> int:
@@ -85,6 +86,12 @@ def _moment(label: str, at: datetime) -> Block:
     return {"type": "mrkdwn", "text": f"{label} {date}".strip()}
 
 
+def closing(words: str, at: datetime | None, button: Block) -> Block:
+    """How something ended, with a time, and a button at its side. ``words`` are escaped."""
+    said = [text.escape(words), *([_moment("", at)["text"]] if at else [])]
+    return {"type": "section", "text": marked(" · ".join(said)), "accessory": button}
+
+
 def divider() -> Block:
     return {"type": "divider"}
 
@@ -109,6 +116,12 @@ def _rich(lines: list[ContextLine]) -> Block:
         parts = [run.element() for run in line.runs if run.text]
         if line.preformatted:
             elements.append({"type": "rich_text_preformatted", "elements": parts})
+        elif line.numbered:
+            item = {"type": "rich_text_section", "elements": parts}
+            if elements and elements[-1]["type"] == "rich_text_list":
+                elements[-1]["elements"].append(item)
+            else:
+                elements.append({"type": "rich_text_list", "style": "ordered", "elements": [item]})
         elif elements and elements[-1]["type"] == "rich_text_section":
             elements[-1]["elements"] += [{"type": "text", "text": "\n"}, *parts]
         else:

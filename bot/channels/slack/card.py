@@ -4,7 +4,7 @@ Whatever the content, the blocks stay within ``limits``. Where the change does n
 its Approve opens "View all" first (``screens.py``), so no one approves what they could not read.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import urlsplit
@@ -16,10 +16,11 @@ from bot.channels.slack.blocks import Block, ContextLine, Run
 from bot.channels.slack.places import channel_in, is_id, user_of
 from bot.domain.cards import Card, Tone
 from bot.domain.files import RESULT_SHOWN
+from bot.domain.hunks import hunk
 from bot.domain.people import Actor
-from bot.domain.plans import Plan
+from bot.domain.plans import Plan, PlanLine
 from bot.domain.proposals import Kind, PreviewField
-from bot.domain.verbs import VIEW_ALL, Needs, Verb, button, with_reason
+from bot.domain.verbs import DETAILS, VIEW_ALL, Needs, Verb, button, with_reason
 
 REVIEW = "review"  # opens "View all", whose submit approves
 VIEW = "view"
@@ -63,7 +64,12 @@ def parse_value(value: str) -> tuple[str, int]:
 
 def holds(blocks: Iterable[Mapping[str, Any]], proposal_id: str) -> bool:
     """Whether a message of these blocks has buttons for this proposal."""
-    elements = (e for block in blocks if block.get("type") == "actions" for e in block.get("elements") or ())
+    elements = (
+        element
+        for block in blocks
+        for element in (*(block.get("elements") or ()), block.get("accessory") or {})
+        if block.get("type") in ("actions", "section")
+    )
     values = (
         str(each.get("value") or "")
         for element in elements
@@ -78,7 +84,7 @@ def render(card: Card, team: str = "") -> SlackCard:
     change, change_cut = _change(card)
     whole = not (title_cut or change_cut)
     if not card.pending:
-        folded = [*_resolved(card, whole=whole), *_notes(card), *_group(card)]
+        folded = [*_resolved(card), *_notes(card), *_group(card)]
         return SlackCard(folded, _notification(card), whole)
     shown = [*title, *b.rich(_reason(card)), *change]
     if card.pending and not whole:
@@ -93,7 +99,7 @@ def brief(card: Card, team: str = "") -> SlackCard:
     note = b.context("✂️ Slack could not show this card in full. View all shows everything.")
     title = b.rich([ContextLine((Run(text.cut(text.link_text(card.title) or b.BLANK, 300)[0], "bold"),))])
     title = title if card.pending else []
-    state = _pending(card, team, whole=False) if card.pending else _resolved(card, whole=False)
+    state = _pending(card, team, whole=False) if card.pending else _resolved(card)
     shown = [*title, note, *_notes(card), *state, *_group(card)]
     return SlackCard(shown, _notification(card), whole=False)
 
@@ -111,11 +117,13 @@ def _reason(card: Card) -> Iterator[ContextLine]:
         yield ContextLine((Run(text.cut(text.link_text(card.risk_reason), 300)[0], "italic"),))
     elif card.warning:
         yield ContextLine((Run("⚠️ "), Run(text.cut(text.link_text(card.warning), 300)[0], "bold")))
-    if card.reason.strip():
-        yield ContextLine((Run("Why: ", "bold"), Run(text.cut(card.reason.strip(), 600)[0])))
+    if card.why.strip():
+        yield ContextLine((Run("Why: ", "bold"), Run(text.cut(card.why.strip(), 600)[0])))
 
 
 def _change(card: Card) -> tuple[list[Block], bool]:
+    if steps := card.outline:
+        return _plan(steps)
     fields = card.shown_fields
     shown = fields[:_SHOWN_FIELDS]
     room = min(_VALUE, max(100, _VALUES // max(1, 2 * len(shown))))
@@ -131,6 +139,22 @@ def _change(card: Card) -> tuple[list[Block], bool]:
     return b.rich(lines), some_cut
 
 
+def _plan(found: Sequence[PlanLine]) -> tuple[list[Block], bool]:
+    """A plan as a numbered list, each step with the tools that it names."""
+    room = min(_VALUE, max(100, _VALUES // len(found)))
+    lines, some_cut = [], False
+    for each in found:
+        said, cut = text.cut(each.text, room)
+        some_cut = some_cut or cut
+        label = (Run(f"{each.label}: ", "bold"),) if each.label else ()
+        tools = tuple(run for name in each.tools for run in (Run("  "), Run(name, "code")))
+        marked, mark_cut = text.cut(each.mark, room)
+        some_cut = some_cut or mark_cut
+        mark = (Run(f"  ({marked})", "italic"),) if marked else ()
+        lines.append(ContextLine((*label, Run(said or b.BLANK), *tools, *mark), numbered=bool(each.number)))
+    return b.rich(lines), some_cut
+
+
 def field_lines(field: PreviewField, room: int) -> tuple[list[ContextLine], bool]:
     """One field of the change within ``room`` units per value, and whether any of it was cut."""
     name, name_cut = text.cut(field.field or b.BLANK, 60)
@@ -140,6 +164,9 @@ def field_lines(field: PreviewField, room: int) -> tuple[list[ContextLine], bool
     cut = name_cut or old_cut or new_cut
     if all(v is None or (len(v) <= _SHORT and "\n" not in v) for v in (old, new)):
         return [ContextLine((label, *_inline(old, new)))], cut
+    if (changed := hunk(field.old_value, field.new_value)) is not None:
+        said, cut = text.cut(changed, 2 * room)
+        return [ContextLine((label,)), ContextLine((Run(said),), preformatted=True)], name_cut or cut
     lines = []
     if old is not None and field.old_value == field.new_value:
         return [
@@ -266,22 +293,21 @@ def steps_words(card: Card) -> str:
     )
 
 
-def _resolved(card: Card, *, whole: bool) -> list[Block]:
+def _resolved(card: Card) -> list[Block]:
     headline = text.cut(text.link_text(card.headline) or card.tool_name or b.BLANK, 600)[0]
     linked = card.result_url if card.result_url and is_web(card.result_url) else ""
     lines = [ContextLine((Run(f"{_SIGNS[card.tone]} "), Run(headline, "bold", linked)))]
     if card.result.strip():
         lines.append(ContextLine((Run(text.cut(card.result.strip(), RESULT_SHOWN)[0]),), preformatted=True))
     outcome = text.cut(card.end, 400)[0]
-    shown = [*b.rich(lines), b.footer(outcome, "; ".join(card.tally), label="", at=card.ended_at)]
     value = value_of(card.proposal_id, card.round)
-    buttons = []
-    if Verb.RETRY in card.verbs:
-        sure = "It runs again exactly as shown. Check first whether it already happened."
-        buttons.append(_button(card, Verb.RETRY, value, confirm=sure))
-    if not whole:
-        buttons.append(b.button(VIEW_ALL, action_id(VIEW), value))
-    return [*shown, b.actions(*buttons)] if buttons else shown
+    details = b.button(DETAILS, action_id(VIEW), value)
+    ended = "; ".join(filter(None, (outcome, *card.tally)))
+    shown = [*b.rich(lines), b.closing(text.cut(ended, 1000)[0], card.ended_at, details)]
+    if Verb.RETRY not in card.verbs:
+        return shown
+    sure = "It runs again exactly as shown. Check first whether it already happened."
+    return [*shown, b.actions(_button(card, Verb.RETRY, value, confirm=sure))]
 
 
 def _group(card: Card) -> list[Block]:

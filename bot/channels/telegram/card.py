@@ -14,7 +14,7 @@ from bot.channels.telegram.buttons import ButtonData, Does, does_of
 from bot.channels.telegram.limits import TEXT_UNITS
 from bot.channels.telegram.text import OUTLINER, Rich, split, styled, trimmed, web_link
 from bot.domain.cards import Card, everything
-from bot.domain.verbs import VIEW_ALL, Look, Verb, button, with_reason
+from bot.domain.verbs import DETAILS, VIEW_ALL, Look, Verb, button, with_reason
 
 _MESSAGES = 5  # a longer payload is sent as a file
 _STYLES = {
@@ -24,11 +24,12 @@ _STYLES = {
 }
 _ROWS = (
     (Verb.APPROVE, Verb.DECLINE, Verb.RETRY),
-    (Verb.EDIT, Verb.REVISE, Verb.EXTEND),
+    (Verb.EDIT, Verb.REVISE),
     (Verb.APPROVE_STEPS,),
-    (Verb.SIMILAR,),
+    (Verb.SIMILAR, Verb.EXTEND),
 )
 _PLACED = frozenset(verb for row in _ROWS for verb in row)
+_MORE = "⋯ More"
 _GROUP = (Verb.APPROVE_ALL, Verb.DECLINE_ALL)
 _APPROVING = frozenset({Verb.APPROVE, Verb.APPROVE_STEPS, Verb.SIMILAR, Verb.APPROVE_ALL})
 
@@ -42,44 +43,57 @@ class TelegramCard:
     cut: bool
 
 
-def rendered(card: Card, unseen: int = 0) -> TelegramCard:
+def rendered(card: Card, unseen: int = 0, *, more: bool = False) -> TelegramCard:
     """Lay out the pending or the resolved twin; fits one message whatever the card holds.
 
     ``unseen``: how many others of its group are cut and have not been viewed where this card stands.
+    ``more``: with the buttons that are rarely wanted.
     """
     laid = OUTLINER.card(card)
-    buttons = keyboard(card, cut=laid.cut, left_out=laid.left_out, unseen=unseen)
+    buttons = keyboard(card, cut=laid.cut, left_out=laid.left_out, unseen=unseen, more=more)
     return TelegramCard(trimmed(laid.made), buttons, laid.cut)
 
 
 def keyboard(
-    card: Card, *, cut: bool, left_out: bool = False, viewed: bool = False, unseen: int = 0
+    card: Card,
+    *,
+    cut: bool,
+    left_out: bool = False,
+    viewed: bool = False,
+    unseen: int = 0,
+    more: bool = False,
 ) -> InlineKeyboardMarkup | None:
     """Give the buttons of the card; ``viewed``: those under the whole payload, where Approve may stand.
 
-    ``left_out``: View all is worth a press, but nothing of what would run is missing.
+    ``left_out``: View all is worth a press, but nothing of what would run is missing. ``more``: what is
+    rarely wanted stands there, too, and not behind a button.
     What asks for something that Telegram has no screen for is not offered.
     """
-    hidden = cut and not viewed
+    hidden = cut and card.pending and not viewed
     offered = [a for a in card.verbs if does_of(a) and not (hidden and a in _APPROVING)]
     rows: list[list[InlineKeyboardButton]] = []
     if hidden:
         rows.append([_viewing(card, Does.VIEW, VIEW_ALL)])
     further = tuple(a for a in offered if a not in _PLACED and a not in _GROUP)
     *first, last = _ROWS
-    rows += [[_button(card, a) for a in row if a in offered] for row in (*first, further, last)]
+    rows += [[_button(card, a) for a in row if a in offered] for row in first]
+    rare = [[_button(card, a) for a in row if a in offered] for row in (last, further)]
     if Verb.DECLINE in offered:
-        data = ButtonData(Does.REASON, card.proposal_id, card.round).pack()
-        words = with_reason(card.button(Verb.DECLINE))
-        rows[-1].append(InlineKeyboardButton(words, callback_data=data))
-    if left_out and not cut and not viewed:
+        rare.append([_viewing(card, Does.REASON, with_reason(card.button(Verb.DECLINE)), style=None)])
+    if any(rare) and not more and not viewed:
+        rare = []
+        rows[1 + hidden].append(_viewing(card, Does.MORE, _MORE, style=None))  # next to Edit
+    rows += rare
+    if left_out and card.pending and not cut and not viewed:
         rows.append([_viewing(card, Does.VIEW, VIEW_ALL, style=None)])
     group = [_button(card, a) for a in _GROUP if a in offered and not (unseen and a is Verb.APPROVE_ALL)]
     if unseen and Verb.APPROVE_ALL in card.verbs:
         group.insert(0, _viewing(card, Does.VIEW_GROUP, f"View what is cut ({unseen})"))
     rows.append(group)
-    if not card.pending and card.result_url and web_link(card.result_url):
-        rows.append([InlineKeyboardButton("Open", url=card.result_url)])
+    if not card.pending and not viewed:
+        linked = bool(card.result_url and web_link(card.result_url))
+        opening = [InlineKeyboardButton("Open", url=card.result_url)] if linked else []
+        rows.append([*opening, _viewing(card, Does.VIEW, DETAILS, style=None)])
     rows = [row for row in rows if row]
     return InlineKeyboardMarkup(rows) if rows else None
 

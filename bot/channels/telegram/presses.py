@@ -27,7 +27,7 @@ _NOT_HERE = "I can't find this here."
 _STRANGER = "We haven't met. Write to me first."
 _UNSEEN = "Press View all first: the card does not show everything."
 _AGAIN = "Telegram didn't take my answer. Press again."
-_ON_CARDS = frozenset({*VERBS, Does.VIEW, Does.VIEW_GROUP, Does.REASON, Does.EDIT})
+_ON_CARDS = frozenset({*VERBS, Does.MORE, Does.VIEW, Does.VIEW_GROUP, Does.REASON, Does.EDIT})
 _PAIRING = frozenset({Does.LET_IN, Does.KEEP_OUT})
 _APPROVING = frozenset({Does.APPROVE, Does.APPROVE_STEPS, Does.APPROVE_ALL, *LADDER})
 
@@ -84,6 +84,9 @@ class TelegramPresses:
         if callback.asks:
             said = await self.asker.press(who, callback, card, message)
             return said, bool(said)
+        if callback.does is Does.MORE:
+            await self.views.unfold(card, who.place, message)
+            return "", False
         if callback.does in (Does.VIEW, Does.VIEW_GROUP):
             for each in [card] if callback.does is Does.VIEW else await self._hidden(card, who):
                 await self.views.show(each, who.place)

@@ -62,6 +62,11 @@ class ShownCards:
             await self._keep(card, replace(shown, cut=cut))
         return view
 
+    async def unfold(self, card: Card, place: TelegramPlace, message: TelegramPosted) -> None:
+        """Show all buttons of a card, until it is drawn again."""
+        view = rendered(card, await self._unseen(card, place.chat_id), more=True)
+        await self._transport.dress(message, view.keyboard)
+
     async def put(self, card: Card, place: TelegramPlace, message: TelegramPosted | None = None) -> None:
         """Post a card, or make a message one, as a further copy that is kept up to date."""
         view = await self.lay_out(card, place.chat_id)

@@ -16,6 +16,8 @@ from bot.channels.slack.home import view as home_view
 from bot.channels.slack.screens import ModalSubject
 from bot.domain.cards import Card, card_of
 from bot.domain.people import Actor
+from bot.domain.plans import Plan
+from bot.domain.plans import fields as plan_fields
 from bot.domain.proposals import Cause, Deciders, Kind, PreviewField, State, Vote
 from bot.domain.risk import Level, Risk
 from bot.domain.similarity import Rung, Whose
@@ -208,12 +210,67 @@ def test_tally_four_eyes_and_edits_are_noted_on_the_full_and_on_the_brief_card(c
 def test_what_ran_by_a_grant_or_unasked_says_so(card_factory: Factory) -> None:
     granted = card_factory(state=State.SUCCEEDED, decided_by="Ana's grant G-7", grant_id=7, decided_at=NOW)
     assert "Done. Approved by Ana's grant G-7" in _words(granted)
-    assert buttons_in(render(granted).blocks) == {}
+    assert list(buttons_in(render(granted).blocks)) == ["Details"]
 
     unasked = card_factory(
         state=State.SUCCEEDED, decided_by="policy (destructive)", rule="policy destructive"
     )
     assert "No one was asked: policy destructive." in _words(unasked)
+
+
+def test_a_change_of_one_word_takes_four_blocks_and_its_end_two(card_factory: Factory) -> None:
+    deciders = Deciders(requester=True, roles=("admin",))
+    about = {
+        "description": "Change priority of issue #4 “Invoices are sent twice”",
+        "preview": (PreviewField("priority", "urgent", "low"),),
+        "reason": "Requested: “Change priority of #4 to low”",
+        "risk": Risk(Level.WRITE, ""),
+        "deciders": deciders,
+    }
+    card = card_factory(**about)
+    assert [block["type"] for block in render(card).blocks] == ["header", "rich_text", "context", "actions"]
+    assert "Requested" not in _words(card)
+    vote = Vote("x", Actor("slack", "T1/U7", "Ana"), "approve", None, NOW)
+    ended = card_factory(**about, state=State.SUCCEEDED, decided_by="Ana", decided_at=NOW, votes=(vote,))
+    assert [block["type"] for block in render(ended).blocks] == ["rich_text", "section"]
+
+
+def test_a_field_that_the_title_quotes_is_not_shown_again(card_factory: Factory) -> None:
+    preview = (PreviewField("title", None, "Printer is on fire"), PreviewField("priority", None, "normal"))
+    card = card_factory(description="Create issue “Printer is on fire”", preview=preview)
+    assert "Title" not in _words(card)
+    assert "Priority: normal" in _words(card)
+    assert render(card).whole
+
+
+def test_of_a_long_text_the_changed_lines_are_shown_and_no_others(card_factory: Factory) -> None:
+    old = [f"line {n}" for n in range(1, 41)]
+    new = [*old[:19], "line 20, changed", *old[20:]]
+    rendered = render(card_factory(preview=(PreviewField("body", "\n".join(old), "\n".join(new)),)))
+    words = "\n".join(shown_text(rendered.blocks))
+    assert rendered.whole
+    assert "- line 20\n+ line 20, changed" in words
+    assert "line 10" not in words
+
+
+def test_a_plan_is_a_numbered_list_with_its_tools(card_factory: Factory) -> None:
+    steps = [
+        {"description": "Look", "tools": []},
+        {"description": "Give #4 to Sam", "tools": ["update_issue"]},
+    ]
+    arguments = {"summary": "Share the work", "steps": steps, "risks": "They may be away."}
+    card = card_factory(kind=Kind.PLAN, arguments=arguments, preview=plan_fields(Plan.of(arguments)))
+    check_blocks(render(card).blocks)
+    [listed] = [
+        e for block in render(card).blocks for e in block.get("elements", ()) if e["type"] == "rich_text_list"
+    ]
+    assert [len(item["elements"]) for item in listed["elements"]] == [1, 3]
+    assert listed["elements"][1]["elements"][2] == {
+        "type": "text",
+        "text": "update_issue",
+        "style": {"code": True},
+    }
+    assert "Risks: They may be away." in _words(card)
 
 
 def test_the_last_card_of_a_group_offers_the_whole_group(card_factory: Factory) -> None:
@@ -248,14 +305,14 @@ def test_what_does_not_fit_is_counted_and_approves_only_through_view_all(card_fa
         (State.EXECUTING, {"decided_by": "Ana"}, "Running…", []),
     ],
 )
-def test_each_end_says_so_and_leaves_no_button_but_retry(
+def test_each_end_says_so_and_leaves_its_details_and_retry(
     card_factory: Factory, state: State, changes: dict[str, Any], said: str, buttons: list[str]
 ) -> None:
     card = card_factory(state=state, decided_at=NOW, **changes)
 
     assert said in _words(card)
     assert ("<!date^" in _words(card)) == (state is not State.EXPIRED)
-    assert list(buttons_in(render(card).blocks)) == buttons
+    assert list(buttons_in(render(card).blocks)) == ["Details", *buttons]
 
 
 def test_a_result_link_is_shown_only_when_it_is_a_web_address(card_factory: Factory) -> None:

@@ -473,7 +473,7 @@ async def test_a_cut_card_that_has_ended_still_shows_everything(
     card = card_factory(preview=(PreviewField("body", "", body),), state=State.DECLINED)
     posted = await _post(running, card)
     assert "✂️" not in posted.words
-    await running.slack.click(posted, "View all")
+    await running.slack.click(posted, "Details")
 
     modal = await running.slack.until(lambda: running.slack.modals and running.slack.modals[0])
     assert body in modal.words.replace("\n", "")

@@ -48,7 +48,7 @@ def test_a_resolved_card_folds_to_what_who_when_and_the_result():
     assert view.rich.text == "✅ Close issue #7\n\nDone. Approved by Ana · 2 Mar, 09:05 UTC\nclosed"
     told = rendered(done(make_card(), told="Closed issue #7", result="", outcome="Approved by Ana."))
     assert told.rich.text == "✅ Closed issue #7\n\nApproved by Ana · 2 Mar, 09:05 UTC"
-    assert labels(view.keyboard) == ["Open"]
+    assert labels(view.keyboard) == ["Open", "Details"]
 
 
 def test_people_in_telegram_who_may_decide_are_mentioned_and_others_named():
@@ -68,6 +68,41 @@ def test_a_copy_elsewhere_names_where_it_was_asked():
 def times(view):
     found = [e for e in view.rich.entities if e.type == "date_time"]
     return [(e.unix_time, e.date_time_format) for e in found]
+
+
+def test_a_change_of_one_word_takes_five_lines():
+    card = make_card(
+        title="Change priority of issue #4 “Invoices are sent twice”",
+        reason="Requested: “Change priority of #4 to low”",
+        fields=(PreviewField("Priority", "urgent", "low"),),
+        asker_decides=True,
+    )
+    view = rendered(card)
+    assert len(view.rich.text.split("\n")) <= 5
+    assert "Requested" not in view.rich.text
+    assert len(rendered(done(card, told="Changed issue #4", result="")).rich.text.split("\n")) <= 3
+
+
+def test_rare_buttons_wait_behind_more():
+    card = make_card(verbs=(Verb.APPROVE, Verb.DECLINE, Verb.EDIT, Verb.EXTEND, Verb.SIMILAR))
+    assert labels(rendered(card).keyboard) == ["Approve", "Decline", "Edit", "⋯ More"]
+    more = labels(rendered(card, more=True).keyboard)
+    assert more[3:] == ["Approve similar", "Extend", "Decline with a reason"]
+
+
+def test_of_a_long_text_the_changed_lines_are_shown_and_no_others():
+    old = [f"line {n}" for n in range(1, 41)]
+    new = [*old[:19], "line 20, changed", *old[20:]]
+    view = rendered(make_card(fields=(PreviewField("Body", "\n".join(old), "\n".join(new)),)))
+    assert not view.cut
+    for words in (
+        "… 17 lines stay the same",
+        "  line 19",
+        "- line 20\n+ line 20, changed",
+        "  line 22\n… 18",
+    ):
+        assert words in view.rich.text
+    assert "line 10" not in view.rich.text
 
 
 def test_times_are_shown_by_the_readers_own_app():
@@ -102,7 +137,7 @@ def test_a_title_that_was_cut_holds_approve_back():
 
 def test_a_failed_card_offers_retry():
     card = done(make_card(), state=State.FAILED, tone=Tone.BAD, verbs=(Verb.RETRY,), result_url=None)
-    assert labels(rendered(card).keyboard) == ["Retry"]
+    assert labels(rendered(card).keyboard) == ["Retry", "Details"]
 
 
 @pytest.mark.parametrize(
@@ -129,12 +164,12 @@ def test_many_lines_are_cut_too():
 
 
 def test_a_verb_that_asks_for_words_is_a_button_without_being_known_here():
-    view = rendered(make_card(verbs=(Verb.REASSIGN, Verb.APPROVE)))
+    view = rendered(make_card(verbs=(Verb.REASSIGN, Verb.APPROVE)), more=True)
     assert labels(view.keyboard) == ["Approve", "Reassign"]
 
 
 def test_a_verb_that_needs_nothing_is_a_button_without_being_known_here():
-    view = rendered(make_card(verbs=(Verb.EXPIRE, Verb.APPROVE)))
+    view = rendered(make_card(verbs=(Verb.EXPIRE, Verb.APPROVE)), more=True)
     assert labels(view.keyboard) == ["Approve", "End the wait"]
 
 
@@ -216,7 +251,7 @@ def test_any_card_is_accepted_and_whole(
     view = rendered(card)
     state_open = state is State.PROPOSED
     accepted(view.rich, view.keyboard)
-    assert not view.cut or "View all" in labels(view.keyboard)
+    assert not view.cut or {"View all", "Details"} & set(labels(view.keyboard))
     assert not view.cut or not state_open or not {"Approve", "Approve similar"} & set(labels(view.keyboard))
     pieces = whole(card)
     for piece in pieces or []:

@@ -314,7 +314,7 @@ async def test_a_card_is_posted_pressed_and_redrawn_without_its_buttons(
     ref = await channel.post_card(HERE, card)
     posted = await telegram.see(ANA, "Close issue #7")
     assert ref == f"{ANA}/{posted.message_id}"
-    assert posted.labels == ["Approve", "Decline", "Edit", "Decline with a reason"]
+    assert posted.labels == ["Approve", "Decline", "Edit", "⋯ More"]
     assert [b.get("style") for b in posted.buttons] == ["success", "danger", "primary", None]
     core.reply = Reply(Answer.ACCEPTED, "Approved.")
     query = await telegram.press(ANA, posted, "Approve")
@@ -322,7 +322,7 @@ async def test_a_card_is_posted_pressed_and_redrawn_without_its_buttons(
     assert core.presses == [Press(actor, Verb.APPROVE, PROPOSAL, 1, address=HERE, ref=ref)]
     assert (query.text, query.alert) == ("Approved.", False)
     await channel.redraw_card(HERE, ref, done(card))
-    assert posted.labels == ["Open"]
+    assert posted.labels == ["Open", "Details"]
     assert "Done. Approved by Ana" in posted.text
     assert posted.buttons[0]["url"] == "https://issues.example.com/7"
 
@@ -403,7 +403,7 @@ async def test_a_long_payload_is_viewed_before_it_can_be_approved(
     core.cards[PROPOSAL] = done(card)
     await channel.redraw_card(HERE, ref, done(card))
     await telegram.until(lambda: last[0].labels == [])
-    assert posted.labels == ["View all", "Open"]
+    assert posted.labels == ["Open", "Details"]
 
 
 async def test_what_was_viewed_and_then_changed_must_be_viewed_again(

@@ -105,7 +105,7 @@ async def test_an_open_card_is_posted_again_once_and_can_be_pressed_there(
     (press,) = core.presses
     assert (press.verb, press.address) == (Verb.APPROVE, HERE)
     await channel.redraw_card(HERE, f"{NEW}/{again.message_id}", done(card))
-    assert again.labels == ["Open"]
+    assert again.labels == ["Open", "Details"]
 
 
 async def test_it_is_known_after_a_restart(

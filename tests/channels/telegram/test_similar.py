@@ -39,8 +39,14 @@ async def test_the_card_keeps_its_rows(channel, telegram: FakeTelegram, core: Fa
     posted = await card_in(channel, telegram, core)
     assert rows(posted) == [
         ["Approve", "Decline"],
-        ["Edit", "Extend"],
-        ["Approve similar", "Decline with a reason"],
+        ["Edit", "⋯ More"],
+    ]
+    await telegram.press(ANA, posted, "⋯ More")
+    assert rows(posted) == [
+        ["Approve", "Decline"],
+        ["Edit"],
+        ["Approve similar", "Extend"],
+        ["Decline with a reason"],
     ]
 
 

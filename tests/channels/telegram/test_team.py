@@ -32,13 +32,13 @@ def plan_card(steps=2, length=40):
 
 
 def test_a_short_plan_offers_all_four_answers():
-    view = rendered(plan_card())
+    view = rendered(plan_card(), more=True)
     accepted(view.rich, view.keyboard)
     shown = labels(view.keyboard)
     for label in ("Approve plan", "Reject", "Reject with a reason", "Ask for changes"):
         assert label in shown
     assert "Approve plan and its steps" in shown
-    assert "Step 2: 1 xxx" in view.rich.text.replace("\n", " ")
+    assert "2. 1 xxx" in view.rich.text
 
 
 def test_a_plan_too_long_for_a_message_is_viewed_whole_before_it_or_its_steps_are_approved():

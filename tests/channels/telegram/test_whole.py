@@ -70,7 +70,7 @@ async def test_a_write_is_proposed_approved_run_and_told(app: App, telegram: Fak
     await telegram.see(ANA, "So:")
     await telegram.until(lambda: "Done. Approved by Ana" in card.text)
     assert ran == ["new"]
-    assert card.labels == []
+    assert card.labels == ["Details"]
 
 
 async def test_a_card_whose_posting_was_never_answered_is_brought_up_to_date_once_it_is_pressed(
@@ -88,7 +88,7 @@ async def test_a_card_whose_posting_was_never_answered_is_brought_up_to_date_onc
     await telegram.until(
         lambda: "Done. Approved by Ana" in card.text and "Done. Approved by Ana" in lost.text
     )
-    assert card.labels == lost.labels == []
+    assert card.labels == lost.labels == ["Details"]
     assert ran == ["new"]
 
 
@@ -104,7 +104,7 @@ async def test_what_was_edited_is_what_runs(app: App, telegram: FakeTelegram):
     await telegram.press(ANA, form, "Approve")
     await telegram.until(lambda: "Done" in card.text and "Done" in form.text)
     assert ran == ["better"]
-    assert card.labels == form.labels == []
+    assert card.labels == form.labels == ["Details"]
 
 
 async def test_declined_with_a_reason_nothing_runs_and_the_model_is_told_why(
@@ -116,7 +116,7 @@ async def test_declined_with_a_reason_nothing_runs_and_the_model_is_told_why(
     await telegram.say(ANA, "the old name is fine", reply_to=await telegram.see(ANA, "why not?"))
     await telegram.see(ANA, "So: DECLINED: Ana said no. Reason: the old name is fine")
     await telegram.until(lambda: "Declined by Ana" in card.text)
-    assert (ran, card.labels) == ([], [])
+    assert (ran, card.labels) == ([], ["Details"])
 
 
 async def test_a_forged_round_is_refused_and_the_card_stays(app: App, telegram: FakeTelegram):
@@ -153,7 +153,7 @@ async def test_a_shown_proposal_can_be_decided_there(app: App, telegram: FakeTel
         lambda: "Done. Approved by Ada" in card.text and "Done. Approved by Ada" in copy.text
     )
     assert ran == ["new"]
-    assert card.labels == copy.labels == []
+    assert card.labels == copy.labels == ["Details"]
 
 
 @pytest.mark.parametrize("word", ["/link", "/nod link"])

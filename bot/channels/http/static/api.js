@@ -72,6 +72,7 @@ export async function download(path, name) {
 
 export const get = (path) => json("GET", path);
 export const post = (path, body = {}) => json("POST", path, body);
+export const patch = (path, body) => json("PATCH", path, body);
 export const remove = (path) => json("DELETE", path);
 
 /** A response whose body is an event stream. */

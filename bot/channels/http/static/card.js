@@ -48,17 +48,16 @@ function result(p) {
 }
 
 export class Card {
-  /**
-   * `own`: the person looks at their own conversation; `origin` tells where it was asked; `heard` is what the
-   * person wrote right above.
-   */
-  constructor(id, { own = false, origin = false, heard = "" } = {}) {
-    Object.assign(this, { id, own, origin, heard, busy: null, form: null, seen: null, resting: null });
+  /** `own`: the person looks at their own conversation; `origin` tells where it was asked. */
+  constructor(id, { own = false, origin = false } = {}) {
+    Object.assign(this, { id, own, origin, busy: null, form: null, seen: null, resting: null });
     this.content = h("div", { class: "card-content" });
     this.word = h("p", { class: "card-word", hidden: true });
     this.slot = h("div", { class: "card-slot" });
     this.buttons = h("div", { class: "card-buttons" });
-    this.element = h("article", { class: "card", tabindex: -1, data: { proposal: id } }, this.content, this.word, this.slot, this.buttons);
+    this.small = h("div", { class: "byline" });
+    this.element = h("article", { class: "card", tabindex: -1, data: { proposal: id } },
+      this.content, this.word, this.slot, h("div", { class: "card-foot" }, this.buttons, this.small));
     this.element.addEventListener("keydown", (event) => {
       if (event.key === "Escape" && this.form) {
         event.stopPropagation();
@@ -81,7 +80,7 @@ export class Card {
     this.proposal = p;
     const focused = this.element.contains(document.activeElement) && !this.slot.contains(document.activeElement)
       ? document.activeElement : null;
-    const open = [...this.content.querySelectorAll("details[data-part]")].filter((d) => d.open).map((d) => d.dataset.part);
+    const open = [...this.element.querySelectorAll("details[data-part]")].filter((d) => d.open).map((d) => d.dataset.part);
     if (before && before.round !== p.round && p.state === "proposed" && this.busy !== "edit") this.changed();
     if (p.state !== before?.state && before) this.close(false);
     if (before && before.state !== p.state) this.say("");
@@ -89,8 +88,9 @@ export class Card {
     this.element.className = `card ${tone} ${p.state} ${p.risk}`;
     this.element.setAttribute("aria-label", `Proposal, ${label}: ${p.description}`);
     this.content.replaceChildren(...this.parts(p).filter(Boolean));
+    this.small.replaceChildren(...this.byline(p).filter(Boolean));
     for (const part of open) {
-      const again = this.content.querySelector(`details[data-part="${part}"]`);
+      const again = this.element.querySelector(`details[data-part="${part}"]`);
       if (again) again.open = true;
     }
     this.drawButtons();
@@ -117,19 +117,22 @@ export class Card {
   }
 
   parts(p) {
-    // how it ended is one line where it went as expected; what went wrong stays open
-    if (p.state === "proposed" || p.state === "failed" || p.ended_badly) return this.full(p);
-    return this.folded(p);
+    return this.unfolded(p) ? this.full(p) : this.folded(p);
+  }
+
+  /** How it ended is one line where it went as expected; what went wrong stays open. */
+  unfolded(p) {
+    return p.state === "proposed" || p.state === "failed" || Boolean(p.ended_badly);
   }
 
   full(p) {
     const open = p.state === "proposed";
-    const parts = [this.title(p), this.byline(p)];
-    if (open && p.reason && !this.repeats(p.reason)) parts.push(h("p", { class: "why", dir: "auto" }, h("b", {}, "Why: "), shown(p.reason)));
+    const parts = [h("div", { class: "card-head" }, this.title(p), open ? this.risk(p) : this.chip())];
+    if (open && p.why) parts.push(h("p", { class: "why", dir: "auto" }, h("b", {}, "Why: "), shown(p.why)));
     if (open && p.warning && p.warning !== `${RISKS[p.risk]}.`) parts.push(h("p", { class: "note" }, shown(p.warning)));
     parts.push(...p.notes.map((note) => h("p", { class: "note" }, shown(note))));
     if (!open) parts.push(this.outcome(p));
-    if (open || p.state === "failed") parts.push(difference(p));
+    if (open || p.state === "failed") parts.push(difference(p, p.preview.filter((each) => !each.in_title)));
     if (open) parts.push(this.facts(p));
     return parts;
   }
@@ -140,7 +143,7 @@ export class Card {
     const address = p.result_url && safeAddress(p.result_url, { relative: true });
     return [
       h("div", { class: "card-line" }, this.chip(), this.title(p),
-        h("span", { class: "ending", dir: "auto" }, shown(p.outcome), when ? [" ", when] : null),
+        h("span", { class: "ending", dir: "auto" }, shown(running ? p.outcome : p.outcome.replace(/\.$/, "")), when ? [running ? " " : " · ", when] : null),
         address ? link(address, "Open the result") : null,
         this.revoker(p), this.conversation(p),
         this.fold("all", "Details", () => [
@@ -157,12 +160,6 @@ export class Card {
   chip() {
     const { label, sign, tone } = this.standing();
     return h("span", { class: `state ${tone}` }, icon(sign), label);
-  }
-
-  /** Whether a reason only says again what the person wrote right above. */
-  repeats(reason) {
-    const heard = this.heard?.trim();
-    return Boolean(heard) && reason.includes(heard);
   }
 
   /** For admins, where a grant let it run: a button that ends the grant. */
@@ -197,10 +194,15 @@ export class Card {
       ? h("a", { href: `#/c/${encodeURIComponent(p.conversation_id)}` }, "Open conversation") : null;
   }
 
+  /** The small print of a card that is open: who asked, unless it is the person at their own words. */
   byline(p) {
+    if (!this.unfolded(p)) return [];
     const open = p.state === "proposed";
-    return h("div", { class: "byline" }, this.chip(), this.risk(p), this.asked(p), open ? h("span", {}, "Expires ", expiry(p.expires_at)) : null, this.conversation(p),
-      this.fold("all", "Details", () => everything(p)));
+    const asked = !this.own || p.teammate || p.kind === "question" ? this.asked(p) : null;
+    return [asked, open ? h("span", {}, "Expires ", expiry(p.expires_at)) : null, this.conversation(p),
+      this.fold("all", "Details", () => [
+        this.own ? h("p", {}, this.asked(p)) : null,
+        p.reason && !(open && p.why) ? h("p", { class: "why", dir: "auto" }, h("b", {}, "Why: "), shown(p.reason)) : null, everything(p)])];
   }
 
   outcome(p) {
@@ -240,17 +242,37 @@ export class Card {
     const group = may.filter((verb) => verb.endsWith("_all"));
     if (this.own && !p.may_decide && p.state === "proposed") one.push("cancel");
     const rows = [];
-    if (one.length && !this.form) rows.push(h("div", { class: "buttons" }, one.map((verb) => this.button(verb))));
+    const rare = one.filter((verb) => this.said(verb).rare);
+    const often = one.filter((verb) => !rare.includes(verb));
+    if (one.length && !this.form) rows.push(h("div", { class: "buttons" }, often.map((verb) => this.button(verb)), this.menu(rare)));
     if (!p.may_decide && p.state === "proposed") rows.push(h("p", { class: "muted" }, "You may not decide this. It waits for ", shown(p.deciders), "."));
-    const bars = group.length && p.group && !this.form;
-    if (bars) rows.push(this.groupBar(p, group));
+    const bar = group.length && p.group && !this.form ? [this.groupBar(p, group)] : [];
+    if (this.above) this.above.replaceChildren(...bar);
+    else if (!this.origin) rows.push(...bar);
     this.buttons.replaceChildren(...rows);
-    this.above?.replaceChildren(...(bars ? [this.groupBar(p, group)] : []));
     this.element.setAttribute("aria-busy", String(Boolean(this.busy)));
     if (had) this.refocus(had);
   }
 
-  /** The buttons for the whole group are shown there, too: above its first card. */
+  /** What is rarely wanted waits behind ⋯. */
+  menu(verbs) {
+    if (!verbs.length) return null;
+    if (verbs.length === 1 && verbs[0] === "cancel") return this.button("cancel");
+    const details = h("details", { class: "menu" }, h("summary", { class: "button" }, h("span", { "aria-hidden": "true" }, "⋯"), h("span", { class: "hidden" }, "More")),
+      h("div", { class: "menu-list" }, verbs.map((verb) => this.button(verb))));
+    details.addEventListener("keydown", (event) => {
+      if (event.key !== "Escape" || !details.open) return;
+      event.stopPropagation();
+      details.open = false;
+      details.firstElementChild.focus();
+    });
+    details.addEventListener("focusout", (event) => {
+      if (event.relatedTarget && !details.contains(event.relatedTarget)) details.open = false;
+    });
+    return details;
+  }
+
+  /** The buttons for the whole group stand there: above its first card. */
   crown(slot) {
     if (this.above === slot || !this.proposal?.group) return;
     this.above = slot;
@@ -388,8 +410,21 @@ export class Card {
 }
 
 /** What it changes; without a preview, the arguments are what people decide about. */
-function difference(p) {
-  return p.preview.length ? changes(p.preview) : boxed(JSON.stringify(p.tool_arguments, null, 2));
+function difference(p, fields = p.preview) {
+  if (p.outline.length) return outline(p.outline);
+  if (p.preview.length && !fields.length) return null;
+  return fields.length ? changes(fields, p.preview) : boxed(JSON.stringify(p.tool_arguments, null, 2));
+}
+
+/** A plan: its summary, its steps by number with the tools of each, and what stands around them. */
+function outline(lines) {
+  const mark = ({ mark: word }) => (word ? h("span", { class: word.startsWith("was: ") ? "muted" : "tag", dir: "auto" }, word.startsWith("was: ") ? [" (", shown(word), ")"] : word) : null);
+  const step = (each) => h("li", { dir: "auto" }, shown(each.text), each.tools.map((name) => h("code", { class: "tool" }, shown(name))), mark(each));
+  const part = (each) => h("p", { dir: "auto" }, each.label ? h("b", {}, `${each.label}: `) : null, shown(each.text), mark(each));
+  const steps = lines.filter((each) => each.number);
+  const others = lines.filter((each) => !each.number);
+  const head = others.filter((each) => !each.label);
+  return h("div", { class: "outline" }, head.map(part), h("ol", {}, steps.map(step)), others.filter((each) => each.label).map(part));
 }
 
 function boxed(text) {

@@ -2,7 +2,8 @@
 
 import * as api from "./api.js";
 import { announce, h, icon, recall, remember, shown } from "./dom.js";
-import { Inbox } from "./inbox.js";
+import { Inbox, notifyOf } from "./inbox.js";
+import { Audit, Grants, Tools, Usage, You } from "./pages.js";
 import * as proposals from "./proposals.js";
 import { Rules } from "./rules.js";
 import { Subscription } from "./stream.js";
@@ -54,26 +55,54 @@ const thread = new Thread($("thread"), {
   },
 });
 const inbox = new Inbox($("inbox-list"));
-const rules = new Rules($("rules-list"), lookAgain);
+
+/** The pages, in the order of the menu; `may` says who sees it there. */
+const PAGES = {
+  inbox: { title: "Inbox", sign: "inbox", page: inbox },
+  rules: { title: "Rules and grants", sign: "shield", may: () => me.admin, page: paged("rules-list", (at) => new Rules(at, lookAgain)) },
+  grants: { title: "Grants", sign: "key", may: () => !me.admin, page: paged("grants-list", (at) => new Grants(at)) },
+  tools: { title: "Tools", sign: "tool", page: paged("tools-list", (at) => new Tools(at)) },
+  usage: { title: "Usage", sign: "bars", page: paged("usage-list", (at) => new Usage(at)) },
+  audit: { title: "Audit log", sign: "scroll", may: () => me.admin, page: paged("audit-list", (at) => new Audit(at)) },
+  you: { title: "You", sign: "person", may: () => false, page: paged("you-list", (at) => new You(at)) },
+};
+
+/** A page in the common frame: made when it is opened for the first time. */
+function paged(id, make) {
+  const column = h("div", { class: "column", id, hidden: true });
+  $("page-scroll").append(column);
+  let made = null;
+  return {
+    show() {
+      column.hidden = false;
+      made ??= make(column);
+      made.show();
+    },
+    hide() {
+      column.hidden = true;
+      made?.hide?.();
+    },
+  };
+}
 
 // Views
 
 function route() {
-  const [, view, id] = /^#\/(c|inbox|rules)?\/?([^/]*)/.exec(location.hash) ?? [];
-  const inInbox = view === "inbox";
-  const inRules = view === "rules";
-  const conversation = view === "c" && id ? decodeURIComponent(id) : null;
+  const [, view, rest] = /^#\/([a-z]*)\/?([^/]*)/.exec(location.hash) ?? [];
+  const id = rest ? decodeURIComponent(rest) : null;
+  const conversation = view === "c" ? id : null;
+  const opened = Object.hasOwn(PAGES, view ?? "") ? view : null;
+  const inChat = !opened;
   route.shown = location.hash;
-  $("chat").hidden = inInbox || inRules;
-  $("inbox").hidden = !inInbox;
-  $("rules").hidden = !inRules;
-  const inChat = !inInbox && !inRules;
+  route.page = opened;
+  $("chat").hidden = !inChat;
+  $("inbox").hidden = opened !== "inbox";
+  $("page").hidden = inChat || opened === "inbox";
   $("skip").setAttribute("href", inChat ? "#message" : "#title");
   $("skip").textContent = inChat ? "Skip to the message box" : "Skip to the content";
   closeSide();
-  if (inInbox) inbox.show();
-  else inbox.hide();
-  if (inRules) rules.show();
+  for (const [name, { page }] of Object.entries(PAGES)) if (name !== opened) page.hide();
+  if (opened) PAGES[opened].page.show(id);
   if (inChat) {
     if (conversation !== thread.id || !conversation) {
       keepDraft();
@@ -95,20 +124,21 @@ function route() {
 function drawSide() {
   const waiting = proposals.waiting();
   const mine = waiting.filter((p) => p.may_decide).length;
-  const inInbox = !$("inbox").hidden;
-  const inRules = !$("rules").hidden;
-  const inChat = !inInbox && !inRules;
-  $("inbox-count").replaceChildren(...counted(mine)[0].childNodes);
-  $("inbox-count").hidden = !mine;
-  $("inbox-count").title = `${mine} waiting for you`;
+  const inChat = !route.page;
+  const here = document.activeElement?.closest?.("#pages a")?.id;
+  $("pages").replaceChildren(...Object.entries(PAGES).filter(([, { may }]) => !may || may()).map(([name, { title, sign }]) => {
+    const to = h("a", { class: "side-link", id: `to-${name}`, href: `#/${name}` }, h("span", {}, icon(sign), title), name === "inbox" && mine ? counted(mine) : null);
+    current(to, name === route.page);
+    return to;
+  }));
+  if (here) $(here)?.focus();
   $("bar-inbox").replaceChildren(icon("inbox"), h("span", { class: "hidden" }, "Inbox"), ...(mine ? counted(mine) : []));
-  current($("to-inbox"), inInbox);
-  current($("to-rules"), inRules);
   current($("new"), inChat && !thread.id);
-  const title = inInbox ? "Inbox" : inRules ? "Rules and grants" : titleOf(thread.id);
+  const title = route.page ? PAGES[route.page].title : titleOf(thread.id);
+  $("conversation-menu").hidden = !(inChat && thread.id);
   if ($("title").textContent !== title) $("title").textContent = title;
   document.title = `${mine ? `(${mine}) ` : ""}${title} · Nod`;
-  $("list-title").hidden = !conversations.length;
+  $("list-title").hidden = $("find").hidden = !conversations.length && !$("find").value;
   const focused = document.activeElement?.closest?.("#conversations a")?.getAttribute("href");
   $("conversations").replaceChildren(...conversations.map((each) => {
     const open = waiting.filter((p) => p.conversation_id === each.id).length;
@@ -132,13 +162,89 @@ function titleOf(id) {
   return id ? conversations.find((each) => each.id === id)?.title || "Conversation" : "New conversation";
 }
 
-async function listConversations() {
+let older = null; // where the next page of conversations begins
+let turned = 0;
+
+async function listConversations(before = null) {
+  const turn = (turned += 1);
+  const sought = new URLSearchParams(Object.entries({ q: $("find").value.trim(), before }).filter(([, value]) => value));
   try {
-    conversations = (await api.get("api/conversations")).conversations;
+    const page = await api.get(`api/conversations?${sought}`);
+    if (turn !== turned) return;
+    conversations = before ? [...conversations, ...page.conversations] : page.conversations;
+    older = page.next;
+    $("more-conversations").hidden = !older;
     drawSide();
   } catch {
     // the list comes with the next change
   }
+}
+
+function setUpConversations() {
+  let typing = null;
+  $("find").addEventListener("input", () => {
+    clearTimeout(typing);
+    typing = setTimeout(() => listConversations(), 250);
+  });
+  $("more-conversations").addEventListener("click", () => listConversations(older));
+  const menu = $("conversation-menu");
+  const item = (label, act) => h("button", { type: "button", class: "button", onclick: () => {
+    menu.open = false;
+    act().catch((error) => tellAbove(error.message));
+  } }, label);
+  menu.append(h("summary", { class: "icon-button" }, h("span", { "aria-hidden": "true" }, "⋯"), h("span", { class: "hidden" }, "This conversation")),
+    h("div", { class: "menu-list" }, item("Rename", renaming), item("Export", exported), item("Delete", deleting)));
+  menu.addEventListener("focusout", (event) => event.relatedTarget && !menu.contains(event.relatedTarget) && (menu.open = false));
+  menu.addEventListener("keydown", (event) => {
+    if (event.key !== "Escape" || !menu.open) return;
+    event.stopPropagation();
+    menu.open = false;
+    menu.firstElementChild.focus();
+  });
+}
+
+const here = () => `api/conversations/${encodeURIComponent(thread.id)}`;
+
+/** A word above the conversation that goes away with the next. */
+function tellAbove(words, ...more) {
+  $("told").replaceChildren(...(words ? [h("p", { class: "banner" }, h("span", {}, words), ...more)] : []));
+  if (words) announce(words);
+}
+
+async function renaming() {
+  const field = h("input", { type: "text", value: titleOf(thread.id), maxlength: 200, required: true, "aria-label": "Title of the conversation" });
+  const form = h("form", { class: "renaming" }, field, h("button", { class: "button small primary" }, "Rename"), h("button", { type: "button", class: "button small", onclick: () => tellAbove("") }, "Cancel"));
+  form.addEventListener("submit", async (event) => {
+    event.preventDefault();
+    try {
+      await api.patch(here(), { title: field.value.trim() });
+      tellAbove("");
+      await listConversations();
+    } catch (error) {
+      tellAbove(error.message);
+    }
+  });
+  $("told").replaceChildren(h("div", { class: "banner" }, form));
+  field.select();
+}
+
+async function exported() {
+  await api.download(`${here()}/export`, `conversation-${thread.id}.json`);
+}
+
+async function deleting() {
+  const sure = h("button", { type: "button", class: "button small danger", onclick: async () => {
+    try {
+      await api.remove(here());
+      tellAbove("");
+      location.hash = "#/";
+      await listConversations();
+    } catch (error) {
+      tellAbove(error.message);
+    }
+  } }, "Delete");
+  tellAbove("Delete what was said here? Proposals and their audit stay.", sure, h("button", { type: "button", class: "button small", onclick: () => tellAbove("") }, "Cancel"));
+  sure.focus();
 }
 
 function drawWelcome() {
@@ -358,13 +464,14 @@ async function start() {
   $("app").hidden = false;
   $("who").replaceChildren(me.name === "you" ? "Local session (no sign-in needed)" : shown(`Signed in as ${me.name}`));
   $("model").replaceChildren(shown(me.model), ...(me.demo ? [h("span", { class: "tag" }, "demo")] : []));
-  $("to-rules").hidden = !me.admin;
   proposals.me.admin = me.admin;
   drawBanners();
   setInterval(lookAgain, LOOK_AGAIN);
   document.addEventListener("visibilitychange", lookAgain);
   $("sign-out").hidden = !api.signedIn();
+  $("new").prepend(icon("plus"));
   setUpSide();
+  setUpConversations();
   setUpComposer();
   setUpScrolling();
   let drawing = null;
@@ -377,7 +484,11 @@ async function start() {
   route();
   listConversations();
   new Subscription("api/events", {
-    event: (event) => event.type === "proposal_update" && proposals.put(event.proposal),
+    event: (event) => {
+      if (event.type !== "proposal_update") return;
+      proposals.put(event.proposal);
+      notifyOf(event.proposal, inbox);
+    },
     opened: () => Promise.all([proposals.back(), lookAgain()]).catch(() => {}),
     state: (state) => connection("changes", state),
   });

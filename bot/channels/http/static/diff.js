@@ -7,8 +7,10 @@ const MOST_LINES = 1200; // beyond that, comparing costs more than it tells
 const CONTEXT = 3;
 
 /** The list of changes of one proposal. */
-export function changes(fields) {
-  const fresh = fields.length > 1 && fields.every((each) => each.old_value === null);
+export function changes(fields, all = fields) {
+  // where everything comes, or everything goes, one value of each tells it
+  const one = (name) => all.length > 1 && all.every((each) => each[name] === null);
+  const fresh = one("old_value") ? "come" : one("new_value") ? "gone" : "";
   const patches = fields.filter(isPatch);
   const rest = fields.filter((each) => !isPatch(each));
   // where the texts themselves are compared, a patch would say the same again
@@ -36,7 +38,7 @@ function inline(before, after, fresh) {
   if (before !== null && before === after) return h("span", { class: "values", dir: "auto" }, shown(after), h("span", { class: "muted" }, " (unchanged)"));
   const gone = value(before, "old", "old value");
   const come = value(after, "new", "new value");
-  if (fresh) return h("span", { class: "values" }, come);
+  if (fresh) return h("span", { class: "values" }, fresh === "come" ? come : gone);
   return h("span", { class: "values" }, gone, h("span", { class: "arrow" }, icon("arrow"), h("span", { class: "hidden" }, "becomes")), come);
 }
 

@@ -26,6 +26,13 @@ const PATHS = {
   inbox: "M3 11.5 5 4.5h10l2 7v4H3v-4Zm0 0h4l1 2h4l1-2h4",
   search: "M9 3.5a5.5 5.5 0 1 0 0 11 5.5 5.5 0 0 0 0-11Zm4 9.5 4 4",
   minus: "M5 10h10",
+  plus: "M10 4v12M4 10h12",
+  shield: "M10 2.5 4 5v4.5c0 4 2.6 6.6 6 8 3.4-1.4 6-4 6-8V5l-6-2.5Z",
+  key: "M12.5 3a4.5 4.5 0 1 0 0 9 4.5 4.5 0 0 0 0-9ZM9.3 10.7 3 17m2.5-2.5L8 17",
+  tool: "M12.5 3.2a4.3 4.3 0 0 0-3.7 6.2L3 15.2 4.8 17l5.8-5.8a4.3 4.3 0 0 0 5.7-5.3l-2.7 2.7-2.2-2.2 2.7-2.7a4.3 4.3 0 0 0-1.6-.5Z",
+  bars: "M4 16.5V9.5m4 7v-13m4 13V7m4 9.5v-5",
+  scroll: "M5 3.5h8.5v13H7a2 2 0 0 1-2-2v-11Zm2.5 4h3.5m-3.5 3h3.5",
+  person: "M10 3a3.2 3.2 0 1 0 0 6.5A3.2 3.2 0 0 0 10 3ZM3.8 17c.6-3 3-4.8 6.2-4.8s5.6 1.8 6.2 4.8",
   arrow: "M3.5 10h13m-4.5-4.5 4.5 4.5-4.5 4.5",
 };
 
@@ -84,18 +91,20 @@ export function announce(text) {
   setTimeout(() => said.remove(), 20_000);
 }
 
-export function remember(key, value) {
+/** Keep a word for this tab, or `always` for this browser; an empty one is forgotten. */
+export function remember(key, value, always = false) {
   try {
-    if (value) sessionStorage.setItem(key, value);
-    else sessionStorage.removeItem(key);
+    const kept = always ? localStorage : sessionStorage;
+    if (value) kept.setItem(key, value);
+    else kept.removeItem(key);
   } catch {
     // private windows may forbid it; then nothing outlives a reload
   }
 }
 
-export function recall(key) {
+export function recall(key, always = false) {
   try {
-    return sessionStorage.getItem(key) ?? "";
+    return (always ? localStorage : sessionStorage).getItem(key) ?? "";
   } catch {
     return "";
   }

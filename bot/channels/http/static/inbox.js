@@ -1,51 +1,366 @@
-// Everything that waits for a decision, across channels. What is decided stays in its place until the next visit,
-// so that no card moves under a finger.
+// Everything that is to be decided or was, across channels: a list, and what is chosen in it in full.
+// What is decided stays in its place until the next look, so that nothing moves under a finger.
 
+import { get } from "./api.js";
 import { Card } from "./card.js";
-import { h } from "./dom.js";
-import { find, listen, waiting } from "./proposals.js";
+import { announce, h, icon, recall, remember, shown } from "./dom.js";
+import { find, listen, press, put } from "./proposals.js";
+import { ago, expiry } from "./times.js";
+
+const WAIT = 250; // milliseconds after a key before the list is asked for
+const TABS = {
+  decide: ["For you", "mine=decide"],
+  waiting: ["Waiting", "state=proposed"],
+  asked: ["You asked", "mine=asked"],
+  decided: ["Decided", ["approved", "executing", "succeeded", "failed", "declined", "expired", "cancelled"].map((each) => `state=${each}`).join("&")],
+};
+const PLACES = { "": "Any place", http: "The console or the API", slack: "Slack", telegram: "Telegram", discord: "Discord", cli: "The command line" };
+const NOTHING = {
+  decide: ["You're all caught up", "When Nod wants to change something that you may decide, it shows up here, whichever channel it was asked in."],
+  waiting: ["Nothing waits", "Every proposal you may see has been decided."],
+  asked: ["You asked for nothing yet", "What you ask Nod to change shows up here, with how it ended."],
+  decided: ["Nothing was decided yet", "What was approved, declined or expired shows up here."],
+};
+const KEYS = { j: "next", k: "previous", x: "select or clear", a: "approve", d: "decline", e: "edit", "/": "search", "?": "these keys" };
+const SIGNS = { proposed: "clock", approved: "clock", executing: "clock", succeeded: "check", failed: "warning", declined: "cross", expired: "clock", cancelled: "minus" };
 
 export class Inbox {
   constructor(element) {
     this.element = element;
+    this.tab = "decide";
+    this.rows = new Map();
     this.cards = new Map();
-    this.mine = h("div", { class: "cards" });
-    this.others = h("div", { class: "cards" });
-    this.mineTitle = h("h2", { class: "section" }, "Waiting for you");
-    this.othersTitle = h("h2", { class: "section" }, "Waiting for someone else");
-    this.nothing = h("div", { class: "nothing-here" }, h("h2", {}, "You're all caught up"),
-      h("p", { class: "muted" }, "When Nod wants to change something that you may decide, it shows up here, whichever channel it was asked in."));
-    element.append(this.nothing, this.mineTitle, this.mine, this.othersTitle, this.others);
-    listen((p) => this.shown && p.state === "proposed" && this.add(p));
+    this.chosen = new Set();
+    this.current = null;
+    this.next = null;
+    this.asking = 0;
+    this.build();
+    listen((p) => this.shown && this.heard(p));
+    document.addEventListener("keydown", (event) => this.key(event));
   }
 
-  show() {
-    this.hide();
+  build() {
+    this.tabs = h("div", { class: "tabs", role: "group", "aria-label": "Which proposals" }, Object.entries(TABS).map(([tab, [label]]) =>
+      h("button", { type: "button", class: "tab", data: { tab }, onclick: () => this.open(tab) }, label)));
+    this.search = h("input", { type: "search", placeholder: "Search", "aria-label": "Search proposals", autocomplete: "off" });
+    this.tool = h("select", { "aria-label": "Tool" }, h("option", { value: "" }, "Any tool"));
+    this.place = h("select", { "aria-label": "Place" }, Object.entries(PLACES).map(([value, words]) => h("option", { value }, words)));
+    this.search.addEventListener("input", () => {
+      clearTimeout(this.typing);
+      this.typing = setTimeout(() => this.load(), WAIT);
+    });
+    for (const each of [this.tool, this.place]) each.addEventListener("change", () => this.load());
+    this.list = h("ul", { class: "rows", "aria-label": "Proposals" });
+    this.nothing = h("div", { class: "nothing-here", hidden: true });
+    this.more = h("button", { type: "button", class: "button small", hidden: true, onclick: () => this.load(this.next) }, "Show more");
+    this.bell = h("button", { type: "button", class: "link-button", onclick: () => this.notify() });
+    this.many = h("div", { class: "many", role: "group", "aria-label": "What is selected", hidden: true });
+    this.word = h("p", { class: "notice-word", role: "status", hidden: true });
+    this.detail = h("div", { class: "cards" });
+    this.back = h("a", { class: "back only-narrow", href: "#/inbox" }, "All proposals");
+    this.copy = h("button", { type: "button", class: "link-button", onclick: () => this.send() }, "Copy link");
+    this.help = h("dialog", { class: "keys", "aria-label": "Keys" }, h("h2", {}, "Keys"),
+      h("dl", { class: "facts" }, Object.entries(KEYS).map(([key, words]) => h("div", {}, h("dt", {}, h("kbd", {}, key)), h("dd", {}, words)))),
+      h("form", { method: "dialog" }, h("button", { class: "button" }, "Close")));
+    this.element.append(
+      h("div", { class: "pane list-pane" }, h("h2", { class: "hidden" }, "Proposals"), this.tabs, h("div", { class: "sieve" }, this.search, this.tool, this.place),
+        this.nothing, this.list, this.more,
+        h("p", { class: "pane-foot" }, h("button", { type: "button", class: "link-button", onclick: () => this.help.showModal() }, "Keys"), this.bell)),
+      h("div", { class: "pane detail-pane", id: "inbox-detail", tabindex: -1 },
+        h("h2", { class: "hidden" }, "What it changes"), h("div", { class: "detail-head" }, this.back, this.copy), this.many, this.word, this.detail),
+      this.help);
+    this.drawBell();
+  }
+
+  /** `id`: the proposal of the address, if it names one. */
+  show(id) {
+    const first = !this.shown;
     this.shown = true;
-    waiting().sort((a, b) => (a.created_at < b.created_at ? -1 : 1)).forEach((p) => this.add(p));
-    this.arrange();
+    this.asked = id || null;
+    this.element.classList.toggle("one", Boolean(id));
+    if (first) this.load();
+    else if (id) this.pick(id);
+    else if (!this.current) this.pickFirst();
   }
 
   hide() {
     this.shown = false;
-    this.cards.forEach((card) => card.stop());
-    this.cards.clear();
-    this.mine.replaceChildren();
-    this.others.replaceChildren();
+    this.forget();
+    this.chosen.clear();
+    this.current = null;
+    this.rows.clear();
+    this.list.replaceChildren();
+    this.drawDetail();
   }
 
-  add(p) {
-    if (!this.cards.has(p.id)) {
-      const card = new Card(p.id, { origin: true });
-      this.cards.set(p.id, card);
-      (find(p.id).may_decide ? this.mine : this.others).append(card.element);
+  open(tab) {
+    this.tab = tab;
+    this.chosen.clear();
+    this.load();
+  }
+
+  path(before) {
+    const [, sought] = TABS[this.tab];
+    const more = { q: this.search.value.trim(), tool: this.tool.value, channel: this.place.value, before, limit: 30 };
+    const pairs = Object.entries(more).filter(([, value]) => value);
+    return `api/proposals?${sought}&${new URLSearchParams(pairs)}`;
+  }
+
+  /** Ask for the list again, or for what comes below it. */
+  async load(before = null) {
+    const turn = (this.asking += 1);
+    for (const each of this.tabs.children) each.setAttribute("aria-pressed", String(each.dataset.tab === this.tab));
+    let page;
+    try {
+      page = await get(this.path(before));
+    } catch (error) {
+      if (turn === this.asking && error.status !== 401) this.say(error.message, true);
+      return;
     }
+    if (turn !== this.asking || !this.shown) return;
+    this.say("");
+    if (!before) {
+      this.rows.clear();
+      this.list.replaceChildren();
+    }
+    page.proposals.forEach((p) => this.add(p));
+    page.proposals.forEach(put);
+    this.next = page.next;
+    this.more.hidden = !page.next;
     this.arrange();
+    for (const id of [...this.chosen]) if (!this.rows.has(id)) this.chosen.delete(id);
+    if (before) return;
+    if (this.asked) await this.pick(this.asked);
+    else this.pickFirst();
+  }
+
+  pickFirst() {
+    const [first] = this.rows.keys();
+    this.current = first ?? null;
+    this.drawDetail();
+  }
+
+  async pick(id) {
+    if (!find(id)) {
+      try {
+        put((await get(`api/proposals/${encodeURIComponent(id)}`)).proposal);
+      } catch (error) {
+        this.current = null;
+        this.drawDetail();
+        this.say(error.status === 404 ? "That proposal doesn't exist, or isn't for you to see." : error.message, true);
+        return;
+      }
+    }
+    this.current = id;
+    this.drawDetail();
+  }
+
+  heard(p) {
+    const wanted = (this.tab === "decide" && p.may_decide) || this.tab === "waiting";
+    const sifted = this.search.value.trim() || this.tool.value || this.place.value;
+    if (this.rows.has(p.id)) this.draw(p);
+    else if (wanted && !sifted && p.state === "proposed") this.add(p, true);
+    this.arrange();
+    if (!this.current && !this.asked) this.pickFirst();
+    else if (this.chosen.has(p.id)) this.drawMany();
+  }
+
+  add(p, above = false) {
+    if (this.rows.has(p.id)) return this.draw(p);
+    const row = h("li", { class: "row" });
+    this.rows.set(p.id, row);
+    if (above) this.list.prepend(row);
+    else this.list.append(row);
+    this.draw(p);
+    const known = [...this.tool.options].some((each) => each.value === p.tool_name);
+    if (!known) this.tool.append(h("option", { value: p.tool_name }, p.tool_name));
+    return row;
+  }
+
+  draw(p) {
+    const row = this.rows.get(p.id);
+    const open = p.state === "proposed";
+    const box = h("input", { type: "checkbox", "aria-label": `Select: ${p.description}` });
+    box.checked = this.chosen.has(p.id);
+    box.disabled = !open || !p.may_decide;
+    box.addEventListener("change", () => this.choose(p.id, box.checked));
+    const focused = row.contains(document.activeElement) ? document.activeElement.tagName : null;
+    const tone = open ? "waiting" : p.state === "succeeded" && !p.ended_badly ? "good" : p.state === "failed" ? "bad" : p.ended_badly ? "warned" : "quiet";
+    const when = open ? ["expires ", expiry(p.expires_at)] : [shown(p.outcome.replace(/\.$/, "")), p.decided_at ? [" · ", ago(p.decided_at)] : ""];
+    const place = p.channel && p.channel !== "http" ? ` in ${PLACES[p.channel] ?? p.channel}` : "";
+    const link = h("a", { class: "row-link", href: `#/inbox/${encodeURIComponent(p.id)}` },
+      h("span", { class: "row-title", dir: "auto" }, shown(p.headline)),
+      h("span", { class: "row-small" }, open ? [shown(p.requester), place, ", "] : null, when));
+    row.className = `row ${tone} ${p.risk}`;
+    row.replaceChildren(box, h("span", { class: `row-sign ${tone}` }, icon(p.risk === "destructive" && open ? "warning" : SIGNS[p.state])), link);
+    this.mark(p.id);
+    if (focused) row.querySelector(focused.toLowerCase())?.focus({ preventScroll: true });
+  }
+
+  mark(id) {
+    const link = this.rows.get(id)?.querySelector("a");
+    if (!link) return;
+    if (id === this.current) link.setAttribute("aria-current", "true");
+    else link.removeAttribute("aria-current");
   }
 
   arrange() {
-    this.nothing.hidden = this.mine.childElementCount > 0;
-    this.mineTitle.hidden = !this.nothing.hidden;
-    this.othersTitle.hidden = this.others.childElementCount === 0;
+    const [title, words] = NOTHING[this.tab];
+    this.nothing.hidden = this.rows.size > 0;
+    const sifted = this.search.value.trim() || this.tool.value || this.place.value;
+    this.nothing.replaceChildren(h("h2", {}, sifted ? "Nothing matches" : title), h("p", { class: "muted" }, sifted ? "Try fewer words, or any tool and place." : words));
   }
+
+  // What is chosen
+
+  choose(id, on) {
+    if (on) this.chosen.add(id);
+    else this.chosen.delete(id);
+    const box = this.rows.get(id)?.querySelector("input");
+    if (box) box.checked = on;
+    this.drawDetail();
+  }
+
+  forget() {
+    this.cards.forEach((card) => card.stop());
+    this.cards.clear();
+  }
+
+  /** One in full, or all that are selected, so that what is approved together is seen together. */
+  drawDetail() {
+    const ids = this.chosen.size ? [...this.rows.keys()].filter((id) => this.chosen.has(id)) : this.current ? [this.current] : [];
+    for (const [id, card] of this.cards) {
+      if (ids.includes(id)) continue;
+      card.stop();
+      this.cards.delete(id);
+    }
+    for (const id of ids) if (!this.cards.has(id)) this.cards.set(id, new Card(id, { origin: true }));
+    this.detail.replaceChildren(...ids.map((id) => this.cards.get(id).element));
+    this.copy.hidden = ids.length !== 1;
+    for (const id of this.rows.keys()) this.mark(id);
+    this.drawMany();
+  }
+
+  drawMany() {
+    const open = [...this.chosen].map(find).filter((p) => p?.state === "proposed" && p.may_decide);
+    const harm = open.filter((p) => p.risk === "destructive").length;
+    const act = (words, verb, kind) => h("button", { type: "button", class: `button ${kind}`, onclick: () => this.all(verb, open) }, words);
+    this.many.hidden = !this.chosen.size;
+    this.many.replaceChildren(h("p", {}, `${this.chosen.size} selected${harm ? `, ${harm} can't be undone` : ""}.`),
+      h("div", { class: "buttons" }, open.length ? [act(`Approve ${open.length}`, "approve", "primary"), act(`Decline ${open.length}`, "decline", "")] : null,
+        h("button", { type: "button", class: "button seldom", onclick: () => this.clear() }, "Clear")));
+  }
+
+  clear() {
+    for (const id of [...this.chosen]) this.choose(id, false);
+  }
+
+  /** One press for each, one after another, each for what is on the screen. */
+  async all(verb, chosen) {
+    if (this.busy) return;
+    this.busy = true;
+    const faults = [];
+    for (const p of chosen) {
+      try {
+        await press(p.id, verb, { round: p.round });
+        this.chosen.delete(p.id);
+      } catch (error) {
+        faults.push(`${p.description}: ${error.message}`);
+      }
+    }
+    this.busy = false;
+    const done = chosen.length - faults.length;
+    const words = `${verb === "approve" ? "Approved" : "Declined"} ${done} of ${chosen.length}.`;
+    this.drawDetail();
+    this.say([words, ...faults].join(" "), faults.length > 0);
+  }
+
+  say(text, bad = false) {
+    this.word.hidden = !text;
+    this.word.classList.toggle("bad", bad);
+    this.word.replaceChildren(shown(text));
+    if (text) announce(text);
+  }
+
+  async send() {
+    const address = `${location.origin}${location.pathname}#/inbox/${encodeURIComponent(this.current ?? [...this.chosen][0])}`;
+    try {
+      await navigator.clipboard.writeText(address);
+      this.say("Copied. Only people who may see it can open it.");
+    } catch {
+      this.say(address);
+    }
+  }
+
+  // Keys
+
+  key(event) {
+    if (!this.shown || event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || !(event.key in KEYS)) return;
+    if (event.target.closest("input:not([type=checkbox]), textarea, select, dialog, .card-form")) return;
+    event.preventDefault();
+    if (event.key === "?") this.help.showModal();
+    else if (event.key === "/") this.search.focus();
+    else if (event.key === "j" || event.key === "k") this.step(event.key === "j" ? 1 : -1);
+    else if (event.key === "x" && this.current) this.toggle(this.current);
+    else this.decide({ a: "approve", d: "decline", e: "edit" }[event.key]);
+  }
+
+  step(by) {
+    const ids = [...this.rows.keys()];
+    const at = ids.indexOf(this.current);
+    const id = ids[Math.min(ids.length - 1, Math.max(0, at + by))];
+    if (!id) return;
+    if (location.hash === `#/inbox/${id}`) return;
+    location.hash = `#/inbox/${encodeURIComponent(id)}`;
+    this.rows.get(id).scrollIntoView({ block: "nearest" });
+  }
+
+  toggle(id) {
+    const box = this.rows.get(id)?.querySelector("input");
+    if (box && !box.disabled) this.choose(id, !this.chosen.has(id));
+  }
+
+  /** What can't be undone takes a second key: the first only goes to its button. */
+  decide(verb) {
+    if (!verb) return;
+    if (this.chosen.size > 1) {
+      const words = { approve: "Approve ", decline: "Decline " }[verb];
+      [...this.many.querySelectorAll("button")].find((each) => words && each.textContent.startsWith(words))?.focus();
+      return;
+    }
+    const card = this.cards.get(this.current ?? [...this.chosen][0]);
+    const button = card?.element.querySelector(`.card-buttons [data-verb="${verb}"]`);
+    if (!button) return;
+    if (verb === "approve" && card.proposal.risk === "destructive") {
+      button.focus();
+      announce("This can't be undone. Press Enter to approve it.");
+    } else card.pressed(verb);
+  }
+
+  // Notifications of the browser
+
+  drawBell() {
+    const able = "Notification" in globalThis && Notification.permission !== "denied";
+    const on = able && Notification.permission === "granted" && recall("nod.notify", true) === "on";
+    this.bell.hidden = !able;
+    this.bell.textContent = on ? "Turn notifications off" : "Notify me in this browser";
+    this.notifying = on;
+  }
+
+  async notify() {
+    if (this.notifying) remember("nod.notify", "", true);
+    else if ((await Notification.requestPermission()) === "granted") remember("nod.notify", "on", true);
+    this.drawBell();
+  }
+}
+
+/** Tell of what waits for the person, where they turned that on and look elsewhere. */
+export function notifyOf(p, inbox) {
+  if (!inbox.notifying || !document.hidden || p.state !== "proposed" || !p.may_decide) return;
+  const said = new Notification(p.description, { body: p.requester, tag: p.id, icon: "static/icon.svg" });
+  said.addEventListener("click", () => {
+    focus();
+    location.hash = `#/inbox/${encodeURIComponent(p.id)}`;
+    said.close();
+  });
 }

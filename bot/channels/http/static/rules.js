@@ -3,6 +3,7 @@
 
 import { get, post, remove } from "./api.js";
 import { announce, h, shown } from "./dom.js";
+import { ruleForm } from "./ruleform.js";
 import { ago, expiry } from "./times.js";
 
 const POLICY = {
@@ -36,9 +37,9 @@ export class Rules {
     element.append(
       this.word,
       h("h2", { class: "section" }, "Current policy"), this.now,
+      h("h2", { class: "section" }, "Rules"), this.rules, this.setForm(),
       h("h2", { class: "section" }, "Test a call"), this.tryForm(),
       h("div", { class: "section-head" }, h("h2", { class: "section" }, "Grants"), this.revokeAll), this.grants,
-      h("h2", { class: "section" }, "Rules"), this.rules, this.setForm(),
       this.servers,
     );
   }
@@ -48,6 +49,7 @@ export class Rules {
     try {
       this.draw(await get("api/rules"));
       this.drawServers((await get("api/mcp")).servers);
+      this.chosen.offer((await get("api/tools")).tools.map((each) => each.name));
     } catch (error) {
       this.say(error.message, true);
     }
@@ -156,7 +158,7 @@ export class Rules {
   }
 
   tryForm() {
-    const tool = h("input", { type: "text", id: "try-tool", autocomplete: "off", spellcheck: "false", required: true });
+    const tool = h("input", { type: "text", id: "try-tool", list: "tool-names", autocomplete: "off", spellcheck: "false", required: true });
     const given = h("textarea", { id: "try-arguments", rows: 2, spellcheck: "false", class: "data" }, "{}");
     const answer = h("p", { class: "answer", role: "status" });
     const form = h("form", { class: "card", "aria-label": "Test a call" },
@@ -179,13 +181,14 @@ export class Rules {
 
   setForm() {
     const words = h("input", { type: "text", id: "set-rule", autocomplete: "off", spellcheck: "false", required: true, placeholder: "policy always for delete_*", "aria-describedby": "set-help" });
-    const form = h("form", { class: "card", "aria-label": "Set a rule" },
+    this.chosen = ruleForm((said) => (words.value = said));
+    const form = h("form", { class: "card", "aria-label": "Set a rule" }, this.chosen.element,
       h("label", { class: "label", for: "set-rule" }, "Set a rule"), words,
-      h("p", { class: "help", id: "set-help" }, "The words are those of /approvals: policy, risk, approvers, roles, quorum, ttl, remind, escalate, quiet, route, digest. “help” lists them all."),
-      h("div", { class: "buttons" }, h("button", { type: "submit", class: "button" }, "Set")));
+      h("p", { class: "help", id: "set-help" }, "These words are sent. You can write them yourself, as after /approvals in a chat: “help” lists them all."),
+      h("div", { class: "buttons" }, h("button", { type: "submit", class: "button primary" }, "Set the rule")));
     form.addEventListener("submit", async (event) => {
       event.preventDefault();
-      if (await this.command(words.value.trim())) words.value = "";
+      await this.command(words.value.trim());
     });
     return form;
   }

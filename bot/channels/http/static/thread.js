@@ -42,7 +42,6 @@ export class Thread {
     this.posting = false;
     this.sending = Promise.resolve();
     this.asked = 0;
-    this.heard = "";
     this.quiet = null;
     this.setWorking(false);
     this.element.replaceChildren();
@@ -127,7 +126,6 @@ export class Thread {
     }
     place = this.element.firstElementChild;
     for (const message of messages) {
-      if (message.role === "user") this.heard = message.text;
       const print = JSON.stringify(message);
       let row = this.rows.get(message.id);
       if (row?.print !== print) {
@@ -150,7 +148,7 @@ export class Thread {
   }
 
   card(id) {
-    if (!this.cards.has(id)) this.cards.set(id, new Card(id, { own: true, heard: this.heard }));
+    if (!this.cards.has(id)) this.cards.set(id, new Card(id, { own: true }));
     return this.cards.get(id);
   }
 

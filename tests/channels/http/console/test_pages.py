@@ -1,6 +1,11 @@
 """What holds for every page of the console, whatever it shows: it fits its window and misleads no one."""
 
+import re
+from typing import Any
+
+import httpx
 import pytest
+from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 
 from bot.settings import SCRIPTED
@@ -10,7 +15,18 @@ from tests.channels.http.console.test_console import CARDS, NARROW, NewPage, ask
 pytestmark = pytest.mark.browser
 
 SMALL = {"width": 320, "height": 640}
-PAGES = ("#/", "#/inbox", "#/rules", "conversation")
+PAGES = ("#/", "#/inbox", "#/rules", "#/tools", "#/usage", "#/audit", "#/you", "conversation")
+
+LOADED = {
+    "#/inbox": ".row",
+    "#/rules": "#rules-list .facts",
+    "#/tools": ".tool-row",
+    "#/usage": ".table-box",
+    "#/audit": "#audit-list td",
+    "#/you": "#you-list .facts",
+    "conversation": f"{CARDS}.proposed",
+}
+"""What shows that a page has what it asked for."""
 
 HEADINGS = """() => [...document.querySelectorAll("h1, h2, h3, h4, h5, h6, [role=heading]")]
     .filter((each) => each.checkVisibility())
@@ -22,7 +38,7 @@ MISNAMED = """() => [...document.querySelectorAll("a[aria-label], button[aria-la
     .map((each) => `${each.innerText} is called ${each.getAttribute("aria-label")}`)"""
 
 
-def filled(nod: Served, new_page: NewPage, **size: int) -> Page:
+def filled(nod: Served, new_page: NewPage, **size: Any) -> Page:
     """A conversation with a card that is done and three that wait, one of them with much to show."""
     page = new_page(nod.url, **size)
     ask(page, "assign #3 to Ana")
@@ -42,9 +58,11 @@ def test_no_page_is_higher_than_its_window_or_misleads_who_cannot_see_it(
     for at in PAGES:
         page.goto(nod.url + (conversation if at == "conversation" else at))
         page.reload()
-        expect(page.locator(f"#{ {'#/inbox': 'inbox', '#/rules': 'rules'}.get(at, 'chat') }")).to_be_visible()
-        if at in ("#/inbox", "conversation"):
-            expect(page.locator(".view:visible .card.proposed")).to_have_count(3)
+        expect(page.locator("main.view:visible")).to_have_count(1)
+        if at == "#/inbox":
+            expect(page.locator(".row")).to_have_count(3)
+        elif at == "conversation":
+            expect(page.locator("main.view:visible .card.proposed")).to_have_count(3)
         html = page.evaluate("[document.documentElement.scrollHeight, innerHeight]")
         assert html[0] <= html[1], at
         levels = page.evaluate(HEADINGS)
@@ -96,3 +114,24 @@ def test_outside_the_demo_the_page_says_that_a_scripted_model_answers(serve: Ser
         expect(page.locator("#banners")).to_have_text(SCRIPTED)
         html = page.evaluate("[document.documentElement.scrollHeight, innerHeight]")
         assert html[0] <= html[1]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing_on_any_page(scheme: str, nod: Served, new_page: NewPage):
+    size = NARROW if scheme == "dark" else {}
+    page = filled(nod, new_page, color_scheme=scheme, **size)
+    conversation = page.evaluate("location.hash")
+    for at in PAGES:
+        page.goto(nod.url + (conversation if at == "conversation" else at))
+        expect(page.locator("main.view:visible")).to_have_count(1)
+        expect(page.locator(LOADED.get(at, "body")).first).to_be_visible()
+        found = Axe().run(page).response["violations"]
+        assert [(each["id"], [node["html"][:160] for node in each["nodes"]]) for each in found] == [], at
+
+
+def test_a_first_visit_takes_less_than_200_kb(nod: Served):
+    page = httpx.get(nod.url)
+    files = ["", *re.findall(r'(?:href|src)="(static/[^"]+)"', page.text)]
+    answers = [httpx.get(f"{nod.url}{each}") for each in dict.fromkeys(files)]
+    assert all(each.status_code == 200 for each in answers)
+    assert sum(each.num_bytes_downloaded for each in answers) < 200_000

@@ -47,7 +47,7 @@ def test_grants_are_listed_with_who_and_how_long_and_revoked_one_or_all(nod: Ser
 
 def test_a_rule_is_tried_set_and_dropped_and_tells_who_set_it(nod: Served, new_page: NewPage):
     page = rules_page(nod, new_page)
-    page.get_by_label("Tool", exact=True).fill("update_issue")
+    page.get_by_role("combobox", name="Tool", exact=True).fill("update_issue")
     page.get_by_label("Arguments, as JSON").fill('{"number": 3, "assignee": "Ana"}')
     page.get_by_role("button", name="Test").click()
     answer = page.get_by_role("form", name="Test a call").get_by_role("status")

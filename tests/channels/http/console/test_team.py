@@ -7,7 +7,7 @@ from playwright.sync_api import Page, expect
 
 from bot.agent.offline.team import REQUEST
 from tests.channels.http.console.conftest import Served
-from tests.channels.http.console.test_console import NARROW, NewPage, ask, button, fits, issue, said
+from tests.channels.http.console.test_console import NARROW, NewPage, ask, button, fits, issue, rare, said
 
 pytestmark = pytest.mark.browser
 
@@ -28,7 +28,7 @@ def test_the_team_is_shown_and_its_plan_approved_and_carried_out(nod: Served, ne
     expect(team.locator(".team-list")).to_contain_text("waiting for its plan to be approved")
     expect(said(page, "issue-surveyor is done")).to_contain_text("5 issues are open")
     plan = page.locator(PLAN)
-    for words in ("Step 2", "Give #4", "tools: update_issue", "Risks", "Alternatives", "a teammate, for you"):
+    for words in ("Give #4", "update_issue", "Risks", "Alternatives", "a teammate, for you"):
         expect(plan).to_contain_text(words)
     assert fits(page)
     button(plan, "Approve plan").click()
@@ -71,7 +71,7 @@ def test_a_plan_is_rejected_and_its_teammate_ends(nod: Served, new_page: NewPage
 
 def test_a_plan_approved_with_its_steps_says_what_it_allows_and_runs(nod: Served, new_page: NewPage):
     page = begun(nod, new_page)
-    button(page.locator(PLAN), "Approve plan and its steps").click()
+    rare(page.locator(PLAN), "Approve plan and its steps").click()
     form = page.locator("#team form")
     expect(form).to_contain_text("may then use these without asking")
     expect(form).to_contain_text("update_issue")

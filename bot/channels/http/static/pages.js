@@ -1,0 +1,223 @@
+// The pages that only show: grants, tools, usage, the audit log, and who one is. Each asks again when it is opened.
+
+import { download, get, remove, signedIn, signOut } from "./api.js";
+import { announce, h, shown } from "./dom.js";
+import { ago, expiry, stamp } from "./times.js";
+
+const number = new Intl.NumberFormat("en");
+const RISKS = { read: ["Reads", "quiet"], write: ["Changes", "waiting"], destructive: ["Can't be undone", "bad"] };
+
+/** A page: `load()` gives what to show, `draw(found)` shows it in `this.body`. */
+class Page {
+  constructor(element) {
+    this.element = element;
+    this.word = h("p", { class: "notice-word", role: "status", hidden: true });
+    this.body = h("div", { class: "page" });
+    element.append(this.word, ...this.head(), this.body);
+  }
+
+  head() {
+    return [];
+  }
+
+  async show() {
+    this.shown = true;
+    try {
+      this.draw(await this.load());
+    } catch (error) {
+      if (error.status !== 401) this.say(error.message, true);
+    }
+  }
+
+  hide() {
+    this.shown = false;
+    this.say("");
+  }
+
+  say(text, bad = false) {
+    this.word.hidden = !text;
+    this.word.classList.toggle("bad", bad);
+    this.word.replaceChildren(shown(text));
+    if (text) announce(text);
+  }
+
+  async doing(work) {
+    try {
+      const { text } = await work();
+      await this.show();
+      if (text) this.say(text);
+    } catch (error) {
+      this.say(error.message, true);
+    }
+  }
+}
+
+const nothing = (title, words) => h("div", { class: "nothing-here" }, h("h2", {}, title), h("p", { class: "muted" }, words));
+
+function table(label, heads, rows) {
+  return h("div", { class: "table-box", tabindex: 0, role: "region", "aria-label": label }, h("table", {},
+    h("thead", {}, h("tr", {}, heads.map((each) => h("th", { scope: "col" }, each)))),
+    h("tbody", {}, rows.map((row) => h("tr", {}, row.map((cell) => h("td", { dir: "auto", class: typeof cell === "number" ? "right" : undefined }, typeof cell === "number" ? number.format(cell) : cell)))))));
+}
+
+export class Grants extends Page {
+  load() {
+    return get("api/grants");
+  }
+
+  draw({ grants }) {
+    this.body.replaceChildren(...(grants.length ? grants.map((each) => this.grant(each))
+      : [nothing("No grants: every change still asks", "“Approve similar” on a card allows calls like it in advance. What was allowed is listed here and can be revoked.")]));
+  }
+
+  grant({ label, words, given_by, given_at, expires_at, uses, proposal_id }) {
+    const end = expires_at ? ["ends ", expiry(expires_at)] : ["ends with its conversation"];
+    const revoke = () => this.doing(() => remove(`api/grants/${label}`));
+    return h("article", { class: "card ruling", "aria-label": `Grant ${label}` },
+      h("div", {}, h("p", { dir: "auto" }, `${label}: `, shown(words)),
+        h("p", { class: "help" }, "Given by ", shown(given_by), " ", ago(given_at), `, used ${uses} ${uses === 1 ? "time" : "times"}, `, end, ". ",
+          h("a", { href: `#/inbox/${encodeURIComponent(proposal_id)}` }, "The decision"))),
+      h("button", { type: "button", class: "button small", "aria-label": `Revoke ${label}`, onclick: revoke }, "Revoke"));
+  }
+}
+
+export class Tools extends Page {
+  async load() {
+    const [{ tools }, { channels }] = await Promise.all([get("api/tools"), get("healthz").catch(() => ({ channels: [] }))]);
+    return { tools, channels };
+  }
+
+  draw({ tools, channels }) {
+    const groups = new Map();
+    for (const each of tools) groups.set(each.group, [...(groups.get(each.group) ?? []), each]);
+    const health = channels.map(({ name, heard_seconds_ago: heard, fault }) => [shown(name), fault ? h("span", { class: "state bad" }, shown(fault)) : h("span", { class: "state good" }, "Working"),
+      heard === null ? "nothing heard yet" : `heard ${heard} s ago`]);
+    this.body.replaceChildren(...[
+      health.length ? [h("h2", { class: "section" }, "Channels"), table("Channels", ["Channel", "State", "Last word"], health)] : null,
+      [...groups].map(([group, found]) => [h("h2", { class: "section" }, shown(group.replace(/^./, (first) => first.toUpperCase()) || "Other tools")), h("div", { class: "tools" }, found.map(tool))]),
+    ].flat(3).filter(Boolean));
+  }
+}
+
+function tool({ name, description, risk, offered, parameters }) {
+  const [words, tone] = RISKS[risk] ?? ["By its use", "waiting"];
+  const fields = Object.entries(parameters.properties ?? {});
+  return h("details", { class: "tool-row" },
+    h("summary", {}, h("code", {}, shown(name)), h("span", { class: "tool-about" }, shown(description.split("\n")[0])), h("span", { class: `state ${tone}` }, words)),
+    h("p", { class: "plain" }, shown(description)),
+    offered ? null : h("p", { class: "help" }, "No model is told of it. Only a person or a script may ask for it."),
+    h("dl", { class: "facts" }, fields.map(([field, each]) => h("div", {}, h("dt", {}, shown(field)), h("dd", {}, shown(each.description ?? each.type ?? "any value"))))));
+}
+
+const BY = { day: "Day", conversation: "Conversation", account: "Person" };
+
+export class Usage extends Page {
+  head() {
+    this.by = "day";
+    this.tabs = h("div", { class: "tabs", role: "group", "aria-label": "By" }, Object.entries(BY).map(([by, words]) =>
+      h("button", { type: "button", class: "tab", data: { tab: by }, onclick: () => this.turn(by) }, words)));
+    return [this.tabs];
+  }
+
+  turn(by) {
+    this.by = by;
+    this.show();
+  }
+
+  load() {
+    for (const each of this.tabs.children) each.setAttribute("aria-pressed", String(each.dataset.tab === this.by));
+    return get(`api/usage?by=${this.by}`);
+  }
+
+  draw({ everyone, total, parts }) {
+    const most = Math.max(1, ...parts.map((each) => each.prompt_tokens + each.completion_tokens));
+    const bar = (each) => {
+      const meter = h("meter", { min: 0, max: most, value: each.prompt_tokens + each.completion_tokens, "aria-label": "Tokens" });
+      return meter;
+    };
+    const rows = parts.map((each) => [shown(String(each.name || each.key)), each.turns, each.model_calls, each.prompt_tokens, each.completion_tokens, bar(each)]);
+    this.body.replaceChildren(
+      h("p", { class: "muted" }, `The last 30 days of ${everyone ? "everyone's" : "your"} conversations: `,
+        `${number.format(total.model_calls)} calls of the model, ${number.format(total.prompt_tokens)} tokens in, ${number.format(total.completion_tokens)} out.`),
+      rows.length ? table("Usage", [BY[this.by], "Turns", "Calls", "Tokens in", "Tokens out", "Share"], rows) : nothing("Nothing was used yet", "Each turn of a conversation is counted here."));
+  }
+}
+
+const VERBS = {
+  propose: "Proposed", approve: "Approved", decline: "Declined", edit: "Edited", cancel: "Withdrawn", execute: "Started", succeeded: "Done", failed: "Failed",
+  expire: "Expired", expired: "Expired", extend: "Extended", retry: "Retried", similar: "Approved, and calls like it", revise: "Asked for changes",
+};
+
+export class Audit extends Page {
+  head() {
+    const field = (name, label, more = {}) => [h("label", { class: "hidden", for: `audit-${name}` }, label), (this[name] = h("input", { type: "text", id: `audit-${name}`, placeholder: label, autocomplete: "off", spellcheck: "false", ...more }))];
+    const verify = h("button", { type: "button", class: "button small", onclick: () => this.verify() }, "Verify");
+    const saves = ["csv", "jsonl"].map((form) => h("button", { type: "button", class: "button small", onclick: () => this.save(form) }, `Export ${form.toUpperCase()}`));
+    const sieve = h("form", { class: "sieve" }, field("who", "Account, such as slack:T1/U7"), field("tool", "Tool"), field("proposal", "Proposal"), h("button", { class: "button small" }, "Filter"));
+    sieve.addEventListener("submit", (event) => {
+      event.preventDefault();
+      this.show();
+    });
+    return [sieve, h("div", { class: "buttons" }, verify, saves)];
+  }
+
+  query(more = {}) {
+    const pairs = { who: this.who.value.trim(), tool: this.tool.value.trim(), proposal: this.proposal.value.trim(), ...more };
+    return new URLSearchParams(Object.entries(pairs).filter(([, value]) => value));
+  }
+
+  load() {
+    return get(`api/audit?${this.query({ limit: 50 })}`);
+  }
+
+  draw({ rows, next }, below = false) {
+    if (!below) {
+      this.rows = h("tbody", {});
+      this.further = h("button", { type: "button", class: "button small" }, "Show more");
+      this.body.replaceChildren(h("div", { class: "table-box", tabindex: 0, role: "region", "aria-label": "Audit log" },
+        h("table", {}, h("thead", {}, h("tr", {}, ["When", "Who", "What", "About", "Reason"].map((each) => h("th", { scope: "col" }, each)))), this.rows)), this.further);
+      if (!rows.length) this.body.replaceChildren(nothing("Nothing here", "No row of the audit log matches."));
+    }
+    this.rows.append(...rows.map((row) => this.row(row)));
+    this.further.hidden = next === null;
+    this.further.onclick = () => get(`api/audit?${this.query({ limit: 50, before: next })}`).then((page) => this.draw(page, true), (error) => this.say(error.message, true));
+  }
+
+  row({ at, actor, verb, proposal_id: id, thing, key, reason, tool_name: tool, description }) {
+    const about = id ? h("a", { href: `#/inbox/${encodeURIComponent(id)}` }, shown(description || tool || id.slice(0, 8))) : shown([thing, key].filter(Boolean).join(" "));
+    return h("tr", {}, [stamp(at), shown(actor), shown(VERBS[verb] ?? verb), about, shown(reason ?? "")]
+      .map((cell) => h("td", { dir: "auto" }, cell)));
+  }
+
+  async verify() {
+    await this.doing(async () => {
+      const { intact, faults, anchor } = await get("api/audit/verify");
+      if (!intact) throw new Error(`The audit log was changed: ${faults.join(" ")}`);
+      return { text: anchor ? `Audit log verified: nothing missing or altered. Keep this anchor elsewhere: ${anchor}` : "The audit log is empty." };
+    });
+  }
+
+  save(form) {
+    download(`api/audit/export?${this.query({ format: form })}`, `audit.${form}`).catch((error) => this.say(error.message, true));
+  }
+}
+
+export class You extends Page {
+  load() {
+    return get("api/me");
+  }
+
+  draw({ name, account, accounts, roles, model, demo, admin }) {
+    const row = (label, ...value) => h("div", {}, h("dt", {}, label), h("dd", { dir: "auto" }, ...value));
+    const others = accounts.filter((each) => each !== account);
+    this.body.replaceChildren(h("div", { class: "card" }, h("dl", { class: "facts" },
+      row("Name", shown(name)), row("This account", h("code", {}, shown(account))),
+      row("Linked accounts", others.length ? others.map((each) => h("p", {}, h("code", {}, shown(each)))) : "none. Write /nod link in a chat to make one person of your accounts."),
+      row("Roles", roles.length ? roles.join(", ") : "none"), row("Admin of all", admin ? "yes" : "no"),
+      row("Model", shown(model), demo ? " (demo)" : "")),
+    signedIn() ? h("div", { class: "card-buttons" }, h("button", { type: "button", class: "button", onclick: () => {
+      signOut();
+      location.replace(location.pathname);
+    } }, "Sign out")) : h("p", { class: "help" }, "You are on this machine, so no sign-in is needed.")));
+  }
+}

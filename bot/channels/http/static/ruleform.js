@@ -1,0 +1,85 @@
+// A rule as a form: what is chosen becomes the words of /approvals, which stand below it and are what is sent.
+
+import { h } from "./dom.js";
+
+const MODES = { always: "Every call asks", writes: "Every change asks", destructive: "Only what can't be undone asks", never: "Nothing asks" };
+const LEVELS = { read: "It only reads", write: "It makes a change", destructive: "It can't be undone" };
+const ROLES = { approver: "Approver", admin: "Admin" };
+const PLANS = { human: "A person", lead: "The lead agent, or a person", both: "A person and the lead agent" };
+
+// each part: name, label, kind or choices, and what it begins with
+const SUBJECTS = {
+  policy: { label: "Whether it asks", parts: [["mode", "Then", MODES, "always"]], say: ({ mode }) => `policy ${mode}` },
+  approvers: { label: "Who may decide", parts: [["who", "Who", "text", "admin"]], help: "requester, approver, admin, member, or accounts such as slack:T1/U7", say: ({ who }) => `approvers ${who}` },
+  quorum: { label: "How many must approve", parts: [["needed", "Approvals", "number", "2"]], say: ({ needed }) => `quorum ${needed}` },
+  ttl: { label: "How long it waits", parts: [["hours", "Hours", "number", "24"]], say: ({ hours }) => `ttl ${hours}h` },
+  remind: { label: "When to remind", parts: [["hours", "Every … hours", "number", "4"]], say: ({ hours }) => `remind ${hours}h` },
+  escalate: { label: "Whom to ask next", parts: [["hours", "After … hours", "number", "8"], ["to", "Ask in", "text", ""]], help: "A place, such as #ops or slack:T1/C2", say: ({ hours, to }) => `escalate ${hours}h ${to}` },
+  quiet: { label: "When to be quiet", parts: [["start", "From", "time", "22:00"], ["end", "To", "time", "07:00"]], help: "Times are UTC", say: ({ start, end }) => `quiet ${start} ${end}` },
+  route: { label: "Where cards go", parts: [["to", "To", "text", ""]], help: "A place, such as #approvals or slack:T1/C2", say: ({ to }) => `route ${to}` },
+  digest: { label: "A daily list", parts: [["at", "At", "time", "08:00"], ["to", "To", "text", ""]], help: "Times are UTC", say: ({ at, to }) => `digest ${at} ${to}` },
+  risk: { label: "How risky a tool is", parts: [["level", "Then", LEVELS, "destructive"]], say: ({ level }) => `risk ${level}` },
+  plans: { label: "Who approves plans", parts: [["approver", "Who", PLANS, "human"]], say: ({ approver }) => `plans ${approver}` },
+  role: { label: "Who has a role", parts: [["account", "Account", "text", ""], ["role", "Role", ROLES, "approver"]], help: "An account, such as slack:T1/U7", say: ({ account, role }) => `roles add ${account} ${role}` },
+};
+const RECIPES = [
+  ["Deletions only by admins", "approvers", "delete_*", { who: "admin" }],
+  ["Deletions need two people", "quorum", "delete_*", { needed: "2" }],
+  ["Deploys need two people", "quorum", "*deploy*", { needed: "2" }],
+  ["Comments run without asking", "policy", "*comment*", { mode: "never" }],
+  ["Only what can't be undone asks", "policy", "*", { mode: "destructive" }],
+  ["Everything asks, reading too", "policy", "*", { mode: "always" }],
+  ["Wait a week", "ttl", "*", { hours: "168" }],
+  ["Remind every four hours", "remind", "*", { hours: "4" }],
+  ["Quiet at night", "quiet", "*", { start: "22:00", end: "07:00" }],
+  ["People approve plans", "plans", "*", { approver: "human" }],
+];
+
+/** `write(words)` is called with each change; `tools` fills the list to pick from. */
+export function ruleForm(write) {
+  const names = h("datalist", { id: "tool-names" });
+  const subject = h("select", { id: "rule-subject" }, Object.entries(SUBJECTS).map(([value, { label }]) => h("option", { value }, label)));
+  const tools = h("input", { type: "text", id: "rule-tools", list: "tool-names", value: "*", autocomplete: "off", spellcheck: "false" });
+  const place = h("input", { type: "text", id: "rule-place", placeholder: "Anywhere", autocomplete: "off", spellcheck: "false" });
+  const parts = h("div", { class: "rule-parts" });
+  const help = h("p", { class: "help" });
+  let fields = {};
+
+  const row = (id, label, field) => h("div", { class: "rule-part" }, h("label", { class: "label", for: id }, label), field);
+
+  function turn(values = {}) {
+    fields = {};
+    const { parts: wanted, help: words } = SUBJECTS[subject.value];
+    parts.replaceChildren(...wanted.map(([name, label, kind, begin]) => {
+      const id = `rule-${name}`;
+      const value = values[name] ?? begin;
+      const field = typeof kind === "object"
+        ? h("select", { id }, Object.entries(kind).map(([each, said]) => h("option", { value: each, selected: each === value }, said)))
+        : h("input", { type: kind, id, min: kind === "number" ? 1 : undefined, value, spellcheck: "false" });
+      fields[name] = field;
+      return row(id, label, field);
+    }));
+    help.textContent = words ?? "";
+    tell();
+  }
+
+  function tell() {
+    const said = SUBJECTS[subject.value].say(Object.fromEntries(Object.entries(fields).map(([name, field]) => [name, field.value.trim()])));
+    const which = tools.value.trim() && tools.value.trim() !== "*" && subject.value !== "role" ? ` for ${tools.value.trim()}` : "";
+    const where = place.value.trim() && place.value.trim() !== "*" ? ` in ${place.value.trim()}` : "";
+    write(`${said}${which}${where}`.replace(/\s+/g, " ").trim());
+  }
+
+  const recipes = h("details", { class: "recipes" }, h("summary", {}, "Begin with a recipe"), h("div", { class: "suggestions" }, RECIPES.map(([words, about, which, values]) =>
+    h("button", { type: "button", class: "suggestion", onclick: () => {
+      subject.value = about;
+      tools.value = which;
+      turn(values);
+    } }, words))));
+  subject.addEventListener("change", () => turn());
+  const element = h("div", { class: "rule-form" }, recipes,
+    h("div", { class: "rule-parts" }, row("rule-subject", "What the rule says", subject), row("rule-tools", "For which tools", tools), row("rule-place", "Where", place)), parts, help, names);
+  element.addEventListener("input", (event) => event.target !== subject && tell());
+  turn();
+  return { element, offer: (found) => names.replaceChildren(...found.map((each) => h("option", { value: each }))) };
+}

@@ -1,0 +1,95 @@
+"""The inbox: a list and what is chosen in it, several together, by keys, and an address for each."""
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.channels.http.console.conftest import Served
+from tests.channels.http.console.test_console import NARROW, NewPage, button, fits, issue
+
+pytestmark = pytest.mark.browser
+
+
+def inbox(nod: Served, new_page: NewPage, waiting: int, **options: object) -> Page:
+    page = new_page(f"{nod.url}#/inbox", **options)
+    expect(page.locator(".row")).to_have_count(waiting)
+    return page
+
+
+def test_a_list_is_narrowed_by_words_tool_and_state(nod: Served, new_page: NewPage):
+    nod.ask("close #2 and assign #3 to Ana and delete #5")
+    page = inbox(nod, new_page, 3)
+    page.get_by_label("Search proposals").fill("#3")
+    expect(page.locator(".row")).to_have_text(
+        [r"Change assignee of issue #3 “Dark mode for the settings page”you, expires in 24 hours"]
+    )
+    page.get_by_label("Search proposals").fill("")
+    page.get_by_label("Tool", exact=True).select_option("delete_issue")
+    expect(page.locator(".row")).to_have_count(1)
+    expect(page.locator(".row.destructive")).to_have_count(1)
+    page.get_by_label("Tool", exact=True).select_option("")
+    page.get_by_role("button", name="Decided").click()
+    expect(page.get_by_text("Nothing was decided yet")).to_be_visible()
+    page.get_by_role("button", name="You asked").click()
+    expect(page.locator(".row")).to_have_count(3)
+
+
+def test_several_are_seen_and_approved_together(nod: Served, new_page: NewPage):
+    nod.ask("close #2 and assign #3 to Ana and delete #5")
+    page = inbox(nod, new_page, 3)
+    page.get_by_label("Select: Close issue #2").check()
+    page.get_by_label("Select: Change assignee").check()
+    expect(page.locator("#inbox-detail .card")).to_have_count(2)
+    expect(page.get_by_text("2 selected.")).to_be_visible()
+    button(page, "Approve 2").click()
+    expect(page.locator("#inbox .notice-word")).to_have_text("Approved 2 of 2.")
+    assert len(nod.waiting()) == 1
+
+
+def test_it_is_read_and_decided_by_keys(nod: Served, new_page: NewPage):
+    nod.ask("close #2")
+    nod.ask("delete #5")
+    page = inbox(nod, new_page, 2)
+    detail = page.locator("#inbox-detail .card")
+    expect(detail).to_have_attribute(
+        "aria-label", "Proposal, Waiting: Delete issue #5 “Document the rate limits of the public API”"
+    )
+    page.locator("body").press("?")
+    expect(page.get_by_role("heading", name="Keys")).to_be_visible()
+    page.keyboard.press("Escape")
+    page.keyboard.press("a")
+    expect(button(detail, "Approve deletion")).to_be_focused()
+    page.keyboard.press("d")
+    expect(detail.get_by_label("Why not?")).to_be_focused()
+    page.keyboard.press("Escape")
+    page.keyboard.press("j")
+    expect(detail).to_contain_text("Close issue #2")
+    page.keyboard.press("e")
+    expect(detail.locator(".card-form")).to_be_visible()
+    page.keyboard.press("Escape")
+    page.keyboard.press("a")
+    expect(detail.locator(".state")).to_have_text("Done")
+    assert issue(nod, 2)["state"] == "closed"
+
+
+def test_each_proposal_has_an_address_that_opens_it_whatever_its_state(nod: Served, new_page: NewPage):
+    (proposal,) = nod.ask("close #2")
+    nod.press(proposal, "decline", reason="not now")
+    page = new_page(f"{nod.url}#/inbox/{proposal['id']}")
+    expect(page.locator("#inbox-detail .card")).to_contain_text("Declined by you: not now")
+    page.goto(f"{nod.url}#/inbox/none")
+    expect(page.locator("#inbox .notice-word")).to_have_text(
+        "That proposal doesn't exist, or isn't for you to see."
+    )
+
+
+def test_on_a_phone_it_is_a_list_first_and_one_proposal_after_a_touch(nod: Served, new_page: NewPage):
+    nod.ask("close #2 and assign #3 to Ana")
+    page = inbox(nod, new_page, 2, **NARROW)
+    expect(page.locator("#inbox-detail")).to_be_hidden()
+    assert fits(page)
+    page.locator(".row a").first.click()
+    expect(page.locator("#inbox-detail .card")).to_be_visible()
+    expect(page.locator(".row").first).to_be_hidden()
+    assert fits(page)
+    page.get_by_role("link", name="All proposals").click()
+    expect(page.locator(".row").first).to_be_visible()
