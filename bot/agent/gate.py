@@ -1,7 +1,7 @@
 """The one door: every tool call passes here, and a write runs only as a claimed, approved proposal.
 
 `Gate.consider` judges a call the model made; reads continue to `Gate.read`, writes come back as proposals
-that are not stored yet. `Gate.execute` runs an approved proposal, exactly as shown and at most once.
+that are not stored yet. `Gate.execute` runs an approved proposal (``execution.py``).
 """
 
 import asyncio
@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 from weakref import WeakValueDictionary
 
-from sqlalchemy.exc import SQLAlchemyError
 from sqlmodel import Session
 
 from bot.agent.considered import Considered, left_out, with_one_plan
@@ -26,49 +25,42 @@ from bot.agent.drafts import (
     watched,
     words_of,
 )
+from bot.agent.execution import Execution, Wake
 from bot.agent.model import ToolCall, ToolSpec
-from bot.agent.progress import IN_TURNS, ON_CARDS, Progress
+from bot.agent.progress import IN_TURNS, Progress
 from bot.agent.reach import check_unlocked, plan_shown, shelf_for
 from bot.agent.transcript import REASON
 from bot.domain.bounds import CALLS_PER_ANSWER, AnswerRoom, Bounds
 from bot.domain.chat import Clock, Request
 from bot.domain.conversations import Call, CallResult, Conversation
 from bot.domain.files import File
-from bot.domain.jobs import Job, Work
+from bot.domain.jobs import Job
 from bot.domain.outcomes import bounded
 from bot.domain.people import Actor, Person
 from bot.domain.policy import Judgement, Place, Policy, Verdict
-from bot.domain.proposals import Cause, Kind, Proposal, State, digest, old_values
-from bot.domain.redaction import secrets_in, veiled
+from bot.domain.proposals import Kind, digest
+from bot.domain.redaction import secrets_in
 from bot.domain.teams import Teammate
-from bot.errors import Hopeless, KeyTaken, LostRace, Refused, ToolError, ToolTimedOut, TooMuch
-from bot.logs import hiding, logger
+from bot.errors import KeyTaken, Refused, TooMuch
+from bot.logs import hiding
 from bot.store import outputs as outputs_store
-from bot.store import people, proposals, teams, tool_versions
+from bot.store import people, proposals, tool_versions
 from bot.store.database import Database
 from bot.store.rules import Policies
-from bot.store.turnstile import Turnstile
 from bot.tools.own import outputs
 from bot.tools.registry import Registry, Shelf
 from bot.tools.tool import CallContext, Tool
-from bot.transactions import lifecycle, requests
+from bot.transactions import requests
 from bot.transactions.requests import Opened
-
-log = logger(__name__)
 
 _TOO_MANY_CALLS = (
     f"Too many calls: one answer may make {CALLS_PER_ANSWER}. Make the others in your next answers."
 )
 _READS_TOGETHER = 4  # of one conversation
-_FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 5.0  # seconds between tries to write how a tool ended
 _REASON_SCHEMA = {
     "type": "string",
     "description": "Why you want this change: one sentence for the person who decides.",
 }
-
-
-Wake = Callable[..., Awaitable[None]]
-"""Starts jobs, as `Dispatcher.wake` does."""
 
 
 def offer(tool: Tool) -> ToolSpec:
@@ -101,13 +93,13 @@ class Gate:
         self.policies = policies
         self._database = database
         self._clock = clock
-        self._turnstile = Turnstile(database)
+        self._execution = Execution(registry, policies, database, clock, process)
         self._kept: set[tuple[str, str]] = set()  # tool versions whose schema is on disk
         # by conversation, so that one whose reads hang (or wait for a person) holds up no other
         self._reading: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
 
     def close(self) -> None:
-        self._turnstile.close()
+        self._execution.close()
 
     async def consider(
         self,
@@ -326,118 +318,8 @@ class Gate:
         return bounded(file.text)
 
     async def execute(self, proposal_id: str, wake: Wake | None = None) -> tuple[Job, ...]:
-        """Run an approved proposal. A caller that loses the claim does nothing. Returns the follow-up work.
-
-        ``wake`` starts the work that shows how far it is.
-
-        Checking the old values, claiming and running are one step, which no other change to the same
-        object can interrupt. A proposal that finds one running is called again when that ends.
-        """
-        proposal = await self._database.read(proposals.get, proposal_id)
-        made: tuple[Job, ...] = ()
-        if proposal is not None and proposal.state is State.APPROVED:
-            name = await self._touched(proposal)
-            if name and not await self._turnstile.enter(proposal_id, name):
-                return ()
-            try:
-                made = await self._execute(proposal, wake)
-            finally:
-                following = await self._turnstile.leave(proposal_id)
-        else:
-            following = await self._turnstile.leave(proposal_id)
-        return (*made, *(Job(Work.EXECUTE, each) for each in following))
-
-    async def _touched(self, proposal: Proposal) -> str:
-        """What it would change, by name; a tool that cannot say is kept to one call at a time."""
-        try:
-            tool = (await self.registry.shelf()).get(proposal.tool_name)
-            return await in_time(watched(tool.touched(proposal.arguments), tool.name), tool.timeout)  # type: ignore[no-any-return]
-        except Exception:  # noqa: BLE001 - a tool's own code; what is wrong with it is told when it runs
-            return proposal.tool_name
-
-    async def _execute(self, proposal: Proposal, wake: Wake | None) -> tuple[Job, ...]:
-        """Every move is guarded by the version that was read: where another was faster, nothing is done."""
-        plans = proposal.kind is Kind.PLAN
-        try:
-            tool = (await self.registry.shelf()).get(proposal.tool_name)
-            if proposal.teammate and not plans:
-                await self._check_teammate(proposal)
-            if digest(tool.name, tool.version, proposal.arguments) != proposal.digest:
-                return await self._finish(
-                    proposal,
-                    State.FAILED,
-                    cause=Cause.TOOL_CHANGED,
-                    error="It is not the tool that was shown.",
-                )
-            # a plan shows no old values of the world, only of the version before it
-            preview = proposal.preview if plans else await preview_of(tool, proposal.arguments)
-        except Exception as error:  # noqa: BLE001 - a tool's own code; people and the model are told
-            words = words_of(error, proposal.tool_name)
-            return await self._finish(proposal, State.FAILED, cause=_cause(error), error=words)
-        now = self._clock()
-        if old_values(preview) != old_values(proposal.preview):
-            return await self._database.write(lifecycle.ask_again, proposal, preview, now)
-        claimed = await self._database.write(lifecycle.claim, self.policies, proposal, self._process, now)
-        return () if claimed is None else await self._run(tool, claimed, wake)
-
-    async def _check_teammate(self, proposal: Proposal) -> None:
-        """Raises ToolError where the teammate that asked for it is locked, or was stopped."""
-        if why := await self._database.read(teams.barred, proposal.conversation_id):
-            raise ToolError(why)
-
-    async def _run(self, tool: Tool, claimed: Proposal, wake: Wake | None) -> tuple[Job, ...]:
-        secrets = secrets_in(claimed.arguments, tool.parameters)
-
-        async def show(words: str) -> None:
-            jobs = await self._database.write(lifecycle.tell_progress, claimed, words)
-            if wake is not None:
-                await wake(*jobs)
-
-        context = CallContext(
-            claimed.conversation_id,
-            str(claimed.requester),
-            claimed.idempotency_key,
-            claimed.preview,
-            Progress(self._clock, ON_CARDS, show, secrets),
-        )
-        with hiding(secrets):
-            try:
-                output = await in_time(watched(tool.run(claimed.arguments, context), tool.name), tool.timeout)
-            except ToolTimedOut as error:
-                return await self._finish(
-                    claimed, State.FAILED, cause=Cause.OUTCOME_UNKNOWN, error=veiled(error.message, secrets)
-                )
-            except Exception as error:  # noqa: BLE001 - a tool's own code; people and the model are told
-                words = veiled(words_of(error, tool.name), secrets)
-                return await self._finish(claimed, State.FAILED, cause=_cause(error), error=words)
-            return await self._finish(
-                claimed,
-                State.SUCCEEDED,
-                result=output.text,
-                told=output.told,
-                ended_badly=output.ended_badly,
-                result_url=output.url,
-                error=None,
-                files=output.files,
-            )
-
-    async def _finish(self, proposal: Proposal, state: State, **changes: Any) -> tuple[Job, ...]:
-        """Store how it ended. Only this process knows, so it is tried until it is written."""
-        pause = _FIRST_PAUSE
-        while True:
-            try:
-                done = await self._database.write(lifecycle.finish, proposal, state, self._clock(), **changes)
-            except (SQLAlchemyError, LostRace) as error:
-                log.error("the end of a tool is not written yet", proposal=proposal.id, exc_info=error)
-            else:
-                return done[1] if done else ()
-            await asyncio.sleep(pause)
-            pause = min(2 * pause, _LONGEST_PAUSE)
-
-
-def _cause(error: Exception) -> Cause:
-    """Whether a retry could help is the tool's to say."""
-    return Cause.REFUSED if isinstance(error, Hopeless) else Cause.ERROR
+        """Run an approved proposal, exactly as shown and at most once: `Execution.start`."""
+        return await self._execution.start(proposal_id, wake)
 
 
 @dataclass(frozen=True, slots=True)
