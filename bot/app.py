@@ -14,7 +14,6 @@ from bot.agent.gate import Gate
 from bot.agent.loop import TurnLimits
 from bot.agent.model import Model
 from bot.agent.offline.model import OfflineModel
-from bot.agent.openai.model import OpenAIModel
 from bot.agent.prompt import Briefing
 from bot.approvals.elicitation import PATIENCE, Questions
 from bot.assistant import Assistant
@@ -349,6 +348,8 @@ def _model(settings: Settings) -> Model:
     """The real one where a key or a server is named; otherwise the clearly labelled offline one."""
     if settings.scripted:
         return OfflineModel()
+    from bot.agent.openai.model import OpenAIModel  # its SDK takes a fifth of a start
+
     return OpenAIModel(
         model=settings.model,
         api_key=settings.openai_api_key.get_secret_value() if settings.openai_api_key else "none",

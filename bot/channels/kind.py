@@ -11,7 +11,7 @@ from starlette.routing import BaseRoute
 
 from bot.channels.seam import Poster
 from bot.domain.chat import Clock
-from bot.domain.findings import Finding
+from bot.domain.findings import Finding, ok
 from bot.settings import Settings
 from bot.store.database import Database
 
@@ -25,11 +25,21 @@ class Platform(Poster, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ChannelKind:
-    """``label`` is what people call it; ``example`` an account there, as settings and rules name it."""
+    """``label`` is what people call it; ``example`` an account there, as settings and rules name it.
+
+    ``hint``: how it is turned on. The platform's libraries are loaded by ``build`` and ``examine``.
+    """
 
     name: str
     label: str
     example: str
+    hint: str
     configured: Callable[[Settings], bool]  # whether any setting asks for it
     build: Callable[[Settings, Database, Clock], Platform]  # raises SettingsError where a setting is wrong
-    check: Callable[[Settings], Awaitable[list[Finding]]]  # for the doctor; never raises for what it finds
+    examine: Callable[[Settings], Awaitable[list[Finding]]]
+
+    async def check(self, settings: Settings) -> list[Finding]:
+        """For the doctor; never raises for what it finds."""
+        if not self.configured(settings):
+            return [ok(self.label, f"not set up; {self.hint}")]
+        return await self.examine(settings)

@@ -18,11 +18,6 @@ _FIXES = {
 }
 
 
-def wanted(settings: Settings) -> bool:
-    """Whether any setting asks for Discord."""
-    return any((settings.discord_bot_token, settings.discord_public_key, settings.discord_application_id))
-
-
 def local(settings: Settings) -> list[Finding]:
     """What is wrong in the settings alone; a start is refused for it."""
     servers = settings.discord_servers
@@ -37,8 +32,6 @@ def local(settings: Settings) -> list[Finding]:
 
 async def check(settings: Settings) -> list[Finding]:
     """Look at the Discord settings and ask Discord about them."""
-    if not wanted(settings):
-        return [ok("Discord", "not set up; docs/discord.md tells how")]
     rest = DiscordRest(settings)
     try:
         return local(settings) or await _asked(settings, rest)

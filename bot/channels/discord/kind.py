@@ -1,8 +1,29 @@
 """Discord, as the table of channels knows it."""
 
-from bot.channels.discord.channel import DiscordChannel
-from bot.channels.discord.doctor import check, wanted
 from bot.channels.discord.places import NAME
-from bot.channels.kind import ChannelKind
+from bot.channels.kind import ChannelKind, Platform
+from bot.domain.chat import Clock
+from bot.domain.findings import Finding
+from bot.settings import Settings
+from bot.store.database import Database
 
-KIND = ChannelKind(NAME, "Discord", "discord:80351110224678912", wanted, DiscordChannel, check)
+
+def _wanted(settings: Settings) -> bool:
+    return any((settings.discord_bot_token, settings.discord_public_key, settings.discord_application_id))
+
+
+def _build(settings: Settings, database: Database, clock: Clock) -> Platform:
+    from bot.channels.discord.channel import DiscordChannel
+
+    return DiscordChannel(settings, database, clock)
+
+
+async def _examine(settings: Settings) -> list[Finding]:
+    from bot.channels.discord.doctor import check
+
+    return await check(settings)
+
+
+KIND = ChannelKind(
+    NAME, "Discord", "discord:80351110224678912", "docs/discord.md tells how", _wanted, _build, _examine
+)

@@ -16,8 +16,6 @@ _WHERE = "api.slack.com/apps, your app"
 
 async def check(settings: Settings) -> list[Finding]:
     """Look at the Slack settings and ask Slack about them."""
-    if not wanted(settings):
-        return [ok("Slack", "not set up; SLACK_BOT_TOKEN and SLACK_APP_TOKEN turn it on")]
     findings = local(settings)
     if settings.slack_bot_token is not None:
         findings += await _bot_token(settings, settings.slack_bot_token.get_secret_value())
@@ -26,18 +24,6 @@ async def check(settings: Settings) -> list[Finding]:
     if settings.slack_client_id and settings.slack_client_secret:
         findings.append(_oauth(settings))
     return findings
-
-
-def wanted(settings: Settings) -> bool:
-    """Whether any setting asks for Slack."""
-    return any(
-        (
-            settings.slack_bot_token,
-            settings.slack_app_token,
-            settings.slack_signing_secret,
-            settings.slack_client_id,
-        )
-    )
 
 
 def local(settings: Settings) -> list[Finding]:

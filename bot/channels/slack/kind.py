@@ -1,8 +1,42 @@
 """Slack, as the table of channels knows it."""
 
-from bot.channels.kind import ChannelKind
-from bot.channels.slack.channel import SlackChannel
-from bot.channels.slack.doctor import check, wanted
+from bot.channels.kind import ChannelKind, Platform
 from bot.channels.slack.places import NAME
+from bot.domain.chat import Clock
+from bot.domain.findings import Finding
+from bot.settings import Settings
+from bot.store.database import Database
 
-KIND = ChannelKind(NAME, "Slack", "slack:T0123/U0456", wanted, SlackChannel, check)
+
+def _wanted(settings: Settings) -> bool:
+    return any(
+        (
+            settings.slack_bot_token,
+            settings.slack_app_token,
+            settings.slack_signing_secret,
+            settings.slack_client_id,
+        )
+    )
+
+
+def _build(settings: Settings, database: Database, clock: Clock) -> Platform:
+    from bot.channels.slack.channel import SlackChannel
+
+    return SlackChannel(settings, database, clock)
+
+
+async def _examine(settings: Settings) -> list[Finding]:
+    from bot.channels.slack.doctor import check
+
+    return await check(settings)
+
+
+KIND = ChannelKind(
+    NAME,
+    "Slack",
+    "slack:T0123/U0456",
+    "SLACK_BOT_TOKEN and SLACK_APP_TOKEN turn it on",
+    _wanted,
+    _build,
+    _examine,
+)

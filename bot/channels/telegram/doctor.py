@@ -12,16 +12,11 @@ from bot.settings import Settings
 _PENDING = 50  # updates that wait at Telegram before it is worth a word
 
 
-def wanted(settings: Settings) -> bool:
-    """Whether any setting asks for Telegram."""
-    return settings.telegram_bot_token is not None
-
-
 async def check(settings: Settings) -> list[Finding]:
     """Ask Telegram; never raises for what Telegram or the network says."""
-    if settings.telegram_bot_token is None:
-        return [ok("Telegram", "not set up; TELEGRAM_BOT_TOKEN turns it on")]
-    return [*_local(settings), *await _asked(settings, settings.telegram_bot_token.get_secret_value())]
+    token = settings.telegram_bot_token
+    asked = await _asked(settings, token.get_secret_value()) if token else []
+    return [*_local(settings), *asked]
 
 
 def _local(settings: Settings) -> list[Finding]:

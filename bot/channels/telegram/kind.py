@@ -1,8 +1,29 @@
 """Telegram, as the table of channels knows it."""
 
-from bot.channels.kind import ChannelKind
-from bot.channels.telegram.channel import TelegramChannel
-from bot.channels.telegram.doctor import check, wanted
+from bot.channels.kind import ChannelKind, Platform
 from bot.channels.telegram.places import NAME
+from bot.domain.chat import Clock
+from bot.domain.findings import Finding
+from bot.settings import Settings
+from bot.store.database import Database
 
-KIND = ChannelKind(NAME, "Telegram", "telegram:991", wanted, TelegramChannel, check)
+
+def _wanted(settings: Settings) -> bool:
+    return settings.telegram_bot_token is not None
+
+
+def _build(settings: Settings, database: Database, clock: Clock) -> Platform:
+    from bot.channels.telegram.channel import TelegramChannel
+
+    return TelegramChannel(settings, database, clock)
+
+
+async def _examine(settings: Settings) -> list[Finding]:
+    from bot.channels.telegram.doctor import check
+
+    return await check(settings)
+
+
+KIND = ChannelKind(
+    NAME, "Telegram", "telegram:991", "TELEGRAM_BOT_TOKEN turns it on", _wanted, _build, _examine
+)

@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 
 from bot.channels.slack.channel import SlackChannel
 from bot.channels.slack.doctor import check
+from bot.channels.slack.kind import KIND
 from bot.channels.slack.manifest import EVENTS, SCOPES, manifest, manifest_yaml
 from bot.cli.main import main
 from bot.domain.cards import Card
@@ -102,7 +103,7 @@ async def test_the_doctor_names_missing_scopes(slack: FakeSlack) -> None:
 
 
 async def test_without_slack_settings_the_doctor_says_how_to_turn_it_on(slack: FakeSlack) -> None:
-    [only] = await check(settings_for(slack, SLACK_BOT_TOKEN=None, SLACK_SIGNING_SECRET=None))
+    [only] = await KIND.check(settings_for(slack, SLACK_BOT_TOKEN=None, SLACK_SIGNING_SECRET=None))
     assert not only.failed
     assert "SLACK_BOT_TOKEN" in only.fix
 

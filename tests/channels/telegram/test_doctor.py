@@ -4,6 +4,7 @@ import pytest
 
 from bot.channels.telegram.channel import webhook_fault
 from bot.channels.telegram.doctor import check
+from bot.channels.telegram.kind import KIND
 from bot.domain.findings import Health
 from tests.fakes.telegram_server import FakeTelegram
 
@@ -50,7 +51,7 @@ async def test_privacy_mode_off_and_no_one_admitted_are_named(make_settings, tel
 
 
 async def test_without_a_token_there_is_nothing_to_check(make_settings):
-    (only,) = await check(make_settings(TELEGRAM_BOT_TOKEN=None))
+    (only,) = await KIND.check(make_settings(TELEGRAM_BOT_TOKEN=None))
     assert not only.failed
 
 
