@@ -18,7 +18,7 @@ from bot.domain.chat import Address, Message
 from bot.domain.people import Actor
 from bot.settings import Settings
 from bot.store import proposals
-from bot.store.lock import ProcessLock
+from bot.store.lock import FileLock
 from tests.cli.conftest import Shell
 from tests.cli.test_demo import said
 from tests.fakes.openai_server import OpenAIServer
@@ -269,7 +269,7 @@ def test_doctor_finds_a_sound_place_sound_and_changes_nothing(shell: Shell):
 
 def test_doctor_says_that_a_running_nod_at_any_free_port_was_not_asked(shell: Shell):
     shell.nod("db", "upgrade")
-    with ProcessLock.of(f"sqlite:///{shell.folder / 'nod.db'}"):
+    with FileLock(shell.folder / "nod.db"):
         checked = shell.nod("doctor", NOD_PORT="0")
     assert checked.exit_code == 0, checked.stdout
     assert "warn running nod: it took any free port (NOD_PORT=0), so it was not asked." in checked.stdout
