@@ -45,7 +45,7 @@ async def test_people_sign_in_and_out_with_its_commands(serve: Serve, tmp_path: 
     served = HttpLamps(tmp_path, Gatekeeper())
     await served.up()
     (tmp_path / "mcp.json").write_text(json.dumps({"mcpServers": {"wiki": {"url": served.url}}}))
-    async with serve(NOD_MCP_CONFIG="mcp.json", **SETTINGS) as nod:
+    async with serve(NOD_MCP_CONFIG="mcp.json", patience=120, **SETTINGS) as nod:
         shell = await begun(SIGNING, tmp_path, NOD_URL=nod.url, NOD_TOKEN=SETTINGS["token"])
         assert shell.stdout is not None
         assert (await shell.stdout.readline()).startswith(b"Open this page to sign in at wiki.")

@@ -78,7 +78,7 @@ async def test_only_an_admin_signs_in_and_only_where_there_is_a_sign_in(serve: S
 async def test_the_command_line_prints_the_page_and_ends_when_the_person_was_there(
     serve: Serve, lamps: HttpLamps
 ):
-    async with serve(NOD_MCP_CONFIG="mcp.json", **SETTINGS) as nod:
+    async with serve(NOD_MCP_CONFIG="mcp.json", patience=120, **SETTINGS) as nod:
         given = {"NOD_URL": nod.url, "NOD_TOKEN": CHIEF, "PYTHONPATH": str(ROOT), "PATH": os.environ["PATH"]}
 
         async def run(*words: str) -> asyncio.subprocess.Process:
