@@ -483,7 +483,7 @@ def test_an_answer_is_shown_while_it_is_written_and_can_be_stopped(serve: Serve,
 
 
 def test_the_tokens_of_a_turn_that_continues_after_an_approval_are_shown(serve: Serve, new_page: NewPage):
-    with serve(pace=0.1) as nod:
+    with serve(pace=0.7) as nod:
         page = new_page(nod.url)
         ask(page, "close #4")
         button(card(page, "Close issue #4"), "Approve").click()
