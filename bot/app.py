@@ -39,6 +39,7 @@ from bot.lookup.admin import AdminLookup
 from bot.lookup.cards import CoreLookup
 from bot.lookup.conversations import ConversationLookup
 from bot.lookup.proposals import ProposalLookup
+from bot.lookup.signing_in import SignedIn
 from bot.settings import SCRIPTED, Settings
 from bot.store import migrations, tokens
 from bot.store.database import Database
@@ -175,6 +176,11 @@ def build(
     ``receives``: from channels and over HTTP; ``works``: runs turns and what was approved. On SQLite both.
     """
     database = Database(settings.database_url, settings.audit_keys)
+
+    def site_url() -> str:
+        given = settings.port or settings.public_url
+        return settings.site_url() if given else f"http://127.0.0.1:{web.port}"
+
     bell, process = Bell(), Process.this()
     company = _company(settings, database, process, clock, works=works)
     dispatcher = company.dispatcher
@@ -201,6 +207,7 @@ def build(
         routes=[Address.parse(chat) for chat in settings.approver_chats],
         retention=settings.retention,
         notice=SCRIPTED if settings.scripted and not demo else "",
+        site_url=site_url,
     )
     if company.others is not None:
         company.others.on("stop", made.assistant.stopped_elsewhere)
@@ -220,15 +227,17 @@ def build(
             routes += channel.routes()
 
     def back() -> str:
-        own = settings.own_url if settings.port else f"http://127.0.0.1:{web.port}"
-        return (settings.public_url or own).rstrip("/") + BACK
+        return site_url() + BACK
 
+    signed_in = SignedIn(database, policies, clock)
     logins = Logins(mcp.servers, database, clock, back)
     application = api.create(
         http,
-        Doorkeeper(settings.tokens, lambda token: database.read(tokens.holder, token)),
+        Doorkeeper(settings.tokens, lambda token: database.read(tokens.holder, token), signed_in.holder),
         callbacks,
         logins,
+        signed_in,
+        secure=(settings.public_url or "").startswith("https:"),
         model_name=model.name,
         demo=demo,
         platforms=ports.channels,

@@ -91,8 +91,9 @@ class Assistant:
         clock: Clock,
         process: str,
         bounds: Bounds | None = None,
+        site_url: Callable[[], str] = str,
     ) -> None:
-        """``process``: the id of this process."""
+        """``process``: the id of this one. ``site_url``: where people find the console, if there is one."""
         self._process = process
         self._database = database
         self._gate = gate
@@ -106,7 +107,7 @@ class Assistant:
         self._policies = gate.policies
         self._presses = presses
         self._commands = Commands(
-            database, gate.policies, gate.registry, clock, self.handle, self.stop, dispatcher.wake
+            database, gate.policies, gate.registry, clock, self.handle, self.stop, dispatcher.wake, site_url
         )
         self._stopping: set[str] = set()
         self._named: dict[str, str] = {}  # what this process has learned, so that it is written once

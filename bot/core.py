@@ -1,6 +1,6 @@
 """The core put together: everything that knows no platform, over what it stands on."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 
@@ -70,8 +70,12 @@ def core(
     routes: Sequence[Address] = (),
     retention: timedelta = timedelta(days=30),
     notice: str = "",
+    site_url: Callable[[], str] = str,
 ) -> Core:
-    """Put the core together; nothing runs yet. ``routes``: chats that get every card; ``notice``: for all."""
+    """Put the core together; nothing runs yet. ``routes``: chats that get every card; ``notice``: for all.
+
+    ``site_url``: where people find the console.
+    """
     database, clock, bounds = ports.database, ports.clock, bounds or Bounds()
     channels, dispatcher, bell = ports.channels, ports.dispatcher, ports.bell
     notices = Notices(channels, database, policies, routes)
@@ -82,7 +86,18 @@ def core(
     loop = Loop(ports.model, gate, database, clock, limits or TurnLimits(), briefing or Briefing())
     boards = TeamStatusDelivery(channels, database)
     assistant = Assistant(
-        database, gate, presses, loop, turns, cards, boards, dispatcher, clock, ports.process.id, bounds
+        database,
+        gate,
+        presses,
+        loop,
+        turns,
+        cards,
+        boards,
+        dispatcher,
+        clock,
+        ports.process.id,
+        bounds,
+        site_url,
     )
     return Core(
         gate,

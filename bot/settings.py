@@ -280,6 +280,10 @@ class Settings(BaseSettings):
         here = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(self.host, self.host)  # noqa: S104 - not to listen on
         return self.url or f"http://{f'[{here}]' if ':' in here else here}:{self.port}"
 
+    def site_url(self) -> str:
+        """Where people find the console, without a slash at its end."""
+        return (self.public_url or self.own_url).rstrip("/")
+
     @property
     def sqlite_file(self) -> Path | None:
         """The database file; None where the database is a server."""

@@ -84,6 +84,7 @@ async def _answered(settings: Settings, database: Database, command: Command) ->
             return (await presses.take(incoming)).reply
 
         gate = presses.gate
-        return await SlashCommands(database, gate.policies, gate.registry, now, press, stop, wake).handle(
-            command
+        words = SlashCommands(
+            database, gate.policies, gate.registry, now, press, stop, wake, settings.site_url
         )
+        return await words.handle(command)

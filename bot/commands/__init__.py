@@ -3,6 +3,8 @@
 Each answer goes only to the person who asked. Non-admins are refused privately.
 """
 
+from collections.abc import Callable
+
 from bot.commands.decide import DecidingWords
 from bot.commands.everyone import EveryonesWords, Stop
 from bot.commands.link import LinkingWords
@@ -24,10 +26,11 @@ class Commands:
         inbox: Inbox,
         stop: Stop,
         wake: Wake,
+        site_url: Callable[[], str],
     ) -> None:
         self._database = database
         self._policies = policies
-        linking = LinkingWords(database, policies, clock)
+        linking = LinkingWords(database, policies, clock, site_url)
         self._everyone = EveryonesWords(database, policies, clock, stop, linking.words)
         deciding = DecidingWords(database, policies, registry, inbox, clock)
         ruling = RulingWords(database, policies, registry, clock, wake)

@@ -1,5 +1,6 @@
-"""``/nod link``, ``/nod unlink`` and the same for admins: accounts become one person, and two again."""
+"""``/nod link``, ``/nod unlink``, the same for admins, and ``/nod console``: accounts become one person."""
 
+from collections.abc import Callable
 from datetime import datetime, timedelta
 
 from sqlmodel import Session
@@ -11,7 +12,7 @@ from bot.domain.people import Actor
 from bot.store import people
 from bot.store.database import Database
 from bot.store.rules import Policies
-from bot.transactions import linking
+from bot.transactions import linking, signing_in
 from bot.transactions.linking import End, Pair
 
 _WRONG = 5  # codes in a minute, for each account
@@ -22,10 +23,13 @@ _TWO = 2
 
 
 class LinkingWords:
-    def __init__(self, database: Database, policies: Policies, clock: Clock) -> None:
+    def __init__(
+        self, database: Database, policies: Policies, clock: Clock, site_url: Callable[[], str]
+    ) -> None:
         self._database = database
         self._policies = policies
         self._clock = clock
+        self._site_url = site_url
         self._wrong: dict[str, list[datetime]] = {}  # by account: when a code was not valid
         self.words = {
             "link": CommandWord(
@@ -34,6 +38,7 @@ class LinkingWords:
             "unlink": CommandWord(
                 "unlink [ACCOUNT]", "separate this account, or another of yours, again", self._unlink
             ),
+            "console": CommandWord("console", "a link that signs you in to the console", self._console),
         }
         self.admins = {
             "link": CommandWord("link ACCOUNT ACCOUNT", "allow a link that both accounts want", self._allow),
@@ -65,6 +70,17 @@ class LinkingWords:
         return (
             f"Your code is `{code}`. Within 10 minutes, send `/nod link {code}` (Telegram: `/link {code}`) "
             "from your other account. It works once. Don't show it to anyone."
+        )
+
+    async def _console(self, command: Command, _: str) -> str:
+        site = self._site_url()
+        if not site:
+            return "There is no console here."
+        code = await self._database.write(signing_in.new_link, command.actor, self._clock())
+        return (
+            f"{site}/#/sign-in/{code}\n"
+            "This link signs you in to the console as you. It works once, within 10 minutes. "
+            "Don't show it to anyone."
         )
 
     async def _look(self, command: Command, code: str) -> str:

@@ -545,6 +545,18 @@ class TokenRow(SQLModel, table=True):
     revoked_at: datetime | None = Field(default=None, sa_type=UTCDateTime)
 
 
+class SignInRow(SQLModel, table=True):
+    """A link that signs a browser in (``code``), or the session of one; only its secret's hash is kept."""
+
+    __tablename__ = "sign_in"
+
+    hash: str = Field(primary_key=True)
+    account: str = Field(index=True)
+    name: str
+    code: bool
+    expires_at: datetime = Field(sa_type=UTCDateTime)
+
+
 class BookRow(SQLModel, table=True):
     """The rulebook as a whole: one row. ``memory`` is what recurring tasks remember."""
 

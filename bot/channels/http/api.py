@@ -12,6 +12,7 @@ from typing import Any
 from fastapi.staticfiles import StaticFiles
 from sqlalchemy.exc import SQLAlchemyError
 from starlette.middleware.gzip import GZipMiddleware
+from starlette.requests import Request
 from starlette.responses import FileResponse, JSONResponse, Response
 from starlette.routing import BaseRoute
 
@@ -26,10 +27,11 @@ from bot.channels.http import (
     mcp_logins,
     proposals,
     rules,
+    sessions,
     tools,
     usage,
 )
-from bot.channels.http.auth import Doorkeeper
+from bot.channels.http.auth import COOKIE, Doorkeeper
 from bot.channels.http.channel import HttpChannel
 from bot.channels.http.errors import install, problem
 from bot.channels.http.limits import BodyLimits
@@ -39,6 +41,7 @@ from bot.channels.seam import Channel, posters
 from bot.domain.people import Actor, Role
 from bot.domain.rules import Pause
 from bot.logs import logger
+from bot.lookup.signing_in import SignedIn
 from bot.tools.mcp.login import Logins
 from bot.upkeep.webhooks import Callbacks
 
@@ -54,7 +57,9 @@ def create(
     doorkeeper: Doorkeeper,
     callbacks: Callbacks,
     logins: Logins,
+    signed_in: SignedIn,
     *,
+    secure: bool,
     model_name: str,
     demo: bool,
     platforms: Mapping[str, Channel],
@@ -66,6 +71,8 @@ def create(
         doorkeeper,
         callbacks,
         logins,
+        signed_in,
+        secure=secure,
         model_name=model_name,
         demo=demo,
         platforms=platforms,
@@ -87,6 +94,7 @@ def create(
         proposals,
         approvals,
         rules,
+        sessions,
         grants,
         commands,
         audit,
@@ -102,7 +110,7 @@ def create(
 
 
 @_router.get("/api/me", summary="Who you are here, and who answers", response_model=Me)
-async def me(actor: Caller, site: Here) -> JSONResponse:
+async def me(actor: Caller, request: Request, site: Here) -> JSONResponse:
     found = await site.channel.admin.who_is(actor)
     pause = found.pause
     paused = {"since": pause.since.isoformat(), "by": _named(pause, actor)} if pause else None
@@ -115,6 +123,7 @@ async def me(actor: Caller, site: Here) -> JSONResponse:
         **about,
         admin=Role.ADMIN in found.roles,
         paused=paused,
+        session=COOKIE in request.cookies and "authorization" not in request.headers,
     )
 
 

@@ -11,6 +11,8 @@ from bot.errors import NodError
 
 _HOST = re.compile(r"(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9.-]+)(?::[0-9]{1,5})?")
 _FORWARDED = ("forwarded", "via", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-real-ip")
+COOKIE = "nod_session"
+_READS = frozenset({"GET", "HEAD", "OPTIONS"})
 _LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 
 
@@ -28,14 +30,25 @@ class Doorkeeper:
     Without ``tokens``, who brings none is let in from loopback alone, as ``http:local``.
     """
 
-    def __init__(self, tokens: Mapping[str, str], issued: Callable[[str], Awaitable[str | None]]) -> None:
+    def __init__(
+        self,
+        tokens: Mapping[str, str],
+        issued: Callable[[str], Awaitable[str | None]],
+        signed_in: Callable[[str], Awaitable[Actor | None]],
+    ) -> None:
+        """``signed_in`` tells whose session a browser's cookie is."""
         self._tokens = {token.encode(): name for token, name in tokens.items()}
         self._issued = issued
+        self._signed_in = signed_in
 
     async def __call__(self, request: HTTPConnection) -> Actor:
         """Raises Unauthenticated or Forbidden. A token that was revoked a moment ago is unknown."""
-        self._check_origin(request)
+        self.check_origin(request)
         scheme, _, given = request.headers.get("authorization", "").partition(" ")
+        secret = request.cookies.get(COOKIE, "") if scheme.lower() != "bearer" else ""
+        if secret and (actor := await self._signed_in(secret)) is not None:
+            self._check_own(request)
+            return actor
         if scheme.lower() != "bearer":
             if self._tokens:
                 raise Unauthenticated
@@ -62,7 +75,15 @@ class Doorkeeper:
         return LOCAL
 
     @staticmethod
-    def _check_origin(request: HTTPConnection) -> None:
+    def _check_own(request: HTTPConnection) -> None:
+        """What a cookie changes must come from the page itself: any page can make a browser send one."""
+        method = request.scope.get("method", "GET")
+        own = "origin" in request.headers or request.headers.get("sec-fetch-site") == "same-origin"
+        if method not in _READS and not own:
+            raise Forbidden("Requests from other websites are refused.")
+
+    @staticmethod
+    def check_origin(request: HTTPConnection) -> None:
         """A page elsewhere sends its own Origin; one without must not be known to come from elsewhere."""
         origin = request.headers.get("origin")
         if origin is None:

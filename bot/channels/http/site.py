@@ -15,6 +15,7 @@ from bot.channels.http.wire import Problem
 from bot.channels.seam import Channel, Lookup
 from bot.domain.chat import Incoming, Reply
 from bot.domain.people import Actor
+from bot.lookup.signing_in import SignedIn
 from bot.tools.mcp.login import Logins
 from bot.upkeep.webhooks import Callbacks
 
@@ -35,7 +36,7 @@ _FAULTS: dict[int | str, dict[str, Any]] = {
 class Site(FastAPI):
     """One channel on the web; ``model_name`` and ``demo`` are what ``/api/me`` tells.
 
-    ``platforms`` are the other channels, whose health is told.
+    ``secure``: people reach it over HTTPS. ``platforms`` are the other channels, whose health is told.
     """
 
     def __init__(
@@ -44,7 +45,9 @@ class Site(FastAPI):
         doorkeeper: Doorkeeper,
         callbacks: Callbacks,
         logins: Logins,
+        signed_in: SignedIn,
         *,
+        secure: bool,
         model_name: str,
         demo: bool,
         platforms: Mapping[str, Channel],
@@ -56,6 +59,8 @@ class Site(FastAPI):
         self.doorkeeper = doorkeeper
         self.callbacks = callbacks
         self.logins = logins
+        self.signed_in = signed_in
+        self.secure = secure
         self.model_name = model_name
         self.demo = demo
 

@@ -60,7 +60,10 @@ class PauseView(TypedDict):
 
 
 class Me(TypedDict):
-    """``accounts``: yours in all channels. ``roles``: those that you have everywhere."""
+    """``accounts``: yours in all channels. ``roles``: those that you have everywhere.
+
+    ``session``: this browser brought the cookie of a sign-in, and no token.
+    """
 
     ok: Yes
     name: str
@@ -72,6 +75,7 @@ class Me(TypedDict):
     admin: bool
     notice: str
     paused: PauseView | None
+    session: bool
 
 
 class ChangeBody(TypedDict):

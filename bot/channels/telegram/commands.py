@@ -82,8 +82,8 @@ class Typed:
     def confidential(self) -> bool:
         """Whether the answer is for no one but who asked; raises KeyError when it is not `known`."""
         entry = _BY_NAME[self.name]
-        links = entry.typed == "nod" and self.arguments.lower().startswith("link")
-        return entry.admins or links or not entry.groups
+        codes = entry.typed == "nod" and self.arguments.lower().startswith(("link", "console"))
+        return entry.admins or codes or not entry.groups
 
     def command(self, actor: Actor, address: Address, *, private: bool, names: Names) -> Command:
         """Say it in the core's words; raises KeyError for a command that is not `known`."""

@@ -12,6 +12,7 @@ async def ways_in(nod: Served) -> list[tuple[str, str]]:
     """Every address that is described and asks who calls."""
     paths = (await nod.client.get("/openapi.json")).json()["paths"]
     found = [(m.upper(), path) for path, methods in paths.items() if path not in OPEN for m in methods]
+    found.remove(("POST", "/api/session"))  # signing in
     assert len(found) > 10
     return [(m, path.replace("{verb}", "approve").replace("{", "").replace("}", "")) for m, path in found]
 

@@ -133,7 +133,9 @@ async def test_the_answer_to_a_command_is_posted(channel, telegram: FakeTelegram
     assert answer.entities[0]["type"] == "bold"
 
 
-@pytest.mark.parametrize("typed", ["/approvals grants", "/pending", "/show 12", "/link", "/nod link"])
+@pytest.mark.parametrize(
+    "typed", ["/approvals grants", "/pending", "/show 12", "/link", "/nod link", "/nod console"]
+)
 async def test_what_is_for_one_person_is_answered_in_private(
     channel, telegram: FakeTelegram, core: FakeCore, typed: str
 ):

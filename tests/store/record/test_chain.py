@@ -52,6 +52,7 @@ NOT_COVERED = {
     "issue_comment": "the built-in tracker's data",
     "output": "the full text of long results, purged by retention; the proposal keeps its part",
     # delivery bookkeeping: redrawn or sent again from the rows above
+    "sign_in": "signed-in browsers; the link between the accounts is recorded",
     "copy": "where cards are posted",
     "decider": "an index over the deciders and votes of proposals, for lists",
     "board": "where a team is shown",

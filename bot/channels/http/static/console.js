@@ -373,7 +373,8 @@ function setUpSide() {
     event.preventDefault();
     document.querySelector($("skip").getAttribute("href")).focus();
   });
-  $("sign-out").addEventListener("click", () => {
+  $("sign-out").addEventListener("click", async () => {
+    if (me.session) await api.remove("api/session").catch(() => {});
     api.signOut();
     for (const key of [LAST]) remember(key, "");
     location.replace(location.pathname);
@@ -405,7 +406,7 @@ function askForToken(words) {
   const fault = h("p", { id: "token-fault", class: "fault", role: "alert" }, words);
   const button = h("button", { type: "submit", class: "button primary" }, "Sign in");
   const form = h("form", {}, h("label", { class: "label", for: "token" }, "Access token"), field,
-    h("p", { class: "help" }, "It stays in this browser tab and is forgotten when you close it."), fault, button);
+    h("p", { class: "help" }, "It stays in this browser tab and is forgotten when you close it. If you know Nod from a chat, write /nod console there instead: it gives you a link."), fault, button);
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
     fault.textContent = "";
@@ -451,7 +452,29 @@ function drawBanners() {
   $("banners").replaceChildren(...said);
 }
 
+/** The page that a link from a chat leads to: one press, since a chat may open links by itself to preview them. */
+function signIn(code) {
+  const fault = h("p", { class: "fault", role: "alert" });
+  const button = h("button", { type: "button", class: "button primary", onclick: async () => {
+    button.disabled = true;
+    try {
+      await api.post("api/session", { code });
+      location.replace(location.pathname);
+    } catch (error) {
+      fault.textContent = error.message;
+      button.disabled = false;
+    }
+  } }, "Sign in");
+  gate(h("p", {}, "This link signs this browser in to Nod, for 30 days, as the person it was sent to."), fault, button);
+  button.focus();
+}
+
 async function start() {
+  const link = /^#\/sign-in\/([\w-]+)$/.exec(location.hash);
+  if (link) {
+    signIn(link[1]);
+    return;
+  }
   api.whenLockedOut(() => askForToken(api.signedIn() ? "Your token is no longer valid." : ""));
   try {
     me = await api.get("api/me");
@@ -468,7 +491,7 @@ async function start() {
   drawBanners();
   setInterval(lookAgain, LOOK_AGAIN);
   document.addEventListener("visibilitychange", lookAgain);
-  $("sign-out").hidden = !api.signedIn();
+  $("sign-out").hidden = !api.signedIn() && !me.session;
   $("new").prepend(icon("plus"));
   setUpSide();
   setUpConversations();

@@ -207,7 +207,17 @@ export class You extends Page {
     return get("api/me");
   }
 
-  draw({ name, account, accounts, roles, model, demo, admin }) {
+  draw({ name, account, accounts, roles, model, demo, admin, session }) {
+    const out = (path) => async () => {
+      try {
+        if (session) await remove(path);
+        signOut();
+        location.replace(location.pathname);
+      } catch (error) {
+        this.say(error.message, true);
+      }
+    };
+    const leave = (words, path) => h("button", { type: "button", class: "button", onclick: out(path) }, words);
     const row = (label, ...value) => h("div", {}, h("dt", {}, label), h("dd", { dir: "auto" }, ...value));
     const others = accounts.filter((each) => each !== account);
     this.body.replaceChildren(h("div", { class: "card" }, h("dl", { class: "facts" },
@@ -215,9 +225,7 @@ export class You extends Page {
       row("Linked accounts", others.length ? others.map((each) => h("p", {}, h("code", {}, shown(each)))) : "none. Write /nod link in a chat to make one person of your accounts."),
       row("Roles", roles.length ? roles.join(", ") : "none"), row("Admin of all", admin ? "yes" : "no"),
       row("Model", shown(model), demo ? " (demo)" : "")),
-    signedIn() ? h("div", { class: "card-buttons" }, h("button", { type: "button", class: "button", onclick: () => {
-      signOut();
-      location.replace(location.pathname);
-    } }, "Sign out")) : h("p", { class: "help" }, "You are on this machine, so no sign-in is needed.")));
+    signedIn() || session ? h("div", { class: "card-buttons" }, h("div", { class: "buttons" }, leave("Sign out", "api/session"),
+      session ? leave("Sign out everywhere", "api/session?everywhere=true") : null)) : h("p", { class: "help" }, "You are on this machine, so no sign-in is needed.")));
   }
 }

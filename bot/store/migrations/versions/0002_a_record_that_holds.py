@@ -129,6 +129,17 @@ def upgrade() -> None:
         sa.Column("owner", sqlmodel.sql.sqltypes.AutoString(), nullable=False),
         sa.PrimaryKeyConstraint("name"),
     )
+    op.create_table(
+        "sign_in",
+        *(
+            sa.Column(name, sqlmodel.sql.sqltypes.AutoString(), nullable=False)
+            for name in ("hash", "account", "name")
+        ),
+        sa.Column("code", sa.Boolean(), nullable=False),
+        sa.Column("expires_at", sqlmodel.sql.sqltypes.UTCDateTime(), nullable=False),
+        sa.PrimaryKeyConstraint("hash"),
+    )
+    op.create_index(op.f("ix_sign_in_account"), "sign_in", ["account"], unique=False)
     begin_the_chain()  # last: it hashes rows as everything above leaves them
 
 
@@ -149,6 +160,7 @@ def downgrade() -> None:
     op.drop_column("proposal", "owner")
     op.add_column("proposal", sa.Column("lease_until", sqlmodel.sql.sqltypes.UTCDateTime(), nullable=True))
     op.drop_column("turn", "owner")
+    op.drop_table("sign_in")
     op.drop_table("mcp_login")
     op.drop_table("name")
     op.drop_column("copy", "shown")

@@ -119,3 +119,26 @@ def test_who_is_not_an_admin_sees_no_link_and_is_told(serve: Serve, new_page: Ne
         page.keyboard.press("Enter")
         expect(page.locator(".card-word.bad")).to_have_text("This is for admins.")
         expect(page.locator("#to-rules")).to_be_hidden()
+
+
+def test_every_recipe_and_every_form_gives_words_that_are_taken(nod: Served, new_page: NewPage):
+    page = rules_page(nod, new_page)
+    page.get_by_text("Begin with a recipe").click()
+    recipes = page.locator(".recipes button")
+    expect(recipes).to_have_count(10)
+    for recipe in recipes.all():
+        recipe.click()
+        words = page.get_by_label("Set a rule", exact=True).last.input_value()
+        with page.expect_response("**/api/commands") as answered:
+            page.get_by_role("button", name="Set the rule").click()
+        assert answered.value.ok, words
+        expect(page.get_by_role("article").filter(has_text=words)).to_be_visible()
+    subjects = page.get_by_label("What the rule says").locator("option")
+    for subject in [each.get_attribute("value") or "" for each in subjects.all()]:
+        page.get_by_label("What the rule says").select_option(subject)
+        for field in page.locator(".rule-form .rule-part input[type=text]").all():
+            if field.input_value() in ("", "*") and field.get_attribute("id") in ("rule-to", "rule-account"):
+                field.fill("slack:T1/C2")
+        words = page.get_by_label("Set a rule", exact=True).last.input_value()
+        answer = nod.client.post("api/commands", json={"name": "approvals", "text": words})
+        assert answer.status_code == 200, (words, answer.text)

@@ -1,0 +1,73 @@
+"""Signing in to the console by a one-time link: someone known in a chat becomes the same Person in a browser.
+
+A link holds a code, and a browser the secret of its session; of both only a SHA-256 is kept. Each account
+that signs in has one account in the console, which is linked with it the first time.
+"""
+
+import hashlib
+import secrets
+from datetime import datetime, timedelta
+
+from sqlmodel import Session, col, delete, select
+
+from bot.domain.people import Actor
+from bot.store.people import person_of
+from bot.store.rules import Policies
+from bot.store.tables import SignInRow
+from bot.transactions.linking import join
+
+LINK_LIFE = timedelta(minutes=10)
+SESSION_LIFE = timedelta(days=30)
+
+
+def new_link(session: Session, actor: Actor, now: datetime) -> str:
+    """The code of a link that signs this account in once, within `LINK_LIFE`; earlier ones end."""
+    old = (col(SignInRow.code).is_(True)) & (col(SignInRow.account) == str(actor))
+    session.execute(delete(SignInRow).where(old | (col(SignInRow.expires_at) <= now)))
+    return _keep(session, actor, now + LINK_LIFE, code=True)
+
+
+def sign_in(session: Session, policies: Policies, code: str, now: datetime) -> str | None:
+    """Use a link up; the secret of the session, or None where the link is unknown, used or too late."""
+    row = session.execute(
+        delete(SignInRow)
+        .where(col(SignInRow.hash) == _hash(code), col(SignInRow.code).is_(True))
+        .where(col(SignInRow.expires_at) > now)
+        .returning(col(SignInRow.account), col(SignInRow.name))
+    ).first()
+    if row is None:
+        return None
+    chat = Actor.parse(row[0], row[1])
+    console = Actor("http", f"console-{_hash(str(chat))[:12]}", chat.label)
+    if str(console) not in person_of(session, chat).accounts:
+        join(session, policies, chat, console, chat, now)
+    return _keep(session, console, now + SESSION_LIFE, code=False)
+
+
+def signed_in(session: Session, secret: str, now: datetime) -> Actor | None:
+    """Whose session this is; None if unknown, ended or too old."""
+    row = session.exec(
+        select(SignInRow).where(
+            SignInRow.hash == _hash(secret), col(SignInRow.code).is_(False), SignInRow.expires_at > now
+        )
+    ).first()
+    return Actor.parse(row.account, row.name) if row else None
+
+
+def sign_out(session: Session, actor: Actor, secret: str = "") -> None:
+    """End the session of this secret; without one, all of this account's, and its links' too."""
+    theirs = col(SignInRow.account) == str(actor)
+    session.execute(
+        delete(SignInRow).where(theirs & (col(SignInRow.hash) == _hash(secret)) if secret else theirs)
+    )
+
+
+def _keep(session: Session, actor: Actor, until: datetime, *, code: bool) -> str:
+    secret = secrets.token_urlsafe(32)
+    row = SignInRow(hash=_hash(secret), account=str(actor), name=actor.label, code=code, expires_at=until)
+    session.add(row)
+    return secret
+
+
+def _hash(secret: str) -> str:
+    return hashlib.sha256(secret.encode(errors="replace")).hexdigest()
