@@ -125,6 +125,8 @@ async def test_every_answer_of_every_operation_is_as_the_document_says(serve: Se
             assert (await chief.get("/api/audit/export", params={"format": form})).status_code == 200
         for path in ("/healthz", "/readyz"):
             await get(path)
+        assert (await nod.client.post("/api/session", json={"code": "x" * 30})).status_code == 403
+        assert (await nod.client.delete("/api/session")).status_code == 200
         for method, path, body in (
             ("POST", "/api/chat", {"message": ""}),
             ("GET", "/api/proposals/none", None),
