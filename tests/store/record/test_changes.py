@@ -250,7 +250,7 @@ async def test_the_export_says_who_asked_for_what_and_where(nod: Nod) -> None:
     assert first["arguments"] == {"name": "Eve", "code": "••••••"}
     assert second["arguments"] == {"name": "Eva", "code": "••••••"}
     assert third["arguments"] is None
-    assert "propose by nod for Ana in chat:room" in await say(nod, "/approvals audit enroll")
+    assert "propose by nod for Ana in a private chat" in await say(nod, "/approvals audit enroll")
 
 
 async def test_show_says_who_may_decide(nod: Nod) -> None:
