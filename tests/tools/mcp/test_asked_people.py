@@ -235,7 +235,12 @@ async def test_an_address_to_open_is_shown_and_approving_says_i_have_been_there(
         question = await talk.question()
         shown = await talk.shown(question)
         assert shown["verbs"] == ["approve", "decline"]
-        assert shown["preview"] == [{"field": "Open this address", "old_value": None, "new_value": url}]
+        (address,) = shown["preview"]
+        assert (address["field"], address["old_value"], address["new_value"]) == (
+            "Open this address",
+            None,
+            url,
+        )
         await talk.press(question, "approve")
         assert await asking == Elicited(Action.ACCEPT)
 
