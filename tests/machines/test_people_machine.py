@@ -468,7 +468,7 @@ class ApprovalMachine(RuleBasedStateMachine):
             self.tightens()
         elif self.grants:
             which = pick % len(self.grants)
-            # what no rule asks for any more needs no grant, so whether it still lives is left open
+            # what no rule asks for needs no grant, so whether that one still lives is left open
             live = self.alive(self.grants[which])
             answers = (Answer.ACCEPTED,) if live else (Answer.ACCEPTED, Answer.UNKNOWN)
             self.say(f"revoke G-{which + 1}", answers=answers)
