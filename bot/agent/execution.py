@@ -1,7 +1,6 @@
 """Running an approved proposal: look again, claim, run, store the end; exactly as shown and at most once."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
 from typing import Any
 
 from sqlalchemy.exc import SQLAlchemyError
@@ -9,7 +8,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from bot.agent.drafts import in_time, preview_of, watched, words_of
 from bot.agent.progress import ON_CARDS, Progress
 from bot.domain.chat import Clock
-from bot.domain.jobs import Job, Work
+from bot.domain.jobs import Job, Wake, Work
 from bot.domain.proposals import Cause, Kind, Proposal, State, digest, old_values
 from bot.domain.redaction import secrets_in, veiled
 from bot.errors import Hopeless, LostRace, ToolError, ToolTimedOut
@@ -25,9 +24,6 @@ from bot.transactions import lifecycle
 log = logger(__name__)
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 5.0  # seconds between tries to write how a tool ended
-
-Wake = Callable[..., Awaitable[None]]
-"""Starts jobs, as `Dispatcher.wake` does."""
 
 
 class Execution:

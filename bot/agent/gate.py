@@ -25,7 +25,7 @@ from bot.agent.drafts import (
     watched,
     words_of,
 )
-from bot.agent.execution import Execution, Wake
+from bot.agent.execution import Execution
 from bot.agent.model import ToolCall, ToolSpec
 from bot.agent.progress import IN_TURNS, Progress
 from bot.agent.reach import check_unlocked, plan_shown, shelf_for
@@ -34,7 +34,7 @@ from bot.domain.bounds import CALLS_PER_ANSWER, AnswerRoom, Bounds
 from bot.domain.chat import Clock, Request
 from bot.domain.conversations import Call, CallResult, Conversation
 from bot.domain.files import File
-from bot.domain.jobs import Job
+from bot.domain.jobs import Job, Wake
 from bot.domain.outcomes import bounded
 from bot.domain.people import Actor, Person
 from bot.domain.policy import Judgement, Place, Policy, Verdict

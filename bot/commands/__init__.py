@@ -8,9 +8,10 @@ from collections.abc import Callable
 from bot.commands.decide import DecidingWords
 from bot.commands.everyone import EveryonesWords, Stop
 from bot.commands.link import LinkingWords
-from bot.commands.rules import RulingWords, Wake
+from bot.commands.rules import RulingWords
 from bot.commands.words import Words
 from bot.domain.chat import Answer, Clock, Command, Inbox, Reply
+from bot.domain.jobs import Wake
 from bot.store.database import Database
 from bot.store.rules import Policies
 from bot.tools.registry import Registry

@@ -11,7 +11,7 @@ from bot.commands.lists import mentioned, recorded
 from bot.commands.values import Setting, account, as_and_in, number, parse, seconds
 from bot.commands.words import CommandWord, Misspoken, Told
 from bot.domain.chat import Answer, Clock, Command
-from bot.domain.jobs import Job, Work
+from bot.domain.jobs import Job, Wake, Work
 from bot.domain.people import Role
 from bot.domain.policy import Place, Policy, explain
 from bot.domain.record import Wanted
@@ -26,9 +26,6 @@ from bot.store.rules import Policies
 from bot.tools.registry import Registry
 from bot.tools.tool import Tool
 from bot.transactions import grants, resuming
-
-Wake = Callable[..., Awaitable[None]]
-"""Wakes jobs; a process that runs none leaves them to the rows."""
 
 _SHOWN_AUDIT = 20
 _NAMED = 5  # tools in one sentence

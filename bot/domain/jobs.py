@@ -1,5 +1,6 @@
 """A job is a wake-up, never truth: its worker looks at the rows and does what they ask for."""
 
+from collections.abc import Awaitable, Callable
 from enum import StrEnum
 from typing import NamedTuple, Protocol
 
@@ -15,6 +16,10 @@ class Work(StrEnum):
 class Job(NamedTuple):
     work: Work
     key: str
+
+
+Wake = Callable[..., Awaitable[None]]
+"""Starts jobs, as `Dispatcher.wake` does; a process that runs none leaves them to the rows."""
 
 
 class Queue(NamedTuple):

@@ -1,13 +1,12 @@
 """What the offline demo model does next: people's wishes, turned into reads, then into proposals. Pure."""
 
-import hashlib
-import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from bot.agent.model import ToolCall
 from bot.agent.offline import words
+from bot.agent.offline.calls import calls_at
 from bot.agent.offline.grammar import parse
 from bot.agent.offline.pattern import ME
 from bot.agent.offline.scene import Scene
@@ -179,14 +178,8 @@ class DemoReply:
         return requested(" ".join(ask.text for ask in self._scene.wanted), who)
 
     def _calls(self, wanted: Sequence[Wanted]) -> tuple[ToolCall, ...]:
-        """Make calls; their ids follow from the transcript, so the same transcript gives the same answer."""
         place = len(self._scene.before) + len(self._scene.asked) + len(self._scene.since)
-        made = []
-        for position, (tool, arguments) in enumerate(wanted):
-            text = json.dumps(arguments, ensure_ascii=False)
-            mark = hashlib.sha256(f"{place} {position} {tool} {text}".encode()).hexdigest()[:16]
-            made.append(ToolCall(f"call_{mark}", tool, text))
-        return tuple(made)
+        return calls_at(place, wanted)
 
 
 def _look_up(wish: Wish, some: Some) -> Wanted:

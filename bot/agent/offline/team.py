@@ -4,15 +4,15 @@ Pure, and decided from the transcript alone, as all of the offline model: `respo
 is spoken of, and ``offline.py`` answers as ever.
 """
 
-import hashlib
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from bot.agent.model import AssistantText, Entry, SystemText, ToolCall, ToolResult, ToolSpec, UserText
 from bot.agent.offline import words
+from bot.agent.offline.calls import calls_at
 from bot.agent.offline.wishes import READS
 from bot.agent.transcript import NOTE
 
@@ -73,7 +73,7 @@ def _lead(transcript: Sequence[Entry], offered: set[str]) -> Answer | None:
         return "What should the teammate do? For example: have one teammate survey the open issues.", ()
     wanted = [("spawn_teammate", _started(task, plans=plans)) for task in tasks]
     count = "one teammate" if len(wanted) == 1 else f"{len(wanted)} teammates"
-    return f"I give this to {count}.", _calls(transcript, wanted)
+    return f"I give this to {count}.", calls_at(len(transcript), wanted)
 
 
 def _task(part: str) -> str:
@@ -98,7 +98,7 @@ def _teammate(transcript: Sequence[Entry], task: str, offered: set[str]) -> Answ
     known = {each.tool: each.result for each in made if each.tool in READS}
     missing = [read for read in (_OPEN, _LOAD) if read[0] not in known]
     if missing:
-        return "Let me look.", _calls(transcript, missing)
+        return "Let me look.", calls_at(len(transcript), missing)
     if _LOOKS.match(task):
         return _survey(known), ()
     changes = _changes(known)
@@ -151,7 +151,7 @@ def _plan(transcript: Sequence[Entry], changes: list[dict[str, Any]], said: str)
         "alternatives": "Ask in the team who wants it; that takes longer.",
         "approval_reason": "You asked to reorganise the open issues; these have no owner.",
     }
-    return said, _calls(transcript, [("plan_submit", plan)])
+    return said, calls_at(len(transcript), [("plan_submit", plan)])
 
 
 def _propose(transcript: Sequence[Entry], changes: list[dict[str, Any]]) -> Answer:
@@ -166,7 +166,7 @@ def _propose(transcript: Sequence[Entry], changes: list[dict[str, Any]]) -> Answ
         )
         for each in changes
     ]
-    return words.proposing(wanted), _calls(transcript, wanted)
+    return words.proposing(wanted), calls_at(len(transcript), wanted)
 
 
 def _survey(known: Mapping[str, str]) -> str:
@@ -225,15 +225,3 @@ def _decoded(arguments: str) -> Mapping[str, Any]:
     except ValueError:
         return {}
     return decoded if isinstance(decoded, dict) else {}
-
-
-def _calls(
-    transcript: Sequence[Entry], wanted: Iterable[tuple[str, Mapping[str, Any]]]
-) -> tuple[ToolCall, ...]:
-    """Calls whose ids follow from the transcript, so the same transcript gives the same answer."""
-    made = []
-    for position, (tool, arguments) in enumerate(wanted):
-        text = json.dumps(arguments, ensure_ascii=False)
-        mark = hashlib.sha256(f"{len(transcript)} {position} {tool} {text}".encode()).hexdigest()[:16]
-        made.append(ToolCall(f"call_{mark}", tool, text))
-    return tuple(made)
