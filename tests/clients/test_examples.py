@@ -41,6 +41,7 @@ async def run(house: House, *command: str, **environment: str) -> tuple[int | No
     finally:
         if running.returncode is None:
             running.kill()
+            await running.wait()
     return running.returncode, out.decode().strip().splitlines()
 
 

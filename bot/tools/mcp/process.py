@@ -34,13 +34,14 @@ Read = SessionMessage | Exception
 @asynccontextmanager
 async def started(launch: Stdio, errlog: TextIO) -> AsyncIterator[tuple[Any, Any]]:
     """Start it; the read and the write stream. Raises OSError when it cannot be started."""
-    process = await anyio.open_process(
-        [launch.command, *launch.args],
-        env=get_default_environment() | dict(launch.env),
-        cwd=launch.cwd,
-        stderr=errlog,
-        start_new_session=True,
-    )
+    with anyio.CancelScope(shield=True):  # a start cancelled half way leaves a process that no one waits for
+        process = await anyio.open_process(
+            [launch.command, *launch.args],
+            env=get_default_environment() | dict(launch.env),
+            cwd=launch.cwd,
+            stderr=errlog,
+            start_new_session=True,
+        )
     # from here to the task group nothing is awaited, or a cancelled start would leave the process behind
     to_us, read = anyio.create_memory_object_stream[Read](0)
     write, from_us = anyio.create_memory_object_stream[SessionMessage](0)
