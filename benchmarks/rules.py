@@ -6,16 +6,17 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from time import perf_counter
 
-from sqlalchemy import insert
-from sqlmodel import Session
+from sqlalchemy import func, insert
+from sqlmodel import Session, select
 
 from benchmarks.table import Row
 from bot.agent.model import ToolCall
 from bot.domain.people import Actor, Person
 from bot.domain.policy import Place, Policy, terms
 from bot.domain.proposals import Kind, Proposal, State, canonical, digest
+from bot.domain.record import Act
 from bot.domain.risk import Level, Risk
-from bot.domain.rules import EVERYWHERE, Mode, Quorum, Rule, Rulebook, Subject
+from bot.domain.rules import EVERYWHERE, Mode, Quorum, Rule, Rulebook, RuleValue, Subject
 from bot.domain.similarity import Rung
 from bot.domain.times import now
 from bot.store import migrations, proposals
@@ -32,7 +33,7 @@ _COUNT = 1000  # rules, and grants
 _TOOLS = 50
 _BATCH = 200  # as the assistant's own sweep
 _WRITE = Risk(Level.WRITE, "it changes something")
-_VALUES = {
+_VALUES: dict[Subject, RuleValue] = {
     Subject.POLICY: Mode.WRITES,
     Subject.TTL: timedelta(hours=1),
     Subject.QUORUM: Quorum(),
@@ -180,7 +181,7 @@ def _park(session: Session, first: int, count: int, at: datetime) -> None:
             for n in numbers
         ],
     )
-    proposals.insert_all(session, [_proposal(n, at) for n in numbers], By.nod("propose"))
+    proposals.insert_all(session, [_proposal(n, at) for n in numbers], By.nod(Act.PROPOSE))
 
 
 async def _expiry(database: Database, count: int) -> list[Row]:
@@ -193,7 +194,7 @@ async def _expiry(database: Database, count: int) -> list[Row]:
         done += len(expired)
     took = perf_counter() - begun
     assert done == count
-    audited = database.read_now(lambda s: s.query(AuditRow).count())
+    audited = database.read_now(lambda s: s.exec(select(func.count()).select_from(AuditRow)).one())
     begun = perf_counter()
     assert database.read_now(seals.faults)  # the bare grants of this benchmark, which nobody gave
     verified = perf_counter() - begun

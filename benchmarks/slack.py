@@ -53,7 +53,7 @@ async def rows(where: Path, *, times: int) -> list[Row]:
             "SLACK_APP_TOKEN": APP_TOKEN,
             "SLACK_API_URL": slack.url,
         }
-        return Settings(_env_file=None, **values)
+        return Settings.load(_env_file=None, **values)
 
     notes = _Notes()
     add = lambda app: SlackChannel(app.settings, app.database, app.clock)  # noqa: E731
@@ -95,7 +95,7 @@ async def _press(slack: _Slack, world: World, notes: _Notes) -> tuple[float, flo
     slack.redrawn = 0.0
     begun = perf_counter()
     await slack.click(card, "Approve")
-    await slack.until(lambda: slack.redrawn and not card.buttons)
+    await slack.until(lambda: slack.redrawn and "Approve" not in card.buttons)
     await slack.until(lambda: any("It is noted." in m.markdown for m in slack.posted if m.stream == "closed"))
     return begun, notes.at, slack.redrawn
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import sys
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from statistics import median
 from time import perf_counter
@@ -127,7 +127,7 @@ async def _seconds(call: Call, times: int) -> float:
     return (perf_counter() - begun) / times
 
 
-def _told(what: str, found: dict[str, Sequence[float]]) -> list[Row]:
+def _told(what: str, found: Mapping[str, Sequence[float]]) -> list[Row]:
     added = median(n - b for n, b in zip(found["nod"], found["bare"], strict=True))
     ratio = median(n / b for n, b in zip(found["nod"], found["bare"], strict=True))
     return [

@@ -16,7 +16,7 @@ from bot import logs
 from bot.agent.model import Entry, Finished, Model, Part, Stop, Text, ToolCall, ToolSpec, UserText
 from bot.agent.reach import shelf_for
 from bot.app import App, build
-from bot.channels.seam import Lookup
+from bot.channels.seam import Lookup, Others
 from bot.domain.chat import Address, Answer, Inbox, Message, Press
 from bot.domain.events import Ending, ProposalOpened, TurnEnded, TurnEvent
 from bot.domain.jobs import Job, Work
@@ -81,7 +81,9 @@ class Wire:
     def __init__(self) -> None:
         self.ears: dict[str, Ear] = {}
 
-    async def start(self, inbox: Inbox, lookup: Lookup) -> None: ...
+    async def start(
+        self, inbox: Inbox, lookup: Lookup, *, receives: bool = True, others: Others | None = None
+    ) -> None: ...
 
     async def stop(self) -> None: ...
 

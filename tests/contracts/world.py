@@ -23,11 +23,11 @@ from bot.agent.model import (
 )
 from bot.app import App, build
 from bot.channels.seam import Channel
+from bot.domain.chat import Clock
 from bot.settings import Settings
 from bot.tools.mcp.elicitation import Question
 from bot.tools.tool import CallContext, FixedToolset, tool
 from tests.contracts.notebook import notebook
-from tests.kit import FakeClock
 
 PATIENCE = 10.0
 
@@ -85,7 +85,7 @@ class World:
 
     settings: Callable[[], Settings]
     add_channel: Callable[[App], Channel | None]
-    clock: FakeClock
+    clock: Clock
     model: ScriptedModel = field(default_factory=ScriptedModel)
     notes: list[str] = field(default_factory=list)
     _stack: AsyncExitStack | None = None

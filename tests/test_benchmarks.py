@@ -1,0 +1,23 @@
+"""Each part of the benchmarks runs; how fast is not this test's matter."""
+
+from pathlib import Path
+
+import pytest
+
+from benchmarks import cold, cycles, latency, parked, rules, slack, tools
+
+pytestmark = [pytest.mark.slow, pytest.mark.platform]
+
+
+@pytest.mark.parametrize("run", [
+    lambda where: cycles.with_server(where, rounds=1, cycles=2),
+    lambda where: cycles.in_process(where, rounds=1, cycles=2),
+    lambda where: latency.approve_to_executed(where, times=2),
+    lambda where: slack.rows(where, times=2),
+    lambda where: tools.rows(where, rounds=1, calls=2),
+    lambda where: parked.rows(where, warm=2, count=2),
+    lambda where: rules.rows(where, due=2, seconds=0.01),
+    lambda where: cold.rows(where, rounds=1, parked=2),
+], ids=["server", "process", "latency", "slack", "tools", "parked", "rules", "cold"])  # fmt: skip
+async def test_each_part_gives_its_rows(run, tmp_path: Path):
+    assert await run(tmp_path)
