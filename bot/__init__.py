@@ -7,6 +7,8 @@ change. The names are looked up when they are first used, so importing `bot` loa
 from importlib import import_module
 from typing import Any
 
+__version__ = "0.1.0"  # the only place that says it
+
 _PUBLIC = {
     "CallContext": "bot.tools.tool",
     "File": "bot.domain.files",

@@ -8,3 +8,5 @@ from bot.errors import ToolError as ToolError
 from bot.tools.tool import CallContext as CallContext
 from bot.tools.tool import ToolOutput as ToolOutput
 from bot.tools.tool import tool as tool
+
+__version__: str

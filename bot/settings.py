@@ -3,6 +3,7 @@
 import base64
 import re
 from datetime import timedelta
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 from urllib.parse import urlsplit
@@ -40,6 +41,7 @@ _FLAGS = {
     "off": False,
     "0": False,
 }
+_POSTGRES = "postgresql+psycopg"
 _DATABASES = "write sqlite:///file.db or postgresql+psycopg://user:password@host/name"
 _ACCOUNTS = (
     "Use slack:T0123/U0456 (workspace and member ID, in Slack's profile menu), telegram:991 (a numeric id) "
@@ -75,6 +77,21 @@ def address(text: str) -> str:
     return text
 
 
+def database_address(url: str) -> str:
+    """A database that Nod can use, with the libraries installed here; raises ValueError for any other."""
+    try:
+        parts = make_url(url)
+    except (ArgumentError, ValueError):
+        raise ValueError(_DATABASES) from None
+    if parts.drivername not in ("sqlite", _POSTGRES) or not parts.database:
+        raise ValueError(_DATABASES)
+    if parts.drivername == "sqlite" and (parts.host or parts.query or parts.database == ":memory:"):
+        raise ValueError("name a file, as in sqlite:///nod.db: what waits must outlive the process")
+    if parts.drivername == _POSTGRES and not all(map(find_spec, ("psycopg", "procrastinate"))):
+        raise ValueError("PostgreSQL needs more libraries. Run: pip install 'nod-approvals[postgres]'")
+    return url
+
+
 def zone(name: object) -> object:
     """A time zone by its IANA name; raises ValueError for anything else."""
     if not isinstance(name, str):
@@ -87,6 +104,7 @@ def zone(name: object) -> object:
 
 Duration = Annotated[timedelta, BeforeValidator(_duration)]
 Flag = Annotated[bool, BeforeValidator(flag)]
+DatabaseAddress = Annotated[str, AfterValidator(database_address)]
 HttpAddress = Annotated[str, AfterValidator(address)]
 Zone = Annotated[ZoneInfo, BeforeValidator(zone)]
 Words = Annotated[tuple[str, ...], NoDecode, BeforeValidator(words)]
@@ -100,7 +118,7 @@ class Settings(BaseSettings):
         env_file=".env", env_file_encoding="utf-8", extra="ignore", env_ignore_empty=True, frozen=True
     )
 
-    database_url: str = Field("sqlite:///nod.db", validation_alias="NOD_DATABASE_URL", repr=False)
+    database_url: DatabaseAddress = Field("sqlite:///nod.db", validation_alias="NOD_DATABASE_URL", repr=False)
     host: str = Field("127.0.0.1", validation_alias="NOD_HOST")
     port: int = Field(8080, ge=0, le=65535, validation_alias="NOD_PORT")
     http_tokens: Words = Field((), validation_alias="NOD_HTTP_TOKENS", repr=False)
@@ -166,19 +184,6 @@ class Settings(BaseSettings):
     discord_application_id: str = Field("", validation_alias="DISCORD_APPLICATION_ID")
     discord_servers: Words = Field((), validation_alias="DISCORD_SERVERS")
     discord_api_url: HttpAddress = Field("https://discord.com/api/v10", validation_alias="DISCORD_API_URL")
-
-    @field_validator("database_url")
-    @classmethod
-    def _known_database(cls, url: str) -> str:
-        try:
-            parts = make_url(url)
-        except (ArgumentError, ValueError):
-            raise ValueError(_DATABASES) from None
-        if parts.drivername not in ("sqlite", "postgresql+psycopg") or not parts.database:
-            raise ValueError(_DATABASES)
-        if parts.drivername == "sqlite" and (parts.host or parts.query or parts.database == ":memory:"):
-            raise ValueError("name a file, as in sqlite:///nod.db: what waits must outlive the process")
-        return url
 
     @field_validator("approval_policy", mode="before")
     @classmethod

@@ -1,6 +1,7 @@
 """Settings: each wrong value is one line that names the variable and the fix."""
 
 import re
+import sys
 from datetime import timedelta
 from pathlib import Path
 
@@ -173,6 +174,18 @@ def test_lists_are_commas_and_tokens_are_looked_up_by_their_value():
 def test_a_database_file_may_stand_anywhere():
     assert Settings.load(NOD_DATABASE_URL="sqlite:////var/lib/nod.db").sqlite_file == Path("/var/lib/nod.db")
     assert Settings.load(NOD_DATABASE_URL="postgresql+psycopg://u@h/n").sqlite_file is None
+
+
+@pytest.mark.parametrize("library", ["psycopg", "procrastinate"])
+def test_postgresql_without_its_libraries_says_what_to_install(
+    library: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, library, None)
+    with pytest.raises(
+        SettingsError, match=re.escape("Run: pip install 'nod-approvals[postgres]'")
+    ) as raised:
+        Settings.load(NOD_DATABASE_URL="postgresql+psycopg://u:hunter2@h/n")
+    assert str(raised.value).startswith("NOD_DATABASE_URL: ")
 
 
 def test_the_example_names_every_setting_and_no_other():

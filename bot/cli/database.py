@@ -11,6 +11,7 @@ from sqlalchemy.engine import make_url
 from bot.cli.command import ShellCommands
 from bot.cli.shared import load, opened, plain, told
 from bot.errors import NodError, SettingsError
+from bot.settings import database_address
 from bot.store import migrations
 from bot.store.database import Database, back_up
 from bot.store.lock import at_work
@@ -34,7 +35,7 @@ def copy(
     """Copy an installation to another database, such as from SQLite to PostgreSQL. Stop nod first."""
     with told(), contextlib.ExitStack() as stack:
         keys = load().audit_keys
-        both = [each if "://" in each else f"sqlite:///{each}" for each in (source, target)]
+        both = [_address(each) for each in (source, target)]
         for each, url in zip((source, target), both, strict=True):
             if at_work(url):
                 raise SettingsError(f"{plain(shown(url, each))}: a nod is running on it. Stop it first.")
@@ -46,6 +47,14 @@ def copy(
             stack.callback(database.close)
         moved = transfer(databases[0].engine, databases[1].engine)
         print(f"Copied {moved:,} rows. The audit log verifies. Set NOD_DATABASE_URL, then start nod.")
+
+
+def _address(given: str) -> str:
+    """The URL of a database named as a file or a URL; raises SettingsError."""
+    try:
+        return database_address(given if "://" in given else f"sqlite:///{given}")
+    except ValueError as error:
+        raise SettingsError(f"{plain(given.partition('://')[0])}: {error}") from None
 
 
 def shown(url: str, given: str) -> str:

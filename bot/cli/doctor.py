@@ -115,7 +115,7 @@ def _taken(settings: Settings) -> bool:
     """Whether a nod is running on the database; no, where it cannot be asked."""
     try:
         return at_work(settings.database_url)
-    except (DBAPIError, ModuleNotFoundError):
+    except DBAPIError:
         return False
 
 
@@ -149,10 +149,7 @@ def _database(settings: Settings) -> Finding:
         return fail(
             name, f"NOD_DATABASE_URL: {file.parent} does not exist or is read-only; choose a writable folder"
         )
-    try:
-        engine = open_engine(settings.database_url)
-    except ModuleNotFoundError as error:
-        return fail(name, f"{error}; install it: pip install 'psycopg[binary]'")
+    engine = open_engine(settings.database_url)
     try:
         return _schema(name, engine)
     except DBAPIError as error:

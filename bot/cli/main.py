@@ -3,11 +3,11 @@
 Nothing else is imported here: ``nod --help`` and a misspelt command answer right away.
 """
 
-from importlib.metadata import version
 from typing import Annotated, Any
 
 import typer
 
+from bot import __version__
 from bot.cli.command import ShellCommands, ShellGroup, doors
 
 SECTIONS = {
@@ -65,7 +65,7 @@ main = ShellCommands(
 
 def _version(wanted: bool) -> None:  # noqa: FBT001 - typer's way
     if wanted:
-        print(f"nod {version('nod')}")
+        print(f"nod {__version__}")
         raise typer.Exit
 
 

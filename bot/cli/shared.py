@@ -35,7 +35,7 @@ DEMO = "nod-demo.db"  # the demo's database, in the folder where it was started
 
 def _ids(context: typer.Context, incomplete: str) -> list[tuple[str, str]]:
     """What the shell completes an ID with: what can be decided or retried."""
-    with contextlib.suppress(NodError, DBAPIError, CommandError, ModuleNotFoundError), chosen_in(context):
+    with contextlib.suppress(NodError, DBAPIError, CommandError), chosen_in(context):
         with looking(load()) as database:
             found = database.read_now(proposals.in_states, [State.PROPOSED, State.FAILED])
         return [(p.id, line(p.description)) for p in found if p.id.startswith(incomplete.lower())]
@@ -89,10 +89,6 @@ def told() -> Iterator[None]:
         words = f"NOD_DATABASE_URL: {str(error.orig).strip().splitlines()[0]}; nod doctor looks closer"
     except CommandError as error:
         words = f"NOD_DATABASE_URL: {error}; the schema is from a newer nod, so upgrade this one"
-    except ModuleNotFoundError as error:
-        if error.name not in {"psycopg", "psycopg_pool", "procrastinate"}:
-            raise
-        words = f"NOD_DATABASE_URL: {error}; install it: pip install procrastinate 'psycopg[binary]'"
     else:
         return
     print(f"nod: {plain(words)}", file=sys.stderr)

@@ -30,6 +30,7 @@ class Shell:
 
     folder: Path
     environment: dict[str, str]
+    command: tuple[str, ...] = NOD
     started: list[subprocess.Popen[str]] = field(default_factory=list)
 
     def nod(self, *words: str, **more: str) -> Result:
@@ -39,7 +40,7 @@ class Shell:
     def process(self, *words: str, **more: str) -> subprocess.CompletedProcess[str]:
         """In a process of its own, to its end."""
         return subprocess.run(  # noqa: S603 - our own command
-            [*NOD, *words],
+            [*self.command, *words],
             cwd=self.folder,
             env=self.environment | more,
             capture_output=True,
@@ -51,7 +52,7 @@ class Shell:
     def begin(self, *words: str, **more: str) -> subprocess.Popen[str]:
         """Begin a command whose lines are read as they come."""
         process = subprocess.Popen(  # noqa: S603 - our own command
-            [*NOD, *words],
+            [*self.command, *words],
             cwd=self.folder,
             env=self.environment | more | {"PYTHONUNBUFFERED": "1"},
             stdout=subprocess.PIPE,
@@ -65,7 +66,7 @@ class Shell:
         errors = self.folder / f"stderr-{len(self.started)}"
         with errors.open("w") as kept:
             process = subprocess.Popen(  # noqa: S603 - our own command
-                [*NOD, *words],
+                [*self.command, *words],
                 cwd=self.folder,
                 env=self.environment | more,
                 stdout=subprocess.PIPE,

@@ -3,13 +3,13 @@
 import json
 import subprocess
 import sys
-from importlib.metadata import version
 
 import pytest
 import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.testing import CliRunner
 
+import bot
 from bot.cli.command import Chosen, Door, doors
 from bot.cli.main import SECTIONS, main
 from tests.cli.conftest import Shell
@@ -59,7 +59,7 @@ def test_each_command_takes_the_database_and_writes_names_in_capitals() -> None:
 
 
 def test_the_version_is_told(shell: Shell) -> None:
-    assert shell.nod("--version").stdout == f"nod {version('nod')}\n"
+    assert shell.nod("--version").stdout == f"nod {bot.__version__}\n"
 
 
 def test_a_misspelt_command_gets_the_near_one(shell: Shell) -> None:

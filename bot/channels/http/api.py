@@ -5,7 +5,6 @@ The routes are in ``chat.py`` and ``proposals.py``; what each event and field me
 """
 
 from collections.abc import Mapping, Sequence
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, JSONResponse, Response
 from starlette.routing import BaseRoute
 
+from bot import __version__
 from bot.channels.http import (
     agui,
     approvals,
@@ -77,7 +77,7 @@ def create(
         demo=demo,
         platforms=platforms,
         title="Nod",
-        version=version("nod"),
+        version=__version__,
         openapi_tags=guide.TAGS,
         description=guide.TEXT,
         docs_url=None,
