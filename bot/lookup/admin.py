@@ -15,6 +15,7 @@ from bot.domain.redaction import redact_text
 from bot.domain.rules import Pause
 from bot.domain.similarity import Grant
 from bot.domain.usage import Parts, Used
+from bot.lookup.people import KnownPerson, listed
 from bot.store import names, people, rules, usage
 from bot.store.database import Database
 from bot.store.record import audit, chain, seals
@@ -85,6 +86,15 @@ class AdminLookup:
             return [each for each in self._grants(session) if every or each.grant.person_id in theirs]
 
         return await self._database.read(read)
+
+    async def people(self, actor: Actor) -> tuple[bool, list[KnownPerson]]:
+        """This person with their accounts; for an admin (True) all who have linked accounts or a role."""
+
+        def read(session: Session) -> tuple[bool, list[KnownPerson]]:
+            everyone = self._rules_all(session, actor)
+            return everyone, listed(session, self._policies.load(session), actor, everyone=everyone)
+
+        return await self._database.read_aside(read)
 
     async def usage(self, actor: Actor, by: Parts, since: datetime) -> tuple[bool, list[Used]]:
         """What turns cost since then in this person's conversations; in everyone's (True) for an admin."""

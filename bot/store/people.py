@@ -1,7 +1,10 @@
 """Which accounts are one Person. How they come together and apart is in ``bot/transactions/linking.py``."""
 
+from datetime import datetime
+from typing import NamedTuple
+
 from sqlalchemy import bindparam
-from sqlmodel import Session, select
+from sqlmodel import Session, col, select
 
 from bot.domain.people import Actor, Person
 from bot.domain.proposals import Proposal
@@ -23,6 +26,23 @@ def _person_of(session: Session, actor: Actor) -> Person:
         return Person(str(actor), actor.label, frozenset({str(actor)}))
     accounts = session.exec(select(AccountRow.actor).where(AccountRow.person_id == person_id))
     return Person(person_id, actor.label, frozenset(accounts))
+
+
+class Linked(NamedTuple):
+    """An account that is linked with others; ``name`` as it was then."""
+
+    account: str
+    name: str
+    person_id: str
+    at: datetime
+
+
+def linked(session: Session, person_id: str | None = None) -> list[Linked]:
+    """Every linked account, or those of one Person."""
+    rows = select(AccountRow).order_by(col(AccountRow.actor))
+    if person_id is not None:
+        rows = rows.where(AccountRow.person_id == person_id)
+    return [Linked(row.actor, row.name, row.person_id, row.linked_at) for row in session.exec(rows)]
 
 
 def voters(session: Session, p: Proposal, verb: str | None = None) -> set[str]:

@@ -5,6 +5,7 @@ TAGS = [
     {"name": "proposals", "description": "What waits for a decision, and deciding it."},
     {"name": "requests", "description": "A script asks people."},
     {"name": "rules", "description": "Rules, grants and commands, mostly for admins."},
+    {"name": "people", "description": "Who is who: linked accounts and roles."},
     {"name": "audit", "description": "For admins: who did what, and whether that record is intact."},
     {"name": "mcp", "description": "For admins: MCP servers, and signing in at them."},
     {"name": "status", "description": "Who you are, what there is, what it cost, and whether Nod is up."},

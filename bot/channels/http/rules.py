@@ -64,8 +64,8 @@ async def pause(body: Pausing, actor: Caller, site: Here) -> JSONResponse:
     return reply if isinstance(reply, JSONResponse) else ok(text=reply.text)
 
 
-async def say(site: Site, actor: Actor, words: str) -> Reply | JSONResponse:
-    """Say the words of an admin; what is wrong with them is the answer."""
+async def say(site: Site, actor: Actor, words: str, name: str = "approvals") -> Reply | JSONResponse:
+    """Say the words after a slash command, an admin's by default; what is wrong with them is the answer."""
     address = Address(NAME, key_of(actor, "console"))
-    reply = await site.take_in(Command(actor, "approvals", words, address))
+    reply = await site.take_in(Command(actor, name, words, address))
     return problem(COMMAND_STATUS[reply.answer], reply.text) if reply.answer in COMMAND_STATUS else reply

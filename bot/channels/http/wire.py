@@ -78,6 +78,36 @@ class Me(TypedDict):
     session: bool
 
 
+class RoleView(TypedDict):
+    """``since`` is null for a role that the settings give."""
+
+    role: Role
+    since: str | None
+
+
+class AccountView(TypedDict):
+    """``linked_at`` is null for an account that is linked with no other."""
+
+    account: str
+    name: str
+    linked_at: str | None
+    roles: list[RoleView]
+
+
+class PersonView(TypedDict):
+    """One person: all of these accounts have one vote, and the roles of each."""
+
+    id: str
+    you: bool
+    accounts: list[AccountView]
+
+
+class People(TypedDict):
+    ok: Yes
+    everyone: bool
+    people: list[PersonView]
+
+
 class ChangeBody(TypedDict):
     """``in_title``: the title quotes all of it."""
 

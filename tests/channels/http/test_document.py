@@ -120,7 +120,7 @@ async def test_every_answer_of_every_operation_is_as_the_document_says(serve: Se
         await chief.delete(f"/api/rules/{rule.json()['id']}")
         await chief.put("/api/rules/paused", json={"paused": True})
         assert (await chief.delete("/api/grants/G-1")).status_code == 404
-        for path in ("grants", "audit", "audit/verify", "tools", "usage", "mcp"):
+        for path in ("people", "grants", "audit", "audit/verify", "tools", "usage", "mcp"):
             assert (await chief.get(f"/api/{path}")).status_code == 200, path
         for form in ("jsonl", "csv"):
             assert (await chief.get("/api/audit/export", params={"format": form})).status_code == 200
@@ -129,6 +129,7 @@ async def test_every_answer_of_every_operation_is_as_the_document_says(serve: Se
             ("POST", "/api/chat", {"message": ""}),
             ("GET", "/api/proposals/none", None),
             ("GET", f"{at}/files/none", None),
+            ("DELETE", "/api/people/links?account=http:ben", None),
             ("GET", "/api/rules", None),
             ("POST", "/api/rules", {"subject": "none"}),
             ("POST", "/api/session", {"code": "x" * 30}),

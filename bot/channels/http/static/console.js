@@ -4,6 +4,7 @@ import * as api from "./api.js";
 import { announce, h, icon, recall, remember, shown } from "./dom.js";
 import { Inbox, notifyOf } from "./inbox.js";
 import { Audit, Grants, Tools, Usage, You } from "./pages.js";
+import { People } from "./people.js";
 import * as proposals from "./proposals.js";
 import { Rules } from "./rules.js";
 import { Subscription } from "./stream.js";
@@ -62,6 +63,7 @@ const PAGES = {
   rules: { title: "Rules and grants", sign: "shield", may: () => me.admin, page: paged("rules-list", (at) => new Rules(at, lookAgain)) },
   grants: { title: "Grants", sign: "key", may: () => !me.admin, page: paged("grants-list", (at) => new Grants(at)) },
   tools: { title: "Tools", sign: "tool", page: paged("tools-list", (at) => new Tools(at)) },
+  people: { title: "People", sign: "people", page: paged("people-list", (at) => new People(at)) },
   usage: { title: "Usage", sign: "bars", page: paged("usage-list", (at) => new Usage(at)) },
   audit: { title: "Audit log", sign: "scroll", may: () => me.admin, page: paged("audit-list", (at) => new Audit(at)) },
   you: { title: "You", sign: "person", may: () => false, page: paged("you-list", (at) => new You(at)) },

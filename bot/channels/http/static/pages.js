@@ -8,7 +8,7 @@ const number = new Intl.NumberFormat("en");
 const RISKS = { read: ["Reads", "quiet"], write: ["Changes", "waiting"], destructive: ["Can't be undone", "bad"] };
 
 /** A page: `load()` gives what to show, `draw(found)` shows it in `this.body`. */
-class Page {
+export class Page {
   constructor(element) {
     this.element = element;
     this.word = h("p", { class: "notice-word", role: "status", hidden: true });
@@ -52,9 +52,9 @@ class Page {
   }
 }
 
-const nothing = (title, words) => h("div", { class: "nothing-here" }, h("h2", {}, title), h("p", { class: "muted" }, words));
+export const nothing = (title, words) => h("div", { class: "nothing-here" }, h("h2", {}, title), h("p", { class: "muted" }, words));
 
-function table(label, heads, rows) {
+export function table(label, heads, rows) {
   return h("div", { class: "table-box", tabindex: 0, role: "region", "aria-label": label }, h("table", {},
     h("thead", {}, h("tr", {}, heads.map((each) => h("th", { scope: "col" }, each)))),
     h("tbody", {}, rows.map((row) => h("tr", {}, row.map((cell) => h("td", { dir: "auto", class: typeof cell === "number" ? "right" : undefined }, typeof cell === "number" ? number.format(cell) : cell)))))));
@@ -222,7 +222,7 @@ export class You extends Page {
     const others = accounts.filter((each) => each !== account);
     this.body.replaceChildren(h("div", { class: "card" }, h("dl", { class: "facts" },
       row("Name", shown(name)), row("This account", h("code", {}, shown(account))),
-      row("Linked accounts", others.length ? others.map((each) => h("p", {}, h("code", {}, shown(each)))) : "none. Write /nod link in a chat to make one person of your accounts."),
+      row("Linked accounts", others.length ? h("a", { href: "#/people" }, `${others.length} on the People page`) : "none. Write /nod link in a chat to make one person of your accounts."),
       row("Roles", roles.length ? roles.join(", ") : "none"), row("Admin of all", admin ? "yes" : "no"),
       row("Model", shown(model), demo ? " (demo)" : "")),
     signedIn() || session ? h("div", { class: "card-buttons" }, h("div", { class: "buttons" }, leave("Sign out", "api/session"),

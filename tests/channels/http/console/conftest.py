@@ -15,6 +15,7 @@ from playwright.sync_api import Browser, Page, expect, sync_playwright
 from bot.agent.model import Model
 from bot.agent.offline.model import OfflineModel
 from bot.app import App, build
+from bot.domain.chat import Command, Reply
 from bot.domain.times import now
 from bot.settings import Settings
 from bot.store import migrations
@@ -42,6 +43,7 @@ class Served:
 
     app: App
     client: httpx.Client
+    loop: asyncio.AbstractEventLoop
 
     @property
     def port(self) -> int:
@@ -62,6 +64,10 @@ class Served:
         answer.raise_for_status()
         pressed: Json = answer.json()["proposal"]
         return pressed
+
+    def handle(self, command: Command) -> Reply:
+        """What Nod answers to a command that someone types in a chat."""
+        return asyncio.run_coroutine_threadsafe(self.app.assistant.handle(command), self.loop).result(20)
 
     def ask(self, message: str) -> list[Json]:
         """Say something elsewhere; what it proposes."""
@@ -121,7 +127,7 @@ def serve(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Serve:
             headers = {"Authorization": f"Bearer {token}"} if token else {}
             base = f"http://127.0.0.1:{app.web.port}/"
             with httpx.Client(base_url=base, headers=headers, timeout=20) as client:
-                yield Served(app, client)
+                yield Served(app, client, loops[0])
             loops[0].call_soon_threadsafe(stopped.set)
         thread.join(30)
         assert not thread.is_alive()

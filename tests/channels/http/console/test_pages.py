@@ -15,12 +15,13 @@ from tests.channels.http.console.test_console import CARDS, NARROW, NewPage, ask
 pytestmark = pytest.mark.browser
 
 SMALL = {"width": 320, "height": 640}
-PAGES = ("#/", "#/inbox", "#/rules", "#/tools", "#/usage", "#/audit", "#/you", "conversation")
+PAGES = ("#/", "#/inbox", "#/rules", "#/tools", "#/people", "#/usage", "#/audit", "#/you", "conversation")
 
 LOADED = {
     "#/inbox": ".row",
     "#/rules": "#rules-list .facts",
     "#/tools": ".tool-row",
+    "#/people": ".person",
     "#/usage": ".table-box",
     "#/audit": "#audit-list td",
     "#/you": "#you-list .facts",

@@ -1,0 +1,58 @@
+// Who is who: the accounts that are one person, the roles of each, and separating an account again.
+
+import { get, remove } from "./api.js";
+import { h, shown } from "./dom.js";
+import { Page } from "./pages.js";
+import { ago } from "./times.js";
+
+const CHANNELS = { http: "Console or API", slack: "Slack", telegram: "Telegram", discord: "Discord", cli: "Command line" };
+
+const ROLES = { admin: "Admin", approver: "Approver" };
+
+/** What people call an account: its name, or the account itself. */
+const called = ({ name, account }) => name || account;
+
+export class People extends Page {
+  load() {
+    return get("api/people");
+  }
+
+  draw({ everyone, people }) {
+    const others = everyone ? "Everyone who has linked accounts or a role is listed." : "Admins see everyone here.";
+    this.body.replaceChildren(
+      h("p", { class: "muted" }, "Accounts that are linked are one person, with one vote and the same rights. To link two of yours, write ", h("code", {}, "/nod link"), " in a chat. ", others),
+      ...people.map((each) => this.person(each)));
+  }
+
+  person({ you, accounts }) {
+    const names = accounts.filter((each) => each.name && each.name !== "you");
+    const named = names.find((each) => !each.account.startsWith("http:")) ?? names[0] ?? accounts[0];
+    const roles = [...new Set(accounts.flatMap((each) => each.roles.map(({ role }) => role)))];
+    return h("article", { class: "card person", "aria-label": `Person ${called(named)}` },
+      h("h2", { class: "person-name", dir: "auto" }, h("span", {}, shown(called(named))), you ? h("span", { class: "tag" }, "you") : null,
+        roles.map((role) => h("span", { class: "state quiet" }, ROLES[role] ?? role))),
+      h("ul", { class: "accounts" }, accounts.map((each) => this.account(each, accounts.length > 1))));
+  }
+
+  account(account, linked) {
+    const { account: id, linked_at: at, roles } = account;
+    const channel = id.split(":")[0];
+    const facts = [at ? h("span", {}, "Linked ", ago(at)) : null,
+      ...roles.map(({ role, since }) => h("span", {}, `${ROLES[role] ?? role} `, since ? ["since ", ago(since)] : "by the settings"))].filter(Boolean);
+    const place = h("div", { class: "buttons" });
+    this.offer(place, account, linked);
+    return h("li", {}, h("div", {}, h("p", { dir: "auto" }, h("b", {}, CHANNELS[channel] ?? channel), " ", h("code", {}, shown(id))),
+      h("p", { class: "help" }, facts.flatMap((each, at) => (at ? [" · ", each] : [each])))), place);
+  }
+
+  offer(place, account, linked) {
+    if (!linked) return;
+    place.replaceChildren(h("button", { type: "button", class: "button small", "aria-label": `Unlink ${account.account}`, onclick: () => this.confirm(place, account) }, "Unlink"));
+  }
+
+  confirm(place, account) {
+    const sure = h("button", { type: "button", class: "button small danger", onclick: () => this.doing(() => remove(`api/people/links?${new URLSearchParams({ account: account.account })}`)) }, "Unlink");
+    place.replaceChildren(h("p", { class: "help" }, "Grants that this person gave end."), sure, h("button", { type: "button", class: "button small", onclick: () => this.offer(place, account, true) }, "Cancel"));
+    sure.focus();
+  }
+}
