@@ -28,6 +28,7 @@ from bot.channels.slack import blocks as b
 from bot.channels.slack import doctor, lost, text
 from bot.channels.slack import team_status as boards
 from bot.channels.slack.card import SlackCard, brief, render
+from bot.channels.slack.ephemerals import Ephemerals
 from bot.channels.slack.errors import code_behind, code_of, passes, translated
 from bot.channels.slack.files import upload
 from bot.channels.slack.homes import Homes
@@ -40,7 +41,6 @@ from bot.channels.slack.signed import readable, signed
 from bot.channels.slack.socket import Socket
 from bot.channels.slack.stream import SlackStream
 from bot.channels.slack.text import escape
-from bot.channels.slack.whispers import Whispers
 from bot.channels.slack.workspaces import Workspaces, make_client
 from bot.domain.cards import Card
 from bot.domain.chat import Address, Clock, Inbox
@@ -100,7 +100,7 @@ class SlackChannel(Poster):
         )  # cards, by proposal id, whose post was not answered
         self._workspaces = Workspaces(settings, database, clock)
         self._sessions = Sessions(self._workspaces)
-        self._whispers = Whispers(self._workspaces)
+        self._ephemerals = Ephemerals(self._workspaces)
         self._events: Events | None = None
         self._presses: SlackPresses | None = None
         self._homes: Homes | None = None
@@ -140,12 +140,12 @@ class SlackChannel(Poster):
         """
         self._started = self._clock()
         self._homes = Homes(self._workspaces, self._database, lookup, self._clock)
-        self._presses = SlackPresses(self._workspaces, self._whispers, inbox, lookup)
+        self._presses = SlackPresses(self._workspaces, self._ephemerals, inbox, lookup)
         self._events = Events(
             self._workspaces,
             self._sessions,
             self._homes,
-            self._whispers,
+            self._ephemerals,
             inbox=inbox,
             lookup=lookup,
         )

@@ -14,6 +14,7 @@ from slack_sdk.errors import SlackClientError
 
 from bot.channels.connecting import Background
 from bot.channels.seam import Lookup
+from bot.channels.slack.ephemerals import Ephemerals
 from bot.channels.slack.homes import Homes
 from bot.channels.slack.manifest import PROMPTS
 from bot.channels.slack.places import SlackPlace, actor_of
@@ -28,7 +29,6 @@ from bot.channels.slack.said import (
     with_addresses,
 )
 from bot.channels.slack.sessions import Sessions
-from bot.channels.slack.whispers import Whispers
 from bot.channels.slack.workspaces import Workspaces
 from bot.domain.chat import Answer, Command, Inbox, Message, Reply
 from bot.domain.quoting import in_reply_to
@@ -51,7 +51,7 @@ class Events:
         workspaces: Workspaces,
         sessions: Sessions,
         homes: Homes,
-        whispers: Whispers,
+        ephemerals: Ephemerals,
         *,
         inbox: Inbox,
         lookup: Lookup,
@@ -59,7 +59,7 @@ class Events:
         self._workspaces = workspaces
         self._sessions = sessions
         self._homes = homes
-        self._whispers = whispers
+        self._ephemerals = ephemerals
         self._lookup = lookup
         self._inbox = inbox
         self._background = Background(
@@ -108,9 +108,9 @@ class Events:
         if reply.answer is Answer.ACCEPTED:
             self._sessions.begin(said.place, readable(said.text, names))
             if words := not_seen(said):
-                self._background.start(self._whispers.tell(said.place, said.user, words))
+                self._background.start(self._ephemerals.tell(said.place, said.user, words))
         elif reply.answer is not Answer.DUPLICATE and reply.text:
-            self._background.start(self._whispers.tell(said.place, said.user, reply.text))
+            self._background.start(self._ephemerals.tell(said.place, said.user, reply.text))
 
     async def _root(self, said: Said, bot_user: str) -> tuple[str, str]:
         """Who began the thread, and with what; nothing where it can't be read soon, for Slack waits."""

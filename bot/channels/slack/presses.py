@@ -13,13 +13,13 @@ from slack_sdk.web.async_client import AsyncWebClient
 from bot.channels.seam import Lookup
 from bot.channels.slack import card as cards
 from bot.channels.slack import screens
+from bot.channels.slack.ephemerals import Ephemerals
 from bot.channels.slack.errors import for_presser, translated
 from bot.channels.slack.files import upload
 from bot.channels.slack.forms import VALUE, blocks_of, read
 from bot.channels.slack.places import SlackPlace, SlackPosted, actor_of
 from bot.channels.slack.said import channel_named
 from bot.channels.slack.screens import ModalSubject
-from bot.channels.slack.whispers import Whispers
 from bot.channels.slack.workspaces import Workspaces
 from bot.domain.cards import Card, Group, whole_text
 from bot.domain.chat import Address, Answer, Inbox, Press, Reply
@@ -116,9 +116,9 @@ def _ref_of(body: Mapping[str, Any], team: str) -> str | None:
 class SlackPresses:
     """What happens when someone presses or submits."""
 
-    def __init__(self, workspaces: Workspaces, whispers: Whispers, inbox: Inbox, lookup: Lookup) -> None:
+    def __init__(self, workspaces: Workspaces, ephemerals: Ephemerals, inbox: Inbox, lookup: Lookup) -> None:
         self._workspaces = workspaces
-        self._whispers = whispers
+        self._ephemerals = ephemerals
         self._inbox = inbox
         self._lookup = lookup
 
@@ -139,7 +139,7 @@ class SlackPresses:
             return
         try:
             user = str((body.get("user") or {}).get("id") or "")
-            await self._whispers.tell(place_of(body, team), user, words, team)
+            await self._ephemerals.tell(place_of(body, team), user, words, team)
         except Exception:
             log.exception("outcome of a press not delivered")
 

@@ -12,7 +12,7 @@ from bot.logs import logger
 log = logger(__name__)
 
 
-class Whispers:
+class Ephemerals:
     def __init__(self, workspaces: Workspaces) -> None:
         self._workspaces = workspaces
 
