@@ -16,6 +16,7 @@ from bot.domain.rules import Pause
 from bot.domain.similarity import Grant
 from bot.domain.usage import Parts, Used
 from bot.lookup.people import KnownPerson, listed
+from bot.lookup.rules import concerns
 from bot.store import names, people, rules, usage
 from bot.store.database import Database
 from bot.store.record import audit, chain, seals
@@ -41,8 +42,12 @@ class WhoIs:
 
 @dataclass(frozen=True, slots=True)
 class Current:
-    """What holds now; each rule with its words, people and places by name."""
+    """What holds now; each rule with its words, people and places by name.
 
+    ``whose`` is the Person to whom everything is narrowed; None for an admin, who sees all.
+    """
+
+    whose: Person | None
     policy: Policy
     rules: Sequence[tuple[InForce, str]]
     grants: Sequence[GrantInWords]
@@ -70,20 +75,26 @@ class AdminLookup:
         """Whether this person is an admin of all of Nod, not of one workspace alone."""
         return await self._database.read(self._rules_all, actor)
 
-    async def current(self) -> Current:
-        def read(session: Session) -> Current:
-            found = [(each, names.named(session, each.rule.said)) for each in rules.in_force(session)]
-            return Current(self._policies.load(session), found, self._grants(session))
+    async def current(self, actor: Actor) -> Current:
+        """What concerns this person: the rules of where they are, and their grants; for an admin all."""
 
-        return await self._database.read(read)
+        def read(session: Session) -> Current:
+            whose = None if self._rules_all(session, actor) else people.person_of(session, actor)
+            found = [
+                (each, names.named(session, each.rule.said))
+                for each in rules.in_force(session)
+                if whose is None or concerns(session, each.rule, whose)
+            ]
+            return Current(whose, self._policies.load(session), found, self._grants(session, whose))
+
+        return await self._database.read_aside(read)
 
     async def grants(self, actor: Actor) -> list[GrantInWords]:
         """Those that this person gave; for an admin all."""
 
         def read(session: Session) -> list[GrantInWords]:
-            every, person = self._rules_all(session, actor), people.person_of(session, actor)
-            theirs = {person.id, *person.accounts}
-            return [each for each in self._grants(session) if every or each.grant.person_id in theirs]
+            every = self._rules_all(session, actor)
+            return self._grants(session, None if every else people.person_of(session, actor))
 
         return await self._database.read(read)
 
@@ -129,6 +140,12 @@ class AdminLookup:
     def _rules_all(self, session: Session, actor: Actor) -> bool:
         return self._policies.is_admin(session, actor) and not self._policies.bound_to(session, actor)
 
-    def _grants(self, session: Session) -> list[GrantInWords]:
+    def _grants(self, session: Session, giver: Person | None) -> list[GrantInWords]:
+        """Those that a Person gave, or all."""
         found = grants.live(session, self._clock())
-        return [GrantInWords(each, names.named(session, redact_text(each.words))) for each in found]
+        theirs = {giver.id, *giver.accounts} if giver else None
+        return [
+            GrantInWords(each, names.named(session, redact_text(each.words)))
+            for each in found
+            if theirs is None or each.person_id in theirs
+        ]

@@ -12,6 +12,7 @@ from bot.domain.chat import Address, Message, Request
 from bot.domain.conversations import (
     HEARD,
     Conversation,
+    LineRole,
     Transcript,
 )
 from bot.domain.people import Actor
@@ -50,6 +51,19 @@ def get_conversation(session: Session, conversation_id: str) -> Conversation | N
 def _get(session: Session, conversation_id: str) -> Conversation | None:
     row = session.connection().execute(_GET, {"id": conversation_id}).first()
     return _conversation(row) if row else None
+
+
+def wrote_in(session: Session, accounts: Collection[str], scope: str) -> bool:
+    """Whether one of these accounts wrote at an address (as text), or in a part of it below a slash."""
+    channel, _, key = scope.partition(":")
+    at = _CONVERSATION.c.key
+    there = (_CONVERSATION.c.channel == channel) & ((at == key) | at.startswith(f"{key}/", autoescape=True))
+    said = exists().where(
+        _MESSAGE.c.conversation_id == _CONVERSATION.c.id,
+        _MESSAGE.c.role == LineRole.USER,
+        _MESSAGE.c.actor.in_(sorted(accounts)),
+    )
+    return bool(session.execute(select(exists().where(there, said))).scalar())
 
 
 def place_of(session: Session, conversation_id: str) -> Place:

@@ -1,4 +1,4 @@
-"""Rules and grants for admins: seen, set and dropped, the same as with words (``commands.py``)."""
+"""Rules and grants: seen, and by admins set and dropped, the same as with words (``commands.py``)."""
 
 from typing import Annotated
 
@@ -9,7 +9,7 @@ from bot.channels.http.channel import NAME, key_of
 from bot.channels.http.commands import COMMAND_STATUS
 from bot.channels.http.errors import problem
 from bot.channels.http.rule_bodies import AnyRule, Pausing
-from bot.channels.http.site import Admin, Caller, Here, Site, api_routes, ok
+from bot.channels.http.site import Caller, Here, Site, api_routes, ok
 from bot.channels.http.views import grant_view
 from bot.channels.http.wire import Rules, RuleSet, SaidBody
 from bot.domain.chat import Address, Answer, Command, Reply
@@ -18,15 +18,18 @@ from bot.domain.people import Actor, Role
 router = api_routes("rules", prefix="/api")
 
 
-@router.get("/rules", summary="For admins: the current policy and every rule", response_model=Rules)
-async def in_force(_: Admin, site: Here) -> JSONResponse:
-    found = await site.channel.admin.current()
+@router.get("/rules", summary="The current policy and the rules that concern you", response_model=Rules)
+async def in_force(actor: Caller, site: Here) -> JSONResponse:
+    """For admins (``everything``) all; for others their roles and grants, and the rules of where they are."""
+    found = await site.channel.admin.current(actor)
     policy = found.policy
+    mine = found.whose.accounts if found.whose else None
     return ok(
+        everything=found.whose is None,
         policy=policy.mode,
         ttl_seconds=policy.ttl.total_seconds(),
         paused=policy.book.paused,
-        roles={role: sorted(policy.holders(role)) for role in Role},
+        roles={role: sorted(policy.holders(role) & (mine or policy.holders(role))) for role in Role},
         rules=[
             {"id": each.rule.id, "words": words, "set_by": each.by, "set_at": each.at.isoformat()}
             for each, words in found.rules

@@ -398,7 +398,10 @@ class Grants(TypedDict):
 
 
 class Rules(TypedDict):
+    """``roles`` are accounts. Only yours, and the rules that concern you, unless it is ``everything``."""
+
     ok: Yes
+    everything: bool
     policy: str
     ttl_seconds: float
     paused: bool

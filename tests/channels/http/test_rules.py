@@ -90,3 +90,35 @@ async def test_where_anyone_in_the_conversation_decides_its_owner_may_edit_allow
             assert (await ben.post(f"/api/proposals/{first['id']}/approve")).status_code == 404
         now = answer.json()["proposal"]
         assert (await nod.press(now, "approve", round=now["round"])).status_code == 200
+
+
+async def test_members_see_the_rules_where_they_are_and_no_other_and_their_own_roles_and_grants(serve: Serve):
+    async with serve(model=keeping("milk"), token=ANA, **SETTINGS) as nod:
+        (first,) = await nod.proposed()
+        assert (await nod.press(first, "similar", rung="tool", lasting="8h")).status_code == 200
+        async with nod.caller(CHIEF) as chief, nod.caller(BEN) as ben:
+            for words in (
+                "policy always for delete_*",
+                "ttl 4h in slack:T1/C2",
+                "ttl 5h in http:ana",
+                "quorum 2 for delete_* in http:*",
+                f"remind 2h in http:ana/{first['conversation_id']}",
+                "route slack:T1/C9 for delete_*",
+                "roles add http:ben approver",
+            ):
+                said = await chief.post("/api/commands", json={"name": "approvals", "text": words})
+                assert said.status_code == 200, said.text
+            every = (await chief.get("/api/rules")).json()
+            seen = {
+                name: (await client.get("/api/rules")).json()
+                for name, client in (("ana", nod.client), ("ben", ben))
+            }
+            assert (every["everything"], len(every["rules"]), len(every["grants"])) == (True, 7, 1)
+            numbers = {name: [each["id"] for each in found["rules"]] for name, found in seen.items()}
+            assert numbers == {"ana": [1, 3, 4, 5], "ben": [1, 4, 7]}
+            assert seen["ana"]["roles"] == {"admin": [], "approver": []}
+            assert seen["ben"]["roles"] == {"admin": [], "approver": ["http:ben"]}
+            assert [len(found["grants"]) for found in seen.values()] == [1, 0]
+            assert not any(found["everything"] for found in seen.values())
+            dropped = await ben.delete("/api/rules/1")
+            assert dropped.status_code == 403

@@ -3,7 +3,7 @@
 import * as api from "./api.js";
 import { announce, h, icon, recall, remember, shown } from "./dom.js";
 import { Inbox, notifyOf } from "./inbox.js";
-import { Audit, Grants, Tools, Usage, You } from "./pages.js";
+import { Audit, Tools, Usage, You } from "./pages.js";
 import { People } from "./people.js";
 import * as proposals from "./proposals.js";
 import { Rules } from "./rules.js";
@@ -60,8 +60,7 @@ const inbox = new Inbox($("inbox-list"));
 /** The pages, in the order of the menu; `may` says who sees it there. */
 const PAGES = {
   inbox: { title: "Inbox", sign: "inbox", page: inbox },
-  rules: { title: "Rules and grants", sign: "shield", may: () => me.admin, page: paged("rules-list", (at) => new Rules(at, lookAgain)) },
-  grants: { title: "Grants", sign: "key", may: () => !me.admin, page: paged("grants-list", (at) => new Grants(at)) },
+  rules: { title: "Rules and grants", sign: "shield", page: paged("rules-list", (at) => new Rules(at, lookAgain)) },
   tools: { title: "Tools", sign: "tool", page: paged("tools-list", (at) => new Tools(at)) },
   people: { title: "People", sign: "people", page: paged("people-list", (at) => new People(at)) },
   usage: { title: "Usage", sign: "bars", page: paged("usage-list", (at) => new Usage(at)) },

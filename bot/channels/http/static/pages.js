@@ -1,8 +1,8 @@
-// The pages that only show: grants, tools, usage, the audit log, and who one is. Each asks again when it is opened.
+// The pages that only show: tools, usage, the audit log, and who one is. Each asks again when it is opened.
 
 import { download, get, remove, signedIn, signOut } from "./api.js";
 import { announce, h, shown } from "./dom.js";
-import { ago, expiry, stamp } from "./times.js";
+import { stamp } from "./times.js";
 
 const number = new Intl.NumberFormat("en");
 const RISKS = { read: ["Reads", "quiet"], write: ["Changes", "waiting"], destructive: ["Can't be undone", "bad"] };
@@ -58,27 +58,6 @@ export function table(label, heads, rows) {
   return h("div", { class: "table-box", tabindex: 0, role: "region", "aria-label": label }, h("table", {},
     h("thead", {}, h("tr", {}, heads.map((each) => h("th", { scope: "col" }, each)))),
     h("tbody", {}, rows.map((row) => h("tr", {}, row.map((cell) => h("td", { dir: "auto", class: typeof cell === "number" ? "right" : undefined }, typeof cell === "number" ? number.format(cell) : cell)))))));
-}
-
-export class Grants extends Page {
-  load() {
-    return get("api/grants");
-  }
-
-  draw({ grants }) {
-    this.body.replaceChildren(...(grants.length ? grants.map((each) => this.grant(each))
-      : [nothing("No grants: every change still asks", "“Approve similar” on a card allows calls like it in advance. What was allowed is listed here and can be revoked.")]));
-  }
-
-  grant({ label, words, given_by, given_at, expires_at, uses, proposal_id }) {
-    const end = expires_at ? ["ends ", expiry(expires_at)] : ["ends with its conversation"];
-    const revoke = () => this.doing(() => remove(`api/grants/${label}`));
-    return h("article", { class: "card ruling", "aria-label": `Grant ${label}` },
-      h("div", {}, h("p", { dir: "auto" }, `${label}: `, shown(words)),
-        h("p", { class: "help" }, "Given by ", shown(given_by), " ", ago(given_at), `, used ${uses} ${uses === 1 ? "time" : "times"}, `, end, ". ",
-          h("a", { href: `#/inbox/${encodeURIComponent(proposal_id)}` }, "The decision"))),
-      h("button", { type: "button", class: "button small", "aria-label": `Revoke ${label}`, onclick: revoke }, "Revoke"));
-  }
 }
 
 export class Tools extends Page {

@@ -1,4 +1,4 @@
-// For admins: the current policy, what it would do with a call, every rule and every grant, and their ends.
+// The current policy, rules and grants: what concerns this person; for admins all of it, with forms and ends.
 // All changes are made with the words of /approvals, so the page can do no more than a chat can.
 
 import { get, post, remove } from "./api.js";
@@ -31,14 +31,15 @@ export class Rules {
     this.now = h("div", {});
     this.rules = h("div", {});
     this.grants = h("div", {});
+    this.forms = [this.setForm(), h("h2", { class: "section" }, "Test a call"), this.tryForm()];
+    for (const each of this.forms) each.hidden = true;
     this.servers = h("section", { hidden: true, "aria-label": "MCP servers" });
     this.revokeAll = this.button("Revoke all", "revoke all", "Revoke all grants", "seldom small");
     this.word = h("p", { class: "card-word", role: "status", hidden: true });
     element.append(
       this.word,
       h("h2", { class: "section" }, "Current policy"), this.now,
-      h("h2", { class: "section" }, "Rules"), this.rules, this.setForm(),
-      h("h2", { class: "section" }, "Test a call"), this.tryForm(),
+      h("h2", { class: "section" }, "Rules"), this.rules, ...this.forms,
       h("div", { class: "section-head" }, h("h2", { class: "section" }, "Grants"), this.revokeAll), this.grants,
       this.servers,
     );
@@ -48,6 +49,7 @@ export class Rules {
   async show() {
     try {
       this.draw(await get("api/rules"));
+      if (!this.everything) return;
       this.drawServers((await get("api/mcp")).servers);
       this.chosen.offer((await get("api/tools")).tools.map((each) => each.name));
     } catch (error) {
@@ -55,17 +57,19 @@ export class Rules {
     }
   }
 
-  draw({ policy, ttl_seconds, paused, roles, rules, grants }) {
+  draw({ everything, policy, ttl_seconds, paused, roles, rules, grants }) {
+    this.everything = everything;
+    for (const each of this.forms) each.hidden = !everything;
     this.now.replaceChildren(h("div", { class: "card" },
       h("dl", { class: "facts" },
         fact("Policy", h("b", {}, policy), ". ", POLICY[policy] ?? "", rules.length ? " Rules below may differ." : ""),
         fact("Waits", hours(ttl_seconds)),
-        Object.entries(roles).map(([role, who]) => fact(ROLES[role] ?? role, shown(who.join(", ") || "no one"))),
+        everything && Object.entries(roles).map(([role, who]) => fact(ROLES[role] ?? role, shown(who.join(", ") || "no one"))),
         fact("State", paused ? "Paused. Nothing runs and timers are stopped." : "Running")),
-      h("div", { class: "card-buttons" }, paused ? this.button("Resume", "resume", "Resume", "primary") : this.button("Pause everything", "pause", "Pause everything", ""))));
+      everything && h("div", { class: "card-buttons" }, paused ? this.button("Resume", "resume", "Resume", "primary") : this.button("Pause everything", "pause", "Pause everything", ""))));
     this.grants.replaceChildren(...(grants.length ? grants.map((each) => this.grant(each)) : [this.none("No grants: every change still asks.")]));
-    this.revokeAll.hidden = grants.length < 2;
-    this.rules.replaceChildren(...(rules.length ? rules.map((each) => this.rule(each)) : [this.none("No custom rules. The defaults above apply.")]));
+    this.revokeAll.hidden = !everything || grants.length < 2;
+    this.rules.replaceChildren(everything ? "" : h("p", { class: "help lead" }, "These rules concern you. Only admins change rules and revoke grants."), ...(rules.length ? rules.map((each) => this.rule(each)) : [this.none(everything ? "No custom rules. The defaults above apply." : "No rule concerns you. The defaults above apply.")]));
   }
 
   drawServers(servers) {
@@ -119,15 +123,16 @@ export class Rules {
   rule({ id, words, set_by, set_at }) {
     return h("article", { class: "card ruling", "aria-label": `Rule ${id}` },
       h("div", {}, h("p", { dir: "auto" }, shown(words)), h("p", { class: "help" }, `Rule ${id}, set by `, shown(set_by), " ", ago(set_at))),
-      this.button("Drop", `drop ${id}`, `Drop rule ${id}`, "small"));
+      this.everything && this.button("Drop", `drop ${id}`, `Drop rule ${id}`, "small"));
   }
 
-  grant({ label, words, given_by, given_at, expires_at, uses }) {
+  grant({ label, words, given_by, given_at, expires_at, uses, proposal_id }) {
     const end = expires_at ? ["ends ", expiry(expires_at)] : ["ends with its conversation"];
     return h("article", { class: "card ruling", "aria-label": `Grant ${label}` },
       h("div", {}, h("p", { dir: "auto" }, `${label}: `, shown(words)),
-        h("p", { class: "help" }, "Given by ", shown(given_by), " ", ago(given_at), `; used ${uses} ${uses === 1 ? "time" : "times"}; `, end)),
-      this.button("Revoke", `revoke ${label}`, `Revoke ${label}`, "small"));
+        h("p", { class: "help" }, "Given by ", shown(given_by), " ", ago(given_at), `; used ${uses} ${uses === 1 ? "time" : "times"}; `, end, ". ",
+          h("a", { href: `#/inbox/${encodeURIComponent(proposal_id)}` }, "The decision"))),
+      this.everything && this.button("Revoke", `revoke ${label}`, `Revoke ${label}`, "small"));
   }
 
   button(text, words, label, kind) {

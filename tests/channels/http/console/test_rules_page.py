@@ -109,16 +109,23 @@ def test_hostile_words_stay_text(nod: Served, new_page: NewPage):
     assert page.locator("#rules img").count() == 0
 
 
-def test_who_is_not_an_admin_sees_no_link_and_is_told(serve: Serve, new_page: NewPage):
+def test_who_is_not_an_admin_reads_what_concerns_them_and_changes_nothing(serve: Serve, new_page: NewPage):
     tokens = ("ana:ana-0123456789abcdef", "chief:chief-0123456789abcdef")
     with serve(NOD_HTTP_TOKENS=tokens, NOD_ADMINS=("http:chief",), token="ana-0123456789abcdef") as nod:
-        assert nod.client.get("api/rules").status_code == 403
+        with httpx.Client(base_url=nod.url, headers={"Authorization": f"Bearer {tokens[1][6:]}"}) as chief:
+            for words in ("policy always for delete_*", "ttl 4h in slack:T1/C2"):
+                said = chief.post("api/commands", json={"name": "approvals", "text": words})
+                assert said.status_code == 200
+        grant(nod)
         assert httpx.get(f"{nod.url}api/rules").status_code == 401
         page = rules_page(nod, new_page)
         page.get_by_label("Access token").fill("ana-0123456789abcdef")
         page.keyboard.press("Enter")
-        expect(page.locator(".card-word.bad")).to_have_text("This is for admins.")
-        expect(page.locator("#to-rules")).to_be_hidden()
+        expect(page.get_by_role("article", name="Rule 1")).to_contain_text("policy always for delete_*")
+        expect(page.get_by_role("article", name="Grant G-1")).to_be_visible()
+        expect(page.get_by_role("article")).to_have_count(2)
+        expect(page.locator("#rules-list button:visible, #rules-list form:visible")).to_have_count(0)
+        expect(page.locator("#to-audit")).to_have_count(0)
 
 
 def test_every_recipe_and_every_form_gives_words_that_are_taken(nod: Served, new_page: NewPage):
