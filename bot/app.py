@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import os
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 from dotenv import dotenv_values
@@ -22,6 +22,7 @@ from bot.channels.http.auth import Doorkeeper
 from bot.channels.http.channel import HttpChannel
 from bot.channels.http.mcp_logins import BACK
 from bot.channels.http.mcp_mount import AgentDoor
+from bot.channels.http.metrics import route as metrics_route
 from bot.channels.http.server import WebServer
 from bot.channels.seam import Channel
 from bot.channels.table import CHANNELS
@@ -99,6 +100,7 @@ class App:
     own: OwnTools
     mcp: McpToolset
     logins: Logins
+    count: Callable[[], Awaitable[None]] | None  # from here on, for /metrics, where that is wanted
 
     @contextlib.asynccontextmanager
     async def running(self, *, ticking: bool = True) -> AsyncIterator[None]:
@@ -117,6 +119,8 @@ class App:
                 stack.callback(self.web.close)
             migrations.upgrade(self.database.engine)
             self.database.write_now(changes.seal_with_key, self.clock())
+            if self.count is not None:
+                await self.count()
             await stack.enter_async_context(self.company.at_work())
             stack.push_async_callback(self.questions.stop)
             stack.push_async_callback(self.mcp.stop)
@@ -189,7 +193,16 @@ def build(
     policies = policies_of(settings)
     registry, own, mcp = registry_of(settings, database, policies, clock, questions, toolsets)
     model = model or _model(settings)
-    ports = Ports(database, dispatcher, registry, model, {}, clock, process, bell)
+    channels: dict[str, Channel] = {}
+    routes: list[BaseRoute] = []
+    count = None
+    if settings.metrics_token is not None:
+        from bot.upkeep.metrics import Metrics  # its library is loaded only where it is wanted
+
+        metrics = Metrics(database, channels, clock)
+        model, count = metrics.timed(model), metrics.begin
+        routes.append(metrics_route(settings.metrics_token.get_secret_value(), metrics.text))
+    ports = Ports(database, dispatcher, registry, model, channels, clock, process, bell)
     made = core(
         ports,
         policies,
@@ -220,7 +233,7 @@ def build(
     secret = settings.webhook_secret
     callbacks = Callbacks(database, secret.get_secret_value() if secret else None, settings.webhook_hosts)
     door = AgentDoor()
-    routes: list[BaseRoute] = [door.route()]
+    routes.append(door.route())
     for kind in CHANNELS:
         if kind.configured(settings):
             ports.channels[kind.name] = channel = kind.build(settings, database, clock)
@@ -268,6 +281,7 @@ def build(
         own=own,
         mcp=mcp,
         logins=logins,
+        count=count,
     )
 
 

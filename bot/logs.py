@@ -2,6 +2,7 @@
 
 import logging
 import sys
+from collections import Counter
 from collections.abc import Iterator, MutableMapping
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -33,6 +34,18 @@ def _without_secrets(_: Any, __: str, event: MutableMapping[str, Any]) -> Mutabl
     return hidden
 
 
+problems: Counter[tuple[str, str]] = Counter()
+"""How many warnings and errors this process logged, by level and part of Nod."""
+
+
+def _count(source: Any, level: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    rooms = getattr(source, "name", "").split(".")
+    if rooms[0] == "bot" and level in {"warning", "error"}:
+        one_channel = rooms[1] == "channels" and len(rooms) > 3  # noqa: PLR2004 - bot.channels.slack.inbound
+        problems[level, rooms[2 if one_channel else 1]] += 1
+    return event
+
+
 def configure(level: str) -> None:
     """Set up logging for the whole process; libraries' own records go the same way."""
     shared: list[Any] = [
@@ -41,6 +54,7 @@ def configure(level: str) -> None:
         structlog.processors.TimeStamper(fmt="iso", utc=True),
         structlog.processors.format_exc_info,
         _without_secrets,
+        _count,
     ]
     renderer = structlog.dev.ConsoleRenderer() if sys.stderr.isatty() else structlog.processors.JSONRenderer()
     structlog.configure(

@@ -124,6 +124,7 @@ class Settings(BaseSettings):
     http_tokens: Words = Field((), validation_alias="NOD_HTTP_TOKENS", repr=False)
     url: HttpAddress | None = Field(None, validation_alias="NOD_URL")
     token: SecretStr | None = Field(None, validation_alias="NOD_TOKEN")
+    metrics_token: SecretStr | None = Field(None, validation_alias="NOD_METRICS_TOKEN")
     webhook_secret: SecretStr | None = Field(None, validation_alias="NOD_WEBHOOK_SECRET")
     webhook_hosts: Words = Field((), validation_alias="NOD_WEBHOOK_HOSTS")
     public_url: HttpAddress | None = Field(None, validation_alias="NOD_PUBLIC_URL")
@@ -225,6 +226,13 @@ class Settings(BaseSettings):
             except ValueError:
                 raise ValueError("after whsec_ write base64, or leave whsec_ away") from None
         return secret
+
+    @field_validator("metrics_token")
+    @classmethod
+    def _long_token(cls, token: SecretStr | None) -> SecretStr | None:
+        if token is not None and len(token.get_secret_value()) < _TOKEN_LENGTH:
+            raise ValueError("write at least 16 random characters")
+        return token
 
     @field_validator("audit_key")
     @classmethod

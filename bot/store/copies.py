@@ -26,11 +26,11 @@ class Copy:
 
 _COPY = table_of(CopyRow)
 _PROPOSAL = table_of(ProposalRow)
-_BEHIND = (_COPY.c.rendered < _COPY.c.wanted) & ~_COPY.c.gone  # as the index ``copy_behind`` has it
+BEHIND = (_COPY.c.rendered < _COPY.c.wanted) & ~_COPY.c.gone  # as the index ``copy_behind`` has it
 _BEHIND_OF_MESSAGE = (
     select(_COPY)
     .join(_PROPOSAL, _PROPOSAL.c.id == _COPY.c.proposal_id)
-    .where(_PROPOSAL.c.message_id == bindparam("message_id"), _BEHIND)
+    .where(_PROPOSAL.c.message_id == bindparam("message_id"), BEHIND)
     .order_by(_COPY.c.id)
 )
 
@@ -100,7 +100,7 @@ def all_behind(session: Session) -> list[int]:
     rows = session.exec(
         select(ProposalRow.message_id)
         .join(CopyRow, col(ProposalRow.id) == col(CopyRow.proposal_id))
-        .where(_BEHIND)
+        .where(BEHIND)
         .distinct()
     )
     return sorted(rows)

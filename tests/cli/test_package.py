@@ -79,7 +79,7 @@ def test_the_archive_of_the_source_holds_what_its_make_test_needs(package: Built
         held = {name.partition("/")[2] for name in packed.getnames()}
     folders = [
         ROOT / name
-        for name in ("bot", "tests", "docs", "examples", "benchmarks", "clients/python/nod_client")
+        for name in ("bot", "tests", "docs", "examples", "benchmarks", "deploy", "clients/python/nod_client")
     ]
     there = [
         path for folder in folders for path in folder.rglob("*") if path.is_file() and path.suffix != ".pyc"

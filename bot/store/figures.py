@@ -1,0 +1,122 @@
+"""How much there is of what, for those who watch Nod: counted in the rows when someone looks."""
+
+from collections.abc import Collection
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from sqlalchemy import bindparam, func, select
+from sqlmodel import Session
+
+from bot.domain.jobs import Work
+from bot.domain.proposals import Cause, State
+from bot.store import copies
+from bot.store.tables import AuditRow, CallbackRow, MessageRow, ProposalRow, TurnRow, table_of
+from bot.store.turns import WANTED
+
+_AUDIT, _PROPOSAL, _TURN = table_of(AuditRow), table_of(ProposalRow), table_of(TurnRow)
+_MESSAGE, _CALLBACK = table_of(MessageRow), table_of(CallbackRow)
+_PART = 5000  # rows of one read
+LATE = 100  # ids: on PostgreSQL a row may be committed after one with a greater id
+WEBHOOK = "webhook"
+
+
+class Waiting(NamedTuple):
+    """Work that is asked for: how much, and since when the first of it waits (None: nothing, or not told)."""
+
+    many: int
+    since: datetime | None = None
+
+
+class Counted(NamedTuple):
+    """What there is now."""
+
+    proposals: dict[str, int]  # by state
+    unknown: int  # proposals that failed with an unknown outcome
+    waiting: dict[str, Waiting]  # by kind of work
+
+
+class Move(NamedTuple):
+    """A proposal came into a state; ``decided_in``: seconds from its making until a person decided."""
+
+    state: str
+    decided_in: float | None
+
+
+class TurnSeen(NamedTuple):
+    """``seconds``: how long it took; None while it is under way."""
+
+    id: int
+    state: str
+    seconds: float | None
+
+
+def standing(session: Session) -> Counted:
+    """Count what there is now."""
+    run = session.connection().execute
+    proposals = run(select(_PROPOSAL.c.state, func.count()).group_by(_PROPOSAL.c.state)).all()
+    failed = (_PROPOSAL.c.state == State.FAILED) & (_PROPOSAL.c.cause == Cause.OUTCOME_UNKNOWN)
+    turns = select(func.count(), func.min(_TURN.c.created_at)).where(_TURN.c.state == WANTED)
+    approved = select(func.count(), func.min(_PROPOSAL.c.updated_at))
+    approved = approved.where(_PROPOSAL.c.state == State.APPROVED)
+    counts = {
+        Work.REDRAW: select(func.count()).where(copies.BEHIND),
+        Work.DELIVER: select(func.count()).where(~_MESSAGE.c.delivered),
+        WEBHOOK: select(func.count()).where(~_CALLBACK.c.over),
+    }
+    waiting = {str(work): Waiting(run(each).scalar_one()) for work, each in counts.items()}
+    waiting |= {str(Work.TURN): Waiting(*run(turns).one()), str(Work.EXECUTE): Waiting(*run(approved).one())}
+    unknown = run(select(func.count()).select_from(_PROPOSAL).where(failed)).scalar_one()
+    return Counted(dict(map(tuple, proposals)), unknown, waiting)
+
+
+_BEFORE = table_of(AuditRow).alias("before")
+_CAME_FROM = (
+    select(_BEFORE.c.state)
+    .where(_BEFORE.c.proposal_id == _AUDIT.c.proposal_id, _BEFORE.c.version < _AUDIT.c.version)
+    .order_by(_BEFORE.c.version.desc())
+    .limit(1)
+    .scalar_subquery()
+)
+
+
+_MOVES = (
+    select(_AUDIT.c.id, _AUDIT.c.state, _AUDIT.c.at, _AUDIT.c.actor, _PROPOSAL.c.created_at)
+    .add_columns(_CAME_FROM.label("before"))
+    .join_from(_AUDIT, _PROPOSAL, _PROPOSAL.c.id == _AUDIT.c.proposal_id)
+    .where(_AUDIT.c.id > bindparam("last_id"))
+    .order_by(_AUDIT.c.id)
+    .limit(_PART)
+)
+
+
+def moves(session: Session, last_id: int) -> tuple[int, list[Move]]:
+    """The newest row of the audit log, and which states proposals came into after ``last_id``."""
+    found: list[Move] = []
+    while rows := session.connection().execute(_MOVES, {"last_id": last_id}).all():
+        found += [_move(row) for row in rows if row.state != row.before]
+        last_id = rows[-1].id
+    return last_id, found
+
+
+def _move(row: Any) -> Move:
+    decided = row.before == State.PROPOSED and row.state in (State.APPROVED, State.DECLINED)
+    waited = (row.at - row.created_at).total_seconds()
+    return Move(row.state, waited if decided and row.actor != "nod" else None)
+
+
+def began(session: Session) -> tuple[int, set[int]]:
+    """The newest turn, or 0, and those under way: where `turns` starts from."""
+    run = session.connection().execute
+    newest = run(select(func.max(_TURN.c.id))).scalar() or 0
+    return newest, set(run(select(_TURN.c.id).where(_TURN.c.state == WANTED)).scalars())
+
+
+def turns(session: Session, last_id: int, under_way: Collection[int]) -> list[TurnSeen]:
+    """The turns that are new since ``last_id``, or a little older, and those that were under way."""
+    here = (_TURN.c.id > last_id - LATE) | _TURN.c.id.in_(under_way)
+    columns = (_TURN.c.id, _TURN.c.state, _TURN.c.created_at, _TURN.c.ended_at)
+    rows = session.connection().execute(select(*columns).where(here).order_by(_TURN.c.id))
+    return [
+        TurnSeen(ident, state, None if end is None else (end - began).total_seconds())
+        for ident, state, began, end in rows
+    ]

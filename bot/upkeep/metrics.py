@@ -1,0 +1,181 @@
+"""What Prometheus reads: figures of the rows, looked up at each scrape, and of the model in this process.
+
+Nothing is counted while Nod works, except how long the model takes. What comes from rows is the same in every
+process on one database, and is counted from this process's start on.
+"""
+
+import asyncio
+import time
+from collections import Counter as Tally
+from collections.abc import AsyncIterator, Mapping, Sequence
+
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    ProcessCollector,
+    disable_created_metrics,
+    generate_latest,
+)
+
+from bot import __version__
+from bot.agent.model import Entry, Finished, Model, Part, ToolSpec
+from bot.channels.seam import Channel, posters
+from bot.domain.chat import Clock
+from bot.domain.proposals import State
+from bot.logs import problems
+from bot.store import figures
+from bot.store.database import Database
+from bot.store.record import audit
+
+_TURN_SECONDS = (0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 900)
+_MODEL_SECONDS = (0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 40, 60, 120)
+_DECISION_SECONDS = (10, 60, 300, 900, 3600, 14400, 43200, 86400, 259200, 604800)
+
+
+class Metrics:
+    """The figures of one process; ``channels`` may be added later."""
+
+    def __init__(self, database: Database, channels: Mapping[str, Channel], clock: Clock) -> None:
+        self._database = database
+        self._channels = channels
+        self._clock = clock
+        self._looking = asyncio.Lock()
+        self._last_change = self._last_turn = 0
+        self._under_way: set[int] = set()
+        self._counted: set[int] = set()  # turns that ended, of those that may be seen again
+        disable_created_metrics()  # type: ignore[no-untyped-call]  # when a series began is of no use to anyone here
+        self._registry = here = CollectorRegistry()
+        ProcessCollector(registry=here)
+        Gauge("nod_info", "Which Nod this is; always 1.", ["version"], registry=here).labels(__version__).set(
+            1
+        )
+        self._proposals = Gauge(
+            "nod_proposals", "Proposals, by the state they are in.", ["state"], registry=here
+        )
+        self._unknown = Gauge(
+            "nod_proposals_outcome_unknown", "Proposals that failed and may have happened.", registry=here
+        )
+        self._moves = Counter(
+            "nod_proposal_moves", "Proposals that came into a state.", ["state"], registry=here
+        )
+        self._decisions = Histogram(
+            "nod_decision_seconds",
+            "From a proposal's making until a person decided it.",
+            buckets=_DECISION_SECONDS,
+            registry=here,
+        )
+        self._turns = Histogram(
+            "nod_turn_seconds",
+            "From a message until its turn ended or waits, by how it ended.",
+            ["end"],
+            buckets=_TURN_SECONDS,
+            registry=here,
+        )
+        self._waiting = Gauge(
+            "nod_work_waiting", "Work that is asked for and not done.", ["work"], registry=here
+        )
+        self._oldest = Gauge(
+            "nod_work_oldest_seconds", "For how long the first of it has waited.", ["work"], registry=here
+        )
+        self._up = Gauge(
+            "nod_channel_up", "Whether what people send on a channel can arrive.", ["channel"], registry=here
+        )
+        self._told = Tally[tuple[str, str]]()  # of `problems`
+        self._problems = Counter(
+            "nod_problems", "Warnings and errors that this process logged.", ["level", "part"], registry=here
+        )
+        self._model = Histogram(
+            "nod_model_seconds",
+            "How long a call of the language model took, by how it ended.",
+            ["end"],
+            buckets=_MODEL_SECONDS,
+            registry=here,
+        )
+        self._first = Histogram(
+            "nod_model_first_part_seconds",
+            "Until the language model said its first part.",
+            buckets=_MODEL_SECONDS,
+            registry=here,
+        )
+        self._tokens = Counter(
+            "nod_model_tokens", "Tokens, as the model server told.", ["kind"], registry=here
+        )
+
+    async def begin(self) -> None:
+        """Count from here on."""
+        self._last_change = await self._database.read(audit.last_id)
+        self._last_turn, self._under_way = await self._database.read(figures.began)
+        seen = await self._database.read(figures.turns, self._last_turn, self._under_way)
+        self._counted = {turn.id for turn in seen if turn.seconds is not None}
+
+    async def text(self) -> bytes:
+        """All figures, in Prometheus's text format."""
+        async with self._looking:
+            await self._look()
+            return generate_latest(self._registry)
+
+    async def _look(self) -> None:
+        read = self._database.read_aside
+        there = await read(figures.standing)
+        for state in State:
+            self._proposals.labels(state).set(there.proposals.get(state, 0))
+        self._unknown.set(there.unknown)
+        for work, waiting in there.waiting.items():
+            self._waiting.labels(work).set(waiting.many)
+            since = waiting.since
+            self._oldest.labels(work).set((self._clock() - since).total_seconds() if since else 0)
+        self._last_change, moves = await read(figures.moves, self._last_change)
+        for move in moves:
+            self._moves.labels(move.state).inc()
+            if move.decided_in is not None:
+                self._decisions.observe(move.decided_in)
+        self._note_turns(await read(figures.turns, self._last_turn, self._under_way))
+        for name, poster in posters(self._channels).items():
+            self._up.labels(name).set(not poster.hearing().fault)
+        for (level, part), many in (problems - self._told).items():
+            self._problems.labels(level, part).inc(many)
+        self._told = problems.copy()
+
+    def _note_turns(self, turns: Sequence[figures.TurnSeen]) -> None:
+        self._under_way = {turn.id for turn in turns if turn.seconds is None}
+        for turn in turns:
+            if turn.seconds is not None and turn.id not in self._counted:
+                self._turns.labels(turn.state).observe(turn.seconds)
+                self._counted.add(turn.id)
+        self._last_turn = max([self._last_turn, *(turn.id for turn in turns)])
+        self._counted = {ident for ident in self._counted if ident > self._last_turn - figures.LATE}
+
+    def timed(self, model: Model) -> Model:
+        """The same model, its calls timed."""
+        return _Timed(model, self._model, self._first, self._tokens)
+
+
+class _Timed:
+    """Implements `Model` over another one."""
+
+    def __init__(self, model: Model, calls: Histogram, first: Histogram, tokens: Counter) -> None:
+        self._model, self._calls, self._first, self._tokens = model, calls, first, tokens
+        self.name = model.name
+
+    async def stream(self, transcript: Sequence[Entry], tools: Sequence[ToolSpec]) -> AsyncIterator[Part]:
+        began, heard, end = time.monotonic(), False, "failed"
+        try:
+            async for part in self._model.stream(transcript, tools):
+                if not heard:
+                    heard = True
+                    self._first.observe(time.monotonic() - began)
+                if isinstance(part, Finished):
+                    end = part.stop
+                    self._tokens.labels("prompt").inc(part.prompt_tokens)
+                    self._tokens.labels("completion").inc(part.completion_tokens)
+                yield part
+        except (GeneratorExit, asyncio.CancelledError):
+            end = "stopped"
+            raise
+        finally:
+            self._calls.labels(end).observe(time.monotonic() - began)
+
+    async def close(self) -> None:
+        await self._model.close()
