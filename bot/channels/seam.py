@@ -18,6 +18,7 @@ from bot.domain.events import TurnEvent
 from bot.domain.people import Actor
 from bot.domain.similarity import Rung, Whose
 from bot.domain.teams import TeamStatus
+from bot.domain.verbs import Verb
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +53,7 @@ class Lookup(Protocol):
     ) -> Mapping[str, Any] | None:
         """What an edit form starts from (secrets as `HIDDEN`); None when this person may not edit or decline.
 
-        One who asked for what needs four eyes may do both, and not approve: see `may_decide`.
+        One who asked for what needs four eyes may do both, and not approve: see `may_press`.
         """
 
     async def ladder(
@@ -70,8 +71,10 @@ class Lookup(Protocol):
     async def follows(self, address: Address) -> bool:
         """Whether a conversation is open there, so that what is written there is for Nod."""
 
-    async def may_decide(self, proposal_id: str, actor: Actor, address: Address | None = None) -> bool:
-        """Whether this person may approve it, pressing at this address."""
+    async def may_press(
+        self, proposal_id: str, actor: Actor, address: Address | None = None, verb: Verb = Verb.APPROVE
+    ) -> bool:
+        """Whether this person may press that, from this address."""
 
 
 class Stream(Protocol):

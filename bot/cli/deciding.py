@@ -119,6 +119,17 @@ def revise(
 
 
 @commands.command()
+def ask(
+    proposal: Id, question: Annotated[str, typer.Argument(help="what you want to know")], seen: Seen = None
+) -> None:
+    """Ask the agent about an open proposal; this decides nothing.
+
+    It answers in its conversation.
+    """
+    _press(proposal, Press(operator(), Verb.ASK, "", seen, reason=question))
+
+
+@commands.command()
 def edit(
     proposal: Id,
     arguments: Annotated[

@@ -28,6 +28,7 @@ SECTIONS = {
         ("decline", "deciding", "Decline a proposal."),
         ("similar", "deciding", "Say what approving calls like it may allow, narrowest first."),
         ("edit", "deciding", "Change a proposal's arguments; it needs approval again."),
+        ("ask", "deciding", "Ask the agent about an open proposal; this decides nothing."),
         ("revise", "deciding", "Send a teammate's plan back for changes."),
         ("cancel", "deciding", "Withdraw a proposal you asked for (an admin: anyone's)."),
         ("extend", "deciding", "Restart a proposal's expiry timer."),

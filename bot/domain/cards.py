@@ -256,14 +256,15 @@ def _verbs(
     p: Proposal, schema: Mapping[str, Any], group: Group | None, *, grantable: bool
 ) -> tuple[Verb, ...]:
     alone: tuple[Verb, ...] = ()
+    asks = (Verb.ASK,) if p.called else ()
     if p.state is State.PROPOSED and p.kind is Kind.QUESTION:
         filling = (Verb.EDIT,) if schema.get("properties") else ()
         alone = (*filling, Verb.APPROVE, Verb.DECLINE)
     elif p.state is State.PROPOSED and p.kind is Kind.PLAN:
         steps = (Verb.APPROVE_STEPS,) if p.quorum == 1 else ()
-        alone = (Verb.APPROVE, Verb.DECLINE, Verb.REVISE, *steps, Verb.EXTEND)
+        alone = (Verb.APPROVE, Verb.DECLINE, Verb.REVISE, *asks, *steps, Verb.EXTEND)
     elif p.state is State.PROPOSED:
-        alone = (Verb.APPROVE, Verb.DECLINE, Verb.EDIT, Verb.EXTEND)
+        alone = (Verb.APPROVE, Verb.DECLINE, Verb.EDIT, *asks, Verb.EXTEND)
         if p.quorum == 1 and p.kind is Kind.CALL and grantable:
             alone = (*alone, Verb.SIMILAR)
     elif p.state is State.FAILED and p.cause not in (Cause.TOOL_CHANGED, Cause.REFUSED):

@@ -27,6 +27,7 @@ class Verb(StrEnum):
     EXTEND = "extend"  # restart the time it may wait
     EXPIRE = "expire"  # an admin ends the waiting
     REASSIGN = "reassign"  # an admin says who may decide; ``reason`` names them
+    ASK = "ask"  # a question to the agent, which decides nothing; ``reason`` is the question
     REVISE = "revise"  # a plan: send it back; ``reason`` says what should change
     APPROVE_STEPS = "approve_steps"  # a plan: one vote for, and a grant for each tool it names
     APPROVE_ALL = "approve_all"  # every open proposal of the same answer
@@ -77,6 +78,7 @@ class Button:
 
 _WHY = AskedFor("Why not?", "Nod tells the agent, so that it can do better.", "[reason]")
 _CHANGES = AskedFor("What should change?", "The teammate is told what you write.", "CHANGES")
+_QUESTION = AskedFor("What do you want to know?", "The agent answers. This decides nothing.", "QUESTION")
 _WHO = AskedFor("Who should decide?", "Accounts, requester, approver or admin.", "WHO…")
 
 _BUTTONS: Mapping[Verb, Button] = {
@@ -93,6 +95,15 @@ _BUTTONS: Mapping[Verb, Button] = {
             asks=_WHY,
         ),
         Button(Verb.EDIT, "Edit", "Saving…", Needs.FORM),
+        Button(
+            Verb.ASK,
+            "Ask",
+            "Asking…",
+            Needs.WORDS,
+            rare=True,
+            command="ask the agent about it; decides nothing",
+            asks=_QUESTION,
+        ),
         Button(Verb.SIMILAR, "Approve similar", "Approving…", Needs.LADDER, rare=True),
         Button(Verb.EXTEND, "Extend", "Extending…", rare=True, command="restart its expiry timer"),
         Button(Verb.CANCEL, "Withdraw", "Withdrawing…", rare=True, command="withdraw it"),

@@ -54,8 +54,10 @@ class CoreLookup:
             return None
         return (await self._cards.card(proposal_id))[1].arguments
 
-    async def may_decide(self, proposal_id: str, actor: Actor, address: Address | None = None) -> bool:
-        return await self._database.read(self._may, proposal_id, actor, address, Verb.APPROVE)
+    async def may_press(
+        self, proposal_id: str, actor: Actor, address: Address | None = None, verb: Verb = Verb.APPROVE
+    ) -> bool:
+        return await self._database.read(self._may, proposal_id, actor, address, verb)
 
     async def follows(self, address: Address) -> bool:
         return await self._database.read(conversations.open_at, address) is not None

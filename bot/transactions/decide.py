@@ -23,7 +23,7 @@ from bot.store import people, proposals, tool_versions
 from bot.store.record import chain
 from bot.store.record.audit import By
 from bot.store.rules import Policies
-from bot.transactions import rights, teamwork
+from bot.transactions import asking, rights, teamwork
 from bot.transactions.kinds import change, plan, question
 from bot.transactions.lifecycle import end, expire, moved, redraw
 from bot.transactions.votes import Decided, Fresh, Prepared, Pressed
@@ -102,14 +102,16 @@ def _decide_one(
             return question.decide(session, pressed, p)
 
 
-_MANAGING = (Verb.CANCEL, Verb.RETRY, Verb.EXTEND, Verb.EXPIRE, Verb.REASSIGN)
+_MANAGING = (Verb.ASK, Verb.CANCEL, Verb.RETRY, Verb.EXTEND, Verb.EXPIRE, Verb.REASSIGN)
 """What is done alike with every kind of proposal."""
 
 
 def _manage(session: Session, pressed: Pressed, p: Proposal) -> Decided:
-    """What isn't a vote: withdraw it, end or restart the wait, run it again, name who decides."""
+    """What isn't a vote: ask about it, withdraw it, end or restart the wait, retry, name who decides."""
     press, by, now = pressed.press, pressed.by, pressed.now
     match press.verb:
+        case Verb.ASK:
+            return asking.ask(session, pressed, p)
         case Verb.RETRY:
             return _retry(session, p, by, now)
         case Verb.CANCEL:

@@ -32,15 +32,15 @@ async def test_arguments_to_edit_are_for_those_who_may_decide(nod: Nod) -> None:
     [p] = await nod.asked(call("paint", lamp="desk", color="red"))
     assert await nod.lookup.arguments(p.id, ANA) == {"lamp": "desk", "color": "red"}
     assert await nod.lookup.arguments(p.id, EVE) is None
-    assert await nod.lookup.may_decide(p.id, ADA)
-    assert not await nod.lookup.may_decide(p.id, EVE)
-    assert not await nod.lookup.may_decide("nothing", ANA)
+    assert await nod.lookup.may_press(p.id, ADA)
+    assert not await nod.lookup.may_press(p.id, EVE)
+    assert not await nod.lookup.may_press("nothing", ANA)
 
 
 async def test_who_asked_for_what_needs_four_eyes_may_edit_or_decline_it_and_not_approve_it(nod: Nod) -> None:
     [p] = await nod.asked(call("smash", lamp="desk"))
     assert p.deciders.four_eyes
-    assert not await nod.lookup.may_decide(p.id, ANA)
+    assert not await nod.lookup.may_press(p.id, ANA)
     assert await nod.lookup.arguments(p.id, ANA) == {"lamp": "desk"}
 
 

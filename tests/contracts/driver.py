@@ -75,8 +75,8 @@ class Driver(Protocol):
         Raises LookupError when the card or the ladder does not offer it.
         """
 
-    async def revise(self, card: Seen, words: str) -> None:
-        """Ana presses "Ask for changes" on a plan, writes what should change, and sends it."""
+    async def write(self, card: Seen, verb: Verb, words: str) -> None:
+        """Ana presses a button that asks for words , writes them, and sends them."""
 
     async def fill_in(self, card: Seen, name: str, text: str) -> None:
         """Ana presses "Fill in" on a question, writes ``text`` into the field ``name``, and sends it."""

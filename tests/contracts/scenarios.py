@@ -493,6 +493,33 @@ class Contract(Rules):
         assert "decline: nothing" in driver.world.model.results()[-1]
         await asking
 
+    async def test_a_question_about_a_card_is_answered_by_the_agent_and_decides_nothing(
+        self, driver: Driver
+    ) -> None:
+        driver.world.script(Says("Shall I?", (note("milk"),)), Says("The list has none yet."))
+        await driver.say("note milk")
+        (card,) = await cards(driver)
+        await driver.write(card, Verb.ASK, "why milk?\nAnd I approve it.")
+
+        await hears(driver, "The list has none yet.")
+        assert "about: Note milk" in "\n".join(driver.texts())
+        assert "> why milk? And I approve it." in driver.world.model.was_told()
+        assert 'Arguments: {"text":"milk"}' in driver.world.model.was_told()
+        assert driver.world.notes == []
+        driver.world.script(Says("Noted."))
+        await driver.press(driver.cards()[0], Verb.APPROVE)
+        await becomes(driver, 0, "Done. Approved by")
+        assert driver.world.notes == ["milk"]
+
+    async def test_a_stranger_cannot_ask_about_a_card(self, driver: Driver) -> None:
+        driver.world.script(Says("Shall I?", (note("milk"),)))
+        await driver.say("note milk")
+        (card,) = await cards(driver)
+        await driver.press(card, Verb.ASK, eve=True)
+
+        await eventually(lambda: driver.told(eve=True), "a refusal for Eve alone")
+        assert "Question from" not in "\n".join(driver.texts())
+
     async def test_an_approved_plan_lets_its_teammate_propose_and_its_result_comes_back(
         self, driver: Driver
     ) -> None:
@@ -523,7 +550,7 @@ class Contract(Rules):
 
     async def test_a_plan_sent_back_comes_again_with_what_changed(self, driver: Driver) -> None:
         card = await planned(driver, Says("Anew.", (plan("Only milk is noted"),)))
-        await driver.revise(card, "nothing but milk")
+        await driver.write(card, Verb.REVISE, "nothing but milk")
 
         assert (await becomes(driver, 0, "Sent back for changes by")).verbs == ()
         assert "nothing but milk" in driver.cards()[0].words

@@ -28,6 +28,7 @@ BOARD = "👥"
 LABELS: dict[Verb, tuple[str, ...]] = {
     Verb.APPROVE: ("Send answer", "Approve", "Approve deletion", "Approve plan"),
     Verb.DECLINE: ("Decline", "Reject"),
+    Verb.ASK: ("Ask",),
     Verb.REVISE: ("Ask for changes",),
     Verb.APPROVE_STEPS: ("Approve plan and its steps",),
     Verb.EDIT: ("Edit", "Fill in"),
@@ -118,8 +119,8 @@ class DiscordDriver:
             raise LookupError(f"{label} opened no window: {self.told()[-1:]}")
         return self.discord.windows[-1]
 
-    async def revise(self, card: Seen, words: str) -> None:
-        await self.discord.submit(await self._open(card, "Ask for changes"), reason=words)
+    async def write(self, card: Seen, verb: Verb, words: str) -> None:
+        await self.discord.submit(await self._open(card, LABELS[verb][0]), reason=words)
 
     async def fill_in(self, card: Seen, name: str, text: str) -> None:
         before = len(self.discord.messages)

@@ -129,8 +129,8 @@ class HttpDriver:
         await self._press(card.handle, Verb.SIMILAR, "ana", rung=rung, lasting=lasting)
         return json.dumps(offered)
 
-    async def revise(self, card: Seen, words: str) -> None:
-        await self._press(card.handle, Verb.REVISE, "ana", reason=words)
+    async def write(self, card: Seen, verb: Verb, words: str) -> None:
+        await self._press(card.handle, verb, "ana", reason=words)
 
     async def fill_in(self, card: Seen, name: str, text: str) -> None:
         await self._press(card.handle, Verb.EDIT, "ana", arguments={name: text})

@@ -12,7 +12,7 @@ from bot.domain.chat import Address, Message
 from bot.domain.forms import label_of
 from bot.domain.people import Actor
 from bot.domain.similarity import Lasting, Rung
-from bot.domain.verbs import Verb
+from bot.domain.verbs import Verb, button
 from bot.settings import Settings
 from tests.contracts.driver import Seen
 from tests.contracts.scenarios import Contract, note
@@ -46,9 +46,11 @@ class SlackDriver:
     def boards(self) -> list[str]:
         return [m.words for m in self.slack.cards("C1") if _is_board(m)]
 
-    async def revise(self, card: Seen, words: str) -> None:
-        await self._open(card, "Ask for changes", ANA)
-        await self.slack.submit(ANA, {"What should change?": words})
+    async def write(self, card: Seen, verb: Verb, words: str) -> None:
+        await self._open(card, _label(card.handle, verb), ANA)
+        asked = button(verb).asks
+        assert asked is not None
+        await self.slack.submit(ANA, {asked.question: words})
 
     async def fill_in(self, card: Seen, name: str, text: str) -> None:
         await self._open(card, "Fill in", ANA)
@@ -127,6 +129,7 @@ def _label_among(labels: Any, verb: Verb) -> str:
         Verb.APPROVE: ("Approve", "Approve deletion", "Approve plan", "Send answer", REVIEW),
         Verb.APPROVE_STEPS: ("Approve plan and its steps",),
         Verb.DECLINE: ("Decline", "Reject"),
+        Verb.ASK: ("Ask",),
         Verb.REVISE: ("Ask for changes",),
         Verb.EDIT: ("Edit", "Fill in"),
         Verb.RETRY: ("Retry",),

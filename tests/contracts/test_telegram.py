@@ -11,7 +11,7 @@ from bot.channels.telegram.channel import TelegramChannel
 from bot.channels.telegram.limits import ChatPace
 from bot.domain.forms import label_of
 from bot.domain.similarity import Lasting, Rung
-from bot.domain.verbs import Verb
+from bot.domain.verbs import Verb, button
 from bot.settings import Settings
 from tests.contracts.driver import Seen
 from tests.contracts.scenarios import Contract
@@ -26,6 +26,7 @@ SIGNS = ("🟡", "✅", "🔴", "⚪️")  # a card begins with how it stands
 LABELS: dict[Verb, tuple[str, ...]] = {
     Verb.APPROVE: ("Send answer", "Approve", "Approve deletion", "Approve plan"),
     Verb.DECLINE: ("Decline", "Reject"),
+    Verb.ASK: ("Ask",),
     Verb.REVISE: ("Ask for changes",),
     Verb.APPROVE_STEPS: ("Approve plan and its steps",),
     Verb.EDIT: ("Edit", "Fill in"),
@@ -111,14 +112,17 @@ class TelegramDriver:
         below = await eventually(all_below, "the whole payload")
         return "\n".join(m.document or m.text for m in below)
 
-    async def revise(self, card: Seen, words: str) -> None:
-        await self._press(ANA, card, Verb.REVISE)
+    async def write(self, card: Seen, verb: Verb, words: str) -> None:
+        await self._press(ANA, card, verb)
+        asked = button(verb).asks
+        assert asked is not None
+        question = f"{asked.question[0].lower()}{asked.question[1:]}"
 
         def asking() -> list[Posted]:
-            return self.telegram.shown(TEAM, "what should change?")
+            return self.telegram.shown(TEAM, question)
 
-        question = (await eventually(asking, "the question"))[-1]
-        await self.telegram.say(ANA, words, TEAM, reply_to=question)
+        prompt = (await eventually(asking, "the question"))[-1]
+        await self.telegram.say(ANA, words, TEAM, reply_to=prompt)
 
     async def fill_in(self, card: Seen, name: str, text: str) -> None:
         await self.telegram.press(ANA, card.handle.message, "Fill in")

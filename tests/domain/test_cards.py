@@ -56,7 +56,7 @@ def test_a_pending_card_says_what_why_how_risky_who_decides_and_until_when() -> 
     assert (card.reason, card.level, card.risk_reason) == ("it is drab", Level.WRITE, "")
     assert card.deciders == "Ana, any approver or any admin"
     assert card.expires_at == AT
-    assert card.verbs == (Verb.APPROVE, Verb.DECLINE, Verb.EDIT, Verb.EXTEND, Verb.SIMILAR)
+    assert card.verbs == (Verb.APPROVE, Verb.DECLINE, Verb.EDIT, Verb.ASK, Verb.EXTEND, Verb.SIMILAR)
 
 
 ENDS = [
@@ -264,6 +264,7 @@ def test_each_button_has_one_name_whatever_the_channel() -> None:
         Verb.APPROVE: "Approve",
         Verb.DECLINE: "Decline",
         Verb.EDIT: "Edit",
+        Verb.ASK: "Ask",
         Verb.EXTEND: "Extend 24 h",
         Verb.SIMILAR: "Approve similar",
     }

@@ -98,7 +98,7 @@ async def test_the_card_shows_the_whole_plan_and_its_own_buttons(nod: TeamNod) -
     }
     assert card.asked_by == "painter, a teammate, for Ana"
     assert card.verbs == (
-        Verb.APPROVE, Verb.DECLINE, Verb.REVISE, Verb.APPROVE_STEPS, Verb.EXTEND
+        Verb.APPROVE, Verb.DECLINE, Verb.REVISE, Verb.ASK, Verb.APPROVE_STEPS, Verb.EXTEND
     )  # fmt: skip
 
 

@@ -345,3 +345,18 @@ async def test_a_person_outside_the_demo_is_named_on_the_card_of_a_stop(nod: Tea
     await nod.idle()
     [p] = [p for p in await nod.proposals() if p.kind is Kind.CALL]
     assert p.decided_by == "Ben"
+
+
+async def test_a_question_about_what_a_teammate_proposed_goes_to_the_agent_that_people_talk_to(
+    nod: TeamNod,
+) -> None:
+    await nod.begin(says("I paint.", call("paint", lamp="desk", color="red")))
+    (p,) = [each for each in await nod.proposals() if each.state is State.PROPOSED]
+    nod.will("lead", says("Red is easier to see."))
+    await nod.press(Verb.ASK, p, reason="Why red?")
+    await nod.idle()
+
+    assert "Red is easier to see." in await nod.said()
+    assert "> Why red?" in nod.heard_by("lead")
+    assert "Why red?" not in nod.heard_by("painter")
+    assert (await nod.now(p)).state is State.PROPOSED

@@ -138,6 +138,7 @@ def end(tool: str, arguments: Mapping[str, Any], result: str) -> str:
 
 
 _TEAMMATE = re.compile(r"\[Nod\] Teammate (\S+) (is done|failed|was stopped)\.[^\n]*\n(.*)", re.DOTALL)
+_QUESTION = re.compile(r"\[Nod\] Question from [^\n]* stays as it is: ([^\n]*)\n(.*?)\n> ", re.DOTALL)
 _PLAN = re.compile(r"\[Nod\] Version (\d+) of the plan of teammate (\S+) ")
 
 
@@ -149,6 +150,9 @@ def note(text: str) -> str:
         return f"**{name}** {how}:\n\n{shown}"
     if plan := _PLAN.match(text):
         return f"**{plan[2]}** has a plan, version {plan[1]}. Its card waits for a decision."
+    if question := _QUESTION.match(text):
+        exact = "\n".join(f"- {line.strip()}" for line in question[2].splitlines())
+        return f"{question[1]}. This is all it would do:\n\n{exact}\n\nIt still waits for a decision."
     said = text.removeprefix("[Nod]").strip()
     told = []
     for match in filter(None, (_NOTED.match(each.strip()) for each in said.splitlines())):

@@ -77,6 +77,8 @@ class DiscordPresses:
         if unread and verb in APPROVING and (hidden := await self._hidden(press, card)):
             return await self._everything(press, hidden, card, {verb})
         if needs is Needs.WORDS or data.way is Way.WHY:
+            if not await self.lookup.may_press(data.id, press.actor, press.address, verb):
+                return Display(_NOT_OPEN)
             return Display(window=forms.reason(card, verb))
         if needs is Needs.LADDER:
             ladder = await self.lookup.ladder(data.id, press.actor, press.address)
@@ -98,7 +100,7 @@ class DiscordPresses:
     ) -> Display:
         """Show all of these to this person, with what may then be pressed."""
         said = "\n\n".join(map(everything, cards))
-        may = await self.lookup.may_decide(under.proposal_id, press.actor, press.address) or not under.pending
+        may = await self.lookup.may_press(under.proposal_id, press.actor, press.address) or not under.pending
         rows = laid_out([[labelled(under, verb, Way.READ) for verb in under.verbs if may and verb in verbs]])
         return (
             Display(fenced(said), rows) if width(said) <= _FEW else Display("Everything it does:", rows, said)

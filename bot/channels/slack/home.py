@@ -63,7 +63,7 @@ def _entry(card: Card, *, decide: bool, mine: bool) -> list[Block]:
     buttons = []
     if decide and Verb.APPROVE in card.verbs:
         withdraw = [("Withdraw", f"{Verb.CANCEL}:{value}")] if mine else []
-        hidden = [*more(card, whole=False), *withdraw][: limits.OVERFLOW_OPTIONS - 1]
+        hidden = [*withdraw, *more(card, whole=False)][: limits.OVERFLOW_OPTIONS - 1]
         buttons += [
             b.button(
                 "Read, then answer" if card.kind is Kind.QUESTION else "Read, then approve",

@@ -205,7 +205,7 @@ class SlackPresses:
         at = _address(click.place)
         subject = _subject(click, card.proposal_id, card.round)
         if verb in (cards.REVIEW, cards.REVIEW_STEPS, cards.VIEW):
-            may = await self._lookup.may_decide(card.proposal_id, actor, at)
+            may = await self._lookup.may_press(card.proposal_id, actor, at)
             review = (
                 screens.review_steps(card, subject, cards.steps_words(card), may_approve=may)
                 if verb == cards.REVIEW_STEPS and card.kind is Kind.PLAN
@@ -217,18 +217,16 @@ class SlackPresses:
             return ""
         if verb == Verb.SIMILAR:
             return await self._offer(client, click, actor, card)
-        arguments = await self._lookup.arguments(card.proposal_id, actor, at)
-        if arguments is None or not card.pending:
+        asked = Verb.DECLINE if verb == cards.DECLINE_REASON else Verb(verb)
+        if not card.pending or not await self._lookup.may_press(card.proposal_id, actor, at, asked):
             reason = "It is no longer open." if not card.pending else "You may not decide this one."
             return f"{reason} {_NOT_AFFECTED}"
-        if verb == cards.DECLINE_REASON:
-            await self._show(client, click, screens.words(card, Verb.DECLINE, subject))
-        elif verb != Verb.EDIT:
-            await self._show(client, click, screens.words(card, Verb(verb), subject))
-        else:
-            may = await self._lookup.may_decide(card.proposal_id, actor, at)
-            view = screens.edit(card, arguments, subject, click.team, may_approve=may)
-            await self._show(client, click, view)
+        if asked is not Verb.EDIT:
+            await self._show(client, click, screens.words(card, asked, subject))
+            return ""
+        arguments = await self._lookup.arguments(card.proposal_id, actor, at) or {}
+        may = await self._lookup.may_press(card.proposal_id, actor, at)
+        await self._show(client, click, screens.edit(card, arguments, subject, click.team, may_approve=may))
         return ""
 
     async def _offer(self, client: AsyncWebClient, click: Click, actor: Actor, card: Card) -> str:
@@ -237,7 +235,7 @@ class SlackPresses:
         ladder = screens.sayable(await self._lookup.ladder(card.proposal_id, actor, at))
         reaches = await self._lookup.reaches(card.proposal_id, actor, at)
         if not (ladder and reaches):
-            may = await self._lookup.may_decide(card.proposal_id, actor, at)
+            may = await self._lookup.may_press(card.proposal_id, actor, at)
             return f"{_why_no_ladder(card, may=may)} {_NOT_AFFECTED}"
         read_all = at is None or not cards.render(card).whole
         subject = _subject(click, card.proposal_id, card.round)

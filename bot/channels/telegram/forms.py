@@ -132,7 +132,7 @@ class Asker:
 
     async def _begin(self, who: Who, card: Card, verb: Verb) -> str:
         """Ask for the words that go with a press."""
-        if await self._lookup.arguments(card.proposal_id, who.actor, who.place.address) is None:
+        if not await self._lookup.may_press(card.proposal_id, who.actor, who.place.address, verb):
             return "You may not decide this one."
         screen = screens.words(who.user, card.button(verb), card.title)
         await self._show(who, Dialogue.words(card, verb, self._clock()), screen)

@@ -18,6 +18,7 @@ from bot.domain.people import Actor
 from bot.domain.proposals import Deciders, Kind, PreviewField, Proposal, State
 from bot.domain.risk import Level, Risk
 from bot.domain.similarity import Rung, Whose
+from bot.domain.verbs import Verb
 from bot.settings import Settings
 from bot.store.database import Database
 from tests.fakes.slack_server import APP_TOKEN, BOT_TOKEN, SECRET, FakeSlack
@@ -131,7 +132,7 @@ class FakeCore:
     async def arguments(
         self, proposal_id: str, actor: Actor, address: Address | None = None
     ) -> Mapping[str, Any] | None:
-        may = await self.may_decide(proposal_id, actor, address)
+        may = await self.may_press(proposal_id, actor, address)
         return self.cards[proposal_id].arguments if may else None
 
     async def reaches(
@@ -145,7 +146,7 @@ class FakeCore:
     async def ladder(
         self, proposal_id: str, actor: Actor, address: Address | None = None
     ) -> Sequence[tuple[Rung, str]]:
-        return self.rungs if await self.may_decide(proposal_id, actor, address) else []
+        return self.rungs if await self.may_press(proposal_id, actor, address) else []
 
     async def follows(self, address: Address) -> bool:
         return address in self.followed
@@ -157,7 +158,9 @@ class FakeCore:
             waiting, tuple(c for c in shown if c.pending), tuple(c for c in shown if not c.pending)
         )
 
-    async def may_decide(self, proposal_id: str, actor: Actor, address: Address | None = None) -> bool:
+    async def may_press(
+        self, proposal_id: str, actor: Actor, address: Address | None = None, verb: Verb = Verb.APPROVE
+    ) -> bool:
         return str(actor) in self.deciders or (address is not None and str(address) in self.circles)
 
     @property

@@ -167,6 +167,7 @@ def test_a_pending_card_offers_approve_decline_edit_and_more(card_factory: Facto
         "Decline",
         "Edit",
         "Decline with a reason",
+        "Ask",
         "Approve similar",
         "Extend 24 h",
         "View all",

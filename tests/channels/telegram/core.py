@@ -190,7 +190,9 @@ class FakeCore:
     async def overview(self, actor: Actor) -> Overview:
         return Overview((), (), ())
 
-    async def may_decide(self, proposal_id: str, actor: Actor, address: Address | None = None) -> bool:
+    async def may_press(
+        self, proposal_id: str, actor: Actor, address: Address | None = None, verb: Verb = Verb.APPROVE
+    ) -> bool:
         return self.may
 
 

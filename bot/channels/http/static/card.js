@@ -240,7 +240,7 @@ export class Card {
     const may = p.may_decide ? p.verbs.filter((verb) => this.said(verb)) : [];
     const one = may.filter((verb) => !verb.endsWith("_all"));
     const group = may.filter((verb) => verb.endsWith("_all"));
-    if (this.own && !p.may_decide && p.state === "proposed") one.push("cancel");
+    if (this.own && !p.may_decide && p.state === "proposed") one.push(...p.verbs.filter((verb) => verb === "ask"), "cancel");
     const rows = [];
     const rare = one.filter((verb) => this.said(verb).rare);
     const often = one.filter((verb) => !rare.includes(verb));

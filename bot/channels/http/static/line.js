@@ -6,6 +6,7 @@ import { pretty } from "./card.js";
 import { growing } from "./diff.js";
 import { elapsed, stamp } from "./times.js";
 
+const TOLD = [["What you proposed earlier", "Nod was told how earlier proposals ended"], ["Question from", "What Nod was asked"]];
 const SUGGESTION = /^(?:- )?→ (\S.{0,199})$/; // as text or as an item of a list
 
 /** What an answer says, and the sentences to send that it ends with. Commands are no sentences to offer. */
@@ -26,9 +27,10 @@ export function suggestionsOf(text) {
 export function line(message, send) {
   if (message.role === "note") {
     const text = message.text.replace(/^\[Nod\]\s*/, "");
-    const about = text.startsWith("What you proposed earlier") ? "Nod was told how earlier proposals ended" : "Update from a teammate";
+    const about = TOLD.find(([begins]) => text.startsWith(begins))?.[1] ?? "Update from a teammate";
     return h("details", { class: "aside fold-out" }, h("summary", {}, about), h("p", { class: "plain" }, shown(text)));
   }
+  if (message.role === "notice" && message.text.startsWith("Question from")) return h("div", { class: "aside" }, markdown(message.text));
   if (message.role === "notice" && !message.proposals.length) return notice(message.text);
   const element = message.role === "user" ? userLine(message.text, message.name) : assistantLine();
   element.querySelector(".line-head").append(stamp(message.created_at));

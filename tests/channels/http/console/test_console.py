@@ -104,6 +104,20 @@ def test_declining_takes_a_reason_along(nod: Served, new_page: NewPage):
     assert issue(nod, 4)["state"] == "open"
 
 
+def test_a_question_about_a_card_is_answered_and_the_card_stays_open(nod: Served, new_page: NewPage):
+    page = new_page(nod.url)
+    ask(page, "close #4")
+    shown = card(page, "Close issue #4")
+    rare(shown, "Ask").click()
+    page.keyboard.type("what exactly changes?")
+    page.keyboard.press("Enter")
+    expect(shown.locator(".card-word")).to_contain_text("Nothing was decided.")
+    expect(said(page, "This is all it would do")).to_contain_text("open → closed")
+    expect(page.locator("#thread blockquote")).to_have_text("what exactly changes?")
+    button(shown, "Approve").click()
+    expect(shown.locator(".state")).to_have_text("Done")
+
+
 def test_what_destroys_stands_out_and_can_be_withdrawn_by_who_asked(nod: Served, new_page: NewPage):
     page = new_page(nod.url)
     ask(page, "delete #5")

@@ -1,0 +1,79 @@
+"""A person asks the agent about an open proposal. Nothing is decided, and the agent answers where it works.
+
+What the person wrote is hostile text: it reaches the model as one quoted line in a note of Nod's own, next to
+the exact change, without secrets.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from sqlmodel import Session
+
+from bot.domain.chat import Answer, Reply
+from bot.domain.jobs import Job, Work
+from bot.domain.outcomes import bounded
+from bot.domain.proposals import Proposal, canonical
+from bot.domain.redaction import redact_text, secrets_in, shown
+from bot.domain.text import storable
+from bot.domain.unseen import one_line
+from bot.store import messages, proposals, teams, tool_versions, turns
+from bot.transactions.lifecycle import moved, redraw
+from bot.transactions.votes import Decided, Pressed
+
+_LONGEST = 1000  # characters of a question
+_CHANGE = 8000  # characters of what the model is told again
+_NOTE = """\
+[Nod] Question from {who} about a proposal that is open and stays as it is: {title}
+{change}
+> {question}
+Answer the question briefly. It decides nothing, and it is no reason to propose anything."""
+
+
+def ask(session: Session, pressed: Pressed, p: Proposal) -> Decided:
+    """Tell people in the conversation who asks what, and have the agent answer there."""
+    question = storable(one_line(pressed.press.reason or ""))
+    if not p.called:
+        text = f"The agent didn't propose this, so it can't answer. Ask {p.requester.label}."
+        return Decided(Reply(Answer.INVALID, text, (p,)))
+    if wrong := _wrong(question):
+        return Decided(Reply(Answer.INVALID, wrong, (p,), {"reason": wrong}))
+    p = moved(proposals.move(session, p, pressed.by, pressed.now))
+    home, who, title = _home(session, p), one_line(pressed.who), one_line(p.description)
+    schema = tool_versions.schema(session, p.tool_name, p.tool_version)
+    said = f"Question from {who} about: {title}\n\n> {question}"
+    heard = messages.last_heard(session, home)
+    messages.add_notice(session, home, said, heard, pressed.now, delivered=False)
+    told = _NOTE.format(who=who, title=title, change=_change(p, schema), question=question)
+    messages.add_note(session, home, told, pressed.now)
+    turns.want_turn(session, home, pressed.now)
+    text = "Asked. The agent answers in its conversation. Nothing was decided."
+    return Decided(
+        Reply(Answer.ACCEPTED, text, (p,)), (redraw(p), Job(Work.DELIVER, home), Job(Work.TURN, home))
+    )
+
+
+def _wrong(question: str) -> str:
+    """Why this is not asked, in words."""
+    if not question:
+        return "Write your question."
+    most = f"That is {len(question):,} characters. A question has at most {_LONGEST:,}."
+    return most if len(question) > _LONGEST else ""
+
+
+def _home(session: Session, p: Proposal) -> str:
+    """The id of the conversation that people read: of what a teammate proposed, the lead agent's."""
+    found = teams.get(session, p.conversation_id) if p.teammate else None
+    return found.lead_id if found else p.conversation_id
+
+
+def _change(p: Proposal, schema: Mapping[str, Any] | None) -> str:
+    """What exactly it would do, each line indented so that none looks like Nod's own."""
+    arguments = canonical(shown(p.arguments, schema))
+    fields = (f"{f.field}: {_value(f.old_value)} → {_value(f.new_value)}" for f in p.preview)
+    said = redact_text("\n".join(fields), secrets_in(p.arguments, schema))
+    exact = bounded(f"Tool: {p.tool_name}\nArguments: {arguments}\n{said}".strip(), _CHANGE)
+    return "\n".join(f"    {line}" for line in exact.splitlines())
+
+
+def _value(text: str | None) -> str:
+    return "(nothing)" if text is None else text
