@@ -40,6 +40,7 @@ from bot.lookup.admin import AdminLookup
 from bot.lookup.cards import CoreLookup
 from bot.lookup.conversations import ConversationLookup
 from bot.lookup.proposals import ProposalLookup
+from bot.lookup.settings import Doctor
 from bot.lookup.signing_in import SignedIn
 from bot.settings import SCRIPTED, Settings
 from bot.store import migrations, tokens
@@ -101,6 +102,7 @@ class App:
     mcp: McpToolset
     logins: Logins
     count: Callable[[], Awaitable[None]] | None  # from here on, for /metrics, where that is wanted
+    doctor: Doctor
 
     @contextlib.asynccontextmanager
     async def running(self, *, ticking: bool = True) -> AsyncIterator[None]:
@@ -133,6 +135,7 @@ class App:
                     self.assistant.handle, self.lookup, receives=self.receives, others=self.company.others
                 )
             stack.push_async_callback(self.logins.stop)
+            stack.push_async_callback(self.doctor.stop)
             if self.receives:
                 stack.push_async_callback(self.door.stop)
                 await self.door.start(self.web.site)
@@ -243,6 +246,7 @@ def build(
         return site_url() + BACK
 
     signed_in = SignedIn(database, policies, clock)
+    doctor = Doctor(settings, lambda: web.port, clock)
     logins = Logins(mcp.servers, database, clock, back)
     application = api.create(
         http,
@@ -250,6 +254,7 @@ def build(
         callbacks,
         logins,
         signed_in,
+        doctor,
         secure=(settings.public_url or "").startswith("https:"),
         model_name=model.name,
         demo=demo,
@@ -282,6 +287,7 @@ def build(
         mcp=mcp,
         logins=logins,
         count=count,
+        doctor=doctor,
     )
 
 

@@ -24,7 +24,7 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError
 
 from bot.domain.people import Actor
-from bot.domain.times import duration
+from bot.domain.times import duration, written
 from bot.errors import SettingsError
 
 SCRIPTED = "The scripted demo model answers here. Set OPENAI_API_KEY for a real one."
@@ -293,6 +293,14 @@ class Settings(BaseSettings):
         here = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(self.host, self.host)  # noqa: S104 - not to listen on
         return self.url or f"http://{f'[{here}]' if ':' in here else here}:{self.port}"
 
+    def environment(self) -> dict[str, str]:
+        """The variables that make these settings, each that has a value as one writes it."""
+        found = {}
+        for name, field in type(self).model_fields.items():
+            if (value := getattr(self, name)) not in (None, "", ()):
+                found[str(field.validation_alias)] = _written(value)
+        return found
+
     def site_url(self) -> str:
         """Where people find the console, without a slash at its end."""
         return (self.public_url or self.own_url).rstrip("/")
@@ -335,6 +343,20 @@ class Settings(BaseSettings):
     @classmethod
     def _defaults(cls) -> dict[str, Any]:
         return {str(field.validation_alias): field.default for field in cls.model_fields.values()}
+
+
+def _written(value: Any) -> str:
+    match value:
+        case SecretStr():
+            return str(value.get_secret_value())
+        case bool():
+            return "true" if value else "false"
+        case tuple():
+            return ",".join(map(str, value))
+        case timedelta():
+            text = written(value.total_seconds())
+            return f"{round(value.total_seconds())}s" if " " in text else text
+    return str(value)
 
 
 def _told(fault: ErrorDetails) -> str:

@@ -9,6 +9,7 @@ import difflib
 import os
 import stat
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 
 import httpx2
@@ -23,7 +24,7 @@ from bot.app import registry_of
 from bot.channels.http.server import listen
 from bot.channels.table import CHANNELS, require_admin
 from bot.cli.command import ShellCommands
-from bot.cli.shared import given, log_at, looking, plain, told
+from bot.cli.shared import Json, given, log_at, looking, plain, print_json, told
 from bot.core import policies_of
 from bot.domain.findings import Finding, fail, ok, warn
 from bot.domain.times import now
@@ -45,7 +46,7 @@ _NOD_SECONDS = 5.0
 
 
 @commands.command()
-def doctor() -> None:
+def doctor(*, as_json: Json = False) -> None:
     """Check the settings and what they reach; tells you how to fix each problem."""
     with told():
         log_at("critical")  # what it would log is among the findings
@@ -54,7 +55,9 @@ def doctor() -> None:
             fail(*fault.split(": ", 1)) if ": " in fault else fail("settings", fault) for fault in faults
         ]
         findings += asyncio.run(check(settings)) if settings else []
-        for found in findings:
+        if as_json:
+            print_json([asdict(found) for found in findings])
+        for found in () if as_json else findings:
             print(plain(f"{found.health:<4} {found.name}{found.fix and ': '}{found.fix}"))
         if any(found.failed for found in findings):
             raise typer.Exit(1)

@@ -29,6 +29,7 @@ from bot.channels.http import (
     proposals,
     rules,
     sessions,
+    settings,
     tools,
     usage,
 )
@@ -42,6 +43,7 @@ from bot.channels.seam import Channel, posters
 from bot.domain.people import Actor, Role
 from bot.domain.rules import Pause
 from bot.logs import logger
+from bot.lookup.settings import Doctor
 from bot.lookup.signing_in import SignedIn
 from bot.tools.mcp.login import Logins
 from bot.upkeep.webhooks import Callbacks
@@ -59,6 +61,7 @@ def create(
     callbacks: Callbacks,
     logins: Logins,
     signed_in: SignedIn,
+    doctor: Doctor,
     *,
     secure: bool,
     model_name: str,
@@ -73,6 +76,7 @@ def create(
         callbacks,
         logins,
         signed_in,
+        doctor,
         secure=secure,
         model_name=model_name,
         demo=demo,
@@ -102,6 +106,7 @@ def create(
         audit,
         tools,
         usage,
+        settings,
         mcp_logins,
     ):
         site.router.routes.extend(part.router.routes)

@@ -15,6 +15,7 @@ from bot.channels.http.wire import Problem
 from bot.channels.seam import Channel, Lookup
 from bot.domain.chat import Incoming, Reply
 from bot.domain.people import Actor
+from bot.lookup.settings import Doctor
 from bot.lookup.signing_in import SignedIn
 from bot.tools.mcp.login import Logins
 from bot.upkeep.webhooks import Callbacks
@@ -46,6 +47,7 @@ class Site(FastAPI):
         callbacks: Callbacks,
         logins: Logins,
         signed_in: SignedIn,
+        doctor: Doctor,
         *,
         secure: bool,
         model_name: str,
@@ -60,6 +62,7 @@ class Site(FastAPI):
         self.callbacks = callbacks
         self.logins = logins
         self.signed_in = signed_in
+        self.doctor = doctor
         self.secure = secure
         self.model_name = model_name
         self.demo = demo

@@ -470,6 +470,37 @@ class Tools(TypedDict):
     tools: list[ToolView]
 
 
+class SettingView(TypedDict):
+    """``value`` applies, as one writes it; null for a secret. ``given``: it is set, or else the default."""
+
+    name: str
+    value: str | None
+    secret: bool
+    given: bool
+
+
+class SettingList(TypedDict):
+    ok: Yes
+    settings: list[SettingView]
+
+
+class FindingView(TypedDict):
+    """``fix`` says what to do; where all is well, what is worth knowing."""
+
+    name: str
+    health: Literal["ok", "warn", "fail"]
+    fix: str
+
+
+class Findings(TypedDict):
+    """``fault`` says why nothing was found; else it is empty."""
+
+    ok: Yes
+    at: str
+    findings: list[FindingView]
+    fault: str
+
+
 class Spent(TypedDict):
     """What turns cost; tokens as the model server told them."""
 

@@ -75,10 +75,13 @@ async def read() -> ToolOutput:
     return ToolOutput("milk", files=(File("list.txt", "milk"),))
 
 
+LISTS = ("people", "settings", "doctor", "grants", "audit", "audit/verify", "tools", "usage", "mcp")
+
+
 async def test_every_answer_of_every_operation_is_as_the_document_says(serve: Serve):
     model = ScriptedModel(ask(("keep", {"text": "milk"})), say("Kept."), ask(("read", {})), say("Read."))
     settings = {"NOD_HTTP_TOKENS": TOKENS, "NOD_ADMINS": ("http:chief",)}
-    async with serve(model=model, tools=(keep, read), token=ANA, **settings) as nod:
+    async with serve(model=model, tools=(keep, read), token=ANA, patience=240, **settings) as nod:
         document = (await nod.client.get("/openapi.json")).json()
         checked = Checked(document)
         chief = nod.caller(CHIEF)
@@ -120,8 +123,8 @@ async def test_every_answer_of_every_operation_is_as_the_document_says(serve: Se
         await chief.delete(f"/api/rules/{rule.json()['id']}")
         await chief.put("/api/rules/paused", json={"paused": True})
         assert (await chief.delete("/api/grants/G-1")).status_code == 404
-        for path in ("people", "grants", "audit", "audit/verify", "tools", "usage", "mcp"):
-            assert (await chief.get(f"/api/{path}")).status_code == 200, path
+        for path in LISTS:
+            assert (await chief.get(f"/api/{path}", timeout=150)).status_code == 200, path
         for form in ("jsonl", "csv"):
             assert (await chief.get("/api/audit/export", params={"format": form})).status_code == 200
         assert (await nod.client.delete("/api/session")).status_code == 200

@@ -71,8 +71,9 @@ def _examples_of(operation: Any, url: str, known: Mapping[str, str]) -> Any:
 async def test_no_request_gets_a_fault_of_the_server_or_an_answer_outside_the_document(serve: Serve):
     model = ScriptedModel(ask(("keep", {"text": "milk"})), say("Kept."))
     who = {"NOD_HTTP_TOKENS": TOKENS, "NOD_ADMINS": ("http:chief",)}
-    async with serve(model=model, token=CHIEF, patience=240, **who) as nod:
+    async with serve(model=model, token=CHIEF, patience=300, **who) as nod:
         document = (await nod.client.get("/openapi.json")).json()
         (proposal,) = await nod.proposed("keep milk")
+        assert (await nod.client.get("/api/doctor", timeout=150)).is_success  # later its answer is kept
         known = {"proposal_id": proposal["id"], "conversation_id": proposal["conversation_id"]}
         assert await asyncio.to_thread(fuzzed, document, nod.url, known) == []

@@ -50,8 +50,8 @@ async function ask(method, path, { body, headers = {}, signal } = {}) {
   throw new Refused(response.status, problem);
 }
 
-async function json(method, path, body) {
-  const response = await ask(method, path, { body, signal: AbortSignal.timeout(PATIENCE) });
+async function json(method, path, body, patience = PATIENCE) {
+  const response = await ask(method, path, { body, signal: AbortSignal.timeout(patience) });
   try {
     return await response.json();
   } catch {
@@ -70,7 +70,7 @@ export async function download(path, name) {
   URL.revokeObjectURL(address);
 }
 
-export const get = (path) => json("GET", path);
+export const get = (path, patience) => json("GET", path, undefined, patience);
 export const post = (path, body = {}) => json("POST", path, body);
 export const patch = (path, body) => json("PATCH", path, body);
 export const remove = (path) => json("DELETE", path);

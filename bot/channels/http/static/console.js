@@ -7,6 +7,7 @@ import { Audit, Tools, Usage, You } from "./pages.js";
 import { People } from "./people.js";
 import * as proposals from "./proposals.js";
 import { Rules } from "./rules.js";
+import { Settings } from "./settings.js";
 import { Subscription } from "./stream.js";
 import { Thread } from "./thread.js";
 import { stamp } from "./times.js";
@@ -65,6 +66,7 @@ const PAGES = {
   people: { title: "People", sign: "people", page: paged("people-list", (at) => new People(at)) },
   usage: { title: "Usage", sign: "bars", page: paged("usage-list", (at) => new Usage(at)) },
   audit: { title: "Audit log", sign: "scroll", may: () => me.admin, page: paged("audit-list", (at) => new Audit(at)) },
+  settings: { title: "Settings and doctor", sign: "gear", may: () => me.admin, page: paged("settings-list", (at) => new Settings(at)) },
   you: { title: "You", sign: "person", may: () => false, page: paged("you-list", (at) => new You(at)) },
 };
 

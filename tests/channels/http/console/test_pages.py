@@ -15,7 +15,8 @@ from tests.channels.http.console.test_console import CARDS, NARROW, NewPage, ask
 pytestmark = pytest.mark.browser
 
 SMALL = {"width": 320, "height": 640}
-PAGES = ("#/", "#/inbox", "#/rules", "#/tools", "#/people", "#/usage", "#/audit", "#/you", "conversation")
+_NAMED = ("inbox", "rules", "tools", "people", "usage", "audit", "settings", "you")
+PAGES = ("#/", *(f"#/{name}" for name in _NAMED), "conversation")
 
 LOADED = {
     "#/inbox": ".row",
@@ -24,6 +25,7 @@ LOADED = {
     "#/people": ".person",
     "#/usage": ".table-box",
     "#/audit": "#audit-list td",
+    "#/settings": "#settings-list td",
     "#/you": "#you-list .facts",
     "conversation": f"{CARDS}.proposed",
 }
