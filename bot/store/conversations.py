@@ -5,7 +5,7 @@ from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, bindparam, exists, func, or_, true, tuple_, update
+from sqlalchemy import ColumnElement, bindparam, delete, exists, func, or_, true, tuple_, update
 from sqlmodel import Session, col, select
 
 from bot.domain.chat import Address, Message, Request
@@ -119,6 +119,12 @@ def begin(session: Session, message: Message | Request, title: str, now: datetim
     if found is None:
         raise ValueError(f"a conversation called {message.begin} is already elsewhere")
     return found
+
+
+def drop_empty(session: Session, conversation_id: str) -> None:
+    """A conversation in which nothing was said is as if it had never begun."""
+    said = exists().where(_MESSAGE.c.conversation_id == conversation_id)
+    session.execute(delete(ConversationRow).where(col(ConversationRow.id) == conversation_id, ~said))
 
 
 def begun_since(session: Session, actor: Actor, since: datetime, most: int) -> int:

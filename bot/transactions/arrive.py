@@ -56,6 +56,8 @@ def accept(
         },
     )
     if message_id is None:
+        if begins:
+            conversations.drop_empty(session, conversation_id)  # another process received it as well
         return None
     if bounds is not None:
         _check(session, message.actor, bounds, now, begins=begins)

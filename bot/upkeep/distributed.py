@@ -39,7 +39,7 @@ SIZES: Mapping[str, int] = {
 }
 """How much of each queue one process does at a time."""
 _BEAT_SECONDS = 2.5
-_STALLED_SECONDS = 10.0  # without a beat; then its jobs are others'
+_STALLED_SECONDS = 7.5  # without a beat; then its jobs are others'. Sooner than its process is gone
 _POLL_SECONDS = 5.0  # between looks, should a notification be lost
 _PAUSE = 1.0  # seconds until a worker that failed begins again
 _PUT_BACK_SECONDS = 15.0  # at most, where a person has enough at work; the end of one calls the next

@@ -75,15 +75,17 @@ class Together:
     def _beat(self, loop: asyncio.AbstractEventLoop) -> None:
         """In a thread of its own: a tool that holds up the event loop makes no process look dead."""
         watch = Watch()
+        gone: list[str] = []
         while not self._ended.wait(BEAT_SECONDS):
             try:
                 beats = self._database.write_now(processes.beat, self._process, self._clock())
                 self.wire.others = bool(beats)
                 silent = watch.look(beats)
-                gone = self._database.write_now(processes.forget, silent) if silent else []
+                before, gone = gone, self._database.write_now(processes.forget, silent) if silent else []
             except SQLAlchemyError as error:
                 log.warning("no beat", why=str(error.__cause__ or error))
                 continue
             if gone:
                 log.warning("processes are gone, their work is taken over", processes=gone)
+            if gone or before:  # once more a beat later: by then Procrastinate has given up their jobs, too
                 loop.call_soon_threadsafe(self.wire.ring)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import pytest
 from sqlalchemy import text
@@ -47,6 +48,14 @@ def test_a_late_second_delivery_begins_no_new_conversation(rows: Rows) -> None:
     assert rows.database.write_now(conversations.end_conversation, ROOM, rows.clock())
     assert rows.say(event="e") is None
     assert rows.database.read_now(conversations.open_conversation, ROOM) is None
+
+
+def test_one_event_that_comes_to_many_places_at_the_same_time_leaves_no_empty_conversation(
+    rows: Rows, together: Together
+) -> None:
+    together([partial(rows.say, event="e", at=Address(ROOM.channel, str(n))) for n in range(20)])
+    with rows.database.engine.connect() as connection:
+        assert connection.execute(text("SELECT count(*) FROM conversation")).scalar_one() == 1
 
 
 def test_after_the_end_of_a_conversation_the_next_message_begins_another(rows: Rows) -> None:

@@ -3,6 +3,7 @@
 import argparse
 import asyncio
 import contextlib
+import logging
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -15,7 +16,7 @@ from tests.torture.harness import torture
 
 
 @contextlib.contextmanager
-def _empty(url: str) -> Iterator[str]:
+def empty(url: str) -> Iterator[str]:
     """A schema of its own on this server, dropped at the end."""
     schema = f"nod_torture_{uuid4().hex[:8]}"
     engine = create_engine(url, isolation_level="AUTOCOMMIT")
@@ -36,10 +37,14 @@ def main() -> None:
     parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--kills", type=int, default=100)
     parser.add_argument("--people", type=int, default=4)
+    parser.add_argument("--folder", default="", help="for logs and a SQLite file, kept; else a temporary one")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--stories", nargs="*", default=[], help="what people do; everything if left out")
     given = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
-        url = stack.enter_context(_empty(given.database)) if given.database else f"sqlite:///{folder}/nod.db"
+    logging.getLogger("aiohttp.server").setLevel(logging.CRITICAL)  # the model's callers are killed
+    with contextlib.ExitStack() as stack:
+        folder = given.folder or stack.enter_context(tempfile.TemporaryDirectory())
+        url = stack.enter_context(empty(given.database)) if given.database else f"sqlite:///{folder}/nod.db"
         figures = asyncio.run(
             torture(
                 url,
@@ -48,6 +53,7 @@ def main() -> None:
                 kills=given.kills,
                 seed=given.seed,
                 people=given.people,
+                stories=given.stories,
             )
         )
     sys.stdout.write("\n".join([str(figures), *figures.faults, ""]))

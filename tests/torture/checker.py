@@ -1,13 +1,18 @@
-"""What must be so after any number of kills, asked of the rows in plain SQL and of what the tool left."""
+"""What must be so after any number of kills, asked of the rows in plain SQL and of what the tools left."""
 
+import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from sqlalchemy import Connection, create_engine, text
 from sqlmodel import Session
 
 from bot.store.record import seals
+from tests.torture.figures import Figures
+from tests.torture.people import People, Told
 
 _ORPHANS = {
     "a turn is wanted": "SELECT count(*) FROM turn WHERE state = 'wanted'",
@@ -16,43 +21,105 @@ _ORPHANS = {
         SELECT count(*) FROM message AS said WHERE said.role = 'user' AND NOT EXISTS (
             SELECT 1 FROM message AS later WHERE later.conversation_id = said.conversation_id
             AND later.role IN ('assistant', 'notice') AND later.after >= said.id)
+        AND NOT EXISTS (SELECT 1 FROM turn WHERE turn.conversation_id = said.conversation_id
+            AND turn.state = 'stopped')
     """,
     "a change that ended is not told to the model": """
         SELECT count(*) FROM proposal WHERE state NOT IN ('proposed', 'approved', 'executing')
         AND NOT EXISTS (SELECT 1 FROM message AS later
             WHERE later.conversation_id = proposal.conversation_id AND later.id > proposal.message_id)
     """,
+    "a conversation is empty": """
+        SELECT count(*) FROM conversation WHERE NOT EXISTS
+        (SELECT 1 FROM message WHERE message.conversation_id = conversation.id)
+    """,
 }
 _DOUBLED = {
-    "one message led to two proposals": """
-        SELECT count(*) FROM (SELECT 1 FROM proposal GROUP BY conversation_id HAVING count(*) > 1) AS d
-    """,
-    "one call is in two answers": """
+    "one message led to two answers with calls": """
         SELECT count(*) FROM (SELECT 1 FROM message WHERE role = 'assistant' AND calls IS NOT NULL
-        AND CAST(calls AS text) <> 'null' GROUP BY conversation_id HAVING count(*) > 1) AS d
+        AND CAST(calls AS text) <> 'null' GROUP BY conversation_id, after HAVING count(*) > 1) AS d
     """,
-    "a proposal was claimed twice": """
-        SELECT count(*) FROM (SELECT 1 FROM audit WHERE verb = 'execute'
-        GROUP BY proposal_id HAVING count(*) > 1) AS d
+    "one call led to two proposals": """
+        SELECT count(*) FROM (SELECT 1 FROM proposal GROUP BY message_id, call_id HAVING count(*) > 1) AS d
+    """,
+    "a message was taken in twice": """
+        SELECT count(*) FROM
+        (SELECT 1 FROM message WHERE role = 'user' GROUP BY text HAVING count(*) > 1) AS d
+    """,
+    "one decision was executed twice": """
+        SELECT count(*) FROM (SELECT audit.proposal_id,
+            sum(CASE WHEN verb = 'execute' THEN 1 ELSE 0 END) AS runs,
+            sum(CASE WHEN verb = 'retry' THEN 1 ELSE 0 END) AS retries
+        FROM audit GROUP BY audit.proposal_id) AS d WHERE runs > retries + 1
+    """,
+    "it ran with fewer approvals than it needs": """
+        SELECT count(*) FROM proposal WHERE grant_id IS NULL AND EXISTS
+        (SELECT 1 FROM audit WHERE proposal_id = proposal.id AND verb = 'execute')
+        AND quorum > (SELECT count(DISTINCT person) FROM audit
+            WHERE proposal_id = proposal.id AND verb IN ('approve', 'similar'))
     """,
 }
+_AT_REST = ("succeeded", "declined", "cancelled")
 
 
-def faults(url: str, effects: Path, told: Mapping[str, Sequence[str]], accepted: Sequence[str]) -> list[str]:
-    """Everything that is wrong, in words. ``told``: what was answered to presses of each proposal.
+@dataclass(frozen=True)
+class Row:
+    """A proposal, as far as it is checked."""
 
-    ``accepted``: the texts of all messages that were taken in.
-    """
+    ident: str
+    key: str
+    state: str
+    cause: str | None
+    text: str
+    runs: int
+
+
+def faults(url: str, effects: Path, people: People, figures: Figures) -> list[str]:
+    """Everything that is wrong, in words."""
     engine = create_engine(url)
     try:
         with engine.connect() as connection:
-            found = [*_counted(connection), *_effects(connection, effects), *_told(connection, told)]
+            rows = _rows(connection)
+            found = [
+                *_counted(connection),
+                *_effects(rows, effects),
+                *_told(connection, rows, people.told),
+                *_given_up(connection, figures),
+            ]
             kept = set(connection.execute(text("SELECT text FROM message WHERE role = 'user'")).scalars())
-            found += [f"a message was lost: {each}" for each in accepted if each not in kept]
+            found += [f"a message was lost: {each}" for each in people.accepted if each not in kept]
         with Session(engine) as session:
             found += seals.faults(session)
     finally:
         engine.dispose()
+    return found
+
+
+def versions(url: str) -> dict[str, int]:
+    """The version of each proposal."""
+    engine = create_engine(url)
+    try:
+        with engine.connect() as connection:
+            found = connection.execute(text("SELECT id, version FROM proposal"))
+            return {row.id: row.version for row in found}
+    finally:
+        engine.dispose()
+
+
+def _rows(connection: Connection) -> list[Row]:
+    query = """
+        SELECT id, idempotency_key, state, cause, CAST(arguments AS text) AS arguments,
+        (SELECT count(*) FROM audit WHERE proposal_id = proposal.id AND verb = 'execute') AS runs
+        FROM proposal
+    """
+    return [
+        Row(r.id, r.idempotency_key, r.state, r.cause, _loaded(r.arguments)["text"], r.runs)
+        for r in connection.execute(text(query))
+    ]
+
+
+def _loaded(arguments: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(arguments)
     return found
 
 
@@ -62,26 +129,54 @@ def _counted(connection: Connection) -> Iterator[str]:
             yield f"{words} ({count})"
 
 
-def _effects(connection: Connection, effects: Path) -> Iterator[str]:
-    """Each change acted at most once; a success did act; what acted was approved and says how it ended."""
+def _effects(rows: Sequence[Row], effects: Path) -> Iterator[str]:
+    """Each acted at most once a run, with what was shown; a success did act; what acted says how it ended."""
     lines = effects.read_text().splitlines() if effects.exists() else []
     acted = Counter(line.split(" ", 1)[0] for line in lines)
-    rows = connection.execute(text("SELECT idempotency_key, id, state, cause FROM proposal")).all()
-    known = {row.idempotency_key for row in rows}
-    yield from (f"it acted {many} times: {key}" for key, many in acted.items() if many > 1)
+    said = {(key, words) for key, _, words in (line.partition(" ") for line in lines)}
+    known = {row.key: row for row in rows}
     yield from (f"it acted without a proposal: {key}" for key in acted if key not in known)
     for row in rows:
-        if row.state == "succeeded" and not acted[row.idempotency_key]:
-            yield f"{row.id} says that it succeeded, and did not act"
+        if acted[row.key] > row.runs:
+            yield f"{row.ident} acted {acted[row.key]} times in {row.runs} runs"
+        if acted[row.key] and {words for key, words in said if key == row.key} != {row.text}:
+            yield f"{row.ident} acted with other arguments than those it shows"
+        if row.state == "succeeded" and not acted[row.key]:
+            yield f"{row.ident} says that it succeeded, and did not act"
         unknown = row.state == "failed" and row.cause == "outcome_unknown"
-        if acted[row.idempotency_key] and row.state != "succeeded" and not unknown:
-            yield f"{row.id} acted, and says {row.state} ({row.cause})"
+        if acted[row.key] and row.state != "succeeded" and not unknown:
+            yield f"{row.ident} acted, and says {row.state} ({row.cause})"
 
 
-def _told(connection: Connection, told: Mapping[str, Sequence[str]]) -> Iterator[str]:
-    states = dict(connection.execute(text("SELECT id, state FROM proposal")).tuples().all())
-    for ident, answers in told.items():
-        if answers.count("accepted") > 1:
-            yield f"{ident}: two presses were told that they decided"
-        if answers and states.get(ident) == "proposed":
-            yield f"{ident}: a press was told {answers[0]}, and it is still open"
+def _told(connection: Connection, rows: Sequence[Row], told: Sequence[Told]) -> Iterator[str]:
+    """Each press that was accepted is in the record, once each; what was shown as its end is its end."""
+    states = {row.ident: row.state for row in rows}
+    query = "SELECT proposal_id, actor, verb, count(*) AS many FROM audit GROUP BY proposal_id, actor, verb"
+    recorded = {(r.proposal_id, r.actor, r.verb): r.many for r in connection.execute(text(query))}
+    heard = Counter((each.ident, f"http:{each.who}", each.verb) for each in told if each.answer == "accepted")
+    for (ident, who, verb), many in heard.items():
+        if not verb.endswith("_all") and many > recorded.get((ident, who, verb), 0):
+            yield f"{ident}: {who} was told {many} times that their {verb} counts"
+    for each in told:
+        if each.state in _AT_REST and states[each.ident] != each.state:
+            yield f"{each.ident} was shown as {each.state}, and is {states[each.ident]}"
+
+
+def _given_up(connection: Connection, figures: Figures) -> Iterator[str]:
+    """A turn is given up only after two processes died over it, and never fails otherwise."""
+    query = (
+        "SELECT id, conversation_id, error, {} AS began, {} AS ended FROM turn WHERE state = 'failed'".format(
+            *(_seconds(connection, column) for column in ("created_at", "ended_at"))
+        )
+    )
+    for row in connection.execute(text(query)):
+        kills = sum(float(row.began) <= when <= float(row.ended) for when in figures.kills)
+        if "kept being restarted" not in row.error or kills < 2:
+            yield f"a turn failed after {kills} kills: {row.error}"
+
+
+def _seconds(connection: Connection, column: str) -> str:
+    """A moment as seconds since the epoch."""
+    if connection.dialect.name == "sqlite":
+        return f"(julianday({column}) - 2440587.5) * 86400.0"
+    return f"extract(epoch FROM {column})"

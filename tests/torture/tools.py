@@ -1,18 +1,39 @@
-"""The tool that the torture's Nods run: it leaves a line for each time it acted, and may die at any point."""
+"""The tools that the torture's Nods run: a line each time they acted; on request the process dies."""
 
 import asyncio
+import contextlib
 import os
 import random
+import signal
 from pathlib import Path
 
 from bot import CallContext, ToolOutput, tool
 
 EFFECTS = Path(os.environ.get("TORTURE_EFFECTS", "effects.log"))
+BEFORE, AFTER = "die before", "die after"
+"""Words of a mark that kill the process that makes it first, before or after it acted."""
 
 
 def _leave(line: str) -> None:
     with EFFECTS.open("a") as effects:
         effects.write(line)
+
+
+def _die_once(key: str) -> None:
+    with contextlib.suppress(FileExistsError):
+        EFFECTS.with_name(f"died-{key}").touch(exist_ok=False)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+async def _act(text: str, context: CallContext) -> ToolOutput:
+    await asyncio.sleep(random.uniform(0, 0.05))
+    if BEFORE in text:
+        _die_once(context.idempotency_key)
+    await asyncio.to_thread(_leave, f"{context.idempotency_key} {text}\n")
+    if AFTER in text:
+        _die_once(context.idempotency_key)
+    await asyncio.sleep(random.uniform(0, 0.05))
+    return ToolOutput(f"Marked {text}.")
 
 
 @tool()
@@ -22,7 +43,24 @@ async def mark(text: str, context: CallContext) -> ToolOutput:
     Args:
         text: what it says
     """
-    await asyncio.sleep(random.uniform(0, 0.05))
-    await asyncio.to_thread(_leave, f"{context.idempotency_key} {text}\n")
-    await asyncio.sleep(random.uniform(0, 0.05))
-    return ToolOutput(f"Marked {text}.")
+    return await _act(text, context)
+
+
+@tool()
+async def mark_together(text: str, context: CallContext) -> ToolOutput:
+    """Leave a mark that two people must approve.
+
+    Args:
+        text: what it says
+    """
+    return await _act(text, context)
+
+
+@tool()
+async def mark_soon(text: str, context: CallContext) -> ToolOutput:
+    """Leave a mark that must be approved within seconds.
+
+    Args:
+        text: what it says
+    """
+    return await _act(text, context)

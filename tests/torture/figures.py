@@ -1,0 +1,42 @@
+"""What a run did and found, in numbers."""
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+
+@dataclass
+class Figures:
+    messages: int = 0
+    presses: int = 0
+    kills: list[float] = field(default_factory=list)  # when, in seconds since the epoch
+    outages: int = 0  # restarts of the database
+    parked: list[float] = field(default_factory=list)  # seconds from a message to its card
+    ended: list[float] = field(default_factory=list)  # from a press to the end of the change
+    taken: list[float] = field(default_factory=list)  # from a kill until nothing was the dead process's
+    ends: Counter[str] = field(default_factory=Counter)
+    faults: list[str] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        ends = ", ".join(f"{many} {how}" for how, many in sorted(self.ends.items()))
+        did = (
+            f"{self.messages} messages, {self.presses} presses, {len(self.kills)} kills, "
+            f"{self.outages} restarts of the database"
+        )
+        return "\n".join(
+            (
+                did,
+                f"how it ended: {ends or 'nothing did'}",
+                f"message to card: {_spread(self.parked)}",
+                f"press to end: {_spread(self.ended)}",
+                f"kill to take-over: {_spread(self.taken)}",
+                f"{len(self.faults)} faults",
+            )
+        )
+
+
+def _spread(seconds: list[float]) -> str:
+    if not seconds:
+        return "none"
+    in_order = sorted(seconds)
+    p50, p99 = (in_order[min(len(in_order) - 1, int(len(in_order) * part))] for part in (0.5, 0.99))
+    return f"{len(in_order)} times, p50 {p50:.2f} s, p99 {p99:.2f} s, longest {in_order[-1]:.2f} s"

@@ -1,0 +1,275 @@
+"""People as clients of all processes: a story is something that they do until it has come to its end."""
+
+import asyncio
+import contextlib
+import itertools
+import json
+import random
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Any, Self
+
+import httpx
+
+from tests.torture.nods import PATIENCE, PAUSE, TOKENS, Nods
+from tests.torture.tools import AFTER, BEFORE
+
+_GIVEN_UP = "given up"
+
+
+@dataclass(frozen=True)
+class Told:
+    """What a press was answered: who pressed what on which proposal, and the state that was shown."""
+
+    who: str
+    verb: str
+    ident: str
+    answer: str
+    state: str
+
+
+class People:
+    """``told`` and ``accepted`` are what clients know: answers to presses, texts that were taken in."""
+
+    def __init__(self, nods: Nods) -> None:
+        self._nods = nods
+        self._client = httpx.AsyncClient(timeout=30)
+        self.told: list[Told] = []
+        self.accepted: list[str] = []
+        self._stories: dict[str, Callable[[str, random.Random], Awaitable[str]]] = {
+            "press": self._press_twice,
+            "quarrel": self._quarrel,
+            "edit": self._edit,
+            "quorum": self._quorum,
+            "similar": self._similar,
+            "expiry": self._expiry,
+            "pair": self._pair,
+            "stop": self._stop,
+            "death": self._death,
+        }
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._client.aclose()
+
+    async def rule(self, rules: Sequence[str]) -> None:
+        for words in rules:
+            body = {"name": "approvals", "text": words}
+            await self._insist(random.Random(0), "ana", "/api/commands", self._posting(body))
+
+    async def live(
+        self, number: int, dice: random.Random, over: asyncio.Event, stories: Sequence[str]
+    ) -> None:
+        """One story after the other, each at least once, until it is over."""
+        names = list(stories or self._stories)
+        names = names[number % len(names) :] + names[: number % len(names)]
+        for count, name in enumerate(itertools.cycle(names)):
+            if over.is_set() and count >= len(names):
+                return
+            how = await self._stories[name](f"{name} {number}-{count}", dice)
+            self._nods.figures.ends[how] += 1
+
+    async def _press_twice(self, name: str, dice: random.Random) -> str:
+        """The same press arrives at two processes in the same moment."""
+        [ident] = await self._asked("mark", name, dice) or [""]
+        if not ident:
+            return _GIVEN_UP
+        verb = "approve" if dice.random() < 0.85 else "decline"
+        return await self._timed(ident, *(self._press("ana", verb, ident, dice) for _ in range(2)))
+
+    async def _quarrel(self, name: str, dice: random.Random) -> str:
+        """Three people press something different in the same moment."""
+        [ident] = await self._asked("mark", name, dice) or [""]
+        if not ident:
+            return _GIVEN_UP
+        verbs = zip(("ana", "ben", "cleo"), dice.sample(("approve", "decline", "approve"), 3), strict=True)
+        presses = [self._press(who, verb, ident, dice) for who, verb in verbs]
+        return await self._timed(ident, *presses, self._press("ana", "cancel", ident, dice))
+
+    async def _edit(self, name: str, dice: random.Random) -> str:
+        """Two people change it and one approves what was there before; then what it is now is approved."""
+        [ident] = await self._asked("mark", name, dice) or [""]
+        if not ident:
+            return _GIVEN_UP
+        edits = [
+            self._press(who, verb, ident, dice, arguments={"text": f"{name} {verb}ed by {who}"}, round=1)
+            for who, verb in (("ana", "edit"), ("ben", "edit"), ("cleo", "approve"))
+        ]
+        await asyncio.gather(*edits, self._press("ben", "approve", ident, dice, round=1))
+        return await self._approved(ident, "ana", dice)
+
+    async def _quorum(self, name: str, dice: random.Random) -> str:
+        [ident] = await self._asked("together", name, dice) or [""]
+        if not ident:
+            return _GIVEN_UP
+        who = ("ana", "ana", "ben", "cleo")
+        return await self._timed(ident, *(self._press(each, "approve", ident, dice) for each in who))
+
+    async def _similar(self, name: str, dice: random.Random) -> str:
+        """What comes after runs without a press."""
+        conversation = await self._say(f"mark {name}", dice)
+        [ident] = await self._cards(conversation, 1) or [""]
+        if not ident:
+            return _GIVEN_UP
+        allows = {"rung": "tool", "lasting": "conversation"}
+        await asyncio.gather(*(self._press("ana", "similar", ident, dice, **allows) for _ in range(2)))
+        await self._end(ident)
+        await self._say(f"mark {name} and this", dice, conversation)
+        further = await self._cards(conversation, 2)
+        return await self._end(further[-1]) if further else _GIVEN_UP
+
+    async def _expiry(self, name: str, dice: random.Random) -> str:
+        """It is approved in the moment in which it expires; where that asks again, no one decides."""
+        [ident] = await self._asked("soon", name, dice) or [""]
+        if not ident:
+            return _GIVEN_UP
+        await asyncio.sleep(dice.uniform(1, 3))
+        await asyncio.gather(*(self._press(who, "approve", ident, dice) for who in ("ana", "ben")))
+        return await self._end(ident)
+
+    async def _pair(self, name: str, dice: random.Random) -> str:
+        """Two changes of one answer, approved together by two people."""
+        pair = await self._asked("pair", name, dice, many=2)
+        if not pair:
+            return _GIVEN_UP
+        await asyncio.gather(
+            *(self._press(who, "approve_all", ident, dice) for who in ("ana", "ben") for ident in pair)
+        )
+        ends = [await self._end(ident) for ident in pair]
+        return ends[0] if len(set(ends)) == 1 else " and ".join(sorted(ends))
+
+    async def _stop(self, name: str, dice: random.Random) -> str:
+        """The turn is stopped while it runs, or was; what it had proposed is withdrawn."""
+        conversation = await self._say(f"mark {name}", dice)
+        await asyncio.sleep(dice.uniform(0, 0.2))
+        await self._insist(dice, "ana", f"/api/conversations/{conversation}/stop", self._posting({}))
+        await self._nods.until(
+            "SELECT 'it rests' WHERE NOT EXISTS "
+            "(SELECT 1 FROM turn WHERE conversation_id = :conversation AND state = 'wanted')",
+            conversation=conversation,
+        )
+        for ident in await self._of(conversation):
+            await self._press("ana", "cancel", ident, dice)
+            return await self._end(ident)
+        return "stopped"
+
+    async def _death(self, name: str, dice: random.Random) -> str:
+        """The tool kills its process; the outcome is unknown, and a person tries again in two places."""
+        [ident] = await self._asked("mark", f"{dice.choice((BEFORE, AFTER))} {name}", dice) or [""]
+        if not ident:
+            return _GIVEN_UP
+        how = await self._approved(ident, "ana", dice)
+        if how != "failed":
+            return how
+        await asyncio.gather(*(self._press("ana", "retry", ident, dice, round=1) for _ in range(2)))
+        return f"{await self._end(ident)} when tried again"
+
+    async def _asked(self, tool: str, name: str, dice: random.Random, many: int = 1) -> list[str]:
+        """The cards that a message led to; none where its turn was given up."""
+        began = time.monotonic()
+        conversation = await self._say(f"{tool} {name}", dice)
+        found = await self._cards(conversation, many)
+        if found:
+            self._nods.figures.parked.append(time.monotonic() - began)
+        return found
+
+    async def _cards(self, conversation: str, many: int) -> list[str]:
+        """Once there are so many; none where the turn was given up instead."""
+        found = await self._nods.until(
+            "SELECT CASE WHEN (SELECT count(*) FROM proposal WHERE conversation_id = :conversation) >= "
+            f"{many} THEN 'cards' WHEN EXISTS (SELECT 1 FROM turn WHERE conversation_id = :conversation "
+            "AND state = 'failed' AND id = (SELECT max(id) FROM turn WHERE conversation_id = :conversation)) "
+            "THEN 'given up' END",
+            conversation=conversation,
+        )
+        return await self._of(conversation) if found == "cards" else []
+
+    async def _of(self, conversation: str) -> list[str]:
+        """The ids of its proposals, oldest first."""
+        return await self._nods.column(
+            "SELECT id FROM proposal WHERE conversation_id = :conversation ORDER BY message_id, position",
+            conversation=conversation,
+        )
+
+    async def _approved(self, ident: str, who: str, dice: random.Random) -> str:
+        """Approve what it is now, until it is decided."""
+        end = time.monotonic() + PATIENCE
+        while time.monotonic() < end:
+            found = await self._insist(dice, who, f"/api/proposals/{ident}", self._getting)
+            if found["proposal"]["state"] != "proposed":
+                return await self._end(ident)
+            await self._press(who, "approve", ident, dice, round=found["proposal"]["round"])
+        raise AssertionError(f"{ident} could not be decided")
+
+    async def _timed(self, ident: str, *presses: Awaitable[object]) -> str:
+        began = time.monotonic()
+        await asyncio.gather(*presses)
+        how = await self._end(ident)
+        self._nods.figures.ended.append(time.monotonic() - began)
+        return how
+
+    async def _end(self, ident: str) -> str:
+        return await self._nods.until(
+            "SELECT CASE WHEN cause = 'outcome_unknown' THEN 'failed' ELSE state END FROM proposal "
+            "WHERE id = :ident AND state NOT IN ('proposed', 'approved', 'executing')",
+            ident=ident,
+        )
+
+    async def _say(self, words: str, dice: random.Random, conversation: str = "") -> str:
+        """Send a message, sometimes to two processes in the same moment; gives its conversation."""
+        body = {"message": words} | ({"conversation_id": conversation} if conversation else {})
+
+        async def once(url: str, headers: dict[str, str]) -> Any:
+            headers = headers | {"Idempotency-Key": words}
+            async with self._client.stream("POST", url, json=body, headers=headers) as answer:
+                if answer.status_code == HTTPStatus.CONFLICT:
+                    return json.loads(await answer.aread())
+                if answer.status_code == HTTPStatus.OK:
+                    async for line in answer.aiter_lines():
+                        return json.loads(line.removeprefix("data: "))  # the rest is in the rows
+            return None
+
+        many = 2 if dice.random() < 0.3 else 1
+        answers = await asyncio.gather(*(self._insist(dice, "ana", "/api/chat", once) for _ in range(many)))
+        self.accepted.append(words)
+        self._nods.figures.messages += 1
+        return str(answers[0]["conversation_id"])
+
+    async def _press(self, who: str, verb: str, ident: str, dice: random.Random, **body: Any) -> None:
+        path = f"/api/proposals/{ident}/{verb}"
+        answer = await self._insist(dice, who, path, self._posting(body, refusals=True))
+        shown = (answer.get("proposal") or {}).get("state", "")
+        self.told.append(Told(who, verb, ident, str(answer.get("answer", "refused")), shown))
+        self._nods.figures.presses += 1
+
+    def _posting(self, body: dict[str, Any], *, refusals: bool = False) -> Callable[..., Awaitable[Any]]:
+        """``refusals``: they are answers, too."""
+
+        async def once(url: str, headers: dict[str, str]) -> Any:
+            answer = await self._client.post(url, json=body, headers=headers)
+            if answer.is_client_error and not refusals:
+                raise AssertionError(f"{url} refused: {answer.text}")
+            return None if answer.is_server_error else answer.json()
+
+        return once
+
+    async def _getting(self, url: str, headers: dict[str, str]) -> Any:
+        answer = await self._client.get(url, headers=headers)
+        return answer.json() if answer.is_success else None
+
+    async def _insist(
+        self, dice: random.Random, who: str, path: str, once: Callable[..., Awaitable[Any]]
+    ) -> Any:
+        """Ask one process after the other until one answers: those that are killed break off."""
+        end = time.monotonic() + PATIENCE
+        headers = {"Authorization": f"Bearer {TOKENS[who]}"}
+        while time.monotonic() < end:
+            with contextlib.suppress(httpx.HTTPError):
+                if answer := await once(f"http://127.0.0.1:{dice.choice(self._nods.ports)}{path}", headers):
+                    return answer
+            await asyncio.sleep(PAUSE)
+        raise AssertionError(f"{path} was not answered in {PATIENCE:.0f} s")

@@ -1,0 +1,42 @@
+"""A short run of the torture: what it asserts holds whatever is killed when."""
+
+import contextlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import POSTGRES_URL
+from tests.torture.__main__ import empty
+from tests.torture.harness import torture
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]  # however busy the machine is
+
+_postgres = pytest.mark.skipif(not POSTGRES_URL, reason="NOD_TEST_POSTGRES_URL names no PostgreSQL")
+Place = Callable[[Path], contextlib.AbstractContextManager[str]]
+
+
+@contextlib.contextmanager
+def _file(folder: Path) -> Iterator[str]:
+    yield f"sqlite:///{folder}/nod.db"
+
+
+def _server(_: Path) -> contextlib.AbstractContextManager[str]:
+    return empty(POSTGRES_URL)
+
+
+@pytest.mark.parametrize(
+    ("place", "processes"),
+    [pytest.param(_file, 1, id="SQLite"), pytest.param(_server, 2, id="PostgreSQL", marks=_postgres)],
+)
+async def test_whatever_is_killed_nothing_is_lost_or_doubled_and_no_one_is_told_wrong(
+    place: Place, processes: int, tmp_path: Path
+) -> None:
+    with place(tmp_path) as url:
+        stories = ("press", "edit", "quorum", "death")
+        figures = await torture(
+            url, tmp_path, processes=processes, kills=3, seed=1, people=2, stories=stories, pause=(0.2, 1.0)
+        )
+    assert figures.faults == []
+    assert len(figures.kills) >= 3
+    assert figures.messages >= len(stories) * 2
