@@ -7,17 +7,15 @@ import shutil
 import tempfile
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
-from uuid import uuid4
 
 import pytest
 import structlog
 from hypothesis import Phase, settings
-from sqlalchemy import create_engine, make_url, text
 
 from bot.store.database import Database
 from tests.kit import FakeClock, MakeNod, Nod, compiled, cores, make_tables
+from tests.kit.urls import POSTGRES_URL, Urls, urls
 
-POSTGRES_URL = os.environ.get("NOD_TEST_POSTGRES_URL", "")
 _MEMORY = Path("/dev/shm")  # noqa: S108 - a file system in memory, where the machine has one
 _ROOM = 2 * 1024**3  # bytes
 
@@ -28,6 +26,15 @@ _AS_IT_IS = (Phase.explicit, Phase.generate)
 settings.register_profile("repeatable", derandomize=True, deadline=None, phases=_AS_IT_IS)
 settings.register_profile("random", derandomize=False, deadline=None)
 settings.load_profile("repeatable")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--database",
+        choices=("sqlite", "postgres"),
+        default="sqlite",
+        help="what the core, the teams and the channels run on; postgres needs NOD_TEST_POSTGRES_URL",
+    )
 
 
 def pytest_configure() -> None:
@@ -75,22 +82,16 @@ def clock() -> FakeClock:
 
 @pytest.fixture(params=["sqlite", "postgres"] if POSTGRES_URL else ["sqlite"])
 def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    """A database of its own for each test: a new file, or a new schema that is dropped at the end."""
-    if request.param == "sqlite":
-        yield f"sqlite:///{tmp_path / 'nod.db'}"
-        return
-    schema = f"nod_test_{uuid4().hex[:12]}"
-    admin = create_engine(POSTGRES_URL, isolation_level="AUTOCOMMIT")
-    with admin.connect() as connection:
-        connection.execute(text(f"CREATE SCHEMA {schema}"))
-    url = make_url(POSTGRES_URL).update_query_dict(
-        # by its name a test finds its own connections among those of others that run at the same time
-        {"options": f"-csearch_path={schema}", "application_name": schema}
-    )
-    yield url.render_as_string(hide_password=False)
-    with admin.connect() as connection:
-        connection.execute(text(f"DROP SCHEMA {schema} CASCADE"))
-    admin.dispose()
+    """A database of its own for each test, one of each kind."""
+    with urls(request.param, tmp_path) as url:
+        yield url("nod")
+
+
+@pytest.fixture
+def database_of(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Urls]:
+    """Databases of the kind that ``--database`` names, for what need not be tried on both each time."""
+    with urls(request.config.option.database, tmp_path) as url:
+        yield url
 
 
 @pytest.fixture
@@ -114,9 +115,9 @@ def _log_as_it_was() -> Iterator[None]:
 
 
 @pytest.fixture
-async def make_nod(tmp_path: Path, clock: FakeClock) -> AsyncIterator[MakeNod]:
-    """Make a core over a file of its own; arguments as in `Nod`. What always holds is checked at the end."""
-    async with cores(Nod, tmp_path, clock) as make:
+async def make_nod(database_of: Urls, clock: FakeClock) -> AsyncIterator[MakeNod]:
+    """Make a core over its own database; arguments as in `Nod`. What always holds is checked at the end."""
+    async with cores(Nod, database_of, clock) as make:
         yield make
 
 

@@ -8,6 +8,7 @@ a crash the approved rows are found again and enter in a new order.
 
 import asyncio
 import contextlib
+import threading
 
 from sqlalchemy import Connection, NullPool, TextClause, create_engine, text
 from sqlalchemy.exc import DBAPIError
@@ -79,6 +80,8 @@ class _Advisory:
         self._engine = create_engine(url, poolclass=NullPool, isolation_level="AUTOCOMMIT")
         self._connection: Connection | None = None
         self._speaking = asyncio.Lock()  # a connection does one thing at a time
+        self._in_use = threading.Lock()  # a caller may be gone while its statement still runs
+        self._over = False
 
     async def take(self, name: str) -> None:
         """Wait until no other process holds the name."""
@@ -96,20 +99,25 @@ class _Advisory:
             log.warning("a lock could not be given back", lock=name, why=str(error.orig))
 
     def close(self) -> None:
-        if self._connection is not None:
-            self._connection.close()
+        with self._in_use:
+            self._over = True
+            if self._connection is not None:
+                self._connection.close()
 
     async def _ask(self, statement: TextClause, name: str) -> bool:
         async with self._speaking:
             return await asyncio.get_running_loop().run_in_executor(None, self._ask_now, statement, name)
 
     def _ask_now(self, statement: TextClause, name: str) -> bool:
-        if self._connection is None or self._connection.closed:
-            self._connection = self._engine.connect()
-        try:
-            return bool(self._connection.execute(statement, {"name": name}).scalar_one())
-        except DBAPIError:
-            with contextlib.suppress(DBAPIError):
-                self._connection.close()
-            self._connection = None
-            raise
+        with self._in_use:
+            if self._over:
+                raise RuntimeError("Nod has let go of its locks.")
+            if self._connection is None or self._connection.closed:
+                self._connection = self._engine.connect()
+            try:
+                return bool(self._connection.execute(statement, {"name": name}).scalar_one())
+            except DBAPIError:
+                with contextlib.suppress(DBAPIError):
+                    self._connection.close()
+                self._connection = None
+                raise

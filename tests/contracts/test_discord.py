@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,6 +18,7 @@ from tests.contracts.scenarios import Contract, cards, note
 from tests.contracts.world import Says, World, eventually
 from tests.fakes.discord_server import APP, CHANNEL, ELSEWHERE, SERVER, TOKEN, FakeDiscord, Message, Window
 from tests.kit import FakeClock
+from tests.kit.urls import Urls
 
 pytestmark = pytest.mark.platform
 
@@ -164,7 +164,7 @@ def _seen(message: Message) -> Seen:
 
 
 @pytest.fixture
-async def driver(tmp_path: Path, clock: FakeClock) -> AsyncIterator[DiscordDriver]:
+async def driver(database_of: Urls, clock: FakeClock) -> AsyncIterator[DiscordDriver]:
     world: World
     discord = FakeDiscord(lambda: f"http://127.0.0.1:{world.app.web.port}{INTERACTIONS}", clock)
     await discord.start()
@@ -173,7 +173,7 @@ async def driver(tmp_path: Path, clock: FakeClock) -> AsyncIterator[DiscordDrive
 
     def settings() -> Settings:
         values: dict[str, Any] = {
-            "NOD_DATABASE_URL": f"sqlite:///{tmp_path / 'nod.db'}",
+            "NOD_DATABASE_URL": database_of("nod"),
             "NOD_PORT": 0,
             "NOD_ADMINS": f"discord:{ANA}",
             "NOD_APPROVERS": f"discord:{BEN}",

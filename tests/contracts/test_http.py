@@ -4,7 +4,6 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -18,6 +17,7 @@ from tests.contracts.driver import Seen
 from tests.contracts.scenarios import Contract
 from tests.contracts.world import World
 from tests.kit import FakeClock
+from tests.kit.urls import Urls
 
 pytestmark = pytest.mark.platform
 
@@ -156,10 +156,10 @@ def _seen(proposal: dict[str, Any]) -> Seen:
 
 
 @pytest.fixture
-async def driver(tmp_path: Path, clock: FakeClock) -> AsyncIterator[HttpDriver]:
+async def driver(database_of: Urls, clock: FakeClock) -> AsyncIterator[HttpDriver]:
     def settings() -> Settings:
         return Settings.load(
-            NOD_DATABASE_URL=f"sqlite:///{tmp_path / 'nod.db'}",
+            NOD_DATABASE_URL=database_of("nod"),
             NOD_PORT=0,
             NOD_HTTP_TOKENS=tuple(f"{name}:{token}" for name, token in TOKENS.items()),
             NOD_ADMINS=("http:ana", "http:ben"),

@@ -5,7 +5,6 @@ import os
 import pwd
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -21,6 +20,7 @@ from tests.contracts.scenarios import Contract, cards, note
 from tests.contracts.test_http import GROUP_VERBS, TOKENS, HttpDriver
 from tests.contracts.world import Says, World
 from tests.kit import FakeClock
+from tests.kit.urls import Urls
 
 pytestmark = pytest.mark.platform
 
@@ -92,14 +92,13 @@ class ShellDriver(HttpDriver):
 
 
 @pytest.fixture
-async def driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[ShellDriver]:
+async def driver(database_of: Urls, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[ShellDriver]:
     # several people at one machine: its list of users is what differs
     monkeypatch.setattr(pwd, "getpwuid", lambda _: SimpleNamespace(pw_name=os.environ["TEST_USER"]))
-    url = f"sqlite:///{tmp_path / 'nod.db'}"
 
     def settings() -> Settings:
         return Settings.load(
-            NOD_DATABASE_URL=url,
+            NOD_DATABASE_URL=database_of("nod"),
             NOD_PORT=0,
             NOD_HTTP_TOKENS=tuple(f"{name}:{token}" for name, token in TOKENS.items()),
             NOD_ADMINS=tuple(ADMINS.split(",")),
@@ -108,7 +107,7 @@ async def driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterat
     clock = FakeClock(datetime.now(UTC))  # a shell has the machine's own
     world = World(settings, lambda _: None, clock)
     await world.start()
-    driver = ShellDriver(world, url)
+    driver = ShellDriver(world, database_of("nod"))
     code = (await HttpDriver.command(driver, "/nod link")).split("`")[1]
     said = await driver.command(f"/nod link {code} yes")
     assert "one person" in await HttpDriver.command(driver, said.split("`")[1])

@@ -2,7 +2,6 @@
 
 from collections.abc import AsyncIterator
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,6 +19,7 @@ from tests.contracts.world import Says, World, eventually
 from tests.fakes.slack_server import APP_TOKEN, BOT_TOKEN, FakeSlack
 from tests.fakes.slack_state import Modal, Posted
 from tests.kit import FakeClock
+from tests.kit.urls import Urls
 
 pytestmark = pytest.mark.platform
 
@@ -165,13 +165,13 @@ def _seen(message: Posted) -> Seen:
 
 
 @pytest.fixture
-async def driver(tmp_path: Path, clock: FakeClock) -> AsyncIterator[SlackDriver]:
+async def driver(database_of: Urls, clock: FakeClock) -> AsyncIterator[SlackDriver]:
     slack = FakeSlack()
     await slack.start()
 
     def settings() -> Settings:
         values: dict[str, Any] = {
-            "NOD_DATABASE_URL": f"sqlite:///{tmp_path / 'nod.db'}",
+            "NOD_DATABASE_URL": database_of("nod"),
             "NOD_PORT": 0,
             "NOD_ADMINS": f"slack:T1/{ANA}",
             "NOD_APPROVERS": f"slack:T1/{BEN}",

@@ -2,7 +2,6 @@
 
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,6 +17,7 @@ from tests.contracts.scenarios import Contract
 from tests.contracts.world import World, eventually
 from tests.fakes.telegram_server import TOKEN, FakeTelegram, Posted
 from tests.kit import FakeClock
+from tests.kit.urls import Urls
 
 pytestmark = pytest.mark.platform
 
@@ -213,7 +213,7 @@ class FakeSeconds:
 
 
 @pytest.fixture
-async def driver(tmp_path: Path, clock: FakeClock) -> AsyncIterator[TelegramDriver]:
+async def driver(database_of: Urls, clock: FakeClock) -> AsyncIterator[TelegramDriver]:
     telegram = FakeTelegram()
     await telegram.start()
     telegram.person(ANA, "Ana")
@@ -223,7 +223,7 @@ async def driver(tmp_path: Path, clock: FakeClock) -> AsyncIterator[TelegramDriv
 
     def settings() -> Settings:
         values: dict[str, Any] = {
-            "NOD_DATABASE_URL": f"sqlite:///{tmp_path / 'nod.db'}",
+            "NOD_DATABASE_URL": database_of("nod"),
             "NOD_PORT": 0,
             "TELEGRAM_BOT_TOKEN": TOKEN,
             "TELEGRAM_API_URL": telegram.url,

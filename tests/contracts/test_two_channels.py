@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,6 +19,7 @@ from tests.contracts.world import Says, World, eventually
 from tests.fakes.slack_server import APP_TOKEN, BOT_TOKEN, FakeSlack
 from tests.fakes.telegram_server import TOKEN, FakeTelegram
 from tests.kit import FakeClock
+from tests.kit.urls import Urls
 
 pytestmark = pytest.mark.platform
 
@@ -44,7 +44,7 @@ class Both:
 
 
 @pytest.fixture
-async def both(tmp_path: Path, clock: FakeClock) -> AsyncIterator[Both]:
+async def both(database_of: Urls, clock: FakeClock) -> AsyncIterator[Both]:
     slack, telegram = FakeSlack(), FakeTelegram()
     await slack.start()
     await telegram.start()
@@ -54,7 +54,7 @@ async def both(tmp_path: Path, clock: FakeClock) -> AsyncIterator[Both]:
 
     def settings() -> Settings:
         values: dict[str, Any] = {
-            "NOD_DATABASE_URL": f"sqlite:///{tmp_path / 'nod.db'}",
+            "NOD_DATABASE_URL": database_of("nod"),
             "NOD_PORT": 0,
             "NOD_APPROVERS": f"telegram:{BEN}, slack:T1/{SLACK_ANA}",
             "NOD_APPROVER_CHATS": f"telegram:{TEAM}, slack:T1/C1",

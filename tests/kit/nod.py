@@ -9,7 +9,6 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequenc
 from dataclasses import replace
 from datetime import timedelta
 from itertools import count, pairwise
-from pathlib import Path
 from typing import Any, TypeVar
 
 from sqlalchemy import text
@@ -42,6 +41,7 @@ from tests.kit.crash import FusedDatabase, Valve, kill
 from tests.kit.model import ScriptedModel, says
 from tests.kit.people import ANA, ROOM
 from tests.kit.tables import make_tables
+from tests.kit.urls import Urls
 from tests.kit.world import World, lamp_tools
 
 AnyNod = TypeVar("AnyNod", bound="Nod")
@@ -49,13 +49,13 @@ AnyNod = TypeVar("AnyNod", bound="Nod")
 
 @contextlib.asynccontextmanager
 async def cores(
-    kind: Callable[..., AnyNod], folder: Path, clock: FakeClock
+    kind: Callable[..., AnyNod], database_of: Urls, clock: FakeClock
 ) -> AsyncIterator[Callable[..., AnyNod]]:
-    """A factory of cores, each over a file of its own; the rules that always hold are checked at the end."""
+    """A factory of cores, each over its own database; what always holds is checked at the end."""
     made: list[AnyNod] = []
 
     def make(**parts: Any) -> AnyNod:
-        made.append(kind(f"sqlite:///{folder / f'{len(made)}.db'}", clock, **parts))
+        made.append(kind(database_of(str(len(made))), clock, **parts))
         return made[-1]
 
     yield make
@@ -216,6 +216,7 @@ class Nod:
 
     async def close(self) -> None:
         await self.dispatcher.close(0)
+        self.gate.close()
         self.database.close()
 
     async def restart(self) -> None:
@@ -227,6 +228,7 @@ class Nod:
         """Dead immediately: what runs gets to do nothing more. And up again; ``wait`` until it is idle."""
         self.database.dead.set()
         await kill(*self.dispatcher.tasks.values())
+        self.gate.close()
         self.database.close()
         await self.up(wait=wait)
 

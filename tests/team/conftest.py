@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +11,7 @@ from bot.domain.proposals import Kind, Proposal, State
 from bot.domain.teams import Teammate
 from bot.store import conversations, teams
 from tests.kit import ADA, ROOM, FakeClock, Nod, Scripted, call, cores, says
+from tests.kit.urls import Urls
 
 PLAN = {
     "summary": "All lamps red",
@@ -105,8 +105,8 @@ MakeTeamNod = Callable[..., TeamNod]
 
 
 @pytest.fixture
-async def make_nod(tmp_path: Path, clock: FakeClock) -> AsyncIterator[MakeTeamNod]:
-    async with cores(TeamNod, tmp_path, clock) as make:
+async def make_nod(database_of: Urls, clock: FakeClock) -> AsyncIterator[MakeTeamNod]:
+    async with cores(TeamNod, database_of, clock) as make:
         yield make
 
 

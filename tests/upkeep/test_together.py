@@ -5,10 +5,9 @@ import contextlib
 from collections.abc import AsyncIterator, Callable
 from itertools import count
 from typing import Any
-from uuid import uuid4
 
 import pytest
-from sqlalchemy import create_engine, make_url, text
+from sqlalchemy import text
 from sqlmodel import Session
 
 from bot.app import App, build
@@ -21,8 +20,8 @@ from bot.domain.verbs import Verb
 from bot.settings import Settings
 from bot.store import conversations, processes, proposals
 from bot.tools.mcp.elicitation import Action, Elicited, Question
-from tests.conftest import POSTGRES_URL
 from tests.kit import Hold, ScriptedModel, World, call, lamp_tools, says
+from tests.kit.urls import POSTGRES_URL, schema
 
 pytestmark = [
     pytest.mark.slow,
@@ -66,16 +65,9 @@ class Processes:
 
 @pytest.fixture
 async def nods() -> AsyncIterator[Processes]:
-    schema = f"nod_test_{uuid4().hex[:12]}"
-    admin = create_engine(POSTGRES_URL, isolation_level="AUTOCOMMIT")
-    with admin.connect() as connection:
-        connection.execute(text(f"CREATE SCHEMA {schema}"))
-    url = make_url(POSTGRES_URL).update_query_dict({"options": f"-csearch_path={schema}"})
-    async with contextlib.AsyncExitStack() as stack:
-        yield Processes(url.render_as_string(hide_password=False), stack)
-    with admin.connect() as connection:
-        connection.execute(text(f"DROP SCHEMA {schema} CASCADE"))
-    admin.dispose()
+    with schema() as url:
+        async with contextlib.AsyncExitStack() as stack:
+            yield Processes(url, stack)
 
 
 async def say(app: App, words: str = "please", key: str = "1") -> Reply:

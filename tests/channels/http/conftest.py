@@ -24,6 +24,7 @@ from bot.store.database import Database
 from bot.tools.tool import FixedToolset, Tool, tool
 from tests.channels.http.scripted import ScriptedModel
 from tests.kit import FakeClock
+from tests.kit.urls import Urls
 
 ANA, BEN, CHIEF, DEE = (
     "ana-0123456789abcdef",
@@ -182,10 +183,14 @@ def migrated(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def serve(migrated: Path, tmp_path: Path, clock: FakeClock, monkeypatch: pytest.MonkeyPatch) -> Serve:
-    """Start a Nod on the test's own file: ``async with serve() as nod``; again for a restart."""
+def serve(
+    migrated: Path, database_of: Urls, tmp_path: Path, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> Serve:
+    """Start a Nod on the test's own database: ``async with serve() as nod``; again for a restart."""
     monkeypatch.chdir(tmp_path)  # no .env of anybody's
-    shutil.copy(migrated, tmp_path / "nod.db")
+    url = database_of("nod")
+    if url.startswith("sqlite"):
+        shutil.copy(migrated, tmp_path / "nod.db")
     notes = Notes()
 
     @contextlib.asynccontextmanager
@@ -199,7 +204,7 @@ def serve(migrated: Path, tmp_path: Path, clock: FakeClock, monkeypatch: pytest.
         **settings: Any,
     ) -> AsyncIterator[Served]:
         scripted = model or ScriptedModel()
-        given = {"NOD_DATABASE_URL": f"sqlite:///{tmp_path / 'nod.db'}", "NOD_PORT": 0, **settings}
+        given = {"NOD_DATABASE_URL": url, "NOD_PORT": 0, **settings}
         app = build(
             Settings.load(**given),
             model=scripted,

@@ -1,0 +1,46 @@
+"""Empty databases for tests: a new SQLite file, or a schema of its own in the PostgreSQL of this run."""
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from uuid import uuid4
+
+from sqlalchemy import create_engine, make_url, text
+
+POSTGRES_URL = os.environ.get("NOD_TEST_POSTGRES_URL", "")
+
+Urls = Callable[[str], str]
+"""The URL of this test's database of that name; the first time it is asked for, there is nothing in it."""
+
+
+@contextmanager
+def schema() -> Iterator[str]:
+    """The URL of a new schema, which is dropped at the end."""
+    name = f"nod_test_{uuid4().hex[:12]}"
+    admin = create_engine(POSTGRES_URL, isolation_level="AUTOCOMMIT")
+    with admin.connect() as connection:
+        connection.execute(text(f"CREATE SCHEMA {name}"))
+    url = make_url(POSTGRES_URL).update_query_dict(
+        # by its name a test finds its own connections among those of others that run at the same time
+        {"options": f"-csearch_path={name}", "application_name": name}
+    )
+    yield url.render_as_string(hide_password=False)
+    with admin.connect() as connection:
+        connection.execute(text(f"DROP SCHEMA {name} CASCADE"))
+    admin.dispose()
+
+
+@contextmanager
+def urls(kind: str, folder: Path) -> Iterator[Urls]:
+    """``kind``: sqlite or postgres."""
+    made: dict[str, str] = {}
+    with ExitStack() as stack:
+
+        def url(name: str) -> str:
+            if name not in made:
+                file = f"sqlite:///{folder / f'{name}.db'}"
+                made[name] = file if kind == "sqlite" else stack.enter_context(schema())
+            return made[name]
+
+        yield url
