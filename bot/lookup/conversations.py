@@ -16,6 +16,7 @@ from bot.domain.teams import TeamStatus
 from bot.lookup.proposals import ProposalLookup, Seen
 from bot.store import conversations, messages, outputs, proposals, teams, turns
 from bot.store.database import Database
+from bot.store.outputs import KeptFile
 from bot.tools.registry import Registry
 from bot.transactions import lifecycle
 
@@ -84,6 +85,10 @@ class ConversationLookup:
     async def files(self, conversation_id: str) -> list[tuple[str, str]]:
         """Handle and name of all that is kept of its tools' output, newest first."""
         return await self._database.read(outputs.listed, conversation_id)
+
+    async def files_of(self, channel: str, actor: Actor, limit: int) -> list[KeptFile]:
+        """The newest files of what one account began in a channel."""
+        return await self._database.read_aside(outputs.of_owner, channel, str(actor), limit)
 
     async def file(self, conversation_id: str, handle: str) -> File | None:
         return await self._database.read(outputs.file, conversation_id, handle)

@@ -9,9 +9,9 @@ import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
-from sqlalchemy import Index, Text, bindparam, delete, update
+from sqlalchemy import Index, Text, bindparam, delete, func, update
 from sqlalchemy import text as sql
 from sqlmodel import Field, Session, SQLModel, col, select
 from sqlmodel.sql.sqltypes import UTCDateTime
@@ -20,7 +20,7 @@ from bot.domain.files import File, fits_card, safe_name
 from bot.domain.proposals import Proposal
 from bot.domain.redaction import secrets_in, veiled
 from bot.store import tool_versions
-from bot.store.tables import changed, table_of
+from bot.store.tables import ConversationRow, changed, table_of
 
 
 class OutputRow(SQLModel, table=True):
@@ -76,6 +76,17 @@ class KeptOutput:
     handle: str
     file: File
     proposal_id: str | None
+
+
+class KeptFile(NamedTuple):
+    """A kept text in a list, ``size`` in characters, with the conversation that it is of."""
+
+    handle: str
+    name: str
+    size: int
+    at: datetime
+    conversation_id: str
+    title: str
 
 
 def keep(
@@ -147,6 +158,21 @@ def listed(session: Session, conversation_id: str) -> list[tuple[str, str]]:
     query = select(OutputRow.id, OutputRow.name).where(OutputRow.conversation_id == conversation_id)
     rows = session.exec(query.order_by(col(OutputRow.created_at).desc(), col(OutputRow.id)))
     return [(handle, name) for handle, name in rows]
+
+
+def of_owner(session: Session, channel: str, owner: str, limit: int) -> list[KeptFile]:
+    """The newest that are kept of what one account began in a channel, and did not delete."""
+    out, conversation = _OUTPUT.c, table_of(ConversationRow).c
+    shown = (out.id, out.name, func.length(out.text), out.created_at, conversation.id, conversation.title)
+    query = (
+        select(*shown)  # type: ignore[call-overload]
+        .join_from(_OUTPUT, table_of(ConversationRow), conversation.id == out.conversation_id)
+        .where(conversation.channel == channel, conversation.owner == owner)
+        .where(conversation.deleted_at.is_(None))
+        .order_by(out.created_at.desc(), out.id)
+        .limit(limit)
+    )
+    return [KeptFile(*row) for row in session.execute(query)]
 
 
 def file(session: Session, conversation_id: str, handle: str) -> File | None:

@@ -192,6 +192,12 @@ async def docs() -> FileResponse:
     return FileResponse(_STATIC / "docs.html")
 
 
+@_router.get("/sw.js", include_in_schema=False)
+async def offline_worker() -> FileResponse:
+    """Here and not among the other files, or it could not stand in for the page at `/`."""
+    return FileResponse(_STATIC / "sw.js", headers=_CACHED)
+
+
 @_router.get("/", include_in_schema=False)
 async def console() -> FileResponse:
     return FileResponse(_STATIC / "index.html", headers=_CACHED)

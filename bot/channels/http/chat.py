@@ -23,6 +23,7 @@ from bot.channels.http.wire import (
     DoneBody,
     Export,
     Files,
+    KeptFiles,
     Messages,
     Proposals,
     ProposalView,
@@ -229,6 +230,25 @@ async def conversation_proposals(mine: Own, actor: Caller, site: Here) -> JSONRe
 async def proposals_of(http: HttpChannel, actor: Actor, conversation_id: str) -> list[ProposalView]:
     """A conversation's proposals and its teammates' that this person may see, oldest first."""
     return await views.every(await http.proposals.of_conversation(conversation_id, actor))
+
+
+@router.get("/files", summary="The newest files of your conversations", response_model=KeptFiles)
+async def files(actor: Caller, site: Here, limit: Limit = 100) -> JSONResponse:
+    """What its tools made, and output that was too long to show: of the conversations you began here."""
+    found = await site.channel.conversations.files_of(NAME, actor, limit)
+    return ok(
+        files=[
+            {
+                "id": each.handle,
+                "name": each.name,
+                "size": each.size,
+                "made_at": each.at.isoformat(),
+                "conversation_id": each.conversation_id,
+                "title": each.title,
+            }
+            for each in found
+        ]
+    )
 
 
 @router.get(

@@ -27,7 +27,7 @@ _HEADERS = (
 )
 _PAGE_POLICY = (
     b"default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
-    b"font-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    b"font-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
 _DOCS_POLICY = _PAGE_POLICY.replace(b"style-src 'self'", b"style-src 'self' 'unsafe-inline'")
 

@@ -302,6 +302,20 @@ class Files(TypedDict):
     files: list[FileView]
 
 
+class KeptFileView(FileView):
+    """``size`` in characters. It is read at ``/api/conversations/{conversation_id}/files/{id}``."""
+
+    size: int
+    made_at: str
+    conversation_id: str
+    title: str
+
+
+class KeptFiles(TypedDict):
+    ok: Yes
+    files: list[KeptFileView]
+
+
 class ConversationView(TypedDict):
     id: str
     title: str

@@ -75,7 +75,7 @@ async def read() -> ToolOutput:
     return ToolOutput("milk", files=(File("list.txt", "milk"),))
 
 
-LISTS = ("people", "settings", "doctor", "grants", "audit", "audit/verify", "tools", "usage", "mcp")
+LISTS = ("files", "people", "settings", "doctor", "grants", "audit", "audit/verify", "tools", "usage", "mcp")
 
 
 async def test_every_answer_of_every_operation_is_as_the_document_says(serve: Serve):

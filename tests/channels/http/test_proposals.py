@@ -382,4 +382,8 @@ async def test_what_was_cut_of_a_read_is_a_download_of_its_conversation_alone(se
         assert file["name"] == "scan.csv"
         assert (await ana.get(f"{base}/{file['id']}")).text == "a;b"
         assert (await ana.get(f"{base}/out-0")).status_code == 404
+        [listed] = (await ana.get("/api/files")).json()["files"]
+        assert (listed["id"], listed["name"], listed["size"]) == (file["id"], "scan.csv", 3)
+        assert (listed["title"], listed["made_at"]) == ("scan", nod.clock().isoformat())
+        assert (await chief.get("/api/files")).json()["files"] == []
         assert {(await chief.get(address)).status_code for address in (base, f"{base}/{file['id']}")} == {404}

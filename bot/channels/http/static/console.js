@@ -3,7 +3,7 @@
 import * as api from "./api.js";
 import { announce, h, icon, recall, remember, shown } from "./dom.js";
 import { Inbox, notifyOf } from "./inbox.js";
-import { Audit, Tools, Usage, You } from "./pages.js";
+import { Audit, Files, Tools, Usage, You } from "./pages.js";
 import { People } from "./people.js";
 import * as proposals from "./proposals.js";
 import { Rules } from "./rules.js";
@@ -63,6 +63,7 @@ const PAGES = {
   inbox: { title: "Inbox", sign: "inbox", page: inbox },
   rules: { title: "Rules and grants", sign: "shield", page: paged("rules-list", (at) => new Rules(at, lookAgain)) },
   tools: { title: "Tools", sign: "tool", page: paged("tools-list", (at) => new Tools(at)) },
+  files: { title: "Files", sign: "file", page: paged("files-list", (at) => new Files(at)) },
   people: { title: "People", sign: "people", page: paged("people-list", (at) => new People(at)) },
   usage: { title: "Usage", sign: "bars", page: paged("usage-list", (at) => new Usage(at)) },
   audit: { title: "Audit log", sign: "scroll", may: () => me.admin, page: paged("audit-list", (at) => new Audit(at)) },
@@ -520,4 +521,5 @@ async function start() {
   });
 }
 
+navigator.serviceWorker?.register("sw.js").catch(() => {}); // without it the browser's own page says that nothing answers
 start();

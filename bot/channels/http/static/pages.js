@@ -88,6 +88,28 @@ function tool({ name, description, risk, offered, parameters }) {
     h("dl", { class: "facts" }, fields.map(([field, each]) => h("div", {}, h("dt", {}, shown(field)), h("dd", {}, shown(each.description ?? each.type ?? "any value"))))));
 }
 
+const kilo = (size) => (size < 1000 ? `${size} B` : size < 1e6 ? `${Math.round(size / 1000)} kB` : `${(size / 1e6).toFixed(1)} MB`);
+
+export class Files extends Page {
+  load() {
+    return get("api/files");
+  }
+
+  draw({ files }) {
+    const name = (each) => h("button", { type: "button", class: "link-button", onclick: () => this.save(each) }, shown(each.name));
+    const from = (each) => h("a", { href: `#/c/${encodeURIComponent(each.conversation_id)}` }, shown(each.title || "Untitled"));
+    const rows = files.map((each) => [name(each), h("span", { class: "nowrap" }, kilo(each.size)), h("span", { class: "nowrap" }, stamp(each.made_at)), from(each)]);
+    this.body.replaceChildren(rows.length
+      ? h("p", { class: "muted" }, "What tools made in your conversations here, and output too long to show. Press a name to save it.")
+      : nothing("No files yet", "What tools make in your conversations here is listed until it expires, and so is output too long to show."),
+    ...(rows.length ? [table("Files", ["Name", "Size", "Made", "Conversation"], rows)] : []));
+  }
+
+  save({ id, name, conversation_id }) {
+    download(`api/conversations/${encodeURIComponent(conversation_id)}/files/${encodeURIComponent(id)}`, name).catch((error) => this.say(error.message, true));
+  }
+}
+
 const BY = { day: "Day", conversation: "Conversation", account: "Person" };
 
 export class Usage extends Page {

@@ -164,6 +164,7 @@ def new_page(chromium: Browser) -> Iterator[Callable[..., Page]]:
         dialog.dismiss()
 
     def make(url: str, *, width: int = 1280, height: int = 800, **options: Any) -> Page:
+        options = {"service_workers": "block", **options}
         context = chromium.new_context(viewport={"width": width, "height": height}, **options)
         context.set_default_timeout(PATIENCE)
         contexts.append(context)

@@ -15,7 +15,7 @@ from tests.channels.http.console.test_console import CARDS, NARROW, NewPage, ask
 pytestmark = pytest.mark.browser
 
 SMALL = {"width": 320, "height": 640}
-_NAMED = ("inbox", "rules", "tools", "people", "usage", "audit", "settings", "you")
+_NAMED = ("inbox", "rules", "tools", "files", "people", "usage", "audit", "settings", "you")
 PAGES = ("#/", *(f"#/{name}" for name in _NAMED), "conversation")
 
 LOADED = {
