@@ -70,7 +70,7 @@ from bot.upkeep.webhooks import Callbacks
 
 log = logger(__name__)
 
-_SHUTDOWN_SECONDS = 20.0
+SHUTDOWN_SECONDS = 20.0
 _GRACE_SECONDS = 15.0
 
 
@@ -127,7 +127,7 @@ class App:
             stack.push_async_callback(self.questions.stop)
             stack.push_async_callback(self.mcp.stop)
             self.questions.start(self.assistant.handle)
-            stack.push_async_callback(self.dispatcher.close, _SHUTDOWN_SECONDS)
+            stack.push_async_callback(self.dispatcher.close, SHUTDOWN_SECONDS)
             await self.own.start()
             for channel in self.channels.values():
                 stack.push_async_callback(channel.stop)

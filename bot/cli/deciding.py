@@ -11,6 +11,7 @@ import typer
 from bot.cli.command import ShellCommands
 from bot.cli.shared import (
     Id,
+    Json,
     decoded,
     existing,
     find,
@@ -21,6 +22,7 @@ from bot.cli.shared import (
     operator,
     plain,
     presses_of,
+    print_json,
     told,
 )
 from bot.domain.chat import Answer, Press, Reply
@@ -80,7 +82,7 @@ def approve(
 
 
 @commands.command()
-def similar(proposal: Id) -> None:
+def similar(proposal: Id, *, as_json: Json = False) -> None:
     """Say what approving calls like it may allow, narrowest first."""
     with told():
         settings = load()
@@ -90,6 +92,11 @@ def similar(proposal: Id) -> None:
             rungs, reaches = asyncio.run(_ladder(settings, database, found))
             if not rungs:
                 raise NodError("you can't allow anything beyond this one call")
+            if as_json:
+                told_rungs = [{"similar": rung, "allows": words} for rung, words in rungs]
+                told_reaches = [{"whose": reach, "allows": words} for reach, words in reaches]
+                print_json({"similar": told_rungs, "whose": told_reaches, "for": list(Lasting)})
+                return
             for rung, words in rungs:
                 print(f"--similar {rung:<6} {line(words)}")
             for reach, words in reaches:

@@ -51,9 +51,7 @@ def doctor(*, as_json: Json = False) -> None:
     with told():
         log_at("critical")  # what it would log is among the findings
         settings, faults = Settings.inspect(**given())
-        findings = [
-            fail(*fault.split(": ", 1)) if ": " in fault else fail("settings", fault) for fault in faults
-        ]
+        findings = [fault(words) for words in faults]
         findings += asyncio.run(check(settings)) if settings else []
         if as_json:
             print_json([asdict(found) for found in findings])
@@ -63,18 +61,23 @@ def doctor(*, as_json: Json = False) -> None:
             raise typer.Exit(1)
 
 
+def fault(words: str) -> Finding:
+    """A wrong setting, as `Settings.inspect` tells it."""
+    return fail(*words.split(": ", 1)) if ": " in words else fail("settings", words)
+
+
 async def check(settings: Settings) -> list[Finding]:
     """Look at everything; never raises for what it finds."""
     running = _taken(settings)
     return [
         *_names(),
         *_private(settings),
-        _database(settings),
-        _port(settings, running=running),
-        _admins(settings),
+        look_at_database(settings),
+        look_at_port(settings, running=running),
+        look_at_admins(settings),
         _tokens(settings),
         *await _tools(settings),
-        await _model(settings),
+        await look_at_model(settings),
         *await _channels(settings),
         *(await _running(settings) if running else []),
     ]
@@ -143,7 +146,7 @@ def _private(settings: Settings) -> Iterator[Finding]:
         yield warn("account root", "Nod needs no root rights. Run it as a user of its own.")
 
 
-def _database(settings: Settings) -> Finding:
+def look_at_database(settings: Settings) -> Finding:
     name = f"database {make_url(settings.database_url).render_as_string(hide_password=True)}"
     file = settings.sqlite_file
     if file is not None and not file.exists():
@@ -181,7 +184,7 @@ def _schema(name: str, engine: Engine) -> Finding:
     return ok(name, f"schema {current}; the next start upgrades it to {newest}")
 
 
-def _port(settings: Settings, *, running: bool) -> Finding:
+def look_at_port(settings: Settings, *, running: bool) -> Finding:
     name = f"address {settings.host}:{settings.port}"
     try:
         listen(settings.host, settings.port).close()
@@ -192,7 +195,7 @@ def _port(settings: Settings, *, running: bool) -> Finding:
     return ok(name, "free")
 
 
-def _admins(settings: Settings) -> Finding:
+def look_at_admins(settings: Settings) -> Finding:
     try:
         require_admin(settings)
     except SettingsError as error:
@@ -291,7 +294,7 @@ def _offers(count: int) -> str:
     return f"offers {count} tools" if count else 'offers no tools; look at its "allow" and "deny"'
 
 
-async def _model(settings: Settings) -> Finding:
+async def look_at_model(settings: Settings) -> Finding:
     key = settings.openai_api_key.get_secret_value() if settings.openai_api_key else ""
     if not key and settings.openai_base_url is None:
         return warn("model", "the scripted demo model answers; set OPENAI_API_KEY or OPENAI_BASE_URL")

@@ -12,12 +12,14 @@ from bot.cli.command import ShellCommands, ShellGroup, doors
 
 SECTIONS = {
     "Start": (
+        ("init", "init", "Write a .env: asks five questions, and tries each answer out."),
         ("demo", "start", "Try Nod: offline model, issue tracker, console. No account, no key."),
         ("run", "start", "Run Nod with the settings of the environment and .env."),
         ("worker", "start", "Only work, for nod run processes on the same PostgreSQL."),
         ("doctor", "doctor", "Check the settings and what they reach; tells you how to fix each problem."),
     ),
     "Look": (
+        ("open", "open", "Open the console of the running nod in a browser, signed in as you."),
         ("pending", "lists", "List what is waiting for a decision, soonest to expire first."),
         ("show", "lists", "Show one proposal in full."),
         ("team", "lists", "List the teammates of all conversations with their plans."),
@@ -45,6 +47,11 @@ SECTIONS = {
         ("mcp", "mcp", "Let another agent ask people over MCP; sign in at MCP servers."),
     ),
     "Set up": (
+        (
+            "backup",
+            "database",
+            "Copy the SQLite database to one file, also while nod runs. For PostgreSQL use pg_dump.",
+        ),
         ("db", "database", "Upgrade and copy the database."),
         ("slack", "slack", "Print what Slack needs to know about Nod."),
     ),

@@ -9,7 +9,7 @@ import signal
 from sqlmodel import Session
 
 from bot.agent.offline.team import REQUEST
-from bot.app import App, build, ended
+from bot.app import SHUTDOWN_SECONDS, App, build, ended
 from bot.channels.http.channel import NAME, key_of
 from bot.cli.command import chosen
 from bot.cli.shared import line
@@ -87,6 +87,16 @@ async def _run(
         print(greeting.format(url=url), flush=True)
         gc.freeze()  # what there is now stays to the end, which would look through all of it for a second
         await stopped.wait()
+        await _say_what_runs(app)
+
+
+async def _say_what_runs(app: App) -> None:
+    """What the end waits for: changes that were approved, and have begun."""
+    running = [await app.database.read(proposals.get, ident) for ident in sorted(app.assistant.under_way)]
+    for proposal in running:
+        if proposal is not None:
+            words = f"Waiting up to {SHUTDOWN_SECONDS:.0f} s for: {line(proposal.description)}"
+            print(words, flush=True)
 
 
 async def _tell(app: App) -> None:

@@ -449,6 +449,7 @@ def test_a_backup_is_made_of_a_running_nod_and_replaces_nothing(shell: Shell):
     )
     copy = {"NOD_DATABASE_URL": "sqlite:///copy.db"}
     assert shell.nod("pending", **copy).stdout == "Nothing is waiting for a decision.\n"
+    assert shell.nod("backup", "second.db", **given).stdout == "Copied nod-demo.db to second.db.\n"
 
 
 async def test_doctor_says_where_no_one_is_signed_in_and_how_and_makes_no_file(shell: Shell):

@@ -1,6 +1,7 @@
 """``nod demo`` and ``nod run`` as real processes: start, crash, restart, stop."""
 
 import json
+import os
 import signal
 import socket
 import time
@@ -88,6 +89,37 @@ def test_on_stdout_run_writes_plain_lines_and_on_stderr_only_json(shell: Shell):
     assert running.process.wait(30) == 0
     logged = [json.loads(line)["event"] for line in running.errors.read_text().splitlines()]
     assert "nod is up" in logged
+
+
+_HELD = """
+import asyncio
+from pathlib import Path
+from bot import tool
+
+@tool(summary="Paint the hall")
+async def paint() -> str:
+    await asyncio.to_thread(Path("began").write_text, "yes")
+    return await asyncio.to_thread(Path("go").read_text)
+"""
+
+
+def test_a_stop_says_which_approved_change_it_waits_for(shell: Shell):
+    (shell.folder / "painting.py").write_text(_HELD)
+    for name in ("began", "go"):  # to open one is to wait for the other side
+        os.mkfifo(shell.folder / name)
+    shell.environment |= {"NOD_TOOLS": "painting", "NOD_PORT": "0", "NOD_ADMINS": "cli:operator,http:local"}
+    running = shell.start("run")
+    proposal = shell.process("tools", "call", "paint").stdout.partition(":")[0]
+    with running.client() as client:
+        assert client.post(f"/api/proposals/{proposal}/approve").json()["ok"] is True
+    assert (shell.folder / "began").read_text() == "yes"
+    running.process.send_signal(signal.SIGINT)
+    assert running.process.stdout is not None
+    assert running.process.stdout.readline() == "Stopping… Press Ctrl+C again to end now.\n"
+    assert running.process.stdout.readline() == "Waiting up to 20 s for: Paint the hall\n"
+    (shell.folder / "go").write_text("painted")
+    assert running.process.wait(30) == 0
+    assert '"state": "succeeded"' in shell.nod("show", proposal, "--json").stdout
 
 
 def test_sigterm_ends_it_cleanly_even_with_open_streams(shell: Shell):

@@ -1,0 +1,181 @@
+"""``nod init``: five questions, each answer tried out before the next, and a ``.env`` of them."""
+
+import asyncio
+import io
+import os
+import re
+import sys
+from collections.abc import Callable, Coroutine, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import typer
+from dotenv import dotenv_values
+
+from bot.channels.table import CHANNELS
+from bot.cli import doctor
+from bot.cli.command import ShellCommands
+from bot.cli.shared import log_at, plain, told
+from bot.domain.findings import Finding, ok
+from bot.domain.people import LOCAL
+from bot.domain.times import now
+from bot.errors import NodError
+from bot.settings import Settings
+
+commands = ShellCommands()
+
+Given = dict[str, str]
+_FILE = Path(".env")
+_PLAIN = re.compile(r"[\w@%+=:,./-]*")  # what needs no quotes in a .env
+_TOKENS = {
+    "slack": ("SLACK_BOT_TOKEN", "SLACK_APP_TOKEN"),
+    "telegram": ("TELEGRAM_BOT_TOKEN",),
+    "discord": ("DISCORD_BOT_TOKEN", "DISCORD_PUBLIC_KEY", "DISCORD_APPLICATION_ID"),
+}
+_LABELS = {kind.name: kind.label for kind in CHANNELS}
+_EXAMPLES = {kind.name: kind.example for kind in CHANNELS}
+
+
+@dataclass(frozen=True, slots=True)
+class SetupStep:
+    """One question: ``ask`` turns it into settings, ``look`` tries them out."""
+
+    ask: Callable[[], Given]
+    look: Callable[[Settings], Coroutine[None, None, list[Finding]]]
+
+
+@commands.command()
+def init() -> None:
+    """Write a .env: asks five questions, and tries each answer out."""
+    with told():
+        log_at("critical")
+        if _FILE.exists() and not _yes(f"There is a {_FILE} here. Replace it?"):
+            raise NodError(f"{_FILE} is as it was. nod doctor checks it.")
+        print("Five questions. Enter takes what is in brackets; Ctrl+C ends this and writes nothing.")
+        given: Given = {}
+        for number, step in enumerate(_STEPS, start=1):
+            print(f"\n{number} of {len(_STEPS)}")
+            given |= _answered(step, given)
+        _write(given)
+        print(f"\nWrote {_FILE}, for your eyes only. Next: nod run")
+
+
+def _answered(step: SetupStep, given: Given) -> Given:
+    """The answer to one question: one that works, or that a person keeps although it does not."""
+    while True:
+        answer = step.ask()
+        findings = _tried(step, given | answer)
+        for found in findings:
+            print(plain(f"  {found.health:<4} {found.name}{found.fix and ': '}{found.fix}"))
+        if not any(found.failed for found in findings) or _yes("That can't work yet. Keep it anyway?"):
+            return answer
+
+
+def _tried(step: SetupStep, given: Given) -> list[Finding]:
+    settings, faults = Settings.inspect(_env_file=None, **given)
+    wrong = [doctor.fault(each) for each in faults if each.partition(":")[0] in given]
+    return wrong or (asyncio.run(step.look(settings)) if settings else [])
+
+
+def _said(words: str, default: str | None = "", *, secret: bool = False) -> str:
+    hidden = secret and sys.stdin.isatty()
+    answer: str = typer.prompt(words, default=default, hide_input=hidden, show_default=bool(default))
+    return answer.strip()
+
+
+def _yes(question: str) -> bool:
+    return typer.confirm(question, default=False)
+
+
+def _ask_database() -> Given:
+    named = _said(
+        "Where is everything kept? A file, or postgresql+psycopg://user:password@host/name", "nod.db"
+    )
+    return {"NOD_DATABASE_URL": named if "://" in named else f"sqlite:///{named}"}
+
+
+async def _look_at_database(settings: Settings) -> list[Finding]:
+    return [doctor.look_at_database(settings)]
+
+
+def _ask_model() -> Given:
+    print(
+        "Which language model answers? Its server takes the OpenAI interface. For the scripted demo: Enter."
+    )
+    server = _said("Its address, such as http://127.0.0.1:11434/v1, or openai")
+    if not server:
+        return {}
+    key = _said("Its key, if it needs one", secret=True)
+    given = {"OPENAI_API_KEY": key} if key else {}
+    if server.lower() != "openai":
+        given["OPENAI_BASE_URL"] = server
+    return given | {"NOD_MODEL": _said("The model's name", "gpt-5-mini")}
+
+
+async def _look_at_model(settings: Settings) -> list[Finding]:
+    return [await doctor.look_at_model(settings)]
+
+
+def _ask_chats() -> Given:
+    names = ", ".join(_LABELS)
+    wanted = _said(f"Where do people talk to Nod, besides the console? {names}, or none", "none").lower()
+    found = [name for name in _LABELS if name in re.findall(r"[a-z]+", wanted)]
+    given = {token: _said(token, secret=True) for name in found for token in _TOKENS[name]}
+    accounts = [_said(f"Your account there, such as {_EXAMPLES[name]}", None) for name in found]
+    return given | {"NOD_ADMINS": ",".join(accounts or [str(LOCAL)])}
+
+
+async def _look_at_chats(settings: Settings) -> list[Finding]:
+    found = [doctor.look_at_admins(settings)]
+    for kind in CHANNELS:
+        if kind.configured(settings):
+            found += await kind.check(settings)
+    return found
+
+
+def _ask_zone() -> Given:
+    return {"NOD_TIMEZONE": _said("In which time zone does your team work, such as Europe/London?", "UTC")}
+
+
+async def _look_at_zone(settings: Settings) -> list[Finding]:
+    return [ok("time", f"it is {now().astimezone(settings.timezone):%H:%M} there")]
+
+
+def _ask_port() -> Given:
+    return {"NOD_PORT": _said("On which port of this machine is the console?", "8080")}
+
+
+async def _look_at_port(settings: Settings) -> list[Finding]:
+    return [doctor.look_at_port(settings, running=False)]
+
+
+_STEPS = (
+    SetupStep(_ask_database, _look_at_database),
+    SetupStep(_ask_model, _look_at_model),
+    SetupStep(_ask_chats, _look_at_chats),
+    SetupStep(_ask_zone, _look_at_zone),
+    SetupStep(_ask_port, _look_at_port),
+)
+
+
+def _write(given: Given) -> None:
+    """Write ``.env`` at one stroke, for its owner alone; raises NodError where it can't hold a value."""
+    text = "\n".join(["# Made by nod init. Every other setting: .env.example", *_lines(given), ""])
+    if dotenv_values(stream=io.StringIO(text)) != given:
+        raise NodError(f"{_FILE} can't hold one of these values. Write it with an editor.")
+    new = _FILE.with_name(".env.new")
+    try:
+        new.unlink(missing_ok=True)
+        with os.fdopen(
+            os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8"
+        ) as file:
+            file.write(text)
+        new.replace(_FILE)
+    except OSError as error:
+        raise NodError(f"cannot write {_FILE.resolve()} ({error.strerror})") from None
+
+
+def _lines(given: Given) -> Iterator[str]:
+    for name, value in given.items():
+        quoted = value.replace("\\", "\\\\").replace("'", "\\'")
+        yield f"{name}={value}" if _PLAIN.fullmatch(value) else f"{name}='{quoted}'"
