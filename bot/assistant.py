@@ -41,6 +41,7 @@ from bot.domain.people import Actor
 from bot.domain.policy import Policy
 from bot.domain.proposals import State
 from bot.domain.record import Act
+from bot.domain.verbs import Verb
 from bot.errors import BadArguments, KeyTaken, LostRace, Refused, TakenOver, ToolError, TooMuch
 from bot.logs import logger
 from bot.store import (
@@ -205,6 +206,8 @@ class Assistant:
                 return Reply(Answer.UNKNOWN, _NOT_MY_CARD)
             await self._dispatcher.wake(*stands)
         decided = await self._presses.take(press)
+        if press.verb is Verb.STOP and decided.reply.answer is Answer.ACCEPTED:
+            self._gate.stop(press.proposal_id)  # another process that runs it reads so within a second
         await self._dispatcher.wake(*decided.jobs)
         return decided.reply
 

@@ -18,7 +18,7 @@ from bot.store.database import Database
 from bot.store.rules import Policies
 from bot.store.turnstile import Turnstile
 from bot.tools.registry import Registry
-from bot.tools.tool import CallContext, Tool
+from bot.tools.tool import CallContext, Tool, ToolOutput
 from bot.transactions import lifecycle
 
 log = logger(__name__)
@@ -38,6 +38,16 @@ class Execution:
         self._clock = clock
         self._process = process
         self._turnstile = Turnstile(database)
+        self._running: dict[str, asyncio.Task[Any]] = {}  # what its tool does, by proposal id
+
+    def stop(self, proposal_id: str) -> None:
+        """End the tool's work, if it is at work here; how that went is told as its end.
+
+        Once: what a tool does to end in order is not cut off.
+        """
+        running = self._running.get(proposal_id)
+        if running is not None and not running.cancelling():
+            running.cancel()
 
     def close(self) -> None:
         self._turnstile.close()
@@ -118,8 +128,15 @@ class Execution:
             Progress(self._clock, ON_CARDS, show, secrets),
         )
         with hiding(secrets):
+            work = _work(tool, claimed, context)  # a task of its own, so that it alone can be stopped
+            self._running[claimed.id] = running = asyncio.create_task(work, name=f"run:{claimed.id}")
             try:
-                output = await in_time(watched(tool.run(claimed.arguments, context), tool.name), tool.timeout)
+                output = await running
+            except asyncio.CancelledError:
+                stopped = await self._stopped(claimed)
+                if stopped is None:
+                    raise
+                return await self._finish(claimed, State.FAILED, cause=Cause.STOPPED, error=stopped)
             except ToolTimedOut as error:
                 return await self._finish(
                     claimed, State.FAILED, cause=Cause.OUTCOME_UNKNOWN, error=veiled(error.message, secrets)
@@ -127,6 +144,8 @@ class Execution:
             except Exception as error:  # noqa: BLE001 - a tool's own code; people and the model are told
                 words = veiled(words_of(error, tool.name), secrets)
                 return await self._finish(claimed, State.FAILED, cause=_cause(error), error=words)
+            finally:
+                del self._running[claimed.id]
             return await self._finish(
                 claimed,
                 State.SUCCEEDED,
@@ -137,6 +156,14 @@ class Execution:
                 error=None,
                 files=output.files,
             )
+
+    async def _stopped(self, claimed: Proposal) -> str | None:
+        """Who stopped it, in words; None where this process ends, and with it all that runs here."""
+        task = asyncio.current_task()
+        if task is not None and task.cancelling():
+            return None
+        now_is = await self._database.read(lifecycle.as_stopped, claimed)
+        return now_is.error if now_is else None
 
     async def _finish(self, proposal: Proposal, state: State, **changes: Any) -> tuple[Job, ...]:
         """Store how it ended. Only this process knows, so it is tried until it is written."""
@@ -150,6 +177,12 @@ class Execution:
                 return done[1] if done else ()
             await asyncio.sleep(pause)
             pause = min(2 * pause, _LONGEST_PAUSE)
+
+
+async def _work(tool: Tool, claimed: Proposal, context: CallContext) -> ToolOutput:
+    """What the tool does: made when its task begins, so that one cancelled before that leaves nothing."""
+    done: ToolOutput = await in_time(watched(tool.run(claimed.arguments, context), tool.name), tool.timeout)
+    return done
 
 
 def _cause(error: Exception) -> Cause:

@@ -321,6 +321,10 @@ class Gate:
         """Run an approved proposal, exactly as shown and at most once: `Execution.start`."""
         return await self._execution.start(proposal_id, wake)
 
+    def stop(self, proposal_id: str) -> None:
+        """End what runs here for a proposal that someone wants stopped: `Execution.stop`."""
+        self._execution.stop(proposal_id)
+
 
 @dataclass(frozen=True, slots=True)
 class _Case:

@@ -125,7 +125,8 @@ class Outliner(Generic[T]):
             if not card.asker_decides:
                 yield self._deciders(card)
         else:
-            ended = self.pen.moment(card.ended_at) if card.ended_at else None
+            runs = card.running_since is not None
+            ended = self.pen.moment(card.ended_at, relative=runs) if card.ended_at else None
             yield self._dated(card.end, " · ", ended, units=_TITLE_UNITS)
         for point in (*card.notes[-_NOTES:], *card.tally[-_NOTES:]):
             short, cut = self._short(point, units=_NOTE_UNITS)

@@ -169,6 +169,15 @@ def extend(proposal: Id) -> None:
 
 
 @commands.command()
+def stop(proposal: Id) -> None:
+    """Stop a proposal's tool while it runs.
+
+    The running nod does so within a second. What the tool did until then stays done.
+    """
+    _press(proposal, Press(operator(), Verb.STOP, ""))
+
+
+@commands.command()
 def retry(proposal: Id) -> None:
     """Run a failed proposal again."""
     _press(proposal, Press(operator(), Verb.RETRY, ""))

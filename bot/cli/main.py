@@ -34,6 +34,7 @@ SECTIONS = {
         ("revise", "deciding", "Send a teammate's plan back for changes."),
         ("cancel", "deciding", "Withdraw a proposal you asked for (an admin: anyone's)."),
         ("extend", "deciding", "Restart a proposal's expiry timer."),
+        ("stop", "deciding", "Stop a proposal's tool while it runs."),
         ("retry", "deciding", "Run a failed proposal again."),
     ),
     "Rules and people": (

@@ -86,6 +86,7 @@ class Card:
     wait: timedelta | None = None  # how long it waits when it is extended
     teammate: str = ""  # the name of the teammate that asks; empty: the lead agent
     asked_at: datetime | None = None
+    running_since: datetime | None = None
     asked_in: str = ""  # on a copy elsewhere: where it was asked, in words
     origin: str | None = None  # on a copy elsewhere: the address of where it was asked, unless it is private
 
@@ -163,7 +164,9 @@ class Card:
 
     @property
     def ended_at(self) -> datetime | None:
-        """When it was decided; None while it waits, and where no one decided."""
+        """When it was decided, or began to run; None while it waits, and where no one decided."""
+        if self.state is State.EXECUTING:
+            return self.running_since
         return self.decided_at if self.state is not State.EXPIRED else None
 
     @property
@@ -206,7 +209,9 @@ def _outcome(p: Proposal) -> tuple[Tone, str]:
         case State.APPROVED:
             return Tone.WAITING, f"{yes} by {who}. It has not run yet."
         case State.EXECUTING:
-            return Tone.WAITING, f"{yes} by {who}. Running{f' ({p.progress})' if p.progress else ''}…"
+            far = f" ({p.progress})" if p.progress else ""
+            doing = "Stopping" if p.cause is Cause.STOPPED else f"Running{far}"
+            return Tone.WAITING, f"{yes} by {who}. {doing}…"
         case State.SUCCEEDED:
             done = f"{p.ended_badly}. " if p.ended_badly else done
             return Tone.WARNED if p.ended_badly else Tone.GOOD, f"{done}{yes} by {who}."
@@ -220,15 +225,23 @@ def _outcome(p: Proposal) -> tuple[Tone, str]:
             return Tone.QUIET, "Withdrawn: the call that asked this has ended."
         case State.CANCELLED:
             return Tone.QUIET, f"Withdrawn by {who}."
-        case State.FAILED if p.cause is Cause.OUTCOME_UNKNOWN:
-            return Tone.BAD, (
+        case State.FAILED:
+            return Tone.BAD, _failure(p, who)
+
+
+def _failure(p: Proposal, who: str) -> str:
+    match p.cause:
+        case Cause.OUTCOME_UNKNOWN:
+            return (
                 f"Outcome unknown: {who} approved it and it started, but never reported back. "
                 "Check whether it happened before you retry."
             )
-        case State.FAILED if p.cause is Cause.TOOL_CHANGED:
-            return Tone.BAD, f"Not run: the tool changed after {who} approved it. Nothing was changed."
-        case State.FAILED:
-            return Tone.BAD, f"Failed after {who} approved it."
+        case Cause.STOPPED:
+            return f"Stopped while it ran, after {who} approved it. Check what it did before you retry."
+        case Cause.TOOL_CHANGED:
+            return f"Not run: the tool changed after {who} approved it. Nothing was changed."
+        case _:
+            return f"Failed after {who} approved it."
 
 
 def _because(p: Proposal) -> str:
@@ -267,6 +280,8 @@ def _verbs(
         alone = (Verb.APPROVE, Verb.DECLINE, Verb.EDIT, *asks, Verb.EXTEND)
         if p.quorum == 1 and p.kind is Kind.CALL and grantable:
             alone = (*alone, Verb.SIMILAR)
+    elif p.state is State.EXECUTING and p.kind is Kind.CALL and p.cause is not Cause.STOPPED:
+        alone = (Verb.STOP,)
     elif p.state is State.FAILED and p.cause not in (Cause.TOOL_CHANGED, Cause.REFUSED):
         alone = (Verb.RETRY,)
     return (*alone, Verb.APPROVE_ALL, Verb.DECLINE_ALL) if group and group.open > 1 else alone
@@ -391,6 +406,7 @@ def card_of(
         wait=p.ttl,
         teammate=p.teammate,
         asked_at=p.created_at,
+        running_since=p.updated_at if p.state is State.EXECUTING else None,
     )
 
 

@@ -69,16 +69,28 @@ def for_model(p: Proposal) -> str:
             )
         case State.CANCELLED:
             words = f"CANCELLED: {who} took it back. Nothing was changed."
-        case State.FAILED if p.cause is Cause.OUTCOME_UNKNOWN:
-            words = (
-                f"OUTCOME UNKNOWN: approved by {who} and started, but its end was never heard. It may or may "
-                f"not have happened. A person can retry it from the card. {p.error or ''}"
-            )
-        case State.FAILED if p.cause is Cause.TOOL_CHANGED:
-            words = f"FAILED: not run, since the tool changed after people saw it. {p.error or ''}"
         case State.FAILED:
-            words = f"FAILED: approved by {who}, but the tool said: {bounded(p.error or 'nothing')}"
+            words = _failed(p, who)
     return words.rstrip() + edited
+
+
+def _failed(p: Proposal, who: str) -> str:
+    why = p.error or ""
+    match p.cause:
+        case Cause.OUTCOME_UNKNOWN:
+            return (
+                f"OUTCOME UNKNOWN: approved by {who} and started, but its end was never heard. It may or may "
+                f"not have happened. A person can retry it from the card. {why}"
+            )
+        case Cause.STOPPED:
+            return (
+                f"OUTCOME UNKNOWN: approved by {who} and started, then stopped by a person. {why} "
+                "It may have happened in part. Do not propose it again unless you are asked to."
+            )
+        case Cause.TOOL_CHANGED:
+            return f"FAILED: not run, since the tool changed after people saw it. {why}"
+        case _:
+            return f"FAILED: approved by {who}, but the tool said: {bounded(why or 'nothing')}"
 
 
 def end_of(p: Proposal) -> str:
@@ -88,7 +100,7 @@ def end_of(p: Proposal) -> str:
             return "waiting"
         case State.SUCCEEDED:
             return "approved"
-        case State.FAILED if p.cause is Cause.OUTCOME_UNKNOWN:
+        case State.FAILED if p.cause in (Cause.OUTCOME_UNKNOWN, Cause.STOPPED):
             return "outcome_unknown"
         case State.CANCELLED if p.cause is Cause.UNDELIVERABLE:
             return "undeliverable"
@@ -116,7 +128,7 @@ def too_late(p: Proposal, now: datetime) -> str:
     match p.state:
         case State.APPROVED | State.EXECUTING | State.SUCCEEDED:
             return f"Already approved{by}{ago}."
-        case State.FAILED if p.cause is Cause.OUTCOME_UNKNOWN:
+        case State.FAILED if p.cause in (Cause.OUTCOME_UNKNOWN, Cause.STOPPED):
             return f"Already approved{by}{ago}. No one knows whether it happened: check before you retry."
         case State.FAILED if p.cause is Cause.TOOL_CHANGED:
             return f"Already approved{by}{ago}. It was not run, because the tool changed."

@@ -56,6 +56,7 @@ class Cause(StrEnum):
 
     ERROR = "error"  # failed: the tool refused or raised
     OUTCOME_UNKNOWN = "outcome_unknown"  # failed: it may or may not have happened
+    STOPPED = "stopped"  # failed: a person ended its run (while it executes: wants it ended)
     REFUSED = "refused"  # failed: the tool refused and says that asking again cannot help
     TOOL_CHANGED = "tool_changed"  # failed: the tool is not the one that was shown
     UNDELIVERABLE = "undeliverable"  # cancelled: the card could not be posted anywhere

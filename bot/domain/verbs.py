@@ -23,6 +23,7 @@ class Verb(StrEnum):
     EDIT = "edit"  # replace the arguments and ask again, without a vote
     CANCEL = "cancel"  # the requester or an admin withdraws it
     RETRY = "retry"  # run a failed one again
+    STOP = "stop"  # end the run of one that is executing
     SIMILAR = "similar"  # one vote for, and a grant for calls like it
     EXTEND = "extend"  # restart the time it may wait
     EXPIRE = "expire"  # an admin ends the waiting
@@ -108,6 +109,7 @@ _BUTTONS: Mapping[Verb, Button] = {
         Button(Verb.EXTEND, "Extend", "Extending…", rare=True, command="restart its expiry timer"),
         Button(Verb.CANCEL, "Withdraw", "Withdrawing…", rare=True, command="withdraw it"),
         Button(Verb.RETRY, "Retry", "Retrying…", Needs.CONFIRM),
+        Button(Verb.STOP, "Stop", "Stopping…", look=Look.DANGER, command="stop it while it runs"),
         Button(
             Verb.REVISE,
             "Ask for changes",

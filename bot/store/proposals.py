@@ -403,6 +403,16 @@ def abandoned(session: Session, process: str) -> list[Proposal]:
     return [_proposal(row) for row in session.connection().execute(left)]
 
 
+def stopping(session: Session, among_these: Collection[str]) -> list[str]:
+    """Ids of those that execute and that someone wants stopped."""
+    wanted = (
+        _TABLE.c.state == State.EXECUTING,
+        _TABLE.c.cause == Cause.STOPPED,
+        _TABLE.c.id.in_(among_these),
+    )
+    return list(session.connection().execute(select(_TABLE.c.id).where(*wanted)).scalars())
+
+
 def has_unsettled(session: Session, message_id: int) -> bool:
     return session.connection().execute(_UNSETTLED, {"message_id": message_id}).first() is not None
 

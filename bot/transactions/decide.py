@@ -87,8 +87,9 @@ def _decide_one(
             return Decided(Reply(Answer.ALREADY, too_late(p, now), (p,)), jobs)
     if p.state is State.EXPIRED and isinstance(prepared, Fresh) and not p.told_once:
         return _propose_anew(session, p, pressed.by, prepared, now)
-    if p.state is not (State.FAILED if press.verb is Verb.RETRY else State.PROPOSED):
-        return Decided(Reply(Answer.ALREADY, too_late(p, now), (p,)))
+    if p.state is not _FROM.get(press.verb, State.PROPOSED):
+        late = "It isn't running." if press.verb is Verb.STOP else too_late(p, now)
+        return Decided(Reply(Answer.ALREADY, late, (p,)))
     if (press.round is not None and press.round != p.round) or (press.digest and press.digest != p.digest):
         return Decided(Reply(Answer.STALE, _what_changed(p, press.round), (p,)))
     if press.verb in _MANAGING:
@@ -102,7 +103,10 @@ def _decide_one(
             return question.decide(session, pressed, p)
 
 
-_MANAGING = (Verb.ASK, Verb.CANCEL, Verb.RETRY, Verb.EXTEND, Verb.EXPIRE, Verb.REASSIGN)
+_FROM = {Verb.RETRY: State.FAILED, Verb.STOP: State.EXECUTING}
+"""The state in which a verb means something; of all others that a proposal is open."""
+
+_MANAGING = (Verb.ASK, Verb.CANCEL, Verb.STOP, Verb.RETRY, Verb.EXTEND, Verb.EXPIRE, Verb.REASSIGN)
 """What is done alike with every kind of proposal."""
 
 
@@ -112,6 +116,8 @@ def _manage(session: Session, pressed: Pressed, p: Proposal) -> Decided:
     match press.verb:
         case Verb.ASK:
             return asking.ask(session, pressed, p)
+        case Verb.STOP:
+            return _stop(session, p, by, pressed.who, now)
         case Verb.RETRY:
             return _retry(session, p, by, now)
         case Verb.CANCEL:
@@ -172,6 +178,17 @@ def _propose_anew(session: Session, p: Proposal, by: By, fresh: Fresh, now: date
     )
     text = "It had expired, so nothing ran. Here it is again with current values."
     return Decided(Reply(Answer.STALE, text, (p,)), (redraw(p), *teamwork.back_at_work(session, p)))
+
+
+def _stop(session: Session, p: Proposal, by: By, who: str, now: datetime) -> Decided:
+    """Want its run ended: the process that runs it reads that, and tells what became of it."""
+    if p.kind is not Kind.CALL:
+        return Decided(Reply(Answer.INVALID, "This can't be stopped.", (p,)))
+    if p.cause is Cause.STOPPED:
+        return Decided(Reply(Answer.ALREADY, "It is being stopped already.", (p,)))
+    error = f"{who} stopped it. What it did until then is unknown."
+    p = moved(proposals.move(session, p, by, now, cause=Cause.STOPPED, error=error))
+    return Decided(Reply(Answer.ACCEPTED, "Stopping it.", (p,)), (redraw(p),))
 
 
 def _retry(session: Session, p: Proposal, by: By, now: datetime) -> Decided:

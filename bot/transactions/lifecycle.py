@@ -113,6 +113,13 @@ def claim(session: Session, policies: Policies, p: Proposal, process: str, now: 
     return proposals.move(session, p, By.nod(Act.EXECUTE), now, State.EXECUTING, owner=process)
 
 
+def as_stopped(session: Session, claimed: Proposal) -> Proposal | None:
+    """What a claim became when someone pressed Stop; None where no one did, or it is no longer that run."""
+    p = proposals.get(session, claimed.id)
+    stopped = p is not None and p.state is State.EXECUTING and p.cause is Cause.STOPPED
+    return p if stopped and p.version == claimed.version + 1 else None  # type: ignore[union-attr]
+
+
 def tell_progress(session: Session, claimed: Proposal, words: str) -> tuple[Job, ...]:
     """Keep how far a running proposal is, for its cards; nothing once it has ended."""
     return (redraw(claimed),) if proposals.tell_progress(session, claimed, words) else ()
@@ -129,7 +136,9 @@ def finish(
     **changes: Any,
 ) -> tuple[Proposal, tuple[Job, ...]] | None:
     """Store how it ended (``SUCCEEDED`` or ``FAILED`` with its cause); None when the claim was lost."""
-    p = proposals.move(session, claimed, By.nod(state), now, state, **changes)
+    changes = {"cause": None, "error": None, **changes}
+    before = as_stopped(session, claimed) or claimed
+    p = proposals.move(session, before, By.nod(state), now, state, **changes)
     if p is None:
         return None
     posts = (Job(Work.DELIVER, p.conversation_id),) if outputs.keep_result(session, p, files, now) else ()
@@ -170,7 +179,7 @@ def abandon(session: Session, p: Proposal, now: datetime, *, rerun: bool) -> tup
     lost = proposals.move(session, p, by, now, State.FAILED, cause=Cause.OUTCOME_UNKNOWN, error=error)
     if lost is None:
         return ()  # it ended a moment ago
-    if not rerun:
+    if not rerun or p.cause is Cause.STOPPED:
         return (redraw(lost), *settle(session, lost, now))
     by = By.nod(Act.RERUN, "the tool is idempotent")
     p = moved(proposals.move(session, lost, by, now, State.APPROVED, cause=None, error=None))

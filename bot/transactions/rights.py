@@ -42,7 +42,7 @@ def objection_of(
         if policy.may_take_back(proposal, person, requester):
             return None
         return f"Only {proposal.requester.label} or an admin can withdraw this. It stays open."
-    if verb is Verb.ASK and person == requester:
+    if verb in (Verb.ASK, Verb.STOP) and policy.may_take_back(proposal, person, requester):
         return None
     if verb in (Verb.EXPIRE, Verb.REASSIGN):
         return (

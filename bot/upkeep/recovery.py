@@ -90,6 +90,12 @@ class Recovery:
             jobs += await self._database.write(lifecycle.abandon, proposal, now, rerun=rerun)
         return jobs
 
+    async def stop(self, _: datetime) -> None:
+        """End what runs here and someone wants stopped, wherever they pressed."""
+        if self._under_way:
+            for ident in await self._database.read(proposals.stopping, tuple(self._under_way)):
+                self._gate.stop(ident)
+
     async def retry(self, now: datetime) -> None:
         """Try again soon what a platform refused for a moment; `recover` is the net below."""
         await self._dispatcher.wake(*self._shown.due(now))

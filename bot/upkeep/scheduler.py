@@ -22,6 +22,7 @@ log = logger(__name__)
 Sweep = Callable[[datetime], Awaitable[object]]
 
 EXPIRE_SECONDS = 2
+STOP_SECONDS = 1
 RETRY_SECONDS = 1
 RECOVER_SECONDS = 5
 REMIND_SECONDS = 10
@@ -45,6 +46,7 @@ class Scheduler:
         """Begin to tick in the running loop."""
         for seconds, sweep in (
             (EXPIRE_SECONDS, self._recovery.expire_due),
+            (STOP_SECONDS, self._recovery.stop),
             (RETRY_SECONDS, self._recovery.retry),
             (RECOVER_SECONDS, self._recovery.recover),
             (REMIND_SECONDS, self._reminders.remind),

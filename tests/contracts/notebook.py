@@ -1,6 +1,8 @@
 """The tools of the contract: they write into a list of notes. As a module for ``NOD_TOOLS``, into its own."""
 
-from bot.tools.tool import FixedToolset, tool
+import asyncio
+
+from bot.tools.tool import CallContext, FixedToolset, tool
 
 
 def notebook(notes: list[str]) -> FixedToolset:
@@ -23,7 +25,13 @@ def notebook(notes: list[str]) -> FixedToolset:
         """Print lines."""
         return "\n".join(f"line {n}" for n in range(count))
 
-    return FixedToolset("notebook", (note, erase, print_lines))
+    @tool(summary="Brood")
+    async def brood(context: CallContext) -> str:
+        """Say two lines and never end."""
+        await context.progress("an egg\nanother egg")
+        return str(await asyncio.Event().wait())
+
+    return FixedToolset("notebook", (note, erase, print_lines, brood))
 
 
 elsewhere = notebook([])

@@ -520,6 +520,22 @@ class Contract(Rules):
         await eventually(lambda: driver.told(eve=True), "a refusal for Eve alone")
         assert "Question from" not in "\n".join(driver.texts())
 
+    async def test_what_runs_is_stopped_from_its_card_and_told_as_stopped(self, driver: Driver) -> None:
+        driver.world.script(Says("Shall I?", (("brood", {}),)), Says("Then not."))
+        await driver.say("brood")
+        (card,) = await cards(driver)
+        await driver.press(card, Verb.APPROVE)
+        runs = await becomes(driver, 0, "Running")
+        assert Verb.STOP in runs.verbs
+        await driver.press(runs, Verb.STOP, eve=True)
+        await eventually(lambda: driver.told(eve=True), "a refusal for Eve alone")
+        await driver.press(driver.cards()[0], Verb.STOP)
+
+        stopped = await becomes(driver, 0, "Stopped while it ran")
+        assert "stopped it. What it did until then is unknown." in stopped.words
+        assert stopped.verbs == (Verb.RETRY,)
+        await hears(driver, "Then not.")
+
     async def test_an_approved_plan_lets_its_teammate_propose_and_its_result_comes_back(
         self, driver: Driver
     ) -> None:

@@ -33,7 +33,7 @@ _FLAGS = {
     Verb.DECLINE_ALL: ("decline", "--all"),
     Verb.EXTEND: ("extend",),
 }
-_ROUNDLESS = {Verb.EXTEND}
+_ROUNDLESS = {Verb.EXTEND, Verb.STOP}
 
 
 class ShellDriver(HttpDriver):
@@ -70,6 +70,7 @@ class ShellDriver(HttpDriver):
             self._told[who].append(said)
         # what a running nod does every few seconds
         await self.world.app.recovery.recover(self.world.clock())
+        await self.world.app.recovery.stop(self.world.clock())
 
     async def command(self, line: str, *, eve: bool = False) -> str:
         words = line.removeprefix("/").removeprefix("nod ").split(" ")

@@ -33,6 +33,7 @@ LABELS: dict[Verb, tuple[str, ...]] = {
     Verb.SIMILAR: ("Approve similar",),
     Verb.EXTEND: ("Extend ",),
     Verb.RETRY: ("Retry",),
+    Verb.STOP: ("Stop",),
     Verb.APPROVE_ALL: ("Approve all ",),
     Verb.DECLINE_ALL: ("Decline all ",),
 }

@@ -80,15 +80,19 @@ def footer(*contents: str | Block, label: str, at: datetime | None) -> Block:
     return line
 
 
-def _moment(label: str, at: datetime) -> Block:
+def _moment(label: str, at: datetime, said: str = "{date_short_pretty} at {time}") -> Block:
     fallback = at.strftime("%Y-%m-%d %H:%M UTC")
-    date = f"<!date^{int(at.timestamp())}^{{date_short_pretty}} at {{time}}|{fallback}>"
+    date = f"<!date^{int(at.timestamp())}^{said}|{fallback}>"
     return {"type": "mrkdwn", "text": f"{label} {date}".strip()}
 
 
-def closing(words: str, at: datetime | None, button: Block) -> Block:
-    """How something ended, with a time, and a button at its side. ``words`` are escaped."""
-    said = [text.escape(words), *([_moment("", at)["text"]] if at else [])]
+def closing(words: str, at: datetime | None, button: Block, *, runs: bool = False) -> Block:
+    """How something ended, with a time, and a button at its side. ``words`` are escaped.
+
+    ``runs``: it did not end yet, and the time says how long ago it began.
+    """
+    time = [_moment("", at, "{ago}") if runs else _moment("", at)] if at else []
+    said = [text.escape(words), *(each["text"] for each in time)]
     return {"type": "section", "text": marked(" · ".join(said)), "accessory": button}
 
 

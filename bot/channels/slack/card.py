@@ -303,11 +303,19 @@ def _resolved(card: Card) -> list[Block]:
     value = value_of(card.proposal_id, card.round)
     details = b.button(DETAILS, action_id(VIEW), value)
     ended = "; ".join(filter(None, (outcome, *card.tally)))
-    shown = [*b.rich(lines), b.closing(text.cut(ended, 1000)[0], card.ended_at, details)]
-    if Verb.RETRY not in card.verbs:
-        return shown
-    sure = "It runs again exactly as shown. Check first whether it already happened."
-    return [*shown, b.actions(_button(card, Verb.RETRY, value, confirm=sure))]
+    runs = card.running_since is not None
+    shown = [*b.rich(lines), b.closing(text.cut(ended, 1000)[0], card.ended_at, details, runs=runs)]
+    offered = [
+        _button(card, verb, value, style, sure) for verb, (style, sure) in _SURE.items() if verb in card.verbs
+    ]
+    return [*shown, b.actions(*offered)] if offered else shown
+
+
+_SURE = {
+    Verb.RETRY: ("", "It runs again exactly as shown. Check first whether it already happened."),
+    Verb.STOP: ("danger", "What it has done until then stays done."),
+}
+"""What a card that no longer waits offers: how the button looks, and what is asked before it counts."""
 
 
 def _group(card: Card) -> list[Block]:

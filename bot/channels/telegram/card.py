@@ -23,7 +23,7 @@ _STYLES = {
     Look.PLAIN: KeyboardButtonStyle.PRIMARY,
 }
 _ROWS = (
-    (Verb.APPROVE, Verb.DECLINE, Verb.RETRY),
+    (Verb.APPROVE, Verb.DECLINE, Verb.RETRY, Verb.STOP),
     (Verb.EDIT, Verb.REVISE),
     (Verb.APPROVE_STEPS,),
     (Verb.SIMILAR, Verb.EXTEND),

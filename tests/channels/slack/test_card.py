@@ -303,7 +303,7 @@ def test_what_does_not_fit_is_counted_and_approves_only_through_view_all(card_fa
         (State.CANCELLED, {"cause": Cause.UNDELIVERABLE}, "Could not be delivered", []),
         (State.FAILED, {"decided_by": "Ana", "error": "HTTP 500"}, "Failed after Ana", ["Retry"]),
         (State.FAILED, {"decided_by": "Ana", "cause": Cause.OUTCOME_UNKNOWN}, "Outcome unknown", ["Retry"]),
-        (State.EXECUTING, {"decided_by": "Ana"}, "Running…", []),
+        (State.EXECUTING, {"decided_by": "Ana"}, "Running…", ["Stop"]),
     ],
 )
 def test_each_end_says_so_and_leaves_its_details_and_retry(

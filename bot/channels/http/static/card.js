@@ -21,7 +21,7 @@ const STATES = {
   cancelled: ["Withdrawn", "minus", "quiet"],
 };
 const WORDS = { revise: "Sent back", superseded: "Replaced" };
-const ENDS = { outcome_unknown: "Outcome unknown", undeliverable: "Not delivered", tool_changed: "Not run", unasked: "Withdrawn" };
+const ENDS = { outcome_unknown: "Outcome unknown", stopped: "Stopped", undeliverable: "Not delivered", tool_changed: "Not run", unasked: "Withdrawn" };
 const RISKS = { read: "Only reads", destructive: "Can't be undone" };
 const SENT = { question: "Answered", request: "Approved", plan: "Approved" };
 const KINDS = { question: "Question", request: "Request" };
@@ -240,7 +240,7 @@ export class Card {
     const may = p.may_decide ? p.verbs.filter((verb) => this.said(verb)) : [];
     const one = may.filter((verb) => !verb.endsWith("_all"));
     const group = may.filter((verb) => verb.endsWith("_all"));
-    if (this.own && !p.may_decide && p.state === "proposed") one.push(...p.verbs.filter((verb) => verb === "ask"), "cancel");
+    if (this.own && !p.may_decide) one.push(...p.verbs.filter((verb) => ["ask", "stop"].includes(verb)), ...(p.state === "proposed" ? ["cancel"] : []));
     const rows = [];
     const rare = one.filter((verb) => this.said(verb).rare);
     const often = one.filter((verb) => !rare.includes(verb));

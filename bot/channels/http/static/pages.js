@@ -146,7 +146,7 @@ export class Usage extends Page {
 
 const VERBS = {
   propose: "Proposed", approve: "Approved", decline: "Declined", edit: "Edited", cancel: "Withdrawn", execute: "Started", succeeded: "Done", failed: "Failed",
-  expire: "Expired", expired: "Expired", extend: "Extended", retry: "Retried", similar: "Approved, and calls like it", revise: "Asked for changes", ask: "Asked about it",
+  expire: "Expired", expired: "Expired", extend: "Extended", retry: "Retried", similar: "Approved, and calls like it", revise: "Asked for changes", ask: "Asked about it", stop: "Stopped",
 };
 
 export class Audit extends Page {

@@ -260,6 +260,27 @@ def test_a_running_change_tells_for_how_long(nod: Served, new_page: NewPage):
     expect(shown).to_contain_text(re.compile(r"Running… 2 min \d+ s"))
 
 
+def test_a_running_change_can_be_stopped(nod: Served, new_page: NewPage):
+    page = new_page(nod.url)
+    (proposal,) = nod.ask("close #4")
+    page.goto(f"{nod.url}#/inbox")
+    shown = page.locator("#inbox-list .card")
+    expect(shown).to_be_visible()
+    stop = {
+        "verb": "stop",
+        "label": "Stop",
+        "doing": "Stopping…",
+        "needs": "nothing",
+        "look": "danger",
+        "rare": False,
+    }
+    told(
+        page, proposal, state="executing", verbs=["stop"], buttons=[stop], outcome="Approved by you. Running…"
+    )
+    button(shown, "Stop").click()
+    expect(shown.locator(".card-word")).to_have_text("It isn't running.")
+
+
 def test_a_command_that_ended_badly_is_amber_and_open(nod: Served, new_page: NewPage):
     page = new_page(nod.url)
     (proposal,) = nod.ask("close #4")
