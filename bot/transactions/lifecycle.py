@@ -137,8 +137,9 @@ def finish(
 ) -> tuple[Proposal, tuple[Job, ...]] | None:
     """Store how it ended (``SUCCEEDED`` or ``FAILED`` with its cause); None when the claim was lost."""
     changes = {"cause": None, "error": None, **changes}
-    before = as_stopped(session, claimed) or claimed
-    p = proposals.move(session, before, By.nod(state), now, state, **changes)
+    p = proposals.move(session, claimed, By.nod(state), now, state, **changes)
+    if p is None and (stopped := as_stopped(session, claimed)) is not None:
+        p = proposals.move(session, stopped, By.nod(state), now, state, **changes)
     if p is None:
         return None
     posts = (Job(Work.DELIVER, p.conversation_id),) if outputs.keep_result(session, p, files, now) else ()
