@@ -228,7 +228,7 @@ def test_the_demo_with_a_team_goes_as_its_document_says(shell: Shell):
 
 def test_a_start_that_waits_for_a_silent_slack_ends_when_it_is_told_to(shell: Shell):
     with socket.create_server(("127.0.0.1", 0)) as silent:
-        silent.settimeout(30)
+        silent.settimeout(120)
         starting = shell.begin(
             "run",
             NOD_PORT="0",

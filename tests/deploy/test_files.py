@@ -1,0 +1,123 @@
+"""The files in ``deploy/``: read by the tools that read them, where installed, and held to what Nod has."""
+
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+import bot
+from bot.cli.main import SECTIONS
+from bot.settings import Settings
+from tests.cli.test_package import built
+
+ROOT = Path(__file__).parent.parent.parent
+DEPLOY = ROOT / "deploy"
+CONTAINERFILE = (DEPLOY / "Containerfile").read_text()
+COMPOSE = yaml.safe_load((DEPLOY / "compose.yaml").read_text())
+MANIFESTS = list(yaml.safe_load_all((DEPLOY / "kubernetes.yaml").read_text()))
+UNIT = (DEPLOY / "nod.service").read_text()
+SETTINGS = {str(field.validation_alias) for field in Settings.model_fields.values()}
+COMMANDS = {name for rows in SECTIONS.values() for name, _, _ in rows}
+NOD_NAMES = re.compile(r"\b(?:NOD|SLACK|TELEGRAM|OPENAI)_[A-Z_]+\b")
+
+
+@pytest.mark.parametrize(
+    "path", [*DEPLOY.rglob("*.*"), DEPLOY / "Containerfile", ROOT / "docs" / "deploy.md"], ids=str
+)
+def test_every_setting_that_is_named_exists(path: Path):
+    assert set(NOD_NAMES.findall(path.read_text())) - SETTINGS == set()
+
+
+@pytest.mark.slow
+def test_what_the_image_copies_is_enough_to_build_nod(tmp_path: Path):
+    building = CONTAINERFILE.split("\nFROM ")[1]
+    copied = [
+        word
+        for line in re.findall(r"^COPY (?!--from)(.*)$", building, re.MULTILINE)
+        for word in line.split()[:-1]
+    ]
+    for name in copied:
+        if (ROOT / name).is_dir():
+            shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            shutil.copy(ROOT / name, tmp_path / name)
+    assert built("wheel", tmp_path, tmp_path).name == f"nod_approvals-{bot.__version__}-py3-none-any.whl"
+    assert "constraints.txt" in copied
+
+
+def test_the_image_runs_nod_as_no_one_special_and_says_whether_it_is_well():
+    lines = CONTAINERFILE.replace("\\\n", " ").splitlines()
+    said = {line.partition(" ")[0]: line.partition(" ")[2] for line in lines if line and line[0] != "#"}
+    assert int(said["USER"]) > 0
+    assert "/healthz" in said["HEALTHCHECK"]
+    health = json.loads(said["HEALTHCHECK"].partition("CMD ")[2])
+    compile(health[2], "healthcheck", "exec")
+    assert json.loads(said["ENTRYPOINT"]) == ["nod"]
+    assert json.loads(said["CMD"]) == ["run"]
+    assert re.search(r"python:3\.11-", CONTAINERFILE)  # what the tests run on
+
+
+def test_compose_starts_postgresql_and_two_locked_processes_of_the_image():
+    ours = {name: each for name, each in COMPOSE["services"].items() if each["image"] == "nod"}
+    assert {name: each["command"] for name, each in ours.items()} == {"nod": ["run"], "worker": ["worker"]}
+    for each in ours.values():
+        assert (each["read_only"], each["cap_drop"]) == (True, ["ALL"])
+        assert set(each["environment"]) <= SETTINGS
+    assert ours["nod"]["ports"] == ["127.0.0.1:8080:8080"]
+    assert (DEPLOY / ours["nod"]["build"]["context"] / ours["nod"]["build"]["dockerfile"]).is_file()
+    database = COMPOSE["services"]["postgres"]["environment"]
+    url = ours["nod"]["environment"]["NOD_DATABASE_URL"]
+    assert url.startswith(f"postgresql+psycopg://{database['POSTGRES_USER']}:")
+    assert url.endswith(f"@postgres/{database['POSTGRES_DB']}")
+
+
+def test_the_manifests_name_commands_settings_and_pages_that_there_are():
+    deployment, service = MANIFESTS
+    pod: dict[str, Any] = deployment["spec"]["template"]["spec"]
+    assert (
+        deployment["spec"]["selector"]["matchLabels"] == deployment["spec"]["template"]["metadata"]["labels"]
+    )
+    assert service["spec"]["selector"] == deployment["spec"]["selector"]["matchLabels"]
+    for container in (*pod["initContainers"], *pod["containers"]):
+        assert container["args"][0] in COMMANDS
+        assert container["image"] == f"nod:{bot.__version__}"
+        assert {each["name"] for each in container.get("env", ())} <= SETTINGS
+        locked = container["securityContext"]
+        assert (locked["readOnlyRootFilesystem"], locked["allowPrivilegeEscalation"]) == (True, False)
+    [nod] = pod["containers"]
+    paths = {nod[f"{kind}Probe"]["httpGet"]["path"] for kind in ("startup", "liveness", "readiness")}
+    assert paths == {"/healthz", "/readyz"}
+    assert f"USER {pod['securityContext']['runAsUser']}" in CONTAINERFILE
+
+
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="needs systemd-analyze")
+def test_systemd_takes_the_unit_and_finds_it_well_locked(tmp_path: Path):
+    unit = tmp_path / "nod.service"
+    here = UNIT.replace("/opt/nod/bin/nod", shutil.which("true") or "").replace(
+        "nod\nGroup=nod", "root\nGroup=root"
+    )
+    unit.write_text(here)
+    verified = _systemd("verify", "--man=no", str(unit))
+    assert [line for line in verified.stderr.splitlines() if "nod.service" in line] == []
+    rated = _systemd("security", "--offline=true", "--no-pager", str(unit))
+    figure = re.search(r"exposure level for nod\.service: ([\d.]+)", rated.stdout)
+    assert figure is not None, rated.stdout + rated.stderr
+    assert float(figure[1]) <= 2.5
+
+
+def _systemd(*words: str) -> subprocess.CompletedProcess[str]:
+    command = [str(shutil.which("systemd-analyze")), *words]
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)  # noqa: S603 - the one on PATH
+
+
+def test_the_unit_gives_a_change_that_runs_its_time_to_end():
+    stop = re.search(r"^TimeoutStopSec=(\d+)$", UNIT, re.MULTILINE)
+    assert stop is not None
+    assert int(stop[1]) > 20
+    assert COMPOSE["services"]["nod"]["stop_grace_period"] == f"{stop[1]}s"
+    assert MANIFESTS[0]["spec"]["template"]["spec"]["terminationGracePeriodSeconds"] == int(stop[1])
