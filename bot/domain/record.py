@@ -28,7 +28,7 @@ class Act(StrEnum):
     ABANDONED = "abandoned"
     STOP = "stop"  # with its conversation or its teammate
     FAIL = "fail"  # its teammate did
-    # to rules, grants, accounts and tokens
+    # to rules, grants, accounts, tokens and sessions
     SET = "set"
     DROP = "drop"
     PAUSE = "pause"
@@ -41,6 +41,8 @@ class Act(StrEnum):
     LINK = "link"
     UNLINK = "unlink"
     ISSUE = "issue"
+    SIGN_IN = "sign in"
+    SIGN_OUT = "sign out"
     SEAL_WITH = "seal with"  # a key
 
 

@@ -25,4 +25,4 @@ class SignedIn:
 
     async def leave(self, actor: Actor, secret: str = "") -> None:
         """End the session of this secret; without one, all of this account's."""
-        await self.database.write(signing_in.sign_out, actor, secret)
+        await self.database.write(signing_in.sign_out, actor, self.clock(), secret)

@@ -6,14 +6,19 @@ that signs in has one account in the console, which is linked with it the first 
 
 import hashlib
 import secrets
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 
 from sqlmodel import Session, col, delete, select
 
 from bot.domain.people import Actor
+from bot.domain.record import Act
 from bot.store.people import person_of
+from bot.store.record import changes
+from bot.store.record.audit import By
+from bot.store.record.changes import Thing
 from bot.store.rules import Policies
-from bot.store.tables import SignInRow
+from bot.store.tables import SignInRow, changed
 from bot.transactions.linking import join
 
 LINK_LIFE = timedelta(minutes=10)
@@ -41,7 +46,9 @@ def sign_in(session: Session, policies: Policies, code: str, now: datetime) -> s
     console = Actor("http", f"console-{_hash(str(chat))[:12]}", chat.label)
     if str(console) not in person_of(session, chat).accounts:
         join(session, policies, chat, console, chat, now)
-    return _keep(session, console, now + SESSION_LIFE, code=False)
+    until = now + SESSION_LIFE
+    _record(session, console, Act.SIGN_IN, chat, {"how": "link", "until": until.isoformat()}, now)
+    return _keep(session, console, until, code=False)
 
 
 def signed_in(session: Session, secret: str, now: datetime) -> Actor | None:
@@ -54,12 +61,23 @@ def signed_in(session: Session, secret: str, now: datetime) -> Actor | None:
     return Actor.parse(row.account, row.name) if row else None
 
 
-def sign_out(session: Session, actor: Actor, secret: str = "") -> None:
+def sign_out(session: Session, actor: Actor, now: datetime, secret: str = "") -> None:
     """End the session of this secret; without one, all of this account's, and its links' too."""
     theirs = col(SignInRow.account) == str(actor)
-    session.execute(
-        delete(SignInRow).where(theirs & (col(SignInRow.hash) == _hash(secret)) if secret else theirs)
+    ended = changed(
+        session.execute(
+            delete(SignInRow).where(theirs & (col(SignInRow.hash) == _hash(secret)) if secret else theirs)
+        )
     )
+    if ended:
+        _record(session, actor, Act.SIGN_OUT, actor, {"how": "here" if secret else "everywhere"}, now)
+
+
+def _record(
+    session: Session, console: Actor, act: Act, by: Actor, how: Mapping[str, str], now: datetime
+) -> None:
+    who = By.press(act, by, person_of(session, by))
+    changes.record(session, Thing.SESSION, str(console), who, None, how, now)
 
 
 def _keep(session: Session, actor: Actor, until: datetime, *, code: bool) -> str:

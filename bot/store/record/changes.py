@@ -1,4 +1,4 @@
-"""What people change besides proposals: rules, roles, grants, linked accounts, tokens, pauses. Append-only.
+"""What people change besides proposals: rules, grants, accounts, tokens, sessions, pauses. Append-only.
 
 Each row says who, when, and what was before and after, and holds the hash of every table row that the change
 left behind. So a rule, a grant or a link that no one made, or that was altered since, shows (`breaks`). The
@@ -48,6 +48,7 @@ class Thing(StrEnum):
     PAUSE = "pause"  # always the word everything
     TOOL = "tool"  # name and version; only from before the upgrade, later ones are in the rows of proposals
     KEY = "key"  # the name of the audit key
+    SESSION = "session"  # the account that a browser is signed in as
     TOKEN = "token"  # noqa: S105 - the label of one, which may be told
 
 

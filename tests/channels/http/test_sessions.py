@@ -107,6 +107,27 @@ async def test_one_browser_is_signed_out_or_all_of_them(nod: Served, browser: Br
     assert (await third.get("/api/me")).status_code == 401
 
 
+async def test_who_signed_in_and_out_when_and_how_is_in_the_audit_log(nod: Served, browser: Browser):
+    page = await signed_in(nod, browser)
+    console = (await page.get("/api/me")).json()["account"]
+    kept = await signed_in(nod, browser)
+    nod.clock.forward(timedelta(minutes=1))
+    await page.delete("/api/session")
+    await page.delete("/api/session?everywhere=true")
+    rows = (await kept.get("/api/audit")).json()["rows"]
+    told = [(r["verb"], r["actor"], r["key"], r["after"]["how"]) for r in rows if r["thing"] == "session"]
+    assert told == [
+        ("sign out", console, console, "here"),
+        *[("sign in", str(CHIEF), console, "link")] * 2,
+    ]
+    assert rows[0]["at"] == nod.clock().isoformat()
+    assert (await kept.delete("/api/session?everywhere=true")).status_code == 200
+    again = await signed_in(nod, browser)
+    newest = (await again.get("/api/audit")).json()["rows"][1]
+    assert (newest["verb"], newest["after"]) == ("sign out", {"how": "everywhere"})
+    assert (await again.get("/api/audit/verify")).json()["intact"]
+
+
 async def test_a_session_ends_after_thirty_days(nod: Served, browser: Browser):
     page = await signed_in(nod, browser)
     nod.clock.forward(timedelta(days=31))

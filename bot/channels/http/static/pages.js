@@ -147,6 +147,7 @@ export class Usage extends Page {
 const VERBS = {
   propose: "Proposed", approve: "Approved", decline: "Declined", edit: "Edited", cancel: "Withdrawn", execute: "Started", succeeded: "Done", failed: "Failed",
   expire: "Expired", expired: "Expired", extend: "Extended", retry: "Retried", similar: "Approved, and calls like it", revise: "Asked for changes", ask: "Asked about it", stop: "Stopped",
+  link: "Linked", unlink: "Unlinked", issue: "Made", revoke: "Revoked", give: "Given", set: "Set", drop: "Dropped", pause: "Paused", resume: "Resumed", "sign in": "Signed in", "sign out": "Signed out",
 };
 
 export class Audit extends Page {
@@ -223,7 +224,7 @@ export class You extends Page {
     const others = accounts.filter((each) => each !== account);
     this.body.replaceChildren(h("div", { class: "card" }, h("dl", { class: "facts" },
       row("Name", shown(name)), row("This account", h("code", {}, shown(account))),
-      row("Linked accounts", others.length ? h("a", { href: "#/people" }, `${others.length} on the People page`) : "none. Write /nod link in a chat to make one person of your accounts."),
+      row("Linked accounts", others.length ? [...others.map((each) => h("p", {}, h("code", {}, shown(each)))), h("a", { href: "#/people" }, "Who is who")] : "none. Write /nod link in a chat to make one person of your accounts."),
       row("Roles", roles.length ? roles.join(", ") : "none"), row("Admin of all", admin ? "yes" : "no"),
       row("Model", shown(model), demo ? " (demo)" : "")),
     signedIn() || session ? h("div", { class: "card-buttons" }, h("div", { class: "buttons" }, leave("Sign out", "api/session"),

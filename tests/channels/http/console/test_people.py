@@ -27,7 +27,7 @@ def link(nod: Served) -> None:
 def test_linked_accounts_are_one_person_until_one_is_unlinked(nod: Served, new_page: NewPage):
     link(nod)
     page = new_page(f"{nod.url}#/you")
-    page.get_by_role("link", name="1 on the People page").click()
+    page.get_by_role("link", name="Who is who").click()
     person = page.get_by_role("article", name="Person Ana Berg")
     expect(person.get_by_role("listitem")).to_have_count(2)
     expect(person).to_contain_text("Admin by the settings")
