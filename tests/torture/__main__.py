@@ -4,6 +4,7 @@ import argparse
 import asyncio
 import contextlib
 import logging
+import math
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -12,7 +13,9 @@ from uuid import uuid4
 
 from sqlalchemy import create_engine, make_url, text
 
+from tests.torture.figures import Figures
 from tests.torture.harness import torture
+from tests.torture.postgres import Postgres
 
 
 @contextlib.contextmanager
@@ -31,31 +34,44 @@ def empty(url: str) -> Iterator[str]:
         engine.dispose()
 
 
+async def _run(given: argparse.Namespace) -> Figures:
+    async with contextlib.AsyncExitStack() as stack:
+        folder = Path(given.folder or stack.enter_context(tempfile.TemporaryDirectory()))
+        url, restart = f"sqlite:///{folder}/nod.db", None
+        if given.postgres:
+            server = await stack.enter_async_context(Postgres(Path(given.postgres), folder))
+            url, restart = server.url, server.restart
+        elif given.database:
+            url = stack.enter_context(empty(given.database))
+        return await torture(
+            url,
+            folder,
+            processes=given.processes,
+            kills=given.kills,
+            seed=given.seed,
+            people=given.people,
+            stories=given.stories,
+            restart=restart,
+            minutes=given.minutes,
+        )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--database", default="", help="a PostgreSQL server; a new SQLite file if left out")
+    parser.add_argument(
+        "--postgres", default="", help="the folder of PostgreSQL's programs: a server of its own, restarted"
+    )
     parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--kills", type=int, default=100)
+    parser.add_argument("--minutes", type=float, default=math.inf, help="at most")
     parser.add_argument("--people", type=int, default=4)
     parser.add_argument("--folder", default="", help="for logs and a SQLite file, kept; else a temporary one")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--stories", nargs="*", default=[], help="what people do; everything if left out")
     given = parser.parse_args()
     logging.getLogger("aiohttp.server").setLevel(logging.CRITICAL)  # the model's callers are killed
-    with contextlib.ExitStack() as stack:
-        folder = given.folder or stack.enter_context(tempfile.TemporaryDirectory())
-        url = stack.enter_context(empty(given.database)) if given.database else f"sqlite:///{folder}/nod.db"
-        figures = asyncio.run(
-            torture(
-                url,
-                Path(folder),
-                processes=given.processes,
-                kills=given.kills,
-                seed=given.seed,
-                people=given.people,
-                stories=given.stories,
-            )
-        )
+    figures = asyncio.run(_run(given))
     sys.stdout.write("\n".join([str(figures), *figures.faults, ""]))
     sys.exit(1 if figures.faults else 0)
 

@@ -16,7 +16,7 @@ _LONGEST = 3.0  # seconds at one process, then at the next
 
 
 class Feed:
-    """Resumes where the last stream broke off, and notes the newest version of each proposal that it saw."""
+    """Resumes where the last stream ended, and notes the newest version of each proposal that it saw."""
 
     def __init__(self, nods: Nods) -> None:
         self._nods = nods

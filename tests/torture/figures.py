@@ -13,6 +13,7 @@ class Figures:
     parked: list[float] = field(default_factory=list)  # seconds from a message to its card
     ended: list[float] = field(default_factory=list)  # from a press to the end of the change
     taken: list[float] = field(default_factory=list)  # from a kill until nothing was the dead process's
+    taken_late: list[float] = field(default_factory=list)  # where all others were killed as well by then
     ends: Counter[str] = field(default_factory=Counter)
     faults: list[str] = field(default_factory=list)
 
@@ -28,7 +29,8 @@ class Figures:
                 f"how it ended: {ends or 'nothing did'}",
                 f"message to card: {_spread(self.parked)}",
                 f"press to end: {_spread(self.ended)}",
-                f"kill to take-over: {_spread(self.taken)}",
+                f"kill to take-over by one that lived on: {_spread(self.taken)}",
+                f"kill to take-over by one that was started since: {_spread(self.taken_late)}",
                 f"{len(self.faults)} faults",
             )
         )

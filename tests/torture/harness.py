@@ -1,8 +1,10 @@
 """Real processes, killed at random while people write and press; then what they left is checked."""
 
 import asyncio
+import math
 import random
-from collections.abc import Sequence
+import time
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +17,15 @@ from tests.torture.nods import Nods
 from tests.torture.people import People
 
 _TOOLS = {"mark": ["mark"], "pair": ["mark", "mark"], "together": ["mark_together"], "soon": ["mark_soon"]}
+_KILLS_PER_RESTART = 20
 _RULES = (
     "approvers requester approver",
     "quorum 2 for mark_together",
     "ttl 24h for mark",
     "ttl 24h for mark_together",
 )
+
+Restart = Callable[[], Awaitable[None]]
 
 
 def script(body: dict[str, Any]) -> Reply:
@@ -51,10 +56,13 @@ async def torture(
     people: int = 4,
     stories: Sequence[str] = (),
     pause: tuple[float, float] = (0.5, 3.0),
+    restart: Restart | None = None,
+    minutes: float = math.inf,
 ) -> Figures:
     """One run on an empty database: so many kills, and as long as they last people write and press.
 
-    ``stories``: what each of them does at least once; all there are if left out.
+    ``stories``: what each of them does at least once; all there are if left out. ``restart``: the database
+    crashes, too, once for each 20 kills. ``minutes``: at most so long, however many were killed by then.
     """
     dice = random.Random(seed)
     async with (
@@ -70,8 +78,13 @@ async def torture(
             for n in range(people)
         ]
         try:
-            while len(nods.figures.kills) < kills:
+            end = time.monotonic() + minutes * 60
+            while len(nods.figures.kills) < kills and time.monotonic() < end:
                 await nods.kill(dice, pause)
+                if restart and nods.figures.outages < len(nods.figures.kills) // _KILLS_PER_RESTART:
+                    nods.restarted = True
+                    await restart()
+                    nods.figures.outages += 1
                 for task in at_it:
                     if task.done():
                         task.result()  # raises what went wrong

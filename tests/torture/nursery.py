@@ -2,7 +2,7 @@
 
 A Nod starts in a tenth of the time so, and is a process of its own all the same. `Nursery` is asked; the
 process itself is ``python -m tests.torture.nursery``: it takes lines of JSON, and says who was born and who
-died. It ends, and with it all that are left, when no one listens any more.
+died. It ends, and with it all that are left, when no one listens to it.
 """
 
 import asyncio
@@ -11,6 +11,7 @@ import json
 import os
 import signal
 import sys
+import traceback
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self
@@ -97,6 +98,8 @@ def _bear(asked: Mapping[str, Any]) -> None:
     code = 1
     try:
         code = _live(asked)
+    except BaseException:  # noqa: BLE001 - it is told in the log, and this process ends
+        traceback.print_exc()
     finally:
         os._exit(code)
 
