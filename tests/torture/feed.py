@@ -39,8 +39,10 @@ class Feed:
     async def faults(self, versions: Mapping[str, int]) -> list[str]:
         """What the feed did not tell, after it had time to; ``versions`` are those of the rows."""
         end = time.monotonic() + PATIENCE
-        while versions != self._versions and time.monotonic() < end:  # noqa: ASYNC110 - another process rings no bell
+        while versions != self._versions and time.monotonic() < end:
             await asyncio.sleep(PAUSE)
+            if self._task is not None and self._task.done():
+                self._task.result()  # raises what went wrong
         missed = [each for each, version in versions.items() if self._versions.get(each) != version]
         return [*self._faults, *(f"the feed did not tell the end of {each}" for each in missed)]
 
