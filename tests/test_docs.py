@@ -14,7 +14,11 @@ pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
-DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+DOCUMENTS = [
+    ROOT / "README.md",
+    *sorted((ROOT / "docs").glob("*.md")),
+    *sorted((ROOT / ".github").glob("*.md")),
+]
 
 
 def test_the_first_screen_names_the_two_commands_and_make_has_them() -> None:

@@ -24,8 +24,29 @@ pytestmark = [
 ]
 
 ROOT = Path(__file__).parent.parent.parent
-_LEFT_OUT = shutil.ignore_patterns(
-    ".*_cache", ".git", ".hypothesis", ".venv", "__pycache__", "node_modules", "*.egg-info", "build", "dist"
+_FOLDERS = (
+    ".github",
+    "benchmarks",
+    "bot",
+    "clients/python/nod_client",
+    "deploy",
+    "docs",
+    "examples",
+    "tests",
+)
+_TOP = (
+    ".env.example",
+    ".pre-commit-config.yaml",
+    "CHANGELOG.md",
+    "CONTRIBUTING.md",
+    "LICENSE",
+    "MANIFEST.in",
+    "Makefile",
+    "README.md",
+    "clients/python/pyproject.toml",
+    "constraints.txt",
+    "manifest.yml",
+    "pyproject.toml",
 )
 _PATHS = [path for path in sys.path if path.endswith("site-packages")]
 
@@ -34,6 +55,12 @@ _PATHS = [path for path in sys.path if path.endswith("site-packages")]
 class Built:
     sdist: Path
     wheel: Path
+
+
+def files_of(folder: str) -> list[str]:
+    """What a checkout holds there, as paths from its root."""
+    there = (path for path in (ROOT / folder).rglob("*") if "__pycache__" not in path.parts)
+    return [str(path.relative_to(ROOT)) for path in there if path.is_file()]
 
 
 def built(what: str, source: Path, target: Path) -> Path:
@@ -51,7 +78,9 @@ def built(what: str, source: Path, target: Path) -> Path:
 def package(tmp_path_factory: pytest.TempPathFactory) -> Built:
     """Both, the wheel made of what the archive of the source holds."""
     folder = tmp_path_factory.mktemp("package")
-    shutil.copytree(ROOT, folder / "checkout", ignore=_LEFT_OUT)
+    for name in (*_TOP, *(name for each in _FOLDERS for name in files_of(each))):
+        (folder / "checkout" / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, folder / "checkout" / name)
     sdist = built("sdist", folder / "checkout", folder)
     with tarfile.open(sdist) as packed:
         packed.extractall(folder / "unpacked", filter="data")
@@ -64,8 +93,7 @@ def test_the_wheel_holds_every_file_of_the_package_and_nothing_else(package: Bui
         held = {name for name in packed.namelist() if ".dist-info/" not in name}
         about = next(name for name in packed.namelist() if name.endswith("/METADATA"))
         metadata = packed.read(about).decode()
-    there = (path for path in (ROOT / "bot").rglob("*") if path.is_file() and "__pycache__" not in path.parts)
-    assert held == {str(path.relative_to(ROOT)) for path in there}
+    assert held == set(files_of("bot"))
     assert f"\nName: nod-approvals\nVersion: {bot.__version__}\n" in metadata
     assert set(re.findall(r"License-File: (.*)", metadata)) >= {
         "LICENSE",
@@ -77,23 +105,7 @@ def test_the_wheel_holds_every_file_of_the_package_and_nothing_else(package: Bui
 def test_the_archive_of_the_source_holds_what_its_make_test_needs(package: Built):
     with tarfile.open(package.sdist) as packed:
         held = {name.partition("/")[2] for name in packed.getnames()}
-    folders = [
-        ROOT / name
-        for name in ("bot", "tests", "docs", "examples", "benchmarks", "deploy", "clients/python/nod_client")
-    ]
-    there = [
-        path for folder in folders for path in folder.rglob("*") if path.is_file() and path.suffix != ".pyc"
-    ]
-    top = (
-        "Makefile",
-        "constraints.txt",
-        "pyproject.toml",
-        "manifest.yml",
-        ".env.example",
-        "CHANGELOG.md",
-        "LICENSE",
-    )
-    assert {*top, *(str(path.relative_to(ROOT)) for path in there)} - held == set()
+    assert {*_TOP, *(name for folder in _FOLDERS for name in files_of(folder))} - held == set()
 
 
 def test_installed_from_the_wheel_the_demo_runs_a_pressed_proposal_in_an_empty_folder(

@@ -1,0 +1,32 @@
+"""What contributors meet: the hooks run what the check runs, and the forms are ones that GitHub can show."""
+
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+ROOT = Path(__file__).parent.parent
+
+
+def test_the_hooks_run_the_tools_of_make_lint():
+    config = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text())
+    hooks = {hook["entry"].removeprefix(".venv/bin/") for repo in config["repos"] for hook in repo["hooks"]}
+    makefile = (ROOT / "Makefile").read_text()
+    lint = makefile[makefile.index("\nlint:") : makefile.index("\nfix:")]
+    tools = {
+        line.removeprefix("\t@$(BIN)/").removesuffix(" .") for line in lint.splitlines() if "$(BIN)" in line
+    }
+    assert {" ".join(tool.split()[:2]) for tool in tools} == {hook.removesuffix(" --fix") for hook in hooks}
+
+
+def test_each_issue_form_asks_questions_with_names_of_their_own():
+    for path in sorted((ROOT / ".github" / "ISSUE_TEMPLATE").glob("*.yml")):
+        form: dict[str, Any] = yaml.safe_load(path.read_text())
+        assert {"name", "description", "body"} <= form.keys()
+        asked = [part for part in form["body"] if part["type"] != "markdown"]
+        assert {part["type"] for part in asked} <= {"textarea", "input", "dropdown", "checkboxes"}
+        assert (
+            len({part["id"] for part in asked})
+            == len({part["attributes"]["label"] for part in asked})
+            == len(asked)
+        )
