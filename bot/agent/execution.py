@@ -120,12 +120,14 @@ class Execution:
             if wake is not None:
                 await wake(*jobs)
 
+        progress = Progress(self._clock, ON_CARDS, show, secrets)
         context = CallContext(
             claimed.conversation_id,
             str(claimed.requester),
             claimed.idempotency_key,
             claimed.preview,
-            Progress(self._clock, ON_CARDS, show, secrets),
+            progress,
+            progress.tail,
         )
         with hiding(secrets):
             work = _work(tool, claimed, context)  # a task of its own, so that it alone can be stopped

@@ -13,7 +13,8 @@ log = logger(__name__)
 ON_CARDS = timedelta(seconds=5)  # each copy is an edit that counts against what a platform lets Nod send
 IN_TURNS = timedelta(seconds=1)
 
-_LONGEST = 100  # characters
+_LONGEST = 100  # characters of a line
+_LINES = 5  # of what it prints, the last
 
 
 class Progress:
@@ -33,14 +34,26 @@ class Progress:
         self._shown: tuple[datetime, str] | None = None
 
     async def __call__(self, words: str) -> None:
+        await self._tell(words, lambda text: one_line(text)[:_LONGEST])
+
+    async def tail(self, printed: str) -> None:
+        """The same with the last lines of what it prints, each in a line of its own."""
+        await self._tell(printed, _last_lines)
+
+    async def _tell(self, words: str, cut: Callable[[str], str]) -> None:
         try:
-            line = one_line(veiled(str(words), self._secrets))[:_LONGEST]
+            said = cut(veiled(str(words), self._secrets))
             now = self._clock()
-            if not line or (
-                self._shown is not None and (now - self._shown[0] < self._pace or line == self._shown[1])
+            if not said or (
+                self._shown is not None and (now - self._shown[0] < self._pace or said == self._shown[1])
             ):
                 return
-            self._shown = now, line
-            await self._show(line)
+            self._shown = now, said
+            await self._show(said)
         except Exception as error:  # noqa: BLE001 - the call it is about continues
             log.warning("progress was not shown", why=type(error).__name__)
+
+
+def _last_lines(printed: str) -> str:
+    lines = (one_line(line)[:_LONGEST] for line in printed.splitlines())
+    return "\n".join([line for line in lines if line][-_LINES:])

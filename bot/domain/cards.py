@@ -209,7 +209,7 @@ def _outcome(p: Proposal) -> tuple[Tone, str]:
         case State.APPROVED:
             return Tone.WAITING, f"{yes} by {who}. It has not run yet."
         case State.EXECUTING:
-            far = f" ({p.progress})" if p.progress else ""
+            far = f" ({p.progress})" if p.progress and "\n" not in p.progress else ""
             doing = "Stopping" if p.cause is Cause.STOPPED else f"Running{far}"
             return Tone.WAITING, f"{yes} by {who}. {doing}…"
         case State.SUCCEEDED:
@@ -391,7 +391,7 @@ def card_of(
         tone=tone,
         outcome=one_line(clean(outcome)),
         decided_at=p.decided_at,
-        result=_plain(p.error or ("" if p.told else p.result), secrets),
+        result=_plain(_said(p), secrets),
         result_url=p.result_url,
         result_fields=tuple(
             (redact_text(name, secrets), redact_text(said, secrets))
@@ -486,6 +486,13 @@ def placed(
         asked_in=one_line(elsewhere.words) if elsewhere else "",
         origin=elsewhere.address if elsewhere else None,
     )
+
+
+def _said(p: Proposal) -> str:
+    """What its tool said: the last lines it printed while it runs, then its answer or what went wrong."""
+    if p.state is State.EXECUTING:
+        return p.progress if p.progress and "\n" in p.progress else ""
+    return p.error or ("" if p.told else p.result) or ""
 
 
 _WITH_LEAD: Mapping[str | None, str] = {

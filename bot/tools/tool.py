@@ -42,7 +42,7 @@ class CallContext:
     ``idempotency_key`` is the same for every run of one proposal and empty for reads. ``preview`` is what the
     card showed, so that a tool can check that nothing changed up to the moment it acts; empty for reads.
     ``progress`` tells people how far it is, such as ``await context.progress("3 of 10 files")``; it never
-    raises, and what comes too often is left out.
+    raises, and what comes too often is left out. ``printed`` does so with the last lines of its output.
     """
 
     conversation_id: str
@@ -50,6 +50,7 @@ class CallContext:
     idempotency_key: str = ""
     preview: tuple[PreviewField, ...] = ()
     progress: Callable[[str], Awaitable[None]] = field(default=_no_one, repr=False, compare=False)
+    printed: Callable[[str], Awaitable[None]] = field(default=_no_one, repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,17 @@ async def test_progress_is_one_short_line_without_secrets_and_never_more_often_t
     assert shown == ["1 of 3 with ••••••", "x" * 100]
 
 
+async def test_what_a_tool_prints_is_shown_by_its_last_lines_without_secrets(clock):
+    shown: list[str] = []
+
+    async def show(words: str) -> None:
+        shown.append(words)
+
+    progress = Progress(clock, ON_CARDS, show, ["hunter22"])
+    await progress.tail("\n".join(f"line {n}\r" for n in range(7)) + "\n\n  with hunter22\n")
+    assert shown == ["line 3\nline 4\nline 5\nline 6\nwith ••••••"]
+
+
 async def test_a_call_does_not_fail_because_its_progress_could_not_be_shown(clock, capfd):
     async def show(_: str) -> None:
         raise OSError("the database is away")

@@ -27,8 +27,8 @@ def notebook(notes: list[str]) -> FixedToolset:
 
     @tool(summary="Brood")
     async def brood(context: CallContext) -> str:
-        """Say two lines and never end."""
-        await context.progress("an egg\nanother egg")
+        """Print two lines and never end."""
+        await context.printed("an egg\nanother egg")
         return str(await asyncio.Event().wait())
 
     return FixedToolset("notebook", (note, erase, print_lines, brood))

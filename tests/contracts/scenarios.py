@@ -525,7 +525,8 @@ class Contract(Rules):
         await driver.say("brood")
         (card,) = await cards(driver)
         await driver.press(card, Verb.APPROVE)
-        runs = await becomes(driver, 0, "Running")
+        runs = await becomes(driver, 0, "an egg\nanother egg")
+        assert "Running" in runs.words
         assert Verb.STOP in runs.verbs
         await driver.press(runs, Verb.STOP, eve=True)
         await eventually(lambda: driver.told(eve=True), "a refusal for Eve alone")

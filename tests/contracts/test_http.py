@@ -151,7 +151,7 @@ class HttpDriver:
 def _seen(proposal: dict[str, Any]) -> Seen:
     words = [proposal["description"], proposal["outcome"], *proposal["notes"], *proposal["votes"]]
     words += [f"{f['field']} {f['old_value']} {f['new_value']}" for f in proposal["preview"]]
-    words += [proposal["deciders"], proposal["expires_at"], proposal["error"] or ""]
+    words += [proposal["deciders"], proposal["expires_at"], proposal["error"] or "", proposal["printed"]]
     return Seen("\n".join(words), tuple(Verb(a) for a in proposal["verbs"]), proposal)
 
 

@@ -59,6 +59,7 @@ the end has come.
 | `asker_decides` | the requester may decide alone, so a card need not say who may |
 | `state`, `outcome`, `cause`, `notes` | its status |
 | `verbs`, `buttons`, `group` | what can be pressed now, with labels; the rest of the group |
+| `printed` | while it runs: the last lines of its output |
 | `result`, `ended_badly`, `result_url`, `error` | how it ended; all of it: `…/{id}/result`, `…/{id}/files` |
 | `result_fields` | a result that is an object, with the labels and values that people read |
 | `decided_by`, `decided_from`, `decided_at`, `decline_reason`, `edited_by` | who decided, and from where |

@@ -23,7 +23,7 @@ from bot.domain.forms import Field, fields_of
 from bot.domain.outcomes import end_of
 from bot.domain.people import Actor
 from bot.domain.plans import PlanLine
-from bot.domain.proposals import Proposal
+from bot.domain.proposals import Proposal, State
 from bot.domain.redaction import redact_text, secrets_in
 from bot.domain.teams import Teammate, TeamStatus, about
 from bot.domain.verbs import Button, Verb
@@ -115,6 +115,7 @@ def proposal(found: Seen) -> ProposalView:
         if card.group
         else None,
         "idempotency_key": p.idempotency_key,
+        "printed": card.result if p.state is State.EXECUTING else "",
         "result": redact_text(p.result, secrets) if p.result else None,
         "result_fields": [{"label": name, "value": said} for name, said in card.result_fields],
         "ended_badly": p.ended_badly,

@@ -208,6 +208,7 @@ class ProposalView(TypedDict):
     asker_decides: bool
     group: GroupView | None
     idempotency_key: str
+    printed: str
     result: str | None
     result_fields: list[ResultField]
     ended_badly: str | None

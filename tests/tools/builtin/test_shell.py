@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from bot.domain.risk import Level
 from bot.errors import BadArguments, SettingsError
+from bot.tools.builtin.shell.process import run
 from bot.tools.builtin.shell.tools import shell_tools
 from bot.tools.tool import CallContext
 from tests.tools.calls import Hands
@@ -263,3 +264,18 @@ async def test_an_empty_argv_and_one_with_nul_are_refused(hands):
 def test_a_workspace_that_is_no_folder_stops_the_start(tmp_path):
     with pytest.raises(SettingsError, match="not a folder"):
         shell(tmp_path / "nowhere")
+
+
+async def test_what_a_command_prints_is_told_while_it_runs(tmp_path):
+    heard: list[str] = []
+
+    async def printed(text: str) -> None:
+        heard.append(text)
+        if "one" in text and "two" in text:
+            (tmp_path / "go").touch()
+
+    script = "echo one; echo two >&2; while [ ! -e go ]; do sleep 0.02; done; echo three"
+    around = {"PATH": os.environ["PATH"]}
+    ended = await run(["sh", "-c", script], tmp_path, around, seconds=30, most=1000, printed=printed)
+    assert (ended.exit_code, ended.stdout, ended.stderr) == (0, "one\nthree\n", "two\n")
+    assert "three" not in "".join(heard)

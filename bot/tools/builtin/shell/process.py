@@ -7,7 +7,7 @@ import os
 import signal
 import sys
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,8 @@ from typing import Any
 _WARDEN = Path(__file__).with_name("warden.py")
 _CHUNK = 1 << 14
 _GRACE = 5.0  # seconds for the warden to end what it runs
+_TELLING = 1.0  # seconds between looks at what it has printed
+_LATELY = 2000  # bytes of that which are told
 _FLOOD = 64  # times the kept output: a command that says more is ended
 
 
@@ -75,6 +77,26 @@ class _Tail:
         return whole.decode(errors="backslashreplace").replace("\0", "\\x00")
 
 
+class _Lately:
+    """The end of what both streams have printed, told from time to time while there is more."""
+
+    def __init__(self, told: Callable[[str], Awaitable[None]]) -> None:
+        self._told = told
+        self._bytes = bytearray()
+
+    def add(self, part: bytes) -> None:
+        self._bytes += part
+        del self._bytes[:-_LATELY]
+
+    async def tell(self) -> None:
+        while True:
+            await asyncio.sleep(_TELLING)
+            await self._told(bytes(self._bytes).decode(errors="replace"))
+
+
+async def _no_one(_: str) -> None: ...
+
+
 async def run(
     argv: Sequence[str],
     folder: Path,
@@ -83,11 +105,12 @@ async def run(
     seconds: float,
     most: int,
     limits: CommandLimits = CHANGING,
+    printed: Callable[[str], Awaitable[None]] = _no_one,
 ) -> Ended:
     """Run until the end, ``seconds``, or a flood of output; ``most`` is the bytes kept of each stream.
 
     The command's own end is heard from the warden, which has killed everything below it by then. Cancelled,
-    it ends the command before it lets go.
+    it ends the command before it lets go. ``printed`` is told the end of its output while it runs.
     """
     process = await asyncio.create_subprocess_exec(
         sys.executable,
@@ -103,13 +126,14 @@ async def run(
         env=dict(environment),
         start_new_session=True,
     )
-    out, err, flood = _Tail(most), _Tail(most), asyncio.Event()
+    out, err, flood, lately = _Tail(most), _Tail(most), asyncio.Event(), _Lately(printed)
     whole: asyncio.Future[Any] = asyncio.gather(
-        _drain(process.stdout, out, most * _FLOOD, flood),
-        _drain(process.stderr, err, most * _FLOOD, flood),
+        _drain(process.stdout, out, most * _FLOOD, flood, lately),
+        _drain(process.stderr, err, most * _FLOOD, flood, lately),
         process.wait(),
     )
     flooded: asyncio.Future[Any] = asyncio.ensure_future(flood.wait())
+    telling = asyncio.create_task(lately.tell())
     try:
         await asyncio.wait({whole, flooded}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
         why = "" if whole.done() else f"it was ended after {seconds:g} s"
@@ -117,14 +141,19 @@ async def run(
             why = f"it was ended: it said more than {most * _FLOOD} bytes"
     finally:
         flooded.cancel()
+        telling.cancel()
         await _end(process, whole)
+        await asyncio.gather(flooded, telling, return_exceptions=True)
     return Ended(None if why else process.returncode, out.text(), err.text(), why)
 
 
-async def _drain(stream: asyncio.StreamReader | None, tail: _Tail, most: int, flood: asyncio.Event) -> None:
+async def _drain(
+    stream: asyncio.StreamReader | None, tail: _Tail, most: int, flood: asyncio.Event, lately: _Lately
+) -> None:
     """Read to the end, and say when it is too much."""
     while stream is not None and (part := await stream.read(_CHUNK)):
         tail.add(part)
+        lately.add(part)
         if tail.seen > most:
             flood.set()
 

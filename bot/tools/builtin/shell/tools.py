@@ -18,7 +18,7 @@ from bot.errors import SettingsError
 from bot.tools.builtin.shell.process import CHANGING, READING, Ended, run
 from bot.tools.builtin.shell.risk import classifier
 from bot.tools.storable import Storable
-from bot.tools.tool import Arguments, FixedToolset, ToolOutput, tool
+from bot.tools.tool import Arguments, CallContext, FixedToolset, ToolOutput, tool
 
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _KEPT = ("LANG", "LC_ALL", "LC_CTYPE", "TZ")
@@ -85,7 +85,7 @@ def shell_tools(
         touches="",  # its preview shows nothing of the world that could change
         timeout=seconds + _MARGIN,
     )
-    async def shell_run(argv: Argv) -> ToolOutput:
+    async def shell_run(argv: Argv, context: CallContext) -> ToolOutput:
         """Run a program in the workspace. There is no shell: give the program and each argument by itself.
 
         Commands that only read run immediately, others wait for a person. For pipes give ["sh", "-c", "…"],
@@ -100,7 +100,15 @@ def shell_tools(
         limits = READING if risk.level is Level.READ else CHANGING
         with tempfile.TemporaryDirectory(prefix="nod-home-", ignore_cleanup_errors=True) as home:
             around = {**given, "HOME": home, **careful}
-            ended = await run(argv, folder, around, seconds=seconds, most=max_output, limits=limits)
+            ended = await run(
+                argv,
+                folder,
+                around,
+                seconds=seconds,
+                most=max_output,
+                limits=limits,
+                printed=context.printed,
+            )
         told: dict[str, Any] = {
             "exit_code": ended.exit_code,
             "stdout": ended.stdout,

@@ -274,9 +274,9 @@ def test_a_running_change_can_be_stopped(nod: Served, new_page: NewPage):
         "look": "danger",
         "rare": False,
     }
-    told(
-        page, proposal, state="executing", verbs=["stop"], buttons=[stop], outcome="Approved by you. Running…"
-    )
+    running = {"state": "executing", "outcome": "Approved by you. Running…", "printed": "1 of 2\n2 of 2"}
+    told(page, proposal, verbs=["stop"], buttons=[stop], **running)
+    expect(shown.locator("pre")).to_have_text("1 of 2\n2 of 2")
     button(shown, "Stop").click()
     expect(shown.locator(".card-word")).to_have_text("It isn't running.")
 
