@@ -88,6 +88,10 @@ WITH called AS (
 SELECT pg_notify('procrastinate_queue_v1#' || queue_name, '{"type": "job_inserted", "job_id": 0}') FROM called
 """
 """Call the next one that was put back for a person."""
+_UNHEARD = """
+SELECT id FROM procrastinate_jobs WHERE status = 'doing'
+AND worker_id = ANY (%(workers)s::bigint[]) AND NOT id = ANY (%(known)s::bigint[])
+"""
 _BEAT = """
 INSERT INTO procrastinate_workers (id, last_heartbeat) OVERRIDING SYSTEM VALUE VALUES (%(worker_id)s, now())
 ON CONFLICT (id) DO UPDATE SET last_heartbeat = now()
@@ -157,11 +161,12 @@ class DistributedDispatcher:
         await self._put([job for job in jobs if job not in here])
 
     async def find(self, *jobs: Job) -> None:
-        """As above; first, what dead workers had is free again."""
+        """As above; first, what dead workers had is free again, and what was given to ours and never came."""
         with self._told("what dead workers had"):
             stalled = await self._jobs.get_stalled_jobs(seconds_since_heartbeat=_STALLED_SECONDS)
             for each in stalled:
                 await self._jobs.finish_job(each, Status.ABORTED, delete_job=True)
+            await self._jobs.drop_unheard()
         await self._put(jobs, found=True)
 
     async def stop_turn(self, conversation_id: str) -> None:
@@ -300,21 +305,50 @@ class _Jobs(manager.JobManager):
     def __init__(self, connector: Any, wire: Wire) -> None:
         super().__init__(connector)
         self._wire = wire
+        self._workers: list[int] = []
+        self._known: set[int] = set()  # ids of what was fetched and has not ended
+        self._suspects: set[int] = set()
         self.paused = False
+
+    async def register_worker(self) -> int:
+        ident = await super().register_worker()
+        self._workers.append(ident)
+        return ident
+
+    async def drop_unheard(self) -> None:
+        """End what the database gave to a worker of this process whose connection was lost in that moment.
+
+        Seen twice in a row, so that it is not what is just on its way.
+        """
+        asked = {"workers": self._workers, "known": list(self._known)}
+        found = {row["id"] for row in await self.connector.execute_query_all_async(_UNHEARD, **asked)}
+        lost, self._suspects = found & self._suspects, found - self._suspects
+        for ident in lost:
+            log.warning("a job was given to this process and did not arrive", job=ident)
+            await self.finish_job_by_id_async(ident, Status.ABORTED, delete_job=True)
 
     async def fetch_job(self, queues: Iterable[str] | None, worker_id: int) -> Any:
         while not self.paused:
             try:
-                return await super().fetch_job(queues, worker_id)
+                job = await super().fetch_job(queues, worker_id)
             except UniqueViolation:
                 continue  # another worker took a job with the same lock at the same moment
             except ConnectorException as error:
                 log.warning("no job could be fetched", why=str(error.__cause__ or error))
                 await asyncio.sleep(_PAUSE)
                 return None
+            if job is not None and job.id is not None:
+                self._known.add(job.id)
+            return job
         return None
 
     async def finish_job(self, job: Any, status: Status, delete_job: bool) -> None:  # noqa: ARG002, FBT001
+        try:
+            await self._finish(job, status)
+        finally:
+            self._known.discard(job.id)
+
+    async def _finish(self, job: Any, status: Status) -> None:
         of_same_lock = [f"{work}{job.lock.removeprefix('turn')}" for work in (Work.TURN, Work.DELIVER)]
         waiting = of_same_lock if job.lock.startswith("turn:") else [job.lock]
         while True:

@@ -135,6 +135,29 @@ async def _all(app: App, many: int) -> bool:
     return len(await all_in(app, State.PROPOSED)) == many
 
 
+async def test_a_job_that_was_given_to_a_process_and_never_arrived_holds_nothing_up(nods: Processes) -> None:
+    app = await nods.start()
+    nods.all_say(says("One."), says("Two."))
+    await say(app)
+    await eventually(lambda: _answered(app, 2))
+    await eventually(lambda: _no_job(app))
+    given = text(
+        "INSERT INTO procrastinate_jobs (queue_name, task_name, priority, lock, args, status, worker_id) "
+        "SELECT 'turn', 'work', 0, 'turn:' || id, '{}', 'doing', (SELECT max(id) FROM procrastinate_workers) "
+        "FROM conversation"
+    )
+    with app.database.engine.begin() as connection:
+        connection.execute(given)
+    await say(app)
+    for _ in range(2):
+        await app.recovery.recover(app.clock())
+    assert await eventually(lambda: _answered(app, 4)) == ["please", "One.", "please", "Two."]
+
+
+async def _no_job(app: App) -> bool:
+    return not await app.database.read(lambda s: s.execute(text("SELECT 1 FROM procrastinate_jobs")).all())
+
+
 async def test_a_press_of_one_card_in_two_processes_runs_it_once(nods: Processes) -> None:
     both = [await nods.start(), await nods.start()]
     nods.all_say(says("I will.", call("paint", lamp="desk", color="red")))
