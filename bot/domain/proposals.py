@@ -310,6 +310,7 @@ class Sought(NamedTuple):
     """Which proposals of a list; an empty field matches all. ``own``: only what they asked for.
 
     ``words`` stand in its title, its tool's name or the name of who asked; ``channel`` is where it was asked.
+    ``accounts`` are those of one who asked.
     """
 
     tool: str | None = None
@@ -318,3 +319,4 @@ class Sought(NamedTuple):
     own: bool = False
     words: str | None = None
     channel: str | None = None
+    accounts: frozenset[str] | None = None

@@ -71,6 +71,16 @@ class AdminLookup:
 
         return await self._database.read(read)
 
+    async def accounts_of(self, account: str) -> frozenset[str]:
+        """An account, and those linked with it; none of what is no account."""
+        try:
+            actor = Actor.parse(account)
+        except ValueError:
+            return frozenset()
+        if not account.isprintable():
+            return frozenset()
+        return (await self._database.read(people.person_of, actor)).accounts
+
     async def is_admin(self, actor: Actor) -> bool:
         """Whether this person is an admin of all of Nod, not of one workspace alone."""
         return await self._database.read(self._rules_all, actor)

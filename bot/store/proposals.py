@@ -302,6 +302,8 @@ def seen_by(
     if sought.words:
         said = (_TABLE.c.description, _TABLE.c.tool_name, _TABLE.c.requester_name)
         further &= or_(*(column.icontains(sought.words, autoescape=True) for column in said))
+    if sought.accounts is not None:
+        further &= _TABLE.c.requester.in_(sorted(sought.accounts))
     if sought.channel:
         there = select(_CONVERSATION.c.id).where(_CONVERSATION.c.channel == sought.channel)
         further &= _TABLE.c.conversation_id.in_(there)

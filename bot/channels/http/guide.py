@@ -55,7 +55,8 @@ the end has come.
 | `why`, `outline` | `reason` where it is not just what was said; a plan line by line |
 | `headline`, `warning` | the card's first line; what to know before approving |
 | `teammate` | the name of the teammate that asks; empty for the lead agent |
-| `requester`, `deciders`, `quorum`, `votes`, `may_decide` | who asked, who decides, whether you may |
+| `requester`, `requester_account` | who asked |
+| `deciders`, `quorum`, `votes`, `may_decide` | who decides, whether you may |
 | `asker_decides` | the requester may decide alone, so a card need not say who may |
 | `state`, `outcome`, `cause`, `notes` | its status |
 | `verbs`, `buttons`, `group` | what can be pressed now, with labels; the rest of the group |

@@ -81,6 +81,9 @@ async def listed(
     mine: Annotated[Mine | None, Query(description="only what you asked for, or may decide")] = None,
     q: Annotated[str, Query(max_length=200, description="in its title, its tool or who asked")] = "",
     channel: Annotated[str | None, Query(max_length=40, description="where it was asked")] = None,
+    requester: Annotated[
+        str | None, Query(max_length=200, description="who asked: an account, and those linked with it")
+    ] = None,
     limit: Limit = PAGE,
     before: Before = None,
 ) -> JSONResponse:
@@ -90,7 +93,8 @@ async def listed(
     if before is not None and (mark := mark_of(before)) is None:
         return problem(422, NO_PLACE, fields={"before": NO_PLACE})
     states = [State.PROPOSED] if mine == "decide" and not state else state or list(State)
-    sought = Sought(tool, kind, risk, mine == "asked", q.strip() or None, channel)
+    accounts = None if requester is None else await http.admin.accounts_of(requester)
+    sought = Sought(tool, kind, risk, mine == "asked", q.strip() or None, channel, accounts)
     shown, further = await http.proposals.page(actor, states, limit, mark, sought, to_decide=mine == "decide")
     return ok(proposals=await views.every(shown), next=cursor(further))
 

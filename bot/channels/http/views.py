@@ -100,6 +100,7 @@ def proposal(found: Seen) -> ProposalView:
         "why": card.why,
         "outline": [_plan_line(line) for line in card.outline],
         "requester": card.asked_by,
+        "requester_account": str(p.requester),
         "deciders": card.deciders,
         "quorum": p.quorum,
         "votes": list(card.votes),

@@ -194,6 +194,7 @@ class ProposalView(TypedDict):
     why: str
     outline: list[PlanLineView]
     requester: str
+    requester_account: str
     deciders: str
     may_decide: bool
     quorum: int

@@ -34,6 +34,29 @@ async def test_a_grant_is_listed_for_its_giver_and_for_admins_and_an_admin_revok
         assert (await nod.client.get("/api/grants")).json()["grants"] == []
 
 
+async def test_proposals_are_found_by_who_asked_under_any_of_their_accounts(serve: Serve):
+    model = ScriptedModel(ask(MILK), ask(TEA))
+    async with serve(model=model, token=ANA, **ADMIN) as nod, nod.caller(CHIEF) as chief:
+        (mine,) = await nod.proposed()
+        (hers,) = await nod.proposed(client=chief)
+        assert mine["requester_account"] == "http:ana"
+
+        async def by(account: str) -> list[str]:
+            found = await chief.get("/api/proposals", params={"requester": account})
+            return [p["id"] for p in found.json()["proposals"]]
+
+        assert await by("http:ana") == [mine["id"]]
+        assert await by("http:chief") == [hers["id"]]
+        for account in ("http:ben", "ana", "", "http:a\0"):
+            assert await by(account) == []
+        said = await nod.client.post("/api/commands", json={"name": "nod", "text": "console"})
+        code = said.json()["text"].partition("\n")[0].rpartition("/")[2]
+        async with nod.caller(Origin=nod.url) as page:
+            assert (await page.post("/api/session", json={"code": code})).status_code == 200
+            console = (await page.get("/api/me")).json()["account"]
+        assert await by(console) == [mine["id"]]
+
+
 async def test_admins_page_through_the_audit_log_filter_verify_and_export_it(serve: Serve):
     model = ScriptedModel(ask(MILK), say("Kept."), ask(TEA), say("Kept."))
     async with serve(model=model, token=ANA, **ADMIN) as nod, nod.caller(CHIEF) as chief:
@@ -77,8 +100,8 @@ async def test_admins_page_through_the_audit_log_filter_verify_and_export_it(ser
         assert (told["intact"], len(told["faults"])) == (False, 1)
 
 
-@pytest.mark.parametrize("path", ["audit", "audit/verify", "audit/export", "rules"])
-async def test_the_record_and_the_rules_are_for_admins(serve: Serve, path):
+@pytest.mark.parametrize("path", ["audit", "audit/verify", "audit/export", "settings"])
+async def test_the_record_and_the_settings_are_for_admins(serve: Serve, path):
     async with serve(token=ANA, **ADMIN) as nod:
         answer = await nod.client.get(f"/api/{path}")
         assert (answer.status_code, answer.json()["error"]) == (403, "This is for admins.")

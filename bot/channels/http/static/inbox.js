@@ -24,6 +24,11 @@ const NOTHING = {
 const KEYS = { j: "next", k: "previous", x: "select or clear", a: "approve", d: "decline", e: "edit", "/": "search", "?": "these keys" };
 const SIGNS = { proposed: "clock", approved: "clock", executing: "clock", succeeded: "check", failed: "warning", declined: "cross", expired: "clock", cancelled: "minus" };
 
+/** A choice that is not there yet. */
+function offer(select, value, words) {
+  if (![...select.options].some((each) => each.value === value)) select.append(h("option", { value }, words));
+}
+
 export class Inbox {
   constructor(element) {
     this.element = element;
@@ -49,7 +54,8 @@ export class Inbox {
       clearTimeout(this.typing);
       this.typing = setTimeout(() => this.load(), WAIT);
     });
-    for (const each of [this.tool, this.place]) each.addEventListener("change", () => this.load());
+    this.person = h("select", { "aria-label": "Person" }, h("option", { value: "" }, "Any person"));
+    for (const each of [this.tool, this.place, this.person]) each.addEventListener("change", () => this.load());
     this.list = h("ul", { class: "rows", "aria-label": "Proposals" });
     this.nothing = h("div", { class: "nothing-here", hidden: true });
     this.more = h("button", { type: "button", class: "button small", hidden: true, onclick: () => this.load(this.next) }, "Show more");
@@ -63,7 +69,7 @@ export class Inbox {
       h("dl", { class: "facts" }, Object.entries(KEYS).map(([key, words]) => h("div", {}, h("dt", {}, h("kbd", {}, key)), h("dd", {}, words)))),
       h("form", { method: "dialog" }, h("button", { class: "button" }, "Close")));
     this.element.append(
-      h("div", { class: "pane list-pane" }, h("h2", { class: "hidden" }, "Proposals"), this.tabs, h("div", { class: "sieve" }, this.search, this.tool, this.place),
+      h("div", { class: "pane list-pane" }, h("h2", { class: "hidden" }, "Proposals"), this.tabs, h("div", { class: "sieve" }, this.search, this.tool, this.place, this.person),
         this.nothing, this.list, this.more,
         h("p", { class: "pane-foot" }, h("button", { type: "button", class: "link-button", onclick: () => this.help.showModal() }, "Keys"), this.bell)),
       h("div", { class: "pane detail-pane", id: "inbox-detail", tabindex: -1 },
@@ -99,9 +105,13 @@ export class Inbox {
     this.load();
   }
 
+  sifted() {
+    return Boolean(this.search.value.trim() || this.tool.value || this.place.value || this.person.value);
+  }
+
   path(before) {
     const [, sought] = TABS[this.tab];
-    const more = { q: this.search.value.trim(), tool: this.tool.value, channel: this.place.value, before, limit: 30 };
+    const more = { q: this.search.value.trim(), tool: this.tool.value, channel: this.place.value, requester: this.person.value, before, limit: 30 };
     const pairs = Object.entries(more).filter(([, value]) => value);
     return `api/proposals?${sought}&${new URLSearchParams(pairs)}`;
   }
@@ -157,7 +167,7 @@ export class Inbox {
 
   heard(p) {
     const wanted = (this.tab === "decide" && p.may_decide) || this.tab === "waiting";
-    const sifted = this.search.value.trim() || this.tool.value || this.place.value;
+    const sifted = this.sifted();
     if (this.rows.has(p.id)) this.draw(p);
     else if (wanted && !sifted && p.state === "proposed") this.add(p, true);
     this.arrange();
@@ -172,8 +182,8 @@ export class Inbox {
     if (above) this.list.prepend(row);
     else this.list.append(row);
     this.draw(p);
-    const known = [...this.tool.options].some((each) => each.value === p.tool_name);
-    if (!known) this.tool.append(h("option", { value: p.tool_name }, p.tool_name));
+    offer(this.tool, p.tool_name, p.tool_name);
+    offer(this.person, p.requester_account, p.requester);
     return row;
   }
 
@@ -207,8 +217,8 @@ export class Inbox {
   arrange() {
     const [title, words] = NOTHING[this.tab];
     this.nothing.hidden = this.rows.size > 0;
-    const sifted = this.search.value.trim() || this.tool.value || this.place.value;
-    this.nothing.replaceChildren(h("h2", {}, sifted ? "Nothing matches" : title), h("p", { class: "muted" }, sifted ? "Try fewer words, or any tool and place." : words));
+    const sifted = this.sifted();
+    this.nothing.replaceChildren(h("h2", {}, sifted ? "Nothing matches" : title), h("p", { class: "muted" }, sifted ? "Try fewer words, or any tool, place and person." : words));
   }
 
   // What is chosen
