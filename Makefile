@@ -8,7 +8,7 @@ PINS := pyproject.toml constraints.txt
 # or each process of the tests compiles every library again
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test fast lint fix typecheck migration pictures bench torture clean
+.PHONY: demo test fast lint fix typecheck migration pictures licences bench torture clean
 
 demo: .venv/run
 	@$(BIN)/nod demo --port $(PORT) $(ARGS)
@@ -37,6 +37,9 @@ migration: .venv/dev
 
 pictures: .venv/dev
 	@$(BIN)/python docs/pictures.py
+
+licences: .venv/dev
+	@$(BIN)/python docs/licences.py
 
 bench: .venv/dev
 	@$(BIN)/python -m benchmarks $(ARGS)
