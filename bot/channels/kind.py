@@ -27,13 +27,15 @@ class Platform(Poster, Protocol):
 class ChannelKind:
     """``label`` is what people call it; ``example`` an account there, as settings and rules name it.
 
-    ``hint``: how it is turned on. The platform's libraries are loaded by ``build`` and ``examine``.
+    ``hint``: how it is turned on; ``keys``: the settings that do so. The platform's libraries are loaded by
+    ``build`` and ``examine``.
     """
 
     name: str
     label: str
     example: str
     hint: str
+    keys: tuple[str, ...]
     configured: Callable[[Settings], bool]  # whether any setting asks for it
     build: Callable[[Settings, Database, Clock], Platform]  # raises SettingsError where a setting is wrong
     examine: Callable[[Settings], Awaitable[list[Finding]]]

@@ -9,7 +9,7 @@ import typer
 from sqlalchemy.engine import make_url
 
 from bot.cli.command import ShellCommands
-from bot.cli.shared import load, opened, plain, told
+from bot.cli.shared import database_url, load, opened, plain, told
 from bot.errors import NodError, SettingsError
 from bot.settings import database_address
 from bot.store import migrations
@@ -52,7 +52,7 @@ def copy(
 def _address(given: str) -> str:
     """The URL of a database named as a file or a URL; raises SettingsError."""
     try:
-        return database_address(given if "://" in given else f"sqlite:///{given}")
+        return database_address(database_url(given))
     except ValueError as error:
         raise SettingsError(f"{plain(given.partition('://')[0])}: {error}") from None
 

@@ -15,7 +15,7 @@ from dotenv import dotenv_values
 from bot.channels.table import CHANNELS
 from bot.cli import doctor
 from bot.cli.command import ShellCommands
-from bot.cli.shared import log_at, plain, told
+from bot.cli.shared import database_url, log_at, plain, told
 from bot.domain.findings import Finding, ok
 from bot.domain.people import LOCAL
 from bot.domain.times import now
@@ -27,13 +27,6 @@ commands = ShellCommands()
 Given = dict[str, str]
 _FILE = Path(".env")
 _PLAIN = re.compile(r"[\w@%+=:,./-]*")  # what needs no quotes in a .env
-_TOKENS = {
-    "slack": ("SLACK_BOT_TOKEN", "SLACK_APP_TOKEN"),
-    "telegram": ("TELEGRAM_BOT_TOKEN",),
-    "discord": ("DISCORD_BOT_TOKEN", "DISCORD_PUBLIC_KEY", "DISCORD_APPLICATION_ID"),
-}
-_LABELS = {kind.name: kind.label for kind in CHANNELS}
-_EXAMPLES = {kind.name: kind.example for kind in CHANNELS}
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +84,7 @@ def _ask_database() -> Given:
     named = _said(
         "Where is everything kept? A file, or postgresql+psycopg://user:password@host/name", "nod.db"
     )
-    return {"NOD_DATABASE_URL": named if "://" in named else f"sqlite:///{named}"}
+    return {"NOD_DATABASE_URL": database_url(named)}
 
 
 async def _look_at_database(settings: Settings) -> list[Finding]:
@@ -117,11 +110,11 @@ async def _look_at_model(settings: Settings) -> list[Finding]:
 
 
 def _ask_chats() -> Given:
-    names = ", ".join(_LABELS)
+    names = ", ".join(kind.name for kind in CHANNELS)
     wanted = _said(f"Where do people talk to Nod, besides the console? {names}, or none", "none").lower()
-    found = [name for name in _LABELS if name in re.findall(r"[a-z]+", wanted)]
-    given = {token: _said(token, secret=True) for name in found for token in _TOKENS[name]}
-    accounts = [_said(f"Your account there, such as {_EXAMPLES[name]}", None) for name in found]
+    found = [kind for kind in CHANNELS if kind.name in re.findall(r"[a-z]+", wanted)]
+    given = {key: _said(key, secret=True) for kind in found for key in kind.keys}
+    accounts = [_said(f"Your account there, such as {kind.example}", None) for kind in found]
     return given | {"NOD_ADMINS": ",".join(accounts or [str(LOCAL)])}
 
 

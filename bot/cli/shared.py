@@ -69,8 +69,13 @@ def given(*, demo: bool = False) -> dict[str, Any]:
             "NOD_ISSUES": True,
         }
     if here.database:
-        found["NOD_DATABASE_URL"] = here.database if "://" in here.database else f"sqlite:///{here.database}"
+        found["NOD_DATABASE_URL"] = database_url(here.database)
     return found
+
+
+def database_url(named: str) -> str:
+    """The URL of a database that is named by its file or by its URL."""
+    return named if "://" in named else f"sqlite:///{named}"
 
 
 def log_at(usual: str) -> None:

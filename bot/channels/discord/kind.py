@@ -25,5 +25,12 @@ async def _examine(settings: Settings) -> list[Finding]:
 
 
 KIND = ChannelKind(
-    NAME, "Discord", "discord:80351110224678912", "docs/discord.md tells how", _wanted, _build, _examine
+    NAME,
+    "Discord",
+    "discord:80351110224678912",
+    "docs/discord.md tells how",
+    ("DISCORD_BOT_TOKEN", "DISCORD_PUBLIC_KEY", "DISCORD_APPLICATION_ID"),
+    _wanted,
+    _build,
+    _examine,
 )

@@ -36,6 +36,7 @@ KIND = ChannelKind(
     "Slack",
     "slack:T0123/U0456",
     "SLACK_BOT_TOKEN and SLACK_APP_TOKEN turn it on",
+    ("SLACK_BOT_TOKEN", "SLACK_APP_TOKEN"),
     _wanted,
     _build,
     _examine,

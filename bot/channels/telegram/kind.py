@@ -25,5 +25,12 @@ async def _examine(settings: Settings) -> list[Finding]:
 
 
 KIND = ChannelKind(
-    NAME, "Telegram", "telegram:991", "TELEGRAM_BOT_TOKEN turns it on", _wanted, _build, _examine
+    NAME,
+    "Telegram",
+    "telegram:991",
+    "TELEGRAM_BOT_TOKEN turns it on",
+    ("TELEGRAM_BOT_TOKEN",),
+    _wanted,
+    _build,
+    _examine,
 )
