@@ -9,7 +9,7 @@ from datetime import UTC, datetime, tzinfo
 from functools import lru_cache
 
 from bot.domain.conversations import LineRole, Transcript
-from bot.domain.names import PLACES
+from bot.domain.names import channel_called
 from bot.domain.plans import MAX_ROUNDS
 from bot.domain.teams import Teammate
 from bot.domain.unseen import one_line
@@ -93,7 +93,7 @@ def scene(transcript: Transcript, now: datetime, briefing: Briefing) -> str:
         day=f"{today:%A}, {today.day} {today:%B %Y}",
         zone=briefing.zone,
         kind=kind,
-        where=PLACES.get(where, where.capitalize()),
+        where=channel_called(where),
         names=there,
     )
 

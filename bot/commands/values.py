@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from datetime import time, timedelta
 from typing import Any
 
+from bot.channels.seam import CHANNEL_NAMES
 from bot.commands.words import Misspoken
 from bot.domain.chat import Address, Command
-from bot.domain.names import PLACES
 from bot.domain.people import Actor, Role
 from bot.domain.plans import Approver
 from bot.domain.risk import Level
@@ -94,7 +94,7 @@ def _address(text: str) -> Address:
 
 def _check_channel(channel: str) -> None:
     """Raises Misspoken for a near miss: a rule for ``slak:`` would never apply, and no one would notice."""
-    near = difflib.get_close_matches(channel, PLACES, 1)
+    near = difflib.get_close_matches(channel, CHANNEL_NAMES, 1)
     if near and near[0] != channel:
         raise Misspoken(f"There is no channel {channel}. Did you mean {near[0]}?")
 

@@ -16,7 +16,7 @@ from bot.domain.cards import Card, Elsewhere, card_of, named_on, placed
 from bot.domain.chat import Address, Clock
 from bot.domain.conversations import Conversation
 from bot.domain.jobs import Job, Work
-from bot.domain.names import PLACES, Names, called
+from bot.domain.names import Names, called, channel_called
 from bot.domain.people import Actor, Role
 from bot.domain.policy import same_chat
 from bot.domain.proposals import Kind, Proposal, State
@@ -290,7 +290,7 @@ def _card(
 def _elsewhere(conversation: Conversation, at: Address, named: Names) -> Elsewhere:
     """Where a card is from, for people who read it in another chat."""
     channel, origin = conversation.origin.channel, str(conversation.origin)
-    there = PLACES.get(channel, channel.capitalize())
+    there = channel_called(channel)
     further = "" if channel == at.channel else f" in {there}"
     if conversation.private:
         return Elsewhere(f"a private chat{further}", None, named=False)

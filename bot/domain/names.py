@@ -8,16 +8,9 @@ Names = Mapping[str, str]
 
 NO_NAMES: Names = {}
 
-PLACES: Mapping[str, str] = {
-    "http": "the console",
-    "cli": "the command line",
-    "slack": "Slack",
-    "telegram": "Telegram",
-    "discord": "Discord",
-}
-"""The channels, as people call them."""
+_OWN: Mapping[str, str] = {"http": "the console", "cli": "the command line"}
+"""Nod's own channels: what is below them is no place to anyone."""
 
-_ONE_PLACE = frozenset({"http", "cli"})  # what is below them is no place to anyone
 _WRITTEN = re.compile(r"`[^`\n]*`|(?<![\w:/])[a-z]+:-?\w(?:[\w/.-]*\w)?")
 
 
@@ -45,4 +38,9 @@ def within(what: str) -> list[str]:
 def place_called(place: str, names: Names) -> str:
     """What a place is called, or its address."""
     channel = place.partition(":")[0]
-    return PLACES[channel] if channel in _ONE_PLACE else called(place, names) or place
+    return _OWN.get(channel) or called(place, names) or place
+
+
+def channel_called(channel: str) -> str:
+    """What people call a channel: a platform by its name, which is the folder's."""
+    return _OWN.get(channel) or channel.capitalize()

@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 
 from bot.channels.kind import ChannelKind
+from bot.channels.seam import CHANNEL_NAMES
 from bot.channels.table import CHANNELS, require_admin
-from bot.domain.names import PLACES
+from bot.domain.names import channel_called
 from bot.domain.people import Actor
 from bot.errors import SettingsError
 from bot.settings import Settings
@@ -16,7 +17,8 @@ def test_every_platform_has_one_name_and_an_account_as_example():
     assert len({kind.name for kind in CHANNELS}) == len(CHANNELS)
     for kind in CHANNELS:
         assert Actor.parse(kind.example).channel == kind.name
-        assert PLACES[kind.name] == kind.label
+        assert channel_called(kind.name) == kind.label
+    assert {"http", "cli", *(kind.name for kind in CHANNELS)} == CHANNEL_NAMES
 
 
 @pytest.mark.parametrize(
