@@ -2,6 +2,7 @@
 
 import { download, post } from "./api.js";
 import { announce, h, icon, link, safeAddress, shown } from "./dom.js";
+import * as channels from "./channels.js";
 import { changes, growing } from "./diff.js";
 import { similarForm, stepsForm, wordsForm } from "./decisions.js";
 import { EditForm, exact } from "./form.js";
@@ -9,7 +10,6 @@ import { find, ladder, listen, me, press, refresh, siblings, whenBack } from "./
 import { ago, elapsed, expiry } from "./times.js";
 
 const LOOK = 1200; // milliseconds without buttons after the content changed under someone's finger
-const OWN = { http: "the console", cli: "the command line" }; // other channels are called by their name
 const STATES = {
   proposed: ["Waiting", "clock", "waiting"],
   approved: ["Approved", "clock", "waiting"],
@@ -186,7 +186,7 @@ export class Card {
   asked(p) {
     const by = p.kind === "question" ? "Asked of " : p.kind === "plan" ? "Plan by " : "Asked by ";
     const parts = [by, shown(p.requester)];
-    if (this.origin || p.channel !== "http") parts.push(` in ${OWN[p.channel] ?? p.channel.replace(/^./, (first) => first.toUpperCase())}`);
+    if (this.origin || p.channel !== "http") parts.push(` in ${channels.called(p.channel)}`);
     return h("span", {}, parts, ", ", ago(p.created_at));
   }
 

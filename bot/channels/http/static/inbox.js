@@ -3,6 +3,7 @@
 
 import { get } from "./api.js";
 import { Card } from "./card.js";
+import * as channels from "./channels.js";
 import { announce, h, icon, recall, remember, shown } from "./dom.js";
 import { find, listen, press, put } from "./proposals.js";
 import { ago, expiry } from "./times.js";
@@ -14,7 +15,6 @@ const TABS = {
   asked: ["You asked", "mine=asked"],
   decided: ["Decided", ["approved", "executing", "succeeded", "failed", "declined", "expired", "cancelled"].map((each) => `state=${each}`).join("&")],
 };
-const PLACES = { "": "Any place", http: "The console or the API", slack: "Slack", telegram: "Telegram", discord: "Discord", cli: "The command line" };
 const NOTHING = {
   decide: ["You're all caught up", "When Nod wants to change something that you may decide, it shows up here, whichever channel it was asked in."],
   waiting: ["Nothing waits", "Every proposal you may see has been decided."],
@@ -49,7 +49,7 @@ export class Inbox {
       h("button", { type: "button", class: "tab", data: { tab }, onclick: () => this.open(tab) }, label)));
     this.search = h("input", { type: "search", placeholder: "Search", "aria-label": "Search proposals", autocomplete: "off" });
     this.tool = h("select", { "aria-label": "Tool" }, h("option", { value: "" }, "Any tool"));
-    this.place = h("select", { "aria-label": "Place" }, Object.entries(PLACES).map(([value, words]) => h("option", { value }, words)));
+    this.place = h("select", { "aria-label": "Place" }, h("option", { value: "" }, "Any place"));
     this.search.addEventListener("input", () => {
       clearTimeout(this.typing);
       this.typing = setTimeout(() => this.load(), WAIT);
@@ -182,6 +182,7 @@ export class Inbox {
     if (above) this.list.prepend(row);
     else this.list.append(row);
     this.draw(p);
+    offer(this.place, p.channel, channels.titled(p.channel));
     offer(this.tool, p.tool_name, p.tool_name);
     offer(this.person, p.requester_account, p.requester);
     return row;
@@ -197,7 +198,7 @@ export class Inbox {
     const focused = row.contains(document.activeElement) ? document.activeElement.tagName : null;
     const tone = open ? "waiting" : p.state === "succeeded" && !p.ended_badly ? "good" : p.state === "failed" ? "bad" : p.ended_badly ? "warned" : "quiet";
     const when = open ? ["expires ", expiry(p.expires_at)] : [shown(p.outcome.replace(/\.$/, "")), p.decided_at ? [" · ", ago(p.decided_at)] : ""];
-    const place = p.channel && p.channel !== "http" ? ` in ${PLACES[p.channel] ?? p.channel}` : "";
+    const place = p.channel && p.channel !== "http" ? ` in ${channels.called(p.channel)}` : "";
     const link = h("a", { class: "row-link", href: `#/inbox/${encodeURIComponent(p.id)}` },
       h("span", { class: "row-title", dir: "auto" }, shown(p.headline)),
       h("span", { class: "row-small" }, open ? [shown(p.requester), place, ", "] : null, when));

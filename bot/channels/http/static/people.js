@@ -1,11 +1,10 @@
 // Who is who: the accounts that are one person, the roles of each, and separating an account again.
 
 import { get, remove } from "./api.js";
+import { titled } from "./channels.js";
 import { h, shown } from "./dom.js";
 import { Page } from "./pages.js";
 import { ago } from "./times.js";
-
-const CHANNELS = { http: "Console or API", slack: "Slack", telegram: "Telegram", discord: "Discord", cli: "Command line" };
 
 const ROLES = { admin: "Admin", approver: "Approver" };
 
@@ -41,7 +40,7 @@ export class People extends Page {
       ...roles.map(({ role, since }) => h("span", {}, `${ROLES[role] ?? role} `, since ? ["since ", ago(since)] : "by the settings"))].filter(Boolean);
     const place = h("div", { class: "buttons" });
     this.offer(place, account, linked);
-    return h("li", {}, h("div", {}, h("p", { dir: "auto" }, h("b", {}, CHANNELS[channel] ?? channel), " ", h("code", {}, shown(id))),
+    return h("li", {}, h("div", {}, h("p", { dir: "auto" }, h("b", {}, titled(channel)), " ", h("code", {}, shown(id))),
       h("p", { class: "help" }, facts.flatMap((each, at) => (at ? [" · ", each] : [each])))), place);
   }
 
