@@ -256,6 +256,8 @@ def build(
         signed_in,
         doctor,
         secure=(settings.public_url or "").startswith("https:"),
+        base=settings.base_path,
+        proxies=settings.trusted_proxies,
         model_name=model.name,
         demo=demo,
         platforms=ports.channels,

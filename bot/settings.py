@@ -4,6 +4,7 @@ import base64
 import re
 from datetime import timedelta
 from importlib.util import find_spec
+from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 from urllib.parse import urlsplit
@@ -92,6 +93,16 @@ def database_address(url: str) -> str:
     return url
 
 
+def network(text: object) -> object:
+    """One address, or many in CIDR notation; raises ValueError for anything else."""
+    if not isinstance(text, str):
+        return text
+    try:
+        return ip_network(text)
+    except ValueError:
+        raise ValueError(f"'{text}' is not an address. Use one such as 127.0.0.1 or 10.0.0.0/8") from None
+
+
 def zone(name: object) -> object:
     """A time zone by its IANA name; raises ValueError for anything else."""
     if not isinstance(name, str):
@@ -108,6 +119,10 @@ DatabaseAddress = Annotated[str, AfterValidator(database_address)]
 HttpAddress = Annotated[str, AfterValidator(address)]
 Zone = Annotated[ZoneInfo, BeforeValidator(zone)]
 Words = Annotated[tuple[str, ...], NoDecode, BeforeValidator(words)]
+Network = IPv4Network | IPv6Network
+Networks = Annotated[
+    tuple[Annotated[Network, BeforeValidator(network)], ...], NoDecode, BeforeValidator(words)
+]
 Ports = Annotated[tuple[Annotated[int, Field(ge=1, le=65535)], ...], NoDecode, BeforeValidator(words)]
 
 
@@ -122,6 +137,7 @@ class Settings(BaseSettings):
     host: str = Field("127.0.0.1", validation_alias="NOD_HOST")
     port: int = Field(8080, ge=0, le=65535, validation_alias="NOD_PORT")
     http_tokens: Words = Field((), validation_alias="NOD_HTTP_TOKENS", repr=False)
+    trusted_proxies: Networks = Field((), validation_alias="NOD_HTTP_TRUSTED_PROXIES")
     url: HttpAddress | None = Field(None, validation_alias="NOD_URL")
     token: SecretStr | None = Field(None, validation_alias="NOD_TOKEN")
     metrics_token: SecretStr | None = Field(None, validation_alias="NOD_METRICS_TOKEN")
@@ -300,6 +316,11 @@ class Settings(BaseSettings):
             if (value := getattr(self, name)) not in (None, "", ()):
                 found[str(field.validation_alias)] = _written(value)
         return found
+
+    @property
+    def base_path(self) -> str:
+        """Below which path of its public address Nod is, as in ``/nod``; empty where it is alone there."""
+        return urlsplit(self.public_url or "").path.rstrip("/")
 
     def site_url(self) -> str:
         """Where people find the console, without a slash at its end."""

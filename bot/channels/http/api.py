@@ -37,6 +37,7 @@ from bot.channels.http.auth import COOKIE, Doorkeeper
 from bot.channels.http.channel import HttpChannel
 from bot.channels.http.errors import install, problem
 from bot.channels.http.limits import BodyLimits
+from bot.channels.http.proxies import Forwarded
 from bot.channels.http.site import Caller, Here, Site, api_routes, ok
 from bot.channels.http.wire import HealthBody, Me
 from bot.channels.seam import Channel, posters
@@ -45,6 +46,7 @@ from bot.domain.rules import Pause
 from bot.logs import logger
 from bot.lookup.settings import Doctor
 from bot.lookup.signing_in import SignedIn
+from bot.settings import Network
 from bot.tools.mcp.login import Logins
 from bot.upkeep.webhooks import Callbacks
 
@@ -64,6 +66,8 @@ def create(
     doctor: Doctor,
     *,
     secure: bool,
+    base: str,
+    proxies: Sequence[Network],
     model_name: str,
     demo: bool,
     platforms: Mapping[str, Channel],
@@ -78,9 +82,11 @@ def create(
         signed_in,
         doctor,
         secure=secure,
+        base=base,
         model_name=model_name,
         demo=demo,
         platforms=platforms,
+        servers=[{"url": base}] if base else None,
         title="Nod",
         version=__version__,
         openapi_tags=guide.TAGS,
@@ -91,6 +97,7 @@ def create(
     )
     install(site)
     site.add_middleware(BodyLimits)
+    site.add_middleware(Forwarded, networks=proxies)
     site.router.routes.extend(more_routes)
     # included, each would be built again for every application
     for part in (

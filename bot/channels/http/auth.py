@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping
 
 from starlette.requests import HTTPConnection
 
+from bot.channels.http.proxies import proxied
 from bot.domain.people import LOCAL, Actor
 from bot.errors import NodError
 
@@ -68,7 +69,7 @@ class Doorkeeper:
         host = _HOST.fullmatch(request.headers.get("host", ""))
         if client not in _LOOPBACK or host is None or host[1].strip("[]").lower() not in _LOOPBACK:
             raise Forbidden("Without NOD_HTTP_TOKENS only this machine may talk to Nod.")
-        if any(name in request.headers for name in _FORWARDED):
+        if proxied(request) or any(name in request.headers for name in _FORWARDED):
             raise Forbidden(
                 "This came through a proxy, so it could be anyone. Set NOD_HTTP_TOKENS to tell people apart."
             )

@@ -41,6 +41,7 @@ class WebServer:
                 backlog=ACCEPTED_TOGETHER,
                 limit_concurrency=most + 1,
                 log_config=None,
+                proxy_headers=False,  # believes any program of this machine; `Forwarded` does it
                 lifespan="off",
                 timeout_graceful_shutdown=2,
                 server_header=False,

@@ -37,6 +37,7 @@ async def enter(body: SigningIn, request: Request, site: Here) -> JSONResponse:
         max_age=int(site.signed_in.life.total_seconds()),
         httponly=True,
         samesite="strict",
+        path=site.base or "/",
         secure=site.secure or request.url.scheme == "https",
     )
     return answer
@@ -56,5 +57,5 @@ async def leave(
         await site.signed_in.leave(actor, "" if everywhere else secret)
         site.channel.bell.ring()
     answer = ok()
-    answer.delete_cookie(COOKIE, httponly=True, samesite="strict")
+    answer.delete_cookie(COOKIE, path=site.base or "/", httponly=True, samesite="strict")
     return answer

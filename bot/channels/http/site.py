@@ -37,7 +37,8 @@ _FAULTS: dict[int | str, dict[str, Any]] = {
 class Site(FastAPI):
     """One channel on the web; ``model_name`` and ``demo`` are what ``/api/me`` tells.
 
-    ``secure``: people reach it over HTTPS. ``platforms`` are the other channels, whose health is told.
+    ``secure``: people reach it over HTTPS; ``base``: the path where, as in ``/nod``. ``platforms`` are the
+    other channels, whose health is told.
     """
 
     def __init__(
@@ -50,6 +51,7 @@ class Site(FastAPI):
         doctor: Doctor,
         *,
         secure: bool,
+        base: str,
         model_name: str,
         demo: bool,
         platforms: Mapping[str, Channel],
@@ -64,6 +66,7 @@ class Site(FastAPI):
         self.signed_in = signed_in
         self.doctor = doctor
         self.secure = secure
+        self.base = base
         self.model_name = model_name
         self.demo = demo
 

@@ -117,12 +117,9 @@ async def test_without_tokens_what_came_through_a_proxy_is_403(serve: Serve, hea
 
 async def test_with_tls_taken_off_by_a_proxy_the_pages_own_origin_is_welcome(serve: Serve):
     async with serve(NOD_HTTP_TOKENS=TOKENS, token=ANA) as nod:
-        headers = {"Origin": "https://nod.example", "Host": "nod.example"}
-        assert (await nod.client.get("/api/me", headers=headers)).status_code == 200
-        headers["X-Forwarded-Proto"] = "https"
-        assert (await nod.client.get("/api/me", headers=headers)).status_code == 200
-        headers["Origin"] = "http://nod.example"
-        assert (await nod.client.get("/api/me", headers=headers)).status_code == 403
+        for scheme in ("https", "http"):
+            headers = {"Origin": f"{scheme}://nod.example", "Host": "nod.example"}
+            assert (await nod.client.get("/api/me", headers=headers)).status_code == 200
 
 
 async def test_the_pages_own_origin_is_welcome(serve: Serve):

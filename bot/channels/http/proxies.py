@@ -1,0 +1,65 @@
+"""Reverse proxies: only those that the settings name are believed on who called, by which name, and over TLS.
+
+What any other sender writes into ``X-Forwarded-*`` changes nothing.
+"""
+
+from collections.abc import Iterable
+from ipaddress import IPv6Address, ip_address
+
+from starlette.requests import HTTPConnection
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from bot.settings import Network
+
+_BROUGHT = "nod.proxied"
+
+
+def proxied(request: HTTPConnection) -> bool:
+    """Whether a named proxy brought this request, so that what it says of the caller can be believed."""
+    return bool(request.scope.get(_BROUGHT))
+
+
+class Forwarded:
+    """ASGI middleware: what a named proxy brought looks as it did when it reached the first of them."""
+
+    def __init__(self, app: ASGIApp, networks: Iterable[Network]) -> None:
+        self._app = app
+        self._networks = tuple(networks)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        peer = scope.get("client")
+        if self._networks and peer is not None and self._named(peer[0]):
+            self._restore(scope)
+        await self._app(scope, receive, send)
+
+    def _named(self, host: str) -> bool:
+        try:
+            address = ip_address(host)
+        except ValueError:
+            return False
+        if isinstance(address, IPv6Address) and address.ipv4_mapped:  # who listens on :: sees IPv4 like this
+            address = address.ipv4_mapped
+        return any(address in network for network in self._networks)
+
+    def _restore(self, scope: Scope) -> None:
+        scope[_BROUGHT] = True
+        if (scheme := _last(scope, b"x-forwarded-proto")) in ("http", "https"):
+            scope["scheme"] = scheme
+        if host := _last(scope, b"x-forwarded-host"):
+            others = [(name, value) for name, value in scope["headers"] if name != b"host"]
+            scope["headers"] = [*others, (b"host", host.encode("latin-1"))]
+        hops = _said(scope, b"x-forwarded-for")
+        # each proxy adds its own caller at the end; what stands before the first unnamed one may be made up
+        callers = [hop for hop in hops if not self._named(hop)]
+        if hops:
+            scope["client"] = (callers[-1] if callers else hops[0], 0)
+
+
+def _said(scope: Scope, header: bytes) -> list[str]:
+    lines = [value.decode("latin-1") for name, value in scope["headers"] if name == header]
+    return [word.strip() for line in lines for word in line.split(",") if word.strip()]
+
+
+def _last(scope: Scope, header: bytes) -> str:
+    """What the nearest proxy said: it may add to what its caller sent."""
+    return next(reversed(_said(scope, header)), "")
