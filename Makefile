@@ -3,12 +3,14 @@
 PYTHON ?= python3
 PORT ?= 8080
 BIN := .venv/bin
-PINS := pyproject.toml constraints.txt
+PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check install --no-deps
+HASHED := $(PIP) --require-hashes -r
+UV = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --no-header --no-annotate
 
 # or each process of the tests compiles every library again
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test fast lint fix typecheck migration pictures licences bench torture clean
+.PHONY: demo test fast lint fix typecheck migration pictures licences configuration docs coverage pins bench torture clean
 
 demo: .venv/run
 	@$(BIN)/nod demo --port $(PORT) $(ARGS)
@@ -41,6 +43,27 @@ pictures: .venv/dev
 licences: .venv/dev
 	@$(BIN)/python docs/licences.py
 
+configuration: .venv/dev
+	@$(BIN)/python docs/configuration.py
+
+docs: .venv/upkeep
+	@$(BIN)/python -m sphinx -q -W --keep-going -c docs/site -d build/doctrees . build/site
+	@echo "Read build/site/index.html."
+
+coverage: .venv/dev
+	@$(BIN)/python -m coverage erase
+	@$(BIN)/python -m coverage run -m pytest -n auto $(ARGS)
+	@$(BIN)/python -m coverage combine -q
+	@$(BIN)/python -m coverage report
+
+# the versions of constraints.txt stay as they are unless they must change; ARGS=--upgrade takes the newest
+pins: .venv/upkeep
+	@$(UV) pyproject.toml --all-extras --group build --group upkeep -o constraints.txt $(ARGS)
+	@mkdir -p requirements
+	@$(UV) --generate-hashes -c constraints.txt pyproject.toml --extra postgres --group build -o requirements/run.txt
+	@$(UV) --generate-hashes -c constraints.txt pyproject.toml --extra dev --group build -o requirements/dev.txt
+	@$(UV) --generate-hashes -c constraints.txt --group upkeep -o requirements/upkeep.txt
+
 bench: .venv/dev
 	@$(BIN)/python -m benchmarks $(ARGS)
 
@@ -54,12 +77,19 @@ clean:
 	@$(PYTHON) -c 'import sys; sys.exit("Nod needs Python 3.11 or newer; say which: make demo PYTHON=python3.12" if sys.version_info < (3, 11) else 0)'
 	@$(PYTHON) -m venv .venv
 
-.venv/run: .venv/bin/python $(PINS)
+.venv/run: .venv/bin/python pyproject.toml requirements/run.txt
 	@echo "Installing Nod into .venv, this first time only: about 250 MB, one or two minutes ..."
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e .
+	@$(HASHED) requirements/run.txt
+	@$(PIP) --no-build-isolation -e .
 	@touch $@
 
-.venv/dev: .venv/bin/python $(PINS)
+.venv/dev: .venv/bin/python pyproject.toml requirements/dev.txt
 	@echo "Installing Nod and its test tools into .venv, this first time only: about 600 MB, three minutes ..."
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@$(HASHED) requirements/dev.txt
+	@$(PIP) --no-build-isolation -e .
 	@touch $@ .venv/run
+
+.venv/upkeep: .venv/bin/python pyproject.toml requirements/upkeep.txt
+	@echo "Installing what maintainers need into .venv, this first time only ..."
+	@$(HASHED) requirements/upkeep.txt
+	@touch $@

@@ -32,6 +32,7 @@ _FOLDERS = (
     "deploy",
     "docs",
     "examples",
+    "requirements",
     "tests",
 )
 _TOP = (

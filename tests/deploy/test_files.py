@@ -45,9 +45,10 @@ def test_what_the_image_copies_is_enough_to_build_nod(tmp_path: Path):
         if (ROOT / name).is_dir():
             shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
         else:
+            (tmp_path / name).parent.mkdir(exist_ok=True)
             shutil.copy(ROOT / name, tmp_path / name)
     assert built("wheel", tmp_path, tmp_path).name == f"nod_approvals-{bot.__version__}-py3-none-any.whl"
-    assert "constraints.txt" in copied
+    assert "requirements/run.txt" in copied
 
 
 def test_the_image_runs_nod_as_no_one_special_and_says_whether_it_is_well():
