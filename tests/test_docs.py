@@ -3,20 +3,24 @@
 import re
 from pathlib import Path
 from runpy import run_path
+from xml.etree import ElementTree as ET
 
 import pytest
 from typer.testing import CliRunner
 
 from bot.cli.main import main
+from bot.settings import Settings
 from bot.tools.tool import Tool
 
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parent.parent
+DOCS = ROOT / "docs"
+SVG = "{http://www.w3.org/2000/svg}"
 README = (ROOT / "README.md").read_text()
 DOCUMENTS = [
     ROOT / "README.md",
-    *sorted((ROOT / "docs").glob("*.md")),
+    *sorted(DOCS.glob("*.md")),
     *sorted((ROOT / ".github").glob("*.md")),
 ]
 
@@ -45,8 +49,8 @@ def test_every_nod_command_in_the_documents_exists() -> None:
         assert done.exit_code == 0, f"nod {words}: {done.output}"
 
 
-def test_every_test_that_security_names_exists() -> None:
-    named = set(re.findall(r"`(test_\w+)`", (ROOT / "docs" / "security.md").read_text()))
+def test_every_test_that_a_page_names_exists() -> None:
+    named = {each for page in DOCUMENTS for each in re.findall(r"`(test_\w+)`", page.read_text())}
     source = "\n".join(path.read_text() for path in (ROOT / "tests").rglob("*.py"))
     missing = sorted(n for n in named if f"def {n}(" not in source)
     assert missing == []
@@ -56,6 +60,28 @@ def test_every_test_that_security_names_exists() -> None:
 def test_every_link_to_a_file_leads_to_one(document: Path) -> None:
     for target in re.findall(r"\]\((?!https?://|#)([^)#]+)", document.read_text()):
         assert (document.parent / target).exists(), target
+
+
+def test_every_page_is_in_the_navigation_once() -> None:
+    shown = re.findall(r"\]\((?!https?:)([\w./-]+\.md)\)", (DOCS / "README.md").read_text())
+    assert len(shown) == len(set(shown))
+    pages = {str(page.relative_to(DOCS)) for page in DOCS.rglob("*.md")} - {"README.md"}
+    assert pages - set(shown) == set()
+
+
+def test_the_configuration_page_is_what_make_configuration_writes() -> None:
+    page = run_path(str(DOCS / "configuration.py"))["page"]
+    assert (DOCS / "configuration.md").read_text() == page((ROOT / ".env.example").read_text())
+    named = re.findall(r"^\| `([A-Z_]+)`", (DOCS / "configuration.md").read_text(), re.MULTILINE)
+    assert sorted(named) == sorted(str(field.validation_alias) for field in Settings.model_fields.values())
+
+
+def test_the_picture_of_the_concepts_is_text_and_asks_no_one_else() -> None:
+    drawn = ET.parse(DOCS / "pictures" / "concepts.svg")  # noqa: S314 - our own
+    named = {each.text for each in drawn.iter(f"{SVG}text") if each.get("class") == "name"}
+    words = (DOCS / "concepts.md").read_text().lower()
+    assert {name for name in named if name and name.lower() not in words} == set()
+    assert not any("href" in key or "src" in key for each in drawn.iter() for key in each.attrib)
 
 
 def test_the_readmes_tool_works_as_it_is_written() -> None:
