@@ -149,6 +149,7 @@ class App:
                 stack.push_async_callback(self.scheduler.stop)
             watch = asyncio.create_task(self._watch(), name="rings")
             stack.push_async_callback(ended, watch)
+            stack.enter_context(self.web.site.ready())
             log.info("nod is up", host=self.settings.host, port=self.web.port, channels=list(self.channels))
             yield
 

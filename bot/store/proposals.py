@@ -158,6 +158,7 @@ def move(
     chain.hold(session)
     old, new = _row(before), _row(after)
     changed = {key: value for key, value in new.items() if value != old[key]}
+    changed["deciders"] = new["deciders"]  # an older release kept fewer fields; the record hashes all
     changed |= {"owner": owner} if owner is not None else {}
     if before.state is State.EXECUTING:
         changed["progress"] = None

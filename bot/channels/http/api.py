@@ -166,8 +166,8 @@ async def healthz(site: Here) -> JSONResponse:
     response_model=HealthBody,
 )
 async def readyz(site: Here) -> JSONResponse:
-    if site.channel.inbox is None:
-        return problem(503, "starting")
+    if not site.up:
+        return problem(503, "starting or stopping")
     try:
         await site.channel.admin.check()
     except (SQLAlchemyError, TimeoutError) as error:

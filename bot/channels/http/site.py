@@ -1,6 +1,7 @@
 """The web application as an object, and what its routes ask it for: who calls, and the channel."""
 
-from collections.abc import AsyncIterator, Callable, Mapping
+import contextlib
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, FastAPI, Request
@@ -67,8 +68,16 @@ class Site(FastAPI):
         self.doctor = doctor
         self.secure = secure
         self.base = base
+        self.up = False  # from when the start has finished until the end begins
         self.model_name = model_name
         self.demo = demo
+
+    @contextlib.contextmanager
+    def ready(self) -> Iterator[None]:
+        """Say so from here to the end."""
+        self.up = True
+        yield
+        self.up = False
 
     @property
     def lookup(self) -> Lookup:

@@ -1,25 +1,31 @@
 """A start asks everything that can refuse it before it touches a row or begins work."""
 
 import asyncio
+import contextlib
 import sqlite3
 from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
 
+import httpx
 import pytest
 
+from bot.app import build
 from bot.channels.http.server import listen
 from bot.channels.seam import Hearing
 from bot.domain.chat import Address, Message
 from bot.domain.people import Actor
 from bot.errors import SettingsError
+from bot.settings import Settings
 from bot.store import turns
 from bot.store.database import Database
 from bot.store.lock import ring
+from bot.tools.tool import Tool
 from bot.transactions import arrive
 from tests.channels.http.conftest import Notes, Serve
 from tests.channels.http.scripted import ScriptedModel, ask
-from tests.kit import FakeClock, RecordingChannel, until
+from tests.kit import FakeClock, Hold, RecordingChannel, until
+from tests.store.conftest import Rows
 
 pytestmark = pytest.mark.slow
 
@@ -111,6 +117,49 @@ async def test_it_is_not_ready_while_another_process_keeps_it_from_writing(
             assert answer.json()["error"] == "the database can't be written"
             other.execute("ROLLBACK")
         assert (await nod.client.get("/readyz")).status_code == 200
+
+
+class SlowTools:
+    """A source of tools that takes its time."""
+
+    name = "slow"
+
+    def __init__(self) -> None:
+        self.hold = Hold()
+
+    async def tools(self) -> list[Tool]:
+        await self.hold.wait()
+        return []
+
+
+async def test_it_is_ready_only_when_its_start_has_finished(
+    serve: Serve, tmp_path: Path, clock: FakeClock
+) -> None:
+    async with serve():
+        pass
+    database = Database(f"sqlite:///{tmp_path / 'nod.db'}")
+    Rows(database, clock).running()  # a start asks for the tools to end what a process left
+    database.close()
+    slow = SlowTools()
+    app = build(
+        Settings.load(NOD_DATABASE_URL=f"sqlite:///{tmp_path / 'nod.db'}", NOD_PORT=0),
+        model=ScriptedModel(),
+        toolsets=[slow],
+        clock=clock,
+    )
+
+    async def ready() -> int:
+        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{app.web.port}") as client:
+            return (await client.get("/readyz")).status_code
+
+    async with contextlib.AsyncExitStack() as stack:
+        start = asyncio.create_task(stack.enter_async_context(app.running(ticking=False)))
+        await slow.hold.reached.wait()
+        assert await ready() == 503
+        slow.hold.go.set()
+        await start
+        assert await ready() == 200
+    assert not app.web.site.up
 
 
 async def test_each_platform_tells_when_it_was_heard_and_a_dead_one_is_not_ready(serve: Serve) -> None:

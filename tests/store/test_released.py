@@ -1,0 +1,98 @@
+"""A database of each released schema opens, and what waits in it is decided and carried out."""
+
+import asyncio
+import contextlib
+import sqlite3
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import pytest
+from sqlalchemy import text
+from sqlmodel import Session
+
+from bot.app import App, build
+from bot.domain.chat import Address, Message, Press
+from bot.domain.people import LOCAL, Actor
+from bot.domain.proposals import Cause, Proposal, State
+from bot.domain.verbs import Verb
+from bot.settings import Settings
+from bot.store import migrations, proposals
+from bot.store.record import seals
+from tests.kit import FakeClock
+
+pytestmark = pytest.mark.slow
+
+FROZEN = Path(__file__).parent / "frozen"
+BEN = Actor("http", "ben", "Ben")
+
+
+def restored(release: str, folder: Path) -> str:
+    """The URL of a file as that release left it."""
+    file = folder / "nod.db"
+    with contextlib.closing(sqlite3.connect(file)) as connection:
+        connection.executescript((FROZEN / f"schema_{release}.sql").read_text())
+    file.chmod(0o600)
+    return f"sqlite:///{file}"
+
+
+async def in_state(app: App, state: State) -> list[Proposal]:
+    return await app.database.read(proposals.in_states, [state], 100)
+
+
+def newest(session: Session) -> datetime:
+    return datetime.fromisoformat(f"{session.execute(text('SELECT max(at) FROM audit')).scalar()}+00:00")
+
+
+def conversation_of_the_grant(session: Session) -> Address:
+    found = session.execute(
+        text(
+            "SELECT channel, key FROM conversation WHERE id = "
+            "(SELECT conversation_id FROM proposal WHERE grant_id = 1)"
+        )
+    ).one()
+    return Address(*found)
+
+
+@pytest.mark.parametrize(
+    ("release", "causes"),
+    [
+        # their tools have changed since their cards were shown, so they are not run, and people see why
+        ("0001", dict.fromkeys(["create_issue", "delete_issue"], Cause.TOOL_CHANGED)),
+        # one vote of two on the deletion, and a plan of a teammate
+        ("0002", {"create_issue": None, "delete_issue": None, "plan_submit": None}),
+    ],
+)
+async def test_what_waits_in_a_released_database_is_decided_and_done(
+    release: str, causes: dict[str, Cause | None], tmp_path: Path, clock: FakeClock
+) -> None:
+    given = Settings.load(
+        _env_file=None,
+        NOD_DATABASE_URL=restored(release, tmp_path),
+        NOD_PORT=0,
+        NOD_ADMINS="http:local,http:ben",
+    )
+    app = build(given, clock=clock)
+    clock.now = app.database.read_now(newest) + timedelta(minutes=1)
+    async with asyncio.timeout(60), app.running(ticking=False):
+        found = await in_state(app, State.PROPOSED)
+        assert {p.tool_name for p in found} == set(causes)
+        for proposal in found:
+            by = BEN if proposal.votes else LOCAL
+            press = Press(by, Verb.APPROVE, proposal.id, proposal.round, digest=proposal.digest)
+            reply = await app.assistant.handle(press)
+            assert reply.text.startswith("Approved."), reply
+        await app.dispatcher.idle()
+        ended = [await app.database.read(proposals.get, proposal.id) for proposal in found]
+        assert {p.tool_name: p.cause for p in ended if p} == causes
+        there = await app.database.read(conversation_of_the_grant)
+        await app.assistant.handle(Message(there, LOCAL, "comment 'more' on #1", "e-new"))
+        await app.dispatcher.idle()
+        allowed = [p for p in await in_state(app, State.SUCCEEDED) if p.grant_id == 1]
+        assert len(allowed) == (1 if Cause.TOOL_CHANGED in causes.values() else 2)
+        assert await app.database.read(seals.faults) == []
+
+
+def test_every_released_schema_has_its_frozen_file() -> None:
+    frozen = {file.stem.removeprefix("schema_") for file in FROZEN.glob("schema_*.sql")}
+    released = {file.stem[:4] for file in Path(migrations.__path__[0], "versions").glob("0*.py")}
+    assert released - frozen <= {max(released)}  # the newest may not be released yet
