@@ -133,7 +133,13 @@ class FakeTelegram(BotApi):
         return await self.press_data(user_id, message, found[0]["callback_data"])
 
     async def press_data(self, user_id: int, message: Posted, data: str, *, too_old: bool = False) -> Query:
-        """Send any callback data, as a forged client could."""
+        """Send any callback data, as a forged client could. Returns once it was answered."""
+        query = await self.begin_press(user_id, message, data, too_old=too_old)
+        await self.until(lambda: query.answered, f"the press of {data!r} is answered")
+        return query
+
+    async def begin_press(self, user_id: int, message: Posted, data: str, *, too_old: bool = False) -> Query:
+        """Send it, and do not wait for the answer."""
         query = Query(str(next(self._ids)), user_id, too_old=too_old)
         self.queries[query.id] = query
         shown = self._shown(message)
@@ -150,7 +156,6 @@ class FakeTelegram(BotApi):
                 }
             }
         )
-        await self.until(lambda: query.answered, f"the press of {data!r} is answered")
         return query
 
     async def deliver(self, update: dict[str, Any]) -> int:

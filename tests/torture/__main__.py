@@ -8,6 +8,7 @@ import math
 import sys
 import tempfile
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from uuid import uuid4
 
@@ -34,9 +35,15 @@ def empty(url: str) -> Iterator[str]:
         engine.dispose()
 
 
+def _report(figures: Figures) -> None:
+    sys.stdout.write(f"{datetime.now(UTC):%H:%M:%S} so far: {figures}\n\n")
+    sys.stdout.flush()
+
+
 async def _run(given: argparse.Namespace) -> Figures:
     async with contextlib.AsyncExitStack() as stack:
         folder = Path(given.folder or stack.enter_context(tempfile.TemporaryDirectory()))
+        await asyncio.to_thread(folder.mkdir, parents=True, exist_ok=True)
         url, restart = f"sqlite:///{folder}/nod.db", None
         if given.postgres:
             server = await stack.enter_async_context(Postgres(Path(given.postgres), folder))
@@ -53,6 +60,9 @@ async def _run(given: argparse.Namespace) -> Figures:
             stories=given.stories,
             restart=restart,
             minutes=given.minutes,
+            pause=tuple(given.pause),
+            rolls=given.rolls,
+            report=_report,
         )
 
 
@@ -65,6 +75,8 @@ def main() -> None:
     parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--kills", type=int, default=100)
     parser.add_argument("--minutes", type=float, default=math.inf, help="at most")
+    parser.add_argument("--rolls", type=int, default=0, help="rolling restarts by SIGTERM, after the kills")
+    parser.add_argument("--pause", nargs=2, type=float, default=[0.5, 3.0], help="seconds before each kill")
     parser.add_argument("--people", type=int, default=4)
     parser.add_argument("--folder", default="", help="for logs and a SQLite file, kept; else a temporary one")
     parser.add_argument("--seed", type=int, default=1)

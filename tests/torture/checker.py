@@ -5,7 +5,6 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from sqlalchemy import Connection, create_engine, text
 from sqlmodel import Session
@@ -29,6 +28,9 @@ _ORPHANS = {
         AND NOT EXISTS (SELECT 1 FROM message AS later
             WHERE later.conversation_id = proposal.conversation_id AND later.id > proposal.message_id)
     """,
+    "a teammate waits for nothing": """
+        SELECT count(*) FROM teammate WHERE standing = 'working'
+    """,
     "a conversation is empty": """
         SELECT count(*) FROM conversation WHERE NOT EXISTS
         (SELECT 1 FROM message WHERE message.conversation_id = conversation.id)
@@ -37,7 +39,12 @@ _ORPHANS = {
 _DOUBLED = {
     "one message led to two answers with calls": """
         SELECT count(*) FROM (SELECT 1 FROM message WHERE role = 'assistant' AND calls IS NOT NULL
-        AND CAST(calls AS text) <> 'null' GROUP BY conversation_id, after HAVING count(*) > 1) AS d
+        AND CAST(calls AS text) <> 'null' AND conversation_id NOT IN (SELECT id FROM teammate)
+        GROUP BY conversation_id, after HAVING count(*) > 1) AS d
+    """,
+    "a teammate asked twice for one thing": """
+        SELECT count(*) FROM (SELECT 1 FROM proposal WHERE conversation_id IN (SELECT id FROM teammate)
+        GROUP BY conversation_id, kind HAVING count(*) > 1) AS d
     """,
     "one call led to two proposals": """
         SELECT count(*) FROM (SELECT 1 FROM proposal GROUP BY message_id, call_id HAVING count(*) > 1) AS d
@@ -49,8 +56,22 @@ _DOUBLED = {
     "one decision was executed twice": """
         SELECT count(*) FROM (SELECT audit.proposal_id,
             sum(CASE WHEN verb = 'execute' THEN 1 ELSE 0 END) AS runs,
-            sum(CASE WHEN verb = 'retry' THEN 1 ELSE 0 END) AS retries
-        FROM audit GROUP BY audit.proposal_id) AS d WHERE runs > retries + 1
+            sum(CASE WHEN verb = 'retry' OR (verb = 'rerun' AND kind = 'plan') THEN 1 ELSE 0 END) AS again
+        FROM audit JOIN proposal ON proposal.id = audit.proposal_id
+        GROUP BY audit.proposal_id) AS d WHERE runs > again + 1
+    """,
+    "one message started two teammates": """
+        SELECT count(*) FROM (SELECT 1 FROM teammate GROUP BY lead_id HAVING count(*) > 1) AS d
+    """,
+    "a teammate acted without an approved plan": """
+        SELECT count(*) FROM teammate JOIN proposal ON proposal.conversation_id = teammate.id
+        WHERE proposal.kind = 'call' AND NOT EXISTS (SELECT 1 FROM proposal AS plan
+            WHERE plan.conversation_id = teammate.id AND plan.kind = 'plan' AND plan.state = 'succeeded')
+    """,
+    "a grant was used after it was revoked": """
+        SELECT count(*) FROM ledger JOIN audit ON CAST(ledger.key AS text) = 'G-' || audit.grant_id
+        WHERE ledger.thing = 'grant' AND ledger.verb = 'revoke' AND audit.id > ledger.id
+        AND audit.id = (SELECT min(id) FROM audit AS first WHERE first.proposal_id = audit.proposal_id)
     """,
     "it ran with fewer approvals than it needs": """
         SELECT count(*) FROM proposal WHERE grant_id IS NULL AND EXISTS
@@ -67,6 +88,7 @@ class Row:
     """A proposal, as far as it is checked."""
 
     ident: str
+    kind: str
     key: str
     state: str
     cause: str | None
@@ -108,19 +130,20 @@ def versions(url: str) -> dict[str, int]:
 
 def _rows(connection: Connection) -> list[Row]:
     query = """
-        SELECT id, idempotency_key, state, cause, CAST(arguments AS text) AS arguments,
+        SELECT id, kind, idempotency_key, state, cause, CAST(arguments AS text) AS arguments,
         (SELECT count(*) FROM audit WHERE proposal_id = proposal.id AND verb = 'execute') AS runs
         FROM proposal
     """
     return [
-        Row(r.id, r.idempotency_key, r.state, r.cause, _loaded(r.arguments)["text"], r.runs)
+        Row(r.id, r.kind, r.idempotency_key, r.state, r.cause, _words(r.arguments), r.runs)
         for r in connection.execute(text(query))
     ]
 
 
-def _loaded(arguments: str) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(arguments)
-    return found
+def _words(arguments: str) -> str:
+    """What a mark says, or the summary of a plan."""
+    found: dict[str, str] = json.loads(arguments)
+    return found.get("text") or found["summary"]
 
 
 def _counted(connection: Connection) -> Iterator[str]:
@@ -136,7 +159,7 @@ def _effects(rows: Sequence[Row], effects: Path) -> Iterator[str]:
     said = {(key, words) for key, _, words in (line.partition(" ") for line in lines)}
     known = {row.key: row for row in rows}
     yield from (f"it acted without a proposal: {key}" for key in acted if key not in known)
-    for row in rows:
+    for row in (row for row in rows if row.kind == "call"):
         if acted[row.key] > row.runs:
             yield f"{row.ident} acted {acted[row.key]} times in {row.runs} runs"
         if acted[row.key] and {words for key, words in said if key == row.key} != {row.text}:

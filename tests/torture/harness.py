@@ -3,6 +3,7 @@
 import asyncio
 import math
 import random
+import re
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
@@ -10,7 +11,8 @@ from typing import Any
 
 from bot.agent.transcript import REASON
 from tests.fakes.openai_server import OpenAIServer, Reply, ask, say
-from tests.torture import checker
+from tests.torture import cards, checker
+from tests.torture.chats import Chats
 from tests.torture.feed import Feed
 from tests.torture.figures import Figures
 from tests.torture.nods import Nods
@@ -18,11 +20,15 @@ from tests.torture.people import People
 
 _TOOLS = {"mark": ["mark"], "pair": ["mark", "mark"], "together": ["mark_together"], "soon": ["mark_soon"]}
 _KILLS_PER_RESTART = 20
+_KILLS_PER_REPORT = 50
+_SPEAKER = re.compile(r"^\w+: ")  # where several may write
+_TASK = re.compile(r"Your task: (.+)")
 _RULES = (
     "approvers requester approver",
     "quorum 2 for mark_together",
     "ttl 24h for mark",
     "ttl 24h for mark_together",
+    "ttl 24h for plan_submit",
 )
 
 Restart = Callable[[], Awaitable[None]]
@@ -31,7 +37,12 @@ Restart = Callable[[], Awaitable[None]]
 def script(body: dict[str, Any]) -> Reply:
     """The model: it calls what the first word of the newest message says."""
     last = body["messages"][-1]
-    first, _, words = str(last.get("content") or "").partition(" ")
+    if task := _TASK.search(str(body["messages"][0]["content"])):
+        return _as_teammate(body, task[1])
+    words = _SPEAKER.sub("", str(last.get("content") or ""))
+    first, _, words = words.partition(" ")
+    if last["role"] == "user" and first == "team":
+        return ask(("spawn_teammate", {"role": "marker", "task": words, "require_plan_approval": True}))
     if last["role"] == "user" and first in _TOOLS:
         texts = [words, f"{words} again"]
         calls = zip(_TOOLS[first], texts, strict=False)
@@ -39,10 +50,23 @@ def script(body: dict[str, Any]) -> Reply:
     return say("Done.")
 
 
+def _as_teammate(body: dict[str, Any], task: str) -> Reply:
+    """It plans, then does what it was told, and says so; all of it follows from what it was told alone."""
+    told = "\n".join(str(each.get("content")) for each in body["messages"][1:])
+    if "DECLINED" in told or "Marked" in told or "OUTCOME UNKNOWN" in told:
+        return say("That is all.")
+    if "The tools are unlocked" in told:
+        return ask(("mark", {"text": task, REASON: "It is the plan."}))
+    steps = [{"description": f"Mark {task}", "tools": ["mark"]}]
+    return ask(("plan_submit", {"summary": task, "steps": steps, REASON: "I was asked to plan."}))
+
+
 async def _drained(nods: Nods) -> None:
     await nods.until(
         "SELECT 'quiet' WHERE NOT EXISTS (SELECT 1 FROM turn WHERE state = 'wanted') AND NOT EXISTS "
-        "(SELECT 1 FROM proposal WHERE state IN ('proposed', 'approved', 'executing'))"
+        "(SELECT 1 FROM proposal WHERE state IN ('proposed', 'approved', 'executing')) AND NOT EXISTS "
+        "(SELECT 1 FROM copy WHERE rendered < wanted AND gone = false) AND NOT EXISTS "
+        "(SELECT 1 FROM message WHERE delivered = false)"
     )
 
 
@@ -58,44 +82,76 @@ async def torture(
     pause: tuple[float, float] = (0.5, 3.0),
     restart: Restart | None = None,
     minutes: float = math.inf,
+    rolls: int = 0,
+    report: Callable[[Figures], None] = lambda _: None,
 ) -> Figures:
     """One run on an empty database: so many kills, and as long as they last people write and press.
 
     ``stories``: what each of them does at least once; all there are if left out. ``restart``: the database
     crashes, too, once for each 20 kills. ``minutes``: at most so long, however many were killed by then.
+    ``rolls``: so often each process then ends by SIGTERM and starts again, one after the other.
+    ``report`` is told every 50 kills how far it is.
     """
     dice = random.Random(seed)
     async with (
         OpenAIServer(script=script) as model,
-        Nods(url, folder, model.url, processes) as nods,
-        People(nods) as crowd,
+        Chats(random.Random(dice.random())) as chats,
+        Nods(
+            url,
+            folder,
+            processes,
+            {"OPENAI_BASE_URL": model.url, **chats.environment},
+            random.Random(dice.random()) if kills else None,
+        ) as nods,
+        People(nods, chats) as crowd,
         Feed(nods) as feed,
     ):
+        chats.slack.ports = nods.ports
         await crowd.rule(_RULES)
         over = asyncio.Event()
         at_it = [
             asyncio.create_task(crowd.live(n, random.Random(dice.random()), over, stories))
             for n in range(people)
         ]
+
+        def check() -> None:
+            for task in at_it:
+                if task.done():
+                    task.result()  # raises what went wrong
+
         try:
-            end = time.monotonic() + minutes * 60
+            end, told = time.monotonic() + minutes * 60, 0
             while len(nods.figures.kills) < kills and time.monotonic() < end:
                 await nods.kill(dice, pause)
                 if restart and nods.figures.outages < len(nods.figures.kills) // _KILLS_PER_RESTART:
                     nods.restarted = True
                     await restart()
                     nods.figures.outages += 1
-                for task in at_it:
-                    if task.done():
-                        task.result()  # raises what went wrong
+                check()
+                if len(nods.figures.kills) // _KILLS_PER_REPORT > told:
+                    told = len(nods.figures.kills) // _KILLS_PER_REPORT
+                    report(nods.figures)
+            await nods.calm()
+            while nods.figures.rolls < rolls and time.monotonic() < end:
+                await nods.roll()
+                check()
             over.set()
-            await nods.all_ready()
             await asyncio.gather(*at_it)
         finally:
             for task in at_it:
                 task.cancel()
             await asyncio.gather(*at_it, return_exceptions=True)
-        await _drained(nods)
-        nods.figures.faults = checker.faults(nods.url, nods.effects, crowd, nods.figures)
+        report(nods.figures)
+        try:
+            await crowd.leave(dice)
+            await _drained(nods)
+            await crowd.see_every_answer()
+            await _drained(nods)
+        except AssertionError as fault:
+            nods.check()
+            nods.figures.faults.append(str(fault))
+        nods.figures.conflicts = chats.telegram.conflicts
+        nods.figures.faults += checker.faults(nods.url, nods.effects, crowd, nods.figures)
+        nods.figures.faults += cards.faults(nods.url, chats)
         nods.figures.faults += await feed.faults(checker.versions(nods.url))
         return nods.figures

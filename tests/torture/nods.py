@@ -7,6 +7,7 @@ import random
 import signal
 import socket
 import time
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self
@@ -15,6 +16,7 @@ import httpx
 from sqlalchemy import create_engine, text
 from sqlalchemy.exc import DBAPIError
 
+from tests.torture import points
 from tests.torture.figures import Figures
 from tests.torture.nursery import Nursery
 
@@ -26,19 +28,30 @@ PAUSE = 0.1  # seconds between looks
 class Nods:
     """So many processes on one database. One that is killed starts again; one that ends itself is a fault."""
 
-    def __init__(self, url: str, folder: Path, model_url: str, processes: int) -> None:
+    def __init__(
+        self,
+        url: str,
+        folder: Path,
+        processes: int,
+        environment: Mapping[str, str],
+        dice: random.Random | None = None,
+    ) -> None:
+        """``environment``: what else each is told. ``dice``: some die at a point, until `calm`."""
         self.url = url
         self.effects = folder / "effects.log"
         self.figures = Figures()
         self.ports = [free_port() for _ in range(processes)]
         self._folder = folder
-        self._model_url = model_url
+        self._environment = environment
+        self._dice = dice
+        self._leaving: set[int] = set()  # ids of those that were asked to end
         self._nursery = Nursery()
         self._running: dict[int, int] = {}  # ids of processes, by port
         self._up: set[int] = set()  # ids of those that were ready
         self._watches: list[asyncio.Task[None]] = []
         self._looks: set[asyncio.Task[None]] = set()
         self._over = False
+        self.rolling = False
         self.restarted = False  # whether the database was: a start may be refused while it is away
         self._engine = create_engine(url)
         self._client = httpx.AsyncClient(timeout=30)
@@ -78,6 +91,29 @@ class Nods:
         ready = [port for port in await self._all_that_are_ready() if port in self._running]
         if ready:
             _send(self._running[dice.choice(ready)], signal.SIGKILL)
+
+    async def roll(self) -> None:
+        """Each ends by SIGTERM and starts again, one after the other, while the others stay up."""
+        self.rolling = True
+        for port in self.ports:
+            await self.all_ready()
+            pid = self._running[port]
+            self._leaving.add(pid)
+            _send(pid, signal.SIGTERM)
+            await self._nursery.end(pid)
+        await self.all_ready()
+        self.rolling = False
+        self.figures.rolls += 1
+
+    async def calm(self) -> None:
+        """None that starts from now on kills itself; return once all are ready."""
+        self._dice = None
+        await self.all_ready()
+
+    def _points(self) -> list[str]:
+        """At which points processes killed themselves."""
+        log = self.effects.with_name("points.log")
+        return log.read_text().splitlines() if log.exists() else []
 
     async def _all_that_are_ready(self) -> list[int]:
         return [port for port in self.ports if await self._ready(port)]
@@ -124,9 +160,13 @@ class Nods:
             del self._running[port]
             if ended == -signal.SIGKILL:
                 self.figures.kills.append(time.time())
+                self.figures.points = Counter(self._points())
                 look = asyncio.create_task(self._taken_over(pid, time.monotonic()))
                 self._looks.add(look)
                 look.add_done_callback(self._looks.discard)
+            elif pid in self._leaving:
+                if ended:
+                    raise AssertionError(f"a process that was asked to end did with {ended}")
             elif not self._over:
                 log = self._log(port).removeprefix(before)
                 if not self.restarted or "Nod is up" in log:
@@ -144,15 +184,16 @@ class Nods:
             "NOD_PORT": str(port),
             "NOD_HTTP_TOKENS": ",".join(f"{who}:{token}" for who, token in TOKENS.items()),
             "NOD_ADMINS": "http:ana",
-            "NOD_APPROVERS": "http:ben,http:cleo",
+            "NOD_APPROVERS": "http:ben,http:cleo,slack:T1/U8",
             "NOD_MAX_CONVERSATIONS": "1000000",
             "NOD_MAX_MESSAGES": "1000000",
             "NOD_PROPOSAL_TTL": "3s",
             "NOD_TOOLS": "tests.torture.tools",
             "OPENAI_API_KEY": "test-key",
-            "OPENAI_BASE_URL": self._model_url,
             "NOD_LOG_LEVEL": "warning",
             "TORTURE_EFFECTS": str(self.effects),
+            **self._environment,
+            **(points.drawn(self._dice) if self._dice else {}),
         }
         return await self._nursery.born(environment, self._folder, self._folder / f"nod-{port}.log")
 

@@ -123,6 +123,8 @@ def _live(asked: Mapping[str, Any]) -> int:
 def _serve() -> None:
     import bot.agent.openai.model
     import bot.app
+    import bot.channels.slack.channel
+    import bot.channels.telegram.channel
     import bot.cli.serve
     import bot.cli.start
     import bot.upkeep.together  # noqa: F401 - so that no Nod has to

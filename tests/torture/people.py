@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import itertools
 import json
+import math
 import random
 import time
 from collections.abc import Awaitable, Callable, Sequence
@@ -13,10 +14,14 @@ from typing import Any, Self
 
 import httpx
 
+from tests.torture.chats import Chat, Chats
 from tests.torture.nods import PATIENCE, PAUSE, TOKENS, Nods
 from tests.torture.tools import AFTER, BEFORE
 
 _GIVEN_UP = "given up"
+_LOOKED = 2.0  # seconds that a person looks at a card before they press again
+_DECIDED = "SELECT state FROM proposal WHERE id = :ident AND state <> 'proposed'"
+_CALLED = "kind = :kind AND CAST(arguments AS text) LIKE :named"
 
 
 @dataclass(frozen=True)
@@ -33,8 +38,9 @@ class Told:
 class People:
     """``told`` and ``accepted`` are what clients know: answers to presses, texts that were taken in."""
 
-    def __init__(self, nods: Nods) -> None:
+    def __init__(self, nods: Nods, chats: Chats) -> None:
         self._nods = nods
+        self._chats = chats
         self._client = httpx.AsyncClient(timeout=30)
         self.told: list[Told] = []
         self.accepted: list[str] = []
@@ -48,6 +54,10 @@ class People:
             "pair": self._pair,
             "stop": self._stop,
             "death": self._death,
+            "revoke": self._revoke,
+            "team": self._team,
+            "slack": lambda name, dice: self._in_chat(chats.all["slack"], name, dice),
+            "telegram": lambda name, dice: self._in_chat(chats.all["telegram"], name, dice),
         }
 
     async def __aenter__(self) -> Self:
@@ -70,8 +80,13 @@ class People:
         for count, name in enumerate(itertools.cycle(names)):
             if over.is_set() and count >= len(names):
                 return
-            how = await self._stories[name](f"{name} {number}-{count}", dice)
-            self._nods.figures.ends[how] += 1
+            try:
+                how = await self._stories[name](f"{name} {number}-{count}", dice)
+            except AssertionError as fault:
+                self._nods.check()
+                self._nods.figures.faults.append(f"{name} {number}-{count}: {fault}")
+            else:
+                self._nods.figures.ends[how] += 1
 
     async def _press_twice(self, name: str, dice: random.Random) -> str:
         """The same press arrives at two processes in the same moment."""
@@ -168,6 +183,118 @@ class People:
         await asyncio.gather(*(self._press("ana", "retry", ident, dice, round=1) for _ in range(2)))
         return f"{await self._end(ident)} when tried again"
 
+    async def _revoke(self, name: str, dice: random.Random) -> str:
+        """What a grant allows is asked for in the moment in which it is revoked, and once more after."""
+        conversation = await self._say(f"mark {name}", dice)
+        [ident] = await self._cards(conversation, 1) or [""]
+        if not ident:
+            return _GIVEN_UP
+        await self._press("ana", "similar", ident, dice, rung="tool", lasting="conversation")
+        await self._end(ident)
+        [grant] = await self._nods.column(
+            "SELECT id FROM grant_given WHERE proposal_id = :ident", ident=ident
+        ) or [""]
+        if not grant:
+            return "nothing was allowed"
+        revoking = (self._insist(dice, "ana", f"/api/grants/G-{grant}", self._deleting) for _ in range(2))
+        await asyncio.gather(self._say(f"mark {name} and this", dice, conversation), *revoking)
+        for many, words in ((2, ""), (3, f"mark {name} and that")):
+            if words:
+                await self._say(words, dice, conversation)
+            found = await self._cards(conversation, many)
+            if not found:
+                return _GIVEN_UP
+            await self._approved(found[-1], "ben", dice)
+        return "revoked"
+
+    async def _team(self, name: str, dice: random.Random) -> str:
+        """Two people decide a teammate's plan in the same moment; what it then asks for is approved."""
+        await self._say(f"team {name}", dice)
+        plan = await self._called(name, "plan")
+        if not plan:
+            return _GIVEN_UP
+        verbs = ("approve", "approve" if dice.random() < 0.7 else "decline")
+        presses = (
+            self._press(who, verb, plan, dice) for who, verb in zip(("ana", "ben"), verbs, strict=True)
+        )
+        how = await self._timed(plan, *presses)
+        if how != "succeeded":
+            return f"plan {how}"
+        mark = await self._called(name)
+        return f"{await self._approved(mark, 'ana', dice)} as planned" if mark else _GIVEN_UP
+
+    async def _in_chat(self, chat: Chat, name: str, dice: random.Random) -> str:
+        """It is asked for and decided in a chat; who sees that nothing came of a press presses again."""
+        began = time.monotonic()
+        await chat.say(f"mark {name}")
+        self.accepted.append(f"mark {name}")
+        self._nods.figures.messages += 1
+        ident = await self._called(name)
+        if not ident:
+            return _GIVEN_UP
+        self._nods.figures.parked.append(time.monotonic() - began)
+        label = "Approve" if dice.random() < 0.8 else "Decline"
+        end, pressed = time.monotonic() + PATIENCE, math.inf
+        while time.monotonic() < end:
+            if await chat.press(ident, label):
+                pressed = min(pressed, time.monotonic())
+                self._nods.figures.presses += 1
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_LOOKED):
+                    await self._nods.until(_DECIDED, ident=ident)
+                    self._took(pressed)
+                    return await self._end(ident)
+        raise AssertionError(f"{ident} could not be decided in a chat")
+
+    def _took(self, began: float) -> None:
+        """A press that began then is answered now."""
+        figures = self._nods.figures
+        (figures.pressed_rolling if self._nods.rolling else figures.pressed).append(time.monotonic() - began)
+
+    async def leave(self, dice: random.Random) -> None:
+        """Decline what still waits, where a turn was given up and a story ended."""
+        waiting = await self._nods.column(
+            "SELECT id FROM proposal WHERE state = 'proposed' AND ttl_seconds > 1000"
+        )
+        await asyncio.gather(*(self._press("ben", "decline", ident, dice) for ident in waiting))
+
+    async def see_every_answer(self) -> None:
+        """Wait until each press was answered and no card is open that should not be.
+
+        A card that was posted twice, because no row of the first was kept, is put right by a press.
+        """
+        open_ones = {each.ident for each in self._chats.shown() if each.open}
+        ended = set(await self._nods.column("SELECT id FROM proposal WHERE state <> 'proposed'"))
+        for ident in sorted(open_ones & ended):
+            cards = [each for each in self._chats.shown() if each.ident == ident]
+            if all(each.open for each in cards):
+                continue  # it is no copy that was forgotten: the checker will say so
+            self._nods.figures.stale += 1
+            for chat in self._chats.all.values():
+                await chat.press(ident, "Approve")
+
+        def right() -> bool:
+            lying = any(each.open for each in self._chats.shown() if each.ident in ended)
+            return not (lying or self._chats.unanswered())
+
+        end = time.monotonic() + PATIENCE
+        while not right() and time.monotonic() < end:  # noqa: ASYNC110 - a chat rings no bell
+            await asyncio.sleep(PAUSE)
+
+    async def _called(self, name: str, kind: str = "call") -> str:
+        """The proposal that asks for what is called so; empty where the turn was given up instead."""
+        found = await self._nods.until(
+            f"SELECT id FROM proposal WHERE {_CALLED} UNION ALL SELECT 'given up' WHERE NOT EXISTS "
+            f"(SELECT 1 FROM proposal WHERE {_CALLED}) AND EXISTS (SELECT 1 FROM turn "
+            "WHERE state = 'failed' AND conversation_id IN "
+            "(SELECT conversation_id FROM message WHERE text LIKE :told) AND id = "
+            "(SELECT max(id) FROM turn AS last WHERE last.conversation_id = turn.conversation_id))",
+            kind=kind,
+            named=f'%"{name}"%',
+            told=f"%{name}",
+        )
+        return "" if found == "given up" else found
+
     async def _asked(self, tool: str, name: str, dice: random.Random, many: int = 1) -> list[str]:
         """The cards that a message led to; none where its turn was given up."""
         began = time.monotonic()
@@ -241,7 +368,9 @@ class People:
 
     async def _press(self, who: str, verb: str, ident: str, dice: random.Random, **body: Any) -> None:
         path = f"/api/proposals/{ident}/{verb}"
+        began = time.monotonic()
         answer = await self._insist(dice, who, path, self._posting(body, refusals=True))
+        self._took(began)
         shown = (answer.get("proposal") or {}).get("state", "")
         self.told.append(Told(who, verb, ident, str(answer.get("answer", "refused")), shown))
         self._nods.figures.presses += 1
@@ -256,6 +385,10 @@ class People:
             return None if answer.is_server_error else answer.json()
 
         return once
+
+    async def _deleting(self, url: str, headers: dict[str, str]) -> Any:
+        answer = await self._client.delete(url, headers=headers)
+        return None if answer.is_server_error else answer.json()
 
     async def _getting(self, url: str, headers: dict[str, str]) -> Any:
         answer = await self._client.get(url, headers=headers)

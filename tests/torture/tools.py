@@ -8,8 +8,11 @@ import signal
 from pathlib import Path
 
 from bot import CallContext, ToolOutput, tool
+from tests.torture import points
 
 EFFECTS = Path(os.environ.get("TORTURE_EFFECTS", "effects.log"))
+points.arm(EFFECTS.with_name("points.log"))
+
 BEFORE, AFTER = "die before", "die after"
 """Words of a mark that kill the process that makes it first, before or after it acted."""
 
