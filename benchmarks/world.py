@@ -31,7 +31,8 @@ from bot.tools.tool import FixedToolset, Tool, tool
 ASKED = "please add a note that says hello"
 CALL = {"text": "hello", "approval_reason": "asked"}
 ANSWER = "All done."
-ANA = Actor("bench", "ana", "Ana")
+PEOPLE = tuple(Actor("bench", f"p{number}", "Ana") for number in range(50))
+ANA = PEOPLE[0]
 _PATIENCE = 60.0  # seconds for one step of a conversation
 
 
@@ -111,16 +112,19 @@ class World:
         return shelf_for((await self.app.registry.shelf()).offered, None)
 
     async def park(self) -> tuple[Ear, Proposal]:
-        """Start a fresh conversation and return once its proposal is parked on disk."""
+        """A person, another each time, starts a conversation; returns once its proposal is parked on disk."""
         self._count += 1
         address = Address("bench", f"c{self._count}")
         ear = self._wire.ears[address.key] = Ear.new()
-        await self.app.assistant.handle(Message(address, ANA, ASKED, address.key))
+        who = PEOPLE[self._count % len(PEOPLE)]
+        reply = await self.app.assistant.handle(Message(address, who, ASKED, address.key))
+        assert reply.answer is Answer.ACCEPTED, reply.text
         return ear, await asyncio.wait_for(ear.parked, _PATIENCE)
 
     async def approve(self, proposal: Proposal) -> None:
-        """Press the button; returns once the decision is on disk."""
-        press = Press(ANA, Verb.APPROVE, proposal.id, round=proposal.round, digest=proposal.digest)
+        """Who asked presses the button; returns once the decision is on disk."""
+        who = proposal.requester
+        press = Press(who, Verb.APPROVE, proposal.id, round=proposal.round, digest=proposal.digest)
         reply = await self.app.assistant.handle(press)
         assert reply.answer is Answer.ACCEPTED, reply.text
 

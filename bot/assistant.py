@@ -238,7 +238,8 @@ class Assistant:
             return ()
         turn = replace(turn, owner=self._process)
         if turn.id not in self._begun:
-            if not await self._database.write(turns.take, turn.id, self._process, _MAX_ATTEMPTS):
+            # what is counted are processes that died; where the machine did, the count may be lost
+            if not await self._database.write_unsynced(turns.take, turn.id, self._process, _MAX_ATTEMPTS):
                 return await self._database.write(_give_up, turn, self._clock())
             self._begun.add(turn.id)
         conversation = turn.transcript.conversation

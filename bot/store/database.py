@@ -7,7 +7,7 @@ On SQLite its statements run right here, in the event loop: each takes microseco
 another thread and back costs more than they do. What can take long, the wait for the disk at a commit and
 the wait for another process that writes, is left to one thread. Functions that queue up while a commit is on
 its way share the next one, each in its own savepoint, and so one fsync; a caller continues only after that
-commit is on disk (``synchronous=FULL``).
+commit is on disk (``synchronous=FULL``). `write_unsynced` waits for no disk, so it takes no thread either.
 
 Work that grows with the data (a search, a sweep, the whole audit) takes `write_aside` and `read_aside`: a
 thread does all of it. PostgreSQL, which is a network away, has a small pool of threads for everything.
@@ -42,6 +42,9 @@ T = TypeVar("T")
 PATIENCE = 10.0  # seconds to wait for another process that writes
 _PATIENCE = f"PRAGMA busy_timeout={PATIENCE * 1000:.0f}"
 _AT_ONCE = "PRAGMA busy_timeout=0"
+# An unsynced commit moves no log into the file either, which would wait for the disk.
+_SYNCED = ("PRAGMA synchronous=FULL", "PRAGMA wal_autocheckpoint=1000")
+_UNSYNCED = ("PRAGMA synchronous=NORMAL", "PRAGMA wal_autocheckpoint=0")
 _PRAGMAS = (
     "PRAGMA journal_mode=WAL",
     "PRAGMA synchronous=FULL",
@@ -172,7 +175,16 @@ class Database:
         Raises LostRace where others were faster every time. What ``function`` is given must not be a row
         that was read earlier: a second run would find it as stale as the first.
         """
-        return await self._write(lambda s: function(s, *args, **kwargs), aside=False)
+        return await self._write(lambda s: function(s, *args, **kwargs))
+
+    async def write_unsynced(
+        self, function: Callable[Concatenate[Session, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """`write`, for what the end of this process may not undo, but the end of the machine may.
+
+        The next `write` that is on disk takes it there. On PostgreSQL it is a `write`.
+        """
+        return await self._write(lambda s: function(s, *args, **kwargs), synced=False)
 
     async def read(
         self, function: Callable[Concatenate[Session, P], T], *args: P.args, **kwargs: P.kwargs
@@ -209,9 +221,9 @@ class Database:
             await self.write(_touch)
         self._writable_until = time.monotonic() + _CHECKED
 
-    async def _write(self, work: Callable[[Session], T], *, aside: bool) -> T:
+    async def _write(self, work: Callable[[Session], T], *, aside: bool = False, synced: bool = True) -> T:
         if self._writer is not None:
-            return await self._writer.submit(work, aside=aside)
+            return await self._writer.submit(work, aside=aside, synced=synced)
         return await asyncio.get_running_loop().run_in_executor(self._threads, self.write_now, work)
 
     def write_now(
@@ -274,6 +286,7 @@ class _Job:
     work: Callable[[Session], Any]
     ended: asyncio.Future[Any]
     aside: bool
+    synced: bool
     deadline: float  # of time.monotonic(): until then it waits for another process
 
 
@@ -291,13 +304,14 @@ class _SQLiteWriter:
         self._connection: Connection | None = None
         self._busy = False
         self._closed = False
+        self._synced = True  # how the connection commits
 
-    def submit(self, work: Callable[[Session], T], *, aside: bool = False) -> asyncio.Future[T]:
+    def submit(self, work: Callable[[Session], T], *, aside: bool, synced: bool) -> asyncio.Future[T]:
         if self._closed:
             raise RuntimeError("the database is closed")
         loop = asyncio.get_running_loop()
         ended: asyncio.Future[T] = loop.create_future()
-        self._waiting.append(_Job(work, ended, aside, time.monotonic() + self._patience))
+        self._waiting.append(_Job(work, ended, aside, synced, time.monotonic() + self._patience))
         if not self._busy:
             self._busy = True
             loop.call_soon(self._next, loop)  # every caller that is ready in this round of the loop joins
@@ -328,7 +342,11 @@ class _SQLiteWriter:
         if not batch:
             self._busy = False
             return
-        self._thread.submit(self._end, loop, batch, None if batch[0].aside else self._at_once(batch))
+        outcomes = None if batch[0].aside else self._at_once(batch)
+        if outcomes is None or _synced(batch):
+            self._thread.submit(self._end, loop, batch, outcomes)
+        else:
+            self._ended(loop, batch, self._commit(outcomes))
 
     def _end(
         self, loop: asyncio.AbstractEventLoop, batch: list[_Job], outcomes: list[_Outcome] | None
@@ -346,11 +364,19 @@ class _SQLiteWriter:
         if self._connection is None:
             return None
         try:
-            _begin(self._connection)
+            self._begin(self._connection, synced=_synced(batch))
         except OperationalError:
             self._undo()
             return None
         return _outcomes(self._connection, batch)
+
+    def _begin(self, connection: Connection, *, synced: bool) -> None:
+        if synced is not self._synced:
+            self._synced = False  # until all of it was done
+            for pragma in _SYNCED if synced else _UNSYNCED:
+                _execute(connection, pragma)
+            self._synced = synced
+        _begin(connection)
 
     def _whole(self, batch: list[_Job]) -> list[_Outcome]:
         try:
@@ -359,7 +385,7 @@ class _SQLiteWriter:
             left = max(0.0, min(job.deadline for job in batch) - time.monotonic())
             _execute(self._connection, f"PRAGMA busy_timeout={left * 1000:.0f}")
             try:
-                _begin(self._connection)
+                self._begin(self._connection, synced=True)
             finally:
                 _execute(self._connection, _AT_ONCE)
         except Exception as error:  # noqa: BLE001 - whatever it is, every caller must get it
@@ -396,6 +422,11 @@ class _SQLiteWriter:
             self._connection.rollback()
             driver: Any = self._connection.connection
             driver.rollback()  # a COMMIT that failed is over for SQLAlchemy, but not for SQLite
+
+
+def _synced(batch: Sequence[_Job]) -> bool:
+    """Whether the disk has to be waited for."""
+    return any(job.synced for job in batch)
 
 
 def _touch(session: Session) -> None:

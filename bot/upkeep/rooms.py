@@ -37,6 +37,8 @@ class WorkRoom:
             place = waiting.popleft()
             if waiting:
                 self._waiting[queue] = waiting  # at the end: the others come first now
+            if place.given.done():
+                continue  # who waited was cancelled in the same moment, and did not run since
             self._free -= 1
             self._inside[queue.name] += 1
             place.given.set_result(None)

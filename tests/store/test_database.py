@@ -2,7 +2,9 @@
 
 import asyncio
 import os
+import signal
 import sqlite3
+import sys
 import threading
 from pathlib import Path
 
@@ -205,6 +207,50 @@ def test_sqlite_is_durable_at_each_commit(tmp_path: Path) -> None:
         return [session.execute(text(f"PRAGMA {name}")).scalar_one() for name in names]
 
     assert database.write_now(pragmas) == ["wal", 2, 1]
+    database.close()
+
+
+async def test_what_waits_for_no_disk_never_makes_anything_else_do_without(tmp_path: Path) -> None:
+    database = Database(f"sqlite:///{tmp_path / 'nod.db'}")
+    migrations.upgrade(database.engine)
+
+    def synchronous(session: Session, name: str) -> int:
+        add(session, name)
+        return int(session.execute(text("PRAGMA synchronous")).scalar_one())
+
+    unsynced, write = database.write_unsynced, database.write
+    assert await write(synchronous, "a") == 2
+    assert await unsynced(synchronous, "b") == 1
+    assert await write(synchronous, "c") == 2
+    assert await unsynced(synchronous, "d") == 1
+    assert await asyncio.gather(unsynced(synchronous, "e"), write(synchronous, "f")) == [2, 2]
+    with pytest.raises(ValueError, match="g"):
+        await unsynced(add_then_break, "g")
+    assert await database.write_aside(synchronous, "h") == 2
+    assert await database.read(count) == 7
+    database.close()
+
+
+async def test_what_waits_for_no_disk_is_there_after_the_process_was_killed(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'nod.db'}"
+    database = Database(url)
+    migrations.upgrade(database.engine)
+    database.close()
+    program = (
+        "import asyncio, os, signal\n"
+        "from bot.store.database import Database\n"
+        "from tests.store.test_database import add\n"
+        "async def main():\n"
+        f"    database = Database({url!r})\n"
+        "    await database.write(add, 'a')\n"
+        "    await database.write_unsynced(add, 'b')\n"
+        "    os.kill(os.getpid(), signal.SIGKILL)\n"
+        "asyncio.run(main())\n"
+    )
+    process = await asyncio.create_subprocess_exec(sys.executable, "-c", program)
+    assert await process.wait() == -signal.SIGKILL
+    database = Database(url)
+    assert database.read_now(count) == 2
     database.close()
 
 

@@ -9,6 +9,7 @@ from bot.domain.jobs import Job, Queue, Work
 from bot.domain.proposals import State
 from bot.domain.verbs import Verb
 from bot.upkeep.dispatcher import EmbeddedDispatcher
+from bot.upkeep.rooms import Visit, WorkRoom
 from tests.kit import ANA, BEN, Hold, MakeNod, Nod, call, says, until
 
 
@@ -114,6 +115,24 @@ async def test_queues_take_turns_and_a_place_given_up_while_waiting_is_not_lost(
     go.set()
     await dispatcher.idle()
     assert order == ["a1", "a2", "b1", "b2"]
+
+
+async def test_a_place_is_not_given_to_one_who_was_cancelled_in_the_same_moment() -> None:
+    room = WorkRoom(1)
+
+    async def stay() -> None:
+        async with Visit(room, Queue("a", 1)):
+            await asyncio.Event().wait()
+
+    inside, waits, last = (asyncio.create_task(stay()) for _ in range(3))
+    await asyncio.sleep(0)
+    for task in (inside, waits):
+        task.cancel()
+    last.cancel()
+    ends = await asyncio.gather(inside, waits, last, return_exceptions=True)
+    assert [type(end) for end in ends] == [asyncio.CancelledError] * 3
+    async with Visit(room, Queue("a", 1)):
+        pass  # the place is free again
 
 
 async def test_who_gives_up_waiting_for_quiet_interrupts_no_work() -> None:
