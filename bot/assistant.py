@@ -111,6 +111,7 @@ class Assistant:
             database, gate.policies, gate.registry, clock, self.handle, self.stop, dispatcher.wake, site_url
         )
         self._stopping: set[str] = set()
+        self._asked: set[str] = set()  # ids of conversations whose answer may be awaited elsewhere
         self._named: dict[str, str] = {}  # what this process has learned, so that it is written once
         self._begun: set[int] = set()  # ids of wanted turns whose attempt this process has counted
         self.under_way: set[str] = set()  # ids of proposals that this process executes
@@ -206,6 +207,8 @@ class Assistant:
                 return Reply(Answer.UNKNOWN, _NOT_MY_CARD)
             await self._dispatcher.wake(*stands)
         decided = await self._presses.take(press)
+        if press.verb is Verb.ASK:
+            self._asked.update(job.key for job in decided.jobs if job.work is Work.TURN)
         if press.verb is Verb.STOP and decided.reply.answer is Answer.ACCEPTED:
             self._gate.stop(press.proposal_id)  # another process that runs it reads so within a second
         await self._dispatcher.wake(*decided.jobs)
@@ -257,6 +260,9 @@ class Assistant:
             log.warning("another process took over this turn; what was said here is dropped")
         finally:
             self._begun.discard(turn.id)
+        if conversation_id in self._asked:  # of what another process took in, the rows tell
+            self._asked.discard(conversation_id)
+            made.append(Job(Work.DELIVER, conversation_id))
         return tuple(made)
 
     async def _execute(self, proposal_id: str) -> tuple[Job, ...]:

@@ -65,13 +65,19 @@ class Cards:
         self._sleep = sleep
 
     async def post_all(self, opened: Sequence[Proposal], jobs: list[Job], *, last: bool) -> None:
-        """Post every card, adding to ``jobs``; then raise what hindered the first that may arrive yet."""
+        """Post every card, adding to ``jobs``; then raise what hindered the first that may arrive yet.
+
+        The first carries the buttons for all of them, and gets those once the others stand below it.
+        """
         hindered: list[ChannelError] = []
         for proposal in opened:
             try:
                 jobs += await self._post(proposal, last=last)
             except ChannelError as error:
                 hindered.append(error)
+        if len(opened) > 1 and posters(self._channels):
+            await self._database.write(copies.group_is_there, opened[0].message_id)
+            jobs.append(Job(Work.REDRAW, str(opened[0].message_id)))
         if hindered:
             raise hindered[0]
 
@@ -113,7 +119,7 @@ class Cards:
 
     async def _post_card(self, poster: Poster, proposal_id: str, address: Address) -> ChannelError | None:
         """Post the card as it is now, and remember the copy; gives what hindered it."""
-        current, card = await self.card(proposal_id, address)
+        current, card = await self._at(proposal_id, address)
         try:
             ref = await poster.post_card(address, card)
         except ChannelError as error:
@@ -217,7 +223,7 @@ class Cards:
         poster = poster_at(self._channels, copy.address)
         if poster is None:
             return False
-        _, card = await self.card(copy.proposal_id, copy.address)
+        _, card = await self._at(copy.proposal_id, copy.address)
         try:
             if card.fingerprint != copy.shown:  # each edit counts against what a platform lets Nod send
                 await poster.redraw_card(copy.address, copy.ref, card)
@@ -237,9 +243,16 @@ class Cards:
             await channel.changed()
 
     async def card(self, proposal_id: str, at: Address | None = None) -> tuple[Proposal, Card]:
-        """The card as it is now; the last of several in one answer carries the group's buttons."""
+        """The card as it is now; the first of several in one answer carries the group's buttons."""
         shelf = await self._registry.shelf()
         return await self._database.read(_card, proposal_id, shelf, self._policies, at)
+
+    async def _at(self, proposal_id: str, address: Address) -> tuple[Proposal, Card]:
+        """The card for this place: without the group's buttons where not all of the group is there."""
+        proposal, card = await self.card(proposal_id, address)
+        group = card.group
+        there = group is None or await self._database.read(copies.stand_at, group.members, address)
+        return proposal, card if there else card.alone
 
     async def cards(self, find: Callable[[Session], Sequence[Proposal]]) -> Mapping[str, Card]:
         """The cards of what ``find`` gives, by proposal id, found and drawn in one read."""

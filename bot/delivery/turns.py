@@ -12,6 +12,7 @@ from weakref import WeakValueDictionary
 from sqlmodel import Session
 
 from bot.channels.seam import Channel, Stream, poster_at
+from bot.delivery.answers import Answers
 from bot.delivery.cards import Cards
 from bot.delivery.files import GIVE_UP, Attachments
 from bot.domain.chat import SHELL, Address, Clock
@@ -49,6 +50,7 @@ class Turns:
         self._clock = clock
         self._routes = routes
         self._attachments = Attachments(channels, database, clock)
+        self._answers = Answers(channels, database, clock)
         self._failing: dict[int, datetime] = {}  # since when, by message id
         self._refused: dict[str, tuple[int, datetime | None]] = {}  # by conversation id: how often, next try
         self._told: set[int] = set()  # ids of messages whose text arrived, but not yet all their cards
@@ -141,6 +143,7 @@ class Turns:
             self._told.discard(line.id)
             self._failing.pop(line.id, None)
         refused = not await self._attachments.post(conversation_id) or refused
+        refused = not await self._answers.tell(conversation_id) or refused
         if refused:
             self._try_later(conversation_id)
         elif only is None:

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 CALLS_PER_ANSWER = 30
 PROPOSALS_PER_ANSWER = 20
+QUESTIONS_PER_HOUR = 30
 
 
 @dataclass(frozen=True, slots=True)

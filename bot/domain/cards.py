@@ -180,6 +180,12 @@ class Card:
         return hashlib.sha256(repr(replace(self, version=0)).encode()).hexdigest()
 
     @property
+    def alone(self) -> "Card":
+        """The same without the buttons for the whole group."""
+        verbs = tuple(verb for verb in self.verbs if verb not in _OF_GROUPS)
+        return replace(self, group=None, verbs=verbs)
+
+    @property
     def pending(self) -> bool:
         return self.state is State.PROPOSED
 
@@ -335,7 +341,7 @@ def card_of(
     ``declined``: the same call, as it was declined before.
 
     ``siblings`` are all proposals of the same answer, itself included, where this card is the one that
-    carries the buttons for the whole group (the last of them); empty otherwise.
+    carries the buttons for the whole group (the first of them); empty otherwise.
     """
     group = None
     if len(siblings) > 1:

@@ -15,8 +15,9 @@ from bot.domain.files import File
 from bot.domain.names import Names
 from bot.domain.people import Actor
 from bot.domain.proposals import Kind, Mark, Proposal, Sibling, Sought, State
-from bot.store import conversations, names, outputs, proposals, rules, teams, webhooks
+from bot.store import conversations, names, outputs, proposals, questions, rules, teams, webhooks
 from bot.store.database import Database
+from bot.store.questions import AskedQuestion
 from bot.store.record import audit
 from bot.store.rules import Policies
 from bot.store.webhooks import Webhook
@@ -64,6 +65,15 @@ class ProposalLookup:
             if seen is None or seen.proposal.kind is not Kind.REQUEST:
                 return None
             return SeenRequest(seen, webhooks.of_proposal(session, proposal_id))
+
+        return await self._database.read(read)
+
+    async def questions(self, proposal_id: str, actor: Actor) -> list[AskedQuestion] | None:
+        """What was asked about it lately; None for those who may not see it."""
+
+        def read(session: Session) -> list[AskedQuestion] | None:
+            found = self._may_see(session, proposal_id, actor)
+            return None if found is None else questions.of_proposal(session, found.id)
 
         return await self._database.read(read)
 
@@ -190,7 +200,7 @@ class ProposalLookup:
         return rows[-1][0] if rows else since, now, changes
 
     def _seen(self, session: Session, found: Sequence[Proposal], actor: Actor, shelf: Shelf) -> list[Seen]:
-        """A page of them, the last of several with its group; what they share is read in one query."""
+        """A page of them, the first of several with its group; what they share is read in one query."""
         groups = proposals.siblings(session, {p.message_id for p in found})
         declined, paused = proposals.declined_before(session, found), rules.pause_words(session)
         schemas = {p.id: shelf.schema_of(session, p) for p in found}

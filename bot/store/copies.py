@@ -1,5 +1,6 @@
 """Where cards were posted, and which of those copies are behind their proposal."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -31,7 +32,7 @@ _BEHIND_OF_MESSAGE = (
     select(_COPY)
     .join(_PROPOSAL, _PROPOSAL.c.id == _COPY.c.proposal_id)
     .where(_PROPOSAL.c.message_id == bindparam("message_id"), BEHIND)
-    .order_by(_COPY.c.id)
+    .order_by(_COPY.c.id.desc())  # the first card tells of the others, so it is drawn after them
 )
 
 
@@ -141,6 +142,27 @@ def is_at(session: Session, proposal_id: str, address: Address) -> bool:
     return found.first() is not None
 
 
+def stand_at(session: Session, proposal_ids: Collection[str], address: Address) -> bool:
+    """Whether each of these has a copy at this address."""
+    found = session.exec(
+        select(CopyRow.proposal_id)
+        .where(
+            col(CopyRow.proposal_id).in_(proposal_ids),
+            CopyRow.channel == address.channel,
+            CopyRow.key == address.key,
+        )
+        .distinct()
+    )
+    return len(found.all()) == len(proposal_ids)
+
+
+def group_is_there(session: Session, message_id: int) -> None:
+    """All cards of an answer were posted, so the one that carries the buttons for all is behind."""
+    bearers = list(proposals.siblings(session, [message_id]))
+    behind = update(CopyRow).where(col(CopyRow.proposal_id).in_(bearers))
+    session.execute(behind.values(wanted=CopyRow.wanted + 1))
+
+
 def key_of(session: Session, channel: str, ref: str) -> str | None:
     """The place at which the message ``ref`` was posted; None when no row names it."""
     return session.exec(select(CopyRow.key).where(CopyRow.channel == channel, CopyRow.ref == ref)).first()
@@ -160,7 +182,7 @@ def is_known(session: Session, channel: str, key: str) -> bool:
 
 
 def bearer(session: Session, proposal_id: str) -> str | None:
-    """The proposal whose card carries the buttons of this one's group: the last of several."""
+    """The proposal whose card carries the buttons of this one's group: the first of several."""
     found = proposals.get(session, proposal_id)
     groups = proposals.siblings(session, [found.message_id]) if found else {}
     return next((bearer for bearer, group in groups.items() if len(group) > 1), None)

@@ -81,9 +81,9 @@ def said_since(session: Session, actor: Actor, since: datetime, most: int) -> in
 
 def add_note(
     session: Session, conversation_id: str, text: str, now: datetime, *, actor: Actor | None = None
-) -> None:
+) -> int:
     """Tell the model something in a line of its own; ``actor`` is on whose wish, where that is known."""
-    append(session, conversation_id, LineRole.NOTE, text, now, actor=actor)
+    return append(session, conversation_id, LineRole.NOTE, text, now, actor=actor)
 
 
 def add_notice(

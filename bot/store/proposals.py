@@ -70,9 +70,9 @@ _UNSETTLED = (
     .limit(1)
 )
 _SAME_ANSWER = _TABLE.c.message_id == bindparam("message_id")
-_LAST = select(func.max(_TABLE.c.position)).where(_SAME_ANSWER).scalar_subquery()
+_FIRST = select(func.min(_TABLE.c.position)).where(_SAME_ANSWER).scalar_subquery()
 _BEHIND = select(_TABLE.c.id).where(
-    _SAME_ANSWER, (_TABLE.c.id == bindparam("moved_id")) | (_TABLE.c.position == _LAST)
+    _SAME_ANSWER, (_TABLE.c.id == bindparam("moved_id")) | (_TABLE.c.position == _FIRST)
 )
 _WANT_REDRAW = update(_COPIES).where(_COPIES.c.proposal_id.in_(_BEHIND)).values(wanted=_COPIES.c.wanted + 1)
 
@@ -211,12 +211,12 @@ def of_message(session: Session, message_id: int) -> list[Proposal]:
 
 
 def siblings(session: Session, message_ids: Collection[int]) -> dict[str, list[Sibling]]:
-    """The proposals of each answer, by the id of the last: its card carries the buttons of the group."""
+    """The proposals of each answer, by the id of the first: its card carries the buttons of the group."""
     groups: dict[int, list[Sibling]] = {}
     for message_id, *each in session.connection().execute(_SIBLINGS, {"message_ids": list(message_ids)}):
         ident, state, round_ = each
         groups.setdefault(message_id, []).append(Sibling(ident, State(state), round_))
-    return {group[-1].id: group for group in groups.values()}
+    return {group[0].id: group for group in groups.values()}
 
 
 def waiting_of(session: Session, accounts: Collection[str], most: int) -> int:

@@ -102,6 +102,12 @@ def want_turn(session: Session, conversation_id: str, now: datetime) -> bool:
             return False
 
 
+def is_wanted(session: Session, conversation_id: str) -> bool:
+    """Whether a turn of this conversation is under way, or will be."""
+    whose = {"conversation_id": conversation_id}
+    return session.connection().execute(_WANTED_TURN, whose).first() is not None
+
+
 def queue(session: Session, conversation_id: str, most: int) -> Queue:
     """Where a conversation's turn waits: ``most`` of one person's at a time, after a crash a few of all.
 

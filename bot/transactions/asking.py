@@ -1,25 +1,33 @@
-"""A person asks the agent about an open proposal. Nothing is decided, and the agent answers where it works.
+"""A person asks the agent about an open proposal. Nothing is decided.
+
+The agent answers in its conversation, and below the card that was pressed where that stands elsewhere.
 
 What the person wrote is hostile text: it reaches the model as one quoted line in a note of Nod's own, next to
 the exact change, without secrets.
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from sqlmodel import Session
 
-from bot.domain.chat import Answer, Reply
+from bot.domain.bounds import QUESTIONS_PER_HOUR
+from bot.domain.chat import Address, Answer, Press, Reply
 from bot.domain.jobs import Job, Work
 from bot.domain.outcomes import bounded
 from bot.domain.proposals import Proposal, canonical
 from bot.domain.redaction import redact_text, secrets_in, shown
 from bot.domain.text import storable
 from bot.domain.unseen import one_line
-from bot.store import messages, proposals, teams, tool_versions, turns
+from bot.store import conversations, copies, messages, proposals, questions, teams, tool_versions, turns
+from bot.store.questions import AskedQuestion
 from bot.transactions.lifecycle import moved, redraw
 from bot.transactions.votes import Decided, Pressed
 
+_ENOUGH = (
+    f"You have asked {QUESTIONS_PER_HOUR} questions within an hour. Ask again later, or write to the agent."
+)
 _LONGEST = 1000  # characters of a question
 _CHANGE = 8000  # characters of what the model is told again
 _NOTE = """\
@@ -37,6 +45,8 @@ def ask(session: Session, pressed: Pressed, p: Proposal) -> Decided:
         return Decided(Reply(Answer.INVALID, text, (p,)))
     if wrong := _wrong(question):
         return Decided(Reply(Answer.INVALID, wrong, (p,), {"reason": wrong}))
+    if not questions.may_ask(session, pressed.person.id, QUESTIONS_PER_HOUR, pressed.now):
+        return Decided(Reply(Answer.LATER, _ENOUGH, (p,)))
     p = moved(proposals.move(session, p, pressed.by, pressed.now))
     home, who, title = _home(session, p), one_line(pressed.who), one_line(p.description)
     schema = tool_versions.schema(session, p.tool_name, p.tool_version)
@@ -44,12 +54,32 @@ def ask(session: Session, pressed: Pressed, p: Proposal) -> Decided:
     heard = messages.last_heard(session, home)
     messages.add_notice(session, home, said, heard, pressed.now, delivered=False)
     told = _NOTE.format(who=who, title=title, change=_change(p, schema), question=question)
-    messages.add_note(session, home, told, pressed.now)
+    note = messages.add_note(session, home, told, pressed.now)
     turns.want_turn(session, home, pressed.now)
-    text = "Asked. The agent answers in its conversation. Nothing was decided."
+    asker = pressed.press.actor
+    asked = AskedQuestion(p.id, home, note, str(asker), asker.label, question, pressed.now.isoformat())
+    place, ref, where = _awaited(session, pressed.press, p, home)
+    questions.keep(session, replace(asked, place=place, ref=ref), pressed.now)
+    text = f"Asked. The agent answers {where}. Nothing was decided."
     return Decided(
         Reply(Answer.ACCEPTED, text, (p,)), (redraw(p), Job(Work.DELIVER, home), Job(Work.TURN, home))
     )
+
+
+def _awaited(session: Session, press: Press, p: Proposal, home: str) -> tuple[str, str, str]:
+    """Where else the answer is told: the place and the card there, each empty for nowhere; and in words."""
+    found = conversations.get_conversation(session, home)
+    origin = found.origin if found else None
+    if press.address is None or press.address == origin:
+        return "", "", "here" if origin and press.address == origin else "in its conversation"
+    cards = copies.of_proposal(session, p.id)
+    here = next((each for each in cards if each.ref == press.ref), None)
+    here = here or next((each for each in cards if each.address == press.address), None)
+    if here is None:
+        return str(Address(press.actor.channel, press.actor.key)), "", "in its conversation, and you are told"
+    if here.address == origin:
+        return "", "", "here"
+    return str(here.address), here.ref, "below this card"
 
 
 def _wrong(question: str) -> str:

@@ -11,7 +11,7 @@ from bot.agent.gate import Gate
 from bot.delivery.turns import Turns
 from bot.domain.jobs import Dispatcher, Job, Work
 from bot.domain.proposals import Proposal
-from bot.store import copies, events, outputs, proposals, team_status, turns
+from bot.store import copies, events, outputs, proposals, questions, team_status, turns
 from bot.store.database import Database
 from bot.transactions import lifecycle
 
@@ -72,6 +72,7 @@ class Recovery:
         jobs += [Job(Work.TURN, ident) for ident in await read(turns.wanted)]
         for behind in (turns.with_undelivered, outputs.with_unposted):
             jobs += [Job(Work.DELIVER, ident) for ident in await read(behind, patience)]
+        jobs += [Job(Work.DELIVER, ident) for ident in await read(questions.unanswered, patience)]
         jobs += [Job(Work.REDRAW, str(ident)) for ident in await read(copies.all_behind)]
         jobs += [Job(Work.TEAM, ident) for ident in await read(team_status.all_behind)]
         await self._dispatcher.find(*dict.fromkeys(jobs))
@@ -103,4 +104,5 @@ class Recovery:
     async def purge(self, now: datetime) -> None:
         """Drop what no platform will deliver again, and long output of long ago."""
         await self._database.write_aside(events.forget_handled, now - _EVENTS_KEPT)
+        await self._database.write_aside(questions.purge, now)
         await self._database.write_aside(outputs.purge, now - self._retention)

@@ -295,8 +295,11 @@ class Contract(Rules):
     async def test_a_group_can_be_approved_as_a_whole(self, driver: Driver) -> None:
         driver.world.script(Says("Two things.", (note("milk"), note("bread"))))
         await driver.say("note milk and bread")
-        _, last = await cards(driver, 2)
-        await driver.press(last, Verb.APPROVE_ALL)
+        await cards(driver, 2)
+        await eventually(lambda: Verb.APPROVE_ALL in driver.cards()[0].verbs, "the buttons for all")
+        first, last = driver.cards()
+        assert ("milk" in first.words, Verb.APPROVE_ALL in last.verbs) == (True, False)
+        await driver.press(first, Verb.APPROVE_ALL)
 
         await becomes(driver, 0, "Done. Approved by")
         assert (await becomes(driver, 1, "Done. Approved by")).verbs == ()

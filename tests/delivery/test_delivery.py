@@ -52,17 +52,17 @@ async def test_a_card_is_posted_where_it_was_asked_for_and_redrawn_after_the_dec
     assert len(nod.chat.cards) == 1
 
 
-async def test_the_last_card_of_an_answer_carries_the_buttons_for_all(nod: Nod) -> None:
+async def test_the_first_card_of_an_answer_carries_the_buttons_for_all(nod: Nod) -> None:
     one, two, three = await nod.asked(red(), red("door"), red("roof"))
-    assert [nod.chat.card_of(p).group is not None for p in (one, two, three)] == [False, False, True]
-    await nod.press(Verb.DECLINE, one)
+    assert [nod.chat.card_of(p).group is not None for p in (one, two, three)] == [True, False, False]
+    await nod.press(Verb.DECLINE, three)
     await nod.idle()
-    group = nod.chat.card_of(three).group
+    group = nod.chat.card_of(one).group
     assert group is not None
     assert (group.size, group.open) == (3, 2)
-    assert "approve_all" in nod.chat.card_of(three).verbs
+    assert "approve_all" in nod.chat.card_of(one).verbs
     await nod.approve(two)
-    assert "approve_all" not in nod.chat.card_of(three).verbs
+    assert "approve_all" not in nod.chat.card_of(one).verbs
 
 
 async def test_every_copy_in_every_channel_is_redrawn(make_nod: MakeNod) -> None:

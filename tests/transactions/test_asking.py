@@ -4,12 +4,13 @@ from datetime import timedelta
 
 import pytest
 
+from bot.domain.bounds import QUESTIONS_PER_HOUR
 from bot.domain.chat import Answer
 from bot.domain.proposals import State
 from bot.domain.redaction import HIDDEN
 from bot.domain.verbs import Verb
 from bot.store.record import audit
-from tests.kit import ANA, BEN, EVE, MakeNod, Nod, call, says
+from tests.kit import ANA, BEN, EVE, ROOM, WALL, MakeNod, Nod, RecordingChannel, call, says
 from tests.transactions.test_decisions import TEAM, red
 
 
@@ -93,3 +94,43 @@ async def test_what_is_decided_or_has_changed_is_not_asked_about(nod: Nod) -> No
     await nod.tick(timedelta(hours=25))
     reply = await nod.press(Verb.ASK, p, reason="Why?")
     assert (reply.answer, (await nod.now(p)).state) == (Answer.ALREADY, State.EXPIRED)
+
+
+async def test_who_asks_too_much_within_an_hour_is_told_and_may_again_later(nod: Nod) -> None:
+    (p,) = await nod.asked(red())
+    for _ in range(QUESTIONS_PER_HOUR):
+        assert (await nod.press(Verb.ASK, p, reason="Why?")).answer is Answer.ACCEPTED
+    late = await nod.press(Verb.ASK, p, reason="Why?")
+    assert (late.answer, late.text[:49]) == (
+        Answer.LATER,
+        "You have asked 30 questions within an hour. Ask a",
+    )
+    await nod.tick(timedelta(minutes=61))
+    assert (await nod.press(Verb.ASK, p, reason="Why?")).answer is Answer.ACCEPTED
+
+
+async def test_what_is_asked_on_a_card_elsewhere_is_answered_below_that_card(make_nod: MakeNod) -> None:
+    nod = make_nod(channels=[RecordingChannel(), RecordingChannel("wall")], routes=[WALL])
+    (p,) = await nod.asked(red())
+    nod.model.will(says("The one by the window."))
+    wall = nod.channels["wall"]
+    (ref,) = wall.places
+    reply = await nod.press(Verb.ASK, p, at=WALL, ref=ref, reason="Which?")
+    assert reply.text == "Asked. The agent answers below this card. Nothing was decided."
+    await nod.idle()
+
+    assert [told[:2] for told in wall.reminders] == [(ref, "“Which?”\n\nThe one by the window.")]
+    assert nod.chat.reminders == []
+    await nod.tick(timedelta(minutes=2))
+    assert len(wall.reminders) == 1
+
+
+async def test_what_is_asked_in_the_conversation_is_answered_there_alone(nod: Nod) -> None:
+    (p,) = await nod.asked(red())
+    nod.model.will(says("The one by the window."))
+    reply = await nod.press(Verb.ASK, p, at=ROOM, reason="Which?")
+    await nod.idle()
+
+    assert reply.text == "Asked. The agent answers here. Nothing was decided."
+    assert nod.chat.reminders == []
+    assert "The one by the window." in nod.chat.shown

@@ -17,6 +17,7 @@ from bot.channels.http.site import Caller, Here, Streaming, api_routes, ok
 from bot.channels.http.streams import STILL_THERE, EventStream, sse
 from bot.channels.http.waiting import Wait, until
 from bot.channels.http.wire import (
+    AskedQuestions,
     Files,
     LadderBody,
     OneProposal,
@@ -46,6 +47,7 @@ _STATUS = {
     Answer.UNKNOWN: 404,
     Answer.STALE: 409,
     Answer.INVALID: 422,
+    Answer.LATER: 429,
 }
 
 
@@ -125,6 +127,19 @@ async def ladder(proposal_id: str, actor: Caller, site: Here) -> JSONResponse:
         reaches=[{"reach": reach, "words": words} for reach, words in reaches],
         lasting=list(Lasting),
     )
+
+
+@router.get(
+    "/proposals/{proposal_id}/questions",
+    summary="What was asked about it within a day, with the answers",
+    response_model=AskedQuestions,
+)
+async def questions(proposal_id: str, actor: Caller, site: Here) -> JSONResponse:
+    found = await site.channel.proposals.questions(proposal_id, actor)
+    if found is None:
+        return _nothing()
+    shown = [{"asker": q.name, "question": q.text, "answer": q.answer or None} for q in found]
+    return ok(questions=shown)
 
 
 @router.get(

@@ -68,7 +68,7 @@ def _time(value: datetime | None) -> str | None:
 
 
 def proposal(found: Seen) -> ProposalView:
-    """A proposal with everything a card shows; the last of several carries the group."""
+    """A proposal with everything a card shows; the first of several carries the group."""
     p, card = found.proposal, found.card
     secrets = secrets_in(p.arguments, card.schema)
     return {

@@ -294,6 +294,17 @@ class LadderBody(TypedDict):
     lasting: list[Lasting]
 
 
+class QuestionView(TypedDict):
+    asker: str
+    question: str
+    answer: str | None  # none yet: null
+
+
+class AskedQuestions(TypedDict):
+    ok: Yes
+    questions: list[QuestionView]
+
+
 class FileView(TypedDict):
     id: str
     name: str

@@ -84,13 +84,12 @@ def render(card: Card, team: str = "") -> SlackCard:
     change, change_cut = _change(card)
     whole = not (title_cut or change_cut)
     if not card.pending:
-        folded = [*_resolved(card), *_notes(card), *_group(card)]
+        folded = [*_group(card), *_resolved(card), *_notes(card)]
         return SlackCard(folded, _notification(card), whole)
-    shown = [*title, *b.rich(_reason(card)), *change]
+    shown = [*_group(card), *title, *b.rich(_reason(card)), *change]
     if card.pending and not whole:
         shown.append(b.context("✂️ Too long for this card. View all shows everything."))
     shown += [*_notes(card), *_pending(card, team, whole=whole)]
-    shown += _group(card)
     return SlackCard(shown, _notification(card), whole)
 
 
@@ -100,7 +99,7 @@ def brief(card: Card, team: str = "") -> SlackCard:
     title = b.rich([ContextLine((Run(text.cut(text.link_text(card.title) or b.BLANK, 300)[0], "bold"),))])
     title = title if card.pending else []
     state = _pending(card, team, whole=False) if card.pending else _resolved(card)
-    shown = [*title, note, *_notes(card), *state, *_group(card)]
+    shown = [*_group(card), *title, note, *_notes(card), *state]
     return SlackCard(shown, _notification(card), whole=False)
 
 
@@ -319,6 +318,7 @@ _SURE = {
 
 
 def _group(card: Card) -> list[Block]:
+    """What stands above the first card of several."""
     if card.group is None:
         return []
     value = value_of(card.proposal_id, card.group.round)
@@ -332,7 +332,9 @@ def _group(card: Card) -> list[Block]:
         buttons.append(
             b.button(card.button(Verb.DECLINE_ALL).label, action_id(Verb.DECLINE_ALL), value, "danger", sure)
         )
-    return [b.actions(*buttons)] if buttons else []
+    size = card.group.size
+    open_ = f"{size} changes" if count == size else f"{count} of {size} changes"
+    return [b.context(f"{open_} in this answer are open."), b.actions(*buttons)] if buttons else []
 
 
 def _notification(card: Card) -> str:

@@ -88,7 +88,7 @@ def keyboard(
         rows.append([_viewing(card, Does.VIEW, VIEW_ALL, style=None)])
     group = [_button(card, a) for a in _GROUP if a in offered and not (unseen and a is Verb.APPROVE_ALL)]
     if unseen and Verb.APPROVE_ALL in card.verbs:
-        group.insert(0, _viewing(card, Does.VIEW_GROUP, f"View what is cut ({unseen})"))
+        group.insert(0, _viewing(card, Does.VIEW_GROUP, f"View what is cut ({unseen + hidden})"))
     rows.append(group)
     if not card.pending and not viewed:
         linked = bool(card.result_url and web_link(card.result_url))

@@ -111,8 +111,8 @@ async def test_five_hundred_writes_in_one_answer_become_twenty_cards_and_the_gro
         [conversation] = {p["conversation_id"] for p in opened}
         path = f"/api/conversations/{conversation}/proposals"
         listed = (await nod.client.get(path)).json()["proposals"]
-        assert [p["group"] for p in listed[:-1]] == [None] * 19
-        assert listed[-1]["group"] == {"size": 20, "open": 20, "round": 20}
+        assert [p["group"] for p in listed[1:]] == [None] * 19
+        assert listed[0]["group"] == {"size": 20, "open": 20, "round": 20}
 
 
 async def test_a_page_of_two_hundred_cards_of_one_answer_reads_their_group_once(serve: Serve):

@@ -163,10 +163,10 @@ async def test_cancel_takes_it_back(serve: Serve):
 async def test_all_of_one_answer_are_decided_with_one_press(serve: Serve, verb, state):
     async with serve(model=asking(("keep", {"text": "a"}), ("keep", {"text": "b"}))) as nod:
         first, last = await nod.proposed()
-        assert first["group"] is None
-        assert last["group"] == {"size": 2, "open": 2, "round": 2}
-        assert verb in last["verbs"]
-        answer = await nod.press(last, verb, round=last["group"]["round"])
+        assert last["group"] is None
+        assert first["group"] == {"size": 2, "open": 2, "round": 2}
+        assert verb in first["verbs"]
+        answer = await nod.press(first, verb, round=first["group"]["round"])
         assert answer.status_code == 200
         await nod.app.dispatcher.idle()
         assert [(await nod.proposal(p["id"]))["state"] for p in (first, last)] == [state, state]
@@ -175,9 +175,9 @@ async def test_all_of_one_answer_are_decided_with_one_press(serve: Serve, verb, 
 
 async def test_all_of_one_answer_is_409_when_one_of_them_changed(serve: Serve):
     async with serve(model=asking(("keep", {"text": "a"}), ("keep", {"text": "b"}))) as nod:
-        first, last = await nod.proposed()
+        first, _ = await nod.proposed()
         await nod.press(first, "edit", arguments={"text": "changed"})
-        answer = await nod.press(last, "approve_all", round=last["group"]["round"])
+        answer = await nod.press(first, "approve_all", round=first["group"]["round"])
         assert answer.status_code == 409
         assert nod.notes.kept == []
 

@@ -74,7 +74,7 @@ def make_proposal(**changes: Any) -> Proposal:
 
 @pytest.fixture
 def card_factory() -> Callable[..., Card]:
-    """A card with defaults; name what matters. ``group`` makes it the last of that many."""
+    """A card with defaults; name what matters. ``group`` makes it the first of that many."""
 
     def make(group: int = 0, schema: Mapping[str, Any] = SCHEMA, **changes: Any) -> Card:
         card = card_of(make_proposal(**changes), schema)

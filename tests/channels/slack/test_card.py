@@ -274,9 +274,11 @@ def test_a_plan_is_a_numbered_list_with_its_tools(card_factory: Factory) -> None
     assert "Risks: They may be away." in _words(card)
 
 
-def test_the_last_card_of_a_group_offers_the_whole_group(card_factory: Factory) -> None:
-    buttons = buttons_in(render(card_factory(group=3)).blocks)
+def test_the_first_card_of_a_group_offers_the_whole_group_above_it(card_factory: Factory) -> None:
+    blocks = render(card_factory(group=3)).blocks
+    buttons = buttons_in(blocks)
 
+    assert [block["type"] for block in blocks[:3]] == ["context", "actions", "header"]
     assert buttons["Approve all 3"]["value"] == "p1:3"
     assert "Decline all 3" in buttons
 

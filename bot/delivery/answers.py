@@ -1,0 +1,58 @@
+"""The answer to a question about a proposal, told below the card on which it was asked."""
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+
+from bot.channels.seam import Channel, poster_at
+from bot.domain.chat import Clock
+from bot.domain.outcomes import bounded
+from bot.domain.people import Actor
+from bot.errors import ChannelError, CopyGone, NotDeliverable
+from bot.logs import logger
+from bot.store import questions
+from bot.store.database import Database
+from bot.store.questions import AskedQuestion
+
+log = logger(__name__)
+
+_LONGEST = 3000  # characters; a platform's message holds that many, with who asked what
+_GIVE_UP = timedelta(hours=1)
+
+
+class Answers:
+    """Tells answers where they are awaited; the conversation itself has them already."""
+
+    def __init__(self, channels: Mapping[str, Channel], database: Database, clock: Clock) -> None:
+        self._channels = channels
+        self._database = database
+        self._clock = clock
+
+    async def tell(self, home: str) -> bool:
+        """Tell every answer of a conversation that is there; False when one may arrive yet."""
+        arrived = True
+        for each in await self._database.read(questions.answered, home):
+            if await self._told(each):
+                await self._database.write(questions.settle, each, self._clock())
+            else:
+                arrived = False
+        return arrived
+
+    async def _told(self, question: AskedQuestion) -> bool:
+        """Whether there is nothing more to try."""
+        address = question.address
+        poster = poster_at(self._channels, address) if address else None
+        if address is None or poster is None:
+            return True
+        answer = bounded(question.answer, _LONGEST)
+        try:
+            if question.ref:
+                asker = Actor.parse(question.asker, question.name)
+                await poster.remind(address, question.ref, f"“{question.text}”\n\n{answer}", [asker])
+            else:
+                await poster.post(address, f"> {question.text}\n\n{answer}")
+        except (CopyGone, NotDeliverable) as error:
+            log.warning("answer not delivered", address=str(address), why=error.message)
+        except ChannelError as error:
+            log.warning("answer not delivered yet", address=str(address), why=error.message)
+            return self._clock() - datetime.fromisoformat(question.asked_at) > _GIVE_UP
+        return True

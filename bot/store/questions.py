@@ -1,0 +1,115 @@
+"""Questions about open proposals: where the answer is awaited, what it was, and how many a person asked.
+
+Kept with the dialogues of the channels, in rooms of their own. What is told is kept for a day.
+"""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime, timedelta
+
+from sqlmodel import Session, col, delete, select
+
+from bot.domain.chat import Address
+from bot.domain.conversations import LineRole
+from bot.store import events
+from bot.store.tables import DialogueRow, MessageRow
+from bot.store.turns import is_wanted
+
+_ASKED, _ANSWERED, _ASKERS = "ask", "answered", "askers"
+_HOUR = timedelta(hours=1)
+_KEPT = timedelta(days=1)
+_NO_ANSWER = "No answer came."
+
+
+@dataclass(frozen=True, slots=True)
+class AskedQuestion:
+    """``home`` is the conversation in which the agent answers; ``note`` the id of the line that told it.
+
+    ``place`` and ``ref``: the card elsewhere below which the answer is awaited; without ``ref`` the asker's
+    own chat, without both nowhere.
+    """
+
+    proposal_id: str
+    home: str
+    note: int
+    asker: str
+    name: str
+    text: str
+    asked_at: str  # ISO 8601
+    place: str = ""
+    ref: str = ""
+    answer: str = ""
+
+    @property
+    def address(self) -> Address | None:
+        return Address.parse(self.place) if self.place else None
+
+
+def may_ask(session: Session, person_id: str, most: int, now: datetime) -> bool:
+    """Whether a person may ask once more within the hour; if so, it counts."""
+    kept = events.dialogue(session, _ASKERS, person_id) or {"at": []}
+    lately = [at for at in kept["at"] if datetime.fromisoformat(at) > now - _HOUR]
+    if len(lately) >= most:
+        return False
+    events.keep_dialogue(session, _ASKERS, person_id, {"at": [*lately, now.isoformat()]}, now)
+    return True
+
+
+def keep(session: Session, question: AskedQuestion, now: datetime) -> None:
+    """An answer is awaited."""
+    events.keep_dialogue(session, _ASKED, f"{question.home}/{question.note}", asdict(question), now)
+
+
+def answered(session: Session, home: str) -> list[AskedQuestion]:
+    """The questions of a conversation that have an answer now, each with it; none while a turn is wanted."""
+    waiting = [AskedQuestion(**each) for each in events.dialogues(session, _ASKED, f"{home}/").values()]
+    if not waiting or is_wanted(session, home):
+        return []
+    return [AskedQuestion(**(asdict(each) | {"answer": _answer(session, each)})) for each in waiting]
+
+
+def settle(session: Session, question: AskedQuestion, now: datetime) -> None:
+    """The answer has been told where it was awaited."""
+    events.keep_dialogue(session, _ASKED, f"{question.home}/{question.note}", None, now)
+    key = f"{question.proposal_id}/{question.note}"
+    events.keep_dialogue(session, _ANSWERED, key, asdict(question), now)
+
+
+def of_proposal(session: Session, proposal_id: str) -> list[AskedQuestion]:
+    """What was asked about it within a day, each with its answer once that was told."""
+    told = events.dialogues(session, _ANSWERED, f"{proposal_id}/").values()
+    waiting = events.dialogues(session, _ASKED, "").values()
+    found = (*told, *(each for each in waiting if each["proposal_id"] == proposal_id))
+    return sorted((AskedQuestion(**each) for each in found), key=lambda each: each.note)
+
+
+def unanswered(session: Session, before: datetime) -> Sequence[str]:
+    """Conversations with an answer that is awaited elsewhere since before then."""
+    rows = session.exec(
+        select(DialogueRow.key).where(DialogueRow.channel == _ASKED, col(DialogueRow.updated_at) <= before)
+    )
+    return list(dict.fromkeys(key.rpartition("/")[0] for key in rows))
+
+
+def purge(session: Session, now: datetime) -> None:
+    """Forget what was answered more than a day ago, and who asked more than an hour ago."""
+    for room, kept in ((_ANSWERED, _KEPT), (_ASKERS, _HOUR)):
+        old = (col(DialogueRow.channel) == room) & (col(DialogueRow.updated_at) < now - kept)
+        session.execute(delete(DialogueRow).where(old))
+
+
+def _answer(session: Session, question: AskedQuestion) -> str:
+    """What the agent said to it, or what Nod told people instead."""
+    lines = session.exec(
+        select(MessageRow)
+        .where(
+            MessageRow.conversation_id == question.home,
+            col(MessageRow.id) > question.note,
+            col(MessageRow.after) >= question.note,
+            col(MessageRow.role).in_((LineRole.ASSISTANT, LineRole.NOTICE)),
+            MessageRow.text != "",
+        )
+        .order_by(col(MessageRow.id))
+    ).all()
+    said = [line for line in lines if line.role == LineRole.ASSISTANT] or lines
+    return "\n\n".join(line.text for line in said if line.after == said[0].after) or _NO_ANSWER
