@@ -110,10 +110,10 @@ async def test_who_asks_too_much_within_an_hour_is_told_and_may_again_later(nod:
 
 
 async def test_what_is_asked_on_a_card_elsewhere_is_answered_below_that_card(make_nod: MakeNod) -> None:
-    nod = make_nod(channels=[RecordingChannel(), RecordingChannel("wall")], routes=[WALL])
+    wall = RecordingChannel("wall")
+    nod = make_nod(channels=[RecordingChannel(), wall], routes=[WALL])
     (p,) = await nod.asked(red())
     nod.model.will(says("The one by the window."))
-    wall = nod.channels["wall"]
     (ref,) = wall.places
     reply = await nod.press(Verb.ASK, p, at=WALL, ref=ref, reason="Which?")
     assert reply.text == "Asked. The agent answers below this card. Nothing was decided."
