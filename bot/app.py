@@ -5,16 +5,19 @@ import contextlib
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from urllib.parse import urlsplit
 
 from dotenv import dotenv_values
 from sqlalchemy.exc import SQLAlchemyError
 from starlette.routing import BaseRoute
 
+from bot import tracing
 from bot.agent.gate import Gate
 from bot.agent.loop import TurnLimits
 from bot.agent.model import Model
 from bot.agent.offline.model import OfflineModel
 from bot.agent.prompt import Briefing
+from bot.agent.traced import Traced
 from bot.approvals.elicitation import PATIENCE, Questions
 from bot.assistant import Assistant
 from bot.channels.http import api
@@ -113,6 +116,9 @@ class App:
         ``ticking`` False leaves time to the caller (`Recovery.expire_due`, `Recovery.recover`).
         """
         async with contextlib.AsyncExitStack() as stack:
+            if (collector := self.settings.otlp_endpoint) is not None:
+                end = tracing.begin(collector, self.settings.otlp_header_pairs, self.process.id)
+                stack.push_async_callback(asyncio.to_thread, end)
             stack.enter_context(self.company.claim())
             stack.callback(self.database.close)
             stack.callback(self.gate.close)
@@ -197,6 +203,9 @@ def build(
     policies = policies_of(settings)
     registry, own, mcp = registry_of(settings, database, policies, clock, questions, toolsets)
     model = model or _model(settings)
+    if settings.otlp_endpoint is not None:
+        server = urlsplit(settings.openai_base_url or "https://api.openai.com").hostname or ""
+        model = Traced(model, "nod") if settings.scripted else Traced(model, "openai", server)
     channels: dict[str, Channel] = {}
     routes: list[BaseRoute] = []
     count = None

@@ -13,6 +13,7 @@ from datetime import datetime
 import structlog
 from sqlmodel import Session
 
+from bot import tracing
 from bot.agent.gate import Gate
 from bot.agent.loop import Loop, Woke
 from bot.approvals.presses import Presses
@@ -33,8 +34,8 @@ from bot.domain.chat import (
     Request,
     names_in,
 )
-from bot.domain.conversations import Conversation, Turn
-from bot.domain.events import Ending, ProposalOpened, TurnEnded, TurnEvent
+from bot.domain.conversations import Conversation, LineRole, Transcript, Turn
+from bot.domain.events import Ending, ProposalOpened, TurnEnded, TurnEvent, TurnFailed
 from bot.domain.jobs import Dispatcher, Job, Queue, Work
 from bot.domain.names import Names
 from bot.domain.people import Actor
@@ -74,6 +75,7 @@ _BOUND = {
     Work.DELIVER: "conversation",
 }
 _NAMES_KEPT = 10_000
+_DECIDED = frozenset({State.APPROVED, State.DECLINED})
 
 
 class Assistant:
@@ -196,6 +198,8 @@ class Assistant:
             return Reply(Answer.LATER, error.message)
         except ToolError as error:
             return Reply(Answer.INVALID, error.message)
+        if not opened.again:
+            tracing.proposed(opened.proposal.id, opened.proposal.tool_name)
         await self._dispatcher.wake(*opened.jobs)
         answer = Answer.DUPLICATE if opened.again else Answer.ACCEPTED
         return Reply(answer, "", (opened.proposal,), conversation_id=opened.proposal.conversation_id)
@@ -209,6 +213,11 @@ class Assistant:
         decided = await self._presses.take(press)
         if press.verb is Verb.ASK:
             self._asked.update(job.key for job in decided.jobs if job.work is Work.TURN)
+        if decided.reply.answer is Answer.ACCEPTED:
+            for each in decided.reply.proposals:
+                if each.state in _DECIDED and each.decided_at is not None:
+                    waited = (each.decided_at - each.created_at).total_seconds()
+                    tracing.decided(each.id, each.tool_name, each.state, waited)
         if press.verb is Verb.STOP and decided.reply.answer is Answer.ACCEPTED:
             self._gate.stop(press.proposal_id)  # another process that runs it reads so within a second
         await self._dispatcher.wake(*decided.jobs)
@@ -248,11 +257,14 @@ class Assistant:
         conversation = turn.transcript.conversation
         shows_rows = self._shown.shows_rows(conversation, policy.book)
         made: list[Job] = []
-        events_of_turn = self._watched(turn, made, delivered=shows_rows)
+        teammate = turn.transcript.teammate
+        traced = tracing.turn(conversation_id, teammate.name if teammate else "", _ended(turn.transcript))
         try:
-            made += await self._shown.show(
-                conversation, turn.transcript.asker, events_of_turn, rows_shown=shows_rows
-            )
+            with structlog.contextvars.bound_contextvars(turn=turn.id), traced as noted:
+                events_of_turn = self._watched(turn, made, noted, delivered=shows_rows)
+                made += await self._shown.show(
+                    conversation, turn.transcript.asker, events_of_turn, rows_shown=shows_rows
+                )
         except asyncio.CancelledError:  # an orderly end of the process
             await self._database.write(turns.release, turn.id, self._process)
             raise
@@ -276,7 +288,9 @@ class Assistant:
     def _take_up(self, session: Session, conversation_id: str) -> tuple[Turn | None, Policy]:
         return teams.take_up(session, conversation_id), self._policies.load(session)
 
-    async def _watched(self, turn: Turn, made: list[Job], *, delivered: bool) -> AsyncIterator[TurnEvent]:
+    async def _watched(
+        self, turn: Turn, made: list[Job], noted: tracing.Noted, *, delivered: bool
+    ) -> AsyncIterator[TurnEvent]:
         """The turn's events; notes work for what policy lets run, and ends well when a person stops it."""
         conversation_id = turn.transcript.conversation.id
         try:
@@ -284,14 +298,24 @@ class Assistant:
                 if isinstance(event, Woke):
                     await self._dispatcher.wake(*event.jobs)
                     continue
-                if isinstance(event, ProposalOpened) and event.proposal.state is State.APPROVED:
-                    made.append(Job(Work.EXECUTE, event.proposal.id))
+                match event:
+                    case ProposalOpened(proposal):
+                        tracing.proposed(proposal.id, proposal.tool_name, noted)
+                        if proposal.state is State.APPROVED:
+                            made.append(Job(Work.EXECUTE, proposal.id))
+                    case TurnEnded(ending):
+                        noted.say({"nod.turn.end": ending})
+                    case TurnFailed():
+                        noted.fail("failed")
+                    case _:
+                        pass
                 yield event
         except asyncio.CancelledError:
             task = asyncio.current_task()
             if conversation_id not in self._stopping or task is None:
                 raise
             task.uncancel()
+            noted.say({"nod.turn.end": Ending.STOPPED})
             yield TurnEnded(Ending.STOPPED, turn.transcript.seen, "")
         finally:
             self._stopping.discard(conversation_id)
@@ -303,6 +327,14 @@ class Assistant:
     async def _show_team(self, lead_id: str) -> tuple[Job, ...]:
         await self._boards.show(lead_id)
         return ()
+
+
+def _ended(transcript: Transcript) -> list[str]:
+    """The ids of the proposals that the agent has to be told of: those of what it said last."""
+    spoken = [line for line in transcript.lines if line.role is not LineRole.NOTICE]
+    if not spoken or spoken[-1].role is not LineRole.ASSISTANT:
+        return []
+    return [each.id for (message_id, _), each in transcript.proposals.items() if message_id == spoken[-1].id]
 
 
 def _stop(

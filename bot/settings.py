@@ -7,7 +7,7 @@ from importlib.util import find_spec
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import (
@@ -93,6 +93,13 @@ def database_address(url: str) -> str:
     return url
 
 
+def tracing_address(url: str) -> str:
+    """Where traces go, with the libraries installed here; raises ValueError where those are missing."""
+    if not all(map(find_spec, ("opentelemetry.sdk", "opentelemetry.exporter"))):
+        raise ValueError("traces need more libraries. Run: pip install 'nod-approvals[otel]'")
+    return url
+
+
 def network(text: object) -> object:
     """One address, or many in CIDR notation; raises ValueError for anything else."""
     if not isinstance(text, str):
@@ -165,6 +172,10 @@ class Settings(BaseSettings):
     max_turns_by_person: int = Field(10, ge=1, le=100, validation_alias="NOD_MAX_TURNS_PER_PERSON")
     max_open_in_conversation: int = Field(200, ge=1, validation_alias="NOD_MAX_OPEN_PER_CONVERSATION")
     plan_approval: Literal["human", "lead", "both"] = Field("human", validation_alias="NOD_PLAN_APPROVAL")
+    otlp_endpoint: Annotated[HttpAddress, AfterValidator(tracing_address)] | None = Field(
+        None, validation_alias="OTEL_EXPORTER_OTLP_ENDPOINT"
+    )
+    otlp_headers: Words = Field((), validation_alias="OTEL_EXPORTER_OTLP_HEADERS", repr=False)
     log_level: Literal["debug", "info", "warning", "error"] = Field("info", validation_alias="NOD_LOG_LEVEL")
 
     openai_api_key: SecretStr | None = Field(None, validation_alias="OPENAI_API_KEY")
@@ -261,6 +272,19 @@ class Settings(BaseSettings):
     def audit_keys(self) -> tuple[bytes, ...]:
         """What seals the audit log, the newest first."""
         return tuple(key.encode() for key in self.audit_key)
+
+    @field_validator("otlp_headers")
+    @classmethod
+    def _headers(cls, values: tuple[str, ...]) -> tuple[str, ...]:
+        if not all(value.partition("=")[1] and value.partition("=")[0].strip() for value in values):
+            raise ValueError("write name=value pairs, comma-separated, such as authorization=Bearer%20abc")
+        return values
+
+    @property
+    def otlp_header_pairs(self) -> dict[str, str]:
+        """What the collector wants to be sent; values as in addresses, such as %20 for a space."""
+        pairs = (value.partition("=") for value in self.otlp_headers)
+        return {name.strip().lower(): unquote(value.strip()) for name, _, value in pairs}
 
     @field_validator("http_tokens")
     @classmethod

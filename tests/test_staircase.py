@@ -14,8 +14,8 @@ CHANNELS = tuple(sorted(f"channels.{each.parent.name}" for each in ROOT.glob("bo
 FLOORS = (
     ("errors",),
     ("domain",),
-    ("settings", "logs", "channels.seam"),
-    ("store.tables", "store.snapshot", "store.lock"),
+    ("settings", "logs", "channels.seam", "otel"),
+    ("tracing", "store.tables", "store.snapshot", "store.lock"),
     ("store.inserts", "store.record.chain", "store.wire"),
     ("store.database",),
     ("store.record",),

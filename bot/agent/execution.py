@@ -5,6 +5,7 @@ from typing import Any
 
 from sqlalchemy.exc import SQLAlchemyError
 
+from bot import tracing
 from bot.agent.drafts import in_time, preview_of, watched, words_of
 from bot.agent.progress import ON_CARDS, Progress
 from bot.domain.chat import Clock
@@ -105,14 +106,19 @@ class Execution:
         if old_values(preview) != old_values(proposal.preview):
             return await self._database.write(lifecycle.ask_again, proposal, preview, now)
         claimed = await self._database.write(lifecycle.claim, self._policies, proposal, self._process, now)
-        return () if claimed is None else await self._run(tool, claimed, wake)
+        if claimed is None:
+            return ()
+        with tracing.executing(claimed.id, claimed.tool_name, claimed.call_id) as noted:
+            return await self._run(tool, claimed, wake, noted)
 
     async def _check_teammate(self, proposal: Proposal) -> None:
         """Raises ToolError where the teammate that asked for it is locked, or was stopped."""
         if why := await self._database.read(teams.barred, proposal.conversation_id):
             raise ToolError(why)
 
-    async def _run(self, tool: Tool, claimed: Proposal, wake: Wake | None) -> tuple[Job, ...]:
+    async def _run(
+        self, tool: Tool, claimed: Proposal, wake: Wake | None, noted: tracing.Noted
+    ) -> tuple[Job, ...]:
         secrets = secrets_in(claimed.arguments, tool.parameters)
 
         async def show(words: str) -> None:
@@ -138,12 +144,15 @@ class Execution:
                 stopped = await self._stopped(claimed)
                 if stopped is None:
                     raise
+                noted.fail("stopped")
                 return await self._finish(claimed, State.FAILED, cause=Cause.STOPPED, error=stopped)
             except ToolTimedOut as error:
+                noted.fail("timeout")
                 return await self._finish(
                     claimed, State.FAILED, cause=Cause.OUTCOME_UNKNOWN, error=veiled(error.message, secrets)
                 )
             except Exception as error:  # noqa: BLE001 - a tool's own code; people and the model are told
+                noted.fail(type(error).__name__)
                 words = veiled(words_of(error, tool.name), secrets)
                 return await self._finish(claimed, State.FAILED, cause=_cause(error), error=words)
             finally:

@@ -16,6 +16,7 @@ from typing import Any
 
 from sqlmodel import Session
 
+from bot import tracing
 from bot.agent.considered import Considered
 from bot.agent.effects import take_effect
 from bot.agent.gate import Gate, offer
@@ -295,9 +296,12 @@ class Loop:
             async def show(words: str) -> None:
                 heard.put_nowait(ToolProgress(call.id, call.tool_name, words))
 
-            results[call.id] = await self._gate.read(
-                tool, arguments, transcript.conversation, transcript.asker, show
-            )
+            with tracing.reading(call.tool_name, call.id) as noted:
+                results[call.id] = await self._gate.read(
+                    tool, arguments, transcript.conversation, transcript.asker, show
+                )
+                if not results[call.id].ok:
+                    noted.fail("tool_error")
 
         work = asyncio.gather(*(one(*each) for each in reads))
         work.add_done_callback(lambda _: heard.put_nowait(None))

@@ -61,7 +61,7 @@ def listed(settings: Settings) -> list[ShownSetting]:
     return found
 
 
-_LISTS = frozenset({"NOD_HTTP_TOKENS", "NOD_AUDIT_KEY"})
+_LISTS = frozenset({"NOD_HTTP_TOKENS", "NOD_AUDIT_KEY", "OTEL_EXPORTER_OTLP_HEADERS"})
 """Secrets of which there may be several."""
 
 

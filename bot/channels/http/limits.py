@@ -2,7 +2,9 @@
 
 import asyncio
 import contextlib
+import secrets
 
+import structlog
 from sqlalchemy.exc import OperationalError
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -44,6 +46,7 @@ class BodyLimits:
         most = LARGER.get(scope["path"], MAX_BODY)
         started = whole = False
         size = 0
+        request = secrets.token_hex(6)
         due = asyncio.get_running_loop().time() + scope["app"].channel.pace.body
 
         async def limited() -> Message:
@@ -74,12 +77,14 @@ class BodyLimits:
                     *message.get("headers", []),
                     *_HEADERS,
                     (b"content-security-policy", policy),
+                    (b"x-request-id", request.encode()),
                 ]
             await send(message)
 
         if "\0" in scope["path"]:  # no database holds it
             await problem(404, NOTHING_HERE)(scope, receive, guarded)
             return
+        structlog.contextvars.bind_contextvars(request=request)  # a request is a task of its own
         try:
             await self._app(scope, limited, guarded)
         except Exception as error:  # no one foresaw it; the log has it, the caller must not

@@ -1,0 +1,99 @@
+"""Spans for an OpenTelemetry collector, over HTTP. What is traced, by which names, is in ``tracing.py``."""
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from contextlib import AbstractContextManager
+from contextvars import ContextVar
+
+from opentelemetry.context import Context
+from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+from opentelemetry.sdk.resources import OTELResourceDetector, Resource
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import BatchSpanProcessor
+from opentelemetry.sdk.trace.id_generator import RandomIdGenerator
+from opentelemetry.trace import (
+    Link,
+    NonRecordingSpan,
+    Span,
+    SpanContext,
+    SpanKind,
+    TraceFlags,
+    set_span_in_context,
+    use_span,
+)
+
+from bot import __version__
+
+Value = str | int | float | bool | tuple[str, ...]
+
+_SECONDS = 2.0  # that a collector which can't be reached may take, also when the process ends
+_chosen: ContextVar[SpanContext | None] = ContextVar("chosen", default=None)
+
+
+class _Ids(RandomIdGenerator):
+    """Random ones, but for the span that others find by what it is about."""
+
+    def generate_trace_id(self) -> int:
+        chosen = _chosen.get()
+        return chosen.trace_id if chosen else super().generate_trace_id()
+
+    def generate_span_id(self) -> int:
+        chosen = _chosen.get()
+        return chosen.span_id if chosen else super().generate_span_id()
+
+
+def _place_of(key: str) -> SpanContext:
+    """Where the trace of ``key`` begins, the same in every process."""
+    made = hashlib.sha256(f"nod {key}".encode()).digest()
+    trace, span = int.from_bytes(made[:16]), int.from_bytes(made[16:24])
+    return SpanContext(trace, span, is_remote=True, trace_flags=TraceFlags(TraceFlags.SAMPLED))
+
+
+class Otel:
+    """One process's spans. What libraries trace by themselves stays out: no one looked at what it tells.
+
+    A ``key`` names a trace that any process may add to.
+    """
+
+    def __init__(self, endpoint: str, headers: Mapping[str, str], process: str) -> None:
+        about = {"service.name": "nod", "service.version": __version__, "service.instance.id": process}
+        said = OTELResourceDetector().detect()  # OTEL_SERVICE_NAME, OTEL_RESOURCE_ATTRIBUTES
+        self._provider = TracerProvider(
+            resource=Resource.create(about).merge(said), id_generator=_Ids(), shutdown_on_exit=False
+        )
+        exporter = OTLPSpanExporter(f"{endpoint.rstrip('/')}/v1/traces", headers=headers, timeout=_SECONDS)
+        self._provider.add_span_processor(BatchSpanProcessor(exporter))
+        self._tracer = self._provider.get_tracer("nod", __version__)
+
+    def within(self, name: str, values: Mapping[str, Value], *, client: bool = False) -> Span:
+        """A part of what is current here."""
+        kind = SpanKind.CLIENT if client else SpanKind.INTERNAL
+        return self._tracer.start_span(name, kind=kind, attributes=values)
+
+    def alone(self, name: str, values: Mapping[str, Value], linked: Iterable[str]) -> Span:
+        """A trace of its own, with links to where the traces of these keys begin."""
+        links = [Link(_place_of(key)) for key in linked]
+        return self._tracer.start_span(name, context=Context(), attributes=values, links=links)
+
+    def first_of(self, key: str, name: str, values: Mapping[str, Value], cause: Span | None) -> Span:
+        """The span with which the trace of ``key`` begins; ``cause``: where that was wished for."""
+        links = [Link(cause.get_span_context())] if cause else []
+        chosen = _chosen.set(_place_of(key))
+        try:
+            return self._tracer.start_span(name, context=Context(), attributes=values, links=links)
+        finally:
+            _chosen.reset(chosen)
+
+    def next_of(self, key: str, name: str, values: Mapping[str, Value]) -> Span:
+        """A further span in the trace of ``key``."""
+        begun = set_span_in_context(NonRecordingSpan(_place_of(key)), Context())
+        return self._tracer.start_span(name, context=begun, attributes=values)
+
+    @staticmethod
+    def current(span: Span) -> AbstractContextManager[Span]:
+        """Inside, it is current; an exception is not told, for its text may hold anything."""
+        return use_span(span, end_on_exit=False, record_exception=False, set_status_on_exception=False)
+
+    def close(self) -> None:
+        """Send what is left; waits for that."""
+        self._provider.shutdown()

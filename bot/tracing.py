@@ -1,0 +1,146 @@
+"""What is traced for OpenTelemetry: turns, calls of the model, tools and approvals. Off until `begin`.
+
+Names follow https://opentelemetry.io/docs/specs/semconv/gen-ai/ (1.41), and ``nod.*`` where that has none. No
+span holds a text: no message, no argument, no result, no person.
+
+A proposal may wait for weeks, so no span lasts that long. It is a trace of its own instead: one short span
+where it is made, one where people decide, one for each run, in whichever process that is. Its ids follow from
+the proposal's, so nothing has to be kept. The turn that proposed it and the one that continues are linked.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+Value = str | int | float | bool | tuple[str, ...]
+
+_otel: Any = None  # the one of this process; its library is loaded only where an endpoint is set
+
+
+class Noted:
+    """A span, of which more can be said while its work is under way; of none where nothing is traced."""
+
+    def __init__(self, span: Any = None) -> None:
+        self.span = span
+
+    def say(self, values: Mapping[str, Value]) -> None:
+        if self.span is not None:
+            self.span.set_attributes(values)
+
+    def fail(self, kind: str) -> None:
+        """Say that it failed, and how; in one word, not in the words of an error."""
+        if self.span is not None:
+            from opentelemetry.trace import StatusCode
+
+            self.span.set_attribute("error.type", kind)
+            self.span.set_status(StatusCode.ERROR)
+
+    def end(self) -> None:
+        if self.span is not None:
+            self.span.end()
+
+
+_NOTHING = Noted()
+
+
+def begin(endpoint: str, headers: Mapping[str, str], process: str) -> Callable[[], None]:
+    """Trace from here on, for the collector at ``endpoint``; the answer ends that, the last spans sent."""
+    global _otel  # noqa: PLW0603 - as logging: one for the process, off in all tests but one
+    from bot.otel import Otel
+
+    _otel = here = Otel(endpoint, headers, process)
+
+    def end() -> None:
+        global _otel  # noqa: PLW0603
+        _otel = None
+        here.close()
+
+    return end
+
+
+@contextmanager
+def turn(conversation_id: str, teammate: str, continued: Iterable[str]) -> Iterator[Noted]:
+    """A turn of the agent; ``continued``: ids of the proposals whose ends it was woken for."""
+    if _otel is None:
+        yield _NOTHING
+        return
+    agent = teammate or "nod"
+    values = {
+        "gen_ai.operation.name": "invoke_agent",
+        "gen_ai.agent.name": agent,
+        "gen_ai.conversation.id": conversation_id,
+    }
+    yield from _current(_otel.alone(f"invoke_agent {agent}", values, continued))
+
+
+def call_of_model(model: str, provider: str) -> Noted:
+    """A call of the language model; to be ended by its caller."""
+    if _otel is None:
+        return _NOTHING
+    values = {
+        "gen_ai.operation.name": "chat",
+        "gen_ai.provider.name": provider,
+        "gen_ai.request.model": model,
+        "gen_ai.request.stream": True,
+    }
+    return Noted(_otel.within(f"chat {model}", values, client=True))
+
+
+@contextmanager
+def reading(tool: str, call_id: str) -> Iterator[Noted]:
+    """A tool that runs within a turn."""
+    if _otel is None:
+        yield _NOTHING
+        return
+    yield from _current(_otel.within(f"execute_tool {tool}", _tool(tool, call_id)))
+
+
+@contextmanager
+def executing(proposal_id: str, tool: str, call_id: str) -> Iterator[Noted]:
+    """A tool that runs for an approved proposal."""
+    if _otel is None:
+        yield _NOTHING
+        return
+    values = {**_tool(tool, call_id), "nod.proposal.id": proposal_id}
+    yield from _current(_otel.next_of(proposal_id, f"execute_tool {tool}", values))
+
+
+def proposed(proposal_id: str, tool: str, cause: Noted = _NOTHING) -> None:
+    """A proposal was made, in the turn ``cause`` if in any."""
+    if _otel is not None:
+        values = {"nod.proposal.id": proposal_id, "gen_ai.tool.name": tool}
+        _otel.first_of(proposal_id, f"propose {tool}", values, cause.span).end()
+
+
+def decided(proposal_id: str, tool: str, state: str, waited: float) -> None:
+    """People decided, after ``waited`` seconds."""
+    if _otel is not None:
+        values = {
+            "nod.proposal.id": proposal_id,
+            "gen_ai.tool.name": tool,
+            "nod.approval.state": state,
+            "nod.approval.wait_seconds": waited,
+        }
+        _otel.next_of(proposal_id, f"decide {tool}", values).end()
+
+
+def _tool(name: str, call_id: str) -> dict[str, Value]:
+    found: dict[str, Value] = {
+        "gen_ai.operation.name": "execute_tool",
+        "gen_ai.tool.name": name,
+        "gen_ai.tool.type": "function",
+    }
+    return found | ({"gen_ai.tool.call.id": call_id} if call_id else {})
+
+
+def _current(span: Any) -> Iterator[Noted]:
+    """The span is current until the work is done; an exception that leaves it is told by its type alone."""
+    noted = Noted(span)
+    try:
+        with _otel.current(span):
+            yield noted
+    except BaseException as error:
+        noted.fail(type(error).__name__)
+        raise
+    finally:
+        span.end()
