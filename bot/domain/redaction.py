@@ -9,6 +9,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from itertools import pairwise
 from typing import Any
 
@@ -133,13 +134,14 @@ def shown(arguments: Any, schema: Mapping[str, Any] | None = None) -> Any:
 
 def secrets_in(arguments: Any, schema: Mapping[str, Any] | None = None) -> tuple[str, ...]:
     """The values that `redact` hides for their name or schema, as texts may repeat them; longest first."""
-    hiding = _Hiding(schema)
+    hiding = _Hiding(schema, texts=False)
     hiding.copy(arguments)
     found = {text for value in hiding.hidden for text in _texts(value) if len(text) > _SHORTEST}
     escaped = {json.dumps(text, ensure_ascii=plain)[1:-1] for text in found for plain in (True, False)}
     return tuple(sorted(found | escaped, key=len, reverse=True))
 
 
+_LONGEST_NAME = 64  # characters of a name that is kept in memory
 _SHORTEST = 3  # characters; what is shorter is in too many words
 _MOST_STEPS = 100_000
 _HERE = ("allOf", "anyOf", "oneOf")  # what else a schema says of the same value
@@ -162,12 +164,17 @@ def _texts(value: Any) -> Iterator[str]:
 class _Hiding:
     """Copies one value by one schema; ``hidden`` is what was left out for its name or schema.
 
+    ``texts`` False leaves all others as they are: for whom only ``hidden`` matters.
+
     Every part of the schema that could apply to a value counts, whether it does or not: it is enough that one
     calls it secret. A schema that takes too many steps hides all that is left.
     """
 
-    def __init__(self, schema: Mapping[str, Any] | None, secrets: Sequence[str] = ()) -> None:
+    def __init__(
+        self, schema: Mapping[str, Any] | None, secrets: Sequence[str] = (), *, texts: bool = True
+    ) -> None:
         self.hidden: list[Any] = []
+        self._texts = texts
         self._root = schema or {}
         self._secrets = secrets
         self._steps = 0
@@ -181,7 +188,7 @@ class _Hiding:
             self.hidden.append(value)
             return HIDDEN
         if isinstance(value, str):
-            return redact_text(value, self._secrets)
+            return redact_text(value, self._secrets) if self._texts else value
         if isinstance(value, Mapping):
             copied = {}
             for key, item in value.items():
@@ -231,13 +238,18 @@ class _Hiding:
 def _named_secret(name: str, value: Any) -> bool:
     if value is None or isinstance(value, bool):
         return False
+    known, otherwise = (_known_words if len(name) <= _LONGEST_NAME else _secret_words)(name)
+    return otherwise or bool(known - _COUNTED if isinstance(value, int | float) else known)
+
+
+def _secret_words(name: str) -> tuple[frozenset[str], bool]:
+    """Its words that make it secret, and whether something else in it does."""
     words = [word.lower() for word in _WORD.findall(name)]
-    known = _SECRET_WORDS & set(words)
-    if isinstance(value, int | float):
-        known -= _COUNTED
-    return bool(known or set(words[-1:]) & _SECRET_LAST) or any(
-        one in _SECRET_KEYS and two in ("key", "keys") for one, two in pairwise(words)
-    )
+    keys = any(one in _SECRET_KEYS and two in ("key", "keys") for one, two in pairwise(words))
+    return _SECRET_WORDS.intersection(words), keys or not _SECRET_LAST.isdisjoint(words[-1:])
+
+
+_known_words = lru_cache(maxsize=2048)(_secret_words)
 
 
 def _is_secret(part: Mapping[str, Any]) -> bool:

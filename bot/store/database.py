@@ -139,6 +139,17 @@ def back_up(file: Path, copy: Path) -> None:
         raise
 
 
+class _Session(Session):
+    """Over a connection that is in a transaction already, so that there is none to be found or begun."""
+
+    def __init__(self, connection: Connection, **options: Any) -> None:
+        super().__init__(connection, expire_on_commit=False, join_transaction_mode="rollback_only", **options)
+        self._over = connection
+
+    def connection(self, *_: object, **__: object) -> Connection:
+        return self._over
+
+
 class Database:
     """Runs store functions in transactions."""
 
@@ -244,8 +255,8 @@ class Database:
         while True:
             runs += 1
             try:
-                with Session(self.engine, expire_on_commit=False) as session, session.begin():
-                    return work(session)
+                with self.engine.begin() as connection:
+                    return _run(connection, work)
             except LostRace:
                 if runs == _TRIES:
                     raise
@@ -264,7 +275,7 @@ class Database:
             _begin(connection, "BEGIN")
         else:
             connection.execution_options(isolation_level="REPEATABLE READ")
-        with Session(connection, expire_on_commit=False, autoflush=False) as session:
+        with _Session(connection, autoflush=False) as session:
             snapshot.begin(session)
             try:
                 return function(session)
@@ -431,7 +442,7 @@ def _synced(batch: Sequence[_Job]) -> bool:
 
 def _touch(session: Session) -> None:
     """A write to the disk that changes no row."""
-    if session.get_bind().dialect.name == "sqlite":
+    if session.connection().dialect.name == "sqlite":
         number = session.execute(text("PRAGMA user_version")).scalar_one()
         session.execute(text(f"PRAGMA user_version = {(number + 1) % 1000}"))
     else:
@@ -478,7 +489,7 @@ def _one(connection: Connection, work: Callable[[Session], Any]) -> _Outcome:
 
 
 def _run(connection: Connection, work: Callable[[Session], T]) -> T:
-    with Session(connection, expire_on_commit=False, join_transaction_mode="rollback_only") as session:
+    with _Session(connection) as session:
         value = work(session)
         session.flush()
         return value

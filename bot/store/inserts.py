@@ -14,7 +14,7 @@ _DIALECTS: Mapping[str, Any] = {"sqlite": sqlite.insert, "postgresql": postgresq
 
 def insert_or_ignore(session: Session, table: type[SQLModel], *returning: str) -> Any:
     """An insert that returns no row where a unique key is already taken; ``returning`` are column names."""
-    return _insert(session.get_bind().dialect.name, table, returning)
+    return _insert(session.connection().dialect.name, table, returning)
 
 
 @cache
@@ -31,7 +31,7 @@ def id_of_new(session: Session, table: type[SQLModel], values: Mapping[str, Any]
 
 def insert_or_replace(session: Session, table: type[SQLModel], values: Mapping[str, Any]) -> None:
     """Insert a row, or give these values to the one with the same primary key; no race can make it fail."""
-    session.connection().execute(_replace(session.get_bind().dialect.name, table), values)
+    session.connection().execute(_replace(session.connection().dialect.name, table), values)
 
 
 @cache

@@ -3,18 +3,17 @@
 from collections.abc import Sequence
 from datetime import datetime
 
-from sqlalchemy import bindparam, literal, literal_column, update
+from sqlalchemy import bindparam, func, literal, literal_column, update
 from sqlmodel import Session, col, or_, select
 
 from bot.domain.chat import SHELL
 from bot.domain.conversations import Call, CallResult, LineRole, Turn, TurnEnd, Usage
 from bot.domain.jobs import Queue
-from bot.domain.people import Actor
 from bot.domain.proposals import State
 from bot.errors import TakenOver
-from bot.store import conversations, messages, people, processes
+from bot.store import conversations, messages, processes
 from bot.store.inserts import id_of_new
-from bot.store.tables import ConversationRow, MessageRow, ProposalRow, TurnRow, changed, table_of
+from bot.store.tables import AccountRow, ConversationRow, MessageRow, ProposalRow, TurnRow, changed, table_of
 
 WANTED = "wanted"
 _TURN = table_of(TurnRow)
@@ -58,24 +57,23 @@ _NEWEST = (
 _ATTEMPTS = select(_TURN.c.attempts).where(
     _TURN.c.conversation_id == bindparam("conversation_id"), _IS_WANTED
 )
+_PROPOSAL = table_of(ProposalRow)
+_ACCOUNT = table_of(AccountRow)
+_WHO = func.coalesce(func.nullif(_ASKER.scalar_subquery(), ""), _PLACE.c.owner)
+_PERSON = select(_ACCOUNT.c.person_id).where(_ACCOUNT.c.actor == _WHO).correlate(_PLACE)
+_DECIDED = select(_PROPOSAL.c.id).where(
+    _PROPOSAL.c.message_id == _LINE.c.id, _PROPOSAL.c.state != literal(str(State.EXPIRED))
+)
 _WAITS = (
     select(
-        _PLACE.c.owner,
-        _ASKER.scalar_subquery().label("asker"),
+        _WHO.label("asker"),
+        _PERSON.scalar_subquery().label("person"),
         _ATTEMPTS.scalar_subquery().label("attempts"),
-        _LINE.c.id.label("newest"),
+        _LINE.c.role,
     )
-    .add_columns(_LINE.c.role)
+    .add_columns(_DECIDED.correlate(_LINE).exists().label("decided"))
     .outerjoin_from(_PLACE, _LINE, _LINE.c.id == _NEWEST.scalar_subquery())
     .where(_PLACE.c.id == bindparam("conversation_id"))
-)
-_PROPOSAL = table_of(ProposalRow)
-_DECIDED = (
-    select(_PROPOSAL.c.id)
-    .where(
-        _PROPOSAL.c.message_id == bindparam("message_id"), _PROPOSAL.c.state != literal(str(State.EXPIRED))
-    )
-    .limit(1)
 )
 _NEWEST_END = (
     select(_TURN.c.id, _TURN.c.state, _TURN.c.error)
@@ -118,15 +116,12 @@ def queue(session: Session, conversation_id: str, most: int) -> Queue:
         return WAKE_UPS
     if found.attempts:
         return AFTER_A_CRASH
-    asker = found.asker or found.owner
-    if not asker or found.newest is None or found.role == LineRole.NOTE:
+    by_itself = found.role in (None, LineRole.NOTE) or (
+        found.role == LineRole.ASSISTANT and not found.decided
+    )
+    if by_itself or not found.asker:
         return WAKE_UPS
-    if (
-        found.role == LineRole.ASSISTANT
-        and not session.connection().execute(_DECIDED, {"message_id": found.newest}).first()
-    ):
-        return WAKE_UPS
-    return Queue(people.person_of(session, Actor.parse(asker)).id, most)
+    return Queue(found.person or found.asker, most)
 
 
 def take_up(session: Session, conversation_id: str) -> Turn | None:

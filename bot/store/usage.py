@@ -20,7 +20,7 @@ def of(session: Session, by: Parts, since: datetime, accounts: Collection[str] |
     """
     sums = [func.sum(_TURN.c[name]) for name in ("model_calls", "prompt_tokens", "completion_tokens")]
     at = _TURN.c.created_at
-    if session.get_bind().dialect.name == "postgresql":
+    if session.connection().dialect.name == "postgresql":
         at = func.timezone("UTC", at)
     day = func.date(at)
     key, name, first = {

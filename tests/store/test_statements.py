@@ -11,7 +11,7 @@ from bot.domain.proposals import State
 from bot.domain.verbs import Verb
 from tests.kit import Nod, call, says
 
-MOST = 65
+MOST = 62
 """From a message to the closing words, in a place where people read rows, so that nothing is delivered."""
 HERE = Address("console", "c1")
 

@@ -41,6 +41,8 @@ _MOVE_END = (
     .where(_THE_END)
     .values({name: bindparam(f"new_{name}") for name in ("number", "hash", "key", "mark")})
 )
+_HELD = "end of the record"
+"""What a session knows of it: once locked, no one else moves it before the transaction ends."""
 _BATCH = 2000
 _ANCHOR = 32  # hexadecimal digits of a hash in an anchor: 128 bits
 _LEAST = 16  # of them that an anchor to check must have
@@ -62,7 +64,7 @@ class OtherKey(NodError):
 
 def keys_of(session: Session) -> tuple[bytes, ...]:
     """The keys that this process has, the one that seals first."""
-    keys: tuple[bytes, ...] = session.get_bind().get_execution_options().get(KEYS, ())
+    keys: tuple[bytes, ...] = session.connection().get_execution_options().get(KEYS, ())
     return keys
 
 
@@ -72,20 +74,28 @@ def hold(session: Session) -> None:
     For transactions that lock other rows before they record something: all take the record first, so that no
     two wait for each other.
     """
-    if session.get_bind().dialect.name == "postgresql":
-        session.connection().execute(_HOLD_END, {}).all()
+    if session.connection().dialect.name == "postgresql":
+        _end(session)
+
+
+def _end(session: Session) -> Mapping[str, Any]:
+    """The end of the record, locked."""
+    if _HELD not in session.info:
+        end = session.connection().execute(_HOLD_END, {}).mappings().first()
+        if end is None:
+            raise NodError("The end of the audit log is missing. See: nod audit verify")
+        session.info[_HELD] = end
+    held: Mapping[str, Any] = session.info[_HELD]
+    return held
 
 
 def link(session: Session, rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """Number and chain new rows, and move the end to the last. The caller then inserts them."""
     if not rows:
         return []
-    end = session.connection().execute(_HOLD_END, {}).first()
-    if end is None:
-        raise NodError("The end of the audit log is missing. See: nod audit verify")
-    keys = keys_of(session)
-    key = _sealing(keys, end.key)
-    number, previous = end.number, end.hash
+    end = _end(session)
+    key = _sealing(keys_of(session), end["key"])
+    number, previous = end["number"], end["hash"]
     linked = []
     for row in rows:
         number += 1
@@ -94,6 +104,7 @@ def link(session: Session, rows: Sequence[dict[str, Any]]) -> list[dict[str, Any
         linked.append(row)
     values = {"number": number, "hash": previous, "key": name_of(key), "mark": _mark(key, number, previous)}
     session.connection().execute(_MOVE_END, {f"new_{name}": value for name, value in values.items()})
+    session.info[_HELD] = values
     return linked
 
 
