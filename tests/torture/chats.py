@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import itertools
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, Self
 
@@ -48,14 +48,14 @@ class Slack(FakeSlack):
 
     def __init__(self, dice: random.Random) -> None:
         super().__init__()
-        self.ports: Sequence[int] = ()
+        self.port: Callable[[random.Random], int]
         self._dice = dice
 
     async def by_http(
         self, kind: str, body: dict[str, Any], *, retry: int = 0, secret: str | None = None
     ) -> Any:
         while True:
-            self.events_url = f"http://127.0.0.1:{self._dice.choice(self.ports)}/slack/events"
+            self.events_url = f"http://127.0.0.1:{self.port(self._dice)}/slack/events"
             with contextlib.suppress(aiohttp.ClientError, TimeoutError):
                 answer = await super().by_http(kind, body, retry=retry, secret=secret)
                 if answer.status == 200:

@@ -106,7 +106,7 @@ async def torture(
         People(nods, chats) as crowd,
         Feed(nods) as feed,
     ):
-        chats.slack.ports = nods.ports
+        chats.slack.port = nods.port
         await crowd.rule(_RULES)
         over = asyncio.Event()
         at_it = [
@@ -133,6 +133,7 @@ async def torture(
                     report(nods.figures)
             await nods.calm()
             while nods.figures.rolls < rolls and time.monotonic() < end:
+                await asyncio.sleep(dice.uniform(*pause))
                 await nods.roll()
                 check()
             over.set()

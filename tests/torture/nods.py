@@ -48,6 +48,7 @@ class Nods:
         self._nursery = Nursery()
         self._running: dict[int, int] = {}  # ids of processes, by port
         self._up: set[int] = set()  # ids of those that were ready
+        self._ready_ports: set[int] = set()  # those that were when last asked
         self._watches: list[asyncio.Task[None]] = []
         self._looks: set[asyncio.Task[None]] = set()
         self._over = False
@@ -97,7 +98,8 @@ class Nods:
         self.rolling = True
         for port in self.ports:
             await self.all_ready()
-            pid = self._running[port]
+            if (pid := self._running.get(port)) is None:
+                continue  # it was killed in this moment, and starts again
             self._leaving.add(pid)
             _send(pid, signal.SIGTERM)
             await self._nursery.end(pid)
@@ -142,14 +144,23 @@ class Nods:
                 await asyncio.sleep(PAUSE)
             return [str(each) for each in found]
 
+    def port(self, dice: random.Random) -> int:
+        """Where someone turns to: anywhere, or in a rolling restart to one that said that it was ready."""
+        ready = [port for port in self.ports if port in self._ready_ports] if self.rolling else []
+        return dice.choice(ready or self.ports)
+
     async def _ready(self, port: int) -> bool:
         pid = self._running.get(port)
-        if pid is None:
-            return False
+        if pid is not None and await self._says_so(port):
+            self._up.add(pid)
+            self._ready_ports.add(port)
+            return True
+        self._ready_ports.discard(port)
+        return False
+
+    async def _says_so(self, port: int) -> bool:
         with contextlib.suppress(httpx.HTTPError):
-            if (await self._client.get(f"http://127.0.0.1:{port}/readyz")).status_code == 200:
-                self._up.add(pid)
-                return True
+            return (await self._client.get(f"http://127.0.0.1:{port}/readyz")).status_code == 200
         return False
 
     async def _keep_up(self, port: int) -> None:

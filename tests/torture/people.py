@@ -402,7 +402,7 @@ class People:
         headers = {"Authorization": f"Bearer {TOKENS[who]}"}
         while time.monotonic() < end:
             with contextlib.suppress(httpx.HTTPError):
-                if answer := await once(f"http://127.0.0.1:{dice.choice(self._nods.ports)}{path}", headers):
+                if answer := await once(f"http://127.0.0.1:{self._nods.port(dice)}{path}", headers):
                     return answer
             await asyncio.sleep(PAUSE)
         raise AssertionError(f"{path} was not answered in {PATIENCE:.0f} s")
