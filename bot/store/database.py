@@ -140,7 +140,7 @@ def back_up(file: Path, copy: Path) -> None:
 
 
 class _Session(Session):
-    """Over a connection that is in a transaction already, so that there is none to be found or begun."""
+    """Over a connection that is in a transaction already, so that it need not find or begin one."""
 
     def __init__(self, connection: Connection, **options: Any) -> None:
         super().__init__(connection, expire_on_commit=False, join_transaction_mode="rollback_only", **options)
