@@ -10,7 +10,7 @@ UV = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --no-header
 # or each process of the tests compiles every library again
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test fast lint fix typecheck migration pictures licences configuration docs coverage pins bench torture clean
+.PHONY: demo test fast lint fix typecheck migration pictures licences configuration docs coverage mutation audit notes pins bench torture clean
 
 demo: .venv/run
 	@$(BIN)/nod demo --port $(PORT) $(ARGS)
@@ -55,6 +55,18 @@ coverage: .venv/dev
 	@$(BIN)/python -m coverage run -m pytest -n auto $(ARGS)
 	@$(BIN)/python -m coverage combine -q
 	@$(BIN)/python -m coverage report
+
+# the gate, decide and policy changed in every way a mutant can, one at a time; ARGS names some: bot.domain.policy*
+mutation: .venv/dev .venv/upkeep
+	@$(BIN)/mutmut run $(ARGS)
+	@$(BIN)/mutmut results
+
+# known vulnerabilities; asks the network's databases, so it is no part of the check
+audit: .venv/upkeep
+	@$(BIN)/pip-audit --disable-pip --require-hashes -r requirements/run.txt
+
+notes: .venv/bin/python
+	@$(BIN)/python docs/notes.py $(VERSION)
 
 # the versions of constraints.txt stay as they are unless they must change; ARGS=--upgrade takes the newest
 pins: .venv/upkeep

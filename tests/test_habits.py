@@ -1,8 +1,10 @@
 """What contributors meet: the hooks run what the check runs, and the forms are ones that GitHub can show."""
 
 from pathlib import Path
+from runpy import run_path
 from typing import Any
 
+import pytest
 import yaml
 
 ROOT = Path(__file__).parent.parent
@@ -30,3 +32,14 @@ def test_each_issue_form_asks_questions_with_names_of_their_own():
             == len({part["attributes"]["label"] for part in asked})
             == len(asked)
         )
+
+
+def test_the_notes_of_a_release_are_its_part_of_the_changelog():
+    notes = run_path(str(ROOT / "docs" / "notes.py"))["notes"]
+    changelog = (
+        "# Changelog\n\n## [Unreleased]\n\n## [0.1.0] - 2026-11-22\n\n### Added\n- [A](docs/a.md) page.\n"
+    )
+    assert notes(changelog, "0.1.0") == "### Added\n- A page."
+    with pytest.raises(LookupError, match=r"no \[9\]. It has: Unreleased, 0.1.0"):
+        notes(changelog, "9")
+    assert notes((ROOT / "CHANGELOG.md").read_text(), "Unreleased").startswith("### ")
