@@ -43,11 +43,11 @@ def test_a_copy_of_what_moved_while_it_was_sent_is_behind_immediately(rows: Rows
     assert behind(rows, p) == ["m1"]
 
 
-def test_a_change_also_concerns_the_last_card_of_the_answer_and_no_other(rows: Rows) -> None:
+def test_a_change_also_concerns_the_first_card_of_the_answer_and_no_other(rows: Rows) -> None:
     found = rows.propose(3)
     for p in found:
         post(rows, p, p.id)
-    rows.decide(found[0], Verb.DECLINE)
+    rows.decide(found[2], Verb.DECLINE)
     assert behind(rows, found[0]) == [found[0].id, found[2].id]
 
 
