@@ -48,7 +48,7 @@ def test_a_change_also_concerns_the_first_card_of_the_answer_and_no_other(rows: 
     for p in found:
         post(rows, p, p.id)
     rows.decide(found[2], Verb.DECLINE)
-    assert behind(rows, found[0]) == [found[0].id, found[2].id]
+    assert behind(rows, found[0]) == [found[2].id, found[0].id]
 
 
 def test_what_a_copy_shows_is_forgotten_once_someone_else_may_have_changed_it(rows: Rows) -> None:
