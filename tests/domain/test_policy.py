@@ -1,12 +1,15 @@
 """Who may decide what, as pure rules."""
 
+from datetime import UTC, datetime, timedelta
+
 import pytest
 
 from bot.domain.people import Actor, Person, Role
-from bot.domain.policy import Judgement, Place, Policy
-from bot.domain.proposals import Deciders
+from bot.domain.plans import Approver
+from bot.domain.policy import Judgement, Place, Policy, same_chat, terms
+from bot.domain.proposals import Deciders, Kind
 from bot.domain.risk import Level, Risk
-from bot.domain.rules import Mode
+from bot.domain.rules import Escalation, GivenRole, Mode, Quorum, Rule, Rulebook, RuleValue, Subject
 from tests.domain.test_cards import make_proposal
 
 RISKS = {level: Risk(level, "") for level in Level}
@@ -96,3 +99,84 @@ def test_without_anybody_who_may_decide_everybody_is_refused() -> None:
 def test_an_actor_is_known_by_its_account_not_by_its_name() -> None:
     assert Actor("chat", "ana", "Ana") == Actor("chat", "ana", "Somebody")
     assert Actor("chat", "ana") != Actor("slack", "ana")
+
+
+def book(*rules: tuple[Subject, str, str, RuleValue]) -> Rulebook:
+    """Rules as subject, place, tools, value."""
+    return Rulebook(1, tuple(Rule(at, *rule) for at, rule in enumerate(rules, 1)))
+
+
+@pytest.mark.parametrize(
+    ("subject", "value", "reason"),
+    [
+        (Subject.POLICY, Mode.ALWAYS, "asks for more"),
+        (Subject.RISK, Level.DESTRUCTIVE, "counts as worse"),
+        (Subject.QUORUM, Quorum(2), "needs more people"),
+        (Subject.DECIDERS, ("admin",), "fewer people decide"),
+    ],
+    ids=str,
+)
+def test_a_rule_makes_calls_stricter_at_its_place_and_for_its_tools_alone(
+    subject: Subject, value: RuleValue, reason: str
+) -> None:
+    before = Policy()
+    after = before.with_book(book((subject, "chat:room", "paint", value)))
+    write = RISKS[Level.WRITE]
+    assert after.stricter(before, "paint", write, "chat:room/7"), reason
+    assert not after.stricter(before, "paint", write, "chat:hall")
+    assert not after.stricter(before, "smash", write, "chat:room")
+    assert not before.stricter(after, "paint", write, "chat:room")
+
+
+def test_an_admin_of_one_workspace_is_bound_to_it_unless_a_rule_says_everywhere() -> None:
+    ada = Person("ada", "Ada", frozenset({"slack:T1/ada", "slack:T2/ada"}))
+    one = Policy(admins=frozenset({"slack:T1/ada"}))
+    assert one.bound_to(ada) == "slack:T1"
+    assert Policy(admins=ada.accounts).bound_to(ada) is None
+    assert Policy().bound_to(ada) is None
+    for role, bound in ((Role.ADMIN, None), (Role.APPROVER, "slack:T1")):
+        everywhere = book((Subject.ROLE, "*", "*", GivenRole("slack:T1/ada", role, everywhere=True)))
+        assert one.with_book(everywhere).bound_to(ada) == bound
+    here = book((Subject.ROLE, "*", "*", GivenRole("slack:T1/ada", Role.ADMIN)))
+    assert one.with_book(here).bound_to(ada) == "slack:T1"
+
+
+@pytest.mark.parametrize(
+    ("place", "rule"), [("chat:hall", "plans human"), ("chat:room", "rule 1: plans both")]
+)
+def test_a_plan_asks_by_the_rule_for_plans_of_its_place(place: str, rule: str) -> None:
+    policy = Policy(Mode.NEVER, book=book((Subject.PLANS, "chat:room", "*", Approver.BOTH)))
+    verdict = policy.judge("plan", RISKS[Level.READ], Place(place, private=True), ANA, Kind.PLAN)
+    assert (verdict.judgement, verdict.rule.split(" in ")[0]) == (Judgement.ASK, rule)
+    assert verdict.deciders.lead == (None if place == "chat:hall" else "both")
+
+
+def test_a_refusal_calls_the_chat_the_one_where_it_was_asked() -> None:
+    proposal = make_proposal(deciders=Deciders(requester=False, members="chat:room"))
+    refused = Policy().objection(proposal, EVE, ANA, "chat:hall")
+    assert refused is not None
+    assert "the chat where it was asked" in refused
+
+
+@pytest.mark.parametrize(
+    ("pressed", "same"),
+    [("chat:room", True), ("chat:room/7", True), ("chat:room/7/8", True), ("chat:roo", False)],
+)
+def test_a_thread_and_its_chat_are_the_same_chat(pressed: str, same: bool) -> None:
+    assert same_chat("chat:room/7", pressed) is same
+
+
+def test_a_role_counts_where_a_proposal_of_an_old_release_was_asked_for() -> None:
+    policy = Policy(approvers=frozenset({"slack:T1/ben"}))
+    ben = Person("ben", "Ben", frozenset({"slack:T1/ben"}))
+    asked = {team: make_proposal(requester=Actor("slack", f"{team}/ana")) for team in ("T1", "T2")}
+    assert policy.roles_for(ben, asked["T1"]) == {Role.APPROVER}
+    assert policy.roles_for(ben, asked["T2"]) == frozenset()
+
+
+def test_an_escalation_is_due_after_its_time() -> None:
+    escalation = Escalation(timedelta(hours=4), "chat:leads")
+    policy = Policy(book=book((Subject.ESCALATE, "*", "*", escalation)))
+    now = datetime(2026, 11, 22, 12, tzinfo=UTC)
+    made = terms(policy.judge("paint", RISKS[Level.WRITE], CHAT, ANA), now)
+    assert (made["escalate_at"], made["escalate_to"]) == (now + timedelta(hours=4), "chat:leads")
