@@ -26,6 +26,8 @@ from bot.channels.http.channel import HttpChannel
 from bot.channels.http.mcp_logins import BACK
 from bot.channels.http.mcp_mount import AgentDoor
 from bot.channels.http.metrics import route as metrics_route
+from bot.channels.http.organisation import BACK as ORGANISATION_BACK
+from bot.channels.http.organisation import Organisation
 from bot.channels.http.server import WebServer
 from bot.channels.seam import Channel
 from bot.channels.table import CHANNELS
@@ -260,7 +262,12 @@ def build(
     logins = Logins(mcp.servers, database, clock, back)
     application = api.create(
         http,
-        Doorkeeper(settings.tokens, lambda token: database.read(tokens.holder, token), signed_in.holder),
+        Doorkeeper(
+            settings.tokens,
+            lambda token: database.read(tokens.holder, token),
+            signed_in.holder,
+            organised=settings.organised,
+        ),
         callbacks,
         logins,
         signed_in,
@@ -268,6 +275,8 @@ def build(
         secure=(settings.public_url or "").startswith("https:"),
         base=settings.base_path,
         proxies=settings.trusted_proxies,
+        user_header=settings.user_header,
+        organisation=_organisation(settings, site_url),
         model_name=model.name,
         demo=demo,
         platforms=ports.channels,
@@ -382,6 +391,20 @@ def _mcp(
     patience = PATIENCE.total_seconds() + _GRACE_SECONDS
     return McpToolset(
         configs, clock=clock, database=database, taken=taken, ask=questions.ask, patience=patience
+    )
+
+
+def _organisation(settings: Settings, site_url: Callable[[], str]) -> Organisation | None:
+    """Where an organisation's people sign in, if the settings say so."""
+    secret = settings.oidc_client_secret
+    if not settings.oidc_issuer:
+        return None
+    return Organisation(
+        settings.oidc_issuer,
+        settings.oidc_client_id,
+        secret.get_secret_value() if secret else "",
+        settings.oidc_allowed,
+        lambda: f"{site_url()}{ORGANISATION_BACK}",
     )
 
 

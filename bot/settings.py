@@ -48,6 +48,7 @@ _ACCOUNTS = (
     "Use slack:T0123/U0456 (workspace and member ID, in Slack's profile menu), telegram:991 (a numeric id) "
     "or http:NAME (a name in NOD_HTTP_TOKENS); `nod doctor` prints the ids it can see"
 )
+_LOOPBACK = ("127.0.0.1", "::1", "localhost")
 _TOKEN_LENGTH = 16
 _SHOWN = 60  # characters of a wrong value
 
@@ -145,6 +146,11 @@ class Settings(BaseSettings):
     port: int = Field(8080, ge=0, le=65535, validation_alias="NOD_PORT")
     http_tokens: Words = Field((), validation_alias="NOD_HTTP_TOKENS", repr=False)
     trusted_proxies: Networks = Field((), validation_alias="NOD_HTTP_TRUSTED_PROXIES")
+    user_header: str = Field("", pattern=r"^[A-Za-z0-9-]{0,60}$", validation_alias="NOD_HTTP_USER_HEADER")
+    oidc_issuer: HttpAddress | None = Field(None, validation_alias="NOD_OIDC_ISSUER")
+    oidc_client_id: str = Field("", validation_alias="NOD_OIDC_CLIENT_ID")
+    oidc_client_secret: SecretStr | None = Field(None, validation_alias="NOD_OIDC_CLIENT_SECRET")
+    oidc_allowed: Words = Field((), validation_alias="NOD_OIDC_ALLOWED")
     url: HttpAddress | None = Field(None, validation_alias="NOD_URL")
     token: SecretStr | None = Field(None, validation_alias="NOD_TOKEN")
     metrics_token: SecretStr | None = Field(None, validation_alias="NOD_METRICS_TOKEN")
@@ -303,13 +309,36 @@ class Settings(BaseSettings):
 
     @model_validator(mode="after")
     def _whole(self) -> Self:
-        if not self.http_tokens and self.host not in ("127.0.0.1", "::1", "localhost"):
+        if not (self.http_tokens or self.organised) and self.host not in _LOOPBACK:
             raise ValueError("NOD_HTTP_TOKENS: needed when NOD_HOST is not loopback; add name:token")
+        if self.user_header and not self.trusted_proxies:
+            raise ValueError(
+                "NOD_HTTP_TRUSTED_PROXIES: name the proxies that NOD_HTTP_USER_HEADER may come from"
+            )
+        if self.oidc_issuer:
+            self._check_oidc(self.oidc_issuer)
         if self.workspace is not None:
             self._check_workspace(self.workspace.resolve())
         elif self.shell:
             raise ValueError("NOD_WORKSPACE: name the folder in which NOD_SHELL may run commands")
         return self
+
+    def _check_oidc(self, issuer: str) -> None:
+        needed = {
+            "NOD_OIDC_CLIENT_ID: write what the provider calls Nod": self.oidc_client_id,
+            "NOD_OIDC_ALLOWED: name who may sign in: addresses, domains, or * for all": self.oidc_allowed,
+            "NOD_PUBLIC_URL: needed for signing in; the provider sends people back there": self.public_url,
+        }
+        for words, value in needed.items():
+            if not value:
+                raise ValueError(words)
+        if not issuer.startswith("https://") and urlsplit(issuer).hostname not in _LOOPBACK:
+            raise ValueError("NOD_OIDC_ISSUER: must begin with https://")
+
+    @property
+    def organised(self) -> bool:
+        """Whether people sign in with their organisation's accounts."""
+        return bool(self.oidc_issuer or self.user_header)
 
     def _check_workspace(self, workspace: Path) -> None:
         """Raises ValueError: reads in it run without asking, so Nod's own files must not lie there."""

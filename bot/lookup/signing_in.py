@@ -1,5 +1,6 @@
 """Who is signed in to the console, and how they get in and out."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from bot.domain.chat import Clock
@@ -15,10 +16,24 @@ class SignedIn:
     policies: Policies
     clock: Clock
     life = signing_in.SESSION_LIFE
+    organisation_life = signing_in.ORGANISATION_LIFE
+    away = signing_in.AWAY
 
     async def enter(self, code: str) -> str | None:
         """The secret of a new session, for the code of a link; None where it can't be used."""
         return await self.database.write(signing_in.sign_in, self.policies, code, self.clock())
+
+    async def begin(self, state: str, kept: Mapping[str, str]) -> None:
+        """Keep what a browser is checked by when it comes back from the organisation's sign-in."""
+        await self.database.write(signing_in.begin, state, kept, self.clock())
+
+    async def come_back(self, state: str) -> Mapping[str, str] | None:
+        """What was kept, once."""
+        return await self.database.write(signing_in.come_back, state, self.clock())
+
+    async def enter_as(self, actor: Actor) -> str:
+        """The secret of a new session for someone whom the organisation has signed in."""
+        return await self.database.write(signing_in.sign_in_as, actor, self.clock())
 
     async def holder(self, secret: str) -> Actor | None:
         return await self.database.read(signing_in.signed_in, secret, self.clock())

@@ -13,16 +13,20 @@ from sqlmodel import Session, col, delete, select
 
 from bot.domain.people import Actor
 from bot.domain.record import Act
+from bot.store import events
 from bot.store.people import person_of
 from bot.store.record import changes
 from bot.store.record.audit import By
 from bot.store.record.changes import Thing
 from bot.store.rules import Policies
-from bot.store.tables import SignInRow, changed
+from bot.store.tables import DialogueRow, SignInRow, changed
 from bot.transactions.linking import join
 
 LINK_LIFE = timedelta(minutes=10)
 SESSION_LIFE = timedelta(days=30)
+ORGANISATION_LIFE = timedelta(hours=12)
+AWAY = timedelta(minutes=10)
+_BEGUN = "sign-in"
 
 
 def new_link(session: Session, actor: Actor, now: datetime) -> str:
@@ -49,6 +53,31 @@ def sign_in(session: Session, policies: Policies, code: str, now: datetime) -> s
     until = now + SESSION_LIFE
     _record(session, console, Act.SIGN_IN, chat, {"how": "link", "until": until.isoformat()}, now)
     return _keep(session, console, until, code=False)
+
+
+def begin(session: Session, state: str, kept: Mapping[str, str], now: datetime) -> None:
+    """A browser goes to the organisation's sign-in; what it is checked by when it comes back."""
+    old = (col(DialogueRow.channel) == _BEGUN) & (col(DialogueRow.updated_at) <= now - AWAY)
+    session.execute(delete(DialogueRow).where(old))
+    events.keep_dialogue(session, _BEGUN, _hash(state), kept, now)
+
+
+def come_back(session: Session, state: str, now: datetime) -> Mapping[str, str] | None:
+    """What was kept for it, once; None where that is unknown, used or too late."""
+    begun = (col(DialogueRow.channel) == _BEGUN) & (col(DialogueRow.key) == _hash(state))
+    row = session.execute(
+        delete(DialogueRow)
+        .where(begun, col(DialogueRow.updated_at) > now - AWAY)
+        .returning(col(DialogueRow.state))
+    ).first()
+    return row[0] if row else None
+
+
+def sign_in_as(session: Session, actor: Actor, now: datetime) -> str:
+    """The secret of a session for someone whom the organisation has signed in."""
+    until = now + ORGANISATION_LIFE
+    _record(session, actor, Act.SIGN_IN, actor, {"how": "organisation", "until": until.isoformat()}, now)
+    return _keep(session, actor, until, code=False)
 
 
 def signed_in(session: Session, secret: str, now: datetime) -> Actor | None:

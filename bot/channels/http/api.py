@@ -37,6 +37,7 @@ from bot.channels.http.auth import COOKIE, Doorkeeper
 from bot.channels.http.channel import HttpChannel
 from bot.channels.http.errors import install, problem
 from bot.channels.http.limits import BodyLimits
+from bot.channels.http.organisation import Organisation
 from bot.channels.http.proxies import Forwarded
 from bot.channels.http.site import Caller, Here, Site, api_routes, ok
 from bot.channels.http.wire import HealthBody, Me
@@ -68,6 +69,8 @@ def create(
     secure: bool,
     base: str,
     proxies: Sequence[Network],
+    user_header: str,
+    organisation: Organisation | None,
     model_name: str,
     demo: bool,
     platforms: Mapping[str, Channel],
@@ -83,6 +86,7 @@ def create(
         doctor,
         secure=secure,
         base=base,
+        organisation=organisation,
         model_name=model_name,
         demo=demo,
         platforms=platforms,
@@ -97,7 +101,7 @@ def create(
     )
     install(site)
     site.add_middleware(BodyLimits)
-    site.add_middleware(Forwarded, networks=proxies)
+    site.add_middleware(Forwarded, networks=proxies, user_header=user_header)
     site.router.routes.extend(more_routes)
     # included, each would be built again for every application
     for part in (
@@ -118,6 +122,7 @@ def create(
     ):
         site.router.routes.extend(part.router.routes)
     site.router.routes.extend(mcp_logins.back.routes)
+    site.router.routes.extend(sessions.visits.routes)
     site.router.routes.extend(_router.routes)
     site.mount("/static", GZipMiddleware(_Files(directory=_STATIC)))
     return site

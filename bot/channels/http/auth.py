@@ -6,7 +6,8 @@ from collections.abc import Awaitable, Callable, Mapping
 
 from starlette.requests import HTTPConnection
 
-from bot.channels.http.proxies import proxied
+from bot.channels.http.organisation import account_of
+from bot.channels.http.proxies import proxied, told
 from bot.domain.people import LOCAL, Actor
 from bot.errors import NodError
 
@@ -36,8 +37,14 @@ class Doorkeeper:
         tokens: Mapping[str, str],
         issued: Callable[[str], Awaitable[str | None]],
         signed_in: Callable[[str], Awaitable[Actor | None]],
+        *,
+        organised: bool = False,
     ) -> None:
-        """``signed_in`` tells whose session a browser's cookie is."""
+        """``signed_in`` tells whose session a browser's cookie is.
+
+        ``organised``: people sign in with their organisation's accounts, so no one is let in without.
+        """
+        self._organised = organised
         self._tokens = {token.encode(): name for token, name in tokens.items()}
         self._issued = issued
         self._signed_in = signed_in
@@ -46,12 +53,17 @@ class Doorkeeper:
         """Raises Unauthenticated or Forbidden. A token that was revoked a moment ago is unknown."""
         self.check_origin(request)
         scheme, _, given = request.headers.get("authorization", "").partition(" ")
+        if scheme.lower() != "bearer" and (named := told(request)) is not None:
+            self._check_own(request)
+            if (person := account_of(named)) is None:
+                raise Unauthenticated
+            return person
         secret = request.cookies.get(COOKIE, "") if scheme.lower() != "bearer" else ""
         if secret and (actor := await self._signed_in(secret)) is not None:
             self._check_own(request)
             return actor
         if scheme.lower() != "bearer":
-            if self._tokens:
+            if self._tokens or self._organised:
                 raise Unauthenticated
             return self._local(request)
         offered = given.strip().encode("latin-1")  # the bytes as they came
@@ -77,7 +89,7 @@ class Doorkeeper:
 
     @staticmethod
     def _check_own(request: HTTPConnection) -> None:
-        """What a cookie changes must come from the page itself: any page can make a browser send one."""
+        """What a browser proves by itself must come from Nod's page: any page can make it send that."""
         method = request.scope.get("method", "GET")
         own = "origin" in request.headers or request.headers.get("sec-fetch-site") == "same-origin"
         if method not in _READS and not own:

@@ -1,13 +1,13 @@
 """For admins: the MCP servers there are, and signing in at them. For browsers: coming back from there."""
 
 import asyncio
-import html
 from typing import Annotated
 
 from fastapi import Path, Request
 from starlette.responses import HTMLResponse, JSONResponse
 
 from bot.channels.http.errors import problem
+from bot.channels.http.plain import plain_page
 from bot.channels.http.site import Admin, Here, api_routes, ok
 from bot.channels.http.wire import LoginBegun, LoginEnded, McpServers, SaidBody
 from bot.errors import SignInError
@@ -96,9 +96,4 @@ async def came_back(request: Request, site: Here) -> HTMLResponse:
     except SignInError as error:
         words, status = error.message, 400
     then = "You can close this page." if status == 200 else ""  # noqa: PLR2004 - HTTP's own
-    page = (
-        '<!doctype html><html lang="en"><meta charset="utf-8"><title>Nod</title>'
-        '<link rel="stylesheet" href="../static/console.css">'
-        f'<main class="plain-page"><h1>Nod</h1><p>{html.escape(words)}</p><p>{then}</p></main></html>'
-    )
-    return HTMLResponse(page, status, headers={"Cache-Control": "no-store"})
+    return plain_page(f"{words}\n{then}".strip(), status, site.base)

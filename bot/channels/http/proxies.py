@@ -12,6 +12,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from bot.settings import Network
 
 _BROUGHT = "nod.proxied"
+_TOLD = "nod.user"
 
 
 def proxied(request: HTTPConnection) -> bool:
@@ -19,18 +20,36 @@ def proxied(request: HTTPConnection) -> bool:
     return bool(request.scope.get(_BROUGHT))
 
 
+def told(request: HTTPConnection) -> str | None:
+    """Whom a named proxy has signed in; empty where it said it twice, None where it said nothing."""
+    named: str | None = request.scope.get(_TOLD)
+    return named
+
+
 class Forwarded:
     """ASGI middleware: what a named proxy brought looks as it did when it reached the first of them."""
 
-    def __init__(self, app: ASGIApp, networks: Iterable[Network]) -> None:
+    def __init__(self, app: ASGIApp, networks: Iterable[Network], user_header: str = "") -> None:
+        """``user_header``: where a named proxy says who has signed in; from others it is dropped."""
         self._app = app
         self._networks = tuple(networks)
+        self._user = user_header.lower().encode()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         peer = scope.get("client")
+        named = self._take_user(scope) if self._user and "headers" in scope else []
         if self._networks and peer is not None and self._named(peer[0]):
+            if named:
+                scope[_TOLD] = named[0] if len(named) == 1 else ""
             self._restore(scope)
         await self._app(scope, receive, send)
+
+    def _take_user(self, scope: Scope) -> list[str]:
+        """Take the header out, whoever sent it; gives what it said."""
+        found = [value.decode("latin-1") for name, value in scope["headers"] if name == self._user]
+        if found:
+            scope["headers"] = [(name, value) for name, value in scope["headers"] if name != self._user]
+        return found
 
     def _named(self, host: str) -> bool:
         try:

@@ -1,18 +1,27 @@
 """Signing in to the console with a one-time link, and out: the session is a cookie that no script reads."""
 
-from typing import Annotated
+import hmac
+from dataclasses import asdict
+from datetime import timedelta
+from typing import Annotated, Literal
 
-from fastapi import Query, Request
+from fastapi import APIRouter, Query, Request
 from pydantic import Field
-from starlette.responses import JSONResponse
+from starlette.responses import JSONResponse, RedirectResponse, Response
 
 from bot.channels.http.auth import COOKIE
 from bot.channels.http.body import Body
 from bot.channels.http.errors import problem
-from bot.channels.http.site import Caller, Here, api_routes, ok
+from bot.channels.http.organisation import BACK, Begun, NotSignedIn
+from bot.channels.http.plain import plain_page
+from bot.channels.http.site import Caller, Here, Site, api_routes, ok
 from bot.channels.http.wire import DoneBody
 
 router = api_routes("status", prefix="/api")
+visits = APIRouter(include_in_schema=False)
+"""Where a browser goes itself: away to the organisation's sign-in, and back."""
+
+_AWAY = "nod_away"
 
 _LATE = "This link was used or is too old. Ask for a new one with /nod console in a chat."
 
@@ -31,16 +40,69 @@ async def enter(body: SigningIn, request: Request, site: Here) -> JSONResponse:
     if secret is None:
         return problem(403, _LATE)
     answer = ok()
+    _give(answer, COOKIE, secret, site.signed_in.life, request, site)
+    return answer
+
+
+@visits.get("/api/session")
+async def ways(site: Here) -> JSONResponse:
+    """How people can sign in here; needs no token."""
+    return ok(organisation=site.organisation is not None)
+
+
+@visits.get("/api/session/begin")
+async def go(request: Request, site: Here) -> Response:
+    """Send a browser to the organisation's sign-in."""
+    if site.organisation is None:
+        return problem(404, "This Nod has no sign-in of an organisation.")
+    begun = Begun.new()
+    try:
+        away = await site.organisation.address(begun)
+    except NotSignedIn as error:
+        return plain_page(error.message, 502, site.base)
+    await site.signed_in.begin(begun.state, asdict(begun))
+    answer = RedirectResponse(away, 303, headers={"Cache-Control": "no-store"})
+    _give(answer, _AWAY, begun.state, site.signed_in.away, request, site, samesite="lax")
+    return answer
+
+
+@visits.get(BACK)
+async def come_back(request: Request, site: Here, state: str = "", code: str = "") -> Response:
+    """Needs no token: another site sent the browser here. What it brings is good once, in that browser."""
+    same = hmac.compare_digest(request.cookies.get(_AWAY, "").encode(), state.encode())
+    kept = await site.signed_in.come_back(state) if state and same else None
+    try:
+        if site.organisation is None or kept is None or not code:
+            raise NotSignedIn
+        actor = await site.organisation.enter(Begun(**kept), code)
+    except NotSignedIn as error:
+        answer: Response = plain_page(error.message, 403, site.base)
+    else:
+        answer = RedirectResponse(f"{site.base}/", 303, headers={"Cache-Control": "no-store"})
+        secret = await site.signed_in.enter_as(actor)
+        _give(answer, COOKIE, secret, site.signed_in.organisation_life, request, site)
+    answer.delete_cookie(_AWAY, path=site.base or "/", httponly=True, samesite="lax")
+    return answer
+
+
+def _give(
+    answer: Response,
+    name: str,
+    secret: str,
+    life: timedelta,
+    request: Request,
+    site: Site,
+    samesite: Literal["lax", "strict"] = "strict",
+) -> None:
     answer.set_cookie(
-        COOKIE,
+        name,
         secret,
-        max_age=int(site.signed_in.life.total_seconds()),
+        max_age=int(life.total_seconds()),
         httponly=True,
-        samesite="strict",
+        samesite=samesite,
         path=site.base or "/",
         secure=site.secure or request.url.scheme == "https",
     )
-    return answer
 
 
 @router.delete("/session", summary="Sign this browser out, or all of yours", response_model=DoneBody)

@@ -11,6 +11,7 @@ from starlette.responses import JSONResponse
 
 from bot.channels.http.auth import Doorkeeper, Forbidden, Unauthenticated
 from bot.channels.http.channel import HttpChannel
+from bot.channels.http.organisation import Organisation
 from bot.channels.http.streams import STILL_THERE, EventStream, streaming
 from bot.channels.http.wire import Problem
 from bot.channels.seam import Channel, Lookup
@@ -39,7 +40,7 @@ class Site(FastAPI):
     """One channel on the web; ``model_name`` and ``demo`` are what ``/api/me`` tells.
 
     ``secure``: people reach it over HTTPS; ``base``: the path where, as in ``/nod``. ``platforms`` are the
-    other channels, whose health is told.
+    other channels, whose health is told. ``organisation``: where its people sign in, if anywhere.
     """
 
     def __init__(
@@ -53,6 +54,7 @@ class Site(FastAPI):
         *,
         secure: bool,
         base: str,
+        organisation: Organisation | None,
         model_name: str,
         demo: bool,
         platforms: Mapping[str, Channel],
@@ -68,6 +70,7 @@ class Site(FastAPI):
         self.doctor = doctor
         self.secure = secure
         self.base = base
+        self.organisation = organisation
         self.up = False  # from when the start has finished until the end begins
         self.model_name = model_name
         self.demo = demo

@@ -94,6 +94,7 @@ async def test_every_answer_of_every_operation_is_as_the_document_says(serve: Se
         mine, at = f"/api/conversations/{conversation}", f"/api/proposals/{proposal['id']}"
         get = nod.client.get
         await get(f"{at}/ladder")
+        await get(f"{at}/questions")
         assert (await nod.client.post(f"{at}/reassign", json={"reason": "http:ben"})).status_code == 403
         assert (await nod.client.post(f"{at}/approve", json={"digest": "0"})).status_code == 409
         assert (await nod.client.post(f"{at}/approve", params={"wait": 20})).status_code == 200

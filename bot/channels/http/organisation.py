@@ -1,0 +1,169 @@
+"""Signing in with an organisation's own accounts: OpenID Connect, by authorization code with PKCE.
+
+What a browser began is in the database, good once and for ten minutes; the browser holds its key in a cookie.
+An answer of the provider counts only if everything about it fits (OpenID Connect Core 1.0, 3.1.3.7).
+"""
+
+import base64
+import hashlib
+import hmac
+import re
+import secrets
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlencode, urlsplit
+
+import httpx2
+import jwt
+
+from bot.domain.people import Actor
+from bot.errors import NodError
+from bot.logs import logger
+
+log = logger(__name__)
+
+BACK = "/api/session/back"
+_SIGNED = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")
+_NEEDED = ["exp", "iat", "iss", "aud", "sub", "nonce"]
+_LEEWAY = 60  # seconds that two clocks may differ
+_PATIENCE = 10.0  # seconds
+_NAME = re.compile(r"[a-z0-9][a-z0-9._%+@-]{0,199}")
+
+
+class NotSignedIn(NodError):
+    """Signing in failed. Try again, or ask an admin to look at Nod's log."""
+
+
+def account_of(name: str, said: str = "") -> Actor | None:
+    """The account of someone whom the organisation calls this; None for what is no name or address."""
+    key = name.strip().lower()
+    return Actor("http", f"sso.{key}", said or name.strip()) if _NAME.fullmatch(key) else None
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """A sign-in under way; ``state`` is its key, the rest never leaves Nod."""
+
+    state: str
+    nonce: str
+    verifier: str
+
+    @classmethod
+    def new(cls) -> "Begun":
+        return cls(*(secrets.token_urlsafe(32) for _ in range(3)))
+
+
+@dataclass(frozen=True, slots=True)
+class Organisation:
+    """``allowed``: addresses, domains, or ``*`` for everyone the provider knows."""
+
+    issuer: str
+    client_id: str
+    client_secret: str
+    allowed: Sequence[str]
+    back: Callable[[], str]
+
+    async def address(self, begun: Begun) -> str:
+        """Where the browser goes to sign in; raises NotSignedIn."""
+        digest = hashlib.sha256(begun.verifier.encode()).digest()
+        asked = {
+            "response_type": "code",
+            "client_id": self.client_id,
+            "redirect_uri": self.back(),
+            "scope": "openid email profile",
+            "state": begun.state,
+            "nonce": begun.nonce,
+            "code_challenge": base64.urlsafe_b64encode(digest).rstrip(b"=").decode(),
+            "code_challenge_method": "S256",
+        }
+        async with httpx2.AsyncClient(timeout=_PATIENCE) as client:
+            about = await self._about(client)
+        at = about["authorization_endpoint"]
+        return f"{at}{'&' if urlsplit(at).query else '?'}{urlencode(asked)}"
+
+    async def enter(self, begun: Begun, code: str) -> Actor:
+        """Whose account it is; raises NotSignedIn."""
+        async with httpx2.AsyncClient(timeout=_PATIENCE) as client:
+            about = await self._about(client)
+            given = await self._exchanged(client, about, begun, code)
+            keys = await _json(client, "GET", about["jwks_uri"])
+        try:
+            claims = self._checked(str(given.get("id_token", "")), keys, about["issuer"], begun)
+        except (jwt.PyJWTError, ValueError, TypeError) as error:
+            log.warning("a sign-in was refused", why=str(error))
+            raise NotSignedIn from None
+        return self._account(claims)
+
+    async def _about(self, client: httpx2.AsyncClient) -> Mapping[str, str]:
+        about = await _json(client, "GET", f"{self.issuer.rstrip('/')}/.well-known/openid-configuration")
+        ends = [about.get(name) for name in ("authorization_endpoint", "token_endpoint", "jwks_uri")]
+        schemes = ("https", urlsplit(self.issuer).scheme)
+        fits = all(isinstance(end, str) and urlsplit(end).scheme in schemes for end in ends)
+        if str(about.get("issuer")).rstrip("/") != self.issuer.rstrip("/") or not fits:
+            log.warning("the sign-in provider describes another one", issuer=str(about.get("issuer")))
+            raise NotSignedIn
+        return about
+
+    async def _exchanged(
+        self, client: httpx2.AsyncClient, about: Mapping[str, str], begun: Begun, code: str
+    ) -> Mapping[str, Any]:
+        form = {
+            "grant_type": "authorization_code",
+            "code": code,
+            "redirect_uri": self.back(),
+            "client_id": self.client_id,
+            "code_verifier": begun.verifier,
+        }
+        auth = (self.client_id, self.client_secret) if self.client_secret else None
+        return await _json(client, "POST", about["token_endpoint"], data=form, auth=auth)
+
+    def _checked(self, token: str, keys: Mapping[str, Any], issuer: str, begun: Begun) -> Mapping[str, Any]:
+        """What the ID token claims, once its signature, sender, audience, time and nonce fit."""
+        header = jwt.get_unverified_header(token)
+        if header.get("alg") not in _SIGNED:
+            raise ValueError("it is not signed with a key pair")
+        found = jwt.PyJWKSet.from_dict(dict(keys)).keys
+        key = next((k for k in found if k.key_id == header.get("kid")), None)
+        if key is None:
+            raise ValueError("the provider has no such key")
+        claims: dict[str, Any] = jwt.decode(
+            token,
+            key,
+            algorithms=[header["alg"]],
+            audience=self.client_id,
+            issuer=issuer,
+            leeway=_LEEWAY,
+            options={"require": _NEEDED},
+        )
+        if not hmac.compare_digest(str(claims["nonce"]).encode(), begun.nonce.encode()):
+            raise ValueError("it answers another sign-in")
+        if claims.get("azp", self.client_id) != self.client_id:
+            raise ValueError("it was made for another client")
+        return claims
+
+    def _account(self, claims: Mapping[str, Any]) -> Actor:
+        """By the address that the provider has verified; without one by its own ID, where all are let in."""
+        address = str(claims.get("email", "")) if claims.get("email_verified") is True else ""
+        names = {"*", *({address.lower(), address.lower().rpartition("@")[2]} if "@" in address else ())}
+        if names.isdisjoint(each.lower() for each in self.allowed):
+            log.warning("a sign-in was refused", why="not among those who may")
+            raise NotSignedIn("You can't sign in to this Nod. Ask an admin to add you.")
+        said = str(claims.get("name") or "")[:80]
+        found = account_of(address, said) if "@" in address else account_of(f"id-{claims['sub']}", said)
+        if found is None:
+            raise NotSignedIn
+        return found
+
+
+async def _json(client: httpx2.AsyncClient, method: str, url: str, **sent: Any) -> Mapping[str, Any]:
+    try:
+        answer = await client.request(method, url, headers={"Accept": "application/json"}, **sent)
+        answer.raise_for_status()
+        found = answer.json()
+    except (httpx2.HTTPError, httpx2.InvalidURL, ValueError) as error:
+        log.warning("the sign-in provider refused, or can't be reached", why=type(error).__name__, url=url)
+        raise NotSignedIn from None
+    if not isinstance(found, dict):
+        raise NotSignedIn
+    return found

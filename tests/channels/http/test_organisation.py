@@ -1,0 +1,230 @@
+"""Signing in with an organisation's accounts: a provider on loopback, and a proxy that says who it is."""
+
+import time
+from collections.abc import AsyncIterator, Callable
+from datetime import timedelta
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx
+import jwt
+import pytest
+from cryptography.hazmat.primitives.asymmetric import rsa
+
+from bot.errors import SettingsError
+from bot.settings import Settings
+from tests.channels.http.conftest import ANA, TOKENS, Serve, Served
+from tests.fakes.oidc_provider import CLIENT, SECRET, FakeProvider
+
+pytestmark = pytest.mark.platform
+
+HOME = "http://nod.example"
+KIM = {"sub": "248289761001", "email": "Kim@example.com", "email_verified": True, "name": "Kim Lee"}
+
+
+@pytest.fixture
+async def provider() -> AsyncIterator[FakeProvider]:
+    made = FakeProvider(f"{HOME}/api/session/back")
+    made.person = dict(KIM)
+    await made.start()
+    yield made
+    await made.stop()
+
+
+@pytest.fixture
+async def nod(serve: Serve, provider: FakeProvider) -> AsyncIterator[Served]:
+    async with serve(
+        NOD_HTTP_TOKENS=TOKENS,
+        token=ANA,
+        NOD_PUBLIC_URL=HOME,
+        NOD_OIDC_ISSUER=provider.url,
+        NOD_OIDC_CLIENT_ID=CLIENT,
+        NOD_OIDC_CLIENT_SECRET=SECRET,
+        NOD_OIDC_ALLOWED=("example.com", "sam@example.org"),
+        NOD_ADMINS=("http:sso.kim@example.com",),
+    ) as served:
+        yield served
+
+
+Browser = Callable[[], httpx.AsyncClient]
+
+
+@pytest.fixture
+async def browser(nod: Served) -> AsyncIterator[Browser]:
+    made: list[httpx.AsyncClient] = []
+
+    def make() -> httpx.AsyncClient:
+        made.append(nod.caller())
+        return made[-1]
+
+    yield make
+    for each in made:
+        await each.aclose()
+
+
+async def away(page: httpx.AsyncClient) -> str:
+    """Where the provider sends the browser back to."""
+    sent = await page.get("/api/session/begin")
+    assert sent.status_code == 303
+    async with httpx.AsyncClient() as elsewhere:
+        back = await elsewhere.get(sent.headers["location"])
+    assert back.status_code == 302
+    return back.headers["location"]
+
+
+async def comes_back(page: httpx.AsyncClient, address: str) -> httpx.Response:
+    parts = urlsplit(address)
+    return await page.get(f"{parts.path}?{parts.query}", headers={"Sec-Fetch-Site": "cross-site"})
+
+
+async def refused(page: httpx.AsyncClient) -> str:
+    """What a browser is told whose sign-in fails, which then is not signed in."""
+    answer = await comes_back(page, await away(page))
+    assert answer.status_code == 403
+    assert (await page.get("/api/me")).status_code == 401
+    return answer.text
+
+
+async def test_who_signs_in_there_is_the_account_of_their_verified_address(nod: Served, browser: Browser):
+    page = browser()
+    assert (await page.get("/api/session")).json() == {"ok": True, "organisation": True}
+    answer = await comes_back(page, await away(page))
+    assert (answer.status_code, answer.headers["location"]) == (303, "/")
+    kept = answer.headers["set-cookie"]
+    assert "HttpOnly" in kept
+    assert "SameSite=strict" in kept
+    me = (await page.get("/api/me")).json()
+    assert (me["account"], me["name"], me["admin"]) == ("http:sso.kim@example.com", "Kim Lee", True)
+    nod.clock.forward(timedelta(hours=13))
+    assert (await page.get("/api/me")).status_code == 401
+
+
+async def test_the_way_back_is_good_once_in_that_browser_and_for_ten_minutes(nod: Served, browser: Browser):
+    page, other = browser(), browser()
+    address = await away(page)
+    assert (await comes_back(other, address)).status_code == 403
+    assert (await comes_back(page, address)).status_code == 303
+    assert (await comes_back(page, address)).status_code == 403
+    late = await away(page)
+    nod.clock.forward(timedelta(minutes=11))
+    assert (await comes_back(page, late)).status_code == 403
+
+
+@pytest.mark.parametrize(
+    "lie",
+    [
+        {"nonce": "another"},
+        {"aud": "another"},
+        {"aud": [CLIENT, "another"], "azp": "another"},
+        {"iss": "https://another.example"},
+        {"exp": int(time.time()) - 3600},
+        {"sub": None},
+    ],
+)
+async def test_a_token_that_is_for_another_sign_in_client_or_time_is_refused(
+    provider: FakeProvider, browser: Browser, lie: dict[str, Any]
+):
+    provider.lie = lie
+    assert "Signing in failed." in await refused(browser())
+    assert len(provider.given) == 1
+
+
+def _by_a_stranger(claims: dict[str, Any]) -> str:
+    stranger = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+    return jwt.encode(claims, stranger, "RS256", headers={"kid": "one"})
+
+
+@pytest.mark.parametrize(
+    "sign",
+    [
+        _by_a_stranger,
+        lambda claims: jwt.encode(claims, "", "none", headers={"kid": "one"}),
+        lambda claims: jwt.encode(claims, SECRET * 2, "HS256", headers={"kid": "one"}),
+        lambda _: "no token",
+    ],
+)
+async def test_a_token_that_the_provider_did_not_sign_is_refused(
+    provider: FakeProvider, browser: Browser, sign: Callable[[dict[str, Any]], str]
+):
+    provider.sign = sign
+    assert "Signing in failed." in await refused(browser())
+    assert len(provider.given) == 1
+
+
+async def test_a_code_that_is_late_or_used_elsewhere_is_refused(provider: FakeProvider, browser: Browser):
+    provider.late = 120
+    assert "Signing in failed." in await refused(browser())
+    provider.late = 0
+    page, thief = browser(), browser()
+    code = (await away(page)).partition("?")[2].partition("&")[0]
+    theirs = (await away(thief)).partition("&")[2]
+    assert (await comes_back(thief, f"/api/session/back?{code}&{theirs}")).status_code == 403
+    assert provider.given == []
+
+
+@pytest.mark.parametrize(
+    "person",
+    [
+        {"email": "eve@elsewhere.example"},
+        {"email": "kim@example.com", "email_verified": False},
+        {"email": "kim@example.com", "email_verified": "true"},
+        {"email": "example.com"},
+        {},
+    ],
+)
+async def test_who_is_not_named_or_whose_address_is_not_verified_is_sent_away(
+    provider: FakeProvider, browser: Browser, person: dict[str, Any]
+):
+    provider.person = {"sub": "7", "email_verified": True, **person}
+    assert "You can&#x27;t sign in to this Nod. Ask an admin to add you." in await refused(browser())
+
+
+async def test_a_provider_that_is_down_or_is_another_one_is_told(provider: FakeProvider, browser: Browser):
+    provider.gone = True
+    answer = await browser().get("/api/session/begin")
+    assert (answer.status_code, "Signing in failed." in answer.text) == (502, True)
+
+
+async def test_without_one_there_is_no_such_sign_in(serve: Serve):
+    async with serve() as nod:
+        assert (await nod.client.get("/api/session")).json()["organisation"] is False
+        assert (await nod.client.get("/api/session/begin")).status_code == 404
+        assert (await nod.client.get("/api/session/back?state=x&code=y")).status_code == 403
+
+
+PROXY = {"NOD_HTTP_TRUSTED_PROXIES": "127.0.0.1", "NOD_HTTP_USER_HEADER": "X-Forwarded-Email"}
+
+
+async def test_a_named_proxy_says_who_it_is(serve: Serve):
+    async with serve(**PROXY, NOD_ADMINS=("http:sso.kim@example.com",)) as nod:
+        kim = {"X-Forwarded-Email": "Kim@example.com"}
+        me = (await nod.client.get("/api/me", headers=kim)).json()
+        assert (me["account"], me["admin"]) == ("http:sso.kim@example.com", True)
+        foreign = await nod.client.post("/api/chat", headers=kim, json={"message": "hi"})
+        assert foreign.status_code == 403
+        for headers in ({}, {"X-Forwarded-Email": ""}, {"X-Forwarded-Email": "../local"}):
+            assert (await nod.client.get("/api/me", headers=headers)).status_code == 401
+        twice = await nod.client.get(
+            "/api/me", headers=[("X-Forwarded-Email", "kim@example.com"), ("X-Forwarded-Email", "a@b.c")]
+        )
+        assert twice.status_code == 401
+
+
+async def test_no_one_else_says_who_they_are(serve: Serve):
+    named = PROXY | {"NOD_HTTP_TRUSTED_PROXIES": "10.0.0.0/8"}
+    async with serve(**named) as nod:
+        answer = await nod.client.get("/api/me", headers={"X-Forwarded-Email": "kim@example.com"})
+        assert answer.status_code == 401
+
+
+@pytest.mark.parametrize(
+    ("given", "fault"),
+    [
+        ({"NOD_HTTP_USER_HEADER": "X-Forwarded-Email"}, "NOD_HTTP_TRUSTED_PROXIES"),
+        ({"NOD_OIDC_ISSUER": "https://id.example"}, "NOD_OIDC_CLIENT_ID"),
+        ({"NOD_OIDC_ISSUER": "https://id.example", "NOD_OIDC_CLIENT_ID": "nod"}, "NOD_OIDC_ALLOWED"),
+    ],
+)
+def test_half_a_setting_does_not_start(given: dict[str, Any], fault: str):
+    with pytest.raises(SettingsError, match=fault):
+        Settings.load(**given)

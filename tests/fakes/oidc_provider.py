@@ -1,0 +1,104 @@
+"""An OpenID Connect provider on loopback: it knows its clients, its codes and what it has given out.
+
+It refuses as providers do (RFC 6749 5.2, RFC 7636 4.6, OpenID Connect Core 1.0 3.1.3).
+"""
+
+import base64
+import hashlib
+import json
+import secrets
+import time
+from collections.abc import Callable
+from typing import Any
+
+import jwt
+from aiohttp import web
+from cryptography.hazmat.primitives.asymmetric import rsa
+
+CLIENT, SECRET = "nod", "a-long-random-secret"
+CODE_SECONDS = 60
+_BASIC = f"Basic {base64.b64encode(f'{CLIENT}:{SECRET}'.encode()).decode()}"
+
+
+class FakeProvider:
+    """``person``: the claims about who signs in next. ``lie`` changes what the next ID token claims.
+
+    ``sign`` may sign it otherwise. ``late``: seconds that its codes have waited already.
+    """
+
+    def __init__(self, back: str) -> None:
+        self.back = back
+        self.url = ""
+        self.person: dict[str, Any] = {}
+        self.lie: dict[str, Any] = {}
+        self.late = 0
+        self.gone = False
+        self.given: list[str] = []  # the ID tokens, newest last
+        self.key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+        self.sign: Callable[[dict[str, Any]], str] = self.signed
+        self._codes: dict[str, dict[str, Any]] = {}
+        self._runner: web.AppRunner | None = None
+
+    async def start(self) -> None:
+        app = web.Application()
+        app.router.add_get("/.well-known/openid-configuration", self._about)
+        app.router.add_get("/keys", self._keys)
+        app.router.add_get("/authorize", self._authorize)
+        app.router.add_post("/token", self._token)
+        self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
+        await self._runner.setup()
+        site = web.TCPSite(self._runner, "127.0.0.1", 0)
+        await site.start()
+        host, port = self._runner.addresses[0][:2]
+        self.url = f"http://{host}:{port}"
+
+    async def stop(self) -> None:
+        if self._runner is not None:
+            await self._runner.cleanup()
+
+    def signed(self, claims: dict[str, Any]) -> str:
+        return jwt.encode(claims, self.key, "RS256", headers={"kid": "one"})
+
+    async def _about(self, _: web.Request) -> web.Response:
+        if self.gone:
+            raise web.HTTPServiceUnavailable
+        ends = {"authorization_endpoint": "authorize", "token_endpoint": "token", "jwks_uri": "keys"}
+        return web.json_response(
+            {"issuer": self.url, **{name: f"{self.url}/{end}" for name, end in ends.items()}}
+        )
+
+    async def _keys(self, _: web.Request) -> web.Response:
+        shown = json.loads(jwt.algorithms.RSAAlgorithm.to_jwk(self.key.public_key()))
+        return web.json_response({"keys": [shown | {"kid": "one", "use": "sig"}]})
+
+    async def _authorize(self, request: web.Request) -> web.Response:
+        asked = request.query
+        fits = (asked["client_id"], asked["redirect_uri"], asked["response_type"])
+        if fits != (CLIENT, self.back, "code") or "openid" not in asked["scope"].split():
+            raise web.HTTPBadRequest
+        if asked["code_challenge_method"] != "S256":
+            raise web.HTTPBadRequest
+        code = secrets.token_urlsafe()
+        self._codes[code] = {
+            "challenge": asked["code_challenge"],
+            "nonce": asked["nonce"],
+            "until": time.time() + CODE_SECONDS - self.late,
+            "person": dict(self.person),
+        }
+        raise web.HTTPFound(f"{self.back}?code={code}&state={asked['state']}")
+
+    async def _token(self, request: web.Request) -> web.Response:
+        if request.headers.get("Authorization") != _BASIC:
+            return web.json_response({"error": "invalid_client"}, status=401)
+        form = await request.post()
+        kept = self._codes.pop(str(form["code"]), None)  # once
+        digest = hashlib.sha256(str(form["code_verifier"]).encode()).digest()
+        challenge = base64.urlsafe_b64encode(digest).rstrip(b"=").decode()
+        late = kept is None or kept["until"] < time.time()
+        if kept is None or late or form["redirect_uri"] != self.back or challenge != kept["challenge"]:
+            return web.json_response({"error": "invalid_grant"}, status=400)
+        now = int(time.time())
+        claims = {"iss": self.url, "aud": CLIENT, "iat": now, "exp": now + 300, "nonce": kept["nonce"]}
+        token = self.sign(claims | kept["person"] | self.lie)
+        self.given.append(token)
+        return web.json_response({"access_token": "x", "token_type": "Bearer", "id_token": token})
