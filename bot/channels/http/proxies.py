@@ -45,7 +45,7 @@ class Forwarded:
         await self._app(scope, receive, send)
 
     def _take_user(self, scope: Scope) -> list[str]:
-        """Take the header out, whoever sent it; gives what it said."""
+        """Take the header out, also of what others sent; gives what it said."""
         found = [value.decode("latin-1") for name, value in scope["headers"] if name == self._user]
         if found:
             scope["headers"] = [(name, value) for name, value in scope["headers"] if name != self._user]
