@@ -27,6 +27,13 @@ _ORPHANS = {
         SELECT count(*) FROM proposal WHERE state NOT IN ('proposed', 'approved', 'executing')
         AND NOT EXISTS (SELECT 1 FROM message AS later
             WHERE later.conversation_id = proposal.conversation_id AND later.id > proposal.message_id)
+        AND NOT EXISTS (SELECT 1 FROM teammate
+            WHERE teammate.id = proposal.conversation_id AND standing <> 'working')
+    """,
+    "the end of a teammate is not told to the model": """
+        SELECT count(*) FROM teammate WHERE NOT EXISTS (SELECT 1 FROM message
+            WHERE conversation_id = lead_id AND role = 'note'
+            AND text LIKE '[Nod] Teammate ' || teammate.name || ' %')
     """,
     "a teammate waits for nothing": """
         SELECT count(*) FROM teammate WHERE standing = 'working'
