@@ -1,7 +1,11 @@
 """``nod pending``, ``nod show`` and ``nod team``: look at what there is, and change nothing."""
 
+import json
+import time
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any
+
+import typer
 
 from bot.cli.command import ShellCommands
 from bot.cli.shared import Id, Json, find, fitted, line, load, looking, plain, print_json, told
@@ -13,30 +17,63 @@ from bot.domain.redaction import shown as shown_arguments
 from bot.domain.teams import Teammate, about
 from bot.domain.times import now, when
 from bot.store import proposals, teams
+from bot.store.database import Database
 from bot.tools.registry import Shelf
 
 commands = ShellCommands()
 
 _LISTED = 200
+_LOOK_SECONDS = 1.0
+
+Watch = Annotated[bool, typer.Option("--watch", "-w", help="Print what changes, too, until Ctrl+C.")]
 
 
 @commands.command()
-def pending(*, as_json: Json = False) -> None:
+def pending(*, as_json: Json = False, watch: Watch = False) -> None:
     """List what is waiting for a decision, soonest to expire first."""
     with told(), looking(load()) as database:
+        if watch:
+            _watch(database, as_json=as_json)
+            return
         waiting, many = database.read_now(proposals.soonest, limit=None if as_json else _LISTED)
         if as_json:
             shelf = Shelf({})
             print_json([_told(p, database.read_now(shelf.schema_of, p)) for p in waiting])
             return
         for p in waiting:
-            expires, asked = when(p.expires_at, now()), when(p.created_at, now())
-            by = f"asked by {line(p.requester.label)}, {asked}"
-            print(fitted(f"{p.id}  {p.risk.level:<11}  expires {expires:<9}  {line(p.description)}  ({by})"))
+            print(_row(p))
         if many > len(waiting):
             print(f"…and {many - len(waiting)} more; nod pending --json lists all.")
         if not waiting:
             print("Nothing is waiting for a decision.")
+
+
+def _row(p: Proposal) -> str:
+    expires, asked = when(p.expires_at, now()), when(p.created_at, now())
+    by = f"asked by {line(p.requester.label)}, {asked}"
+    return fitted(f"{p.id}  {p.risk.level:<11}  expires {expires:<9}  {line(p.description)}  ({by})")
+
+
+def _watch(database: Database, *, as_json: bool) -> None:
+    """Print what waits, then each one that comes or was decided, as one line, until Ctrl+C."""
+    shelf = Shelf({})
+    known: dict[str, int] = {}  # what was printed, with its round
+    while True:
+        waiting, _ = database.read_now(proposals.soonest, limit=None)
+        gone = [database.read_now(proposals.get, ident) for ident in known.keys() - {p.id for p in waiting}]
+        new = [p for p in waiting if known.get(p.id) != p.round]
+        for p in [each for each in gone if each is not None] + new:
+            if as_json:
+                print(json.dumps(_told(p, database.read_now(shelf.schema_of, p))), flush=True)
+            elif p in new:
+                print(_row(p), flush=True)
+            else:
+                print(fitted(f"{p.id}  {line(card_of(p, {}).outcome)}"), flush=True)
+        known = {p.id: p.round for p in waiting}
+        try:
+            time.sleep(_LOOK_SECONDS)
+        except KeyboardInterrupt:
+            return
 
 
 def _told(p: Proposal, schema: Mapping[str, Any]) -> dict[str, Any]:

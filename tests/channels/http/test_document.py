@@ -101,7 +101,16 @@ async def test_every_answer_of_every_operation_is_as_the_document_says(serve: Se
         await nod.app.dispatcher.idle()
         (kept,) = (await get(f"{at}/files")).json()["files"]
         file = f"{at}/files/{kept['id']}"
-        for path in (at, f"{at}/result", file, "/api/proposals", "/api/me", "/healthz", "/readyz"):
+        for path in (
+            at,
+            f"{at}/result",
+            f"{at}/questions",
+            file,
+            "/api/proposals",
+            "/api/me",
+            "/healthz",
+            "/readyz",
+        ):
             assert (await get(path)).status_code == 200, path
         await nod.client.post("/api/chat", json={"message": "read", "conversation_id": conversation})
         (listed,) = [f for f in (await get(f"{mine}/files")).json()["files"] if f["name"] == "list.txt"]

@@ -1,0 +1,52 @@
+"""Nod over time: its queue watched, a backup put back by the documents' own commands."""
+
+import re
+import shlex
+import shutil
+import signal
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Shell
+from tests.cli.test_commands import asked  # noqa: F401 - a database with two proposals in it
+from tests.cli.test_presses import first  # noqa: F401
+
+pytestmark = pytest.mark.slow
+
+DOCUMENT = (Path(__file__).parent.parent.parent / "docs" / "operations.md").read_text()
+
+
+def test_what_comes_to_wait_and_what_was_decided_is_printed_until_ctrl_c(shell: Shell, first: str):  # noqa: F811
+    watching = shell.begin("pending", "--watch")
+    assert watching.stdout is not None
+    waits = [watching.stdout.readline(), watching.stdout.readline()]
+    assert sorted(line.split()[0] for line in waits)
+    assert any(line.startswith(first) for line in waits)
+    shell.nod("decline", first)
+    assert re.match(rf"{first}  Declined by operator", watching.stdout.readline())
+    watching.send_signal(signal.SIGINT)
+    assert watching.wait(60) == 0
+    assert watching.stdout.read() == ""
+
+
+def test_a_backup_of_a_running_nod_is_put_back_as_the_document_says(shell: Shell, first: str):  # noqa: F811
+    running = shell.start("run", NOD_PORT="0")
+    [block] = [each for each in re.findall(r"```sh\n(.*?)```", DOCUMENT, re.DOTALL) if "nod backup" in each]
+    for line in block.splitlines():
+        done = shell.nod(*shlex.split(line, comments=True)[1:])
+        assert done.exit_code == 0, done.output
+    assert done.output.startswith("Audit log verified")
+    shell.nod("decline", first)
+    assert "Declined by operator" in shell.nod("show", first).stdout
+    assert running.end() == 0
+
+    for name in ("nod.db", "nod.db-wal", "nod.db-shm"):
+        (shell.folder / name).unlink(missing_ok=True)
+    shutil.move(shell.folder / "nod-monday.db", shell.folder / "nod.db")
+    restored = shell.start("run", NOD_PORT="0")
+    assert "Round: 1" in shell.nod("show", first).stdout  # open again, as the document warns
+    assert shell.nod("pending").stdout.count("\n") == 2
+    assert shell.nod("decline", first).stdout.startswith("Declined")
+    assert shell.nod("audit", "verify").exit_code == 0
+    assert restored.end() == 0
