@@ -93,8 +93,8 @@ async def test_every_answer_of_every_operation_is_as_the_document_says(serve: Se
         (proposal,) = (e["proposal"] for e in events if e["type"] == "proposal_opened")
         mine, at = f"/api/conversations/{conversation}", f"/api/proposals/{proposal['id']}"
         get = nod.client.get
-        await get(f"{at}/ladder")
-        await get(f"{at}/questions")
+        for about in ("ladder", "questions"):
+            await get(f"{at}/{about}")
         assert (await nod.client.post(f"{at}/reassign", json={"reason": "http:ben"})).status_code == 403
         assert (await nod.client.post(f"{at}/approve", json={"digest": "0"})).status_code == 409
         assert (await nod.client.post(f"{at}/approve", params={"wait": 20})).status_code == 200
