@@ -75,7 +75,19 @@ async def read() -> ToolOutput:
     return ToolOutput("milk", files=(File("list.txt", "milk"),))
 
 
-LISTS = ("files", "people", "settings", "doctor", "grants", "audit", "audit/verify", "tools", "usage", "mcp")
+LISTS = (
+    "rules",
+    "files",
+    "people",
+    "settings",
+    "doctor",
+    "grants",
+    "audit",
+    "audit/verify",
+    "tools",
+    "usage",
+    "mcp",
+)
 
 
 async def test_every_answer_of_every_operation_is_as_the_document_says(serve: Serve):
@@ -129,7 +141,6 @@ async def test_every_answer_of_every_operation_is_as_the_document_says(serve: Se
         await nod.client.post("/api/permissions", json={"tool_name": "rm", "input": {}})
         await nod.client.post("/api/commands", json={"name": "nod", "text": "status"})
         rule = await chief.post("/api/rules", json={"subject": "policy", "mode": "always"})
-        await chief.get("/api/rules")
         await chief.delete(f"/api/rules/{rule.json()['id']}")
         await chief.put("/api/rules/paused", json={"paused": True})
         assert (await chief.delete("/api/grants/G-1")).status_code == 404
