@@ -15,7 +15,7 @@ FLOORS = (
     ("errors",),
     ("domain",),
     ("settings", "logs", "channels.seam", "otel"),
-    ("tracing", "store.tables", "store.snapshot", "store.lock"),
+    ("tracing", "store.tables", "store.snapshot", "store.lock", "store.quick"),
     ("store.inserts", "store.record.chain", "store.wire"),
     ("store.database",),
     ("store.record",),

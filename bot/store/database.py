@@ -34,6 +34,7 @@ from sqlmodel import Session
 
 from bot.errors import LostRace
 from bot.store import snapshot
+from bot.store.quick import Quick
 from bot.store.record.chain import KEYS
 
 P = ParamSpec("P")
@@ -204,7 +205,7 @@ class Database:
         if self._writer is None:
             return await self.read_aside(function, *args, **kwargs)
         if self._reading is None:
-            self._reading = self.engine.connect()
+            self._reading = Quick(self.engine)
         return self._over_snapshot(self._reading, lambda s: function(s, *args, **kwargs))
 
     async def write_aside(
@@ -243,7 +244,7 @@ class Database:
         """The same in this thread, for the command line and for tests."""
         if self._writer is None:
             return self._until_it_wins(lambda s: function(s, *args, **kwargs))
-        with self.engine.connect() as connection:
+        with Quick(self.engine) as connection:
             _begin(connection)
             value = _run(connection, lambda s: function(s, *args, **kwargs))
             connection.commit()
@@ -267,7 +268,8 @@ class Database:
     def read_now(
         self, function: Callable[Concatenate[Session, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
-        with self.engine.connect() as connection:
+        connected = Quick(self.engine) if self.dialect == "sqlite" else self.engine.connect()
+        with connected as connection:
             return self._over_snapshot(connection, lambda s: function(s, *args, **kwargs))
 
     def _over_snapshot(self, connection: Connection, function: Callable[[Session], T]) -> T:
@@ -392,7 +394,7 @@ class _SQLiteWriter:
     def _whole(self, batch: list[_Job]) -> list[_Outcome]:
         try:
             if self._connection is None:
-                self._connection = self._engine.connect()
+                self._connection = Quick(self._engine)
             left = max(0.0, min(job.deadline for job in batch) - time.monotonic())
             _execute(self._connection, f"PRAGMA busy_timeout={left * 1000:.0f}")
             try:
