@@ -1,4 +1,7 @@
-"""``python -m benchmarks``: prints one table; ``--quick`` for a rough one, ``--only NAME`` for one part."""
+"""``python -m benchmarks``: prints one table; ``--quick`` for a rough one, ``--only NAME`` for one part.
+
+``--database URL`` names a PostgreSQL for the part that needs one; it makes schemas there, and drops them.
+"""
 
 import argparse
 import asyncio
@@ -7,7 +10,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks import cold, cycles, latency, parked, rules, slack, tools
+from benchmarks import cold, costs, cycles, latency, parked, rules, several, size, slack, tools
 from benchmarks.table import Row, show
 
 
@@ -18,7 +21,7 @@ class Part:
     run: Callable[[Path], Awaitable[list[Row]]]
 
 
-def parts(*, quick: bool) -> dict[str, Part]:
+def parts(*, quick: bool, database: str = "") -> dict[str, Part]:
     rounds, each = (3, 100) if quick else (7, 200)
     return {
         "server": Part(
@@ -59,12 +62,38 @@ def parts(*, quick: bool) -> dict[str, Part]:
             "One conversation each, in a process of its own that has everything running.",
             lambda where: parked.rows(where, warm=1000 if quick else 5000, count=1000 if quick else 5000),
         ),
+        "size": Part(
+            "Many parked proposals",
+            "One conversation each, written in bulk by Nod's own code. Each size has a process of its own:\n"
+            "its start until it is ready, the newest 200, a press (declined, on disk), the sweep of a tick.",
+            lambda where: size.rows(where, sizes=(100, 10_000) if quick else (100, 100_000, 1_000_000)),
+        ),
+        "costs": Part(
+            "What one cycle costs",
+            "One after the other, the model in this process. The CPU includes the driver's. On PostgreSQL\n"
+            "(with --database) nothing else may write to the server, or its log holds that, too.",
+            lambda where: costs.rows(where, database, cycles=20 if quick else 100),
+        ),
         "rules": Part(
             "Rules, grants, expiry and the record at size",
             "A judgement is of one write call under 1,000 rules, a match of one call against 1,000 grants\n"
             "in SQLite. Expiry is the scheduler's own sweep over proposals of as many conversations, each\n"
             "with its audit row and the turn that will tell the model; verifying reads and hashes every row.",
             lambda where: rules.rows(where, due=2000 if quick else 100_000, seconds=0.5 if quick else 3),
+        ),
+        "postgres": Part(
+            "Several processes on PostgreSQL",
+            "Cycles as above, the model in another process, with 1, 2 and 3 Nods that receive and work.\n"
+            "The floor is as many processes that do the two model calls and four bare commits. Rounds\n"
+            "alternate; figures are medians, ratios are medians of each round's own ratio. A press goes to\n"
+            "a process that does no work. One that was killed is noticed after four beats of two seconds.",
+            lambda where: several.rows(  # noqa: ARG005 - nothing of it is in a folder
+                database,
+                rounds=3 if quick else 5,
+                in_round=96 if quick else 240,
+                pressed=100 if quick else 500,
+                killed=1 if quick else 5,
+            ),
         ),
         "cold": Part(
             "Cold start to first decision",
@@ -85,8 +114,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="fewer rounds: rough figures in about a minute")
     parser.add_argument("--only", choices=sorted(parts(quick=True)), help="one part alone")
+    parser.add_argument("--database", default="", metavar="URL", help="a PostgreSQL, for the part `postgres`")
     given = parser.parse_args()
-    every = parts(quick=given.quick)
+    if given.only == "postgres" and not given.database:
+        parser.error("--database: name a PostgreSQL, such as postgresql+psycopg://user:password@host/nod")
+    every = parts(quick=given.quick, database=given.database)
+    if not given.database:
+        del every["postgres"]
     asyncio.run(_run([every[given.only]] if given.only else list(every.values())))
 
 

@@ -74,12 +74,12 @@ async def _compare(
     for at_once in (1, AT_ONCE):
         share = max(cycles // at_once, 2)
         for cycle in runs.values():
-            await _rate(cycle, at_once, 2)
+            await rate(cycle, at_once, 2)
         rates: dict[str, list[float]] = {who: [] for who in runs}
         for turn in range(rounds):
             for who in sorted(runs, reverse=bool(turn % 2)):
                 before = len(world.notes)
-                rates[who].append(await _rate(runs[who], at_once, share))
+                rates[who].append(await rate(runs[who], at_once, share))
                 ran = len(world.notes) - before
                 assert ran == (at_once * share if who == "nod" else 0), f"{ran} tools ran"
             world.forget()
@@ -93,7 +93,7 @@ async def _compare(
     return rows
 
 
-async def _rate(cycle: Cycle, at_once: int, each: int) -> float:
+async def rate(cycle: Cycle, at_once: int, each: int) -> float:
     """Cycles per second of ``at_once`` conversations side by side, ``each`` times in a row."""
 
     async def talk() -> None:

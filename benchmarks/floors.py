@@ -7,7 +7,7 @@ the openai library read the way its documentation shows. The payload is the one 
 import json
 import sqlite3
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from openai import AsyncOpenAI
 
@@ -41,10 +41,16 @@ class Commits:
         self._connection.close()
 
 
+class Committing(Protocol):
+    """Makes durable commits."""
+
+    def commit(self, times: int = COMMITS) -> None: ...
+
+
 class Calls:
     """Two streamed model calls with the tools payload and prompt that Nod sends, and four commits."""
 
-    def __init__(self, url: str, key: str, commits: Commits, shelf: Shelf) -> None:
+    def __init__(self, url: str, key: str, commits: Committing, shelf: Shelf) -> None:
         self._client = AsyncOpenAI(api_key=key, base_url=url)
         self._commits = commits
         functions = [

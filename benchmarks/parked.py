@@ -69,14 +69,14 @@ async def _measure(where: Path, warm: int, count: int) -> dict[str, Any]:
     async with running(where / "parked.db") as world:
         await _park(world, warm)
         await _settle(world)
-        before, tasks, size = _rss(), len(asyncio.all_tasks()), _size(where)
+        before, tasks, size = rss(), len(asyncio.all_tasks()), _size(where)
         blocks = sys.getallocatedblocks()
         await _park(world, count)
-        cached = _rss() - before
+        cached = rss() - before
         await _settle(world)
         return {
             "before": before,
-            "after": _rss(),
+            "after": rss(),
             "cached": cached,
             "blocks": (sys.getallocatedblocks() - blocks) / count,
             "tasks": len(asyncio.all_tasks()) - tasks,
@@ -118,7 +118,7 @@ def _size(where: Path) -> int:
     return (where / "parked.db").stat().st_size
 
 
-def _rss() -> float:
+def rss() -> float:
     """Resident memory in MB (10⁶ bytes)."""
     pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
     return pages * resource.getpagesize() / 1e6

@@ -92,7 +92,7 @@ def _rate(do: Callable[[int], None], seconds: float) -> float:
     return count / (perf_counter() - begun)
 
 
-def _proposal(number: int, at: datetime, **changes: object) -> Proposal:
+def proposal(number: int, at: datetime, **changes: object) -> Proposal:
     arguments = {"text": f"note {number}"}
     name = f"tool_{number % _TOOLS}"
     verdict = Policy().judge(name, _WRITE, Place("bench:c", private=True), _PERSON)
@@ -124,12 +124,12 @@ def _proposal(number: int, at: datetime, **changes: object) -> Proposal:
 def _matches(database: Database, seconds: float) -> float:
     """Calls that the last of the grants for their tool covers: twenty are looked at for each."""
     at = now()
-    database.write_now(_park, 0, 1, at)
+    database.write_now(park, 0, 1, at)
     database.write_now(_give, at)
     policies = Policies(Policy())
 
     def match(session: Session) -> float:
-        calls = [_proposal(number, at) for number in range(_COUNT - _TOOLS, _COUNT)]
+        calls = [proposal(number, at) for number in range(_COUNT - _TOOLS, _COUNT)]
 
         def use(turn: int) -> None:
             assert grants.use(session, policies, calls[turn % _TOOLS], None, at).grant_id
@@ -153,7 +153,7 @@ def _give(session: Session, at: datetime) -> None:
                 "person_name": "Ana",
                 "conversation_id": "c0",
                 "only_there": False,
-                "proposal_id": _proposal(0, at).id,
+                "proposal_id": proposal(0, at).id,
                 "uses": 0,
                 "created_at": at,
                 "expires_at": None,
@@ -163,7 +163,7 @@ def _give(session: Session, at: datetime) -> None:
     )
 
 
-def _park(session: Session, first: int, count: int, at: datetime) -> None:
+def park(session: Session, first: int, count: int, at: datetime) -> None:
     """Proposals that wait, one in each conversation."""
     numbers = range(first, first + count)
     shared = {"channel": "bench", "created_at": at}
@@ -181,13 +181,13 @@ def _park(session: Session, first: int, count: int, at: datetime) -> None:
             for n in numbers
         ],
     )
-    proposals.insert_all(session, [_proposal(n, at) for n in numbers], By.nod(Act.PROPOSE))
+    proposals.insert_all(session, [proposal(n, at) for n in numbers], By.nod(Act.PROPOSE))
 
 
 async def _expiry(database: Database, count: int) -> list[Row]:
     at = now() - timedelta(days=2)
     for first in range(1, count + 1, 2000):
-        await database.write(_park, first, min(2000, count + 1 - first), at)
+        await database.write(park, first, min(2000, count + 1 - first), at)
     policies, after = Policies(Policy()), now()
     begun, done = perf_counter(), 0
     while expired := await database.write(lifecycle.expire_due, policies, after, _BATCH):

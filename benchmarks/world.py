@@ -100,8 +100,9 @@ class Wire:
 class World:
     """The running Nod and its driver."""
 
-    def __init__(self, app: App, wire: Wire, notes: list[str]) -> None:
+    def __init__(self, app: App, wire: Wire, notes: list[str], name: str = "c") -> None:
         self.app = app
+        self._name = name
         self.notes = notes
         self._wire = wire
         self._count = 0
@@ -114,7 +115,7 @@ class World:
     async def park(self) -> tuple[Ear, Proposal]:
         """A person, another each time, starts a conversation; returns once its proposal is parked on disk."""
         self._count += 1
-        address = Address("bench", f"c{self._count}")
+        address = Address("bench", f"{self._name}{self._count}")
         ear = self._wire.ears[address.key] = Ear.new()
         who = PEOPLE[self._count % len(PEOPLE)]
         reply = await self.app.assistant.handle(Message(address, who, ASKED, address.key))
@@ -169,28 +170,38 @@ def note_add(notes: list[str]) -> Tool:
     return note_add
 
 
-def make(database: Path, model: Model | None = None) -> World:
-    """Build the app; nothing runs yet."""
+def make(
+    database: Path | str,
+    model: Model | None = None,
+    *,
+    wire: Wire | None = None,
+    name: str = "c",
+    works: bool = True,
+) -> World:
+    """Build the app over a file or what a URL names; nothing runs yet. ``works`` is as in `build`."""
     logs.configure("warning")
     settings = Settings.load(
         _env_file=None,
-        NOD_DATABASE_URL=f"sqlite:///{database}",
+        NOD_DATABASE_URL=f"sqlite:///{database}" if isinstance(database, Path) else database,
         NOD_HOST="127.0.0.1",
         NOD_PORT=0,
         NOD_APPROVAL_POLICY="writes",
         NOD_HTTP_TOKENS=(),
     )
     notes: list[str] = []
-    wire = Wire()
+    wire = wire or Wire()
     app = build(
-        settings, model=model or ScriptedModel(), toolsets=[FixedToolset("notes", (note_add(notes),))]
+        settings,
+        model=model or ScriptedModel(),
+        toolsets=[FixedToolset("notes", (note_add(notes),))],
+        works=works,
     )
     app.channels[wire.name] = wire
-    return World(app, wire, notes)
+    return World(app, wire, notes, name)
 
 
 @asynccontextmanager
-async def running(database: Path, model: Model | None = None) -> AsyncIterator[World]:
+async def running(database: Path | str, model: Model | None = None) -> AsyncIterator[World]:
     """A world that is up."""
     world = make(database, model)
     async with world.app.running():

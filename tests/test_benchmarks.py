@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import cold, cycles, latency, parked, rules, slack, tools
+from benchmarks import cold, costs, cycles, latency, parked, rules, several, size, slack, tools
+from tests.kit.urls import POSTGRES_URL
 
 pytestmark = [pytest.mark.slow, pytest.mark.platform]
 
@@ -17,7 +18,16 @@ pytestmark = [pytest.mark.slow, pytest.mark.platform]
     lambda where: tools.rows(where, rounds=1, calls=2),
     lambda where: parked.rows(where, warm=2, count=2),
     lambda where: rules.rows(where, due=2, seconds=0.01),
+    lambda where: size.rows(where, sizes=(2, 3)),
+    lambda where: costs.on_sqlite(where, cycles=1),
     lambda where: cold.rows(where, rounds=1, parked=2),
-], ids=["server", "process", "latency", "slack", "tools", "parked", "rules", "cold"])  # fmt: skip
+], ids=[
+    "server", "process", "latency", "slack", "tools", "parked", "rules", "size", "costs", "cold",
+])  # fmt: skip
 async def test_each_part_gives_its_rows(run, tmp_path: Path):
     assert await run(tmp_path)
+
+
+@pytest.mark.skipif(not POSTGRES_URL, reason="NOD_TEST_POSTGRES_URL names no PostgreSQL")
+async def test_a_press_in_another_process_is_measured():
+    assert await several.presses(POSTGRES_URL, 2)

@@ -19,7 +19,7 @@ from bot.store.outputs import KeptOutput
 
 log = logger(__name__)
 
-GIVE_UP = timedelta(hours=1)  # how long a platform that cannot be reached is tried again
+GIVE_UP = timedelta(hours=12)  # how long a platform that cannot be reached is tried again
 
 
 class Attachments:

@@ -146,7 +146,7 @@ class DistributedDispatcher:
         """As `EmbeddedDispatcher.start`."""
         self._handler = handler
         self._queue_of = queue_of
-        if self._works:
+        if self._works and not self._workers:
             self._workers = [asyncio.create_task(self._work(q), name=f"worker {q}") for q in SIZES]
 
     @property

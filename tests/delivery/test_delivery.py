@@ -5,6 +5,7 @@ from datetime import timedelta
 import pytest
 
 from bot.agent.model import ToolCall
+from bot.delivery.files import GIVE_UP
 from bot.domain.cards import Card
 from bot.domain.chat import Address, Answer
 from bot.domain.policy import Policy
@@ -206,10 +207,25 @@ async def test_a_card_that_does_not_arrive_just_now_is_posted_later_and_its_text
     assert nod.chat.shown == "I will."
 
 
-async def test_a_card_that_does_not_arrive_for_an_hour_ends_its_proposal(nod: Nod) -> None:
+async def test_what_could_not_be_shown_for_an_hour_arrives_once_when_the_platform_is_back(nod: Nod) -> None:
+    down = ChannelError("Slack can't be reached")
+    nod.chat.refusals |= {"send": down, "post": down, "post_card": down, "redraw_card": down}
+    [p] = await nod.asked(red())
+    for _ in range(6):
+        await nod.tick(timedelta(minutes=11))
+    assert (await nod.now(p)).state is State.PROPOSED
+    nod.chat.refusals.clear()
+    await later(nod)
+    await later(nod)
+    assert [text for _, text in nod.chat.texts] == ["I will."]
+    assert nod.chat.card_of(p).pending
+    assert (await nod.approve(p)).state is State.SUCCEEDED
+
+
+async def test_a_card_that_does_not_arrive_for_half_a_day_ends_its_proposal(nod: Nod) -> None:
     nod.chat.refusals["post_card"] = ChannelError("rate limited")
     [p] = await nod.asked(red())
-    await nod.tick(timedelta(minutes=59))
+    await nod.tick(GIVE_UP - timedelta(minutes=1))
     assert (await nod.now(p)).state is State.PROPOSED
     await nod.tick(timedelta(minutes=1))
     assert (await nod.now(p)).cause is Cause.UNDELIVERABLE

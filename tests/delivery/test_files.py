@@ -8,6 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from bot.delivery.files import GIVE_UP
 from bot.domain.cards import Tone
 from bot.domain.files import MOST_BYTES, RESULT_SHOWN, File, fits_card, for_people, safe_name
 from bot.domain.proposals import Proposal, State
@@ -179,14 +180,14 @@ async def test_where_files_are_refused_for_good_the_words_say_where_else_to_read
 ) -> None:
     nod.chat.refusals["post_file"] = error
     p = await printed(nod, 2000)
-    await nod.tick(timedelta(minutes=61))
-    await nod.tick(timedelta(minutes=61))
+    await nod.tick(GIVE_UP)
+    await nod.tick(GIVE_UP)
     words = [text for _, text in nod.chat.texts if "could not post the file" in text]
     assert len(words) == 1
     assert f"`print_out-{p.id}.txt` here ({error.message})" in words[0]
     assert f"`nod show {p.id}` prints it" in words[0]
     nod.chat.refusals.clear()
-    await nod.tick(timedelta(minutes=61))
+    await nod.tick(GIVE_UP)
     assert nod.chat.files == []
 
 

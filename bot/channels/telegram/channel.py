@@ -125,6 +125,8 @@ class TelegramChannel(Poster):
         Raises SettingsError when Telegram does not know the token or refuses the webhook.
         """
         self._receives, self._others = receives, others
+        if others is not None:
+            self._pace.share(others)
         self._connection = Connection("telegram", lambda: self._connect(inbox, lookup), self._sleep)
         try:
             await self._connection.open()

@@ -1,6 +1,7 @@
 """What Telegram accepts, and the pace it accepts it at: one line of waiting per chat, the urgent first.
 
 PTB's own limiter stops every chat when one is told to wait; here a 429 holds up only the chat it was for.
+Several processes tell each other what they send and what they were told, so that they keep one pace.
 Edits and sends of a chat count together.
 Numbers: https://core.telegram.org/bots/faq#my-bot-is-hitting-limits-how-do-i-avoid-this
 """
@@ -18,6 +19,8 @@ from typing import Any
 
 from telegram.error import RetryAfter
 from telegram.ext import BaseRateLimiter
+
+from bot.channels.seam import Others
 
 TEXT_UNITS = 4096  # UTF-16 code units in one message
 CAPTION_UNITS = 1024
@@ -50,7 +53,7 @@ _QUIET_CHATS = 1000
 class _Line:
     """One chat: when it was last written to, and until when it must not be."""
 
-    sent: deque[float] = field(default_factory=deque)
+    sent: deque[float] = field(default_factory=lambda: deque(maxlen=_ALL_CHATS[0]))
     blocked_until: float = 0.0
     last_preview: float = float("-inf")
     waiting: list[tuple[int, int]] = field(default_factory=list)  # urgency and number; a heap
@@ -86,6 +89,13 @@ class ChatPace(BaseRateLimiter[int]):
         self._all = _Line()
         self._lines: dict[int, _Line] = {}
         self._numbers = itertools.count()
+        self._others: Others | None = None
+
+    def share(self, others: Others) -> None:
+        """Keep one pace with the other processes: what they send counts here, and their 429 holds here."""
+        self._others = others
+        others.on("telegram sent", self._sent)
+        others.on("telegram wait", lambda told: self._blocked(*told))
 
     async def initialize(self) -> None:
         """Nothing to open."""
@@ -122,12 +132,15 @@ class ChatPace(BaseRateLimiter[int]):
             raise RetryAfter(1)
         for attempt in range(_RETRIES + 1):
             await self._wait(line, window, rate_limit_args or Urgency.TEXT)
+            self._sent(chat_id)
+            self._say("telegram sent", chat_id)
             try:
                 return await callback(*args, **kwargs)
             except RetryAfter as refused:
                 told = refused.retry_after  # a timedelta where PTB_TIMEDELTA is set, see channel.py
                 seconds = told.total_seconds() if isinstance(told, timedelta) else told
-                line.blocked_until = max(line.blocked_until, self._now() + seconds)
+                self._blocked(chat_id, seconds)
+                self._say("telegram wait", [chat_id, seconds])
                 if attempt == _RETRIES or rate_limit_args == Urgency.PREVIEW:
                     raise
         return None
@@ -145,12 +158,22 @@ class ChatPace(BaseRateLimiter[int]):
                     await self._sleep(due - self._now())
                 else:
                     break
-            line.sent.append(self._now())
-            self._all.sent.append(self._now())
         finally:
             line.waiting.remove(mine)
             heapq.heapify(line.waiting)
             line.wake()
+
+    def _sent(self, chat_id: int) -> None:
+        for line in (self._line(chat_id), self._all):
+            line.sent.append(self._now())
+
+    def _blocked(self, chat_id: int, seconds: float) -> None:
+        line = self._line(chat_id)
+        line.blocked_until = max(line.blocked_until, self._now() + seconds)
+
+    def _say(self, kind: str, body: Any) -> None:
+        if self._others is not None:
+            self._others.say(kind, body)
 
     def _line(self, chat_id: int) -> _Line:
         if len(self._lines) > _QUIET_CHATS:

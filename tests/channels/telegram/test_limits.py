@@ -1,6 +1,8 @@
 """The pace: limits are kept per chat, in order, by a clock that is passed in."""
 
 import asyncio
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 from telegram.error import RetryAfter
@@ -39,6 +41,60 @@ async def test_a_429_is_waited_for_in_its_chat_only(seconds: FakeTime):
     assert await ask(pace, 1, fails=[9]) == "sent"
     assert sum(seconds.slept) == 9
     await ask(pace, 2)
+    assert sum(seconds.slept) == 9
+
+
+class Processes:
+    """What one of them says, all others are told."""
+
+    def __init__(self) -> None:
+        self.members: list[Process] = []
+
+
+class Process:
+    """Implements `Others`, as far as a pace needs it."""
+
+    def __init__(self, all_: Processes) -> None:
+        self._all = all_
+        self.told: dict[str, Callable[[Any], None]] = {}
+        all_.members.append(self)
+
+    def on(self, kind: str, hear: Callable[[Any], None]) -> None:
+        self.told[kind] = hear
+
+    def say(self, kind: str, body: Any) -> None:
+        for member in self._all.members:
+            if member is not self:
+                member.told[kind](body)
+
+    async def hold(self, name: str) -> bool:
+        raise NotImplementedError
+
+
+@pytest.fixture
+def paces(seconds: FakeTime) -> list[ChatPace]:
+    """Two processes with one bot."""
+    everyone = Processes()
+    found = [ChatPace(seconds, seconds.sleep) for _ in range(2)]
+    for pace in found:
+        pace.share(Process(everyone))
+    return found
+
+
+async def test_two_processes_keep_one_pace_in_a_chat(seconds: FakeTime, paces: list[ChatPace]):
+    for turn in range(20):
+        await ask(paces[turn % 2], -1)
+    assert seconds.slept == []
+    await ask(paces[0], -1)
+    assert sum(seconds.slept) == 60
+
+
+async def test_where_one_process_is_told_to_wait_the_other_does_too(seconds: FakeTime, paces: list[ChatPace]):
+    with pytest.raises(RetryAfter):
+        await ask(paces[0], 1, fails=[9], rate=Urgency.PREVIEW)
+    await ask(paces[1], 2)
+    assert seconds.slept == []
+    await ask(paces[1], 1)
     assert sum(seconds.slept) == 9
 
 

@@ -1,0 +1,94 @@
+"""What one cycle costs: CPU time, bytes of the write-ahead log, commits, and Nod's own statements.
+
+What Procrastinate asks of PostgreSQL by its own connections is in the log alone. Nothing else may write to
+that server.
+"""
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+from sqlalchemy import Engine, create_engine, event, text
+
+from benchmarks.several import schema
+from benchmarks.table import Row
+from benchmarks.world import World, running
+
+_WARM = 5
+
+
+async def rows(where: Path, database: str, *, cycles: int) -> list[Row]:
+    """``database``: the URL of a PostgreSQL, or empty."""
+    found = await on_sqlite(where, cycles=cycles)
+    return found + (await on_postgres(database, cycles=cycles) if database else [])
+
+
+def _counted(engine: Engine) -> Counter[str]:
+    counts: Counter[str] = Counter()
+    event.listen(engine, "before_cursor_execute", lambda *_: counts.update(["statements"]))
+    event.listen(engine, "commit", lambda _: counts.update(["commits"]))
+    return counts
+
+
+async def on_sqlite(where: Path, *, cycles: int) -> list[Row]:
+    file = where / "costs.db"
+    async with running(file) as world:
+        engine = world.app.database.engine
+        log = file.with_name("costs.db-wal")
+
+        async def size() -> int:
+            return log.stat().st_size
+
+        await _cycles(world, _WARM)
+        with engine.connect() as connection:
+            connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
+        return await _measured("SQLite", world, cycles, _counted(engine), size)
+
+
+async def on_postgres(database: str, *, cycles: int) -> list[Row]:
+    engine = create_engine(database)
+
+    def written() -> int:
+        with engine.connect() as connection:
+            found = connection.execute(text("SELECT pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')"))
+            return int(found.scalar_one())
+
+    async def size() -> int:
+        return await asyncio.to_thread(written)
+
+    with schema(database) as url:
+        async with running(url) as world:
+            await _cycles(world, _WARM)
+            found = await _measured("PostgreSQL", world, cycles, _counted(world.app.database.engine), size)
+    engine.dispose()
+    return found
+
+
+async def _cycles(world: World, count: int) -> None:
+    for _ in range(count):
+        await world.cycle()
+    await world.app.dispatcher.idle()
+
+
+async def _measured(
+    name: str, world: World, cycles: int, counts: Counter[str], log: Callable[[], Awaitable[int]]
+) -> list[Row]:
+    before = await log()
+    counts.clear()
+    begun, cpu = time.perf_counter(), time.process_time()
+    await _cycles(world, cycles)
+    told = _told(counts, cycles)
+    spent, took = time.process_time() - cpu, time.perf_counter() - begun
+    grown = await log() - before
+    return [
+        Row(f"{name}: CPU of the process for a cycle", f"{1000 * spent / cycles:.1f} ms"),
+        Row("  bytes of the write-ahead log", f"{grown / cycles:,.0f}"),
+        Row("  from begin to end, one after the other", f"{1000 * took / cycles:.0f} ms"),
+        *told,
+    ]
+
+
+def _told(counts: Counter[str], cycles: int) -> list[Row]:
+    return [Row(f"  {what}", f"{counts[what] / cycles:.1f}") for what in sorted(counts)]

@@ -1,0 +1,172 @@
+"""Several processes on one PostgreSQL: cycles per second, a press that arrives elsewhere, a take-over.
+
+Each process is ``python -m benchmarks.together``. Each measurement has a schema of its own.
+"""
+
+import asyncio
+import json
+import sys
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from statistics import median, quantiles
+from typing import Any
+from uuid import uuid4
+
+from sqlalchemy import create_engine, make_url, text
+
+from benchmarks.model_server import model_server
+from benchmarks.table import Row
+from bot.domain.processes import BEAT_SECONDS
+
+AT_ONCE = 48  # conversations, divided by 1, 2 and 3
+_OF_FLOOR = 0.5
+_OF_ONE = 1.5
+_PRESS_MS = 15.0
+_GONE_SECONDS = 15.0
+_ACQUAINTED = 2 * BEAT_SECONDS  # a process speaks only where it knows of others
+
+
+class Member:
+    """One process, and what it answers."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        self.process = process
+
+    async def ask(self, what: str, *given: Any) -> Any:
+        assert self.process.stdin is not None
+        self.process.stdin.write(json.dumps([what, *given]).encode() + b"\n")
+        return await self.answer()
+
+    async def answer(self) -> Any:
+        assert self.process.stdout is not None
+        line = await self.process.stdout.readline()
+        assert line, "a process ended by itself"
+        return json.loads(line)
+
+
+@contextmanager
+def schema(database: str) -> Iterator[str]:
+    """The URL of a new schema, which is dropped at the end."""
+    name = f"nod_bench_{uuid4().hex[:12]}"
+    admin = create_engine(database, isolation_level="AUTOCOMMIT")
+    with admin.connect() as connection:
+        connection.execute(text(f"CREATE SCHEMA {name}"))
+    try:
+        options = {"options": f"-csearch_path={name}"}
+        yield make_url(database).update_query_dict(options).render_as_string(hide_password=False)
+    finally:
+        with admin.connect() as connection:
+            connection.execute(text(f"DROP SCHEMA {name} CASCADE"))
+        admin.dispose()
+
+
+@asynccontextmanager
+async def member(name: str, url: str, model_url: str = "", *, works: bool = True) -> AsyncIterator[Member]:
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "benchmarks.together", name, url, model_url, "works" if works else "hears"),
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+    )
+    found = Member(process)
+    try:
+        assert await found.answer() == "ready"
+        yield found
+    finally:
+        if process.returncode is None:
+            process.terminate()
+        await process.wait()
+
+
+async def rows(database: str, *, rounds: int, in_round: int, pressed: int, killed: int) -> list[Row]:
+    return [
+        *await cycles(database, rounds, in_round),
+        *await presses(database, pressed),
+        *await kills(database, killed),
+    ]
+
+
+async def cycles(database: str, rounds: int, in_round: int) -> list[Row]:
+    found = []
+    one: list[float] = []
+    async with model_server() as model_url:
+        for processes in (1, 2, 3):
+            nod, floor = await _rates(database, model_url, processes, rounds, in_round)
+            one = one or nod
+            ratio = median(n / f for n, f in zip(nod, floor, strict=True))
+            more = median(n / o for n, o in zip(nod, one, strict=True))
+            many = f"{processes} process{'es' if processes > 1 else ''}"
+            found += [
+                Row(f"cycles/s, {many}, {AT_ONCE} conversations at the same time", f"{median(nod):.1f}"),
+                Row("  floor: the same model calls and four bare commits", f"{median(floor):.1f}"),
+                Row("  cycles / floor", f"{ratio:.2f}", f"≥ {_OF_FLOOR}", met=ratio >= _OF_FLOOR)
+                if processes == 1
+                else Row("  to one process", f"{more:.2f}x", *_of_one(processes, more)),
+            ]
+    return found
+
+
+def _of_one(processes: int, more: float) -> tuple[str, bool] | tuple[()]:
+    return (f"≥ {_OF_ONE}x", more >= _OF_ONE) if processes == 2 else ()
+
+
+async def _rates(
+    database: str, model_url: str, processes: int, rounds: int, in_round: int
+) -> tuple[list[float], list[float]]:
+    """Nod's and the floor's, by turns, of all processes together."""
+    share = AT_ONCE // processes
+    each = max(in_round // AT_ONCE, 1)
+    rates: dict[str, list[float]] = {"cycles": [], "floor": []}
+    with schema(database) as url:
+        async with AsyncExitStack() as stack:
+            members = [
+                await stack.enter_async_context(member(f"m{number}-", url, model_url))
+                for number in range(processes)
+            ]
+            await asyncio.sleep(_ACQUAINTED)
+            for who in rates:
+                await asyncio.gather(*(m.ask(who, share, 1) for m in members))
+            for turn in range(rounds):
+                for who in sorted(rates, reverse=bool(turn % 2)):
+                    begun = time.perf_counter()
+                    await asyncio.gather(*(m.ask(who, share, each) for m in members))
+                    rates[who].append(processes * share * each / (time.perf_counter() - begun))
+    return rates["cycles"], rates["floor"]
+
+
+async def presses(database: str, times: int) -> list[Row]:
+    """Parked in one process, pressed in one that does no work, carried out by the first."""
+    took = []
+    with schema(database) as url:
+        async with member("hand-", url) as hand, member("ear-", url, works=False) as ear:
+            await asyncio.sleep(_ACQUAINTED)
+            for turn in range(times + 10):
+                seconds = await ear.ask("press", await hand.ask("park"))
+                if turn >= 10:
+                    took.append(1000 * seconds)
+    what = "approve → executed, pressed in another process than parked, p50"
+    return [
+        Row(what, f"{median(took):.1f} ms", f"≤ {_PRESS_MS:.0f}", met=median(took) <= _PRESS_MS),
+        Row("  p99", f"{quantiles(took, n=100)[98]:.1f} ms"),
+    ]
+
+
+async def kills(database: str, times: int) -> list[Row]:
+    """A turn is under way in a process that is killed; until another one has parked what it asks for."""
+    took = []
+    for _ in range(times):
+        with schema(database) as url:
+            async with member("dies-", url) as dies, member("lives-", url, works=False) as ear:
+                key = await dies.ask("hang")
+                listening = asyncio.create_task(ear.ask("listen", key))
+                async with member("works-", url):
+                    await asyncio.sleep(_ACQUAINTED)
+                    dies.process.kill()
+                    killed = time.perf_counter()
+                    await dies.process.wait()
+                    took.append(await listening - killed)
+    longest = max(took)
+    return [
+        Row(f"take-over of a turn whose process was killed, median of {times}", f"{median(took):.1f} s"),
+        Row("  longest", f"{longest:.1f} s", f"≤ {_GONE_SECONDS:.0f}", met=longest <= _GONE_SECONDS),
+    ]
