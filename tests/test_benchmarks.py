@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import cold, costs, cycles, latency, parked, rules, several, size, slack, tools
-from tests.kit.urls import POSTGRES_URL
+from benchmarks import cold, costs, cycles, latency, parked, rules, size, slack, tools
 
 pytestmark = [pytest.mark.slow, pytest.mark.platform]
 
@@ -26,8 +25,3 @@ pytestmark = [pytest.mark.slow, pytest.mark.platform]
 ])  # fmt: skip
 async def test_each_part_gives_its_rows(run, tmp_path: Path):
     assert await run(tmp_path)
-
-
-@pytest.mark.skipif(not POSTGRES_URL, reason="NOD_TEST_POSTGRES_URL names no PostgreSQL")
-async def test_a_press_in_another_process_is_measured():
-    assert await several.presses(POSTGRES_URL, 2)
