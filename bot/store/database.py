@@ -150,6 +150,10 @@ class _Session(Session):
     def connection(self, *_: object, **__: object) -> Connection:
         return self._over
 
+    def expunge_all(self) -> None:
+        if self.identity_map or self._new or self._deleted:  # most have none, and clearing them costs
+            super().expunge_all()
+
 
 class Database:
     """Runs store functions in transactions."""

@@ -3,8 +3,8 @@
 SQLAlchemy's own way costs some 12 µs a statement, ten times what SQLite takes for most of them, and a message
 with its approval makes sixty; here it is 3 to 5 µs. SQLAlchemy still compiles the statement and converts
 values and rows; between its text and the driver there is nothing else. What this way can't do takes the
-ordinary one: several rows at a time, lists as values, defaults made in Python, options, an engine that has
-listeners, a statement built for one run.
+ordinary one: several rows at a time, long lists as values, defaults made in Python, options, an engine that
+has listeners, a statement built for one run.
 """
 
 import sqlite3
@@ -16,9 +16,10 @@ from sqlalchemy import Column, Connection, SelectBase, UpdateBase
 from sqlalchemy.engine import Dialect, IteratorResult
 from sqlalchemy.engine.result import SimpleResultMetaData
 from sqlalchemy.exc import DBAPIError
-from sqlalchemy.sql.compiler import SQLCompiler
+from sqlalchemy.sql.compiler import ExpandedState, SQLCompiler
 
 _BUILT_ONCE = 3  # runs after which a statement is taken for one that comes again
+_LONGEST = 4  # items of a list; each length is a text of its own
 
 _KINDS = (SelectBase, UpdateBase)  # of SELECT, INSERT, UPDATE, DELETE
 _Convert = Callable[[Any], Any]
@@ -28,6 +29,8 @@ class Quick(Connection):
     """A connection to SQLite whose `execute` takes the short way where it can."""
 
     def execute(self, statement: Any, parameters: Any = None, *, execution_options: Any = None) -> Any:
+        if type(parameters) is list and len(parameters) == 1:
+            [parameters] = parameters
         usual = type(parameters) is dict and isinstance(statement, _KINDS)
         if usual and execution_options is None and self.in_transaction():
             way = _ways.get(statement)
@@ -40,22 +43,32 @@ class Quick(Connection):
 
 
 class _Way:
-    """How one statement is run, for each set of names that it is given."""
+    """How one statement is run, for each set of names that it is given and each length of its lists."""
 
-    __slots__ = ("_runs", "_texts")
+    __slots__ = ("_lists", "_runs", "_texts")
 
     def __init__(self) -> None:
         self._runs = 0
-        self._texts: dict[tuple[str, ...], _Text | None] = {}
+        self._lists: list[str] = []
+        self._texts: dict[tuple[str | int, ...], _Text | None] = {}
 
     def text(self, statement: Any, parameters: dict[str, Any], dialect: Dialect) -> "_Text | None":
-        names = tuple(parameters)
-        if names in self._texts:
-            return self._texts[names]
+        shape = self._shape(parameters)
+        if shape in self._texts:
+            return self._texts[shape]
         self._runs += 1
         if self._runs >= _BUILT_ONCE:
-            self._texts[names] = _Text.of(statement, names, dialect)
+            compiled = statement.compile(dialect=dialect, column_keys=list(parameters))
+            self._lists = [name for name, bind in compiled.binds.items() if bind.expanding and bind.required]
+            if all(len(parameters[name]) <= _LONGEST for name in self._lists):
+                text = _Text.of(statement, compiled, parameters, dialect)
+                self._texts[self._shape(parameters)] = text
         return None
+
+    def _shape(self, parameters: dict[str, Any]) -> tuple[str | int, ...]:
+        if self._lists:
+            return (*parameters, *(len(parameters[name]) for name in self._lists))
+        return tuple(parameters)
 
 
 _ways: WeakKeyDictionary[Any, _Way] = WeakKeyDictionary()
@@ -70,41 +83,48 @@ class _Rows(IteratorResult[Any]):
 class _Text:
     """A statement as SQLite takes it: its text, its values in their order, and how its rows are read."""
 
-    def __init__(self, compiled: SQLCompiler, columns: Sequence[Column[Any]], dialect: Dialect) -> None:
-        self._text = str(compiled)
+    def __init__(
+        self, compiled: SQLCompiler, state: ExpandedState, columns: Sequence[Column[Any]], dialect: Dialect
+    ) -> None:
+        self._text = state.statement
         self._given: list[tuple[str, _Convert | None]] = []
         self._fixed: dict[str, Any] = {}
-        for name in compiled.positiontup or ():
-            bind = compiled.binds[name]
+        self._lists: list[tuple[str, list[str]]] = []
+        list_of = {item: name for name, items in state.parameter_expansion.items() for item in items}
+        for name in state.positiontup or ():
+            bind = compiled.binds[list_of.get(name, name)]
             self._given.append((name, bind.type.dialect_impl(dialect).bind_processor(dialect)))
             if not bind.required:
-                self._fixed[name] = bind.value
+                self._fixed[name] = state.parameters[name]
+        for name, items in state.parameter_expansion.items():
+            if compiled.binds[name].required:
+                self._lists.append((name, items))
         reads = [column.type.dialect_impl(dialect).result_processor(dialect, None) for column in columns]
         self._reads = [(at, read) for at, read in enumerate(reads) if read]
         self._columns = [(column,) for column in columns]
         self._names: SimpleResultMetaData | None = None  # SQLite says them
 
     @classmethod
-    def of(cls, statement: Any, names: Sequence[str], dialect: Dialect) -> "_Text | None":
+    def of(cls, statement: Any, compiled: Any, values: dict[str, Any], dialect: Dialect) -> "_Text | None":
         """None where the statement needs more than this."""
-        compiled = statement.compile(dialect=dialect, column_keys=list(names))
         if (
             not isinstance(compiled, SQLCompiler)
-            or compiled.post_compile_params
             or compiled.literal_execute_params
             or compiled.escaped_bind_names
             or compiled.insert_prefetch
             or compiled.update_prefetch
             or statement.get_execution_options()
-            or any(bind.callable for bind in compiled.binds.values())
+            or any(bind.callable or bind.type._is_tuple_type for bind in compiled.binds.values())  # noqa: SLF001
         ):
             return None
         columns = list(statement.exported_columns)
-        return cls(compiled, columns, dialect)
+        return cls(compiled, compiled.construct_expanded_state(values), columns, dialect)
 
     def run(self, driver: Any, values: dict[str, Any]) -> Any:
         if self._fixed:
             values = self._fixed | values
+        for name, items in self._lists:
+            values = values | dict(zip(items, values[name], strict=True))
         bound = [values[name] if convert is None else convert(values[name]) for name, convert in self._given]
         try:
             cursor: sqlite3.Cursor = driver.execute(self._text, bound)

@@ -116,6 +116,7 @@ async def test_what_is_logged_in_a_turn_and_in_a_tool_says_what_it_is_about(nod:
     [p] = await nod.asked(call("paint", lamp="desk", color="red"))
     await nod.approve(p)
     await nod.asked(call("look", lamp="desk"))
+    assert turn.about.pop("turn")
     assert turn.about == {"conversation": p.conversation_id}
     assert run.about == {"proposal": p.id}
 

@@ -84,8 +84,22 @@ def test_rows_are_the_same_by_place_by_name_and_by_column(quick: Quick, statemen
 
 def test_lists_as_values_may_have_another_length_each_time(quick: Quick) -> None:
     statement = select(THINGS.c.id).where(THINGS.c.name.in_(bindparam("names", expanding=True)))
-    for length in range(TIMES):
+    for length in [*range(2 * TIMES), *range(2 * TIMES)]:
         assert len(quick.execute(statement, {"names": ["a"] * length}).all()) == min(length, 1)
+        names = [*map(str, range(length)), "a"]
+        assert quick.execute(statement, {"names": names}).scalars().all() == [1]
+
+
+def test_the_items_of_two_lists_and_of_constants_are_not_mixed_up(quick: Quick) -> None:
+    first, second = (bindparam(name, expanding=True) for name in ("first", "second"))
+    statement = select(literal("x"), THINGS.c.id).where(
+        THINGS.c.name.in_(first), THINGS.c.times.in_(second), THINGS.c.kind.in_(["given", "other"])
+    )
+    for _ in range(TIMES):
+        assert quick.execute(statement, {"first": ["b", "a"], "second": [1]}).all() == [("x", 1)]
+        assert quick.execute(statement, {"second": [1, 2], "first": ["a"]}).all() == [("x", 1)]
+        assert quick.execute(statement, {"first": ["b"], "second": [2, 1]}).all() == []
+        assert quick.execute(statement, {"first": [], "second": [1]}).all() == []
 
 
 def test_what_python_puts_in_by_default_is_put_in_each_time(quick: Quick) -> None:
@@ -116,7 +130,9 @@ def test_several_rows_at_a_time_are_all_inserted(quick: Quick) -> None:
     statement = insert(THINGS)
     for number in range(TIMES):
         quick.execute(statement, [{"name": f"{number} {which}"} for which in range(3)])
-    assert quick.execute(select(func.count()).select_from(THINGS)).scalar() == 1 + 3 * TIMES
+        quick.execute(statement, [{"name": f"{number} alone"}])
+        quick.execute(statement, [{**WHOLE, "name": f"{number} alone and whole"}])
+    assert quick.execute(select(func.count()).select_from(THINGS)).scalar() == 1 + 5 * TIMES
 
 
 def test_a_fault_is_the_one_of_sqlalchemy_and_names_no_value(quick: Quick) -> None:
