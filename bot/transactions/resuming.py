@@ -10,14 +10,13 @@ from typing import Any
 
 from sqlmodel import Session
 
-from bot.domain.jobs import Job
+from bot.domain.jobs import Job, Work
 from bot.domain.people import Actor
 from bot.domain.proposals import Proposal
 from bot.domain.record import Act
-from bot.store import people, proposals, rules
+from bot.store import copies, people, proposals, rules
 from bot.store.record import chain
 from bot.store.record.audit import By
-from bot.transactions.lifecycle import redraw
 
 _BATCH = 200
 _MEMORY = "resume"
@@ -46,15 +45,18 @@ def step(session: Session, actor: Actor, now: datetime, limit: int = _BATCH) -> 
     batch = proposals.waiting_after(session, done["after"], limit)
     if batch:
         rules.keep_state(session, _MEMORY, {**done, "after": batch[-1].id})
-        later = [(p, stood) for p in batch if (stood := _stood(p, since, at))]
-        moved = [proposals.move(session, p, by, now, **_later(p, stood)) for p, stood in later]
-        return ResumeStep(tuple(dict.fromkeys(redraw(p) for p in moved if p is not None)))
+        for p in batch:
+            if stood := _stood(p, since, at):
+                proposals.move(session, p, by, now, **_later(p, stood))
+        return ResumeStep()
     if at < now:  # that resume was interrupted: the time since counts as one more pause
         rules.keep_state(session, _MEMORY, {})
         rules.pause_since(session, by, at, now)
         return ResumeStep()
     rules.keep_state(session, _MEMORY, {})
-    return ResumeStep(over=True, paused=rules.resume(session, by, now))
+    paused = rules.resume(session, by, now)
+    behind = copies.show_again(session)  # until now they say that Nod is paused
+    return ResumeStep(tuple(Job(Work.REDRAW, str(each)) for each in behind), over=True, paused=paused)
 
 
 def _stood(p: Proposal, since: datetime, at: datetime) -> timedelta:
