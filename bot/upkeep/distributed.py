@@ -13,7 +13,7 @@ import asyncio
 import contextlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NoReturn
+from typing import Any
 
 import procrastinate
 from procrastinate import manager
@@ -132,7 +132,7 @@ class DistributedDispatcher:
         self._tasks: dict[Job, asyncio.Task[tuple[Job, ...]]] = {}
         self._inside: Counter[str] = Counter()  # by the name that `queue_of` gives
         self._put_back: Counter[str] = Counter()
-        self._workers: list[asyncio.Task[NoReturn]] = []
+        self._workers: list[asyncio.Task[None]] = []
         self._open = False
         for queue in SIZES:
             wire.event(_CHANNEL + queue)
@@ -222,8 +222,8 @@ class DistributedDispatcher:
             "seconds": seconds,
         }
 
-    async def _work(self, queue: str) -> NoReturn:
-        while True:
+    async def _work(self, queue: str) -> None:
+        while not self._jobs.paused:  # a fault on the way out takes the place of what cancelled it
             with self._told(f"the worker of {queue}"):
                 await self._app.run_worker_async(
                     queues=[queue],

@@ -70,6 +70,12 @@ async def nods() -> AsyncIterator[Processes]:
             yield Processes(url, stack)
 
 
+async def test_a_process_ends_though_the_database_does_not_take_it_off_its_list(nods: Processes) -> None:
+    async with contextlib.AsyncExitStack() as stack, asyncio.timeout(60):
+        app = await Processes(nods.url, stack).start()
+        app.database.write_now(lambda s: s.execute(text("ALTER TABLE procrastinate_workers RENAME TO lost")))
+
+
 async def say(app: App, words: str = "please", key: str = "1") -> Reply:
     return await app.assistant.handle(Message(Address("http", f"ana/{key}"), ANA, words, f"e{next(_events)}"))
 
