@@ -57,13 +57,17 @@ class _Way:
         if shape in self._texts:
             return self._texts[shape]
         self._runs += 1
-        if self._runs >= _BUILT_ONCE:
+        if self._runs >= _BUILT_ONCE and not self._long(parameters):
             compiled = statement.compile(dialect=dialect, column_keys=list(parameters))
             self._lists = [name for name, bind in compiled.binds.items() if bind.expanding and bind.required]
-            if all(len(parameters[name]) <= _LONGEST for name in self._lists):
+            if not self._long(parameters):
                 text = _Text.of(statement, compiled, parameters, dialect)
                 self._texts[self._shape(parameters)] = text
         return None
+
+    def _long(self, parameters: dict[str, Any]) -> bool:
+        """Whether a list is too long for a text of its own; False while no list is known."""
+        return any(len(parameters[name]) > _LONGEST for name in self._lists)
 
     def _shape(self, parameters: dict[str, Any]) -> tuple[str | int, ...]:
         if self._lists:
