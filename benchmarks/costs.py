@@ -12,9 +12,9 @@ from pathlib import Path
 
 from sqlalchemy import Engine, create_engine, event, text
 
-from benchmarks.several import schema
 from benchmarks.table import Row
 from benchmarks.world import World, running
+from tests.kit.urls import schema
 
 _WARM = 5
 

@@ -8,10 +8,9 @@ from statistics import median
 from time import perf_counter
 
 from benchmarks.floors import COMMITS, Calls, Commits
-from benchmarks.model_server import KEY, model_server
+from benchmarks.model_server import KEY, client_of, model_server
 from benchmarks.table import Row
 from benchmarks.world import ScriptedModel, World, running
-from bot.agent.openai.model import OpenAIModel
 
 AT_ONCE = 50
 _SERVER_TARGET = 0.6
@@ -24,14 +23,7 @@ async def with_server(where: Path, *, rounds: int, cycles: int) -> list[Row]:
     """The model as a separate process, through the openai client."""
     async with AsyncExitStack() as stack:
         url = await stack.enter_async_context(model_server())
-        model = OpenAIModel(
-            model="gpt-test",
-            api_key=KEY,
-            base_url=url,
-            strict=True,
-            stream_options=True,
-            parallel_tool_calls=True,
-        )
+        model = client_of(url)
         stack.push_async_callback(model.close)
         world = await stack.enter_async_context(running(where / "server.db", model))
         commits = Commits(where / "server-floor.db")

@@ -5,6 +5,8 @@ import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+from bot.agent.openai.model import OpenAIModel
+
 KEY = "test-key"
 
 
@@ -20,3 +22,15 @@ async def model_server() -> AsyncIterator[str]:
     finally:
         server.terminate()
         await server.wait()
+
+
+def client_of(url: str) -> OpenAIModel:
+    """Nod's own client of that server, as shipped."""
+    return OpenAIModel(
+        model="gpt-test",
+        api_key=KEY,
+        base_url=url,
+        strict=True,
+        stream_options=True,
+        parallel_tool_calls=True,
+    )

@@ -7,17 +7,15 @@ import asyncio
 import json
 import sys
 import time
-from collections.abc import AsyncIterator, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
 from statistics import median, quantiles
 from typing import Any
-from uuid import uuid4
-
-from sqlalchemy import create_engine, make_url, text
 
 from benchmarks.model_server import model_server
 from benchmarks.table import Row
 from bot.domain.processes import BEAT_SECONDS
+from tests.kit.urls import schema
 
 AT_ONCE = 48  # conversations, divided by 1, 2 and 3
 _OF_FLOOR = 0.5
@@ -43,22 +41,6 @@ class Member:
         line = await self.process.stdout.readline()
         assert line, "a process ended by itself"
         return json.loads(line)
-
-
-@contextmanager
-def schema(database: str) -> Iterator[str]:
-    """The URL of a new schema, which is dropped at the end."""
-    name = f"nod_bench_{uuid4().hex[:12]}"
-    admin = create_engine(database, isolation_level="AUTOCOMMIT")
-    with admin.connect() as connection:
-        connection.execute(text(f"CREATE SCHEMA {name}"))
-    try:
-        options = {"options": f"-csearch_path={name}"}
-        yield make_url(database).update_query_dict(options).render_as_string(hide_password=False)
-    finally:
-        with admin.connect() as connection:
-            connection.execute(text(f"DROP SCHEMA {name} CASCADE"))
-        admin.dispose()
 
 
 @asynccontextmanager

@@ -16,10 +16,9 @@ import psycopg
 
 from benchmarks.cycles import rate
 from benchmarks.floors import COMMITS, Calls
-from benchmarks.model_server import KEY
+from benchmarks.model_server import KEY, client_of
 from benchmarks.world import ANA, ASKED, Ear, ScriptedModel, Wire, World, make
 from bot.agent.model import Entry, Model, Part, ToolSpec, UserText
-from bot.agent.openai.model import OpenAIModel
 from bot.channels.seam import Others
 from bot.domain.chat import Address, Message
 from bot.domain.events import Ending, ProposalOpened, TurnEnded, TurnEvent
@@ -186,14 +185,7 @@ async def _serve(name: str, url: str, model_url: str, works: str) -> None:
     async with AsyncExitStack() as stack:
         model: Model = HangingModel()
         if model_url:
-            model = OpenAIModel(
-                model="gpt-test",
-                api_key=KEY,
-                base_url=model_url,
-                strict=True,
-                stream_options=True,
-                parallel_tool_calls=True,
-            )
+            model = client_of(model_url)
         wire = FarWire()
         world = make(url, model, wire=wire, name=name, works=works == "works")
         others = world.app.company.others

@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def notes(changelog: str, version: str) -> str:
-    """The part of one version, or of what is not released yet. Raises LookupError if there is none."""
+    """The part of one version, or of what is not released yet. Raises LookupError for an unknown one."""
     parts = re.split(r"^## \[([^\]]+)\].*\n", changelog, flags=re.MULTILINE)
     found = dict(zip(parts[1::2], parts[2::2], strict=True)).get(version)
     if found is None:

@@ -15,20 +15,22 @@ Urls = Callable[[str], str]
 
 
 @contextmanager
-def schema() -> Iterator[str]:
-    """The URL of a new schema, which is dropped at the end."""
+def schema(server: str = POSTGRES_URL) -> Iterator[str]:
+    """The URL of a new schema on this PostgreSQL, which is dropped at the end."""
     name = f"nod_test_{uuid4().hex[:12]}"
-    admin = create_engine(POSTGRES_URL, isolation_level="AUTOCOMMIT")
+    admin = create_engine(server, isolation_level="AUTOCOMMIT")
     with admin.connect() as connection:
         connection.execute(text(f"CREATE SCHEMA {name}"))
-    url = make_url(POSTGRES_URL).update_query_dict(
+    url = make_url(server).update_query_dict(
         # by its name a test finds its own connections among those of others that run at the same time
         {"options": f"-csearch_path={name}", "application_name": name}
     )
-    yield url.render_as_string(hide_password=False)
-    with admin.connect() as connection:
-        connection.execute(text(f"DROP SCHEMA {name} CASCADE"))
-    admin.dispose()
+    try:
+        yield url.render_as_string(hide_password=False)
+    finally:
+        with admin.connect() as connection:
+            connection.execute(text(f"DROP SCHEMA {name} CASCADE"))
+        admin.dispose()
 
 
 @contextmanager

@@ -7,32 +7,13 @@ import logging
 import math
 import sys
 import tempfile
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from uuid import uuid4
 
-from sqlalchemy import create_engine, make_url, text
-
+from tests.kit.urls import schema
 from tests.torture.figures import Figures
 from tests.torture.harness import torture
 from tests.torture.postgres import Postgres
-
-
-@contextlib.contextmanager
-def empty(url: str) -> Iterator[str]:
-    """A schema of its own on this server, dropped at the end."""
-    schema = f"nod_torture_{uuid4().hex[:8]}"
-    engine = create_engine(url, isolation_level="AUTOCOMMIT")
-    with engine.connect() as connection:
-        connection.execute(text(f"CREATE SCHEMA {schema}"))
-    try:
-        own = make_url(url).update_query_dict({"options": f"-csearch_path={schema}"})
-        yield own.render_as_string(hide_password=False)
-    finally:
-        with engine.connect() as connection:
-            connection.execute(text(f"DROP SCHEMA {schema} CASCADE"))
-        engine.dispose()
 
 
 def _report(figures: Figures) -> None:
@@ -49,7 +30,7 @@ async def _run(given: argparse.Namespace) -> Figures:
             server = await stack.enter_async_context(Postgres(Path(given.postgres), folder))
             url, restart = server.url, server.restart
         elif given.database:
-            url = stack.enter_context(empty(given.database))
+            url = stack.enter_context(schema(given.database))
         return await torture(
             url,
             folder,

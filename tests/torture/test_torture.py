@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import POSTGRES_URL
-from tests.torture.__main__ import empty
+from tests.kit.urls import POSTGRES_URL, schema
 from tests.torture.harness import torture
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]  # however busy the machine is
@@ -22,7 +21,7 @@ def _file(folder: Path) -> Iterator[str]:
 
 
 def _server(_: Path) -> contextlib.AbstractContextManager[str]:
-    return empty(POSTGRES_URL)
+    return schema()
 
 
 @pytest.mark.parametrize(
