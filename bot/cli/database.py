@@ -13,7 +13,8 @@ from bot.cli.shared import database_url, load, opened, plain, told
 from bot.errors import NodError, SettingsError
 from bot.settings import database_address
 from bot.store import migrations
-from bot.store.database import Database, back_up
+from bot.store.database import Database
+from bot.store.engine import back_up
 from bot.store.lock import at_work
 from bot.store.transfer import transfer
 

@@ -31,7 +31,8 @@ from bot.domain.times import now
 from bot.errors import NodError, SettingsError, ToolError
 from bot.settings import Settings
 from bot.store import migrations, tokens
-from bot.store.database import Database, open_engine
+from bot.store.database import Database
+from bot.store.engine import open_engine
 from bot.store.lock import at_work
 from bot.tools.builtin.docker import Daemon
 from bot.tools.custom import ENTRY, unnamed

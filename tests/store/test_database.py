@@ -14,7 +14,8 @@ from sqlalchemy.exc import IntegrityError, OperationalError
 from sqlmodel import Session
 
 from bot.store import migrations
-from bot.store.database import Database, back_up
+from bot.store.database import Database
+from bot.store.engine import back_up
 
 
 def count(session: Session) -> int:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from bot.errors import SettingsError
-from bot.store.database import open_engine
+from bot.store.engine import open_engine
 from bot.store.lock import FileLock, at_work, ring
 
 pytestmark = pytest.mark.slow

@@ -12,7 +12,7 @@ from sqlmodel import Session, select
 
 from bot.domain.people import Actor
 from bot.store import migrations, rules
-from bot.store.database import open_engine
+from bot.store.engine import open_engine
 from bot.store.record import audit, seals
 from bot.store.tables import ProposalRow
 

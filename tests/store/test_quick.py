@@ -26,7 +26,7 @@ from sqlalchemy import (
 from sqlalchemy.exc import IntegrityError
 from sqlmodel.sql.sqltypes import UTCDateTime
 
-from bot.store.database import open_engine
+from bot.store.engine import open_engine
 from bot.store.quick import Quick
 
 THINGS = Table(

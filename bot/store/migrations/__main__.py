@@ -7,7 +7,7 @@ from pathlib import Path
 from alembic import command
 
 from bot.store import migrations
-from bot.store.database import open_engine
+from bot.store.engine import open_engine
 
 
 def revise(name: str, versions: Path | None = None) -> Path:

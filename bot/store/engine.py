@@ -1,0 +1,104 @@
+"""Engines with our pragmas, and copies of SQLite's file."""
+
+import contextlib
+import os
+import sqlite3
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from sqlalchemy import Engine, NullPool, create_engine, event
+from sqlalchemy.engine import make_url
+
+from bot.store.record.chain import KEYS
+
+PATIENCE = 10.0  # seconds to wait for another process that writes
+POSTGRES_CONNECTIONS = 8  # a process's, and so its threads
+_PATIENCE = f"PRAGMA busy_timeout={PATIENCE * 1000:.0f}"
+_PRAGMAS = (
+    "PRAGMA journal_mode=WAL",
+    "PRAGMA synchronous=FULL",
+    _PATIENCE,
+    "PRAGMA foreign_keys=ON",
+    "PRAGMA cache_size=-16000",
+)
+_PRAGMAS_OF_A_LOOK = (_PATIENCE, "PRAGMA query_only=ON")
+
+
+def open_engine(url: str, audit_keys: Sequence[bytes] = (), *, readonly: bool = False) -> Engine:
+    """An engine with our pragmas; SQLite leaves BEGIN and COMMIT to us (SQLAlchemy's documented recipe).
+
+    A new file is for its owner alone, and so is what SQLite puts next to it. ``readonly`` changes no file.
+    """
+    options = {KEYS: tuple(audit_keys)}
+    parts = make_url(url)
+    if parts.get_backend_name() != "sqlite":
+        return create_engine(
+            url,
+            pool_size=POSTGRES_CONNECTIONS,
+            pool_pre_ping=True,
+            execution_options=options,
+            hide_parameters=True,  # a fault is logged, and values may be secrets
+        )
+    file = Path(parts.database or "")
+    if readonly:
+        look = {"poolclass": NullPool, "creator": lambda: _look_at(file)}
+        engine = create_engine("sqlite://", execution_options=options, **look)
+    else:
+        engine = create_engine(
+            url,
+            connect_args={"check_same_thread": False},
+            execution_options=options,
+            hide_parameters=True,
+        )
+
+    @event.listens_for(engine, "do_connect")
+    def _make(*_: Any) -> None:
+        if not readonly:
+            # never an existing one: to close it would drop the locks that SQLite holds in this process
+            with contextlib.suppress(OSError):
+                os.close(os.open(file, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+
+    @event.listens_for(engine, "connect")
+    def _connect(connection: Any, _: Any) -> None:
+        connection.isolation_level = None
+        for pragma in _PRAGMAS if not readonly else _PRAGMAS_OF_A_LOOK:
+            connection.execute(pragma)
+
+    return engine
+
+
+def _look_at(file: Path) -> sqlite3.Connection:
+    """Open for reading, so that no file is changed or left behind.
+
+    Without a log, SQLite makes one with an index for a reader, too. A reader that may write removes both at
+    its end, but would also copy an existing log into the database. On a read-only disk neither can be made,
+    and none is needed if nothing writes.
+    """
+    true = file.resolve()
+    log = true.with_name(f"{true.name}-wal")
+    logged = log.exists() and log.stat().st_size
+    if os.access(true.parent, os.W_OK):
+        mode = "ro" if logged else "rw"
+    else:
+        mode = "ro" if logged else "ro&immutable=1"
+    uri = f"file:{quote(str(true))}?mode={mode}"
+    return sqlite3.connect(uri, uri=True, check_same_thread=False)
+
+
+def back_up(file: Path, copy: Path) -> None:
+    """Copy a SQLite database as it is at one moment, also while it is written to.
+
+    Raises OSError where ``copy`` exists or cannot be made, sqlite3.Error where the database cannot be read.
+    """
+    os.close(os.open(copy, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+    try:
+        with (
+            contextlib.closing(_look_at(file)) as source,
+            contextlib.closing(sqlite3.connect(copy)) as target,
+        ):
+            source.backup(target)
+    except BaseException:
+        copy.unlink(missing_ok=True)
+        raise

@@ -1,0 +1,49 @@
+"""A store function in a transaction that somebody else begins and ends."""
+
+import sqlite3
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from sqlalchemy import Connection
+from sqlalchemy.exc import DBAPIError
+from sqlmodel import Session
+
+T = TypeVar("T")
+
+
+class OverConnection(Session):
+    """Over a connection that is in a transaction already, so that it need not find or begin one."""
+
+    def __init__(self, connection: Connection, **options: Any) -> None:
+        super().__init__(connection, expire_on_commit=False, join_transaction_mode="rollback_only", **options)
+        self._over = connection
+
+    def connection(self, *_: object, **__: object) -> Connection:
+        return self._over
+
+    def expunge_all(self) -> None:
+        if self.identity_map or self._new or self._deleted:  # most have none, and clearing them costs
+            super().expunge_all()
+
+
+def run(connection: Connection, work: Callable[[Session], T]) -> T:
+    """Flushed, but not committed."""
+    with OverConnection(connection) as session:
+        value = work(session)
+        session.flush()
+        return value
+
+
+def execute(connection: Connection, text: str) -> None:
+    """Run ``text`` on SQLite's driver, past SQLAlchemy's own transaction; raises `DBAPIError` as it would."""
+    driver: Any = connection.connection.driver_connection
+    try:
+        driver.execute(text)
+    except sqlite3.Error as error:
+        raise DBAPIError.instance(text, (), error, sqlite3.Error) from error
+
+
+def begin(connection: Connection, words: str = "BEGIN IMMEDIATE") -> None:
+    """SQLite's; raises as `execute` does."""
+    connection.begin()  # SQLAlchemy's part: a session joins this transaction and must not end it
+    execute(connection, words)
