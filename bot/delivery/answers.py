@@ -1,9 +1,10 @@
 """The answer to a question about a proposal, told below the card on which it was asked."""
 
 from collections.abc import Mapping
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from bot.channels.seam import Channel, poster_at
+from bot.delivery.files import GIVE_UP
 from bot.domain.chat import Clock
 from bot.domain.outcomes import bounded
 from bot.domain.people import Actor
@@ -16,7 +17,6 @@ from bot.store.questions import AskedQuestion
 log = logger(__name__)
 
 _LONGEST = 3000  # characters; a platform's message holds that many, with who asked what
-_GIVE_UP = timedelta(hours=1)
 
 
 class Answers:
@@ -54,5 +54,5 @@ class Answers:
             log.warning("answer not delivered", address=str(address), why=error.message)
         except ChannelError as error:
             log.warning("answer not delivered yet", address=str(address), why=error.message)
-            return self._clock() - datetime.fromisoformat(question.asked_at) > _GIVE_UP
+            return self._clock() - datetime.fromisoformat(question.asked_at) >= GIVE_UP
         return True

@@ -9,6 +9,7 @@ from bot.domain.chat import Answer
 from bot.domain.proposals import State
 from bot.domain.redaction import HIDDEN
 from bot.domain.verbs import Verb
+from bot.errors import ChannelError
 from bot.store.record import audit
 from tests.kit import ANA, BEN, EVE, ROOM, WALL, MakeNod, Nod, RecordingChannel, call, says
 from tests.transactions.test_decisions import TEAM, red
@@ -123,6 +124,23 @@ async def test_what_is_asked_on_a_card_elsewhere_is_answered_below_that_card(mak
     assert nod.chat.reminders == []
     await nod.tick(timedelta(minutes=2))
     assert len(wall.reminders) == 1
+
+
+async def test_a_platform_that_is_down_for_hours_gets_the_answer_when_it_is_back(make_nod: MakeNod) -> None:
+    wall = RecordingChannel("wall")
+    nod = make_nod(channels=[RecordingChannel(), wall], routes=[WALL])
+    (p,) = await nod.asked(red())
+    nod.model.will(says("The one by the window."))
+    (ref,) = wall.places
+    wall.refusals["remind"] = ChannelError("down")
+    await nod.press(Verb.ASK, p, at=WALL, ref=ref, reason="Which?")
+    await nod.idle()
+    for _ in range(3):
+        await nod.tick(timedelta(hours=1))
+    assert wall.reminders == []
+    wall.refusals.clear()
+    await nod.tick(timedelta(hours=1))
+    assert [told[1] for told in wall.reminders] == ["“Which?”\n\nThe one by the window."]
 
 
 async def test_what_is_asked_in_the_conversation_is_answered_there_alone(nod: Nod) -> None:
