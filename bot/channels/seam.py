@@ -171,8 +171,8 @@ class Poster(Channel, Protocol):
     async def redraw_card(self, address: Address, ref: str, card: Card) -> None:
         """Make the copy show ``card``; raises CopyGone when it no longer can."""
 
-    async def remind(self, address: Address, ref: str, text: str, people: Sequence[Actor]) -> None:
-        """Say something about the card that is posted there, in reply to it or with a link to it.
+    async def remind(self, address: Address, ref: str, markdown: str, people: Sequence[Actor]) -> None:
+        """Say something, CommonMark, about the card posted there, in reply to it or with a link to it.
 
         ``people`` are named so that the platform notifies them, those of another channel apart. Raises
         CopyGone where the card is gone.

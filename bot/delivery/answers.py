@@ -8,11 +8,12 @@ from bot.delivery.files import GIVE_UP
 from bot.domain.chat import Clock
 from bot.domain.outcomes import bounded
 from bot.domain.people import Actor
+from bot.domain.questions import AskedQuestion
+from bot.domain.text import as_written
 from bot.errors import ChannelError, CopyGone, NotDeliverable
 from bot.logs import logger
 from bot.store import questions
 from bot.store.database import Database
-from bot.store.questions import AskedQuestion
 
 log = logger(__name__)
 
@@ -43,13 +44,13 @@ class Answers:
         poster = poster_at(self._channels, address) if address else None
         if address is None or poster is None:
             return True
-        answer = bounded(question.answer, _LONGEST)
+        asked, answer = as_written(question.text), bounded(question.answer, _LONGEST)
         try:
             if question.ref:
                 asker = Actor.parse(question.asker, question.name)
-                await poster.remind(address, question.ref, f"“{question.text}”\n\n{answer}", [asker])
+                await poster.remind(address, question.ref, f"“{asked}”\n\n{answer}", [asker])
             else:
-                await poster.post(address, f"> {question.text}\n\n{answer}")
+                await poster.post(address, f"> {asked}\n\n{answer}")
         except (CopyGone, NotDeliverable) as error:
             log.warning("answer not delivered", address=str(address), why=error.message)
         except ChannelError as error:

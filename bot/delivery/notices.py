@@ -9,6 +9,7 @@ from bot.channels.seam import Channel, poster_at
 from bot.domain.chat import Address
 from bot.domain.people import Actor, Role
 from bot.domain.proposals import Proposal
+from bot.domain.text import as_written
 from bot.errors import ChannelError, CopyGone
 from bot.logs import logger
 from bot.store import copies, names
@@ -55,7 +56,8 @@ class Notices:
             log.error("notice not delivered", address=str(address), why=error.message)
 
     async def nudge(self, proposal: Proposal, text: str) -> None:
-        """Say something about a proposal once in each place where its card is, in reply to the card."""
+        """Say a line about a proposal once in each place where its card is, in reply to the card."""
+        text = as_written(text)
         there = await self._database.read(copies.of_proposal, proposal.id)
         people = await self._database.read(_deciders, proposal)
         for address, copy in {copy.address: copy for copy in there}.items():

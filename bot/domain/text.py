@@ -1,9 +1,11 @@
 """Text as both databases and every program can keep it, and values as text."""
 
 import json
+import re
 from typing import Any
 
 _NUL = "\x00"
+_MARKUP = re.compile(r"([\\`*_\[\]~<>|#])")
 
 
 def storable(text: str) -> str:
@@ -27,6 +29,11 @@ def unstorable(text: str) -> str | None:
 def halved(text: str) -> bool:
     """Whether half of a character is missing somewhere."""
     return not text.isascii() and any("\ud800" <= each <= "\udfff" for each in text)
+
+
+def as_written(text: str) -> str:
+    """CommonMark that shows a line of text as it is."""
+    return _MARKUP.sub(r"\\\1", text)
 
 
 def shown(value: Any, *, indent: int | None = None) -> str:

@@ -15,9 +15,9 @@ from bot.domain.files import File
 from bot.domain.names import Names
 from bot.domain.people import Actor
 from bot.domain.proposals import Kind, Mark, Proposal, Sibling, Sought, State
+from bot.domain.questions import AskedQuestion
 from bot.store import conversations, names, outputs, proposals, questions, rules, teams, webhooks
 from bot.store.database import Database
-from bot.store.questions import AskedQuestion
 from bot.store.record import audit
 from bot.store.rules import Policies
 from bot.store.webhooks import Webhook
@@ -44,6 +44,19 @@ class SeenRequest:
 
     seen: Seen
     webhook: Webhook | None
+
+
+@dataclass(frozen=True, slots=True)
+class Feed:
+    """What is new, and what is under way.
+
+    ``rows``: changes, oldest first, each its number and its proposal. ``far``: how far those are that run, by
+    id. ``asked``: the proposal of each question that has no answer yet, by the question's key.
+    """
+
+    rows: Sequence[tuple[int, str]]
+    far: Mapping[str, str]
+    asked: Mapping[str, str]
 
 
 class ProposalLookup:
@@ -124,13 +137,15 @@ class ProposalLookup:
         """The number of the last change of any proposal."""
         return await self._database.read(audit.last_id)
 
-    async def changes(self, since: int) -> list[tuple[int, str]]:
-        """The changes after that one, oldest first: each its number and its proposal."""
-        return await self._database.read(audit.since, since)
+    async def feed(self, since: int) -> Feed:
+        """What changed after that change, and what is under way."""
 
-    async def progress(self) -> Mapping[str, str]:
-        """How far those are that run right now, by id."""
-        return await self._database.read(proposals.progress)
+        def read(session: Session) -> Feed:
+            return Feed(
+                audit.since(session, since), proposals.progress(session), questions.unanswered(session)
+            )
+
+        return await self._database.read(read)
 
     async def news(
         self, since: int, far: Mapping[str, str], wanted: Callable[[str], bool]

@@ -3,14 +3,14 @@
 Kept with the dialogues of the channels, in rooms of their own. What is told is kept for a day.
 """
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
 from datetime import datetime, timedelta
 
 from sqlmodel import Session, col, delete, select
 
-from bot.domain.chat import Address
 from bot.domain.conversations import LineRole
+from bot.domain.questions import AskedQuestion
 from bot.store import events
 from bot.store.tables import DialogueRow, MessageRow
 from bot.store.turns import is_wanted
@@ -19,30 +19,7 @@ _ASKED, _ANSWERED, _ASKERS = "ask", "answered", "askers"
 _HOUR = timedelta(hours=1)
 _KEPT = timedelta(days=1)
 _NO_ANSWER = "No answer came."
-
-
-@dataclass(frozen=True, slots=True)
-class AskedQuestion:
-    """``home`` is the conversation in which the agent answers; ``note`` the id of the line that told it.
-
-    ``place`` and ``ref``: the card elsewhere below which the answer is awaited; without ``ref`` the asker's
-    own chat, without both nowhere.
-    """
-
-    proposal_id: str
-    home: str
-    note: int
-    asker: str
-    name: str
-    text: str
-    asked_at: str  # ISO 8601
-    place: str = ""
-    ref: str = ""
-    answer: str = ""
-
-    @property
-    def address(self) -> Address | None:
-        return Address.parse(self.place) if self.place else None
+_WAITING = select(DialogueRow.key, DialogueRow.state).where(DialogueRow.channel == _ASKED)
 
 
 def may_ask(session: Session, person_id: str, most: int, now: datetime) -> bool:
@@ -65,7 +42,7 @@ def answered(session: Session, home: str) -> list[AskedQuestion]:
     waiting = [AskedQuestion(**each) for each in events.dialogues(session, _ASKED, f"{home}/").values()]
     if not waiting or is_wanted(session, home):
         return []
-    return [AskedQuestion(**(asdict(each) | {"answer": _answer(session, each)})) for each in waiting]
+    return [replace(each, answer=_answer(session, each)) for each in waiting]
 
 
 def settle(session: Session, question: AskedQuestion, now: datetime) -> None:
@@ -76,14 +53,23 @@ def settle(session: Session, question: AskedQuestion, now: datetime) -> None:
 
 
 def of_proposal(session: Session, proposal_id: str) -> list[AskedQuestion]:
-    """What was asked about it within a day, each with its answer once that was told."""
+    """What was asked about it within a day, each with its answer once that is there."""
     told = events.dialogues(session, _ANSWERED, f"{proposal_id}/").values()
-    waiting = events.dialogues(session, _ASKED, "").values()
-    found = (*told, *(each for each in waiting if each["proposal_id"] == proposal_id))
-    return sorted((AskedQuestion(**each) for each in found), key=lambda each: each.note)
+    found = [AskedQuestion(**each) for each in told]
+    for each in (AskedQuestion(**each) for each in events.dialogues(session, _ASKED, "").values()):
+        if each.proposal_id == proposal_id:
+            over = not is_wanted(session, each.home)
+            found.append(replace(each, answer=_answer(session, each)) if over else each)
+    return sorted(found, key=lambda each: each.note)
 
 
-def unanswered(session: Session, before: datetime) -> Sequence[str]:
+def unanswered(session: Session) -> Mapping[str, str]:
+    """The questions that have no answer yet: the proposal that each is about, by the question's key."""
+    waiting = session.connection().execute(_WAITING).all()
+    return {key: state["proposal_id"] for key, state in waiting if is_wanted(session, state["home"])}
+
+
+def untold(session: Session, before: datetime) -> Sequence[str]:
     """Conversations with an answer that is awaited elsewhere since before then."""
     rows = session.exec(
         select(DialogueRow.key).where(DialogueRow.channel == _ASKED, col(DialogueRow.updated_at) <= before)

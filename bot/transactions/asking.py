@@ -17,11 +17,11 @@ from bot.domain.chat import Address, Answer, Press, Reply
 from bot.domain.jobs import Job, Work
 from bot.domain.outcomes import bounded
 from bot.domain.proposals import Proposal, canonical
+from bot.domain.questions import AskedQuestion
 from bot.domain.redaction import redact_text, secrets_in, shown
 from bot.domain.text import storable
 from bot.domain.unseen import one_line
 from bot.store import conversations, copies, messages, proposals, questions, teams, tool_versions, turns
-from bot.store.questions import AskedQuestion
 from bot.transactions.lifecycle import moved, redraw
 from bot.transactions.votes import Decided, Pressed
 

@@ -70,7 +70,7 @@ class Recovery:
         read = self._database.read
         jobs += [Job(Work.EXECUTE, ident) for ident in await read(proposals.approved)]
         jobs += [Job(Work.TURN, ident) for ident in await read(turns.wanted)]
-        for behind in (turns.with_undelivered, outputs.with_unposted, questions.unanswered):
+        for behind in (turns.with_undelivered, outputs.with_unposted, questions.untold):
             jobs += [Job(Work.DELIVER, ident) for ident in await read(behind, patience)]
         jobs += [Job(Work.REDRAW, str(ident)) for ident in await read(copies.all_behind)]
         jobs += [Job(Work.TEAM, ident) for ident in await read(team_status.all_behind)]

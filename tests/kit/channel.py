@@ -116,12 +116,12 @@ class RecordingChannel(ShowingChannel, Poster):
         self.cards[ref] = card
         self.drawn.append(card)
 
-    async def remind(self, address: Address, ref: str, text: str, people: Sequence[Actor]) -> None:
+    async def remind(self, address: Address, ref: str, markdown: str, people: Sequence[Actor]) -> None:
         self.maybe_refuse("remind")
         if ref not in self.cards:
             raise CopyGone
-        self.texts.append((address, text))
-        self.reminders.append((ref, text, tuple(people)))
+        self.texts.append((address, markdown))
+        self.reminders.append((ref, markdown, tuple(people)))
 
     async def post_file(self, address: Address, name: str, text: str) -> None:
         self.maybe_refuse("post_file")

@@ -143,6 +143,19 @@ async def test_a_platform_that_is_down_for_hours_gets_the_answer_when_it_is_back
     assert [told[1] for told in wall.reminders] == ["“Which?”\n\nThe one by the window."]
 
 
+async def test_a_question_is_shown_as_it_was_written_below_the_card(make_nod: MakeNod) -> None:
+    wall = RecordingChannel("wall")
+    nod = make_nod(channels=[RecordingChannel(), wall], routes=[WALL])
+    (p,) = await nod.asked(red())
+    nod.model.will(says("**That** one."))
+    (ref,) = wall.places
+    await nod.press(Verb.ASK, p, at=WALL, ref=ref, reason="Is *it* [here](https://x.example)?")
+    await nod.idle()
+
+    said = "“Is \\*it\\* \\[here\\](https://x.example)?”\n\n**That** one."
+    assert [told[1] for told in wall.reminders] == [said]
+
+
 async def test_what_is_asked_in_the_conversation_is_answered_there_alone(nod: Nod) -> None:
     (p,) = await nod.asked(red())
     nod.model.will(says("The one by the window."))

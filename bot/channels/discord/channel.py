@@ -222,14 +222,17 @@ class DiscordChannel(Poster):
     async def redraw_card(self, address: Address, ref: str, card: Card) -> None:  # noqa: ARG002 - the copy knows
         await self._rest.edit(ref, render(card).message)
 
-    async def remind(self, address: Address, ref: str, text: str, people: Sequence[Actor]) -> None:
+    async def remind(self, address: Address, ref: str, markdown: str, people: Sequence[Actor]) -> None:
         """Reply to the card; in a server, name those who may decide."""
         place, (channel, _, message) = DiscordPlace.of(address), ref.partition("/")
         named = [each.key for each in people if each.channel == NAME and not place.person]
-        said = cut(" ".join([*(f"<@{person}>" for person in named), literal(text)]), CONTENT)
+        mentions = " ".join(f"<@{person}>" for person in named)
+        first, *more = split(markdown, CONTENT - len(mentions) - 1) or [""]
         reference = {"channel_id": channel, "message_id": message}
-        reply = {"content": said, "message_reference": reference, "allowed_mentions": {"users": named}}
-        await self._rest.post(place, reply)
+        reply = {"content": f"{mentions} {first}".strip(), "flags": PLAIN, "message_reference": reference}
+        await self._rest.post(place, reply | {"allowed_mentions": {"users": named}})
+        for piece in more:
+            await self._rest.post(place, {"content": piece, "flags": PLAIN})
 
     async def post_file(self, address: Address, name: str, text: str) -> None:
         await self._rest.post(DiscordPlace.of(address), {}, file=(name, text))

@@ -46,8 +46,8 @@ def cut(text: str, limit: int) -> str:
     return text if width(text) <= limit else f"{prefix(text, limit - 1, width)}…"
 
 
-def split(markdown: str) -> list[str]:
-    return commonmark.split(neutralise(markdown).strip("\n").rstrip(), CONTENT, width)
+def split(markdown: str, limit: int = CONTENT) -> list[str]:
+    return commonmark.split(neutralise(markdown).strip("\n").rstrip(), limit, width)
 
 
 class DiscordPen(Pen[str]):

@@ -1,6 +1,6 @@
 """Proposals: listing them, deciding them, and the feed of their changes."""
 
-from collections.abc import AsyncIterator, Collection, Mapping
+from collections.abc import AsyncIterator, Collection
 from typing import Annotated, Any, Literal
 
 from fastapi import Header, Query
@@ -24,6 +24,7 @@ from bot.channels.http.wire import (
     PressedBody,
     ProposalEvent,
     ProposalPage,
+    QuestionAnswered,
 )
 from bot.domain.chat import Address, Answer, Press
 from bot.domain.files import File
@@ -32,7 +33,7 @@ from bot.domain.proposals import Kind, Sought, State
 from bot.domain.risk import Level
 from bot.domain.similarity import Lasting, Rung, Whose
 from bot.domain.verbs import Verb
-from bot.lookup.proposals import Seen, progressed
+from bot.lookup.proposals import Feed, Seen, progressed
 
 router = api_routes("proposals", prefix="/api")
 
@@ -138,8 +139,7 @@ async def questions(proposal_id: str, actor: Caller, site: Here) -> JSONResponse
     found = await site.channel.proposals.questions(proposal_id, actor)
     if found is None:
         return _nothing()
-    shown = [{"asker": q.name, "question": q.text, "answer": q.answer or None} for q in found]
-    return ok(questions=shown)
+    return ok(questions=[views.question(each) for each in found])
 
 
 @router.get(
@@ -233,10 +233,10 @@ async def _ended(
 
 @router.get(
     "/events",
-    summary="SSE: every change of a proposal you may see; resumes by Last-Event-ID",
+    summary="SSE: every change of a proposal you may see, and answers about it; resumes by Last-Event-ID",
     response_class=EventStream,
     response_model=None,
-    responses={200: {"model": ProposalEvent}},
+    responses={200: {"model": ProposalEvent | QuestionAnswered}},
 )
 async def changes(
     actor: Caller,
@@ -252,11 +252,11 @@ async def changes(
 async def _changes(http: HttpChannel, actor: Actor, seen: int) -> AsyncIterator[str]:
     yield f"id: {seen}\n: listening\n\n"
     quiet = 0.0
-    far: Mapping[str, str] = {}
+    before = Feed((), {}, {})
     while not http.hub.closed:
         rings = http.bell.rings
-        rows = await http.proposals.changes(seen)
-        newest = {proposal_id: row_id for row_id, proposal_id in rows}
+        now = await http.proposals.feed(seen)
+        newest = {proposal_id: row_id for row_id, proposal_id in now.rows}
         # in the order of their ids: a client that resumes after any of them misses none and gets none twice
         for proposal_id, row_id in sorted(newest.items(), key=lambda change: change[1]):
             shown = await http.proposals.find(proposal_id, actor)
@@ -264,13 +264,18 @@ async def _changes(http: HttpChannel, actor: Actor, seen: int) -> AsyncIterator[
                 update = {"type": "proposal_update", "proposal": views.proposal(shown)}
                 yield f"id: {row_id}\n" + sse(update)
                 quiet = 0.0
-        before, far = far, await http.proposals.progress()
-        for proposal_id in progressed(before, far):
+        for proposal_id in progressed(before.far, now.far):
             if (shown := await http.proposals.find(proposal_id, actor)) is not None:
                 yield sse({"type": "proposal_update", "proposal": views.proposal(shown)})
                 quiet = 0.0
-        if rows:
-            seen = rows[-1][0]
+        for proposal_id in dict.fromkeys(before.asked[key] for key in before.asked.keys() - now.asked.keys()):
+            if (told := await http.proposals.questions(proposal_id, actor)) is not None:
+                answers = [views.question(each) for each in told]
+                yield sse({"type": "question_answered", "proposal_id": proposal_id, "questions": answers})
+                quiet = 0.0
+        before = now
+        if now.rows:
+            seen = now.rows[-1][0]
             continue
         if quiet >= http.pace.quiet:
             quiet = 0.0

@@ -14,6 +14,7 @@ from bot.channels.http.wire import (
     MessageView,
     PlanLineView,
     ProposalView,
+    QuestionView,
     RequestView,
     TeammateView,
     TeamView,
@@ -24,6 +25,7 @@ from bot.domain.outcomes import end_of
 from bot.domain.people import Actor
 from bot.domain.plans import PlanLine
 from bot.domain.proposals import Proposal, State
+from bot.domain.questions import AskedQuestion
 from bot.domain.redaction import redact_text, secrets_in
 from bot.domain.teams import Teammate, TeamStatus, about
 from bot.domain.verbs import Button, Verb
@@ -53,6 +55,10 @@ def request(found: SeenRequest, actor: Actor) -> RequestView:
     if actor == p.requester:
         view["arguments"] = dict(p.arguments)
     return view
+
+
+def question(asked: AskedQuestion) -> QuestionView:
+    return {"asker": asked.name, "question": asked.text, "answer": asked.answer or None}
 
 
 def conversation_of(found: Seen) -> str:

@@ -610,6 +610,14 @@ class ProposalEvent(TypedDict):
     proposal: ProposalView
 
 
+class QuestionAnswered(TypedDict):
+    """``questions``: all that were asked about it within a day."""
+
+    type: Literal["question_answered"]
+    proposal_id: str
+    questions: list[QuestionView]
+
+
 class TeamEvent(TypedDict):
     type: Literal["team_update"]
     team: TeamView

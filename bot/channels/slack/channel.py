@@ -306,18 +306,20 @@ class SlackChannel(Poster):
         copy = SlackPosted.parse(ref)
         await self._redraw(copy, render(card, copy.team), brief(card, copy.team))
 
-    async def remind(self, address: Address, ref: str, text: str, people: Sequence[Actor]) -> None:
+    async def remind(self, address: Address, ref: str, markdown: str, people: Sequence[Actor]) -> None:
         """Write below the card, in its thread, with a link to it; mention those who are in this workspace."""
         place, card = SlackPlace.of(address), SlackPosted.parse(ref)
         users = [found[1] for found in map(user_of, people) if found and found[0] == place.team]
         with translated():
             client = await self._workspaces.client(place.team)
             link = await client.chat_getPermalink(channel=card.channel, message_ts=card.ts)
-            words = f"{' '.join(f'<@{user}>' for user in users)} {escape(text)}".strip()
+            named = " ".join(f"<@{user}>" for user in users)
+            below = b.marked(f"{named} <{link['permalink']}|Show the card>".strip())
             await client.chat_postMessage(
                 channel=card.channel,
                 thread_ts=place.thread or card.ts,
-                text=f"{words} <{link['permalink']}|Show the card>",
+                text=f"{named} {escape(markdown)}".strip(),
+                blocks=[b.markdown(markdown), {"type": "section", "text": below}],
                 unfurl_links=False,
                 unfurl_media=False,
             )

@@ -4,6 +4,7 @@ It starts with ``chat.startStream``. Where Slack refuses that, or the stream die
 the same message continues by ``chat.update``, less often. What one message cannot hold continues in the next.
 """
 
+import re
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any
@@ -37,6 +38,8 @@ EDIT_PACE = timedelta(seconds=1.2)  # update: 50 a minute
 _LINES = 8  # tool lines shown above an edited message
 _STOPPED_BY_SLACK = "stopped_by_user"
 _SIGNS = {"in_progress": "⏳", "complete": "✅", "error": "⚠️"}
+
+_BEGUN = re.compile(r"(?:<|\[[^\[\]\n]{0,300}(?:\](?:\([^()\n]{0,2000})?)?)$")
 
 Chunk = dict[str, Any]
 
@@ -131,14 +134,14 @@ class SlackStream:
             await self._sessions.say(self._place, status)
 
     async def _flush(self, *, last: bool = False) -> None:
-        """Send what is held when it is time; a ``<`` at the very end waits for what follows it."""
+        """Send what is held when it is time; what may become a mention or a link waits for its end."""
         now = self._clock()
         pace = EDIT_PACE if self._editing else STREAM_PACE
         if self._stopped or (not last and self._last is not None and now - self._last < pace):
             return
         ready, self._pending = self._pending, ""
-        if not last and ready.endswith("<"):
-            ready, self._pending = ready[:-1], "<"
+        if not last and (begun := _BEGUN.search(ready)):
+            ready, self._pending = ready[: begun.start()], begun[0]
         ready = text.neutralise(ready)
         if not self._shown:
             ready = ready.lstrip("\n")

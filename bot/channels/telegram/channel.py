@@ -41,7 +41,7 @@ from bot.channels.telegram.places import NAME, TelegramPosted
 from bot.channels.telegram.presses import TelegramPresses
 from bot.channels.telegram.shown import ShownCards
 from bot.channels.telegram.stream import TelegramStream
-from bot.channels.telegram.text import from_markdown, joined, mention, plain
+from bot.channels.telegram.text import from_markdown, joined, mention
 from bot.channels.telegram.transport import Transport
 from bot.channels.telegram.updates import ReadableUpdates, readable
 from bot.domain.cards import Card
@@ -267,7 +267,7 @@ class TelegramChannel(Poster):
             raise
         await self._views.settle(card, message.chat_id)
 
-    async def remind(self, address: Address, ref: str, text: str, people: Sequence[Actor]) -> None:
+    async def remind(self, address: Address, ref: str, markdown: str, people: Sequence[Actor]) -> None:
         """Reply to the card; in a group, name those who may decide."""
         try:
             card = TelegramPosted.parse(ref)
@@ -275,7 +275,7 @@ class TelegramChannel(Poster):
             raise CopyGone(f"{ref!r} is no message in Telegram.") from None
         place = self._moves.place(address)
         named = [] if place.private else [each for each in people if each.channel == self.name]
-        rich = joined([*([joined(map(mention, named), ", ")] if named else []), plain(text)])
+        rich = joined([*([joined(map(mention, named), ", ")] if named else []), from_markdown(markdown)])
         await self._transport.send(
             place, rich, answer_to=card.message_id if card.chat_id == place.chat_id else None
         )

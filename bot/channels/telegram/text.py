@@ -1,19 +1,24 @@
 """Text as Telegram takes it: plain text with entities counted in UTF-16 units.
 
 Model text is CommonMark and hostile: pictures and links into the app itself are taken out, because both can
-carry data away. Cards are put together from `plain` and `styled` pieces, where nothing is markup.
+carry data away, and nothing that was written is hidden: tags, formulas, spoilers and the definitions of
+references stay text. Cards are put together from `plain` and `styled` pieces, where nothing is markup.
 """
 
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import pairwise
+from typing import Any
 from urllib.parse import urlsplit
 
+import pyromark
 from telegram import MessageEntity, User
 from telegramify_markdown import MessageEntity as FoundEntity
 from telegramify_markdown import RenderConfig, convert, utf16_len
 
+from bot.channels.markdown import misleads
 from bot.channels.outline import Outliner, Pen
 from bot.channels.telegram.limits import ENTITIES, TEXT_UNITS
 from bot.channels.telegram.places import NAME
@@ -22,6 +27,19 @@ from bot.domain.unseen import made_visible
 
 _PICTURE = "\ue000"  # stands where a picture was; taken out of the source first, so it cannot be forged
 _PICTURE_SHOWN = "▣"
+_LOOKS = {  # what the converter puts before lines, where it is not what people expect
+    **dict.fromkeys((f"heading_level_{level}" for level in range(1, 7)), ""),
+    "unordered_list_item": "•",
+    "task_completed": "☑",
+    "task_uncompleted": "☐",
+    "image": _PICTURE,
+}
+_READ = (
+    pyromark.Options.ENABLE_TABLES
+    | pyromark.Options.ENABLE_STRIKETHROUGH
+    | pyromark.Options.ENABLE_TASKLISTS
+    | pyromark.Options.ENABLE_MATH
+)
 _APP_LINK = re.compile(r"\b(tg|ton|tonsite)://", re.IGNORECASE)
 _QUOTES = frozenset({MessageEntity.BLOCKQUOTE, MessageEntity.EXPANDABLE_BLOCKQUOTE})
 _CUTS = (  # where to cut, whether only in the second half, whether inside code
@@ -87,10 +105,11 @@ def joined(parts: Iterable[Rich], between: str = "\n") -> Rich:
 def from_markdown(markdown: str) -> Rich:
     """Render CommonMark, finished or cut off anywhere; falls back to the bare text."""
     config = RenderConfig.isolated()
-    config.markdown_symbol.image = _PICTURE
+    for name, look in _LOOKS.items():
+        setattr(config.markdown_symbol, name, look)
     source = _whole(markdown).replace(_PICTURE, "")
     try:
-        text, found = convert(source, latex_escape=False, config=config)
+        text, found = convert(_open(source), latex_escape=False, config=config)
     except Exception:  # noqa: BLE001 - whatever the converter stumbles on, people still get the words
         return Rich(_harmless(source))
     entities: list[MessageEntity] = []
@@ -99,7 +118,10 @@ def from_markdown(markdown: str) -> Rich:
         before = units[2 * each.offset - 2 : 2 * each.offset].decode("utf-16-le", "replace")
         if each.type == "custom_emoji" or each.length <= 0:
             continue
-        if each.type == "text_link" and (before == _PICTURE or not web_link(each.url or "")):
+        words = units[2 * each.offset : 2 * (each.offset + each.length)].decode("utf-16-le", "replace")
+        address = each.url or ""
+        lost = before == _PICTURE or not web_link(address) or misleads(words, address)
+        if each.type == "text_link" and lost:
             continue
         if each.type in _QUOTES and any(_holds(outer, each) for outer in found):
             continue  # quotes do not nest in Telegram
@@ -107,6 +129,31 @@ def from_markdown(markdown: str) -> Rich:
             MessageEntity(each.type, each.offset, each.length, url=each.url, language=each.language)
         )
     return Rich(_harmless(text.replace(_PICTURE, _PICTURE_SHOWN)), tuple(entities))
+
+
+def _open(source: str) -> str:
+    """The same with a backslash before whatever would hide what it is, or what stands behind it.
+
+    As the console's ``markdown.js``: what a person can't see can't be a part of what they are told.
+    """
+    data = source.encode()
+    marks: set[int] = set()
+    code: set[int] = set()
+    events: Iterable[tuple[Any, Any]] = pyromark.events_with_range(source, options=_READ)
+    for event, at in events:
+        kind = event if isinstance(event, str) else next(iter(event))
+        spot = range(at["start"], at["end"])
+        if kind in ("InlineHtml", "Html"):
+            marks.update(each for each in spot if data[each : each + 1] == b"<")
+        elif kind in ("InlineMath", "DisplayMath"):
+            marks.update(each for each in spot if data[each : each + 1] == b"$")
+        elif kind == "Code" or (kind == "Start" and "CodeBlock" in event["Start"]):
+            code.update(spot)
+    for found in pyromark.reference_definitions(source, options=_READ).values():
+        marks.add(data.index(b"[", found["span"]["start"]))
+    marks.update({found.start() for found in re.finditer(rb"(?<=\|)\|", data)} - code)
+    kept = [data[start:end] for start, end in pairwise([0, *sorted(marks), len(data)])]
+    return b"\\".join(kept).decode()
 
 
 def _holds(outer: FoundEntity, inner: FoundEntity) -> bool:

@@ -15,7 +15,7 @@ from bot.store.rules import Policies
 from bot.tools.tool import CallContext, tool
 from bot.transactions import decide, lifecycle
 from tests.channels.http.conftest import ANA, BEN, CHIEF, TOKENS, Json, Serve, Stream
-from tests.channels.http.scripted import ScriptedModel, ask
+from tests.channels.http.scripted import ScriptedModel, ask, say
 
 MILK = ask(("keep", {"text": "milk"}))
 
@@ -39,6 +39,23 @@ async def test_every_change_is_told_with_an_id_that_rises(serve: Serve):
         heard += await hear(feed, proposal["id"], "succeeded")
         ids = [ident for ident, *_ in heard]
         assert ids == sorted(set(ids))
+
+
+async def test_the_answer_to_a_question_is_told_with_all_that_was_asked(serve: Serve):
+    known = asyncio.Event()
+    async with serve(model=ScriptedModel(MILK, [known, *say("It is fresh.")])) as nod:
+        (proposal,) = await nod.proposed()
+        async with nod.stream("GET", "/api/events") as feed:
+            await feed.raw()
+            await nod.press(proposal, "ask", reason="How old?")
+            await feed.until("proposal_update")
+            known.set()
+            told = await feed.until("question_answered")
+            await nod.app.dispatcher.idle()
+        assert told["proposal_id"] == proposal["id"]
+        assert told["questions"] == [{"asker": "you", "question": "How old?", "answer": "It is fresh."}]
+        kept = await nod.client.get(f"/api/proposals/{proposal['id']}/questions")
+        assert kept.json()["questions"] == told["questions"]
 
 
 async def test_a_resumed_feed_has_no_gap_and_no_repeat_across_a_restart(serve: Serve):

@@ -58,13 +58,29 @@ async def test_a_reminder_stands_below_the_card_links_to_it_and_mentions_those_w
     ref = await running.channel.post_card(THREAD, card_factory())
     (card,) = running.slack.cards("C1")
     people = (Actor("slack", "T1/U7", "Ana"), Actor("slack", "T2/U9", "Eve"), Actor("telegram", "5", "Ben"))
-    await running.channel.remind(THREAD, ref, "Expires in 5 min if no one decides: <Paint>", people)
+    await running.channel.remind(THREAD, ref, r"Expires in 5 min if no one decides: \<Paint\>", people)
 
     reminder = running.slack.in_channel("C1")[-1]
     link = f"https://team.slack.com/archives/C1/p{card.ts.replace('.', '')}"
     assert reminder.thread == "1700.1"
-    assert reminder.text == (
-        f"<@U7> Expires in 5 min if no one decides: &lt;Paint&gt; <{link}|Show the card>"
+    assert reminder.text.startswith("<@U7> Expires in 5 min if no one decides:")
+    assert [each["text"] for each in reminder.blocks] == [
+        r"Expires in 5 min if no one decides: \<Paint\>",
+        {"type": "mrkdwn", "text": f"<@U7> <{link}|Show the card>"},
+    ]
+
+
+async def test_a_models_answer_below_the_card_keeps_its_markup_and_notifies_no_one(
+    running: Running, card_factory: Factory
+) -> None:
+    ref = await running.channel.post_card(THREAD, card_factory())
+    said = "**No.** <!channel> see [https://good.example](https://evil.example)"
+    await running.channel.remind(THREAD, ref, said, ())
+
+    shown = running.slack.in_channel("C1")[-1].blocks[0]
+    assert shown["type"] == "markdown"
+    assert shown["text"].startswith(
+        "**No.** <\u200b!channel> see https://good.example (https://evil.example)"
     )
 
 

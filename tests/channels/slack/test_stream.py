@@ -117,6 +117,14 @@ async def test_mentions_are_broken_up_even_across_deltas(running: Running, clock
     assert message.markdown.endswith("<")
 
 
+async def test_a_link_that_misleads_is_shown_even_across_deltas(running: Running, clock: FakeClock) -> None:
+    stream = running.channel.open_stream(DM, ANA)
+    await _send_all(stream, clock, "see [good.com", "](https://", "evil.com) and [1] and [x")
+
+    (message,) = [m for m in running.slack.posted if m.stream]
+    assert message.markdown == "see good.com (https://evil.com) and [1] and [x"
+
+
 async def test_an_answer_beyond_one_message_continues_in_the_next(running: Running, clock: FakeClock) -> None:
     code = "\n".join(f"line {n} = {n}" for n in range(1600))
     text = f"Look:\n\n```python\n{code}\n```\n\nThat is all."

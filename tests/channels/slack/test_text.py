@@ -26,6 +26,21 @@ def test_a_special_mention_is_broken_up(evil: str) -> None:
     assert not re.search(r"<[!@#]", neutralise(f"a {evil} b `{evil}`"))
 
 
+@pytest.mark.parametrize(
+    ("link", "shown"),
+    [
+        ("[https://good.com/x](https://evil.com)", "https://good.com/x (https://evil.com)"),
+        ("[good.com](https://good.com.evil.com)", "good.com (https://good.com.evil.com)"),
+        ("[www.good.com](<https://good.com@evil.com> 'x')", "www.good.com (https://good.com@evil.com)"),
+        ("[good.com](https://www.good.com/y)", "[good.com](https://www.good.com/y)"),
+        ("[README.md](https://good.com/README.md)", "[README.md](https://good.com/README.md)"),
+        ("[the page](https://good.com)", "[the page](https://good.com)"),
+    ],
+)
+def test_a_link_whose_words_name_another_host_shows_where_it_leads(link: str, shown: str) -> None:
+    assert neutralise(link) == shown
+
+
 @given(st.text())
 def test_no_text_keeps_a_special_mention(text: str) -> None:
     assert not re.search(r"<[!@#]", neutralise(text + "<!x>"))

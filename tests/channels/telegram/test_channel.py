@@ -69,6 +69,17 @@ async def test_a_reminder_replies_to_the_card_and_names_those_who_decide(channel
     assert [e["user"]["id"] for e in reminder.entities] == [ANA]
 
 
+async def test_a_models_answer_below_the_card_has_its_styles(channel, telegram: FakeTelegram):
+    telegram.group(TEAM)
+    here = Address("telegram", str(TEAM))
+    ref = await channel.post_card(here, make_card())
+    await telegram.see(TEAM, "Close issue #7")
+    await channel.remind(here, ref, "“Why?”\n\n**No one** uses `it`.", (Actor("telegram", str(ANA), "Ana"),))
+    answer = await telegram.see(TEAM, "No one")
+    assert answer.text == "Ana\n“Why?”\n\nNo one uses it."
+    assert [each["type"] for each in answer.entities] == ["text_mention", "bold", "code"]
+
+
 async def test_what_comes_from_a_group_brings_the_groups_name(
     channel, telegram: FakeTelegram, core: FakeCore
 ):

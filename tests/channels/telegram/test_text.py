@@ -46,6 +46,35 @@ def test_pictures_and_links_into_the_app_are_taken_out(source: str):
     assert "\ue000" not in rich.text
 
 
+@pytest.mark.parametrize(
+    "source",
+    [
+        "if x < y and <div> is it",
+        "<p>\n<b>hi</b>\n</p>",
+        "It costs $5-$10.",
+        "a || b || c",
+        "[^1]: the price is 5",
+        "[a]: https://example.com/x",
+        "é $$y$$ <b>",
+    ],
+)
+def test_nothing_that_was_written_is_hidden(source: str):
+    assert from_markdown(source).text == source
+
+
+def test_markup_in_code_stays_as_it_is():
+    assert from_markdown("`<b> $x$ ||a||` and [^1]").text == "<b> $x$ ||a|| and [^1]"
+
+
+def test_a_link_that_names_another_host_is_no_link():
+    rich = from_markdown("[good.com](https://evil.com) and [README.md](https://good.com/README.md)")
+    assert kinds(rich) == [("text_link", "https://good.com/README.md")]
+
+
+def test_headings_lists_and_tasks_look_plain():
+    assert from_markdown("# Head\n\n- a\n- [ ] b\n- [x] c").text == "Head\n\n• a\n☐ b\n☑ c\n"
+
+
 def test_a_code_block_that_fits_is_not_cut():
     block = "x = 1\n" * 400
     pieces = accepted(split(from_markdown("intro\n\n" * 300 + f"```python\n{block}```\n\nend")))

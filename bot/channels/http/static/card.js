@@ -6,7 +6,8 @@ import * as channels from "./channels.js";
 import { changes, growing } from "./diff.js";
 import { similarForm, stepsForm, wordsForm } from "./decisions.js";
 import { EditForm, exact } from "./form.js";
-import { find, ladder, listen, me, press, refresh, siblings, whenBack } from "./proposals.js";
+import { markdown } from "./markdown.js";
+import { find, ladder, listen, me, press, questions, refresh, refreshQuestions, siblings, whenBack } from "./proposals.js";
 import { ago, elapsed, expiry } from "./times.js";
 
 const LOOK = 1200; // milliseconds without buttons after the content changed under someone's finger
@@ -56,8 +57,9 @@ export class Card {
     this.slot = h("div", { class: "card-slot" });
     this.buttons = h("div", { class: "card-buttons" });
     this.small = h("div", { class: "byline" });
+    this.told = h("div", { class: "answers", "aria-live": "polite" });
     this.element = h("article", { class: "card", tabindex: -1, data: { proposal: id } },
-      this.content, this.word, this.slot, h("div", { class: "card-foot" }, this.buttons, this.small));
+      this.content, this.word, this.slot, h("div", { class: "card-foot" }, this.buttons, this.small), this.told);
     this.element.addEventListener("keydown", (event) => {
       if (event.key === "Escape" && this.form) {
         event.stopPropagation();
@@ -65,7 +67,10 @@ export class Card {
       }
     });
     const deaf = listen((p) => p.id === this.id && this.draw(p));
-    const forgotten = whenBack(() => this.unreached && this.say(""));
+    const forgotten = whenBack(() => {
+      if (this.unreached) this.say("");
+      this.ask();
+    });
     this.stop = () => {
       deaf();
       forgotten();
@@ -76,6 +81,7 @@ export class Card {
 
   draw(p) {
     const before = this.proposal;
+    this.answer(p);
     if (before && JSON.stringify(before) === JSON.stringify(p)) return;
     this.proposal = p;
     const focused = this.element.contains(document.activeElement) && !this.slot.contains(document.activeElement)
@@ -95,6 +101,23 @@ export class Card {
     }
     this.drawButtons();
     if (focused && !focused.isConnected) this.refocus(focused.dataset.verb);
+    if (p.version !== before?.version) this.ask();
+  }
+
+  /** What was asked about it; in its own conversation that stands there already. */
+  ask() {
+    if (this.origin && this.proposal?.state === "proposed") refreshQuestions(this.id).catch(() => {});
+  }
+
+  answer(p) {
+    const told = this.origin && p.state === "proposed" ? questions(p.id) : [];
+    const print = JSON.stringify(told);
+    if (print === this.answered) return;
+    this.answered = print;
+    if (told.length && told.every((each) => each.answer)) this.say("");
+    this.told.replaceChildren(...told.map((each) => h("div", { class: "answer" },
+      h("p", { class: "byline", dir: "auto" }, shown(`${each.asker}: “${each.question}”`)),
+      h("div", { class: "said", dir: "auto" }, each.answer ? markdown(each.answer) : h("p", { class: "muted" }, "The agent is answering…")))));
   }
 
   standing() {

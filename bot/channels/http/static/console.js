@@ -514,6 +514,7 @@ async function start() {
   listConversations();
   new Subscription("api/events", {
     event: (event) => {
+      if (event.type === "question_answered") proposals.putQuestions(event.proposal_id, event.questions);
       if (event.type !== "proposal_update") return;
       proposals.put(event.proposal);
       notifyOf(event.proposal, inbox);

@@ -28,6 +28,22 @@ export function back() {
   return refreshWaiting();
 }
 
+const asked = new Map();
+
+/** What was asked about a proposal within a day: `{asker, question, answer}`, where the answer may not be there yet. */
+export const questions = (id) => asked.get(id) ?? [];
+
+/** Take in what was asked about a proposal, and its answers. */
+export function putQuestions(id, told) {
+  asked.set(id, told);
+  const p = known.get(id);
+  if (p) for (const listener of [...listeners]) listener(p, p);
+}
+
+export async function refreshQuestions(id) {
+  putQuestions(id, (await get(`api/proposals/${encodeURIComponent(id)}/questions`)).questions);
+}
+
 export const find = (id) => known.get(id) ?? null;
 export const all = () => [...known.values()];
 export const waiting = () => all().filter((p) => p.state === "proposed");

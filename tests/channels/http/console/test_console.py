@@ -9,6 +9,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Locator, Page, Route, expect
 
 from bot.agent.model import Text, Thought
@@ -51,6 +52,12 @@ def rare(within: Locator | Page, name: str) -> Locator:
     """The button of that name behind ⋯, which is opened."""
     within.locator(".menu summary").click()
     return button(within, name)
+
+
+def violations(page: Page) -> list[tuple[str, list[str]]]:
+    """What axe finds: each rule with the elements that break it."""
+    found = Axe().run(page).response["violations"]
+    return [(each["id"], [node["html"][:160] for node in each["nodes"]]) for each in found]
 
 
 def issue(nod: Served, number: int) -> dict[str, object]:

@@ -4,7 +4,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.channels.http.console.conftest import Served
-from tests.channels.http.console.test_console import NARROW, NewPage, button, fits, issue
+from tests.channels.http.console.test_console import NARROW, NewPage, button, fits, issue, rare, violations
 
 pytestmark = pytest.mark.browser
 
@@ -75,6 +75,26 @@ def test_it_is_read_and_decided_by_keys(nod: Served, new_page: NewPage):
     page.keyboard.press("a")
     expect(detail.locator(".state")).to_have_text("Done")
     assert issue(nod, 2)["state"] == "closed"
+
+
+def test_the_answer_to_a_question_comes_below_the_card_without_a_reload(nod: Served, new_page: NewPage):
+    nod.ask("close #4")
+    page = inbox(nod, new_page, 1)
+    detail = page.locator("#inbox-detail .card")
+    rare(detail, "Ask").click()
+    page.keyboard.type("what *exactly* changes?")
+    page.keyboard.press("Enter")
+    answer = detail.locator(".answer")
+    expect(answer.locator(".byline")).to_have_text("you: “what *exactly* changes?”")
+    expect(answer.locator("li", has_text="open → closed")).to_be_visible()
+    expect(detail.locator(".card-word")).to_be_hidden()
+    expect(button(detail, "Approve")).to_be_enabled()
+    assert violations(page) == []
+    page.reload()
+    expect(answer.locator("li", has_text="open → closed")).to_be_visible()
+    button(detail, "Approve").click()
+    expect(detail.locator(".state")).to_have_text("Done")
+    expect(answer).to_have_count(0)
 
 
 def test_each_proposal_has_an_address_that_opens_it_whatever_its_state(nod: Served, new_page: NewPage):
