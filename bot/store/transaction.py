@@ -1,4 +1,4 @@
-"""A store function in a transaction that somebody else begins and ends."""
+"""A store function in a transaction that its caller begins and ends."""
 
 import sqlite3
 from collections.abc import Callable

@@ -21,7 +21,7 @@ from tests.torture.people import People
 _TOOLS = {"mark": ["mark"], "pair": ["mark", "mark"], "together": ["mark_together"], "soon": ["mark_soon"]}
 _KILLS_PER_RESTART = 20
 _KILLS_PER_REPORT = 50
-_SPEAKER = re.compile(r"^\w+: ")  # where several may write
+SPEAKER = re.compile(r"^\w+: ")  # where several may write
 _TASK = re.compile(r"Your task: (.+)")
 _RULES = (
     "approvers requester approver",
@@ -39,7 +39,7 @@ def script(body: dict[str, Any]) -> Reply:
     last = body["messages"][-1]
     if task := _TASK.search(str(body["messages"][0]["content"])):
         return _as_teammate(body, task[1])
-    words = _SPEAKER.sub("", str(last.get("content") or ""))
+    words = SPEAKER.sub("", str(last.get("content") or ""))
     first, _, words = words.partition(" ")
     if last["role"] == "user" and first == "team":
         return ask(("spawn_teammate", {"role": "marker", "task": words, "require_plan_approval": True}))

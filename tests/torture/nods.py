@@ -35,8 +35,12 @@ class Nods:
         processes: int,
         environment: Mapping[str, str],
         dice: random.Random | None = None,
+        nursery: Nursery | None = None,
     ) -> None:
-        """``environment``: what else each is told. ``dice``: some die at a point, until `calm`."""
+        """``environment``: what else each is told. ``dice``: some die at a point, until `calm`.
+
+        ``nursery``: where they are born, if it is open already.
+        """
         self.url = url
         self.effects = folder / "effects.log"
         self.figures = Figures()
@@ -45,7 +49,8 @@ class Nods:
         self._environment = environment
         self._dice = dice
         self._leaving: set[int] = set()  # ids of those that were asked to end
-        self._nursery = Nursery()
+        self._nursery = nursery or Nursery()
+        self._opens = nursery is None
         self._running: dict[int, int] = {}  # ids of processes, by port
         self._up: set[int] = set()  # ids of those that were ready
         self._ready_ports: set[int] = set()  # those that were when last asked
@@ -58,7 +63,8 @@ class Nods:
         self._client = httpx.AsyncClient(timeout=30)
 
     async def __aenter__(self) -> Self:
-        await self._nursery.__aenter__()
+        if self._opens:
+            await self._nursery.__aenter__()
         for port in self.ports:
             self._watches.append(asyncio.create_task(self._keep_up(port)))
         await self.all_ready()
@@ -69,12 +75,22 @@ class Nods:
         for pid in self._running.values():
             _send(pid, signal.SIGTERM)
         await asyncio.gather(*self._watches, return_exceptions=True)
-        await self._nursery.__aexit__()
+        if self._opens:
+            await self._nursery.__aexit__()
         for look in self._looks:
             look.cancel()
         await asyncio.gather(*self._looks, return_exceptions=True)
         await self._client.aclose()
         self._engine.dispose()
+
+    def pid(self, port: int) -> int:
+        """The process that has this port now."""
+        return self._running[port]
+
+    def log(self, port: int) -> str:
+        """What the processes that had this port wrote."""
+        path = self._folder / f"nod-{port}.log"
+        return path.read_text() if path.exists() else ""
 
     def check(self) -> None:
         """Raise what went wrong with a process."""
@@ -165,7 +181,7 @@ class Nods:
 
     async def _keep_up(self, port: int) -> None:
         while not self._over:
-            before = self._log(port)
+            before = self.log(port)
             pid = self._running[port] = await self._start(port)
             ended = await self._nursery.end(pid)
             del self._running[port]
@@ -179,13 +195,9 @@ class Nods:
                 if ended:
                     raise AssertionError(f"a process that was asked to end did with {ended}")
             elif not self._over:
-                log = self._log(port).removeprefix(before)
+                log = self.log(port).removeprefix(before)
                 if not self.restarted or "Nod is up" in log:
                     raise AssertionError(f"a process ended by itself with {ended}: {log[-2000:]}")
-
-    def _log(self, port: int) -> str:
-        path = self._folder / f"nod-{port}.log"
-        return path.read_text() if path.exists() else ""
 
     async def _start(self, port: int) -> int:
         environment = {

@@ -30,11 +30,19 @@ class Postgres:
             self._data.parent.chmod(0o711)
         data = str(self._data)
         await self._run("initdb", "-D", data, "-U", "nod", "-A", "trust", "--no-sync")
-        settings = f"-p {self._port} -k {data} -c listen_addresses=127.0.0.1"
-        await self._run("pg_ctl", "-D", data, "-l", f"{data}/log", "-o", settings, "-w", "start")
+        await self.start()
         return self
 
     async def __aexit__(self, *_: object) -> None:
+        await self.stop()
+
+    async def start(self) -> None:
+        data = str(self._data)
+        settings = f"-p {self._port} -k {data} -c listen_addresses=127.0.0.1"
+        await self._run("pg_ctl", "-D", data, "-l", f"{data}/log", "-o", settings, "-w", "start")
+
+    async def stop(self) -> None:
+        """As in a crash: what was not committed is gone, and all connections break."""
         await self._run("pg_ctl", "-D", str(self._data), "-m", "immediate", "-w", "stop")
 
     async def restart(self) -> None:

@@ -15,6 +15,8 @@ points.arm(EFFECTS.with_name("points.log"))
 
 BEFORE, AFTER = "die before", "die after"
 """Words of a mark that kill the process that makes it first, before or after it acted."""
+SLOWLY = "slowly"
+"""A word of a mark that ends only once the file ``go`` is there."""
 
 
 def _leave(line: str) -> None:
@@ -33,6 +35,8 @@ async def _act(text: str, context: CallContext) -> ToolOutput:
     if BEFORE in text:
         _die_once(context.idempotency_key)
     await asyncio.to_thread(_leave, f"{context.idempotency_key} {text}\n")
+    while SLOWLY in text and not EFFECTS.with_name("go").exists():  # noqa: ASYNC110 - a file rings no bell
+        await asyncio.sleep(0.01)
     if AFTER in text:
         _die_once(context.idempotency_key)
     await asyncio.sleep(random.uniform(0, 0.05))
@@ -67,3 +71,14 @@ async def mark_soon(text: str, context: CallContext) -> ToolOutput:
         text: what it says
     """
     return await _act(text, context)
+
+
+@tool(writes=False)
+async def blow_up(text: str) -> str:
+    """Take down the process that reads this.
+
+    Args:
+        text: what it is about
+    """
+    os.kill(os.getpid(), signal.SIGKILL)
+    return ""

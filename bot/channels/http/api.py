@@ -35,6 +35,7 @@ from bot.channels.http import (
 )
 from bot.channels.http.auth import COOKIE, Doorkeeper
 from bot.channels.http.channel import HttpChannel
+from bot.channels.http.crowd import files_left
 from bot.channels.http.errors import install, problem
 from bot.channels.http.limits import BodyLimits
 from bot.channels.http.organisation import Organisation
@@ -173,6 +174,8 @@ async def healthz(site: Here) -> JSONResponse:
 async def readyz(site: Here) -> JSONResponse:
     if not site.up:
         return problem(503, "starting or stopping")
+    if not files_left():
+        return problem(503, "no more files can be opened")
     try:
         await site.channel.admin.check()
     except (SQLAlchemyError, TimeoutError) as error:

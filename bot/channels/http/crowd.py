@@ -7,6 +7,7 @@ Anybody may open a connection without a token, so each has a deadline for its he
 import asyncio
 import contextlib
 import logging
+import os
 import resource
 from collections import Counter
 
@@ -31,6 +32,15 @@ def raise_file_limit() -> int:
             resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
             return most
     return most if soft == resource.RLIM_INFINITY else soft
+
+
+def files_left() -> bool:
+    """Whether this process can open one more file, without which it takes no connection and makes none."""
+    try:
+        os.close(os.open(os.devnull, os.O_RDONLY))
+    except OSError:
+        return False
+    return True
 
 
 class Crowd:
