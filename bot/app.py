@@ -400,6 +400,7 @@ def _organisation(settings: Settings, site_url: Callable[[], str]) -> Organisati
     if not settings.oidc_issuer:
         return None
     return Organisation(
+        settings.oidc_name,
         settings.oidc_issuer,
         settings.oidc_client_id,
         secret.get_secret_value() if secret else "",

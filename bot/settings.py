@@ -148,6 +148,7 @@ class Settings(BaseSettings):
     trusted_proxies: Networks = Field((), validation_alias="NOD_HTTP_TRUSTED_PROXIES")
     user_header: str = Field("", pattern=r"^[A-Za-z0-9-]{0,60}$", validation_alias="NOD_HTTP_USER_HEADER")
     oidc_issuer: HttpAddress | None = Field(None, validation_alias="NOD_OIDC_ISSUER")
+    oidc_name: str = Field("your organisation", max_length=40, validation_alias="NOD_OIDC_NAME")
     oidc_client_id: str = Field("", validation_alias="NOD_OIDC_CLIENT_ID")
     oidc_client_secret: SecretStr | None = Field(None, validation_alias="NOD_OIDC_CLIENT_SECRET")
     oidc_allowed: Words = Field((), validation_alias="NOD_OIDC_ALLOWED")

@@ -4,11 +4,12 @@ It refuses as providers do (RFC 6749 5.2, RFC 7636 4.6, OpenID Connect Core 1.0 
 """
 
 import base64
+import gzip
 import hashlib
 import json
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import jwt
@@ -17,13 +18,20 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 
 CLIENT, SECRET = "nod", "a-long-random-secret"
 CODE_SECONDS = 60
+_FLOODS = {
+    "long": b'{"keys": "' + b"x" * (9 << 20) + b'"}',
+    "deep": b"[" * 200_000,
+    "many": b"[" + b"1," * 200_000 + b"1]",
+}
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 _BASIC = f"Basic {base64.b64encode(f'{CLIENT}:{SECRET}'.encode()).decode()}"
 
 
 class FakeProvider:
     """``person``: the claims about who signs in next. ``lie`` changes what the next ID token claims.
 
-    ``sign`` may sign it otherwise. ``late``: seconds that its codes have waited already.
+    ``sign`` may sign it otherwise. ``late``: seconds that its codes have waited already. ``flood``: which of
+    its ends (about, keys, token) sends too much, and of what: long, deep, many, packed.
     """
 
     def __init__(self, back: str) -> None:
@@ -33,6 +41,7 @@ class FakeProvider:
         self.lie: dict[str, Any] = {}
         self.late = 0
         self.gone = False
+        self.flood: dict[str, str] = {}
         self.given: list[str] = []  # the ID tokens, newest last
         self.key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
         self.sign: Callable[[dict[str, Any]], str] = self.signed
@@ -40,7 +49,7 @@ class FakeProvider:
         self._runner: web.AppRunner | None = None
 
     async def start(self) -> None:
-        app = web.Application()
+        app = web.Application(middlewares=[self._flooding])
         app.router.add_get("/.well-known/openid-configuration", self._about)
         app.router.add_get("/keys", self._keys)
         app.router.add_get("/authorize", self._authorize)
@@ -51,6 +60,19 @@ class FakeProvider:
         await site.start()
         host, port = self._runner.addresses[0][:2]
         self.url = f"http://{host}:{port}"
+
+    @web.middleware
+    async def _flooding(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        end = "about" if "openid-configuration" in request.path else request.path.strip("/")
+        much = self.flood.get(end)
+        if much is None:
+            return await handler(request)
+        headers = {"Content-Type": "application/json"}
+        if much == "packed":
+            return web.Response(
+                body=gzip.compress(b" " * 1_000_000), headers=headers | {"Content-Encoding": "gzip"}
+            )
+        return web.Response(body=_FLOODS[much], headers=headers)
 
     async def stop(self) -> None:
         if self._runner is not None:

@@ -4,6 +4,7 @@ What a browser began is in the database, good once and for ten minutes; the brow
 An answer of the provider counts only if everything about it fits (OpenID Connect Core 1.0, 3.1.3.7).
 """
 
+import asyncio
 import base64
 import hashlib
 import hmac
@@ -20,6 +21,7 @@ import jwt
 from bot.domain.people import Actor
 from bot.errors import NodError
 from bot.logs import logger
+from bot.net.intake import TooLarge, bound
 
 log = logger(__name__)
 
@@ -56,8 +58,9 @@ class Begun:
 
 @dataclass(frozen=True, slots=True)
 class Organisation:
-    """``allowed``: addresses, domains, or ``*`` for everyone the provider knows."""
+    """``name``: what people call it. ``allowed``: addresses, domains, or ``*`` for everyone it knows."""
 
+    name: str
     issuer: str
     client_id: str
     client_secret: str
@@ -77,14 +80,14 @@ class Organisation:
             "code_challenge": base64.urlsafe_b64encode(digest).rstrip(b"=").decode(),
             "code_challenge_method": "S256",
         }
-        async with httpx2.AsyncClient(timeout=_PATIENCE) as client:
+        async with _client() as client:
             about = await self._about(client)
         at = about["authorization_endpoint"]
         return f"{at}{'&' if urlsplit(at).query else '?'}{urlencode(asked)}"
 
     async def enter(self, begun: Begun, code: str) -> Actor:
         """Whose account it is; raises NotSignedIn."""
-        async with httpx2.AsyncClient(timeout=_PATIENCE) as client:
+        async with _client() as client:
             about = await self._about(client)
             given = await self._exchanged(client, about, begun, code)
             keys = await _json(client, "GET", about["jwks_uri"])
@@ -156,12 +159,19 @@ class Organisation:
         return found
 
 
+def _client() -> httpx2.AsyncClient:
+    headers = {"Accept": "application/json", "Accept-Encoding": "identity"}
+    return httpx2.AsyncClient(timeout=_PATIENCE, headers=headers, event_hooks={"response": [bound]})
+
+
 async def _json(client: httpx2.AsyncClient, method: str, url: str, **sent: Any) -> Mapping[str, Any]:
+    """What the provider answers, bounded in size and in time; raises NotSignedIn."""
     try:
-        answer = await client.request(method, url, headers={"Accept": "application/json"}, **sent)
+        async with asyncio.timeout(_PATIENCE):
+            answer = await client.request(method, url, **sent)
         answer.raise_for_status()
         found = answer.json()
-    except (httpx2.HTTPError, httpx2.InvalidURL, ValueError) as error:
+    except (httpx2.HTTPError, httpx2.InvalidURL, TooLarge, TimeoutError, ValueError, RecursionError) as error:
         log.warning("the sign-in provider refused, or can't be reached", why=type(error).__name__, url=url)
         raise NotSignedIn from None
     if not isinstance(found, dict):

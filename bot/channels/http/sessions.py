@@ -46,8 +46,8 @@ async def enter(body: SigningIn, request: Request, site: Here) -> JSONResponse:
 
 @visits.get("/api/session")
 async def ways(site: Here) -> JSONResponse:
-    """How people can sign in here; needs no token."""
-    return ok(organisation=site.organisation is not None)
+    """How people can sign in here: the organisation whose accounts count; needs no token."""
+    return ok(organisation=site.organisation.name if site.organisation else None)
 
 
 @visits.get("/api/session/begin")

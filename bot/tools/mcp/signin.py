@@ -30,11 +30,11 @@ from sqlalchemy.exc import DBAPIError
 
 from bot.domain.chat import Clock
 from bot.logs import logger
+from bot.net.intake import TooLarge, bound
 from bot.store import mcp as store
 from bot.store.database import Database
 from bot.store.mcp import SignIn
 from bot.tools.mcp.config import Http, ServerConfig
-from bot.tools.mcp.intake import TooLarge, bound
 
 log = logger(__name__)
 

@@ -14,8 +14,8 @@ import anyio
 import httpx2
 from mcp.client.streamable_http import streamable_http_client
 
+from bot.net.intake import bound
 from bot.tools.mcp.config import ServerConfig, Stdio
-from bot.tools.mcp.intake import bound
 from bot.tools.mcp.process import started
 from bot.tools.mcp.signin import Bearer, Keys
 

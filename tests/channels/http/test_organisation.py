@@ -87,7 +87,7 @@ async def refused(page: httpx.AsyncClient) -> str:
 
 async def test_who_signs_in_there_is_the_account_of_their_verified_address(nod: Served, browser: Browser):
     page = browser()
-    assert (await page.get("/api/session")).json() == {"ok": True, "organisation": True}
+    assert (await page.get("/api/session")).json() == {"ok": True, "organisation": "your organisation"}
     answer = await comes_back(page, await away(page))
     assert (answer.status_code, answer.headers["location"]) == (303, "/")
     kept = answer.headers["set-cookie"]
@@ -185,9 +185,27 @@ async def test_a_provider_that_is_down_or_is_another_one_is_told(provider: FakeP
     assert (answer.status_code, "Signing in failed." in answer.text) == (502, True)
 
 
+@pytest.mark.parametrize("end", ["about", "keys", "token"])
+@pytest.mark.parametrize("much", ["long", "deep", "many", "packed"])
+async def test_what_a_provider_sends_is_bounded(
+    provider: FakeProvider, browser: Browser, end: str, much: str
+):
+    page = browser()
+    address = "" if end == "about" else await away(page)
+    provider.flood[end] = much
+    if end == "about":
+        answer = await page.get("/api/session/begin")
+        assert (answer.status_code, "Signing in failed." in answer.text) == (502, True)
+    else:
+        assert (await comes_back(page, address)).status_code == 403
+        assert (await page.get("/api/me")).status_code == 401
+    provider.flood.clear()
+    assert (await comes_back(page, await away(page))).status_code == 303
+
+
 async def test_without_one_there_is_no_such_sign_in(serve: Serve):
     async with serve() as nod:
-        assert (await nod.client.get("/api/session")).json()["organisation"] is False
+        assert (await nod.client.get("/api/session")).json()["organisation"] is None
         assert (await nod.client.get("/api/session/begin")).status_code == 404
         assert (await nod.client.get("/api/session/back?state=x&code=y")).status_code == 403
 

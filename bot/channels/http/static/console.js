@@ -411,8 +411,12 @@ function askForToken(words) {
   const button = h("button", { type: "submit", class: "button primary" }, "Sign in");
   const form = h("form", {}, h("label", { class: "label", for: "token" }, "Access token"), field,
     h("p", { class: "help" }, "It stays in this browser tab and is forgotten when you close it. If you know Nod from a chat, write /nod console there instead: it gives you a link."), fault, button);
-  const other = h("p", { hidden: true }, h("a", { class: "button primary", href: "api/session/begin" }, "Sign in with your organisation"));
-  api.get("api/session").then(({ organisation }) => { other.hidden = !organisation; }).catch(() => {});
+  const other = h("p", { hidden: true });
+  api.get("api/session").then(({ organisation }) => {
+    if (!organisation) return;
+    other.replaceChildren(h("a", { class: "button primary", href: "api/session/begin" }, shown(`Sign in with ${organisation}`)));
+    other.hidden = false;
+  }).catch(() => {});
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
     fault.textContent = "";

@@ -1,4 +1,4 @@
-"""What an MCP server sends, bounded before anything parses it.
+"""What an MCP server or a sign-in provider sends, bounded before anything parses it.
 
 A message is parsed in the event loop, and that takes as long as it has values; so there are bounds on its
 length and its values, and one beyond them is refused. What is nested too deeply is replaced by a few words,
