@@ -3,7 +3,7 @@
 import asyncio
 from typing import Annotated
 
-from fastapi import Path, Request
+from fastapi import APIRouter, Path, Request
 from starlette.responses import HTMLResponse, JSONResponse
 
 from bot.channels.http.errors import problem
@@ -16,7 +16,7 @@ BACK = "/oauth/callback"
 _WAIT_SECONDS = 20.0
 
 router = api_routes("mcp", prefix="/api/mcp")
-back = api_routes("mcp")
+back = APIRouter(include_in_schema=False)
 
 Name = Annotated[str, Path(max_length=40)]
 
@@ -88,7 +88,7 @@ async def ended(login_id: Annotated[str, Path(max_length=40)], _: Admin, site: H
         return problem(409, error.message)
 
 
-@back.get(BACK, include_in_schema=False)
+@back.get(BACK)
 async def came_back(request: Request, site: Here) -> HTMLResponse:
     """Needs no token: a browser sent here by another site brings none. What it brings is good once."""
     try:

@@ -2,9 +2,13 @@
 
 import contextlib
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from functools import cached_property
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, FastAPI, Request
+from fastapi.dependencies.utils import get_flat_params
+from fastapi.exceptions import RequestValidationError
+from fastapi.params import Query
 from fastapi.routing import APIRoute
 from fastapi.security import HTTPBearer
 from starlette.responses import JSONResponse
@@ -197,12 +201,33 @@ class _Route(APIRoute):
         self._described = {"response_model": response_model, "responses": responses}
         self._given = given
 
+    @cached_property
+    def query(self) -> list[str]:
+        """The names of its parameters."""
+        fields = get_flat_params(self.dependant)
+        return [field.alias for field in fields if isinstance(field.field_info, Query)]
+
     def describe(self) -> None:
         if self._described:
             told = APIRoute(self.path, self.endpoint, **self._described, **self._given)
             self.response_model, self.responses = told.response_model, told.responses
             self.response_field, self.response_fields = told.response_field, told.response_fields
             self._described = {}
+
+
+def _known_query(request: Request) -> None:
+    """Refuse a parameter that the route does not have: without a filter the answer is to another question."""
+    known: list[str] = request.scope["route"].query
+    said = (
+        f"There is no such parameter. There is {', '.join(known)}." if known else "This takes no parameters."
+    )
+    faults = [
+        {"type": "parameter", "loc": ("query", name), "msg": said, "input": value}
+        for name, value in request.query_params.items()
+        if name not in known
+    ]
+    if faults:
+        raise RequestValidationError(faults)
 
 
 def api_routes(tag: str, prefix: str = "") -> APIRouter:
@@ -213,6 +238,7 @@ def api_routes(tag: str, prefix: str = "") -> APIRouter:
         responses=_FAULTS,
         generate_unique_id_function=_operation,
         route_class=_Route,
+        dependencies=[Depends(_known_query)],
     )
 
 

@@ -107,6 +107,23 @@ async def test_the_record_and_the_settings_are_for_admins(serve: Serve, path):
         assert (answer.status_code, answer.json()["error"]) == (403, "This is for admins.")
 
 
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [
+        ("/api/tools?sort=name", "sort: This takes no parameters."),
+        ("/api/usage?days=7", "days: There is no such parameter. There is by, since."),
+        (
+            "/api/conversations?limit=2&sate=open",
+            "sate: There is no such parameter. There is limit, before, q.",
+        ),
+    ],
+)
+async def test_a_parameter_that_there_is_not_is_refused_and_not_passed_over(serve: Serve, path, said):
+    async with serve(token=CHIEF, **ADMIN) as nod:
+        answer = await nod.client.get(path)
+        assert (answer.status_code, answer.json()["error"]) == (422, said)
+
+
 async def test_usage_is_ones_own_and_for_admins_everyones(serve: Serve):
     async with serve(token=ANA, **ADMIN) as nod, nod.caller(CHIEF) as chief, nod.caller(BEN) as ben:
         (begun, *_) = await nod.chat("hello")
