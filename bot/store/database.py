@@ -145,7 +145,7 @@ class Database:
         while True:
             runs += 1
             try:
-                with self.engine.begin() as connection:
+                with Quick(self.engine) as connection, connection.begin():
                     return run(connection, work)
             except LostRace:
                 if runs == _TRIES:
@@ -157,8 +157,7 @@ class Database:
     def read_now(
         self, function: Callable[Concatenate[Session, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
-        connected = Quick(self.engine) if self.dialect == "sqlite" else self.engine.connect()
-        with connected as connection:
+        with Quick(self.engine) as connection:
             return self._over_snapshot(connection, lambda s: function(s, *args, **kwargs))
 
     def _over_snapshot(self, connection: Connection, function: Callable[[Session], T]) -> T:

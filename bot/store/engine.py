@@ -1,8 +1,10 @@
 """Engines with our pragmas, and copies of SQLite's file."""
 
 import contextlib
+import math
 import os
 import sqlite3
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -10,11 +12,15 @@ from urllib.parse import quote
 
 from sqlalchemy import Engine, NullPool, create_engine, event
 from sqlalchemy.engine import make_url
+from sqlalchemy.exc import InvalidatePoolError
+from sqlalchemy.pool import ConnectionPoolEntry
 
 from bot.store.record.chain import KEYS
 
 PATIENCE = 10.0  # seconds to wait for another process that writes
 POSTGRES_CONNECTIONS = 8  # a process's, and so its threads
+IDLE = 1.0  # seconds after which a connection to PostgreSQL may be gone
+_USED_AT = "used at"  # of time.monotonic()
 _PATIENCE = f"PRAGMA busy_timeout={PATIENCE * 1000:.0f}"
 _PRAGMAS = (
     "PRAGMA journal_mode=WAL",
@@ -34,13 +40,16 @@ def open_engine(url: str, audit_keys: Sequence[bytes] = (), *, readonly: bool = 
     options = {KEYS: tuple(audit_keys)}
     parts = make_url(url)
     if parts.get_backend_name() != "sqlite":
-        return create_engine(
+        engine = create_engine(
             url,
+            paramstyle="format",  # values in their order, as `Quick` gives them
             pool_size=POSTGRES_CONNECTIONS,
-            pool_pre_ping=True,
+            pool_use_lifo=True,  # what was used last knows its statements, and need not be asked
             execution_options=options,
             hide_parameters=True,  # a fault is logged, and values may be secrets
         )
+        _ask_the_idle(engine)
+        return engine
     file = Path(parts.database or "")
     if readonly:
         look = {"poolclass": NullPool, "creator": lambda: _look_at(file)}
@@ -67,6 +76,22 @@ def open_engine(url: str, audit_keys: Sequence[bytes] = (), *, readonly: bool = 
             connection.execute(pragma)
 
     return engine
+
+
+def _ask_the_idle(engine: Engine) -> None:
+    """As `pool_pre_ping`, which asks each time whether a connection is there: those that were idle."""
+
+    @event.listens_for(engine, "checkin")
+    def _used(_: Any, record: ConnectionPoolEntry) -> None:
+        record.info[_USED_AT] = time.monotonic()
+
+    @event.listens_for(engine, "checkout")
+    def _ask(connection: Any, record: ConnectionPoolEntry, _: Any) -> None:
+        if time.monotonic() - record.info.get(_USED_AT, math.inf) > IDLE:
+            try:
+                engine.dialect.do_ping(connection)
+            except engine.dialect.loaded_dbapi.Error as error:
+                raise InvalidatePoolError from error
 
 
 def _look_at(file: Path) -> sqlite3.Connection:

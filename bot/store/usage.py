@@ -3,7 +3,7 @@
 from collections.abc import Collection
 from datetime import datetime
 
-from sqlalchemy import func, select
+from sqlalchemy import func, literal_column, select
 from sqlmodel import Session
 
 from bot.domain.usage import Parts, Used
@@ -21,7 +21,7 @@ def of(session: Session, by: Parts, since: datetime, accounts: Collection[str] |
     sums = [func.sum(_TURN.c[name]) for name in ("model_calls", "prompt_tokens", "completion_tokens")]
     at = _TURN.c.created_at
     if session.connection().dialect.name == "postgresql":
-        at = func.timezone("UTC", at)
+        at = func.timezone(literal_column("'UTC'"), at)  # a value would be another one each time it is given
     day = func.date(at)
     key, name, first = {
         Parts.DAY: (day, None, day.desc()),

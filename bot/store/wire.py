@@ -33,6 +33,8 @@ _KEPT = {
     "tcp_user_timeout": 10_000,
 }
 
+_HERE = "here"  # said by one that begins
+
 Hear = Callable[[Any], None]
 
 
@@ -54,7 +56,7 @@ class Wire:
         self._conninfo = conninfo(url, hasty=True)
         self._process = process
         self._channel = ""
-        self._heard: dict[str, Hear] = {}  # by kind
+        self._heard: dict[str, Hear] = {_HERE: lambda _: None}  # by kind
         self._events: dict[str, asyncio.Event] = {}  # by the channel of another library
         self._rang = asyncio.Event()
         self._numbers = itertools.count()
@@ -79,6 +81,7 @@ class Wire:
         self._listening = await self._connected()
         both = self._listen(self._listening), self._speak()
         self._tasks = [asyncio.create_task(each, name="wire") for each in both]
+        self.say(_HERE, None)
 
     async def close(self) -> None:
         for task in self._tasks:
@@ -164,6 +167,7 @@ class Wire:
         elif not payload:
             self._rang.set()
         elif not payload.startswith(f"{self._process} "):
+            self.others = True
             sender, number, left, text = payload.split(" ", 3)
             pieces = self._pieces.setdefault(sender, [])
             pieces.append(text)

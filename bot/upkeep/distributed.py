@@ -11,22 +11,27 @@ written stays ``doing``; jobs of dead workers are named by `get_stalled_jobs`, b
 
 import asyncio
 import contextlib
+import math
+import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import procrastinate
+import psycopg
 from procrastinate import manager
 from procrastinate.exceptions import ConnectorException, UniqueViolation
 from procrastinate.jobs import DeleteJobCondition, Status
 from procrastinate.schema import SchemaManager
 from psycopg.errors import RaiseException
+from psycopg_pool import AsyncConnectionPool
 from sqlalchemy import Engine, text
 from sqlalchemy.exc import SQLAlchemyError
 
 from bot.domain.jobs import Job, Queue, Work
 from bot.logs import logger
 from bot.store import migrations, turns
+from bot.store.engine import IDLE
 from bot.store.wire import Wire, conninfo
 from bot.upkeep.dispatcher import ROOMS, Handler, QueueOf
 
@@ -120,6 +125,10 @@ class DistributedDispatcher:
         connector = procrastinate.PsycopgConnector(
             # to lose a wake-up costs seconds; to wait for the disk for each would cost more
             conninfo=conninfo(url, hasty=True),
+            pool_factory=_pool,
+            kwargs={
+                "autocommit": True
+            },  # each statement is a transaction anyway: BEGIN, COMMIT are two trips
             min_size=1,
             max_size=_CONNECTIONS,
             timeout=_PATIENCE,
@@ -297,6 +306,23 @@ class DistributedDispatcher:
 def _lock(job: Job) -> str:
     """What one process at a time may do: two that post in one conversation would post things twice."""
     return f"turn:{job.key}" if job.work is Work.DELIVER else f"{job.work}:{job.key}"
+
+
+class _Connection(psycopg.AsyncConnection[Any]):
+    """Knows when it was last asked whether it is there."""
+
+    asked_at = -math.inf  # of time.monotonic()
+
+
+async def _ask(connection: Any) -> None:
+    """Procrastinate would ask before each statement; a connection in use tells by itself."""
+    if time.monotonic() - connection.asked_at > IDLE:
+        await AsyncConnectionPool.check_connection(connection)
+    connection.asked_at = time.monotonic()
+
+
+def _pool(**options: Any) -> AsyncConnectionPool[Any]:
+    return AsyncConnectionPool(**options | {"check": _ask, "connection_class": _Connection})
 
 
 class _Jobs(manager.JobManager):
