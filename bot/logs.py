@@ -13,6 +13,7 @@ import structlog
 from bot.domain.redaction import redact
 
 _CHATTY = ("alembic", "apscheduler", "httpcore", "httpcore2", "httpx", "httpx2", "mcp", "uvicorn.access")
+_OUTAGES = ("08", "57P", "SQLITE_BUSY", "SQLITE_FULL", "SQLITE_IOERR")  # how their codes begin
 _MUTE = ("mcp.client.auth",)  # it logs what a sign-in server answers, tokens and all
 
 
@@ -34,6 +35,23 @@ def _without_secrets(_: Any, __: str, event: MutableMapping[str, Any]) -> Mutabl
     return hidden
 
 
+def _outage_in_a_line(_: Any, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    """Where the database is away or full, every sweep says so: without the way there, which says nothing."""
+    from sqlalchemy.exc import OperationalError  # what only prints does without it
+
+    found = event.get("exc_info")
+    error = sys.exc_info()[1] if found is True else found
+    if isinstance(error, OperationalError) and _code(error.orig).startswith(_OUTAGES):
+        del event["exc_info"]
+        event["why"] = str(error.orig).strip()
+    return event
+
+
+def _code(error: BaseException | None) -> str:
+    """SQLite's name or PostgreSQL's code for it; psycopg has none where there is no connection."""
+    return str(getattr(error, "sqlite_errorname", None) or getattr(error, "sqlstate", None) or "08")
+
+
 problems: Counter[tuple[str, str]] = Counter()
 """How many warnings and errors this process logged, by level and part of Nod."""
 
@@ -52,6 +70,7 @@ def configure(level: str) -> None:
         structlog.contextvars.merge_contextvars,
         structlog.stdlib.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
+        _outage_in_a_line,
         structlog.processors.format_exc_info,
         _without_secrets,
         _count,

@@ -49,6 +49,7 @@ def open_engine(url: str, audit_keys: Sequence[bytes] = (), *, readonly: bool = 
             hide_parameters=True,  # a fault is logged, and values may be secrets
         )
         _ask_the_idle(engine)
+        _let_go_when_frozen(engine)
         return engine
     file = Path(parts.database or "")
     if readonly:
@@ -92,6 +93,15 @@ def _ask_the_idle(engine: Engine) -> None:
                 engine.dialect.do_ping(connection)
             except engine.dialect.loaded_dbapi.Error as error:
                 raise InvalidatePoolError from error
+
+
+def _let_go_when_frozen(engine: Engine) -> None:
+    """A process that is stopped within a transaction would keep its locks, and everyone else, for good."""
+
+    @event.listens_for(engine, "do_connect")
+    def _limit(_: Any, __: Any, ___: Any, given: dict[str, Any]) -> None:
+        limit = f"-cidle_in_transaction_session_timeout={PATIENCE:.0f}s"
+        given["options"] = f"{given.get('options', '')} {limit}".strip()
 
 
 def _look_at(file: Path) -> sqlite3.Connection:

@@ -86,6 +86,17 @@ async def test_of_two_writes_that_wait_for_each_other_both_are_done_in_the_end(d
     assert set(names) == {"axx", "bxx"}
 
 
+async def test_a_process_that_is_stopped_within_a_transaction_keeps_no_locks_for_good(
+    database: Database,
+) -> None:
+    if database.dialect != "postgresql":
+        pytest.skip("on SQLite there is no other process that waits")
+    limit = await database.read(
+        lambda s: s.execute(text("SHOW idle_in_transaction_session_timeout")).scalar_one()
+    )
+    assert limit == "10s"
+
+
 async def test_a_read_sees_one_snapshot(database: Database) -> None:
     def twice(session: Session, first: threading.Event, go: threading.Event) -> tuple[int, int]:
         before = count(session)

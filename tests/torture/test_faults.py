@@ -290,10 +290,14 @@ async def test_while_postgres_is_away_people_are_told_and_afterwards_everything_
         assert await slack.press(in_slack, "Approve")
         assert await telegram.press(in_telegram, "Approve")
         await eventually(lambda: whispered(two, "Please try again."))
+        await eventually(lambda: toasted(two, "Your press counts once I can."))
     finally:
         await server.start()
     for at in (0, 1):
         await ready(two, at)
+    logs = [two.nods.log(port) for port in two.nods.ports]
+    assert not any("Traceback" in log for log in logs)
+    assert all("connection refused" in log.lower() for log in logs)
     await two.state(in_telegram, "succeeded")  # Telegram keeps a press until it is taken
     assert (await two.press(ident)).status_code == 200
     assert await slack.press(in_slack, "Approve")
@@ -304,3 +308,7 @@ async def test_while_postgres_is_away_people_are_told_and_afterwards_everything_
 async def whispered(place: Place, words: str) -> bool:
     told = (each for each in place.chats.slack.posted if each.only_for)
     return any(words in each.words for each in told)
+
+
+async def toasted(place: Place, words: str) -> bool:
+    return any(words in each.text for each in place.chats.telegram.queries.values())

@@ -12,11 +12,12 @@ import json
 import os
 import re
 import time
+from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from http import HTTPStatus
 from typing import Any
 
-from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.exc import InterfaceError, OperationalError, SQLAlchemyError
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
@@ -63,6 +64,9 @@ _CLOUD = "https://api.telegram.org"  # a Bot API server of one's own may take ht
 _BAD_TOKEN = "TELEGRAM_BOT_TOKEN: Telegram does not know this token"  # noqa: S105 - says what is wrong
 _CHANGING = frozenset({State.PROPOSED, State.APPROVED, State.EXECUTING})
 _LOOK_SECONDS = 2.0  # between looks whether it is this process that polls
+_PAUSE = 1.0  # seconds between tries to handle what the database did not take
+_TOLD_LATER = 512
+_LATER = "I can't reach my database. Your press counts once I can."
 
 _App = Application[Any, Any, Any, Any, Any, Any]
 
@@ -102,7 +106,9 @@ class TelegramChannel(Poster):
         self._receives = True
         self._others: Others | None = None
         self._taking_turns: asyncio.Task[None] | None = None
-        self._mailbox = Mailbox(database, clock)
+        self._ending = False
+        self._told_later: deque[str] = deque(maxlen=_TOLD_LATER)  # ids of presses
+        self._mailbox = Mailbox(database, clock, self._tell_later)
         self._app = self._build(settings.telegram_api_url.rstrip("/"))
         self._bot: ExtBot[Any] = self._app.bot
         self._moves = Moves(database, clock)
@@ -207,6 +213,7 @@ class TelegramChannel(Poster):
 
     async def stop(self) -> None:
         """Stop listening, finish what was taken in, disconnect."""
+        self._ending = True
         if self._connection is not None:
             await self._connection.close()
         if self._taking_turns is not None:
@@ -317,8 +324,26 @@ class TelegramChannel(Poster):
         return app
 
     async def _handle(self, kept: KeptUpdate, _: object) -> None:
-        """Handle one update; what fails for a reason of ours stays unhandled and comes again at a start."""
-        update = kept.update
+        """Handle one update, if need be again and again until the database takes it.
+
+        What fails for another reason of ours stays unhandled and comes again at a start.
+        """
+        while not self._ending:
+            try:
+                await self._handle_once(kept.update)
+                await self._mailbox.mark_handled(kept)
+            except (OperationalError, InterfaceError) as error:
+                log.warning(
+                    "telegram update not handled yet", update=kept.update.update_id, why=str(error.orig)
+                )
+                await self._sleep(_PAUSE)
+            except Exception:
+                log.exception("telegram update not handled", update=kept.update.update_id)
+                return
+            else:
+                return
+
+    async def _handle_once(self, update: Update) -> None:
         try:
             if update.callback_query and self._presses:
                 await self._presses.handle(update.callback_query)
@@ -328,10 +353,15 @@ class TelegramChannel(Poster):
                 await self._inbound.handle(update.edited_message, event_id(update), edited=True)
         except ChannelError as error:
             log.warning("telegram answer not sent", update=update.update_id, why=error.message)
-        except Exception:
-            log.exception("telegram update not handled", update=update.update_id)
+
+    async def _tell_later(self, update: Update) -> None:
+        """Say of a press that Telegram will deliver again that it waits; its button would only spin."""
+        query = update.callback_query
+        if query is None or query.id in self._told_later:
             return
-        await self._mailbox.mark_handled(kept)
+        self._told_later.append(query.id)
+        with contextlib.suppress(TelegramError):
+            await self._bot.answer_callback_query(query.id, _LATER)
 
     async def _receive(self, request: Request) -> Response:
         """Take one update; 200 only when it is in the database."""

@@ -5,6 +5,7 @@ one in the database first. A second delivery is dropped there.
 """
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 from weakref import WeakValueDictionary
@@ -31,12 +32,13 @@ class KeptUpdate:
 
 
 class Mailbox(asyncio.Queue[object]):
-    """PTB's update queue; what comes out of it is `KeptUpdate`."""
+    """PTB's update queue; what comes out of it is `KeptUpdate`. ``later`` is told what can't be kept yet."""
 
-    def __init__(self, database: Database, clock: Clock) -> None:
+    def __init__(self, database: Database, clock: Clock, later: Callable[[Update], Awaitable[None]]) -> None:
         super().__init__()
         self._database = database
         self._clock = clock
+        self._later = later
 
     async def put(self, item: object) -> None:
         """Keep an update, then queue it; raises TelegramError when it cannot be kept: it will come again."""
@@ -46,6 +48,7 @@ class Mailbox(asyncio.Queue[object]):
                     events.record, NAME, event_id(item), item.to_dict(), self._clock()
                 )
             except Exception as error:
+                await self._later(item)
                 raise TelegramError("the update could not be kept") from error
             if row_id is None:
                 return

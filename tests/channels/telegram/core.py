@@ -106,14 +106,14 @@ class FakeCore:
         ]
         self.reply = Reply(Answer.ACCEPTED, "")
         self.hold: asyncio.Event | None = None
-        self.broken = False
+        self.fault: Exception | None = None
         self._changed = asyncio.Condition()
         self._database = database
         self._clock = clock
 
     async def inbox(self, incoming: Incoming) -> Reply:
-        if self.broken:
-            raise RuntimeError("the core is broken")
+        if self.fault is not None:
+            raise self.fault
         self.taken.append(incoming)
         async with self._changed:
             self._changed.notify_all()

@@ -511,14 +511,14 @@ async def test_what_was_kept_and_not_handled_is_handled_at_the_next_start(
     make_channel, telegram: FakeTelegram, core: FakeCore
 ):
     first = make_channel()
-    core.broken = True
+    core.fault = RuntimeError("the core is broken")
     await first.start(core.inbox, core)
     update = await telegram.say(ANA, "do not lose me")
     await telegram.until(
         lambda: any(int(c.get("offset", 0)) > update for c in telegram.called("getUpdates")), "acknowledged"
     )
     await first.stop()
-    core.broken = False
+    core.fault = None
     second = make_channel()
     await second.start(core.inbox, core)
     message = await core.took()

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 import pytest
+from sqlalchemy.exc import OperationalError
 from structlog.testing import capture_logs
 
 from bot.channels.telegram.channel import TelegramChannel
@@ -55,6 +56,26 @@ async def test_a_kept_update_that_can_no_longer_be_read_does_not_stop_the_start(
     await core.took()
     assert [m.text for m in core.messages] == ["after"]
     await channel.stop()
+
+
+async def test_what_the_database_does_not_take_is_handled_once_it_does(
+    make_settings: Callable[..., Settings],
+    telegram: FakeTelegram,
+    core: FakeCore,
+    database: Database,
+    clock: FakeClock,
+):
+    async def well_again(_: float) -> None:
+        core.fault = None
+
+    channel = TelegramChannel(make_settings(), database, clock, sleep=well_again)
+    core.fault = OperationalError("", None, Exception("the database is away"))
+    await channel.start(core.inbox, core)
+    await telegram.say(ANA, "hello")
+    await core.took()
+    await channel.stop()
+    assert [m.text for m in core.messages] == ["hello"]
+    assert await database.read(events.unhandled, "telegram") == []
 
 
 async def test_it_tells_when_telegram_was_heard_and_that_a_silent_one_is_dead(
