@@ -15,6 +15,7 @@ from typing import Any
 from bot.domain.files import fits_card, told_fields, unfolded
 from bot.domain.forms import Shape, fields_of, label_of, told_values
 from bot.domain.names import NO_NAMES, Names, with_names, written_in
+from bot.domain.outcomes import why_expired
 from bot.domain.plans import Plan, PlanLine, outline
 from bot.domain.proposals import Cause, Circle, Kind, PreviewField, Proposal, Sibling, State, Vote
 from bot.domain.quoting import is_echo
@@ -224,7 +225,7 @@ def _outcome(p: Proposal) -> tuple[Tone, str]:
         case State.DECLINED:
             return Tone.QUIET, f"Declined by {who}{_because(p)}."
         case State.EXPIRED:
-            return Tone.QUIET, f"Expired: no one {decided} in time.{unchanged}"
+            return Tone.QUIET, f"Expired: {why_expired(p, decided)}.{unchanged}"
         case State.CANCELLED if p.cause is Cause.UNDELIVERABLE:
             return Tone.BAD, f"Could not be delivered to anyone who may decide.{unchanged}"
         case State.CANCELLED if p.cause is Cause.UNASKED:

@@ -62,7 +62,7 @@ def for_model(p: Proposal) -> str:
             why = p.decline_reason or "none given"
             words = f"DECLINED: {who} said no. Reason: {why}. Nothing was changed. Move on; do not ask again."
         case State.EXPIRED:
-            words = "EXPIRED: no one decided in time. Nothing was changed. This is not a refusal by a person."
+            words = f"EXPIRED: {why_expired(p)}. Nothing was changed. This is not a refusal by a person."
         case State.CANCELLED if p.cause is Cause.UNDELIVERABLE:
             words = (
                 "UNDELIVERABLE: the card could not be shown to anybody who may decide. Nothing was changed."
@@ -91,6 +91,11 @@ def _failed(p: Proposal, who: str) -> str:
             return f"FAILED: not run, since the tool changed after people saw it. {why}"
         case _:
             return f"FAILED: approved by {who}, but the tool said: {bounded(why or 'nothing')}"
+
+
+def why_expired(p: Proposal, decided: str = "decided") -> str:
+    """An admin may end the wait, too."""
+    return f"{p.decided_by} ended the wait" if p.decided_by else f"no one {decided} in time"
 
 
 def end_of(p: Proposal) -> str:
@@ -137,7 +142,7 @@ def too_late(p: Proposal, now: datetime) -> str:
         case State.DECLINED if p.cause is Cause.REVISE:
             return f"Already sent back for changes{by}{ago}."
         case State.EXPIRED:
-            return "This one expired before anyone decided. Nothing was changed."
+            return f"Already expired{ago}: {why_expired(p)}. Nothing was changed."
         case State.PROPOSED:
             return "This one is still waiting for a decision."
         case State.CANCELLED if p.cause is Cause.UNDELIVERABLE:

@@ -124,7 +124,7 @@ def _manage(session: Session, pressed: Pressed, p: Proposal) -> Decided:
             p, jobs = end(session, p, by, now, State.CANCELLED, pressed.who, cause=Cause.TAKEN_BACK)
             return Decided(Reply(Answer.ACCEPTED, "Withdrawn.", (p,)), jobs)
         case Verb.EXPIRE:
-            p, jobs = expire(session, p, now, by)
+            p, jobs = end(session, p, by, now, State.EXPIRED, pressed.who)
             return Decided(Reply(Answer.ACCEPTED, "Expired.", (p,)), jobs)
         case Verb.EXTEND:
             p = moved(proposals.move(session, p, by, now, **clock(p.ttl, p.remind_every, now)))

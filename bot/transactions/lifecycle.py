@@ -54,10 +54,9 @@ def expire_due(
     return [expire(session, p, now) for p in proposals.due(session, now, limit)]
 
 
-def expire(
-    session: Session, p: Proposal, now: datetime, by: By | None = None
-) -> tuple[Proposal, tuple[Job, ...]]:
-    return end(session, p, by or By.nod(Verb.EXPIRE), now, State.EXPIRED, None, decided_at=now)
+def expire(session: Session, p: Proposal, now: datetime) -> tuple[Proposal, tuple[Job, ...]]:
+    """Its time is over."""
+    return end(session, p, By.nod(Verb.EXPIRE), now, State.EXPIRED, None, decided_at=now)
 
 
 def undeliverable(session: Session, proposal_id: str, why: str, now: datetime) -> tuple[Job, ...]:

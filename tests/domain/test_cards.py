@@ -69,7 +69,12 @@ ENDS = [
         Tone.QUIET,
         "Declined by Ben: Not now.",
     ),
-    ({"state": State.EXPIRED}, Tone.QUIET, "Expired: no one decided in time. Nothing was changed."),
+    (
+        {"state": State.EXPIRED, "decided_by": None},
+        Tone.QUIET,
+        "Expired: no one decided in time. Nothing was changed.",
+    ),
+    ({"state": State.EXPIRED}, Tone.QUIET, "Expired: Ben ended the wait. Nothing was changed."),
     (
         {"state": State.CANCELLED, "cause": Cause.TAKEN_BACK},
         Tone.QUIET,
@@ -144,7 +149,11 @@ LATE = [
     ),
     ({"state": State.DECLINED}, "Already declined by Ben, 2 min ago."),
     ({"state": State.CANCELLED, "cause": Cause.TAKEN_BACK}, "Already withdrawn by Ben, 2 min ago."),
-    ({"state": State.EXPIRED}, "This one expired before anyone decided. Nothing was changed."),
+    (
+        {"state": State.EXPIRED, "decided_by": None},
+        "Already expired, 2 min ago: no one decided in time. Nothing was changed.",
+    ),
+    ({"state": State.EXPIRED}, "Already expired, 2 min ago: Ben ended the wait. Nothing was changed."),
 ]
 
 

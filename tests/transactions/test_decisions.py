@@ -124,7 +124,7 @@ async def test_a_press_after_expiry_expires_it_and_runs_nothing(nod: Nod) -> Non
     reply = await nod.press(Verb.DECLINE, p)
     await nod.idle()
     assert reply.answer is Answer.ALREADY
-    assert reply.text == "This one expired before anyone decided. Nothing was changed."
+    assert reply.text == "Already expired, just now: no one decided in time. Nothing was changed."
     assert (await nod.now(p)).state is State.EXPIRED
     assert nod.model.results[0].startswith("EXPIRED: ")
     assert nod.world.runs == []
