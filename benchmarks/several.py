@@ -7,7 +7,7 @@ import asyncio
 import json
 import sys
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from statistics import median, quantiles
 from typing import Any
@@ -68,18 +68,20 @@ async def rows(database: str, *, rounds: int, in_round: int, pressed: int, kille
     ]
 
 
-async def cycles(database: str, rounds: int, in_round: int) -> list[Row]:
+async def cycles(
+    database: str, rounds: int, in_round: int, *, sizes: Sequence[int] = (1, 2, 3), at_once: int = AT_ONCE
+) -> list[Row]:
     found = []
     one: list[float] = []
     async with model_server() as model_url:
-        for processes in (1, 2, 3):
-            nod, floor = await _rates(database, model_url, processes, rounds, in_round)
+        for processes in sizes:
+            nod, floor = await _rates(database, model_url, processes, rounds, in_round, at_once)
             one = one or nod
             ratio = median(n / f for n, f in zip(nod, floor, strict=True))
             more = median(n / o for n, o in zip(nod, one, strict=True))
             many = f"{processes} process{'es' if processes > 1 else ''}"
             found += [
-                Row(f"cycles/s, {many}, {AT_ONCE} conversations at the same time", f"{median(nod):.1f}"),
+                Row(f"cycles/s, {many}, {at_once} conversations at the same time", f"{median(nod):.1f}"),
                 Row("  floor: the same model calls and four bare commits", f"{median(floor):.1f}"),
                 Row("  cycles / floor", f"{ratio:.2f}", f"≥ {_OF_FLOOR}", met=ratio >= _OF_FLOOR)
                 if processes == 1
@@ -93,11 +95,11 @@ def _of_one(processes: int, more: float) -> tuple[str, bool] | tuple[()]:
 
 
 async def _rates(
-    database: str, model_url: str, processes: int, rounds: int, in_round: int
+    database: str, model_url: str, processes: int, rounds: int, in_round: int, at_once: int
 ) -> tuple[list[float], list[float]]:
     """Nod's and the floor's, by turns, of all processes together."""
-    share = AT_ONCE // processes
-    each = max(in_round // AT_ONCE, 1)
+    share = at_once // processes
+    each = max(in_round // at_once, 1)
     rates: dict[str, list[float]] = {"cycles": [], "floor": []}
     with schema(database) as url:
         async with AsyncExitStack() as stack:

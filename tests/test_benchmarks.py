@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import cold, costs, cycles, latency, parked, rules, size, slack, tools
+from benchmarks import cold, costs, cycles, latency, parked, rules, several, size, slack, tools
+from tests.kit.urls import POSTGRES_URL
 
 pytestmark = [pytest.mark.slow, pytest.mark.platform]
 
@@ -25,3 +26,14 @@ pytestmark = [pytest.mark.slow, pytest.mark.platform]
 ])  # fmt: skip
 async def test_each_part_gives_its_rows(run, tmp_path: Path):
     assert await run(tmp_path)
+
+
+@pytest.mark.skipif(not POSTGRES_URL, reason="needs a PostgreSQL")
+@pytest.mark.parametrize("run", [
+    lambda: costs.on_postgres(POSTGRES_URL, cycles=2),
+    lambda: several.cycles(POSTGRES_URL, 2, 2, sizes=[2], at_once=2),
+    lambda: several.presses(POSTGRES_URL, 2),
+    lambda: several.kills(POSTGRES_URL, 1),
+], ids=["costs", "cycles", "presses", "kills"])  # fmt: skip
+async def test_each_part_that_needs_postgres_gives_its_rows(run):
+    assert await run()

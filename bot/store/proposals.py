@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from sqlalchemy import Row, bindparam, func, insert, literal_column, or_, true, tuple_, union, update
+from sqlalchemy import Row, bindparam, func, insert, literal_column, or_, text, true, tuple_, union, update
 from sqlmodel import Session, select
 
 from bot.domain.bounds import AnswerRoom, Bounds
@@ -34,6 +34,8 @@ from bot.store.inserts import insert_or_ignore
 from bot.store.record import audit, chain
 from bot.store.record.audit import By, Change
 from bot.store.tables import (
+    OPEN_QUESTION,
+    WAITS,
     ConversationRow,
     CopyRow,
     DeciderRow,
@@ -355,7 +357,7 @@ def open_in(session: Session, conversation_id: str) -> list[Proposal]:
 def due(session: Session, now: datetime, limit: int) -> list[Proposal]:
     """Open proposals whose time is up."""
     rows = session.connection().execute(
-        _ALL.where(_IS_PROPOSED, _TABLE.c.expires_at <= now)
+        _ALL.where(text(WAITS), _TABLE.c.expires_at <= now)
         .order_by(_TABLE.c.expires_at, _TABLE.c.id)
         .limit(limit)
     )
@@ -365,7 +367,7 @@ def due(session: Session, now: datetime, limit: int) -> list[Proposal]:
 def waiting_after(session: Session, after: str, limit: int) -> list[Proposal]:
     """Open proposals whose id comes after this one, in the order of their ids."""
     rows = session.connection().execute(
-        _ALL.where(_IS_PROPOSED, _TABLE.c.id > after).order_by(_TABLE.c.id).limit(limit)
+        _ALL.where(text(WAITS), _TABLE.c.id > after).order_by(_TABLE.c.id).limit(limit)
     )
     return [_proposal(row) for row in rows]
 
@@ -373,16 +375,16 @@ def waiting_after(session: Session, after: str, limit: int) -> list[Proposal]:
 def calling(session: Session, what: str, now: datetime, limit: int) -> list[Proposal]:
     """Open proposals whose time to ``warn``, ``remind`` or ``escalate`` has come."""
     due_at = _TABLE.c[f"{what}_at"]
-    rows = session.connection().execute(
-        _ALL.where(_TABLE.c.state == State.PROPOSED, due_at <= now).order_by(due_at).limit(limit)
-    )
+    rows = session.connection().execute(_ALL.where(text(WAITS), due_at <= now).order_by(due_at).limit(limit))
     return [_proposal(row) for row in rows]
 
 
 def approved(session: Session) -> list[str]:
     """Ids of what waits to be run."""
     return list(
-        session.connection().execute(select(_TABLE.c.id).where(_TABLE.c.state == State.APPROVED)).scalars()
+        session.connection()
+        .execute(select(_TABLE.c.id).where(_IS_MOVING, _TABLE.c.state == State.APPROVED))
+        .scalars()
     )
 
 
@@ -393,9 +395,8 @@ def own(session: Session, proposal_id: str, process: str) -> None:
 
 def questions_left(session: Session, process: str) -> list[str]:
     """Ids of the open questions whose process is gone; this ``process`` is not."""
-    open_ = _TABLE.c.state.in_((State.PROPOSED, State.APPROVED))
     left = processes.left(_TABLE.c.owner, process)
-    found = select(_TABLE.c.id).where(_TABLE.c.kind == Kind.QUESTION, open_, left)
+    found = select(_TABLE.c.id).where(text(OPEN_QUESTION), left)
     return list(session.connection().execute(found).scalars())
 
 

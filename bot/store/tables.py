@@ -223,6 +223,18 @@ class HoldRow(SQLModel, table=True):
     owner: str
 
 
+WAITS = "NOT state <> 'proposed'"
+"""Said like this, SQLite has no choice but the index of exactly these rows: it takes one over all states for
+better, and would read and sort everything that waits. To PostgreSQL it is what it means."""
+OPEN_QUESTION = "kind = 'question' AND NOT (state <> 'proposed' AND state <> 'approved')"
+CALLS = ("warn", "remind", "escalate")
+
+
+def _of_few(name: str, column: str, which: str) -> Index:
+    """An index of the rows that these words name; a query has to name them by the same words."""
+    return Index(name, column, sqlite_where=text(which), postgresql_where=text(which))
+
+
 class ProposalRow(SQLModel, table=True):
     """A proposal; see ``bot.domain.proposals.Proposal`` for what each column means."""
 
@@ -230,12 +242,6 @@ class ProposalRow(SQLModel, table=True):
     __table_args__ = (
         Index("proposal_of_conversation", "conversation_id", "message_id"),
         Index("proposal_of_message", "message_id"),
-        Index(
-            "proposal_due",
-            "expires_at",
-            sqlite_where=text("state = 'proposed'"),
-            postgresql_where=text("state = 'proposed'"),
-        ),
         Index(
             "proposal_moving",
             "state",
@@ -248,6 +254,9 @@ class ProposalRow(SQLModel, table=True):
             sqlite_where=text("state = 'proposed'"),
             postgresql_where=text("state = 'proposed'"),
         ),
+        _of_few("proposal_question", "owner", OPEN_QUESTION),
+        _of_few("proposal_due", "expires_at", WAITS),
+        *(_of_few(f"proposal_{what}", f"{what}_at", f"{WAITS} AND {what}_at IS NOT NULL") for what in CALLS),
         Index("proposal_recent", "state", "updated_at", "id"),
         Index("proposal_asked", "requester", "state", "updated_at", "id"),
     )

@@ -1,10 +1,13 @@
 """Proposals as rows: every move is guarded by the database."""
 
-from datetime import timedelta
+from collections.abc import Callable
+from datetime import datetime, timedelta
 from itertools import product
+from typing import Any
 
 import pytest
-from sqlalchemy import text
+from sqlalchemy import event, text
+from sqlmodel import Session
 
 from bot.domain.chat import Address
 from bot.domain.proposals import TRANSITIONS, State, Vote
@@ -15,6 +18,7 @@ from tests.kit import ANA, ROOM
 from tests.store.conftest import Rows, Together
 
 NOD = By.nod("test")
+Look = Callable[[Session, datetime], Any]
 
 
 def test_what_is_stored_comes_back_the_same(rows: Rows) -> None:
@@ -103,3 +107,28 @@ def test_what_is_open_in_a_scope_comes_soonest_first_however_much_is_open_elsewh
     assert soonest("chat:T1/nowhere") == ([], 0)
     assert soonest("chat:*", 3)[1] == 11
     assert soonest(EVERYWHERE, 2) == ([early.id, late.id], 14)
+
+
+@pytest.mark.parametrize(
+    ("look", "index"),
+    [
+        (lambda s, now: proposals.due(s, now, 9), "proposal_due"),
+        (lambda s, now: proposals.calling(s, "warn", now, 9), "proposal_warn"),
+        (lambda s, now: proposals.calling(s, "remind", now, 9), "proposal_remind"),
+        (lambda s, now: proposals.calling(s, "escalate", now, 9), "proposal_escalate"),
+        (lambda s, _: proposals.questions_left(s, "me"), "proposal_question"),
+        (lambda s, _: proposals.waiting_after(s, "", 9), "sqlite_autoindex_proposal_1"),
+    ],
+)
+def test_what_a_tick_looks_for_is_in_an_index_of_few(rows: Rows, look: Look, index: str) -> None:
+    if rows.database.dialect != "sqlite":
+        pytest.skip("PostgreSQL chooses by what is in the table")
+    asked: list[tuple[str, Any]] = []
+    event.listen(
+        rows.database.engine, "before_cursor_execute", lambda *given: asked.append((given[2], given[3]))
+    )
+    rows.database.read_now(look, rows.clock())
+    [(words, given)] = [each for each in asked if "FROM proposal" in each[0]]
+    with rows.database.engine.connect() as connection:
+        plan = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {words}", given).all()
+    assert f"INDEX {index}" in plan[0].detail
