@@ -25,6 +25,7 @@ from bot.channels.http.auth import Doorkeeper
 from bot.channels.http.channel import HttpChannel
 from bot.channels.http.mcp_logins import BACK
 from bot.channels.http.mcp_mount import AgentDoor
+from bot.channels.http.metrics import MetricsServer
 from bot.channels.http.metrics import route as metrics_route
 from bot.channels.http.organisation import BACK as ORGANISATION_BACK
 from bot.channels.http.organisation import Organisation
@@ -52,16 +53,13 @@ from bot.store import migrations, tokens
 from bot.store.database import Database
 from bot.store.record import changes
 from bot.store.rules import Policies
-from bot.tools.builtin.docker import docker_tools
 from bot.tools.builtin.fetch import fetch_tools
 from bot.tools.builtin.files.tools import file_tools
 from bot.tools.builtin.issues.tools import issue_tools
-from bot.tools.builtin.shell.tools import shell_tools
 from bot.tools.custom import OwnTools
 from bot.tools.custom import load as load_own
 from bot.tools.mcp.config import load
-from bot.tools.mcp.login import Logins
-from bot.tools.mcp.toolset import McpToolset
+from bot.tools.mcp.seam import NoServers, Servers, SignIns
 from bot.tools.own.decisions import decision_tools
 from bot.tools.own.outputs import output_tools
 from bot.tools.own.requests import request_tools
@@ -104,9 +102,10 @@ class App:
     questions: Questions
     company: Company
     own: OwnTools
-    mcp: McpToolset
-    logins: Logins
+    mcp: Servers
+    logins: SignIns
     count: Callable[[], Awaitable[None]] | None  # from here on, for /metrics, where that is wanted
+    watched: MetricsServer | None  # /metrics of a process that serves nothing else
     doctor: Doctor
 
     @contextlib.asynccontextmanager
@@ -149,6 +148,8 @@ class App:
                 await self.door.start(self.web.site)
                 stack.push_async_callback(self.web.stop)
                 await self.web.start()
+            elif self.watched is not None:
+                await stack.enter_async_context(self.watched.running())
             await self.recovery.take_over(self.clock())
             self.dispatcher.start(self.assistant.run, self.assistant.queue_of)
             await self.recovery.recover(self.clock(), starting=True)
@@ -210,13 +211,15 @@ def build(
         model = Traced(model, "nod") if settings.scripted else Traced(model, "openai", server)
     channels: dict[str, Channel] = {}
     routes: list[BaseRoute] = []
-    count = None
+    count = watched = None
     if settings.metrics_token is not None:
         from bot.upkeep.metrics import Metrics  # its library is loaded only where it is wanted
 
-        metrics = Metrics(database, channels, clock)
+        metrics = Metrics(database, channels, clock, settings.model_price)
         model, count = metrics.timed(model), metrics.begin
-        routes.append(metrics_route(settings.metrics_token.get_secret_value(), metrics.text))
+        routes.append(page := metrics_route(settings.metrics_token.get_secret_value(), metrics.text))
+        if settings.metrics_port is not None:
+            watched = MetricsServer(page, settings.host, settings.metrics_port)
     ports = Ports(database, dispatcher, registry, model, channels, clock, process, bell)
     made = core(
         ports,
@@ -259,7 +262,7 @@ def build(
 
     signed_in = SignedIn(database, policies, clock)
     doctor = Doctor(settings, lambda: web.port, clock)
-    logins = Logins(mcp.servers, database, clock, back)
+    logins = mcp.sign_ins(database, clock, back)
     application = api.create(
         http,
         Doorkeeper(
@@ -308,6 +311,7 @@ def build(
         mcp=mcp,
         logins=logins,
         count=count,
+        watched=watched,
         doctor=doctor,
     )
 
@@ -329,7 +333,7 @@ def registry_of(
     clock: Clock,
     questions: Questions | None = None,
     toolsets: Sequence[Toolset] | None = None,
-) -> tuple[Registry, OwnTools, McpToolset]:
+) -> tuple[Registry, OwnTools, Servers]:
     """All tools that the settings name, or ``toolsets`` instead, and what is asked over them.
 
     MCP servers start when tools are first asked for; without ``questions`` what they ask is declined.
@@ -356,8 +360,12 @@ def builtin_tools(settings: Settings, database: Database, clock: Clock) -> list[
             raise SettingsError(f"NOD_WORKSPACE: there is no folder {settings.workspace}; create it first")
         found.append(file_tools(settings.workspace))
         if settings.shell:
+            from bot.tools.builtin.shell.tools import shell_tools
+
             found.append(shell_tools(settings.workspace, environment=os.environ))
     if settings.docker_url is not None:
+        from bot.tools.builtin.docker import docker_tools
+
         found.append(docker_tools(settings.docker_url))
     if settings.fetch:
         found.append(fetch_tools(ports=settings.fetch_ports))
@@ -379,10 +387,12 @@ def _mcp(
     clock: Clock,
     taken: Callable[[], frozenset[str]],
     questions: Questions | None,
-) -> McpToolset:
+) -> Servers:
     """The tools of the configured MCP servers; none where no file is named."""
     if settings.mcp_config is None:
-        return McpToolset((), clock=clock)
+        return NoServers()
+    from bot.tools.mcp.toolset import McpToolset  # the SDK takes a fifth of a start
+
     given = {key: value for key, value in dotenv_values(".env").items() if value is not None}
     configs = load(settings.mcp_config, {**given, **os.environ})
     if questions is None:

@@ -8,8 +8,6 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
-import structlog
-
 from bot.domain.redaction import redact
 
 _CHATTY = ("alembic", "apscheduler", "httpcore", "httpcore2", "httpx", "httpx2", "mcp", "uvicorn.access")
@@ -66,6 +64,8 @@ def _count(source: Any, level: str, event: MutableMapping[str, Any]) -> MutableM
 
 def configure(level: str) -> None:
     """Set up logging for the whole process; libraries' own records go the same way."""
+    import structlog
+
     shared: list[Any] = [
         structlog.contextvars.merge_contextvars,
         structlog.stdlib.add_log_level,
@@ -97,6 +97,18 @@ def configure(level: str) -> None:
         logging.getLogger(mute).setLevel(logging.CRITICAL)
 
 
+class _Logger:
+    """structlog's logger of a name. It is loaded with the first event: most commands log nothing."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, level: str) -> Any:
+        import structlog
+
+        return getattr(structlog.get_logger(self._name), level)
+
+
 def logger(name: str) -> Any:
     """A logger whose values are named, e.g. ``log.info("proposal opened", proposal=id)``."""
-    return structlog.get_logger(name)
+    return _Logger(name)

@@ -111,6 +111,15 @@ def network(text: object) -> object:
         raise ValueError(f"'{text}' is not an address. Use one such as 127.0.0.1 or 10.0.0.0/8") from None
 
 
+def two_prices(text: object) -> object:
+    """What a million tokens cost, of prompts and of answers; raises ValueError for anything else."""
+    if not isinstance(text, str):
+        return text
+    if not re.fullmatch(r"\s*\d+(\.\d+)?\s*,\s*\d+(\.\d+)?\s*", text):
+        raise ValueError("write two numbers, such as 0.25,2: a million tokens of prompts, and of answers")
+    return tuple(map(float, text.split(",")))
+
+
 def zone(name: object) -> object:
     """A time zone by its IANA name; raises ValueError for anything else."""
     if not isinstance(name, str):
@@ -132,6 +141,7 @@ Networks = Annotated[
     tuple[Annotated[Network, BeforeValidator(network)], ...], NoDecode, BeforeValidator(words)
 ]
 Ports = Annotated[tuple[Annotated[int, Field(ge=1, le=65535)], ...], NoDecode, BeforeValidator(words)]
+Prices = Annotated[tuple[float, ...], NoDecode, BeforeValidator(two_prices)]
 
 
 class Settings(BaseSettings):
@@ -155,6 +165,7 @@ class Settings(BaseSettings):
     url: HttpAddress | None = Field(None, validation_alias="NOD_URL")
     token: SecretStr | None = Field(None, validation_alias="NOD_TOKEN")
     metrics_token: SecretStr | None = Field(None, validation_alias="NOD_METRICS_TOKEN")
+    metrics_port: int | None = Field(None, ge=1, le=65535, validation_alias="NOD_METRICS_PORT")
     webhook_secret: SecretStr | None = Field(None, validation_alias="NOD_WEBHOOK_SECRET")
     webhook_hosts: Words = Field((), validation_alias="NOD_WEBHOOK_HOSTS")
     public_url: HttpAddress | None = Field(None, validation_alias="NOD_PUBLIC_URL")
@@ -188,6 +199,7 @@ class Settings(BaseSettings):
     openai_api_key: SecretStr | None = Field(None, validation_alias="OPENAI_API_KEY")
     openai_base_url: HttpAddress | None = Field(None, validation_alias="OPENAI_BASE_URL")
     model: str = Field("gpt-5-mini", validation_alias="NOD_MODEL")
+    model_price: Prices = Field((), validation_alias="NOD_MODEL_PRICE")
     model_strict: Flag = Field(default=True, validation_alias="NOD_MODEL_STRICT")
     model_stream_options: Flag = Field(default=True, validation_alias="NOD_MODEL_STREAM_OPTIONS")
     model_parallel_tool_calls: Flag = Field(default=True, validation_alias="NOD_MODEL_PARALLEL_TOOL_CALLS")
@@ -316,6 +328,8 @@ class Settings(BaseSettings):
             raise ValueError(
                 "NOD_HTTP_TRUSTED_PROXIES: name the proxies that NOD_HTTP_USER_HEADER may come from"
             )
+        if self.metrics_port is not None and self.metrics_token is None:
+            raise ValueError("NOD_METRICS_TOKEN: needed when NOD_METRICS_PORT is set; 16 random characters")
         if self.oidc_issuer:
             self._check_oidc(self.oidc_issuer)
         if self.workspace is not None:

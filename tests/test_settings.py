@@ -24,6 +24,9 @@ WRONG = [
     ("NOD_HTTP_TOKENS", "a/b:0123456789abcdef", "name:token"),
     ("NOD_HTTP_TOKENS", "ana:0123456789abcdef,ana:0123456789abcdeg", "used twice"),
     ("NOD_HTTP_TOKENS", "ana:0123456789abcdef,ben:0123456789abcdef", "its own"),
+    ("NOD_METRICS_PORT", "0", "a number from 1 to 65535"),
+    ("NOD_MODEL_PRICE", "5", "two numbers, such as 0.25,2"),
+    ("NOD_MODEL_PRICE", "-1,2", "two numbers"),
     ("NOD_URL", "localhost:8080", "https://"),
     ("NOD_WEBHOOK_SECRET", "short", "at least 16"),
     ("NOD_WEBHOOK_SECRET", "whsec_this-is-no-base64", "base64"),
@@ -202,3 +205,9 @@ def test_every_example_value_is_a_valid_one(tmp_path):
     lines = [line.removeprefix("# ") for line in example.splitlines() if re.match(r"^(# )?[A-Z0-9_]+=", line)]
     (tmp_path / ".env").write_text("\n".join(lines), "utf-8")
     Settings.load()
+
+
+def test_metrics_of_a_worker_need_their_token(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("NOD_METRICS_PORT", "9464")
+    with pytest.raises(SettingsError, match="NOD_METRICS_TOKEN: needed"):
+        Settings.load()

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from bot.cli.command import ShellCommands
+from bot.cli.gates import presses_of
 from bot.cli.shared import (
     Id,
     Json,
@@ -21,7 +22,6 @@ from bot.cli.shared import (
     looking,
     operator,
     plain,
-    presses_of,
     print_json,
     told,
 )

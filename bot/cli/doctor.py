@@ -34,10 +34,8 @@ from bot.store import migrations, tokens
 from bot.store.database import Database
 from bot.store.engine import open_engine
 from bot.store.lock import at_work
-from bot.tools.builtin.docker import Daemon
 from bot.tools.custom import ENTRY, unnamed
-from bot.tools.mcp.server import Server
-from bot.tools.mcp.toolset import McpToolset
+from bot.tools.mcp.seam import McpServer, Servers
 
 commands = ShellCommands()
 
@@ -175,13 +173,13 @@ def _schema(name: str, engine: Engine) -> Finding:
         connection.rollback()
     if damage := migrations.damage(engine):
         return fail(name, f"NOD_DATABASE_URL: {damage}")
-    current, newest = migrations.current(engine), migrations.newest(engine)
+    current, newest = migrations.current(engine), migrations.newest()
     if current == newest:
         return ok(name, f"schema {current}")
     if current is None:
         return ok(name, f"empty; the next start makes schema {newest}")
-    if current not in migrations.known(engine):
-        return fail(name, f"schema {current} is from a newer nod; upgrade this one")
+    if fault := migrations.too_new(engine):
+        return fail(name, fault)
     return ok(name, f"schema {current}; the next start upgrades it to {newest}")
 
 
@@ -264,6 +262,8 @@ async def _tools(settings: Settings) -> list[Finding]:
 async def _docker(url: str | None) -> list[Finding]:
     if url is None:
         return []
+    from bot.tools.builtin.docker import Daemon
+
     try:
         await Daemon(url, _DOCKER_SECONDS).ask(lambda client: client.api.containers(limit=1))
     except ToolError as error:
@@ -271,7 +271,7 @@ async def _docker(url: str | None) -> list[Finding]:
     return [ok(f"Docker at {url}")]
 
 
-async def _servers(mcp: McpToolset, settings: Settings) -> list[Finding]:
+async def _servers(mcp: Servers, settings: Settings) -> list[Finding]:
     """Each MCP server, started as for a turn and ended again."""
     try:
         offered = [tool.group for tool in await mcp.tools()]
@@ -285,7 +285,7 @@ async def _servers(mcp: McpToolset, settings: Settings) -> list[Finding]:
         await mcp.stop()
 
 
-def _fix(server: Server, settings: Settings) -> str:
+def _fix(server: McpServer, settings: Settings) -> str:
     if server.signed_out:
         return f"{server.trouble}, or sign in at {settings.public_url or settings.own_url}/#/rules"
     return f'NOD_MCP_CONFIG: {server.trouble}; fix its entry, or set "disabled": true there'

@@ -9,7 +9,6 @@ import typer
 
 from bot.cli.command import ShellCommands
 from bot.cli.shared import Id, Json, find, fitted, line, load, looking, plain, print_json, told
-from bot.commands.team import listed
 from bot.domain.cards import card_of, whole_text
 from bot.domain.proposals import Proposal
 from bot.domain.redaction import redact_text
@@ -101,6 +100,8 @@ def team(*, as_json: Json = False) -> None:
         if as_json:
             print_json([_member(each) for each in found])
         else:
+            from bot.commands.team import listed
+
             print(plain(listed(found).replace("**", "").replace("`", "")))
 
 

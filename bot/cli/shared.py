@@ -6,36 +6,29 @@ import os
 import pwd
 import shutil
 import sys
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from typing import Annotated, Any
 
 import typer
-from alembic.util import CommandError
 from sqlalchemy.exc import DBAPIError
 
 from bot import logs
-from bot.agent.gate import Gate
-from bot.approvals.presses import Presses
 from bot.cli.command import chosen, chosen_in
 from bot.domain.chat import SHELL
 from bot.domain.people import LOCAL, Actor
-from bot.domain.processes import Process
 from bot.domain.proposals import Proposal, State
 from bot.domain.redaction import redact_text
-from bot.domain.times import now
 from bot.errors import BadArguments, NodError, SettingsError
 from bot.settings import Settings
 from bot.store import migrations, proposals
 from bot.store.database import Database
-from bot.store.lock import ring
-from bot.tools.registry import Registry
 
 DEMO = "nod-demo.db"  # the demo's database, in the folder where it was started
 
 
 def _ids(context: typer.Context, incomplete: str) -> list[tuple[str, str]]:
     """What the shell completes an ID with: what can be decided or retried."""
-    with contextlib.suppress(NodError, DBAPIError, CommandError), chosen_in(context):
+    with contextlib.suppress(NodError, DBAPIError), chosen_in(context):
         with looking(load()) as database:
             found = database.read_now(proposals.in_states, [State.PROPOSED, State.FAILED])
         return [(p.id, line(p.description)) for p in found if p.id.startswith(incomplete.lower())]
@@ -92,8 +85,6 @@ def told() -> Iterator[None]:
         words = error.message
     except DBAPIError as error:
         words = f"NOD_DATABASE_URL: {str(error.orig).strip().splitlines()[0]}; nod doctor looks closer"
-    except CommandError as error:
-        words = f"NOD_DATABASE_URL: {error}; the schema is from a newer nod, so upgrade this one"
     else:
         return
     print(f"nod: {plain(words)}", file=sys.stderr)
@@ -147,16 +138,15 @@ def looking(settings: Settings) -> Iterator[Database]:
     _check_there(settings)
     database = Database(settings.database_url, settings.audit_keys, readonly=True)
     try:
-        current, newest = migrations.current(database.engine), migrations.newest(database.engine)
-        if current is None and (fault := migrations.damage(database.engine)):
-            raise SettingsError(f"NOD_DATABASE_URL: {fault}")
+        current, newest = migrations.current(database.engine), migrations.newest()
+        fault = migrations.too_new(database.engine)
+        if current is None:
+            fault = migrations.damage(database.engine)
         if current != newest:
             at = current or "empty"
-            raise SettingsError(
-                f"NOD_DATABASE_URL: the schema is {at}, and this nod reads {newest}. Run: nod db upgrade"
-                if current is None or current in migrations.known(database.engine)
-                else f"NOD_DATABASE_URL: schema {current} is from a newer nod. Upgrade this one."
-            )
+            fault = fault or f"the schema is {at}, and this nod reads {newest}. Run: nod db upgrade"
+        if fault:
+            raise SettingsError(f"NOD_DATABASE_URL: {fault}")
         yield database
     finally:
         database.close()
@@ -168,51 +158,6 @@ def _check_there(settings: Settings) -> None:
         raise SettingsError(
             f"NOD_DATABASE_URL: there is no file {file} here. Name one with -d FILE; --demo takes {DEMO}."
         )
-
-
-@contextlib.asynccontextmanager
-async def tools_of(
-    settings: Settings, database: Database, *, all_now: bool = False
-) -> AsyncIterator[Registry]:
-    """Every tool that the settings name; MCP servers start when tools are first asked for.
-
-    ``all_now``: they all start immediately, and those that fail are reported.
-    """
-    from bot.app import registry_of
-    from bot.core import policies_of
-
-    registry, own, mcp = registry_of(settings, database, policies_of(settings), now)
-    await own.start()
-    try:
-        if all_now:
-            await mcp.tools()
-        for server in mcp.servers:
-            if server.trouble and all_now:
-                why = f"the MCP server {server.config.name} is unavailable ({server.trouble})"
-                print(line(f"nod: {why}; without its tools"), file=sys.stderr)
-        yield registry
-    finally:
-        await mcp.stop()
-
-
-@contextlib.asynccontextmanager
-async def gate_of(settings: Settings, database: Database, *, all_now: bool = False) -> AsyncIterator[Gate]:
-    """The door to every tool that the settings name; ``all_now`` as in `tools_of`.
-
-    The running nod is woken at the end: it does what has been decided here.
-    """
-    from bot.core import policies_of
-
-    async with tools_of(settings, database, all_now=all_now) as registry:
-        yield Gate(registry, policies_of(settings), database, now, Process.this().id)
-    ring(database.engine)
-
-
-@contextlib.asynccontextmanager
-async def presses_of(settings: Settings, database: Database) -> AsyncIterator[Presses]:
-    """Presses from this shell: whatever work they make is found in the rows by the running nod."""
-    async with gate_of(settings, database) as gate:
-        yield Presses(database, gate, now)
 
 
 def decoded(text: str) -> dict[str, Any]:

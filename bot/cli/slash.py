@@ -6,7 +6,8 @@ from typing import Annotated
 import typer
 
 from bot.cli.command import ShellCommands
-from bot.cli.shared import existing, load, log_at, operator, plain, presses_of, told
+from bot.cli.gates import presses_of
+from bot.cli.shared import existing, load, log_at, operator, plain, told
 from bot.commands import Commands as SlashCommands
 from bot.domain.chat import SHELL, Address, Answer, Command, Incoming, Press, Reply
 from bot.domain.jobs import Job

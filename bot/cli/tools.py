@@ -8,11 +8,11 @@ from typing import Annotated, Any
 import typer
 
 from bot.cli.command import ShellCommands, chosen_in
+from bot.cli.gates import gate_of, tools_of
 from bot.cli.shared import (
     Json,
     decoded,
     existing,
-    gate_of,
     line,
     load,
     log_at,
@@ -20,7 +20,6 @@ from bot.cli.shared import (
     plain,
     print_json,
     told,
-    tools_of,
 )
 from bot.domain.cards import card_of
 from bot.domain.chat import SHELL, Address, Request

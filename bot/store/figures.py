@@ -10,11 +10,11 @@ from sqlmodel import Session
 from bot.domain.jobs import Work
 from bot.domain.proposals import Cause, State
 from bot.store import copies
-from bot.store.tables import AuditRow, CallbackRow, MessageRow, ProposalRow, TurnRow, table_of
+from bot.store.tables import AuditRow, CallbackRow, ChainEndRow, MessageRow, ProposalRow, TurnRow, table_of
 from bot.store.turns import WANTED
 
 _AUDIT, _PROPOSAL, _TURN = table_of(AuditRow), table_of(ProposalRow), table_of(TurnRow)
-_MESSAGE, _CALLBACK = table_of(MessageRow), table_of(CallbackRow)
+_MESSAGE, _CALLBACK, _END = table_of(MessageRow), table_of(CallbackRow), table_of(ChainEndRow)
 _PART = 5000  # rows of one read
 LATE = 100  # ids: on PostgreSQL a row may be committed after one with a greater id
 WEBHOOK = "webhook"
@@ -33,6 +33,8 @@ class Counted(NamedTuple):
     proposals: dict[str, int]  # by state
     unknown: int  # proposals that failed with an unknown outcome
     waiting: dict[str, Waiting]  # by kind of work
+    recorded: int  # rows of the audit log
+    sealed: bool  # whether the newest of them is, with a key
 
 
 class Move(NamedTuple):
@@ -66,7 +68,8 @@ def standing(session: Session) -> Counted:
     waiting = {str(work): Waiting(run(each).scalar_one()) for work, each in counts.items()}
     waiting |= {str(Work.TURN): Waiting(*run(turns).one()), str(Work.EXECUTE): Waiting(*run(approved).one())}
     unknown = run(select(func.count()).select_from(_PROPOSAL).where(failed)).scalar_one()
-    return Counted(dict(map(tuple, proposals)), unknown, waiting)
+    end = run(select(_END.c.number, _END.c.key)).one()
+    return Counted(dict(map(tuple, proposals)), unknown, waiting, end.number, bool(end.key))
 
 
 _BEFORE = table_of(AuditRow).alias("before")

@@ -2,14 +2,13 @@
 
 from collections.abc import Mapping
 from functools import cache
+from importlib import import_module
 from typing import Any
 
-from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy import Table
 from sqlmodel import Session, SQLModel
 
 from bot.store.tables import table_of
-
-_DIALECTS: Mapping[str, Any] = {"sqlite": sqlite.insert, "postgresql": postgresql.insert}
 
 
 def insert_or_ignore(session: Session, table: type[SQLModel], *returning: str) -> Any:
@@ -20,7 +19,7 @@ def insert_or_ignore(session: Session, table: type[SQLModel], *returning: str) -
 @cache
 def _insert(dialect: str, table: type[SQLModel], returning: tuple[str, ...]) -> Any:
     rows = table_of(table)
-    statement = _DIALECTS[dialect](rows).on_conflict_do_nothing()
+    statement = _into(dialect, rows).on_conflict_do_nothing()
     return statement.returning(*(rows.c[name] for name in returning)) if returning else statement
 
 
@@ -37,6 +36,10 @@ def insert_or_replace(session: Session, table: type[SQLModel], values: Mapping[s
 @cache
 def _replace(dialect: str, table: type[SQLModel]) -> Any:
     rows = table_of(table)
-    statement = _DIALECTS[dialect](rows)
+    statement = _into(dialect, rows)
     new = {each.name: statement.excluded[each.name] for each in rows.columns if not each.primary_key}
     return statement.on_conflict_do_update(index_elements=list(rows.primary_key), set_=new)
+
+
+def _into(dialect: str, rows: Table) -> Any:
+    return import_module(f"sqlalchemy.dialects.{dialect}").insert(rows)

@@ -13,21 +13,22 @@ from typing import Any, Literal
 
 from sqlalchemy import JSON, Text, case, cast, delete, func, or_, true, update
 from sqlalchemy.sql import ColumnElement
-from sqlmodel import Field, Session, SQLModel, col, select
+from sqlmodel import Field, Session, col, select
 from sqlmodel.sql.sqltypes import UTCDateTime
 
 from bot.errors import Hopeless
 from bot.store.inserts import insert_or_ignore
+from bot.store.tables import Row
 
 IssueState = Literal["open", "closed"]
 Priority = Literal["low", "normal", "high", "urgent"]
 
 
-class IssueRow(SQLModel, table=True):
+class IssueRow(Row, table=True):
     """An issue; ``author`` is who asked for it (an Actor's text), ``assignee`` a plain name."""
 
     __tablename__ = "issue"
-    __table_args__ = {"sqlite_autoincrement": True}
+    __table_args__ = ({"sqlite_autoincrement": True},)
 
     number: int | None = Field(default=None, primary_key=True)
     title: str
@@ -42,7 +43,7 @@ class IssueRow(SQLModel, table=True):
     idempotency_key: str | None = Field(default=None, unique=True)
 
 
-class IssueCommentRow(SQLModel, table=True):
+class IssueCommentRow(Row, table=True):
     """Something said about an issue."""
 
     __tablename__ = "issue_comment"

@@ -11,13 +11,14 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 
 from sqlalchemy import JSON, Column, delete, or_, update
-from sqlmodel import Field, Session, SQLModel, col
+from sqlmodel import Field, Session, col
 from sqlmodel.sql.sqltypes import UTCDateTime
 
 from bot.store.inserts import insert_or_replace
+from bot.store.tables import Row
 
 
-class McpLoginRow(SQLModel, table=True):
+class McpLoginRow(Row, table=True):
     """Who is signed in at a server. Only one process at a time asks for new tokens: see `claim`."""
 
     __tablename__ = "mcp_login"
@@ -34,7 +35,7 @@ class McpLoginRow(SQLModel, table=True):
     busy_until: datetime | None = Field(default=None, sa_type=UTCDateTime)
 
 
-class McpSignInRow(SQLModel, table=True):
+class McpSignInRow(Row, table=True):
     """A sign-in under way. ``id`` and ``state`` are hashes; ``said`` is what the person came back with."""
 
     __tablename__ = "mcp_sign_in"

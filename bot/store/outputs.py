@@ -13,17 +13,17 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Index, Text, bindparam, delete, func, update
 from sqlalchemy import text as sql
-from sqlmodel import Field, Session, SQLModel, col, select
+from sqlmodel import Field, Session, col, select
 from sqlmodel.sql.sqltypes import UTCDateTime
 
 from bot.domain.files import File, fits_card, safe_name
 from bot.domain.proposals import Proposal
 from bot.domain.redaction import secrets_in, veiled
 from bot.store import tool_versions
-from bot.store.tables import ConversationRow, changed, table_of
+from bot.store.tables import ConversationRow, Row, changed, table_of
 
 
-class OutputRow(SQLModel, table=True):
+class OutputRow(Row, table=True):
     """One text that was too long to show; ``posted`` once people have it or never can."""
 
     __tablename__ = "output"

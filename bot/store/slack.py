@@ -3,13 +3,15 @@
 from datetime import datetime, timedelta
 
 from sqlalchemy import delete, update
-from sqlmodel import Field, Session, SQLModel, col, select
+from sqlmodel import Field, Session, col, select
 from sqlmodel.sql.sqltypes import UTCDateTime
+
+from bot.store.tables import Row
 
 _STATE_LIVES = timedelta(minutes=10)
 
 
-class WorkspaceRow(SQLModel, table=True):
+class WorkspaceRow(Row, table=True):
     """A workspace with a token of its own; off when the token was revoked or the app removed."""
 
     __tablename__ = "slack_workspace"
@@ -26,7 +28,7 @@ class WorkspaceRow(SQLModel, table=True):
     off_reason: str = ""
 
 
-class InstallRow(SQLModel, table=True):
+class InstallRow(Row, table=True):
     """An install someone began; its state is used once."""
 
     __tablename__ = "slack_install"
@@ -35,7 +37,7 @@ class InstallRow(SQLModel, table=True):
     issued_at: datetime = Field(sa_type=UTCDateTime)
 
 
-class HomeRow(SQLModel, table=True):
+class HomeRow(Row, table=True):
     """A person whose App Home has to be kept current."""
 
     __tablename__ = "slack_home"

@@ -21,6 +21,13 @@ from sqlalchemy import (
 from sqlmodel import Field, SQLModel
 from sqlmodel.sql.sqltypes import UTCDateTime
 
+
+class Row(SQLModel):
+    """A row of a table. What pydantic would check it with is not built: the database checks."""
+
+    model_config = {"defer_build": True}
+
+
 _Id = BigInteger().with_variant(Integer, "sqlite")  # SQLite counts only INTEGER PRIMARY KEY by itself
 
 
@@ -51,7 +58,7 @@ def _json(*, nullable: bool = False) -> Any:
     return Field(default=None, sa_column=Column(JSON(none_as_null=True), nullable=nullable))
 
 
-class ConversationRow(SQLModel, table=True):
+class ConversationRow(Row, table=True):
     """A conversation at an address; ``/nod new`` ends it and the next message starts another there."""
 
     __tablename__ = "conversation"
@@ -79,7 +86,7 @@ class ConversationRow(SQLModel, table=True):
     deleted_at: datetime | None = Field(default=None, sa_type=UTCDateTime)
 
 
-class TeammateRow(SQLModel, table=True):
+class TeammateRow(Row, table=True):
     """A sub-agent; its ``id`` is that of its conversation. What it does now follows from other rows.
 
     ``position`` counts those of one conversation; ``asked`` is the id of the person's line on which it was
@@ -110,7 +117,7 @@ class TeammateRow(SQLModel, table=True):
     ended_at: datetime | None = Field(default=None, sa_type=UTCDateTime)
 
 
-class TeamStatusRow(SQLModel, table=True):
+class TeamStatusRow(Row, table=True):
     """The one message that shows a conversation's team; ``ref`` is empty until it was posted."""
 
     __tablename__ = "board"
@@ -132,7 +139,7 @@ class TeamStatusRow(SQLModel, table=True):
     gone: bool = False
 
 
-class MessageRow(SQLModel, table=True):
+class MessageRow(Row, table=True):
     """One entry of a conversation.
 
     ``role``: user (a person), note (Nod tells the model), assistant, notice (Nod tells people only).
@@ -175,7 +182,7 @@ class MessageRow(SQLModel, table=True):
     created_at: datetime = Field(sa_type=UTCDateTime)
 
 
-class TurnRow(SQLModel, table=True):
+class TurnRow(Row, table=True):
     """One piece of agent work; at most one per conversation is ``wanted`` at a time."""
 
     __tablename__ = "turn"
@@ -202,7 +209,7 @@ class TurnRow(SQLModel, table=True):
     ended_at: datetime | None = Field(default=None, sa_type=UTCDateTime)
 
 
-class ProcessRow(SQLModel, table=True):
+class ProcessRow(Row, table=True):
     """A process that works on this database. One whose row is gone owns nothing: others take it over."""
 
     __tablename__ = "process"
@@ -214,7 +221,7 @@ class ProcessRow(SQLModel, table=True):
     beats: int = 0
 
 
-class HoldRow(SQLModel, table=True):
+class HoldRow(Row, table=True):
     """What one process at a time may do, by name, such as polling Telegram."""
 
     __tablename__ = "hold"
@@ -235,7 +242,7 @@ def _of_few(name: str, column: str, which: str) -> Index:
     return Index(name, column, sqlite_where=text(which), postgresql_where=text(which))
 
 
-class ProposalRow(SQLModel, table=True):
+class ProposalRow(Row, table=True):
     """A proposal; see ``bot.domain.proposals.Proposal`` for what each column means."""
 
     __tablename__ = "proposal"
@@ -315,7 +322,7 @@ class ProposalRow(SQLModel, table=True):
     expires_at: datetime = Field(sa_type=UTCDateTime)
 
 
-class DeciderRow(SQLModel, table=True):
+class DeciderRow(Row, table=True):
     """An account that a proposal names as decider, or that voted on it: a way to find it, not a right."""
 
     __tablename__ = "decider"
@@ -324,7 +331,7 @@ class DeciderRow(SQLModel, table=True):
     proposal_id: str = Field(foreign_key="proposal.id", primary_key=True)
 
 
-class ToolVersionRow(SQLModel, table=True):
+class ToolVersionRow(Row, table=True):
     """A tool's JSON schema, kept since the first proposal of that version."""
 
     __tablename__ = "tool_version"
@@ -334,7 +341,7 @@ class ToolVersionRow(SQLModel, table=True):
     parameters: dict[str, Any] = _json()
 
 
-class CallbackRow(SQLModel, table=True):
+class CallbackRow(Row, table=True):
     """Whom to tell when a request has ended, and how far that has come."""
 
     __tablename__ = "callback"
@@ -356,7 +363,7 @@ class CallbackRow(SQLModel, table=True):
     fault: str = ""
 
 
-class AuditRow(SQLModel, table=True):
+class AuditRow(Row, table=True):
     """Append-only: one row per change of a proposal, a link of the chain in ``bot/store/record/chain.py``.
 
     ``content`` is the hash of the proposal as the change left it. ``about`` says who asked for what and
@@ -385,7 +392,7 @@ class AuditRow(SQLModel, table=True):
     hash: str
 
 
-class LedgerRow(SQLModel, table=True):
+class LedgerRow(Row, table=True):
     """Append-only: who changed what besides proposals; see ``bot/store/record/changes.py``.
 
     ``holds`` has the hash of each row that the change concerned, as the change left it.
@@ -409,7 +416,7 @@ class LedgerRow(SQLModel, table=True):
     hash: str
 
 
-class ChainEndRow(SQLModel, table=True):
+class ChainEndRow(Row, table=True):
     """Where the record ends: the number and hash of its newest row, and which key sealed it. One row."""
 
     __tablename__ = "chain_end"
@@ -427,7 +434,7 @@ def _begin_the_chain(table: Any, connection: Connection, **_: Any) -> None:
     connection.execute(insert(table), {"id": 1, "number": 0, "hash": "", "key": "", "mark": ""})
 
 
-class CopyRow(SQLModel, table=True):
+class CopyRow(Row, table=True):
     """Where a card was posted. Behind when ``rendered < wanted``; ``gone`` when it cannot be edited."""
 
     __tablename__ = "copy"
@@ -453,7 +460,7 @@ class CopyRow(SQLModel, table=True):
     shown: str | None = None  # a digest of what was last posted or drawn there
 
 
-class EventRow(SQLModel, table=True):
+class EventRow(Row, table=True):
     """Something a platform delivered, kept from before it is acknowledged until it is handled."""
 
     __tablename__ = "event"
@@ -476,7 +483,7 @@ class EventRow(SQLModel, table=True):
     handled_at: datetime | None = Field(default=None, sa_type=UTCDateTime)
 
 
-class DialogueRow(SQLModel, table=True):
+class DialogueRow(Row, table=True):
     """What a channel is in the middle of asking a person, so that it survives a restart."""
 
     __tablename__ = "dialogue"
@@ -487,7 +494,7 @@ class DialogueRow(SQLModel, table=True):
     updated_at: datetime = Field(sa_type=UTCDateTime)
 
 
-class AccountRow(SQLModel, table=True):
+class AccountRow(Row, table=True):
     """An account linked to a Person; an account that is not here is a Person of its own."""
 
     __tablename__ = "account"
@@ -498,7 +505,7 @@ class AccountRow(SQLModel, table=True):
     linked_at: datetime = Field(sa_type=UTCDateTime)
 
 
-class NameRow(SQLModel, table=True):
+class NameRow(Row, table=True):
     """What a channel last called an account or a chat; ``key`` is its account or address."""
 
     __tablename__ = "name"
@@ -507,7 +514,7 @@ class NameRow(SQLModel, table=True):
     name: str
 
 
-class LinkCodeRow(SQLModel, table=True):
+class LinkCodeRow(Row, table=True):
     """A one-use code that joins another account to the Person of ``actor``; only its hash is kept.
 
     ``other`` is the account that gave it; ``wanted`` says that both agreed and an admin has to.
@@ -524,7 +531,7 @@ class LinkCodeRow(SQLModel, table=True):
     wanted: bool = Field(default=False, sa_column_kwargs={"server_default": false()})
 
 
-class RuleRow(SQLModel, table=True):
+class RuleRow(Row, table=True):
     """A rule an admin set; ended ones stay as the record of who set and ended what."""
 
     __tablename__ = "rule"
@@ -540,7 +547,7 @@ class RuleRow(SQLModel, table=True):
     ended_at: datetime | None = Field(default=None, sa_type=UTCDateTime)
 
 
-class TokenRow(SQLModel, table=True):
+class TokenRow(Row, table=True):
     """A token of the HTTP interface that was made with ``nod token new``; only its hash is kept."""
 
     __tablename__ = "token"
@@ -554,7 +561,7 @@ class TokenRow(SQLModel, table=True):
     revoked_at: datetime | None = Field(default=None, sa_type=UTCDateTime)
 
 
-class SignInRow(SQLModel, table=True):
+class SignInRow(Row, table=True):
     """A link that signs a browser in (``code``), or the session of one; only its secret's hash is kept."""
 
     __tablename__ = "sign_in"
@@ -566,7 +573,7 @@ class SignInRow(SQLModel, table=True):
     expires_at: datetime = Field(sa_type=UTCDateTime)
 
 
-class BookRow(SQLModel, table=True):
+class BookRow(Row, table=True):
     """The rulebook as a whole: one row. ``memory`` is what recurring tasks remember."""
 
     __tablename__ = "book"
@@ -577,7 +584,7 @@ class BookRow(SQLModel, table=True):
     memory: dict[str, Any] | None = _json(nullable=True)
 
 
-class GrantRow(SQLModel, table=True):
+class GrantRow(Row, table=True):
     """Approve similar: a permission born from one decision."""
 
     __tablename__ = "grant_given"

@@ -18,7 +18,7 @@ def transfer(source: Engine, target: Engine) -> int:
     No process may work on either. Raises SettingsError where the target is in use, where the source is of
     another version, or where the audit log does not verify afterwards.
     """
-    if migrations.current(source) != migrations.newest(source):
+    if migrations.current(source) != migrations.newest():
         raise SettingsError("The source is not at this release's schema. Run nod db upgrade on it first.")
     migrations.upgrade(target)
     tables = [each for each in SQLModel.metadata.sorted_tables if each.name not in _LEFT]

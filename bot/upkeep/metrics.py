@@ -7,7 +7,7 @@ process on one database, and is counted from this process's start on.
 import asyncio
 import time
 from collections import Counter as Tally
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 
 from prometheus_client import (
     CollectorRegistry,
@@ -29,6 +29,7 @@ from bot.store import figures
 from bot.store.database import Database
 from bot.store.record import audit
 
+_MILLION = 1_000_000
 _TURN_SECONDS = (0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 900)
 _MODEL_SECONDS = (0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 40, 60, 120)
 _DECISION_SECONDS = (10, 60, 300, 900, 3600, 14400, 43200, 86400, 259200, 604800)
@@ -37,7 +38,15 @@ _DECISION_SECONDS = (10, 60, 300, 900, 3600, 14400, 43200, 86400, 259200, 604800
 class Metrics:
     """The figures of one process; ``channels`` may be added later."""
 
-    def __init__(self, database: Database, channels: Mapping[str, Channel], clock: Clock) -> None:
+    def __init__(
+        self,
+        database: Database,
+        channels: Mapping[str, Channel],
+        clock: Clock,
+        prices: tuple[float, ...] = (),
+    ) -> None:
+        """``prices``: of a million tokens of the prompt and of the answer, if they are known."""
+        self._prices = prices or (0.0, 0.0)
         self._database = database
         self._channels = channels
         self._clock = clock
@@ -102,6 +111,11 @@ class Metrics:
         self._tokens = Counter(
             "nod_model_tokens", "Tokens, as the model server told.", ["kind"], registry=here
         )
+        self._cost = Counter("nod_model_cost", "What they cost, by NOD_MODEL_PRICE.", registry=here)
+        self._recorded = Gauge("nod_audit_rows", "The number of the audit log's newest row.", registry=here)
+        self._sealed = Gauge(
+            "nod_audit_sealed", "Whether the newest row is sealed with NOD_AUDIT_KEY.", registry=here
+        )
 
     async def begin(self) -> None:
         """Count from here on."""
@@ -122,6 +136,8 @@ class Metrics:
         for state in State:
             self._proposals.labels(state).set(there.proposals.get(state, 0))
         self._unknown.set(there.unknown)
+        self._recorded.set(there.recorded)
+        self._sealed.set(there.sealed)
         for work, waiting in there.waiting.items():
             self._waiting.labels(work).set(waiting.many)
             since = waiting.since
@@ -149,14 +165,22 @@ class Metrics:
 
     def timed(self, model: Model) -> Model:
         """The same model, its calls timed."""
-        return _Timed(model, self._model, self._first, self._tokens)
+        return _Timed(model, self._model, self._first, self._note_tokens)
+
+    def _note_tokens(self, end: Finished) -> None:
+        used = {"prompt": end.prompt_tokens, "completion": end.completion_tokens}
+        for (kind, tokens), price in zip(used.items(), self._prices, strict=True):
+            self._tokens.labels(kind).inc(tokens)
+            self._cost.inc(tokens * price / _MILLION)
 
 
 class _Timed:
     """Implements `Model` over another one."""
 
-    def __init__(self, model: Model, calls: Histogram, first: Histogram, tokens: Counter) -> None:
-        self._model, self._calls, self._first, self._tokens = model, calls, first, tokens
+    def __init__(
+        self, model: Model, calls: Histogram, first: Histogram, ended: Callable[[Finished], None]
+    ) -> None:
+        self._model, self._calls, self._first, self._ended = model, calls, first, ended
         self.name = model.name
 
     async def stream(self, transcript: Sequence[Entry], tools: Sequence[ToolSpec]) -> AsyncIterator[Part]:
@@ -168,8 +192,7 @@ class _Timed:
                     self._first.observe(time.monotonic() - began)
                 if isinstance(part, Finished):
                     end = part.stop
-                    self._tokens.labels("prompt").inc(part.prompt_tokens)
-                    self._tokens.labels("completion").inc(part.completion_tokens)
+                    self._ended(part)
                 yield part
         except (GeneratorExit, asyncio.CancelledError):
             end = "stopped"

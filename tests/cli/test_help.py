@@ -23,6 +23,17 @@ def test_the_list_of_commands_imports_none_of_them() -> None:
     assert done.stdout == "[]\n"
 
 
+def test_what_waits_is_listed_without_what_serves(shell: Shell) -> None:
+    shell.nod("db", "upgrade")
+    unneeded = "openai slack_bolt telegram mcp ag_ui docker alembic cryptography starlette structlog rich"
+    look = (
+        "import sys; from bot.cli.main import main; main(['pending', '-d', 'nod.db'], standalone_mode=False);"
+        f"print([m for m in {unneeded.split()} if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, check=True)  # noqa: S603 - our own
+    assert done.stdout == "Nothing is waiting for a decision.\n[]\n"
+
+
 def test_help_lists_every_command_in_its_section(shell: Shell) -> None:
     shown = shell.nod("-h").stdout
     assert shown == shell.nod("--help").stdout

@@ -13,6 +13,7 @@ from sqlmodel import Session, select
 from bot.domain.people import Actor
 from bot.store import migrations, rules
 from bot.store.engine import open_engine
+from bot.store.migrations.steps import config
 from bot.store.record import audit, seals
 from bot.store.tables import ProposalRow
 
@@ -25,7 +26,7 @@ def engine(database_url: str) -> Engine:
 def test_from_nothing_to_the_newest_and_again_is_nothing(engine: Engine) -> None:
     assert migrations.current(engine) is None
     migrations.upgrade(engine)
-    assert migrations.current(engine) == migrations.newest(engine)
+    assert migrations.current(engine) == migrations.newest()
     tables = inspect(engine).get_table_names()
     assert {"conversation", "message", "turn", "proposal", "audit", "copy", "issue"} <= set(tables)
     migrations.upgrade(engine)
@@ -35,7 +36,7 @@ def test_from_nothing_to_the_newest_and_again_is_nothing(engine: Engine) -> None
 
 def test_the_schema_is_what_the_code_says(engine: Engine) -> None:
     migrations.upgrade(engine)
-    command.check(migrations.config(engine))  # raises where a table, column or index differs
+    command.check(config(engine))  # raises where a table, column or index differs
     engine.dispose()
 
 
@@ -63,7 +64,7 @@ def test_a_record_of_the_first_release_still_verifies_and_continues(frozen: Engi
         assert waiting is not None
         assert audit.first_break(session, waiting) is None
     assert faults(frozen) == []
-    command.downgrade(migrations.config(frozen), "0001")
+    command.downgrade(config(frozen), "0001")
     migrations.upgrade(frozen)
     frozen.dispose()
 

@@ -13,11 +13,10 @@ from sqlalchemy.exc import SQLAlchemyError
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import Request
 from starlette.responses import FileResponse, JSONResponse, Response
-from starlette.routing import BaseRoute
+from starlette.routing import BaseRoute, Route
 
 from bot import __version__
 from bot.channels.http import (
-    agui,
     approvals,
     audit,
     chat,
@@ -40,7 +39,7 @@ from bot.channels.http.errors import install, problem
 from bot.channels.http.limits import BodyLimits
 from bot.channels.http.organisation import Organisation
 from bot.channels.http.proxies import Forwarded
-from bot.channels.http.site import Caller, Here, Site, api_routes, ok
+from bot.channels.http.site import Caller, Here, LateRoutes, Site, api_routes, ok
 from bot.channels.http.wire import HealthBody, Me
 from bot.channels.seam import Channel, posters
 from bot.domain.people import Actor, Role
@@ -49,7 +48,7 @@ from bot.logs import logger
 from bot.lookup.settings import Doctor
 from bot.lookup.signing_in import SignedIn
 from bot.settings import Network
-from bot.tools.mcp.login import Logins
+from bot.tools.mcp.seam import SignIns
 from bot.upkeep.webhooks import Callbacks
 
 log = logger(__name__)
@@ -63,7 +62,7 @@ def create(
     channel: HttpChannel,
     doorkeeper: Doorkeeper,
     callbacks: Callbacks,
-    logins: Logins,
+    logins: SignIns,
     signed_in: SignedIn,
     doctor: Doctor,
     *,
@@ -107,7 +106,6 @@ def create(
     # included, each would be built again for every application
     for part in (
         chat,
-        agui,
         proposals,
         approvals,
         rules,
@@ -122,11 +120,18 @@ def create(
         mcp_logins,
     ):
         site.router.routes.extend(part.router.routes)
+    site.router.routes.append(Route("/agui", LateRoutes(_agui), include_in_schema=False))
     site.router.routes.extend(mcp_logins.back.routes)
     site.router.routes.extend(sessions.visits.routes)
     site.router.routes.extend(_router.routes)
     site.mount("/static", GZipMiddleware(_Files(directory=_STATIC)))
     return site
+
+
+def _agui() -> Sequence[BaseRoute]:
+    from bot.channels.http import agui  # its library takes a tenth of a start
+
+    return agui.router.routes
 
 
 @_router.get("/api/me", summary="Who you are here, and who answers", response_model=Me)

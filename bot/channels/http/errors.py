@@ -29,14 +29,16 @@ def later(error: str) -> JSONResponse:
     return answer
 
 
+async def refused(_: Request, error: Exception) -> JSONResponse:
+    """To who brings no token that counts; ``error`` says which does."""
+    answer = problem(401, str(error))
+    answer.headers["WWW-Authenticate"] = "Bearer"
+    return answer
+
+
 def install(app: FastAPI) -> None:
     """Register one handler for each kind of fault."""
-
-    @app.exception_handler(Unauthenticated)
-    async def _(_: Request, error: Unauthenticated) -> JSONResponse:
-        answer = problem(401, error.message)
-        answer.headers["WWW-Authenticate"] = "Bearer"
-        return answer
+    app.exception_handler(Unauthenticated)(refused)
 
     @app.exception_handler(Forbidden)
     async def _(_: Request, error: Forbidden) -> JSONResponse:

@@ -1,30 +1,32 @@
-"""``/mcp`` on the running server: the MCP server of ``agents.py`` over streamable HTTP, with its tokens."""
+"""``/mcp`` on the running server: ``mcp_server.py`` over streamable HTTP, with the tokens of callers."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from importlib import import_module
 
 import httpx2
-from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
-from mcp.server.transport_security import TransportSecuritySettings
 from starlette.requests import HTTPConnection
 from starlette.routing import Route
-from starlette.types import Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from bot.channels.http.errors import problem
-from bot.channels.http.mcp_server import PATIENCE, agents_server
 from bot.channels.http.site import Site
 
 PATH = "/mcp"
+PATIENCE = 600  # seconds that a permission prompt waits for a person
 
 
 class AgentDoor:
-    """An ASGI application. Each request stands for itself, so nothing is kept between them."""
+    """An ASGI application. Each request stands for itself, so nothing is kept between them.
+
+    The first one opens it: the SDK takes half a second, and most never need it.
+    """
 
     def __init__(self, patience: int = PATIENCE) -> None:
         self._patience = patience
         self._site: Site | None = None
-        self._manager: StreamableHTTPSessionManager | None = None
+        self._inside: asyncio.Future[ASGIApp] | None = None
         self._owner: asyncio.Task[None] | None = None
         self._stopped = asyncio.Event()
 
@@ -32,39 +34,33 @@ class AgentDoor:
         return Route(PATH, endpoint=self, methods=["GET", "POST", "DELETE"], include_in_schema=False)
 
     async def start(self, site: Site) -> None:
-        """Let agents in. One task owns the SDK's sessions, for they must end where they began."""
+        """Let agents in."""
         self._site = site
-        server = agents_server(self._connect, self._patience)
-        server.streamable_http_app(
-            stateless_http=True,
-            # the site's auth decides who may call, for this path as for any other
-            transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
-        )
-        manager = server.session_manager
-        ready = asyncio.Event()
-
-        async def own() -> None:
-            async with manager.run():
-                ready.set()
-                await self._stopped.wait()
-
-        self._owner = asyncio.create_task(own(), name="mcp door")
-        await ready.wait()
-        self._manager = manager
 
     async def stop(self) -> None:
+        self._site = None
         self._stopped.set()
-        self._manager = None
         if self._owner is not None:
             await asyncio.wait([self._owner])
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Raises Unauthenticated or Forbidden, which the site turns into answers."""
-        if self._manager is None or self._site is None:
+        site = self._site
+        if site is None:
             await problem(503, "starting")(scope, receive, send)
             return
-        await self._site.doorkeeper(HTTPConnection(scope))
-        await self._manager.handle_request(scope, receive, send)
+        await site.doorkeeper(HTTPConnection(scope))
+        if self._inside is None:
+            self._inside = inside = asyncio.get_running_loop().create_future()
+            self._owner = asyncio.create_task(self._own(inside), name="mcp door")
+        await (await asyncio.shield(self._inside))(scope, receive, send)
+
+    async def _own(self, inside: "asyncio.Future[ASGIApp]") -> None:
+        """Open the SDK's sessions, and end them in the same task, as they must be."""
+        mcp_server = await asyncio.to_thread(import_module, "bot.channels.http.mcp_server")
+        async with mcp_server.sessions(self._connect, self._patience) as handle:
+            inside.set_result(handle)
+            await self._stopped.wait()
 
     @asynccontextmanager
     async def _connect(self, headers: Mapping[str, str] | None) -> AsyncIterator[httpx2.AsyncClient]:

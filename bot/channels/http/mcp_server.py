@@ -5,16 +5,18 @@ running server do the same, each with its caller's token.
 """
 
 import json
-from collections.abc import Callable, Mapping
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Annotated, Any
 
 import httpx2
 from mcp.server import MCPServer
 from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.exceptions import ToolError
+from mcp.server.transport_security import TransportSecuritySettings
 from mcp.types import ToolAnnotations
 from pydantic import Field
+from starlette.types import ASGIApp
 
 from bot.channels.http.waiting import LONGEST_WAIT
 
@@ -22,7 +24,6 @@ Json = dict[str, Any]
 Connect = Callable[[Mapping[str, str] | None], AbstractAsyncContextManager[httpx2.AsyncClient]]
 """The headers of the caller's own request (None over stdio) → a client that speaks as this caller."""
 
-PATIENCE = 600  # seconds that a permission prompt waits for a person
 _GRACE = 30  # seconds more until someone must have told that it expired
 _MARGIN = 15  # seconds that an answer may take beyond its wait
 
@@ -39,7 +40,7 @@ _DENIED = {
 }
 
 
-def agents_server(connect: Connect, patience: int = PATIENCE) -> MCPServer[Any]:
+def agents_server(connect: Connect, patience: int) -> MCPServer[Any]:
     """An MCP server of three tools. Configure logging first: otherwise the SDK sets up its own."""
     server: MCPServer[Any] = MCPServer(
         "nod",
@@ -100,6 +101,20 @@ def agents_server(connect: Connect, patience: int = PATIENCE) -> MCPServer[Any]:
         return json.dumps(_ruling(shown))
 
     return server
+
+
+@asynccontextmanager
+async def sessions(connect: Connect, patience: int) -> AsyncIterator[ASGIApp]:
+    """The same over streamable HTTP. The task that entered has to leave it."""
+    server = agents_server(connect, patience)
+    server.streamable_http_app(
+        stateless_http=True,
+        # the site's auth decides who may call, for this path as for any other
+        transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
+    )
+    manager = server.session_manager
+    async with manager.run():
+        yield manager.handle_request
 
 
 async def _asked(client: httpx2.AsyncClient, method: str, path: str, **given: Any) -> Json:

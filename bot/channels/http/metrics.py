@@ -1,13 +1,22 @@
-"""``/metrics``: there with ``NOD_METRICS_TOKEN`` only, and for who sends it."""
+"""``/metrics``: there with ``NOD_METRICS_TOKEN`` only, and for who sends it.
 
+It is a page of the running Nod. A worker, which has no other page, serves it alone (`MetricsServer`).
+"""
+
+import asyncio
 import hmac
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 
+import uvicorn
+from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
 from bot.channels.http.auth import Unauthenticated
+from bot.channels.http.errors import refused
+from bot.channels.http.server import QuietServer, listen
 
 _FORMAT = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -23,3 +32,27 @@ def route(token: str, figures: Callable[[], Awaitable[bytes]]) -> Route:
         return Response(await figures(), media_type=_FORMAT)
 
     return Route("/metrics", metrics)
+
+
+class MetricsServer:
+    """Serves one route on a port of its own."""
+
+    def __init__(self, page: Route, host: str, port: int) -> None:
+        self._page, self._host, self._port = page, host, port
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[int]:
+        """The port, while it serves. Raises SettingsError where it is taken."""
+        application = Starlette(routes=[self._page], exception_handlers={Unauthenticated: refused})
+        server = QuietServer(
+            uvicorn.Config(
+                application, log_config=None, lifespan="off", timeout_graceful_shutdown=2, server_header=False
+            )
+        )
+        with listen(self._host, self._port, "NOD_METRICS_PORT") as listening:
+            serving = asyncio.create_task(server.serve([listening]), name="metrics")
+            try:
+                yield listening.getsockname()[1]
+            finally:
+                server.should_exit = True
+                await serving

@@ -16,7 +16,6 @@ from typing import Any
 from urllib.parse import urlencode, urlsplit
 
 import httpx2
-import jwt
 
 from bot.domain.people import Actor
 from bot.errors import NodError
@@ -87,6 +86,8 @@ class Organisation:
 
     async def enter(self, begun: Begun, code: str) -> Actor:
         """Whose account it is; raises NotSignedIn."""
+        import jwt  # and cryptography with it, which few need
+
         async with _client() as client:
             about = await self._about(client)
             given = await self._exchanged(client, about, begun, code)
@@ -123,6 +124,8 @@ class Organisation:
 
     def _checked(self, token: str, keys: Mapping[str, Any], issuer: str, begun: Begun) -> Mapping[str, Any]:
         """What the ID token claims, once its signature, sender, audience, time and nonce fit."""
+        import jwt
+
         header = jwt.get_unverified_header(token)
         if header.get("alg") not in _SIGNED:
             raise ValueError("it is not signed with a key pair")

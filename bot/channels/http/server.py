@@ -16,7 +16,7 @@ from bot.errors import SettingsError
 _TALKATIVE = ("asyncio", "uvicorn.error")
 
 
-class _Server(uvicorn.Server):
+class QuietServer(uvicorn.Server):
     """Signals are the application's business."""
 
     @contextlib.contextmanager
@@ -34,7 +34,7 @@ class WebServer:
         self._seldom = Seldom()
         self._host = host
         self.port = port
-        self._server = _Server(
+        self._server = QuietServer(
             uvicorn.Config(
                 site,
                 http=Crowd(most, site.channel).protocol(),
@@ -80,7 +80,7 @@ class WebServer:
             self._listening.close()
 
 
-def listen(host: str, port: int) -> socket.socket:
+def listen(host: str, port: int, setting: str = "NOD_PORT") -> socket.socket:
     """A listening socket; raises SettingsError, naming the variable and the fix, if it can't be had."""
     listening = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -89,14 +89,14 @@ def listen(host: str, port: int) -> socket.socket:
         listening.listen()  # here, since only this tells when two bound the same port at the same time
     except (OSError, UnicodeError) as error:
         listening.close()
-        raise _cannot_listen(host, port, error) from None
+        raise _cannot_listen(host, port, setting, error) from None
     return listening
 
 
-def _cannot_listen(host: str, port: int, error: Exception) -> SettingsError:
+def _cannot_listen(host: str, port: int, setting: str, error: Exception) -> SettingsError:
     what = f"cannot listen on {host}:{port} ({getattr(error, 'strerror', None) or error})"
     if isinstance(error, PermissionError):
-        return SettingsError(f"NOD_PORT: {what}; choose a port above 1023")
+        return SettingsError(f"{setting}: {what}; choose a port above 1023")
     if isinstance(error, OSError) and error.errno == errno.EADDRINUSE:
-        return SettingsError(f"NOD_PORT: {what}; stop what listens there, or choose another port")
+        return SettingsError(f"{setting}: {what}; stop what listens there, or choose another port")
     return SettingsError(f"NOD_HOST: {what}; name an address of this machine")

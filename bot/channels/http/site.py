@@ -1,7 +1,8 @@
 """The web application as an object, and what its routes ask it for: who calls, and the channel."""
 
+import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Annotated, Any
 
@@ -12,6 +13,8 @@ from fastapi.params import Query
 from fastapi.routing import APIRoute
 from fastapi.security import HTTPBearer
 from starlette.responses import JSONResponse
+from starlette.routing import BaseRoute, Route, Router
+from starlette.types import Receive, Scope, Send
 
 from bot.channels.http.auth import Doorkeeper, Forbidden, Unauthenticated
 from bot.channels.http.channel import HttpChannel
@@ -23,7 +26,7 @@ from bot.domain.chat import Incoming, Reply
 from bot.domain.people import Actor
 from bot.lookup.settings import Doctor
 from bot.lookup.signing_in import SignedIn
-from bot.tools.mcp.login import Logins
+from bot.tools.mcp.seam import SignIns
 from bot.upkeep.webhooks import Callbacks
 
 _FAULTS: dict[int | str, dict[str, Any]] = {
@@ -52,7 +55,7 @@ class Site(FastAPI):
         channel: HttpChannel,
         doorkeeper: Doorkeeper,
         callbacks: Callbacks,
-        logins: Logins,
+        logins: SignIns,
         signed_in: SignedIn,
         doctor: Doctor,
         *,
@@ -99,7 +102,9 @@ class Site(FastAPI):
         FastAPI gives faults the media type of the route, and calls every stream a string: both are put right.
         OpenAPI 3.1 has no place for the schema of a stream, so it is that of one event.
         """
-        for route in self.routes:
+        known = self.router.routes
+        known[:] = [there for each in known for there in _there(each)]
+        for route in known:
             if isinstance(route, _Route):
                 route.describe()
         document = super().openapi()
@@ -228,6 +233,22 @@ def _known_query(request: Request) -> None:
     ]
     if faults:
         raise RequestValidationError(faults)
+
+
+class LateRoutes:
+    """An ASGI application of routes whose library is loaded when one or the description is asked for."""
+
+    def __init__(self, load: Callable[[], Sequence[BaseRoute]]) -> None:
+        self.load = load
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        found = await asyncio.to_thread(self.load)
+        await Router(found, redirect_slashes=False)(scope, receive, send)
+
+
+def _there(route: BaseRoute) -> Sequence[BaseRoute]:
+    late = route.endpoint if isinstance(route, Route) else None
+    return late.load() if isinstance(late, LateRoutes) else [route]
 
 
 def api_routes(tag: str, prefix: str = "") -> APIRouter:

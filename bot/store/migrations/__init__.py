@@ -1,13 +1,12 @@
-"""The schema's history. `upgrade` brings a database to the newest version at every start."""
+"""The schema's history. `upgrade` brings a database to the newest version at every start.
+
+Alembic is loaded only where there is something to bring up to date: it takes a tenth of a second.
+"""
 
 import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 
-from alembic import command
-from alembic.config import Config
-from alembic.migration import MigrationContext
-from alembic.script import ScriptDirectory
 from sqlalchemy import Engine, NullPool, create_engine, inspect, text
 from sqlmodel import SQLModel
 
@@ -24,24 +23,18 @@ _NAMED = 3  # tables named in a fault
 HERE = Path(__file__).parent
 
 
-def config(engine: Engine) -> Config:
-    """Alembic's configuration for this database, without a file."""
-    settings = Config()
-    settings.set_main_option("script_location", str(HERE).replace("%", "%%"))
-    settings.attributes["engine"] = engine
-    return settings
-
-
 def upgrade(engine: Engine) -> None:
     """Bring the schema to the newest version; does nothing where it is.
 
-    Raises SettingsError where the database is not one of Nod's, or parts of it are gone.
+    Raises SettingsError where the database is not one of Nod's, is from a newer one, or parts of it are gone.
     """
-    if current(engine) != newest(engine):
+    if current(engine) != newest():
+        from bot.store.migrations.steps import up
+
         with alone(engine):
-            if fault := damage(engine):
+            if fault := damage(engine) or too_new(engine):
                 raise SettingsError(f"NOD_DATABASE_URL: {fault}")
-            command.upgrade(config(engine), "head")
+            up(engine)
     if fault := damage(engine):
         raise SettingsError(f"NOD_DATABASE_URL: {fault}")
 
@@ -70,7 +63,7 @@ def damage(engine: Engine) -> str:
         if strange:
             return f"it has tables ({_some(strange)}) but no schema version. Restore a backup."
         return ""
-    if version != newest(engine):
+    if version != newest():
         return ""
     lost = sorted(set(SQLModel.metadata.tables) - there)
     if not lost:
@@ -88,18 +81,27 @@ def _some(names: list[str]) -> str:
     return ", ".join(names[:_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
+def too_new(engine: Engine) -> str:
+    """What to say where a newer Nod made the schema; empty where this one knows it."""
+    version = current(engine)
+    strange = version is not None and version not in known()
+    return f"schema {version} is from a newer nod. Upgrade this one." if strange else ""
+
+
 def current(engine: Engine) -> str | None:
     """The version the database is at; None for an empty one."""
+    if not inspect(engine).has_table(_VERSIONS):
+        return None
     with engine.connect() as connection:
-        return MigrationContext.configure(connection).get_current_revision()
+        found: str | None = connection.scalar(text(f"SELECT version_num FROM {_VERSIONS}"))  # noqa: S608 - our own word
+    return found
 
 
-def newest(engine: Engine) -> str | None:
+def newest() -> str:
     """The version this release knows."""
-    return ScriptDirectory.from_config(config(engine)).get_current_head()
+    return max(known())
 
 
-def known(engine: Engine) -> frozenset[str]:
-    """Every version this release knows."""
-    script = ScriptDirectory.from_config(config(engine))
-    return frozenset(revision.revision for revision in script.walk_revisions())
+def known() -> frozenset[str]:
+    """Every version this release knows: a version's file begins with it."""
+    return frozenset(file.name.partition("_")[0] for file in HERE.glob("versions/[0-9]*.py"))

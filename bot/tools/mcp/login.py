@@ -29,6 +29,7 @@ from bot.store import mcp as store
 from bot.store.database import Database
 from bot.store.mcp import SignIn
 from bot.tools.mcp.config import Http, OAuthClient
+from bot.tools.mcp.seam import OVER, UNKNOWN
 from bot.tools.mcp.server import Server
 from bot.tools.mcp.signin import Discovered, Keys, Nowhere, expiry, metadata_of, sign_in_client
 
@@ -97,24 +98,23 @@ class Logins:
         going = self._going.get(ident)
         if going is not None:
             return await _outcome(going)
-        return await self._elsewhere(store.key_of(ident), "There is no such sign-in. Start it again.")
+        return await self._elsewhere(store.key_of(ident), UNKNOWN)
 
     async def came_back(self, said: Mapping[str, str]) -> str:
         """Take what the sign-in server sent the person back with; each state is good for once.
 
         Raises SignInError.
         """
-        over = "This sign-in is over or was never started. Start it again."
         state = said.get("state", "")
         going = next((each for each in self._going.values() if state and each.state == state), None)
         if going is None:
             brought = {name: said[name] for name in ("code", "iss") if name in said}
             key = await self.database.write(store.come_back, state, brought, self.clock())
             if key is None:
-                raise SignInError(over)
-            return await self._elsewhere(key, over)
+                raise SignInError(OVER)
+            return await self._elsewhere(key, OVER)
         if going.task is None or _over(going) or going.answer.done():
-            raise SignInError(over)
+            raise SignInError(OVER)
         _answer(going, said)
         return await _outcome(going)
 

@@ -12,6 +12,7 @@ from bot.store.database import Database
 from bot.tools.mcp.catalogue import Sleep
 from bot.tools.mcp.config import Http, ServerConfig
 from bot.tools.mcp.elicitation import Ask, decline
+from bot.tools.mcp.login import Logins
 from bot.tools.mcp.reading import ReadingTools
 from bot.tools.mcp.schemas import TooSlow
 from bot.tools.mcp.server import Server
@@ -40,7 +41,7 @@ class _Adopted:
 
 
 class McpToolset:
-    """Implements `Toolset`. Servers start when tools are asked for the first time; `stop` ends them.
+    """Implements `Servers`. They start when tools are asked for the first time; `stop` ends them.
 
     ``database`` has who is signed in where; without it no one is. ``first_wait`` is how many seconds that
     first asking may wait for a server to come up, ``patience`` how long a person has to answer a server's
@@ -100,6 +101,9 @@ class McpToolset:
                 else:
                     found[tool.name] = tool
         return tuple(found.values())
+
+    def sign_ins(self, database: Database, clock: Clock, back: Callable[[], str]) -> Logins:
+        return Logins(self.servers, database, clock, back)
 
     async def stop(self) -> None:
         """End every server; afterwards none is started again."""

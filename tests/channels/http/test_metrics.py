@@ -4,6 +4,7 @@ import asyncio
 import shutil
 from collections.abc import AsyncIterator, Sequence
 from datetime import timedelta
+from pathlib import Path
 
 import httpx
 import pytest
@@ -11,7 +12,10 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from bot import __version__
 from bot.agent.model import Entry, Finished, Part, Stop, Text, ToolSpec
+from bot.app import build
+from bot.channels.http.metrics import MetricsServer, route
 from bot.errors import ModelError
+from bot.settings import Settings
 from tests.channels.http.conftest import TOKENS, Serve, Served
 from tests.channels.http.scripted import ScriptedModel, ask
 
@@ -50,6 +54,40 @@ async def test_it_answers_to_its_token_and_to_nothing_else(serve: Serve, given: 
         assert "nod_" not in refused.text
 
 
+async def test_a_worker_serves_its_figures_to_their_token_and_nothing_else():
+    async def counted() -> bytes:
+        return b"nod_info 1\n"
+
+    async with (
+        MetricsServer(route(TOKEN, counted), "127.0.0.1", 0).running() as port,
+        httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}") as client,
+    ):
+        headers = {"Authorization": f"Bearer {TOKEN}"}
+        assert (await client.get("/metrics", headers=headers)).text == "nod_info 1\n"
+        refused = await client.get("/metrics")
+        assert (refused.status_code, refused.headers["www-authenticate"]) == (401, "Bearer")
+        assert "NOD_METRICS_TOKEN" in refused.json()["error"]
+        assert (await client.get("/", headers=headers)).status_code == httpx.codes.NOT_FOUND
+
+
+def test_a_worker_has_that_port_where_the_settings_name_one(tmp_path: Path):
+    given = {"NOD_DATABASE_URL": f"sqlite:///{tmp_path}/nod.db", "NOD_METRICS_TOKEN": TOKEN}
+    for port, there in ((None, False), (9464, True)):
+        app = build(Settings(_env_file=None, **given, NOD_METRICS_PORT=port), receives=False)
+        assert (app.watched is not None) is there
+        app.database.close()
+
+
+@pytest.mark.parametrize(("key", "sealed"), [((), 0), (("a key of the log",), 1)])
+async def test_the_record_is_in_the_figures(serve: Serve, key: tuple[str, ...], sealed: int):
+    model = ScriptedModel(ask(("keep", {"text": "a"})))
+    async with serve(model=model, NOD_AUDIT_KEY=key, **WATCHED) as nod:
+        before = (await figures(nod))["nod_audit_rows",]
+        await nod.proposed()
+        seen = await figures(nod)
+        assert (seen["nod_audit_rows",] - before, seen["nod_audit_sealed",]) == (1, sealed)
+
+
 async def test_its_token_opens_nothing_else_and_no_other_token_opens_it(serve: Serve):
     async with serve(NOD_HTTP_TOKENS=TOKENS, **WATCHED) as nod:
         for path in ("/api/me", "/api/proposals"):
@@ -63,7 +101,7 @@ async def test_its_token_opens_nothing_else_and_no_other_token_opens_it(serve: S
 async def test_what_happened_is_in_the_figures(serve: Serve):
     done = Finished(Stop.FINISHED, prompt_tokens=40, completion_tokens=2)
     model = ScriptedModel(ask(("keep", {"text": "a"}), ("keep", {"text": "b"})), [Text("Both."), done])
-    async with serve(model=model, **WATCHED) as nod:
+    async with serve(model=model, NOD_MODEL_PRICE=(5, 100), **WATCHED) as nod:
         first, second = await nod.proposed("keep two")
         seen = await figures(nod)
         assert seen["nod_info", __version__] == 1
@@ -86,6 +124,7 @@ async def test_what_happened_is_in_the_figures(serve: Serve):
             40,
             2,
         )
+        assert seen["nod_model_cost_total",] == pytest.approx((40 * 5 + 2 * 100) / 1_000_000)
         assert seen["nod_turn_seconds_count", "waiting"] == 1
         waiting = {each[1]: value for each, value in seen.items() if each[0] == "nod_work_waiting"}
         assert waiting == {"turn": 0, "execute": 0, "redraw": 0, "deliver": 0, "webhook": 0}
