@@ -36,7 +36,7 @@ from bot.domain.chat import (
 )
 from bot.domain.conversations import Conversation, LineRole, Transcript, Turn
 from bot.domain.events import Ending, ProposalOpened, TurnEnded, TurnEvent, TurnFailed
-from bot.domain.jobs import Dispatcher, Job, Queue, Work
+from bot.domain.jobs import HERE, Dispatcher, Job, Queue, Work
 from bot.domain.names import Names
 from bot.domain.people import Actor
 from bot.domain.policy import Policy
@@ -157,6 +157,8 @@ class Assistant:
 
     async def queue_of(self, job: Job) -> Queue:
         """Where a job waits for its place: turns by person, everything else as it comes."""
+        if job.work is Work.REDRAW and not self._cards.stand_anywhere:
+            return HERE
         if job.work is not Work.TURN:
             return Queue("", sys.maxsize)
         return await self._database.read(turns.queue, job.key, self._bounds.turns_by_person)

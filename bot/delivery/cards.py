@@ -192,11 +192,16 @@ class Cards:
         accounts = frozenset(proposal.deciders.people).union(*roles) - requester.accounts
         return [Address.parse(account) for account in sorted(accounts)[:_MOST_ASKED]]
 
+    @property
+    def stand_anywhere(self) -> bool:
+        """Whether some channel holds copies of cards; elsewhere people read the rows themselves."""
+        return bool(posters(self._channels))
+
     async def redraw(self, message_id: int) -> None:
         """Bring every copy of an answer's cards up to date."""
         await self.changed()
-        if not posters(self._channels):
-            return  # nowhere is there a copy
+        if not self.stand_anywhere:
+            return
         await self._let_pass(message_id)
         for _ in range(_MAX_PASSES):
             behind = await self._database.read(copies.behind, message_id)

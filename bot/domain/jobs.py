@@ -1,5 +1,6 @@
 """A job is a wake-up, never truth: its worker looks at the rows and does what they ask for."""
 
+import sys
 from collections.abc import Awaitable, Callable
 from enum import StrEnum
 from typing import NamedTuple, Protocol
@@ -31,6 +32,10 @@ class Queue(NamedTuple):
     name: str
     most: int
     later: bool = False
+
+
+HERE = Queue("here", sys.maxsize)
+"""For what costs next to nothing: the process that wakes it does it, and asks no other."""
 
 
 class Dispatcher(Protocol):

@@ -28,7 +28,7 @@ from psycopg_pool import AsyncConnectionPool
 from sqlalchemy import Engine, text
 from sqlalchemy.exc import SQLAlchemyError
 
-from bot.domain.jobs import Job, Queue, Work
+from bot.domain.jobs import HERE, Job, Queue, Work
 from bot.logs import logger
 from bot.store import migrations, turns
 from bot.store.engine import IDLE
@@ -164,7 +164,7 @@ class DistributedDispatcher:
         return self._tasks
 
     async def wake(self, *jobs: Job) -> None:
-        here = [job for job in jobs if self._is_here(job)]
+        here = [job for job in jobs if await self._is_here(job) and job not in self._tasks]
         for job in here:
             self._begin(job)
         await self._put([job for job in jobs if job not in here])
@@ -204,14 +204,16 @@ class DistributedDispatcher:
             task.cancel()
         for worker in self._workers:
             worker.cancel()
-        await asyncio.gather(*self._workers, return_exceptions=True)
+        await asyncio.gather(*self._workers, *self._tasks.values(), return_exceptions=True)
         self._open = False
         await self._app.close_async()
 
-    def _is_here(self, job: Job) -> bool:
-        """Whether only this process can do it now: show what its own running turn asks."""
-        asks = job.work is Work.DELIVER and Job(Work.TURN, job.key) in self._tasks
-        return asks and job not in self._tasks
+    async def _is_here(self, job: Job) -> bool:
+        """Whether only this process can do it now, to show what its own running turn asks, or should."""
+        if job.work is Work.DELIVER:
+            return Job(Work.TURN, job.key) in self._tasks
+        cheap = job.work is Work.REDRAW and await self._queue(job) is HERE
+        return cheap and self._open and not self._stops()
 
     async def _put(self, jobs: Sequence[Job], *, found: bool = False, seconds: float | None = None) -> None:
         if not (self._open and jobs):
@@ -220,8 +222,11 @@ class DistributedDispatcher:
             asked = [await self._asked(job, seconds) for job in dict.fromkeys(jobs)]
             await self._app.connector.execute_query_async(_PUT, asked=asked, found=found)
 
+    async def _queue(self, job: Job) -> Queue:
+        return await self._queue_of(job) if self._queue_of else Queue("", SIZES[job.work])
+
     async def _asked(self, job: Job, seconds: float | None) -> dict[str, Any]:
-        queue = await self._queue_of(job) if self._queue_of else Queue("", SIZES[job.work])
+        queue = await self._queue(job)
         args = {"work": str(job.work), "key": job.key, "who": queue.name, "most": queue.most}
         return {
             "queue": _APART.get(queue, str(job.work)),
