@@ -57,10 +57,15 @@ class AgentDoor:
 
     async def _own(self, inside: "asyncio.Future[ASGIApp]") -> None:
         """Open the SDK's sessions, and end them in the same task, as they must be."""
-        mcp_server = await asyncio.to_thread(import_module, "bot.channels.http.mcp_server")
-        async with mcp_server.sessions(self._connect, self._patience) as handle:
-            inside.set_result(handle)
-            await self._stopped.wait()
+        try:
+            mcp_server = await asyncio.to_thread(import_module, "bot.channels.http.mcp_server")
+            async with mcp_server.sessions(self._connect, self._patience) as handle:
+                inside.set_result(handle)
+                await self._stopped.wait()
+        except Exception as error:
+            if inside.done():
+                raise
+            inside.set_exception(error)  # whoever waits gets it; no one may wait for ever
 
     @asynccontextmanager
     async def _connect(self, headers: Mapping[str, str] | None) -> AsyncIterator[httpx2.AsyncClient]:
