@@ -9,28 +9,25 @@ import asyncio
 import re
 import struct
 import zlib
-from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from html import escape
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from gallery import Clock, states
+from markdown_it import MarkdownIt
 from playwright.async_api import Browser, Page, async_playwright
 
-from bot import logs
 from bot.agent.offline.model import OfflineModel
 from bot.app import build
 from bot.channels.slack.card import render
 from bot.channels.telegram.card import rendered
+from bot.channels.telegram.text import Rich, from_markdown
 from bot.domain.cards import Card
-from bot.domain.chat import Address, Message, Press
-from bot.domain.people import Actor
-from bot.domain.proposals import State
-from bot.domain.verbs import Verb
+from bot.domain.text import as_written
 from bot.settings import Settings
-from bot.store import proposals
 from bot.tools.builtin.issues.seed import seed
 
 _CSS = """
@@ -41,7 +38,8 @@ body{margin:0;padding:22px 26px;background:#fff;color:#1d1c1d;font:15px/1.46 Lat
 .app{font-size:10px;background:#e8e8e8;color:#616061;padding:1px 3px;border-radius:2px;margin:0 6px}
 h3{margin:6px 0 2px;font-size:18px}
 .ctx{color:#616061;font-size:12.5px;margin:4px 0}.ctx span{margin-right:14px}
-p{margin:6px 0}s{color:#616061}a{color:#1264a3}.row{display:flex;gap:8px;margin:10px 0 2px}
+p{margin:6px 0}s{color:#616061}a{color:#1264a3}.row{display:flex;flex-wrap:wrap;gap:8px}
+.row{margin:10px 0 2px}button{white-space:nowrap}ol{margin:6px 0;padding-left:22px}
 pre{background:#f8f8f8;border:1px solid #ddd;border-radius:4px;padding:8px;margin:4px 0;font-size:12px}
 button{font:700 13px Lato,Arial,sans-serif;padding:6px 12px;border-radius:6px;border:1px solid #bbb}
 button{background:#fff}.primary{background:#007a5a;border-color:#007a5a;color:#fff}
@@ -51,46 +49,10 @@ button{background:#fff}.primary{background:#007a5a;border-color:#007a5a;color:#f
 """
 
 
-_ANA = Actor("slack", "T1/U7", "Ana")
-_BEN = Actor("slack", "T1/U8", "Ben")
-_ASKED = "set #6 to urgent and give it to Ben"
-
-
-async def cards() -> tuple[Card, Card]:
-    """Give one card of Nod's own issue tracker as it waits, and as it looks once Ben has approved it."""
-    with TemporaryDirectory() as folder:
-        settings = Settings.load(
-            NOD_DATABASE_URL=f"sqlite:///{folder}/nod.db",
-            NOD_HOST="127.0.0.1",
-            NOD_PORT=0,
-            NOD_ADMINS=(str(_BEN),),
-            NOD_LOG_LEVEL="error",
-        )
-        logs.configure(settings.log_level)
-        clock = _Clock()
-        app = build(settings, clock=clock)
-        async with app.running(ticking=False):
-            await app.database.write(seed, clock())
-            thread = Address("slack", "T1/C1/1.1")
-            await app.assistant.handle(Message(thread, _ANA, _ASKED, "1", private=False))
-            await app.dispatcher.idle()
-            [asked] = await app.database.read(proposals.in_states, [State.PROPOSED])
-            _, waiting = await app.cards.card(asked.id)
-            clock.now += timedelta(minutes=4)
-            await app.assistant.handle(Press(_BEN, Verb.APPROVE, asked.id))
-            await app.dispatcher.idle()
-            _, done = await app.cards.card(asked.id)
-            return waiting, done
-
-
-@dataclass
-class _Clock:
-    now: datetime = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
-
-    def __call__(self) -> datetime:
-        return self.now
-
-
+_GRID_CSS = """
+.grid{column-gap:26px}section{break-inside:avoid;margin:0 0 22px}
+section>h2{margin:0 0 6px;font-size:12px;letter-spacing:.06em;text-transform:uppercase;opacity:.75}
+"""
 _SIGNS = {
     "🟡": "#e8b400",
     "🔴": "#e01e5a",
@@ -99,6 +61,8 @@ _SIGNS = {
     "⚪": "#bbb",
     "⏳": "#1264a3",
     "❌": "#e01e5a",
+    "🟠": "#e8912d",
+    "📌": "#c9c9c9",
 }
 
 
@@ -109,14 +73,25 @@ def _drawn(html: str) -> str:
     return html
 
 
-def page(*cards: Card) -> str:
-    posts = "".join(
-        f"<div class=post><div class=face>N</div><div><span class=who>Nod</span><span class=app>APP</span>"
-        f"<span class=at>9:00 AM</span>{''.join(map(_block, render(card).blocks))}</div></div>"
-        for card in cards
-    )
-    style = f"<style>{_CSS}</style>"
-    return _drawn(f"<!doctype html><meta charset=utf-8><title>A card</title>{style}{posts}")
+def post(card: Card) -> str:
+    """A card as Slack draws it."""
+    return posted("".join(map(_block, render(card).blocks)))
+
+
+def posted(inside: str) -> str:
+    head = "<span class=who>Nod</span><span class=app>APP</span><span class=at>9:00 AM</span>"
+    return f"<div class=post><div class=face>N</div><div>{head}{inside}</div></div>"
+
+
+def page(*posts: str, css: str = _CSS) -> str:
+    head = f"<!doctype html><meta charset=utf-8><title>Cards</title><style>{css}</style>"
+    return _drawn(head + "".join(posts))
+
+
+def columns(drawn: Mapping[str, str], count: int, css: str) -> str:
+    """Drawings with what they show above them, side by side."""
+    each = (f"<section><h2>{escape(name)}</h2>{html}</section>" for name, html in drawn.items())
+    return page(f"<div class=grid style='columns:{count}'>{''.join(each)}</div>", css=css + _GRID_CSS)
 
 
 def _block(block: dict[str, Any]) -> str:
@@ -137,19 +112,29 @@ def _block(block: dict[str, Any]) -> str:
 
 def _text(element: dict[str, Any]) -> str:
     shown = escape(element["text"])
+    if shown.startswith("Expired"):  # read on the day of that
+        return re.sub(r" · &lt;!date.*", " · today at 9:44 AM", shown)
     return re.sub(r"&lt;!date\^(\d+)\^([^|]*)\|[^&]*&gt;", _moment, shown)
 
 
 def _moment(found: re.Match[str]) -> str:
     """A time as Slack writes it for a reader in UTC on the day of the card."""
     at = datetime.fromtimestamp(int(found[1]), UTC)
-    day = {0: "today", 1: "tomorrow"}.get((at.date() - _Clock.now.date()).days, f"{at:%b} {at.day}")
+    day = {0: "today", 1: "tomorrow"}.get((at.date() - Clock.now.date()).days, f"{at:%b} {at.day}")
     clock = f"{at:%I:%M %p}".lstrip("0")
-    words = found[2].replace("{date_short_pretty}", day).replace("{date_pretty}", day)
+    words = (
+        found[2]
+        .replace("{ago}", "42 seconds ago")
+        .replace("{date_short_pretty}", day)
+        .replace("{date_pretty}", day)
+    )
     return words.replace("{time}", clock)
 
 
 def _part(part: dict[str, Any]) -> str:
+    if part["type"] == "rich_text_list":
+        items = ("".join(map(_leaf, each["elements"])) for each in part["elements"])
+        return f"<ol>{''.join(f'<li>{item}</li>' for item in items)}</ol>"
     inside = "".join(map(_leaf, part["elements"]))
     return f"<pre>{inside}</pre>" if part["type"].endswith("preformatted") else f"<p>{inside}</p>"
 
@@ -173,7 +158,8 @@ def _element(element: dict[str, Any]) -> str:
 _CHAT_CSS = """
 body{margin:0;padding:20px;background:#8fb3a1;color:#111;font:15px/1.4 Roboto,Helvetica,Arial,sans-serif}
 .m{max-width:400px;margin-bottom:14px}.b{padding:9px 13px;border-radius:14px 14px 4px 4px;background:#fff}
-.b{white-space:pre-wrap}code{color:#0b6b8f}.k{display:grid;gap:3px;margin-top:3px}.r{display:flex;gap:3px}
+.b{white-space:pre-wrap}pre{white-space:pre-wrap;margin:6px 0 0;font-size:13px}
+code{color:#0b6b8f}.k{display:grid;gap:3px;margin-top:3px}.r{display:flex;gap:3px}
 .r span{flex:1;padding:8px 6px;border-radius:6px;background:rgb(30 60 45/45%);color:#fff;font-weight:600}
 .r span{text-align:center;font-size:14px}.success{background:#2b9a55!important}
 .danger{background:#c94a44!important}
@@ -182,19 +168,19 @@ body{margin:0;padding:20px;background:#8fb3a1;color:#111;font:15px/1.4 Roboto,He
 _MARKS = {"bold": "b", "italic": "i", "code": "code", "pre": "pre"}
 
 
-def chat(*cards: Card) -> str:
-    """Cards as Telegram draws them: text with entities, and the buttons below."""
-    posts = []
-    for card in cards:
-        view = rendered(card)
-        rows = view.keyboard.inline_keyboard if view.keyboard else ()
-        buttons = "".join(f"<div class=r>{''.join(map(_key, row))}</div>" for row in rows)
-        posts.append(f"<div class=m><div class=b>{_said(view.rich)}</div><div class=k>{buttons}</div></div>")
-    style = f"<style>{_CHAT_CSS}</style>"
-    return _drawn(f"<!doctype html><meta charset=utf-8><title>A card</title>{style}{''.join(posts)}")
+def bubble(card: Card) -> str:
+    """A card as Telegram draws it: text with entities, and the buttons below."""
+    view = rendered(card)
+    rows = view.keyboard.inline_keyboard if view.keyboard else ()
+    buttons = "".join(f"<div class=r>{''.join(map(_key, row))}</div>" for row in rows)
+    return said(view.rich, buttons)
 
 
-def _said(rich: Any) -> str:
+def said(rich: Rich, buttons: str = "") -> str:
+    return f"<div class=m><div class=b>{_styled(rich)}</div><div class=k>{buttons}</div></div>"
+
+
+def _styled(rich: Rich) -> str:
     """Entities count in UTF-16 units. A time that the reader's app writes is written for UTC."""
     units = rich.text.encode("utf-16-le")
 
@@ -206,9 +192,17 @@ def _said(rich: Any) -> str:
         if each.offset < at:
             continue
         mark = _MARKS.get(each.type, "span")
-        shown += part(at, each.offset) + f"<{mark}>{part(each.offset, each.offset + each.length)}</{mark}>"
+        inner = part(each.offset, each.offset + each.length)
+        if each.type == "date_time" and each.date_time_format == "r":
+            inner = _from_now(each.unix_time)
+        shown += part(at, each.offset) + f"<{mark}>{inner}</{mark}>"
         at = each.offset + each.length
     return shown + part(at, len(units) // 2)
+
+
+def _from_now(at: datetime) -> str:
+    days = round((at - Clock.now).total_seconds() / 86400)
+    return {0: "42 seconds ago", 1: "in 24 hours"}.get(days, f"in {days} days")
 
 
 def _key(button: Any) -> str:
@@ -218,14 +212,15 @@ def _key(button: Any) -> str:
 _CHROMIUM = "/usr/bin/chromium"
 _ARGUMENTS = ["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"]
 _FOLDER = Path(__file__).parent / "pictures"
+_PAGES = (("rules", ".rule-form"), ("audit", "#audit-list td"))
 _DESK, _PHONE = {"width": 1180, "height": 740}, {"width": 390, "height": 780}
 
 
-async def _draw(browser: Browser, html: str, name: str, width: int) -> None:
-    page = await browser.new_page(viewport={"width": width, "height": 100}, device_scale_factor=2)
-    await page.set_content(html)
-    await page.screenshot(path=_FOLDER / name, full_page=True)
-    await page.close()
+async def _draw(browser: Browser, html: str, name: str, width: int, scale: int = 2) -> None:
+    shown = await browser.new_page(viewport={"width": width, "height": 100}, device_scale_factor=scale)
+    await shown.set_content(html)
+    await shown.screenshot(path=_FOLDER / name, full_page=True)
+    await shown.close()
 
 
 async def _ask(page: Page, words: str, cards: int) -> None:
@@ -253,6 +248,8 @@ async def _console(browser: Browser, url: str) -> None:
     await page.locator("#thread .assistant .said").filter(has_text="Done").wait_for()
     frames.append(await page.screenshot())
     (_FOLDER / "ask-to-done.png").write_bytes(animated(frames, seconds=2))
+    await page.goto(f"{url}#/")
+    await page.locator(".example").first.wait_for()
     await _ask(page, "Delete #5 and create an issue 'Printer is on fire' with high priority", 2)
     await page.screenshot(path=_FOLDER / "console.png")
     for name, options in (
@@ -267,7 +264,15 @@ async def _console(browser: Browser, url: str) -> None:
             await shown.locator(".row a").first.click()
             await shown.locator("#inbox-detail .card").wait_for()
         await shown.screenshot(path=_FOLDER / f"{name}.png")
-    for each, ready in (("rules", ".rule-form"), ("audit", "#audit-list td")):
+    await page.goto(f"{url}#/inbox")
+    card = page.locator("#inbox-detail .card")
+    await card.locator(".menu summary").click()
+    await card.get_by_role("button", name=re.compile("^Ask:")).click()
+    await page.keyboard.type("What exactly would change?")
+    await page.keyboard.press("Enter")
+    await card.locator(".answer li").first.wait_for()
+    await page.screenshot(path=_FOLDER / "inbox-ask.png")
+    for each, ready in _PAGES:
         await page.goto(f"{url}#/{each}")
         await page.locator(ready).first.wait_for()
         await page.screenshot(path=_FOLDER / f"{each}.png")
@@ -314,11 +319,18 @@ def _chunk(kind: bytes, data: bytes) -> bytes:
 async def main() -> None:
     """Write every picture."""
     _FOLDER.mkdir(exist_ok=True)
-    waiting, done = await cards()
+    made, question = await states()
+    waiting, done = made["waiting"], made["done"]
+    answer = f"“{as_written(question.text)}”\n\n{question.answer}"
+    made.pop("command")
+    rows = {"asked about": posted(MarkdownIt().render(answer)), **{n: post(c) for n, c in made.items()}}
+    bubbles = {"asked about": said(from_markdown(answer)), **{n: bubble(c) for n, c in made.items()}}
     async with async_playwright() as playwright:
         browser = await playwright.chromium.launch(executable_path=_CHROMIUM, args=_ARGUMENTS)
-        await _draw(browser, page(waiting, done), "slack.png", 640)
-        await _draw(browser, chat(waiting, done), "telegram.png", 440)
+        await _draw(browser, page(post(waiting), post(done)), "slack.png", 640)
+        await _draw(browser, page(bubble(waiting), bubble(done), css=_CHAT_CSS), "telegram.png", 440)
+        await _draw(browser, columns(rows, 2, _CSS), "slack-states.png", 1180, scale=1)
+        await _draw(browser, columns(bubbles, 3, _CHAT_CSS), "telegram-states.png", 1180, scale=1)
         with TemporaryDirectory() as folder:
             settings = Settings.load(
                 NOD_DATABASE_URL=f"sqlite:///{folder}/nod.db",

@@ -9,6 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from bot.cli.main import main
+from bot.domain.verbs import Verb
 from bot.settings import Settings
 from bot.tools.tool import Tool
 
@@ -94,10 +95,18 @@ def test_the_readmes_tool_works_as_it_is_written() -> None:
     assert tool.validate({"city": "paris", "number": "4"}) == {"city": "paris", "number": 4}
 
 
-async def test_the_picture_of_a_card_is_drawn_from_a_proposal_that_nod_made_and_ran() -> None:
-    script = run_path(str(ROOT / "docs" / "pictures.py"))
-    waiting, done = await script["cards"]()
-    assert "Approve" in script["page"](waiting)
-    assert "Approve" in script["chat"](waiting)
-    assert "Details" in script["page"](done)
+async def test_the_pictures_of_cards_are_drawn_from_proposals_that_nod_made_and_ran(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.syspath_prepend(str(DOCS))
+    script = run_path(str(DOCS / "pictures.py"))
+    gallery = run_path(str(DOCS / "gallery.py"))
+    async with gallery["studio"]() as nod:
+        [asked] = await nod.ask("set #6 to urgent and give it to Ben")
+        waiting = await nod.card(asked)
+        await nod.press(asked, Verb.APPROVE)
+        done = await nod.card(asked)
+    for draw in (script["post"], script["bubble"]):
+        assert "Approve" in draw(waiting)
+        assert "Details" in draw(done)
     assert (done.tool_name, done.outcome) == ("update_issue", "Approved by Ben.")

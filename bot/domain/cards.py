@@ -165,10 +165,10 @@ class Card:
 
     @property
     def ended_at(self) -> datetime | None:
-        """When it was decided, or began to run; None while it waits, and where no one decided."""
+        """When it was decided, began to run or expired; None while it waits."""
         if self.state is State.EXECUTING:
             return self.running_since
-        return self.decided_at if self.state is not State.EXPIRED else None
+        return self.expires_at if self.state is State.EXPIRED else self.decided_at
 
     @property
     def end(self) -> str:
@@ -353,8 +353,6 @@ def card_of(
     if p.quorum > 1 and p.state is State.PROPOSED:
         approvals = sum(v.verb == Verb.APPROVE for v in p.votes)
         notes.append(f"{approvals} of {p.quorum} approvals so far.")
-    if p.deciders.four_eyes and p.state is State.PROPOSED:
-        notes.append(f"Four eyes: someone other than {p.requester.label} must approve.")
     if paused and p.state in (State.PROPOSED, State.APPROVED):
         notes.append(f"{one_line(paused)}. Nothing runs until an admin uses /approvals resume.")
     if declined and declined.decided_at and p.state is State.PROPOSED:

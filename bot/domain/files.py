@@ -35,12 +35,13 @@ def safe_name(name: str) -> str:
 
 
 def told_fields(text: str) -> tuple[tuple[str, str], ...]:
-    """A JSON object as people read it: each field's label and value. Empty for anything else."""
+    """A JSON object as people read it: the label and value of each field that says something. Else empty."""
     try:
         data = json.loads(text)
         if not isinstance(data, dict) or len(data) > _MOST_FIELDS:
             return ()
-        return tuple((label_of(name), spoken(value, options=False)) for name, value in data.items())
+        said = {name: value for name, value in data.items() if value != ""} or data
+        return tuple((label_of(name), spoken(value, options=False)) for name, value in said.items())
     except (ValueError, RecursionError):
         return ()
 

@@ -173,7 +173,8 @@ def pause_words(session: Session) -> str:
     found = pause_of(session)
     if found is None:
         return ""
-    return f"Paused by {found.name or found.by or 'an admin'} since {found.since:%d %b, %H:%M} UTC"
+    since = f"{found.since.day} {found.since:%b, %H:%M} UTC"
+    return f"Paused by {found.name or found.by or 'an admin'} since {since}"
 
 
 def _by(session: Session, verb: Act, actor: Actor) -> By:

@@ -428,7 +428,7 @@ async def test_a_pause_shows_on_every_open_card_and_in_the_answer_to_a_press(rul
     )
     await rule(ruled, "pause")
     await ruled.idle()
-    note = "Paused by Ada since 02 Mar, 09:00 UTC. Nothing runs until an admin uses /approvals resume."
+    note = "Paused by Ada since 2 Mar, 09:00 UTC. Nothing runs until an admin uses /approvals resume."
     assert note in ruled.chat.card_of(red).notes
     reply = await ruled.press(Verb.APPROVE, red)
     assert "paused" in reply.text

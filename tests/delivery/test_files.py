@@ -227,7 +227,7 @@ def test_what_people_are_sent_has_no_secrets_and_an_end() -> None:
     [
         (
             '{"exit_code": 0, "stdout": "one\\ntwo\\n", "stderr": ""}',
-            "Exit code: 0\nStdout:\none\ntwo\n\nStderr: none",
+            "Exit code: 0\nStdout:\none\ntwo\n",
         ),
         ('{"path": "a", "dueDate": null, "on": true}', '{"path": "a", "dueDate": null, "on": true}'),
         ('["one\\ntwo"]', '["one\\ntwo"]'),

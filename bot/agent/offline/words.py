@@ -151,7 +151,9 @@ def note(text: str) -> str:
     if plan := _PLAN.match(text):
         return f"**{plan[2]}** has a plan, version {plan[1]}. Its card waits for a decision."
     if question := _QUESTION.match(text):
-        exact = "\n".join(f"- {line.strip()}" for line in question[2].splitlines())
+        lines = [line.strip() for line in question[2].splitlines()]
+        changes = [each for each in lines if not each.startswith(("Tool: ", "Arguments: "))] or lines
+        exact = "\n".join(f"- {each[:1].upper()}{each[1:]}" for each in changes)
         return f"{question[1]}. This is all it would do:\n\n{exact}\n\nIt still waits for a decision."
     said = text.removeprefix("[Nod]").strip()
     told = []

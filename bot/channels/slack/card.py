@@ -86,7 +86,7 @@ def render(card: Card, team: str = "") -> SlackCard:
     if not card.pending:
         folded = [*_group(card), *_resolved(card), *_notes(card)]
         return SlackCard(folded, _notification(card), whole)
-    shown = [*_group(card), *title, *b.rich(_reason(card)), *change]
+    shown = [*_group(card), *title, *b.rich([*_reason(card), *change])]
     if card.pending and not whole:
         shown.append(b.context("✂️ Too long for this card. View all shows everything."))
     shown += [*_notes(card), *_pending(card, team, whole=whole)]
@@ -120,7 +120,7 @@ def _reason(card: Card) -> Iterator[ContextLine]:
         yield ContextLine((Run("Why: ", "bold"), Run(text.cut(card.why.strip(), 600)[0])))
 
 
-def _change(card: Card) -> tuple[list[Block], bool]:
+def _change(card: Card) -> tuple[list[ContextLine], bool]:
     if steps := card.outline:
         return _plan(steps)
     fields = card.shown_fields
@@ -135,10 +135,10 @@ def _change(card: Card) -> tuple[list[Block], bool]:
         some_cut = some_cut or cut
     if missing:
         lines.append(ContextLine((Run(f"… [{missing} more fields]", "italic"),)))
-    return b.rich(lines), some_cut
+    return lines, some_cut
 
 
-def _plan(found: Sequence[PlanLine]) -> tuple[list[Block], bool]:
+def _plan(found: Sequence[PlanLine]) -> tuple[list[ContextLine], bool]:
     """A plan as a numbered list, each step with the tools that it names."""
     room = min(_VALUE, max(100, _VALUES // len(found)))
     lines, some_cut = [], False
@@ -151,7 +151,7 @@ def _plan(found: Sequence[PlanLine]) -> tuple[list[Block], bool]:
         some_cut = some_cut or mark_cut
         mark = (Run(f"  ({marked})", "italic"),) if marked else ()
         lines.append(ContextLine((*label, Run(said or b.BLANK), *tools, *mark), numbered=bool(each.number)))
-    return b.rich(lines), some_cut
+    return lines, some_cut
 
 
 def field_lines(field: PreviewField, room: int) -> tuple[list[ContextLine], bool]:
@@ -338,7 +338,7 @@ def _group(card: Card) -> list[Block]:
 
 
 def _notification(card: Card) -> str:
-    title = text.cut(text.link_text(card.headline), 300)[0]
+    title = text.cut(text.link_text(card.headline), 300)[0].rstrip(".")
     return text.escape(f"{title}: {text.cut(text.link_text(card.outcome), 300)[0]}")
 
 

@@ -110,7 +110,7 @@ def test_times_are_shown_by_the_readers_own_app():
     assert times(rendered(card)) == [(card.expires_at, "r")]
     assert times(rendered(done(card))) == [(done(card).decided_at, "dt")]
     expired = done(card, state=State.EXPIRED, outcome="Expired.")
-    assert times(rendered(expired)) == []
+    assert times(rendered(expired)) == [(card.expires_at, "dt")]
     assert "Decided" not in rendered(expired).rich.text
 
 

@@ -162,7 +162,8 @@ export class Card {
 
   folded(p) {
     const running = p.state === "executing" ? elapsed(p.updated_at) : null;
-    const when = running ?? (p.decided_at ? ago(p.decided_at) : null);
+    const ended = p.state === "expired" ? p.expires_at : p.decided_at;
+    const when = running ?? (ended ? ago(ended) : null);
     const address = p.result_url && safeAddress(p.result_url, { relative: true });
     return [
       h("div", { class: "card-line" }, this.chip(), this.title(p),
@@ -306,7 +307,8 @@ export class Card {
   groupBar(p, verbs) {
     const open = siblings(p).filter((each) => each.state === "proposed");
     const harm = open.filter((each) => each.risk === "destructive").length;
-    const words = `${p.group.open} of ${p.group.size} proposals in this answer are open${harm ? `, ${harm} destructive` : ""}.`;
+    const { open: left, size } = p.group;
+    const words = `${left === size ? `${size} changes in this answer` : `${left} of ${size} changes in this answer are open`}${harm ? `, ${harm} can't be undone` : ""}.`;
     return h("div", { class: "group" }, h("p", {}, words), h("div", { class: "buttons" }, verbs.map((verb) => this.button(verb))));
   }
 

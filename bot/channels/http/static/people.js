@@ -28,7 +28,7 @@ export class People extends Page {
     const named = names.find((each) => !each.account.startsWith("http:")) ?? names[0] ?? accounts[0];
     const roles = [...new Set(accounts.flatMap((each) => each.roles.map(({ role }) => role)))];
     return h("article", { class: "card person", "aria-label": `Person ${called(named)}` },
-      h("h2", { class: "person-name", dir: "auto" }, h("span", {}, shown(called(named))), you ? h("span", { class: "tag" }, "you") : null,
+      h("h2", { class: "person-name", dir: "auto" }, h("span", {}, shown(called(named))), you && called(named) !== "you" ? h("span", { class: "tag" }, "you") : null,
         roles.map((role) => h("span", { class: "state quiet" }, ROLES[role] ?? role))),
       h("ul", { class: "accounts" }, accounts.map((each) => this.account(each, accounts.length > 1))));
   }

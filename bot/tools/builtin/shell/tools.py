@@ -74,12 +74,11 @@ def shell_tools(
         return [
             PreviewField("command", None, _in_words(arguments["argv"])),
             PreviewField("folder", None, str(folder)),
-            PreviewField("why it asks", None, classify(arguments).reason),
         ]
 
     @tool(
         group="runtime",
-        summary=lambda arguments: f"Run {_in_words(arguments['argv'])}",
+        summary=lambda arguments: f"Run “{_in_words(arguments['argv'])}”",
         classify=classify,
         preview=preview,
         touches="",  # its preview shows nothing of the world that could change
