@@ -34,6 +34,8 @@ HEADINGS = """() => [...document.querySelectorAll("h1, h2, h3, h4, h5, h6, [role
     .filter((each) => each.checkVisibility())
     .map((each) => Number(each.getAttribute("aria-level") ?? each.tagName[1]))"""
 
+UNFOLD = """each => each.querySelectorAll("details").forEach((part) => { part.open = true; })"""
+
 MISNAMED = """() => [...document.querySelectorAll("a[aria-label], button[aria-label], summary[aria-label]")]
     .filter((each) => each.checkVisibility() && each.innerText.trim())
     .filter((each) => !each.getAttribute("aria-label").includes(each.innerText.trim()))
@@ -120,14 +122,22 @@ def test_outside_the_demo_the_page_says_that_a_scripted_model_answers(serve: Ser
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_axe_finds_nothing_on_any_page(scheme: str, nod: Served, new_page: NewPage):
-    size = NARROW if scheme == "dark" else {}
-    page = filled(nod, new_page, color_scheme=scheme, **size)
+    """On a desktop and on the smallest phone, and there with less motion and everything unfolded."""
+    page = filled(nod, new_page, color_scheme=scheme)
+    (waiting, *_) = nod.waiting()
+    nod.press(waiting, "similar", rung="tool", lasting="1h")
     conversation = page.evaluate("location.hash")
     for at in PAGES:
+        page.emulate_media(reduced_motion="no-preference")
+        page.set_viewport_size({"width": 1280, "height": 800})
         page.goto(nod.url + (conversation if at == "conversation" else at))
         expect(page.locator("main.view:visible")).to_have_count(1)
         expect(page.locator(LOADED.get(at, "body")).first).to_be_visible()
         assert violations(page) == [], at
+        page.set_viewport_size(SMALL)  # type: ignore[arg-type] # a mapping of those two
+        page.emulate_media(reduced_motion="reduce")
+        page.locator("main.view:visible").evaluate(UNFOLD)
+        assert violations(page) == [], (at, "small")
 
 
 def test_a_first_visit_takes_less_than_200_kb(nod: Served):
