@@ -30,7 +30,7 @@ FLOORS = (
     ("agent", "delivery"),
     ("agent.offline", "agent.openai", "approvals"),
     ("lookup",),
-    ("channels.connecting", "channels.markdown", "channels.outline", "channels.unfolding"),
+    ("channels.connecting", "channels.markdown", "channels.outline", "channels.unfolding", "channels.waits"),
     ("commands", "channels.kind", "upkeep.recovery", "upkeep.reminders", "upkeep.webhooks"),
     ("assistant", *CHANNELS),
     ("upkeep", "channels.table"),

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from tests.kit.urls import schema
 from tests.torture.figures import Figures
+from tests.torture.flood import Flooded, flood
 from tests.torture.harness import torture
 from tests.torture.postgres import Postgres
 
@@ -21,7 +22,7 @@ def _report(figures: Figures) -> None:
     sys.stdout.flush()
 
 
-async def _run(given: argparse.Namespace) -> Figures:
+async def _run(given: argparse.Namespace) -> Figures | Flooded:
     async with contextlib.AsyncExitStack() as stack:
         folder = Path(given.folder or stack.enter_context(tempfile.TemporaryDirectory()))
         await asyncio.to_thread(folder.mkdir, parents=True, exist_ok=True)
@@ -31,6 +32,8 @@ async def _run(given: argparse.Namespace) -> Figures:
             url, restart = server.url, server.restart
         elif given.database:
             url = stack.enter_context(schema(given.database))
+        if given.flood:
+            return await flood(url, folder, given.flood)
         return await torture(
             url,
             folder,
@@ -57,6 +60,7 @@ def main() -> None:
     parser.add_argument("--kills", type=int, default=100)
     parser.add_argument("--minutes", type=float, default=math.inf, help="at most")
     parser.add_argument("--rolls", type=int, default=0, help="rolling restarts by SIGTERM, after the kills")
+    parser.add_argument("--flood", type=int, default=0, help="send so many messages to one, and kill nothing")
     parser.add_argument("--pause", nargs=2, type=float, default=[0.5, 3.0], help="seconds before each kill")
     parser.add_argument("--people", type=int, default=4)
     parser.add_argument("--folder", default="", help="for logs and a SQLite file, kept; else a temporary one")

@@ -35,20 +35,20 @@ class Figures:
                 did,
                 f"how it ended: {ends or 'nothing did'}",
                 f"kills at points: {sum(self.points.values())}, {points or 'none yet'}",
-                f"message to card: {_spread(self.parked)}",
-                f"press to end: {_spread(self.ended)}",
-                f"press to answer: {_spread(self.pressed)}",
-                f"press to answer during a rolling restart: {_spread(self.pressed_rolling)}",
+                f"message to card: {spread(self.parked)}",
+                f"press to end: {spread(self.ended)}",
+                f"press to answer: {spread(self.pressed)}",
+                f"press to answer during a rolling restart: {spread(self.pressed_rolling)}",
                 f"cards that were forgotten until they were pressed: {self.stale}",
                 f"two polled Telegram in the same moment: {self.conflicts}",
-                f"kill to take-over by one that lived on: {_spread(self.taken)}",
-                f"kill to take-over by one that was started since: {_spread(self.taken_late)}",
+                f"kill to take-over by one that lived on: {spread(self.taken)}",
+                f"kill to take-over by one that was started since: {spread(self.taken_late)}",
                 f"{len(self.faults)} faults",
             )
         )
 
 
-def _spread(seconds: list[float]) -> str:
+def spread(seconds: list[float]) -> str:
     if not seconds:
         return "none"
     in_order = sorted(seconds)

@@ -12,6 +12,7 @@ from sqlmodel import Session
 
 from bot.app import App, build
 from bot.channels.http.channel import HttpChannel
+from bot.channels.waits import Waits
 from bot.domain.chat import Address, Answer, Message, Press, Reply
 from bot.domain.events import Ending, ProposalOpened, TextDelta, ToolFinished, ToolStarted, TurnEnded
 from bot.domain.people import Actor
@@ -303,3 +304,21 @@ async def test_telegram_is_polled_by_one_and_taken_over_when_that_one_ends(nods:
     assert not await follower.hold("telegram")
     await first.database.write(processes.leave, first.process)
     assert await follower.hold("telegram")
+
+
+async def test_what_a_platform_tells_one_process_to_wait_the_others_wait_too(nods: Processes) -> None:
+    platforms = ("telegram", "slack", "discord")
+    here, there = ({each: Waits(each) for each in platforms} for _ in range(2))
+    for waits in (here, there):
+        others = (await nods.start()).company.others
+        assert others is not None
+        for each in waits.values():
+            each.share(others)
+
+    async def told() -> bool:
+        for platform, waits in here.items():
+            waits.told(f"C1 of {platform}", 60)
+        return all(waits.left(f"C1 of {platform}") > 0 for platform, waits in there.items())
+
+    await eventually(told)
+    assert there["slack"].left("C1 of discord") == 0

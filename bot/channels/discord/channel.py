@@ -81,13 +81,15 @@ class DiscordChannel(Poster):
         lookup: Lookup,
         *,
         receives: bool = True,
-        others: Others | None = None,  # noqa: ARG002 - the seam's
+        others: Others | None = None,
     ) -> None:
         """Publish the commands; while Discord can't be reached, keep trying in the background.
 
         Raises SettingsError when Discord does not know the token or the application.
         """
         self._inbox, self._lookup = inbox, lookup
+        if others is not None:
+            self._rest.waits.share(others)
         if not receives:
             return
         try:

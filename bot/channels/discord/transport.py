@@ -18,6 +18,7 @@ import httpx2
 from bot.channels.discord.errors import UNKNOWN_WEBHOOK, refusal
 from bot.channels.discord.limits import FILE, PATIENCE
 from bot.channels.discord.places import DiscordPlace, path_of
+from bot.channels.waits import Waits
 from bot.errors import ChannelError, NotDeliverable
 from bot.settings import Settings
 
@@ -43,6 +44,7 @@ class DiscordRest:
         self._app = settings.discord_application_id
         self._sleep = sleep
         self._elapsed = elapsed
+        self.waits = Waits("discord", elapsed)
         self._full: dict[tuple[str, str], float] = {}  # until when a channel takes no more, of ``elapsed``
         self._direct: dict[str, str] = {}  # the channel of direct messages, by person
         self.close = self._client.aclose
@@ -66,7 +68,12 @@ class DiscordRest:
                 raise NotDeliverable("Discord takes files up to 10 MiB.")
             given = {"data": {"payload_json": json.dumps(body)}, "files": {"files[0]": (file[0], content)}}
         error = ChannelError("Discord was not asked.")
+        place = f"{method} {path.split('/')[2]}" if path.startswith("/channels/") else ""
         for _ in range(_TRIES):
+            if place and (left := self.waits.left(place)):
+                if left > patience:
+                    raise ChannelError("Discord takes no more here for now.")
+                await self._sleep(left)
             try:
                 answer = await self._client.request(method, path, **given)
                 told = answer.json() if answer.content else {}
@@ -78,9 +85,12 @@ class DiscordRest:
                 return told
             error = refusal(answer.status_code, told)
             pause = _SOON if told.get("code") == UNKNOWN_WEBHOOK else _pause(answer)
+            if pause is not None and place:
+                self.waits.told(place, pause)
             if pause is None or pause > patience:
                 break
-            await self._sleep(pause)
+            if not place:
+                await self._sleep(pause)
         raise error
 
     def _note(self, method: str, path: str, headers: Mapping[str, str]) -> None:

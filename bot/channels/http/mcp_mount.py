@@ -65,7 +65,7 @@ class AgentDoor:
         except Exception as error:
             if inside.done():
                 raise
-            inside.set_exception(error)  # whoever waits gets it; no one may wait for ever
+            inside.set_exception(error)  # each one that waits gets it, so that none waits in vain
 
     @asynccontextmanager
     async def _connect(self, headers: Mapping[str, str] | None) -> AsyncIterator[httpx2.AsyncClient]:

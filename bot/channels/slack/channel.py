@@ -9,7 +9,7 @@ import logging
 import re
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from http import HTTPStatus
 from typing import Any, TypeVar
 
@@ -63,6 +63,7 @@ _MENDS = {
         "and turn Socket Mode on."
     ),
 }
+_SOON = timedelta(seconds=5)  # a card that was not posted by then may be what a process left that is gone
 _TOO_BIG = frozenset({"invalid_blocks", "invalid_blocks_format", "msg_blocks_too_long", "msg_too_long"})
 _bolt_logger = logging.getLogger("bot.slack.bolt")
 _bolt_logger.setLevel(logging.ERROR)  # an explicit level: bolt formats its debug lines at NOTSET
@@ -95,6 +96,7 @@ class SlackChannel(Poster):
         self._connection = Connection("Slack", self._connect, sleep)
         self._received: float | None = None  # the last signed request, of ``elapsed``
         self._started: datetime | None = None
+        self._with_others = False
         self._unsure: set[tuple[SlackPlace, str]] = (
             set()
         )  # cards, by proposal id, whose post was not answered
@@ -132,13 +134,16 @@ class SlackChannel(Poster):
         lookup: Lookup,
         *,
         receives: bool = True,
-        others: Others | None = None,  # noqa: ARG002 - the seam's
+        others: Others | None = None,
     ) -> None:
         """Connect; while Slack cannot be reached, continue trying in the background.
 
         Raises SettingsError when Slack does not accept a token.
         """
         self._started = self._clock()
+        self._with_others = others is not None
+        if others is not None:
+            self._workspaces.waits.share(others)
         self._homes = Homes(self._workspaces, self._database, lookup, self._clock)
         self._presses = SlackPresses(self._workspaces, self._ephemerals, inbox, lookup)
         self._events = Events(
@@ -292,9 +297,12 @@ class SlackChannel(Poster):
         return ref
 
     async def _posted_before(self, place: SlackPlace, card: Card) -> SlackPosted | None:
-        """Look for the card where this process, or one before it, may have posted it."""
-        before = self._started is not None and card.asked_at is not None and card.asked_at < self._started
-        if card.asked_at is None or not (before or (place, card.proposal_id) in self._unsure):
+        """Look for the card where this process, one before it, or one that is gone may have posted it."""
+        if card.asked_at is None or self._started is None:
+            return None
+        others_since = self._clock() - _SOON if self._with_others else self._started
+        before = card.asked_at < max(self._started, others_since)
+        if not (before or (place, card.proposal_id) in self._unsure):
             return None
         with translated():
             client = await self._workspaces.client(place.team)

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
+from http import HTTPStatus
 from typing import Any
 
 import aiohttp
@@ -14,7 +15,6 @@ from slack_bolt.authorization.async_authorize import AsyncAuthorize
 from slack_sdk.errors import SlackApiError
 from slack_sdk.http_retry.builtin_async_handlers import (
     AsyncConnectionErrorRetryHandler,
-    AsyncRateLimitErrorRetryHandler,
     AsyncServerErrorRetryHandler,
 )
 from slack_sdk.http_retry.request import HttpRequest
@@ -23,6 +23,7 @@ from slack_sdk.web.async_slack_response import AsyncSlackResponse
 
 from bot.channels.slack.errors import OFF, code_of, translated
 from bot.channels.slack.text import link_text
+from bot.channels.waits import Waits
 from bot.domain.chat import Clock
 from bot.errors import ChannelError, NotDeliverable
 from bot.settings import Settings
@@ -32,6 +33,7 @@ from bot.store.slack import find_workspace, mark_off
 _NAME_LIVES = timedelta(hours=1)
 _NAME_PATIENCE = 1.0  # seconds; Slack waits three for an acknowledgement
 _MANY = 10_000
+_WAITS = 2  # times that one call waits because Slack says so
 _POSTS = frozenset(
     {
         "chat.postMessage",
@@ -56,17 +58,42 @@ class Workspace:
 
 
 class Client(AsyncWebClient):
-    """Slack's client; ``refused`` is told when Slack does not accept the token."""
+    """Slack's client, which waits as long as Slack says, and as long as it told another process.
+
+    ``refused`` is told when Slack does not accept the token; ``team`` is whose client it is.
+    """
 
     refused: Callable[[str], Awaitable[None]] | None = None
+    waits = Waits("slack")
+    team = ""
 
-    async def api_call(self, *args: Any, **kwargs: Any) -> AsyncSlackResponse:
-        try:
-            return await super().api_call(*args, **kwargs)
-        except SlackApiError as error:
-            if self.refused is not None and (code := code_of(error)) in OFF:
-                await self.refused(code)
-            raise
+    async def api_call(self, api_method: str, **kwargs: Any) -> AsyncSlackResponse:
+        given = kwargs.get("json") or kwargs.get("params") or {}
+        place = f"{self.team} {api_method} {given.get('channel', '')}"  # Slack counts by these
+        for last in (*(False,) * _WAITS, True):
+            await asyncio.sleep(self.waits.left(place))
+            try:
+                return await super().api_call(api_method, **kwargs)
+            except SlackApiError as error:
+                if (seconds := _told_to_wait(error)) is not None:
+                    self.waits.told(place, seconds)
+                    if not last:
+                        continue
+                if self.refused is not None and (code := code_of(error)) in OFF:
+                    await self.refused(code)
+                raise
+        raise AssertionError("the last try returns or raises")
+
+
+def _told_to_wait(error: SlackApiError) -> float | None:
+    """For how many seconds Slack takes no more of this; None where it refused something else."""
+    response = error.response
+    if not isinstance(response, AsyncSlackResponse) or response.status_code != HTTPStatus.TOO_MANY_REQUESTS:
+        return None
+    try:
+        return float({key.lower(): value for key, value in response.headers.items()}.get("retry-after", 1))
+    except ValueError:
+        return 1.0
 
 
 class _AfterServerError(AsyncServerErrorRetryHandler):
@@ -91,7 +118,7 @@ def _repeatable(request: HttpRequest) -> bool:
 def make_client(
     settings: Settings, token: str | None, session: aiohttp.ClientSession | None = None
 ) -> Client:
-    """Build a client that waits as long as Slack's Retry-After says, and repeats what can be repeated."""
+    """Build a client that repeats what can be repeated."""
     root = settings.slack_api_url
     return Client(
         token=token,
@@ -100,7 +127,6 @@ def make_client(
         logger=sdk_logger,
         retry_handlers=[
             _AfterLostConnection(),
-            AsyncRateLimitErrorRetryHandler(max_retry_count=2),
             _AfterServerError(max_retry_count=2),
         ],
     )
@@ -114,6 +140,7 @@ class Workspaces(AsyncAuthorize):
         self._settings = settings
         self._database = database
         self._clock = clock
+        self.waits = Waits("slack")
         self._own: Workspace | None = None
         self._off: set[str] = set()
         self._clients: dict[str, Client] = {}
@@ -168,6 +195,7 @@ class Workspaces(AsyncAuthorize):
         if known is None or known.token != workspace.token:
             known = make_client(self._settings, workspace.token, self._session)
             known.refused = partial(self._refused, team)
+            known.waits, known.team = self.waits, team
             self._clients[team] = known
         return known
 

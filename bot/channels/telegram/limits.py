@@ -21,6 +21,7 @@ from telegram.error import RetryAfter
 from telegram.ext import BaseRateLimiter
 
 from bot.channels.seam import Others
+from bot.channels.waits import Waits
 
 TEXT_UNITS = 4096  # UTF-16 code units in one message
 CAPTION_UNITS = 1024
@@ -47,14 +48,15 @@ _GROUP_GAP = 3.0  # seconds between two previews
 _PERSON_GAP = 0.5
 _RETRIES = 3
 _QUIET_CHATS = 1000
+_SENT = "telegram sent"  # what processes tell each other
 
 
 @dataclass(slots=True)
 class _Line:
-    """One chat: when it was last written to, and until when it must not be."""
+    """One chat: when it was last written to, and for how long it must not be."""
 
+    blocked: Callable[[], float] = lambda: 0.0  # seconds
     sent: deque[float] = field(default_factory=lambda: deque(maxlen=_ALL_CHATS[0]))
-    blocked_until: float = 0.0
     last_preview: float = float("-inf")
     waiting: list[tuple[int, int]] = field(default_factory=list)  # urgency and number; a heap
     changed: asyncio.Event = field(default_factory=asyncio.Event)
@@ -69,7 +71,7 @@ class _Line:
         while self.sent and self.sent[0] <= now - seconds:
             self.sent.popleft()
         free = self.sent[-count] + seconds if len(self.sent) >= count else now
-        return max(now, free, self.blocked_until)
+        return max(now + self.blocked(), free)
 
     def busy(self, now: float, count: int, seconds: float) -> bool:
         """Whether little enough is left that a card that will change again should not take it."""
@@ -89,13 +91,14 @@ class ChatPace(BaseRateLimiter[int]):
         self._all = _Line()
         self._lines: dict[int, _Line] = {}
         self._numbers = itertools.count()
+        self._waits = Waits("telegram", now)
         self._others: Others | None = None
 
     def share(self, others: Others) -> None:
         """Keep one pace with the other processes: what they send counts here, and their 429 holds here."""
         self._others = others
-        others.on("telegram sent", self._sent)
-        others.on("telegram wait", lambda told: self._blocked(*told))
+        self._waits.share(others)
+        others.on(_SENT, self._sent)
 
     async def initialize(self) -> None:
         """Nothing to open."""
@@ -133,14 +136,14 @@ class ChatPace(BaseRateLimiter[int]):
         for attempt in range(_RETRIES + 1):
             await self._wait(line, window, rate_limit_args or Urgency.TEXT)
             self._sent(chat_id)
-            self._say("telegram sent", chat_id)
+            if self._others is not None:
+                self._others.say(_SENT, chat_id)
             try:
                 return await callback(*args, **kwargs)
             except RetryAfter as refused:
                 told = refused.retry_after  # a timedelta where PTB_TIMEDELTA is set, see channel.py
                 seconds = told.total_seconds() if isinstance(told, timedelta) else told
-                self._blocked(chat_id, seconds)
-                self._say("telegram wait", [chat_id, seconds])
+                self._waits.told(str(chat_id), seconds)
                 if attempt == _RETRIES or rate_limit_args == Urgency.PREVIEW:
                     raise
         return None
@@ -167,14 +170,6 @@ class ChatPace(BaseRateLimiter[int]):
         for line in (self._line(chat_id), self._all):
             line.sent.append(self._now())
 
-    def _blocked(self, chat_id: int, seconds: float) -> None:
-        line = self._line(chat_id)
-        line.blocked_until = max(line.blocked_until, self._now() + seconds)
-
-    def _say(self, kind: str, body: Any) -> None:
-        if self._others is not None:
-            self._others.say(kind, body)
-
     def _line(self, chat_id: int) -> _Line:
         if len(self._lines) > _QUIET_CHATS:
             now = self._now()
@@ -188,4 +183,4 @@ class ChatPace(BaseRateLimiter[int]):
             ]
             for chat in idle:
                 del self._lines[chat]
-        return self._lines.setdefault(chat_id, _Line())
+        return self._lines.setdefault(chat_id, _Line(lambda: self._waits.left(str(chat_id))))

@@ -1,5 +1,6 @@
 """Posts, cards and their copies: what arrives, what never will, what is tried again."""
 
+import time
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
@@ -131,6 +132,16 @@ async def test_a_rate_limit_is_waited_out_as_long_as_slack_says(
     assert len(running.slack.called("chat.postMessage")) == 2
 
 
+async def test_what_slack_told_another_process_to_wait_is_waited_here_too(
+    running: Running, card_factory: Factory
+) -> None:
+    slack: Any = running.channel
+    slack._workspaces.waits.told("T1 chat.postMessage C1", 0.3)
+    began = time.monotonic()
+    await running.channel.post_card(THREAD, card_factory())
+    assert time.monotonic() - began >= 0.3
+
+
 @pytest.mark.parametrize("status", [500, 503])
 async def test_a_redraw_that_met_a_server_error_is_tried_again(
     running: Running, card_factory: Factory, status: int
@@ -230,3 +241,28 @@ async def test_an_upload_that_failed_may_work_later(running: Running, method: st
         await running.channel.post_file(THREAD, "export.txt", "x")
     assert type(caught.value) is ChannelError
     assert running.slack.in_channel("C1") == []
+
+
+class Silent:
+    """Other processes that say nothing."""
+
+    def on(self, kind: str, hear: Callable[[Any], None]) -> None: ...
+
+    def say(self, kind: str, body: Any) -> None: ...
+
+    async def hold(self, name: str) -> bool:
+        raise NotImplementedError
+
+
+async def test_a_card_that_a_process_posted_which_is_gone_is_not_posted_again_by_one_that_lived_on(
+    running: Running, card_factory: Factory, database: Database, clock: FakeClock
+) -> None:
+    survivor = SlackChannel(settings_for(running.slack), database, clock)
+    await survivor.start(running.core.inbox, running.core, others=Silent())
+    clock.forward(timedelta(minutes=1))
+    card = card_factory(created_at=clock())
+    ref = await running.channel.post_card(THREAD, card)
+    clock.forward(timedelta(seconds=8))
+    assert await survivor.post_card(THREAD, card) == ref
+    assert len(running.slack.cards("C1")) == 1
+    await survivor.stop()
