@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks import cold, costs, cycles, latency, parked, rules, several, size, slack, tools
+from benchmarks import cold, costs, cycles, latency, parked, rules, several, size, slack, start, tools
 from benchmarks.table import Row, show
 
 
@@ -24,6 +24,12 @@ class Part:
 def parts(*, quick: bool, database: str = "") -> dict[str, Part]:
     rounds, each = (3, 100) if quick else (7, 200)
     return {
+        "start": Part(
+            "Start, memory and weight",
+            "Next to the bare interpreter with the same libraries: the floor serves one page with the same\n"
+            "web server over one table. Each figure is of a new process; figures are medians.",
+            lambda where: start.rows(where, rounds=rounds),
+        ),
         "server": Part(
             "Complete cycles, real client",
             "A cycle: a message in a fresh conversation → the model asks for a write → parked on disk →\n"

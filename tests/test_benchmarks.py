@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import cold, costs, cycles, latency, parked, rules, several, size, slack, tools
+from benchmarks import cold, costs, cycles, latency, parked, rules, several, size, slack, start, tools
 from tests.kit.urls import POSTGRES_URL
 
 pytestmark = [pytest.mark.slow, pytest.mark.platform]
@@ -21,8 +21,9 @@ pytestmark = [pytest.mark.slow, pytest.mark.platform]
     lambda where: size.rows(where, sizes=(2, 3)),
     lambda where: costs.on_sqlite(where, cycles=1),
     lambda where: cold.rows(where, rounds=1, parked=2),
+    lambda where: start.rows(where, rounds=1),
 ], ids=[
-    "server", "process", "latency", "slack", "tools", "parked", "rules", "size", "costs", "cold",
+    "server", "process", "latency", "slack", "tools", "parked", "rules", "size", "costs", "cold", "start",
 ])  # fmt: skip
 async def test_each_part_gives_its_rows(run, tmp_path: Path):
     assert await run(tmp_path)

@@ -155,6 +155,8 @@ class Door(ShellCommand):
         try:
             module = import_module(f"bot.cli.{self._module}")
         finally:
+            gc.freeze()  # and back among what is old: new, it would be looked through after all
+            gc.unfreeze()
             gc.enable()
         group = typer.main.get_group(module.commands)
         return group.commands.get(str(self.name), group)

@@ -1,9 +1,11 @@
 """Nod over time: its queue watched, a backup put back by the documents' own commands."""
 
+import contextlib
 import re
 import shlex
 import shutil
 import signal
+import sqlite3
 from pathlib import Path
 
 import pytest
@@ -30,9 +32,28 @@ def test_what_comes_to_wait_and_what_was_decided_is_printed_until_ctrl_c(shell: 
     assert watching.stdout.read() == ""
 
 
+def test_a_database_of_the_first_release_is_upgraded_as_the_document_says(shell: Shell):
+    frozen = Path(__file__).parent.parent / "store" / "frozen" / "schema_0001.sql"
+    with contextlib.closing(sqlite3.connect(shell.folder / "nod.db")) as database:
+        database.executescript(frozen.read_text())
+    refused = shell.nod("pending")
+    assert (refused.exit_code, "Run: nod db upgrade" in refused.stderr) == (1, True)
+
+    [block] = [each for each in re.findall(r"```sh\n(.*?)```", DOCUMENT, re.DOTALL) if "db upgrade" in each]
+    lines = [shlex.split(line, comments=True) for line in block.splitlines()]
+    for words in lines:
+        done = shell.nod(*words[1:]) if words[0] == "nod" else None
+        assert done is None or done.exit_code == 0, done.output
+    assert [words[0] for words in lines] == ["nod", "pip", "nod", "nod"]
+    assert shell.nod("pending").exit_code == 0
+
+    shutil.move(shell.folder / "nod-before.db", shell.folder / "nod.db")  # back: what the old release reads
+    assert "the schema is 0001" in shell.nod("pending").stderr
+
+
 def test_a_backup_of_a_running_nod_is_put_back_as_the_document_says(shell: Shell, first: str):  # noqa: F811
     running = shell.start("run", NOD_PORT="0")
-    [block] = [each for each in re.findall(r"```sh\n(.*?)```", DOCUMENT, re.DOTALL) if "nod backup" in each]
+    [block] = [each for each in re.findall(r"```sh\n(.*?)```", DOCUMENT, re.DOTALL) if "nod-monday" in each]
     for line in block.splitlines():
         done = shell.nod(*shlex.split(line, comments=True)[1:])
         assert done.exit_code == 0, done.output

@@ -174,3 +174,10 @@ async def test_each_platform_tells_when_it_was_heard_and_a_dead_one_is_not_ready
         refused = await nod.client.get("/readyz")
         assert (refused.status_code, refused.json()["error"]) == (503, "chat: nothing heard for 75 s")
         del nod.app.channels["chat"]
+
+
+async def test_each_answer_names_its_request(serve: Serve):
+    async with serve() as nod:
+        named = [(await nod.client.get(path)).headers["x-request-id"] for path in ("/healthz", "/nowhere")]
+        assert len(set(named)) == len(named)
+        assert all(named)
