@@ -132,7 +132,7 @@ class _Text:
         faults = connection.dialect.loaded_dbapi.Error
         try:
             cursor = driver.execute(self._text, bound)
-            rows: list[Any] = cursor.fetchall() if cursor.description else []
+            rows: list[Any] = cursor.fetchall() if self._columns else []
         except faults as error:
             lost = connection.dialect.is_disconnect(error, driver, None)
             if lost:
@@ -141,7 +141,7 @@ class _Text:
                 self._text, bound, error, faults, hide_parameters=True, connection_invalidated=lost
             ) from error
         if self._names is None:
-            self._names = self._described(cursor.description or (), connection.dialect)
+            self._names = self._described(cursor.description if self._columns else (), connection.dialect)
         if self._reads:
             rows = [self._read(row) for row in rows]
         result = _Rows(self._names, iter(rows))

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -45,8 +44,8 @@ TIMES = 5  # often enough for the short way to be taken
 
 
 @pytest.fixture
-def quick(tmp_path: Path) -> Iterator[Quick]:
-    engine = open_engine(f"sqlite:///{tmp_path / 'quick.db'}")
+def quick(database_url: str) -> Iterator[Quick]:
+    engine = open_engine(database_url)
     connection = Quick(engine)
     with connection, connection.begin():
         THINGS.create(connection)
@@ -62,7 +61,7 @@ def ordinary(quick: Quick, statement: Any, values: Any) -> Any:
 @pytest.mark.parametrize(("statement", "values"), [
     (select(THINGS).where(THINGS.c.name == bindparam("wanted")), {"wanted": "a"}),
     (select(THINGS).where(THINGS.c.name == bindparam("wanted")), {"wanted": "no one"}),
-    (select(THINGS.c.at, func.count()).where(THINGS.c.times == literal(1)), {}),
+    (select(THINGS.c.at, func.count()).where(THINGS.c.times == literal(1)).group_by(THINGS.c.at), {}),
     (select(THINGS.c.data).where(THINGS.c.at <= bindparam("at")).limit(bindparam("n")), {"at": NOON, "n": 3}),
     (select(THINGS.c.id).where(THINGS.c.name.in_(bindparam("names", expanding=True))), {"names": ["a", "b"]}),
     (select(THINGS.c.id).where(THINGS.c.name.in_(["a", "b"])), {}),
@@ -138,10 +137,10 @@ def test_several_rows_at_a_time_are_all_inserted(quick: Quick) -> None:
 def test_a_fault_is_the_one_of_sqlalchemy_and_names_no_value(quick: Quick) -> None:
     statement = insert(THINGS)
     for _ in range(TIMES):
-        with pytest.raises(IntegrityError) as raised:
+        with pytest.raises(IntegrityError) as raised, quick.begin_nested():
             quick.execute(statement, {**WHOLE, "data": "a secret"})
         assert "a secret" not in str(raised.value)
-        assert "UNIQUE" in str(raised.value)
+        assert "unique" in str(raised.value).lower()
 
 
 def test_a_statement_that_is_text_and_a_value_that_is_asked_for_each_time_take_the_ordinary_way(
