@@ -14,7 +14,7 @@ from bot.channels.http.channel import NAME, key_of
 from bot.cli.command import chosen
 from bot.cli.shared import line
 from bot.domain.cards import card_of
-from bot.domain.chat import Address, Message
+from bot.domain.chat import Address, Clock, Message
 from bot.domain.people import LOCAL
 from bot.domain.proposals import Proposal
 from bot.domain.times import now
@@ -36,16 +36,16 @@ def serve(
     team: bool = False,
     receives: bool = True,
     works: bool = True,
+    clock: Clock = now,
 ) -> None:
     """Run until SIGINT or SIGTERM; prints ``greeting`` with its ``{url}`` once everything is up.
 
-    ``receives`` and ``works`` are as in `build`.
+    ``receives``, ``works`` and ``clock`` are as in `build`.
 
     ``team`` asks for the demo's team first, once for each database, and leads to that conversation.
     """
-    asyncio.run(
-        _serve(build(settings, demo=demo, receives=receives, works=works), greeting, seeded=demo, team=team)
-    )
+    app = build(settings, demo=demo, receives=receives, works=works, clock=clock)
+    asyncio.run(_serve(app, greeting, seeded=demo, team=team))
 
 
 async def _serve(app: App, greeting: str, *, seeded: bool, team: bool) -> None:

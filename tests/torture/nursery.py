@@ -13,8 +13,15 @@ import signal
 import sys
 import traceback
 from collections.abc import Mapping
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Self
+
+from bot.domain.chat import Clock
+from bot.domain.times import now
+
+CLOCK = "clock"
+"""In a Nod's folder: how many seconds its clock is ahead."""
 
 
 class Nursery:
@@ -105,7 +112,8 @@ def _bear(asked: Mapping[str, Any]) -> None:
 
 
 def _live(asked: Mapping[str, Any]) -> int:
-    from bot.cli.main import main
+    from bot.cli.serve import serve
+    from bot.cli.shared import load, log_at, told
 
     with Path(asked["log"]).open("ab") as log, Path(os.devnull).open("rb") as nothing:
         for kept, number in ((nothing, 0), (log, 1), (log, 2)):
@@ -114,10 +122,22 @@ def _live(asked: Mapping[str, Any]) -> int:
     os.environ.clear()
     os.environ.update(asked["environment"])
     try:
-        main(["-q", "run"])
+        with told():
+            settings = load()
+            log_at(settings.log_level)
+            serve(settings, "Nod is up: {url}", clock=_clock(Path(asked["folder"]) / CLOCK))
     except SystemExit as ended:
         return ended.code if isinstance(ended.code, int) else 0
     return 0
+
+
+def _clock(file: Path) -> Clock:
+    """The real one, and as many seconds ahead as this file says, where it is there."""
+
+    def ahead() -> datetime:
+        return now() + timedelta(seconds=float(file.read_text()) if file.exists() else 0)
+
+    return ahead
 
 
 def _serve() -> None:

@@ -21,7 +21,7 @@ from tests.kit.urls import POSTGRES_URL
 from tests.torture.chats import Chats
 from tests.torture.harness import SPEAKER
 from tests.torture.nods import PATIENCE, PAUSE, TOKENS, Nods
-from tests.torture.nursery import Nursery
+from tests.torture.nursery import CLOCK, Nursery
 from tests.torture.postgres import Postgres
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300), pytest.mark.asyncio(loop_scope="module")]
@@ -244,6 +244,29 @@ async def test_what_takes_its_process_down_twice_is_given_up_and_people_are_told
     assert len(one.nods.figures.kills) == 2
     await ready(one)
     await one.answered(await one.say("and now"))
+
+
+@pytest.mark.parametrize("hours", [1, -1])
+async def test_a_clock_that_jumps_an_hour_loses_and_doubles_nothing(one: Place, hours: int) -> None:
+    ident = await one.asked(f"mark before it jumped {hours}")
+    jump = one.folder / CLOCK
+    jump.write_text(str(hours * 3600))
+    try:
+        await ready(one)
+        for words in (f"and now {hours}", f"and again {hours}"):
+            conversation = await one.say(words)
+            await one.answered(conversation)
+            assert await one.said(conversation) == [words, "Done."]
+        assert (await one.press(ident)).status_code == 200
+        await one.state(ident, "succeeded")
+        later = await one.asked(f"mark while it was wrong {hours}")
+    finally:
+        jump.unlink()
+    await ready(one)
+    assert (await one.press(later)).status_code == 200
+    await one.state(later, "succeeded")
+    verified = await one.client.get(one.url("/api/audit/verify"))
+    assert verified.json()["intact"], verified.text
 
 
 _postgres = pytest.mark.skipif(not (POSTGRES_URL and _PROGRAMS), reason="there is no PostgreSQL to start")
