@@ -63,16 +63,16 @@ class Execution:
         """
         proposal = await self._database.read(proposals.get, proposal_id)
         made: tuple[Job, ...] = ()
-        if proposal is not None and proposal.state is State.APPROVED:
-            name = await self._touched(proposal)
-            if name and not await self._turnstile.enter(proposal_id, name):
-                return ()
+        following: tuple[str, ...] = ()
+        if proposal is None or proposal.state is not State.APPROVED:
+            following = self._turnstile.forget(proposal_id)
+        elif not (name := await self._touched(proposal)):
+            made = await self._execute(proposal, wake)
+        elif await self._turnstile.enter(proposal_id, name):
             try:
                 made = await self._execute(proposal, wake)
             finally:
-                following = await self._turnstile.leave(proposal_id)
-        else:
-            following = await self._turnstile.leave(proposal_id)
+                following = await self._turnstile.leave(proposal_id, name)
         return (*made, *(Job(Work.EXECUTE, each) for each in following))
 
     async def _touched(self, proposal: Proposal) -> str:

@@ -50,17 +50,22 @@ class Turnstile:
                 raise
         return True
 
-    async def leave(self, who: str) -> tuple[str, ...]:
-        """Give up what ``who`` holds or waits for; returns who comes next, if anyone waits for it."""
-        name = next((name for name, each in self._inside.items() if each == who), None)
-        wanted = self._waiting.pop(who, name)
-        if name is not None:
-            if self._elsewhere is not None:
-                await self._elsewhere.give(name)
-            del self._inside[name]
-        if wanted is None or wanted in self._inside:
+    async def leave(self, who: str, name: str) -> tuple[str, ...]:
+        """Give up what ``who`` holds; returns who comes next, if anyone waits for it."""
+        self._waiting.pop(who, None)
+        if self._elsewhere is not None:
+            await self._elsewhere.give(name)
+        del self._inside[name]
+        return self._next(name)
+
+    def forget(self, who: str) -> tuple[str, ...]:
+        """It waits no longer; returns who comes next, if that was its turn. What it holds it keeps."""
+        return self._next(self._waiting.pop(who, None))
+
+    def _next(self, name: str | None) -> tuple[str, ...]:
+        if name is None or name in self._inside:
             return ()
-        return tuple([each for each, name in self._waiting.items() if name == wanted][:1])
+        return tuple([who for who, wanted in self._waiting.items() if wanted == name][:1])
 
     def close(self) -> None:
         """Let go of everything; no one enters any longer."""

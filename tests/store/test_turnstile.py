@@ -24,18 +24,28 @@ def elsewhere(database: Database, database_url: str) -> Iterator[Database]:
 async def test_who_waits_is_called_in_the_order_they_came(database: Database) -> None:
     turnstile = Turnstile(database)
     assert [await turnstile.enter(who, "issue 1") for who in "abc"] == [True, False, False]
-    assert await turnstile.leave("a") == ("b",)
+    assert await turnstile.leave("a", "issue 1") == ("b",)
     assert not await turnstile.enter("d", "issue 1")  # b was here before
     assert await turnstile.enter("b", "issue 1")
-    assert await turnstile.leave("b") == ("c",)
+    assert await turnstile.leave("b", "issue 1") == ("c",)
 
 
 async def test_who_waits_in_vain_makes_room_for_the_next(database: Database) -> None:
     turnstile = Turnstile(database)
     assert [await turnstile.enter(who, "issue 1") for who in "abc"] == [True, False, False]
-    assert await turnstile.leave("a") == ("b",)
-    assert await turnstile.leave("b") == ("c",)
-    assert await turnstile.leave("c") == ()
+    assert turnstile.forget("a") == ()  # it is inside, and stays there
+    assert await turnstile.leave("a", "issue 1") == ("b",)
+    assert turnstile.forget("b") == ("c",)
+    assert turnstile.forget("c") == ()
+
+
+async def test_one_that_is_called_twice_enters_once_and_lets_no_other_in(database: Database) -> None:
+    turnstile = Turnstile(database)
+    assert await turnstile.enter("a", "issue 1")
+    assert not await turnstile.enter("a", "issue 1")
+    assert turnstile.forget("a") == ()
+    assert not await turnstile.enter("b", "issue 1")
+    assert await turnstile.leave("a", "issue 1") == ("b",)
 
 
 async def test_other_things_are_free(database: Database) -> None:
@@ -52,7 +62,7 @@ async def test_another_process_waits_until_the_name_is_given_up(
     entering = asyncio.create_task(there.enter("b", "issue 1"))
     assert await there.enter("c", "issue 2")  # one name's wait holds up no other name
     assert not entering.done()
-    await here.leave("a")
+    await here.leave("a", "issue 1")
     assert await entering
 
 
@@ -77,8 +87,8 @@ async def test_a_lost_connection_gives_its_names_up_and_the_next_one_is_a_new_on
         )
         assert connection.execute(holders).all()
     assert await there.enter("b", "issue 1")
-    assert await here.leave("a") == ()
+    assert await here.leave("a", "issue 1") == ()
     with pytest.raises(TimeoutError):
         await asyncio.wait_for(here.enter("c", "issue 1"), 0.2)
-    await there.leave("b")
+    await there.leave("b", "issue 1")
     assert await here.enter("c", "issue 1")
