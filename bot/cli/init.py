@@ -5,7 +5,7 @@ import io
 import os
 import re
 import sys
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,7 +15,8 @@ from dotenv import dotenv_values
 from bot.channels.table import CHANNELS
 from bot.cli import doctor
 from bot.cli.command import ShellCommands
-from bot.cli.shared import database_url, log_at, plain, told
+from bot.cli.local_models import LocalServer, local_servers
+from bot.cli.shared import database_url, line, log_at, plain, told
 from bot.domain.findings import Finding, ok
 from bot.domain.people import LOCAL
 from bot.domain.times import now
@@ -95,6 +96,9 @@ def _ask_model() -> Given:
     print(
         "Which language model answers? Its server takes the OpenAI interface. For the scripted demo: Enter."
     )
+    here = asyncio.run(local_servers())
+    for each in here:
+        print(f"{each.name} answers on this machine at {each.url}, with {line(each.model)}.")
     server = _said("Its address, such as http://127.0.0.1:11434/v1, or openai")
     if not server:
         return {}
@@ -102,7 +106,11 @@ def _ask_model() -> Given:
     given = {"OPENAI_API_KEY": key} if key else {}
     if server.lower() != "openai":
         given["OPENAI_BASE_URL"] = server
-    return given | {"NOD_MODEL": _said("The model's name", "gpt-5-mini")}
+    return given | {"NOD_MODEL": _said("The model's name", _model_of(server, here))}
+
+
+def _model_of(server: str, here: Sequence[LocalServer]) -> str:
+    return next((each.model for each in here if each.url == server.rstrip("/")), "gpt-5-mini")
 
 
 async def _look_at_model(settings: Settings) -> list[Finding]:

@@ -4,7 +4,10 @@ import asyncio
 import contextlib
 import gc
 import os
+import shlex
 import signal
+import sys
+import webbrowser
 
 from sqlmodel import Session
 
@@ -34,6 +37,7 @@ def serve(
     *,
     demo: bool = False,
     team: bool = False,
+    browser: bool = False,
     receives: bool = True,
     works: bool = True,
     clock: Clock = now,
@@ -42,13 +46,15 @@ def serve(
 
     ``receives``, ``works`` and ``clock`` are as in `build`.
 
+    ``browser``: open the console in one, where a person sits at this machine.
+
     ``team`` asks for the demo's team first, once for each database, and leads to that conversation.
     """
     app = build(settings, demo=demo, receives=receives, works=works, clock=clock)
-    asyncio.run(_serve(app, greeting, seeded=demo, team=team))
+    asyncio.run(_serve(app, greeting, seeded=demo, team=team, browser=browser))
 
 
-async def _serve(app: App, greeting: str, *, seeded: bool, team: bool) -> None:
+async def _serve(app: App, greeting: str, *, seeded: bool, team: bool, browser: bool) -> None:
     stopped, up = asyncio.Event(), asyncio.Event()
     main = asyncio.current_task()
 
@@ -63,14 +69,21 @@ async def _serve(app: App, greeting: str, *, seeded: bool, team: bool) -> None:
     for signal_ in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(signal_, stop)
     try:
-        await _run(app, greeting, stopped, up, seeded=seeded, team=team)
+        await _run(app, greeting, stopped, up, seeded=seeded, team=team, browser=browser)
     except asyncio.CancelledError:
         if not stopped.is_set():
             raise
 
 
 async def _run(
-    app: App, greeting: str, stopped: asyncio.Event, up: asyncio.Event, *, seeded: bool, team: bool
+    app: App,
+    greeting: str,
+    stopped: asyncio.Event,
+    up: asyncio.Event,
+    *,
+    seeded: bool,
+    team: bool,
+    browser: bool,
 ) -> None:
     async with app.running(), contextlib.AsyncExitStack() as stack:
         up.set()
@@ -85,9 +98,33 @@ async def _run(
             await app.assistant.handle(_team_request())
             url += f"/#/c/{_TEAM}"
         print(greeting.format(url=url), flush=True)
+        if browser and _has_screen():
+            await asyncio.to_thread(webbrowser.open, url)
+        if seeded and app.settings.scripted:
+            offering = asyncio.create_task(_offer_model(), name="offer a model")
+            stack.push_async_callback(ended, offering)
         gc.freeze()  # what there is now stays to the end, which would look through all of it for a second
         await stopped.wait()
         await _say_what_runs(app)
+
+
+def _has_screen() -> bool:
+    """Whether a browser would open in a window; over a shell alone it would take the terminal."""
+    if sys.platform in ("darwin", "win32"):
+        return sys.stdout.isatty()
+    return sys.stdout.isatty() and bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
+
+
+async def _offer_model() -> None:
+    """Say how the demo talks to a model that answers on this machine."""
+    from bot.cli.local_models import local_servers
+
+    for server in (await local_servers())[:1]:
+        chosen_by = f"OPENAI_BASE_URL={server.url} NOD_MODEL={line(shlex.quote(server.model))}"
+        print(
+            f"{server.name} answers on this machine. To talk to its model:\n  {chosen_by} nod demo",
+            flush=True,
+        )
 
 
 async def _say_what_runs(app: App) -> None:

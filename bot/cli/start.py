@@ -16,6 +16,7 @@ def demo(
     ] = None,
     *,
     team: Annotated[bool, typer.Option("--team", help="start with a lead agent and two teammates")] = False,
+    browser: Annotated[bool, typer.Option(help="open the console in a browser, if there is one")] = True,
 ) -> None:
     """Try Nod: offline model, issue tracker, console. No account, no key."""
     if not chosen().quiet:
@@ -26,7 +27,8 @@ def demo(
     with told():
         settings = load(demo=True, **{"NOD_PORT": port} if port is not None else {})
         log_at("warning")
-        serve(settings, "Nod's console: {url}   (Ctrl+C stops it)", demo=True, team=team)
+        greeting = "Nod's console: {url}   (Ctrl+C stops it)"
+        serve(settings, greeting, demo=True, team=team, browser=browser)
 
 
 @commands.command()

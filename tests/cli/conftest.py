@@ -49,13 +49,13 @@ class Shell:
             check=False,
         )
 
-    def begin(self, *words: str, **more: str) -> subprocess.Popen[str]:
-        """Begin a command whose lines are read as they come."""
+    def begin(self, *words: str, stdout: int = subprocess.PIPE, **more: str) -> subprocess.Popen[str]:
+        """Begin a command whose lines are read as they come; ``stdout``: where else they go."""
         process = subprocess.Popen(  # noqa: S603 - our own command
             [*self.command, *words],
             cwd=self.folder,
             env=self.environment | more | {"PYTHONUNBUFFERED": "1"},
-            stdout=subprocess.PIPE,
+            stdout=stdout,
             text=True,
         )
         self.started.append(process)
