@@ -119,3 +119,41 @@ def test_on_a_phone_it_is_a_list_first_and_one_proposal_after_a_touch(nod: Serve
     assert fits(page)
     page.get_by_role("link", name="All proposals").click()
     expect(page.locator(".row").first).to_be_visible()
+
+
+def test_who_looks_elsewhere_is_notified_by_the_browser_if_they_turned_that_on(
+    nod: Served, new_page: NewPage
+):
+    page = inbox(nod, new_page, 0)
+    page.context.grant_permissions(["notifications"])
+    page.add_init_script(
+        "const Real = Notification;"
+        "self.told = [];"
+        "self.Notification = class extends Real {"
+        "  constructor(title, options) { super(title, options); told.push([title, options.body, this]); }"
+        "};"
+        "Object.defineProperty(document, 'hidden', { get: () => self.away === true });"
+    )
+    page.reload()
+    away = "self.away = true"
+    page.evaluate(away)
+    nod.ask("close #2")
+    expect(page.locator(".row")).to_have_count(1)
+    assert page.evaluate("told.length") == 0  # not turned on
+
+    button(page, "Notify me in this browser").click()
+    page.reload()
+    nod.ask("close #3")
+    expect(page.locator(".row")).to_have_count(2)
+    assert page.evaluate("told.length") == 0  # it is looked at
+    page.evaluate(away)
+    proposal = next(p for p in nod.ask("delete #5") if p["tool_name"] == "delete_issue")
+    page.wait_for_function("told.length === 1")
+    assert page.evaluate("told[0].slice(0, 2)") == [proposal["description"], "you"]
+    page.evaluate("told[0][2].dispatchEvent(new Event('click'))")
+    expect(page).to_have_url(f"{nod.url}#/inbox/{proposal['id']}")
+
+    button(page, "Turn notifications off").click()
+    nod.ask("close #4")
+    expect(page.locator(".row")).to_have_count(4)
+    assert page.evaluate("told.length") == 1
