@@ -1,4 +1,4 @@
-"""What the demo says of a model that answers on this machine, and what it makes of servers that are none."""
+"""What the demo says of a model that answers on this machine, and which servers it passes over."""
 
 import asyncio
 import os
@@ -62,12 +62,12 @@ async def test_a_server_that_answers_is_found_with_the_first_model_that_talks() 
         ({"error": "no"}, 500),
     ],
 )
-async def test_a_server_that_is_none_is_passed_over(body: Any, status: int) -> None:
+async def test_a_server_without_a_model_to_talk_to_is_passed_over(body: Any, status: int) -> None:
     async with answering(body, status) as port:
         assert await local_servers({"Ollama": port}) == []
 
 
-async def test_one_that_hangs_or_is_not_there_keeps_no_other_from_being_found() -> None:
+async def test_one_that_hangs_or_is_missing_keeps_no_other_from_being_found() -> None:
     with socket.socket() as silent:
         silent.bind(("127.0.0.1", 0))
         async with answering(asyncio.Event()) as hanging, answering({"data": [{"id": "m"}]}) as port:
