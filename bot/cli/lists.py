@@ -1,5 +1,6 @@
 """``nod pending``, ``nod show`` and ``nod team``: look at what there is, and change nothing."""
 
+import contextlib
 import json
 import time
 from collections.abc import Mapping
@@ -57,22 +58,21 @@ def _watch(database: Database, *, as_json: bool) -> None:
     """Print what waits, then each one that comes or was decided, as one line, until Ctrl+C."""
     shelf = Shelf({})
     known: dict[str, int] = {}  # what was printed, with its round
-    while True:
-        waiting, _ = database.read_now(proposals.soonest, limit=None)
-        gone = [database.read_now(proposals.get, ident) for ident in known.keys() - {p.id for p in waiting}]
-        new = [p for p in waiting if known.get(p.id) != p.round]
-        for p in [each for each in gone if each is not None] + new:
-            if as_json:
-                print(json.dumps(_told(p, database.read_now(shelf.schema_of, p))), flush=True)
-            elif p in new:
-                print(_row(p), flush=True)
-            else:
-                print(fitted(f"{p.id}  {line(card_of(p, {}).outcome)}"), flush=True)
-        known = {p.id: p.round for p in waiting}
-        try:
+    with contextlib.suppress(KeyboardInterrupt):
+        while True:
+            waiting, _ = database.read_now(proposals.soonest, limit=None)
+            left = known.keys() - {p.id for p in waiting}
+            gone = [database.read_now(proposals.get, ident) for ident in left]
+            new = [p for p in waiting if known.get(p.id) != p.round]
+            for p in [each for each in gone if each is not None] + new:
+                if as_json:
+                    print(json.dumps(_told(p, database.read_now(shelf.schema_of, p))), flush=True)
+                elif p in new:
+                    print(_row(p), flush=True)
+                else:
+                    print(fitted(f"{p.id}  {line(card_of(p, {}).outcome)}"), flush=True)
+            known = {p.id: p.round for p in waiting}
             time.sleep(_LOOK_SECONDS)
-        except KeyboardInterrupt:
-            return
 
 
 def _told(p: Proposal, schema: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """Nod over time: its queue watched, a backup put back by the documents' own commands."""
 
 import contextlib
+import json
 import re
 import shlex
 import shutil
@@ -23,10 +24,22 @@ def test_what_comes_to_wait_and_what_was_decided_is_printed_until_ctrl_c(shell: 
     watching = shell.begin("pending", "--watch")
     assert watching.stdout is not None
     waits = [watching.stdout.readline(), watching.stdout.readline()]
-    assert sorted(line.split()[0] for line in waits)
     assert any(line.startswith(first) for line in waits)
     shell.nod("decline", first)
     assert re.match(rf"{first}  Declined by operator", watching.stdout.readline())
+    watching.send_signal(signal.SIGINT)
+    assert watching.wait(60) == 0
+    assert watching.stdout.read() == ""
+
+
+def test_a_script_reads_one_object_a_line(shell: Shell, first: str):  # noqa: F811
+    watching = shell.begin("pending", "--watch", "--json")
+    assert watching.stdout is not None
+    waits = [json.loads(watching.stdout.readline()) for _ in range(2)]
+    assert [each["state"] for each in waits] == ["proposed", "proposed"]
+    shell.nod("decline", first)
+    declined = json.loads(watching.stdout.readline())
+    assert (declined["id"], declined["state"]) == (first, "declined")
     watching.send_signal(signal.SIGINT)
     assert watching.wait(60) == 0
     assert watching.stdout.read() == ""
