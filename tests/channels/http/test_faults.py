@@ -122,7 +122,7 @@ class Broken:
         raise RuntimeError("secret inside")
 
 
-async def test_what_breaks_is_a_500_without_a_trace_and_with_the_same_headers(serve: Serve):
+async def test_what_breaks_is_a_500_without_a_trace_and_the_log_names_the_request(serve: Serve, caplog):
     async with serve(model=ScriptedModel(ask(("keep", {"text": "x"})))) as nod:
         broken: Toolset = Broken()  # type: ignore[assignment]
         (proposal,) = await nod.proposed()
@@ -133,6 +133,8 @@ async def test_what_breaks_is_a_500_without_a_trace_and_with_the_same_headers(se
         assert "secret inside" not in answer.text
         assert "Traceback" not in answer.text
         assert answer.headers["x-content-type-options"] == "nosniff"
+    (logged,) = [record.msg for record in caplog.records if "request failed" in str(record.msg)]
+    assert answer.headers["x-request-id"] in str(logged)
 
 
 async def test_every_answer_carries_safe_headers(serve: Serve):
