@@ -24,9 +24,9 @@ from bot.app import registry_of
 from bot.channels.http.server import listen
 from bot.channels.table import CHANNELS, require_admin
 from bot.cli.command import ShellCommands
-from bot.cli.shared import Json, given, log_at, looking, plain, print_json, told
+from bot.cli.shared import Json, coloured, given, log_at, looking, plain, print_json, told
 from bot.core import policies_of
-from bot.domain.findings import Finding, fail, ok, warn
+from bot.domain.findings import Finding, Health, fail, ok, warn
 from bot.domain.times import now
 from bot.errors import NodError, SettingsError, ToolError
 from bot.settings import Settings
@@ -44,6 +44,15 @@ _DOCKER_SECONDS = 10.0
 _NOD_SECONDS = 5.0
 
 
+_COLOURS = {Health.OK: "green", Health.WARN: "yellow", Health.FAIL: "red"}
+
+
+def in_words(found: Finding) -> str:
+    """One line for a person."""
+    said = plain(f"{found.name}{found.fix and ': '}{found.fix}")
+    return f"{coloured(f'{found.health:<4}', _COLOURS[found.health])} {said}"
+
+
 @commands.command()
 def doctor(*, as_json: Json = False) -> None:
     """Check the settings and what they reach; tells you how to fix each problem."""
@@ -55,7 +64,7 @@ def doctor(*, as_json: Json = False) -> None:
         if as_json:
             print_json([asdict(found) for found in findings])
         for found in () if as_json else findings:
-            print(plain(f"{found.health:<4} {found.name}{found.fix and ': '}{found.fix}"))
+            print(in_words(found))
         if any(found.failed for found in findings):
             raise typer.Exit(1)
 

@@ -16,7 +16,7 @@ from bot.channels.table import CHANNELS
 from bot.cli import doctor
 from bot.cli.command import ShellCommands
 from bot.cli.local_models import LocalServer, local_servers
-from bot.cli.shared import database_url, line, log_at, plain, told
+from bot.cli.shared import database_url, line, log_at, told
 from bot.domain.findings import Finding, ok
 from bot.domain.people import LOCAL
 from bot.domain.times import now
@@ -60,7 +60,7 @@ def _answered(step: SetupStep, given: Given) -> Given:
         answer = step.ask()
         findings = _tried(step, given | answer)
         for found in findings:
-            print(plain(f"  {found.health:<4} {found.name}{found.fix and ': '}{found.fix}"))
+            print(f"  {doctor.in_words(found)}")
         if not any(found.failed for found in findings) or _yes("That can't work yet. Keep it anyway?"):
             return answer
 

@@ -9,11 +9,12 @@ from typing import Annotated, Any
 import typer
 
 from bot.cli.command import ShellCommands
-from bot.cli.shared import Id, Json, find, fitted, line, load, looking, plain, print_json, told
+from bot.cli.shared import Id, Json, coloured, find, fitted, line, load, looking, plain, print_json, told
 from bot.domain.cards import card_of, whole_text
 from bot.domain.proposals import Proposal
 from bot.domain.redaction import redact_text
 from bot.domain.redaction import shown as shown_arguments
+from bot.domain.risk import Level
 from bot.domain.teams import Teammate, about
 from bot.domain.times import now, when
 from bot.store import proposals, teams
@@ -51,7 +52,8 @@ def pending(*, as_json: Json = False, watch: Watch = False) -> None:
 def _row(p: Proposal) -> str:
     expires, asked = when(p.expires_at, now()), when(p.created_at, now())
     by = f"asked by {line(p.requester.label)}, {asked}"
-    return fitted(f"{p.id}  {p.risk.level:<11}  expires {expires:<9}  {line(p.description)}  ({by})")
+    row = fitted(f"{p.id}  {p.risk.level:<11}  expires {expires:<9}  {line(p.description)}  ({by})")
+    return coloured(row, "red" if p.risk.level is Level.DESTRUCTIVE else None)
 
 
 def _watch(database: Database, *, as_json: bool) -> None:

@@ -102,6 +102,13 @@ def fitted(text: str) -> str:
     return text if len(text) <= width or not sys.stdout.isatty() else f"{text[: width - 1]}…"
 
 
+def coloured(text: str, colour: str | None) -> str:
+    """In a colour on a terminal, unless its owner wants none (https://no-color.org)."""
+    if colour is None or not sys.stdout.isatty() or os.environ.get("NO_COLOR"):
+        return text
+    return typer.style(text, fg=colour)
+
+
 def print_json(value: object) -> None:
     """Print for programs. What is not ASCII is escaped, so nothing can move a terminal's cursor."""
     print(json.dumps(value, indent=2))

@@ -1,0 +1,54 @@
+"""What differs where a person reads it on a terminal."""
+
+import os
+import pty
+import re
+import subprocess
+
+import pytest
+
+from tests.cli.conftest import Shell
+from tests.cli.test_commands import asked, parked  # noqa: F401
+
+pytestmark = pytest.mark.slow
+
+
+def on_terminal(shell: Shell, *words: str, **more: str) -> str:
+    """What a command prints there."""
+    person, terminal = pty.openpty()
+    try:
+        environment = {"COLUMNS": "80", "NO_COLOR": ""} | more
+        process: subprocess.Popen[str] = shell.begin(*words, stdout=terminal, **environment)
+        os.close(terminal)
+        read = b""
+        while True:
+            try:
+                part = os.read(person, 4096)
+            except OSError:  # Linux: the last one who wrote is gone
+                break
+            if not part:
+                break
+            read += part
+        process.wait(30)
+        return read.decode()
+    finally:
+        os.close(person)
+
+
+def test_what_is_lost_for_good_is_red_and_lines_fit_unless_no_colour_is_wanted(
+    shell: Shell,
+    parked: list[str],  # noqa: F811
+) -> None:
+    lines = on_terminal(shell, "pending").splitlines()
+    assert [each.startswith("\x1b[31m") for each in lines] == [" destructive " in each for each in lines]
+    assert any(" destructive " in each for each in lines)
+    bare = [re.sub(r"\x1b\[\d+m", "", each) for each in lines]
+    assert {each.split()[0] for each in bare} == set(parked)
+    assert all(len(each) <= 80 for each in bare)
+    assert "\x1b" not in on_terminal(shell, "pending", NO_COLOR="1")
+    assert "\x1b" not in shell.process("pending").stdout
+
+
+def test_how_each_finding_is_has_a_colour(shell: Shell) -> None:
+    said = on_terminal(shell, "doctor", NOD_PORT="0")
+    assert re.search(r"^\x1b\[33mwarn\x1b\[0m model: the scripted demo", said, re.MULTILINE)
