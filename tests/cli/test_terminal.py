@@ -39,7 +39,7 @@ def test_what_is_lost_for_good_is_red_and_lines_fit_unless_no_colour_is_wanted(
     shell: Shell,
     parked: list[str],  # noqa: F811
 ) -> None:
-    tamper(shell, "UPDATE proposal SET risk = 'destructive' WHERE id = ?", parked[0])
+    tamper(shell, "UPDATE proposal SET level = 'destructive' WHERE id = ?", parked[0])
     lines = on_terminal(shell, "pending").splitlines()
     assert [each.startswith("\x1b[31m") for each in lines] == [" destructive " in each for each in lines]
     assert any(" destructive " in each for each in lines)
