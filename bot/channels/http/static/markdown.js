@@ -2,6 +2,7 @@
 // markup, images, entities and the definitions of references, so that nothing that was written is hidden.
 
 import { h, link, safeAddress, shown } from "./dom.js";
+import { highlight } from "./highlight.js";
 import MarkdownIt from "./vendor/markdown-it/markdown-it.js";
 
 const reader = new MarkdownIt({ html: false, linkify: true }).disable(["entity", "image", "reference"]);
@@ -12,6 +13,7 @@ reader.normalizeLinkText = (text) => text;
 
 const FIRST_LEVEL = 3; // of headings: below the page's title and who said it
 const LAST_LEVEL = 6;
+const COPIED = 1500; // milliseconds for which the button says so
 const TASK = /^\[([ xX])\] /;
 const ALIGNED = { "text-align:right": "right", "text-align:center": "middle" };
 const PLAIN = new Set(["p", "blockquote", "ul", "li", "thead", "tbody", "tr", "em", "strong", "s"]);
@@ -81,10 +83,27 @@ function leaf(token) {
       return h("code", {}, shown(token.content));
     case "fence":
     case "code_block":
-      return h("pre", { tabindex: 0 }, h("code", {}, shown(token.content.replace(/\n$/, ""))));
+      return codeBlock(token.content.replace(/\n$/, ""), token.info);
     default:
       return shown(token.content);
   }
+}
+
+function codeBlock(text, info) {
+  const code = h("code", {}, shown(text));
+  highlight(code, text, info);
+  return h("div", { class: "code-block" }, h("pre", { tabindex: 0 }, code), copier(text));
+}
+
+/** Where the browser lets a page do that: on this machine, or over HTTPS. */
+function copier(text) {
+  if (!navigator.clipboard) return null;
+  const copy = async () => {
+    await navigator.clipboard.writeText(text).then(() => (button.textContent = "Copied"), () => (button.textContent = "Not allowed"));
+    setTimeout(() => (button.textContent = "Copy"), COPIED);
+  };
+  const button = h("button", { type: "button", class: "copy-code", "aria-live": "polite", onclick: copy }, "Copy");
+  return button;
 }
 
 /** An entry of a task list begins with its box instead of the brackets. */

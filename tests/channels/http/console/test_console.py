@@ -621,7 +621,8 @@ def test_markdown_becomes_nodes_and_nothing_else(nod: Served, new_page: NewPage)
         assert "<a" not in html(f"<{bad}>")
     assert "<img" not in html("![i](https://a.example/i.png)")
     assert html("```html\n<script>alert(1)</script>\n```") == (
-        '<pre tabindex="0"><code>&lt;script&gt;alert(1)&lt;/script&gt;</code></pre>'
+        '<div class="code-block"><pre tabindex="0"><code>&lt;script&gt;alert(1)&lt;/script&gt;</code></pre>'
+        '<button type="button" class="copy-code" aria-live="polite">Copy</button></div>'
     )
     assert html("- one\n- two\n  - deep\n\n3. c\n4. d") == (
         '<ul><li>one</li><li>two<ul><li>deep</li></ul></li></ul><ol start="3"><li>c</li><li>d</li></ol>'
