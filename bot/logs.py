@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, MutableMapping
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import cached_property
 from typing import Any
 
 from bot.domain.redaction import redact
@@ -103,10 +104,14 @@ class _Logger:
     def __init__(self, name: str) -> None:
         self._name = name
 
-    def __getattr__(self, level: str) -> Any:
+    @cached_property
+    def _loaded(self) -> Any:
         import structlog
 
-        return getattr(structlog.get_logger(self._name), level)
+        return structlog.get_logger(self._name)
+
+    def __getattr__(self, level: str) -> Any:
+        return getattr(self._loaded, level)
 
 
 def logger(name: str) -> Any:

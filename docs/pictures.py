@@ -112,7 +112,7 @@ def _block(block: dict[str, Any]) -> str:
 
 def _text(element: dict[str, Any]) -> str:
     shown = escape(element["text"])
-    if shown.startswith("Expired"):  # read on the day of that
+    if shown.startswith("Expired"):  # seen on that day
         return re.sub(r" · &lt;!date.*", " · today at 9:44 AM", shown)
     return re.sub(r"&lt;!date\^(\d+)\^([^|]*)\|[^&]*&gt;", _moment, shown)
 

@@ -42,8 +42,6 @@ commands = ShellCommands()
 _MODEL_SECONDS = 10.0
 _DOCKER_SECONDS = 10.0
 _NOD_SECONDS = 5.0
-
-
 _COLOURS = {Health.OK: "green", Health.WARN: "yellow", Health.FAIL: "red"}
 
 

@@ -168,7 +168,9 @@ class Card:
         """When it was decided, began to run or expired; None while it waits."""
         if self.state is State.EXECUTING:
             return self.running_since
-        return self.expires_at if self.state is State.EXPIRED else self.decided_at
+        if self.state is State.EXPIRED:  # an admin may have ended the wait before its time
+            return min(self.expires_at, self.decided_at or self.expires_at)
+        return self.decided_at
 
     @property
     def end(self) -> str:

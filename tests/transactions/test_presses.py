@@ -37,6 +37,7 @@ async def test_who_ends_the_wait_is_answered_recorded_and_named_on_the_card(
     assert (reply.answer, reply.text, reply.proposals) == (Answer.ACCEPTED, text, (now,))
     assert now.state is state
     assert nod.chat.card_of(p).outcome == outcome
+    assert nod.chat.card_of(p).ended_at == nod.clock()
     last = (await nod.database.read(audit.history, p.id))[-1]
     assert (last.by.verb, last.by.person) == (verb.value, str(ADA))
 

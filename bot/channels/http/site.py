@@ -240,10 +240,12 @@ class LateRoutes:
 
     def __init__(self, load: Callable[[], Sequence[BaseRoute]]) -> None:
         self.load = load
+        self._router: Router | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        found = await asyncio.to_thread(self.load)
-        await Router(found, redirect_slashes=False)(scope, receive, send)
+        if self._router is None:
+            self._router = Router(await asyncio.to_thread(self.load), redirect_slashes=False)
+        await self._router(scope, receive, send)
 
 
 def _there(route: BaseRoute) -> Sequence[BaseRoute]:

@@ -70,19 +70,20 @@ class Client(AsyncWebClient):
     async def api_call(self, api_method: str, **kwargs: Any) -> AsyncSlackResponse:
         given = kwargs.get("json") or kwargs.get("params") or {}
         place = f"{self.team} {api_method} {given.get('channel', '')}"  # Slack counts by these
-        for last in (*(False,) * _WAITS, True):
+        waited = 0
+        while True:
             await asyncio.sleep(self.waits.left(place))
             try:
                 return await super().api_call(api_method, **kwargs)
             except SlackApiError as error:
                 if (seconds := _told_to_wait(error)) is not None:
                     self.waits.told(place, seconds)
-                    if not last:
+                    if waited < _WAITS:
+                        waited += 1
                         continue
                 if self.refused is not None and (code := code_of(error)) in OFF:
                     await self.refused(code)
                 raise
-        raise AssertionError("the last try returns or raises")
 
 
 def _told_to_wait(error: SlackApiError) -> float | None:

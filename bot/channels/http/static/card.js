@@ -162,7 +162,7 @@ export class Card {
 
   folded(p) {
     const running = p.state === "executing" ? elapsed(p.updated_at) : null;
-    const ended = p.state === "expired" ? p.expires_at : p.decided_at;
+    const ended = p.state === "expired" && !p.decided_by ? p.expires_at : p.decided_at;
     const when = running ?? (ended ? ago(ended) : null);
     const address = p.result_url && safeAddress(p.result_url, { relative: true });
     return [

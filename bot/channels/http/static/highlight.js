@@ -55,6 +55,7 @@ function begun() {
 
 /** The one that it is at took too long, and stays as it is; the others are asked again. */
 function giveUp() {
+  clearTimeout(clock);
   worker?.terminate();
   worker = clock = null;
   const [stuck, ...others] = waiting.values();
