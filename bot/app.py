@@ -53,6 +53,7 @@ from bot.store import migrations, tokens
 from bot.store.database import Database
 from bot.store.record import changes
 from bot.store.rules import Policies
+from bot.tools.builtin.docker import docker_tools
 from bot.tools.builtin.fetch import fetch_tools
 from bot.tools.builtin.files.tools import file_tools
 from bot.tools.builtin.issues.tools import issue_tools
@@ -364,8 +365,6 @@ def builtin_tools(settings: Settings, database: Database, clock: Clock) -> list[
 
             found.append(shell_tools(settings.workspace, environment=os.environ))
     if settings.docker_url is not None:
-        from bot.tools.builtin.docker import docker_tools
-
         found.append(docker_tools(settings.docker_url))
     if settings.fetch:
         found.append(fetch_tools(ports=settings.fetch_ports))

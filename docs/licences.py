@@ -2,12 +2,15 @@
 """Write docs/licences.md: what Nod needs to run, each with the licence that the installed package states."""
 
 import re
-from collections.abc import Iterator
+import tomllib
+from collections.abc import Iterable, Iterator
 from importlib.metadata import Distribution, distribution
+from itertools import chain
 from pathlib import Path
 
 from packaging.requirements import Requirement
 
+_PROJECT = Path(__file__).parent.parent / "pyproject.toml"
 _HEAD = """\
 # Licences of the libraries
 
@@ -21,20 +24,28 @@ next to them, in `bot/channels/http/static/vendor/`.
 """
 
 
-def needed(name: str, extras: tuple[str, ...] = ()) -> dict[str, Distribution]:
-    """The installed packages that one needs to run, by name, with what they need in turn."""
+def needed(*extras: str) -> dict[str, Distribution]:
+    """The installed packages that Nod needs to run, by name, with what they need in turn.
+
+    What Nod itself asks for is read from pyproject.toml: an installation may be older than that.
+    """
+    project = tomllib.loads(_PROJECT.read_text())["project"]
     found: dict[str, Distribution] = {}
 
-    def look(name: str, extras: frozenset[str]) -> None:
-        key = re.sub(r"[-_.]+", "-", name).lower()
-        if key in found:
-            return
-        found[key] = distribution(name)
-        for each in map(Requirement, found[key].requires or ()):
-            if each.marker is None or any(each.marker.evaluate({"extra": extra}) for extra in ("", *extras)):
-                look(each.name, frozenset(each.extras))
+    def asked(extras: Iterable[str]) -> Iterator[Requirement]:
+        for each in map(Requirement, chain(*(project["optional-dependencies"][extra] for extra in extras))):
+            yield from asked(each.extras) if each.name == project["name"] else [each]
 
-    look(name, frozenset(extras))
+    def look(wanted: Iterable[Requirement], extras: Iterable[str]) -> None:
+        for each in wanted:
+            if each.marker and not any(each.marker.evaluate({"extra": extra}) for extra in ("", *extras)):
+                continue
+            key = re.sub(r"[-_.]+", "-", each.name).lower()
+            if key not in found:
+                found[key] = distribution(each.name)
+                look(map(Requirement, found[key].requires or ()), each.extras)
+
+    look([*map(Requirement, project["dependencies"]), *asked(extras)], ())
     return found
 
 
@@ -54,8 +65,7 @@ def _titles(package: Distribution) -> Iterator[str]:
 
 
 def table() -> str:
-    packages = needed("nod-approvals", ("postgres",))
-    del packages["nod-approvals"]
+    packages = needed("postgres")
     rows = "".join(f"| {name} | {licence(package)} |\n" for name, package in sorted(packages.items()))
     return _HEAD + rows
 

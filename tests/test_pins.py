@@ -72,5 +72,5 @@ def test_every_pin_has_hashes_and_names_no_place_to_fetch_it_from(file: str) -> 
 
 def test_what_is_installed_for_the_tests_is_what_is_pinned_for_them() -> None:
     needed = run_path(str(ROOT / "docs" / "licences.py"))["needed"]
-    installed = set(needed("nod-approvals", ("dev",))) - {"nod-approvals"}
+    installed = set(needed("dev"))
     assert installed - {pin for pin, _ in pins(FILES["dev"])} == set(), "run `make pins`"

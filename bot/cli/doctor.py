@@ -34,6 +34,7 @@ from bot.store import migrations, tokens
 from bot.store.database import Database
 from bot.store.engine import open_engine
 from bot.store.lock import at_work
+from bot.tools.builtin.docker_daemon import Daemon
 from bot.tools.custom import ENTRY, unnamed
 from bot.tools.mcp.seam import McpServer, Servers
 
@@ -269,10 +270,8 @@ async def _tools(settings: Settings) -> list[Finding]:
 async def _docker(url: str | None) -> list[Finding]:
     if url is None:
         return []
-    from bot.tools.builtin.docker import Daemon
-
     try:
-        await Daemon(url, _DOCKER_SECONDS).ask(lambda client: client.api.containers(limit=1))
+        await Daemon(url, _DOCKER_SECONDS).containers(stopped=False)
     except ToolError as error:
         return [fail(f"Docker at {url}", f"NOD_DOCKER_URL: {error.message}")]
     return [ok(f"Docker at {url}")]

@@ -1,4 +1,4 @@
-"""A Docker daemon on a unix socket, spoken to by the real SDK; keeps containers as Docker does.
+"""A Docker daemon on a unix socket; keeps containers as Docker does, and refuses what it refuses.
 
 The parts of the Engine API that containers need: https://docs.docker.com/reference/api/engine/
 """
@@ -11,6 +11,18 @@ from pathlib import Path
 from typing import Any
 
 from aiohttp import web
+from aiohttp.typedefs import Handler
+
+_OLDEST, _NEWEST = (1, 44), (1, 52)
+
+
+@web.middleware
+async def _known_version(request: web.Request, handler: Handler) -> web.StreamResponse:
+    asked = request.match_info.get("version")
+    if asked and not _OLDEST <= tuple(int(part) for part in asked[1:].split(".")) <= _NEWEST:
+        message = f"client version {asked[1:]} is not supported"
+        return web.json_response({"message": message}, status=400)
+    return await handler(request)
 
 
 @dataclass
@@ -22,6 +34,7 @@ class Container:
     started: int = 1
     log: list[str] = field(default_factory=list)
     environment: list[str] = field(default_factory=lambda: ["PASSWORD=hunter2"])
+    tty: bool = False
 
     @property
     def runs(self) -> bool:
@@ -40,7 +53,7 @@ class Container:
             },
             "Config": {
                 "Image": self.image,
-                "Tty": False,
+                "Tty": self.tty,
                 "Cmd": ["nginx"],
                 "Entrypoint": None,
                 "Env": self.environment,
@@ -53,18 +66,21 @@ class Container:
 
 
 class FakeDocker:
-    """Start it with ``await start(path)``; ``url`` is for the SDK. ``mute``: it acts and never answers."""
+    """Start it with ``await start(path)``; ``url`` is then its address.
+
+    ``mute``: it acts and never answers; ``rude``: it acts and hangs up.
+    """
 
     def __init__(self) -> None:
         self.url = ""
         self.containers: dict[str, Container] = {}
         self.calls: list[str] = []
-        self.mute = False
+        self.mute = self.rude = False
         self._numbers = itertools.count(1)
         self._runner: web.AppRunner | None = None
 
     async def start(self, path: Path) -> None:
-        app = web.Application()
+        app = web.Application(middlewares=[_known_version])
         app.router.add_get("/version", self._version)
         for prefix in ("", "/{version:v[0-9.]+}"):
             app.router.add_get(f"{prefix}/containers/json", self._list)
@@ -119,8 +135,14 @@ class FakeDocker:
         return web.json_response(self._found(request).told())
 
     async def _logs(self, request: web.Request) -> web.Response:
-        said = self._found(request).log[-int(request.query["tail"]) :]
-        frames = b"".join(struct.pack(">BxxxL", 1, len(line) + 1) + f"{line}\n".encode() for line in said)
+        found = self._found(request)
+        said = [f"{line}\n".encode() for line in found.log[-int(request.query["tail"]) :]]
+        if request.query.get("stdout") != "1" and request.query.get("stderr") != "1":
+            message = "Bad parameters: you must choose at least one stream"
+            return web.json_response({"message": message}, status=400)
+        if found.tty:
+            return web.Response(body=b"".join(said), content_type="application/vnd.docker.raw-stream")
+        frames = b"".join(struct.pack(">BxxxL", 1, len(line)) + line for line in said)
         return web.Response(body=frames, content_type="application/vnd.docker.multiplexed-stream")
 
     async def _change(self, request: web.Request) -> web.Response:
@@ -132,6 +154,8 @@ class FakeDocker:
         found.started += verb != "stop"
         if self.mute:
             await asyncio.Event().wait()
+        if self.rude and request.transport is not None:
+            request.transport.abort()
         return web.Response(status=204)
 
     async def _remove(self, request: web.Request) -> web.Response:

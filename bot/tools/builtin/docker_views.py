@@ -2,18 +2,11 @@
 
 from typing import Any
 
-_MOST_LOG = 200_000  # bytes
 _ID = 12  # characters of an id, as Docker shows it
 
 
-def log_end(client: Any, container: str, lines: int) -> tuple[str, bool]:
-    """The log's end; no more of it in memory than is told."""
-    parts: list[bytes] = []
-    left = _MOST_LOG
-    for part in client.containers.get(container).logs(stream=True, follow=False, tail=lines):
-        parts.append(part[: max(left, 0)])  # heard to its end: a stream left in the middle stays open
-        left -= len(part)
-    return b"".join(parts).decode(errors="backslashreplace").replace("\0", "\\x00"), left < 0
+def readable(log: bytes) -> str:
+    return log.decode(errors="backslashreplace").replace("\0", "\\x00")
 
 
 def listed(found: dict[str, Any]) -> dict[str, Any]:

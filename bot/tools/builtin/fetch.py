@@ -25,7 +25,7 @@ from bot.tools.tool import FixedToolset, tool
 
 _REDIRECTS = 5
 _MOVED = frozenset({301, 302, 303, 307, 308})
-_AGENT = "nod (+https://pypi.org/project/nod)"
+_AGENT = "nod (+https://pypi.org/project/nod-approvals)"
 _KINDS = ("text/html", "text/plain", "text/markdown", "text/csv", "application/json", "application/xhtml+xml")
 Url = Annotated[Storable, Field(min_length=1, max_length=4000)]
 

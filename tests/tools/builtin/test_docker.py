@@ -1,4 +1,4 @@
-"""Containers, by the real SDK, of a daemon on a unix socket."""
+"""Containers of a daemon on a unix socket."""
 
 import pytest
 
@@ -53,10 +53,17 @@ async def test_a_log_is_read_from_its_end(hands, daemon):
     assert told == {"container": "web", "log": "line 48\nline 49\n"}
 
 
-async def test_a_log_of_long_lines_is_cut(hands, daemon):
-    daemon.run("web", log=["x" * 50_000] * 10)
+async def test_the_log_of_a_container_with_a_terminal_has_no_frames(hands, daemon):
+    daemon.run("web", log=["one", "two"], tty=True)
+    assert (await hands.run("docker_logs", container="web"))["log"] == "one\ntwo\n"
+
+
+@pytest.mark.parametrize("tty", [False, True])
+async def test_of_a_log_with_long_lines_the_end_is_told(hands, daemon, tty):
+    daemon.run("web", log=["x" * 50_000] * 10 + ["the end"], tty=tty)
     told = await hands.run("docker_logs", container="web")
     assert (len(told["log"]), told["cut"]) == (200_000, "the log is longer")
+    assert told["log"].endswith("x\nthe end\n")
 
 
 async def test_a_change_shows_the_state_that_is_and_the_one_that_will_be(hands, daemon):
@@ -144,6 +151,20 @@ async def test_a_change_that_the_daemon_never_confirms_has_an_unknown_outcome(da
     with pytest.raises(ToolTimedOut):
         await Hands(docker_tools(daemon.url, seconds=0.5)).run("docker_start", container="web")
     assert web.status == "running"
+
+
+async def test_a_change_whose_connection_breaks_has_an_unknown_outcome(hands, daemon):
+    web = daemon.run("web", status="exited")
+    daemon.rude = True
+    with pytest.raises(ToolTimedOut, match="ended the connection"):
+        await hands.run("docker_start", container="web")
+    assert web.status == "running"
+
+
+async def test_an_answer_without_end_is_refused(hands, daemon):
+    daemon.run("web", environment=["X" * 1000] * 10_000)
+    with pytest.raises(ToolError, match="not a Docker daemon, or says too much"):
+        await hands.run("docker_inspect", container="web")
 
 
 def test_reading_writing_and_ending_are_told_apart():

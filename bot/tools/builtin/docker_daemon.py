@@ -1,0 +1,142 @@
+"""One Docker daemon, spoken to over its HTTP API (https://docs.docker.com/reference/api/engine/).
+
+Each question is a connection of its own: there are few of them, and the daemon may have been restarted since.
+"""
+
+import contextlib
+import struct
+from collections.abc import AsyncIterator
+from typing import Any
+
+import httpx2
+
+from bot.errors import ToolError, ToolTimedOut
+from bot.net.intake import TooLarge, bound
+
+_MOST_LOG = 200_000  # bytes
+_MOST_REFUSAL = 500  # characters that are told of one
+_HEADER = struct.Struct(">BxxxL")  # before each part of a log: which stream, and how many bytes
+
+_UNREACHABLE = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.UnsupportedProtocol, httpx2.InvalidURL)
+
+
+class Daemon:
+    """Answers raise ToolError in words; ToolTimedOut where it may have acted all the same."""
+
+    def __init__(self, url: str, seconds: float) -> None:
+        """``url`` is ``unix:///path``, ``tcp://host:port`` or ``https://host:port``.
+
+        ``seconds`` is for each answer.
+        """
+        self.url = url
+        self.seconds = seconds
+
+    async def containers(self, *, stopped: bool) -> list[dict[str, Any]]:
+        async with self._asked("GET", "/containers/json", all=str(stopped).lower()) as answer:
+            return list(await _json(answer))
+
+    async def inspect(self, container: str) -> dict[str, Any]:
+        async with self._asked("GET", f"/containers/{container}/json") as answer:
+            return dict(await _json(answer))
+
+    async def change(self, container: str, verb: str, **query: int) -> None:
+        async with self._asked("POST", f"/containers/{container}/{verb}", **query):
+            pass
+
+    async def remove(self, container: str) -> None:
+        async with self._asked("DELETE", f"/containers/{container}"):
+            pass
+
+    async def log(self, container: str, lines: int) -> tuple[bytes, bool]:
+        """The log's end, and whether it is longer; no more of it in memory than is told."""
+        config = (await self.inspect(container)).get("Config") or {}
+        unframed = _whole if config.get("Tty") else _unframed
+        end, cut = bytearray(), False
+        path = f"/containers/{container}/logs"
+        async with self._asked("GET", path, stdout=1, stderr=1, tail=lines) as answer:
+            async for part in unframed(answer.aiter_raw()):
+                end += part
+                cut = cut or len(end) > _MOST_LOG
+                del end[:-_MOST_LOG]
+        return bytes(end), cut
+
+    @contextlib.asynccontextmanager
+    async def _asked(self, method: str, path: str, **query: str | int) -> AsyncIterator[httpx2.Response]:
+        """What the daemon answers, in the version of the API that it has."""
+        try:
+            async with self._client() as client:
+                async with client.stream("GET", "/version") as answer:
+                    version = (await _json(answer))["ApiVersion"]
+                async with client.stream(method, f"/v{version}{path}", params=query) as answer:
+                    if answer.is_error:
+                        raise await _refusal(answer)
+                    yield answer
+        except (
+            httpx2.ConnectError,
+            httpx2.ConnectTimeout,
+            httpx2.UnsupportedProtocol,
+            httpx2.InvalidURL,
+        ) as error:
+            raise self._unreachable(error) from None
+        except httpx2.TimeoutException:
+            raise ToolTimedOut(f"Docker did not answer within {self.seconds:g} s.") from None
+        except (httpx2.NetworkError, httpx2.RemoteProtocolError):
+            raise ToolTimedOut("Docker ended the connection before it answered.") from None
+        except (TooLarge, ValueError, KeyError, TypeError, RecursionError):
+            raise ToolError(f"What answers at {self.url} is not a Docker daemon, or says too much.") from None
+
+    def _client(self) -> httpx2.AsyncClient:
+        scheme, _, rest = self.url.partition("://")
+        headers = {"Accept-Encoding": "identity"}
+        if scheme == "unix":
+            transport = httpx2.AsyncHTTPTransport(uds=rest)
+            return httpx2.AsyncClient(
+                transport=transport, base_url="http://docker", headers=headers, timeout=self.seconds
+            )
+        url = f"http://{rest}" if scheme == "tcp" else self.url
+        return httpx2.AsyncClient(base_url=url, headers=headers, timeout=self.seconds)
+
+    def _unreachable(self, error: BaseException | None) -> ToolError:
+        """With the system's own reason, where it gave one."""
+        why = ""
+        while error is not None:
+            if isinstance(error, PermissionError):
+                return ToolError(
+                    f"Nod may not use the Docker daemon at {self.url}; let its account join the group of it."
+                )
+            if isinstance(error, OSError) and error.strerror:
+                why = f" ({error.strerror})"
+            error = error.__cause__ or error.__context__
+        return ToolError(f"The Docker daemon at {self.url} cannot be reached{why}. Is it running?")
+
+
+async def _json(answer: httpx2.Response) -> Any:
+    await bound(answer)
+    await answer.aread()
+    return answer.json()
+
+
+async def _refusal(answer: httpx2.Response) -> ToolError:
+    said = (await _json(answer))["message"]
+    begins = "Docker says" if answer.status_code == httpx2.codes.NOT_FOUND else "Docker refused"
+    return ToolError(f"{begins}: {str(said)[:_MOST_REFUSAL]}")
+
+
+async def _whole(parts: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    async for part in parts:
+        yield part
+
+
+async def _unframed(parts: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """What a container without a terminal wrote, without the headers between."""
+    rest, left = b"", 0
+    async for part in parts:
+        rest += part
+        while rest:
+            if left == 0:
+                if len(rest) < _HEADER.size:
+                    break
+                _, left = _HEADER.unpack_from(rest)
+                rest = rest[_HEADER.size :]
+            yield rest[:left]
+            rest, left = rest[left:], max(left - len(rest), 0)
