@@ -102,9 +102,8 @@ def all_behind(session: Session) -> list[int]:
         select(ProposalRow.message_id)
         .join(CopyRow, col(ProposalRow.id) == col(CopyRow.proposal_id))
         .where(BEHIND)
-        .distinct()
     )
-    return sorted(rows)
+    return sorted(set(rows))  # DISTINCT would lead PostgreSQL to an index of all proposals
 
 
 def mark_rendered(session: Session, copy: Copy, fingerprint: str | None = None) -> None:

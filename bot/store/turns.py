@@ -287,12 +287,16 @@ def with_undelivered(session: Session, before: datetime) -> list[str]:
 
     What the command line opened is due immediately: its process posts nothing itself.
     """
-    shell = select(ConversationRow.id).where(ConversationRow.channel == SHELL)
+    from_shell = (
+        select(ConversationRow.id)
+        .where(ConversationRow.id == MessageRow.conversation_id, ConversationRow.channel == SHELL)
+        .exists()
+    )
     busy = select(TurnRow.conversation_id).where(_IS_WANTED)
     rows = session.exec(
         select(MessageRow.conversation_id).where(
             ~col(MessageRow.delivered),
-            or_(col(MessageRow.created_at) <= before, col(MessageRow.conversation_id).in_(shell)),
+            or_(col(MessageRow.created_at) <= before, from_shell),
             col(MessageRow.conversation_id).not_in(busy),
         )
     )

@@ -1,0 +1,174 @@
+"""Millions may wait: what happens all the time finds its rows by an index, and reads no more of them."""
+
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from sqlalchemy import event
+
+from bot.domain.chat import SHELL, Address
+from bot.domain.conversations import Usage
+from bot.domain.proposals import State
+from bot.domain.verbs import Verb
+from bot.store import copies, outputs, proposals, questions, team_status, turns
+from bot.store.database import Database
+from bot.store.proposals import Reach
+from bot.store.tables import CALLS, Row
+from tests.kit import ANA, BEN, ROOM, FakeClock, Nod, call, make_tables, says
+from tests.store.conftest import Rows
+
+FEW = {"book", "chain_end", "hold", "process", "rule", "tool_version"}
+"""Tables whose rows do not become more with what waits."""
+MANY = {table.name for table in Row.metadata.sorted_tables} - FEW
+OF_FEW = {
+    index.name
+    for table in Row.metadata.sorted_tables
+    for index in table.indexes
+    if index.dialect_options["sqlite"]["where"] is not None
+}
+"""Indexes of those rows alone that are still to be dealt with."""
+PLAIN = ("SELECT", "INSERT", "UPDATE", "DELETE", "WITH")
+
+
+@pytest.fixture
+async def nod(database_url: str, clock: FakeClock) -> AsyncIterator[Nod]:
+    nod = Nod(database_url, clock)
+    yield nod
+    await nod.close()
+
+
+class Asked:
+    """What a core's connections were asked, with the values in the text."""
+
+    def __init__(self, nod: Nod) -> None:
+        self.texts: dict[str, None] = {}
+        event.listen(nod.database.engine, "connect", self._note)
+
+    def _note(self, connection: Any, _: Any) -> None:
+        if isinstance(connection, psycopg.Connection):
+            connection.cursor_factory = self._cursor()
+        else:
+            connection.set_trace_callback(self._add)
+
+    def _cursor(self) -> type[psycopg.ClientCursor[Any]]:
+        add = self._add
+
+        class Noting(psycopg.ClientCursor[Any]):
+            def execute(self, query: Any, params: Any = None, **how: Any) -> Any:
+                add(self.mogrify(query, params))
+                return super().execute(query, params, **how)
+
+        return Noting
+
+    def _add(self, text: str) -> None:
+        if text.lstrip().upper().startswith(PLAIN):
+            self.texts[text] = None
+
+
+def read_from_end_to_end(nod: Nod, text: str) -> list[str]:
+    """What a statement reads without looking anything up: tables, and indexes of all their rows."""
+    with nod.database.engine.connect() as connection:
+        driver: Any = connection.connection.driver_connection
+        if isinstance(driver, psycopg.Connection):
+            for way in ("seqscan", "mergejoin", "hashjoin"):  # which pay while there are few rows
+                driver.execute(f"SET LOCAL enable_{way} = off")
+            [[[plan]]] = driver.execute(f"EXPLAIN (FORMAT JSON) {text}").fetchall()
+            return list(_of_postgres(plan["Plan"]))
+        return list(_of_sqlite(row[3] for row in driver.execute(f"EXPLAIN QUERY PLAN {text}")))
+
+
+def _of_postgres(node: dict[str, Any]) -> Iterator[str]:
+    kind, table, index = node["Node Type"], node.get("Relation Name"), node.get("Index Name")
+    if kind == "Seq Scan" and table in MANY:
+        yield table
+    elif index and index not in OF_FEW and "Index Cond" not in node and table not in FEW:
+        yield index
+    for below in node.get("Plans", ()):
+        yield from _of_postgres(below)
+
+
+def _of_sqlite(lines: Iterable[str]) -> Iterator[str]:
+    for line in lines:
+        words = line.split()
+        if words[0] == "SCAN" and words[1].rstrip("_0123456789") in MANY and words[-1] not in OF_FEW:
+            yield line
+
+
+async def test_nothing_that_happens_all_the_time_reads_a_table_from_end_to_end(nod: Nod) -> None:
+    asked = Asked(nod)
+    red, blue = call("paint", lamp="desk", color="red"), call("paint", lamp="door", color="blue")
+    await nod.asked(red, blue)
+    await nod.asked(red, at=Address("chat", "elsewhere"))
+    first, second, third = await nod.proposals()
+    nod.model.will(says("Done."))
+    asked.texts.clear()
+    await nod.press(Verb.DECLINE, first)
+    await nod.approve(second)
+    await nod.say("and now?")
+    await nod.idle()
+    for reach in (
+        Reach(frozenset(), everything=True),
+        Reach(frozenset({str(ANA), str(BEN)}), everything=False),
+    ):
+        await nod.database.read(proposals.seen_by, reach, [State.PROPOSED, State.FAILED])
+    await nod.tick()
+    await nod.tick(third.ttl)
+    assert (await nod.now(third)).state is State.EXPIRED
+    texts = list(asked.texts)
+    assert len(texts) > 80
+    found = {text: ends for text in texts if (ends := read_from_end_to_end(nod, text))}
+    assert not found, "\n\n".join(f"{ends}: {text}" for text, ends in found.items())
+
+
+def test_a_press_a_list_and_a_tick_take_as_many_steps_however_much_waits(tmp_path: Path) -> None:
+    few, many = (_steps(tmp_path / f"{waiting}.db", waiting) for waiting in (20, 200))
+    assert few == many
+
+
+def _steps(file: Path, waiting: int) -> Counter[str]:
+    """How many instructions SQLite runs for each, with so many proposals that wait."""
+    make_tables(url := f"sqlite:///{file}")
+    database = Database(url)
+    taken: Counter[str] = Counter()
+    doing = ""
+
+    def count() -> None:
+        taken[doing] += 1
+
+    event.listen(database.engine, "connect", lambda connection, _: connection.set_progress_handler(count, 1))
+    rows = Rows(database, FakeClock())
+    pressed = [rows.propose(at=Address(SHELL, f"{place:03}"))[0] for place in range(waiting)][-1]
+    said = rows.say(at=ROOM)
+    assert said is not None
+    turn, usage = rows.turn(said.conversation_id), Usage(1, 2, 3)
+    now = rows.clock()
+    database.write_now(turns.answer, turn, "Hello.", [], {}, usage, delivered=False, now=now)
+    database.write_now(turns.end_turn, turn, "finished", now)
+    before = now - timedelta(minutes=1)
+    looks: dict[str, tuple[Callable[..., object], ...]] = {
+        "list": (proposals.in_states, [State.PROPOSED], 9),
+        "due": (proposals.due, now, 9),
+        **{what: (proposals.calling, what, now, 9) for what in CALLS},
+        "abandoned": (proposals.abandoned, "me"),
+        "questions left": (proposals.questions_left, "me"),
+        "approved": (proposals.approved,),
+        "wanted": (turns.wanted,),
+        "undelivered": (turns.with_undelivered, before),
+        "unposted": (outputs.with_unposted, before),
+        "untold": (questions.untold, before),
+        "cards": (copies.all_behind,),
+        "teams": (team_status.all_behind,),
+    }
+    for name, (look, *given) in looks.items():
+        doing = name
+        database.read_now(look, *given)
+    doing = "press"
+    rows.decide(pressed, Verb.DECLINE)
+    doing = ""
+    database.close()
+    del taken[""]
+    return taken
