@@ -4,7 +4,10 @@ import json
 import re
 import shutil
 import subprocess
+import sys
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -21,6 +24,7 @@ CONTAINERFILE = (DEPLOY / "Containerfile").read_text()
 COMPOSE = yaml.safe_load((DEPLOY / "compose.yaml").read_text())
 MANIFESTS = list(yaml.safe_load_all((DEPLOY / "kubernetes.yaml").read_text()))
 UNIT = (DEPLOY / "nod.service").read_text()
+HEALTHCHECK = json.loads(re.search(r"^HEALTHCHECK[^\[]*(\[.*\])$", CONTAINERFILE, re.MULTILINE)[1])  # type: ignore[index]
 SETTINGS = {str(field.validation_alias) for field in Settings.model_fields.values()}
 COMMANDS = {name for rows in SECTIONS.values() for name, _, _ in rows}
 NOD_NAMES = re.compile(r"\b(?:NOD|SLACK|TELEGRAM|OPENAI)_[A-Z_]+\b")
@@ -55,12 +59,34 @@ def test_the_image_runs_nod_as_no_one_special_and_says_whether_it_is_well():
     lines = CONTAINERFILE.replace("\\\n", " ").splitlines()
     said = {line.partition(" ")[0]: line.partition(" ")[2] for line in lines if line and line[0] != "#"}
     assert int(said["USER"]) > 0
-    assert "/healthz" in said["HEALTHCHECK"]
-    health = json.loads(said["HEALTHCHECK"].partition("CMD ")[2])
-    compile(health[2], "healthcheck", "exec")
     assert json.loads(said["ENTRYPOINT"]) == ["nod"]
     assert json.loads(said["CMD"]) == ["run"]
     assert re.search(r"python:3\.11-", CONTAINERFILE)  # what the tests run on
+
+
+@pytest.mark.parametrize(("status", "ended"), [(200, 0), (503, 1), (None, 1)])
+def test_the_healthcheck_asks_at_the_port_of_the_settings_and_past_any_proxy(
+    status: int | None, ended: int
+) -> None:
+    asked: list[str] = []
+
+    class Nod(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            asked.append(self.path)
+            self.send_response(status or 0)
+            self.end_headers()
+
+    with HTTPServer(("127.0.0.1", 0), Nod) as server:
+        port = server.server_port
+        if status is not None:
+            Thread(target=server.handle_request, daemon=True).start()
+        else:
+            server.server_close()  # no one answers there
+        said = {"NOD_PORT": str(port), "http_proxy": "http://127.0.0.1:9"}
+        check = [sys.executable, *HEALTHCHECK[1:]]
+        found = subprocess.run(check, env=said, capture_output=True, check=False, timeout=60)  # noqa: S603 - ours
+    assert found.returncode == ended
+    assert asked == ([] if status is None else ["/healthz"])
 
 
 def test_compose_starts_postgresql_and_two_locked_processes_of_the_image():
@@ -71,6 +97,7 @@ def test_compose_starts_postgresql_and_two_locked_processes_of_the_image():
         assert set(each["environment"]) <= SETTINGS
     assert ours["nod"]["ports"] == ["127.0.0.1:8080:8080"]
     assert (DEPLOY / ours["nod"]["build"]["context"] / ours["nod"]["build"]["dockerfile"]).is_file()
+    assert ours["nod"]["healthcheck"]["test"] == ["CMD", *HEALTHCHECK]  # the worker waits for it
     database = COMPOSE["services"]["postgres"]["environment"]
     url = ours["nod"]["environment"]["NOD_DATABASE_URL"]
     assert url.startswith(f"postgresql+psycopg://{database['POSTGRES_USER']}:")
