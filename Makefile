@@ -72,7 +72,7 @@ notes: .venv/bin/python
 pins: .venv/upkeep
 	@$(UV) pyproject.toml --all-extras --group build --group upkeep -o constraints.txt $(ARGS)
 	@mkdir -p requirements
-	@$(UV) --generate-hashes -c constraints.txt pyproject.toml --extra postgres --group build -o requirements/run.txt
+	@$(UV) --generate-hashes -c constraints.txt pyproject.toml --extra all --group build -o requirements/run.txt
 	@$(UV) --generate-hashes -c constraints.txt pyproject.toml --extra dev --group build -o requirements/dev.txt
 	@$(UV) --generate-hashes -c constraints.txt --group upkeep -o requirements/upkeep.txt
 

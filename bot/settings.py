@@ -79,6 +79,13 @@ def address(text: str) -> str:
     return text
 
 
+def require(what: str, extra: str, *libraries: str) -> None:
+    """Raises ValueError, in words, where one of the ``libraries`` of ``extra`` is not installed."""
+    for library in libraries:
+        if find_spec(library) is None:
+            raise ValueError(f"{what} needs more libraries. Run: pip install 'nod-approvals[{extra}]'")
+
+
 def database_address(url: str) -> str:
     """A database that Nod can use, with the libraries installed here; raises ValueError for any other."""
     try:
@@ -89,15 +96,14 @@ def database_address(url: str) -> str:
         raise ValueError(_DATABASES)
     if parts.drivername == "sqlite" and (parts.host or parts.query or parts.database == ":memory:"):
         raise ValueError("name a file, as in sqlite:///nod.db: what waits must outlive the process")
-    if parts.drivername == _POSTGRES and not all(map(find_spec, ("psycopg", "procrastinate"))):
-        raise ValueError("PostgreSQL needs more libraries. Run: pip install 'nod-approvals[postgres]'")
+    if parts.drivername == _POSTGRES:
+        require("PostgreSQL", "postgres", "psycopg", "procrastinate")
     return url
 
 
 def tracing_address(url: str) -> str:
     """Where traces go, with the libraries installed here; raises ValueError where those are missing."""
-    if not all(map(find_spec, ("opentelemetry.sdk", "opentelemetry.exporter"))):
-        raise ValueError("traces need more libraries. Run: pip install 'nod-approvals[otel]'")
+    require("tracing", "otel", "opentelemetry", "opentelemetry.sdk", "opentelemetry.exporter")
     return url
 
 

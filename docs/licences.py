@@ -14,7 +14,7 @@ _PROJECT = Path(__file__).parent.parent / "pyproject.toml"
 _HEAD = """\
 # Licences of the libraries
 
-Nod itself is under the MIT licence. This is what `pip install 'nod-approvals[postgres]'` brings along, made
+Nod itself is under the MIT licence. This is what `pip install 'nod-approvals[all]'` brings along, made
 by `make licences` from what the packages say of themselves; the versions are in `constraints.txt`. The LGPL
 lets Nod use such a library as it is and lets you replace it. The libraries of the console have their licences
 next to them, in `bot/channels/http/static/vendor/`.
@@ -65,7 +65,7 @@ def _titles(package: Distribution) -> Iterator[str]:
 
 
 def table() -> str:
-    packages = needed("postgres")
+    packages = needed("all")
     rows = "".join(f"| {name} | {licence(package)} |\n" for name, package in sorted(packages.items()))
     return _HEAD + rows
 

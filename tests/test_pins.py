@@ -45,7 +45,7 @@ def asked(*extras: str, groups: tuple[str, ...] = ()) -> list[Requirement]:
 @pytest.mark.parametrize(
     ("file", "wanted"),
     [
-        ("run", asked("postgres", groups=("build",))),
+        ("run", asked("all", groups=("build",))),
         ("dev", asked("dev", groups=("build",))),
         ("upkeep", asked(groups=("upkeep",))),
     ],
@@ -68,6 +68,11 @@ def test_every_pin_has_hashes_and_names_no_place_to_fetch_it_from(file: str) -> 
     assert len(parts) == len(LINE.findall(FILES[file])) > 0
     assert all(re.search(r"--hash=sha256:[0-9a-f]{64}", part) for part in parts)
     assert "://" not in FILES[file]
+
+
+def test_all_extras_are_in_one() -> None:
+    offered = PROJECT["project"]["optional-dependencies"].keys() - {"all", "adapters", "dev"}
+    assert {str(each) for each in asked("all")} == {str(each) for each in asked(*offered)}
 
 
 def test_what_is_installed_for_the_tests_is_what_is_pinned_for_them() -> None:

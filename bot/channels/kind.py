@@ -11,8 +11,9 @@ from starlette.routing import BaseRoute
 
 from bot.channels.seam import Poster
 from bot.domain.chat import Clock
-from bot.domain.findings import Finding, ok
-from bot.settings import Settings
+from bot.domain.findings import Finding, fail, ok
+from bot.errors import SettingsError
+from bot.settings import Settings, require
 from bot.store.database import Database
 
 
@@ -27,8 +28,8 @@ class Platform(Poster, Protocol):
 class ChannelKind:
     """``label`` is what people call it; ``example`` an account there, as settings and rules name it.
 
-    ``hint``: how it is turned on; ``keys``: the settings that do so. The platform's libraries are loaded by
-    ``build`` and ``examine``.
+    ``hint``: how it is turned on; ``keys``: the settings that do so. The platform's libraries are an extra of
+    its name, loaded by ``make`` and ``examine``; ``libraries`` names them as they are imported.
     """
 
     name: str
@@ -37,11 +38,24 @@ class ChannelKind:
     hint: str
     keys: tuple[str, ...]
     configured: Callable[[Settings], bool]  # whether any setting asks for it
-    build: Callable[[Settings, Database, Clock], Platform]  # raises SettingsError where a setting is wrong
+    make: Callable[[Settings, Database, Clock], Platform]  # raises SettingsError where a setting is wrong
     examine: Callable[[Settings], Awaitable[list[Finding]]]
+    libraries: tuple[str, ...] = ()
+
+    def build(self, settings: Settings, database: Database, clock: Clock) -> Platform:
+        """Raises SettingsError where a setting is wrong, or a library is missing."""
+        try:
+            require(self.label, self.name, *self.libraries)
+        except ValueError as error:
+            raise SettingsError(str(error)) from None
+        return self.make(settings, database, clock)
 
     async def check(self, settings: Settings) -> list[Finding]:
         """For the doctor; never raises for what it finds."""
         if not self.configured(settings):
             return [ok(self.label, f"not set up; {self.hint}")]
+        try:
+            require(self.label, self.name, *self.libraries)
+        except ValueError as error:
+            return [fail(self.label, str(error))]
         return await self.examine(settings)

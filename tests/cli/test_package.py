@@ -10,6 +10,7 @@ import venv
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
+from runpy import run_path
 from zipfile import ZipFile
 
 import httpx
@@ -109,23 +110,42 @@ def test_the_archive_of_the_source_holds_what_its_make_test_needs(package: Built
     assert {*_TOP, *(name for folder in _FOLDERS for name in files_of(folder))} - held == set()
 
 
-def test_installed_from_the_wheel_the_demo_runs_a_pressed_proposal_in_an_empty_folder(
-    package: Built, shell: Shell, tmp_path: Path
-):
-    venv.create(tmp_path / "fresh")
-    [packages] = (tmp_path / "fresh").glob("lib/python*/site-packages")
-    (packages / "here.pth").write_text("\n".join(_PATHS))  # the libraries: no network in tests
-    python = str(tmp_path / "fresh" / "bin" / "python")
+@pytest.fixture(scope="module")
+def fresh(package: Built, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A fresh environment with the wheel, what it needs and no extra; answers where its ``nod`` is."""
+    folder = tmp_path_factory.mktemp("fresh")
+    venv.create(folder)
     subprocess.run(  # noqa: S603 - our own
-        [python, "-m", "pip", "install", "--no-index", "--no-deps", "--ignore-installed", package.wheel],
-        check=True, env={"PATH": os.environ["PATH"], "PIP_DISABLE_PIP_VERSION_CHECK": "1"},
-    )  # fmt: skip
-    shell.folder = tmp_path / "empty"
+        [str(folder / "bin" / "python"), "-m", "pip", "install", "--no-index", "--no-deps", package.wheel],
+        check=True,
+        env={
+            "PATH": os.environ["PATH"],
+            "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+            "PYTHONPATH": os.pathsep.join(_PATHS),  # pip itself; there is no network in tests
+        },
+    )
+    [packages] = folder.glob("lib/python*/site-packages")
+    for library in run_path(str(ROOT / "docs" / "licences.py"))["needed"]().values():
+        for file in library.files or ():
+            if file.parts[0] != ".." and file.suffix != ".pyc":
+                (packages / file).parent.mkdir(parents=True, exist_ok=True)
+                (packages / file).symlink_to(library.locate_file(file))
+    return folder / "bin" / "nod"
+
+
+@pytest.fixture
+def bare(fresh: Path, shell: Shell) -> Shell:
+    """That ``nod`` in an empty folder."""
+    shell.folder /= "empty"
     shell.folder.mkdir()
-    shell.command = (str(tmp_path / "fresh" / "bin" / "nod"),)
+    shell.command = (str(fresh),)
     del shell.environment["PYTHONPATH"]
-    assert shell.process("--version").stdout == f"nod {bot.__version__}\n"
-    running = shell.start("demo", PORT="0")
+    return shell
+
+
+def test_installed_from_the_wheel_the_demo_runs_a_pressed_proposal_in_an_empty_folder(bare: Shell):
+    assert bare.process("--version").stdout == f"nod {bot.__version__}\n"
+    running = bare.start("demo", PORT="0")
     with running.client() as client:
         assert client.get("/static/vendor/markdown-it/markdown-it.js").status_code == httpx.codes.OK
         client.post("/api/chat", json={"message": "close #2"})
@@ -133,4 +153,26 @@ def test_installed_from_the_wheel_the_demo_runs_a_pressed_proposal_in_an_empty_f
         done = client.post(f"/api/proposals/{waiting['id']}/approve", params={"wait": 30}).json()
         assert done["proposal"]["state"] == "succeeded"
     assert running.end() == 0
-    assert [path.name for path in shell.folder.glob("*.db")] == ["nod-demo.db"]
+    assert [path.name for path in bare.folder.glob("*.db")] == ["nod-demo.db"]
+
+
+@pytest.mark.parametrize(
+    ("setting", "told", "extra"),
+    [
+        ("SLACK_BOT_TOKEN=xoxb-1", "Slack needs more libraries", "slack"),
+        ("TELEGRAM_BOT_TOKEN=1:x", "Telegram needs more libraries", "telegram"),
+        ("NOD_DATABASE_URL=postgresql+psycopg://h/n", "PostgreSQL needs more libraries", "postgres"),
+        ("OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:4318", "tracing needs more libraries", "otel"),
+    ],
+)
+def test_what_needs_an_extra_says_which_in_one_line(bare: Shell, setting: str, told: str, extra: str):
+    (bare.folder / ".env").write_text(f"{setting}\nNOD_PORT=0\nNOD_ADMINS=http:ana\n")
+    fix = f"Run: pip install 'nod-approvals[{extra}]'"
+    refused = bare.process("run", "--quiet")
+    assert refused.returncode == 1
+    assert refused.stderr.endswith(f"{told}. {fix}\n")
+    assert refused.stderr.count("\n") == 1
+    examined = bare.process("doctor")
+    assert examined.returncode == 1
+    assert f"{told}. {fix}" in examined.stdout
+    assert examined.stderr == ""

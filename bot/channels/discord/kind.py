@@ -12,7 +12,7 @@ def _wanted(settings: Settings) -> bool:
     return any((settings.discord_bot_token, settings.discord_public_key, settings.discord_application_id))
 
 
-def _build(settings: Settings, database: Database, clock: Clock) -> Platform:
+def _make(settings: Settings, database: Database, clock: Clock) -> Platform:
     from bot.channels.discord.channel import DiscordChannel
 
     return DiscordChannel(settings, database, clock)
@@ -31,6 +31,6 @@ KIND = ChannelKind(
     "docs/discord.md tells how",
     ("DISCORD_BOT_TOKEN", "DISCORD_PUBLIC_KEY", "DISCORD_APPLICATION_ID"),
     _wanted,
-    _build,
+    _make,
     _examine,
 )

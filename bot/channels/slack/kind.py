@@ -19,7 +19,7 @@ def _wanted(settings: Settings) -> bool:
     )
 
 
-def _build(settings: Settings, database: Database, clock: Clock) -> Platform:
+def _make(settings: Settings, database: Database, clock: Clock) -> Platform:
     from bot.channels.slack.channel import SlackChannel
 
     return SlackChannel(settings, database, clock)
@@ -38,6 +38,7 @@ KIND = ChannelKind(
     "SLACK_BOT_TOKEN and SLACK_APP_TOKEN turn it on",
     ("SLACK_BOT_TOKEN", "SLACK_APP_TOKEN"),
     _wanted,
-    _build,
+    _make,
     _examine,
+    ("aiohttp", "slack_bolt", "slack_sdk"),
 )

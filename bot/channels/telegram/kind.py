@@ -12,7 +12,7 @@ def _wanted(settings: Settings) -> bool:
     return settings.telegram_bot_token is not None
 
 
-def _build(settings: Settings, database: Database, clock: Clock) -> Platform:
+def _make(settings: Settings, database: Database, clock: Clock) -> Platform:
     from bot.channels.telegram.channel import TelegramChannel
 
     return TelegramChannel(settings, database, clock)
@@ -31,6 +31,7 @@ KIND = ChannelKind(
     "TELEGRAM_BOT_TOKEN turns it on",
     ("TELEGRAM_BOT_TOKEN",),
     _wanted,
-    _build,
+    _make,
     _examine,
+    ("pyromark", "telegram", "telegramify_markdown"),
 )
