@@ -5,6 +5,7 @@ The model is the issue's own words in plain Python: it counts persons, not rows.
 """
 
 import asyncio
+import contextlib
 import tempfile
 from collections import Counter
 from collections.abc import Coroutine
@@ -27,6 +28,7 @@ from bot.domain.verbs import Verb
 from bot.store.record import audit, seals
 from bot.tools.tool import FixedToolset, tool
 from tests.kit import ADA, ANA, BEN, EVE, FakeClock, Nod, call
+from tests.kit.urls import urls
 
 pytestmark = pytest.mark.slow
 
@@ -97,10 +99,14 @@ class Allowed:
 
 
 class ApprovalMachine(RuleBasedStateMachine):
+    kind = "sqlite"
+
     @initialize()
     def begin(self) -> None:
         self.runner = asyncio.Runner()
-        self.directory = tempfile.TemporaryDirectory()
+        self.places = contextlib.ExitStack()
+        folder = Path(self.places.enter_context(tempfile.TemporaryDirectory()))
+        self.url = self.places.enter_context(urls(self.kind, folder))("nod")
         self.asked: dict[str, Asked] = {}
         self.grants: list[Allowed] = []
         self.rules: dict[str, Any] = {}
@@ -117,7 +123,7 @@ class ApprovalMachine(RuleBasedStateMachine):
             self.ana_asks(tool_name, "a")
 
     async def _begin(self) -> None:
-        self.nod = Nod(f"sqlite:///{Path(self.directory.name) / 'nod.db'}", FakeClock(), policy=POLICY)
+        self.nod = Nod(self.url, FakeClock(), policy=POLICY)
         self.nod.toolset = self._tools()
         await self.nod.restart()
 
@@ -546,7 +552,7 @@ class ApprovalMachine(RuleBasedStateMachine):
             return
         self.run(self._at_the_end())
         self.runner.close()
-        self.directory.cleanup()
+        self.places.close()
 
     async def _at_the_end(self) -> None:
         assert await self.nod.database.read(seals.faults) == []
@@ -557,6 +563,11 @@ class ApprovalMachine(RuleBasedStateMachine):
                     written[p.id, entry.by.verb, entry.by.actor] += 1
         assert written == self.taken
         await self.nod.close()
+
+
+@pytest.fixture(autouse=True)
+def _kind(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ApprovalMachine, "kind", request.config.option.database)
 
 
 TestApprovals = ApprovalMachine.TestCase

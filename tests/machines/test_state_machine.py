@@ -5,6 +5,7 @@ were accepted, and which messages.
 """
 
 import asyncio
+import contextlib
 import tempfile
 from collections import Counter
 from collections.abc import Coroutine, Sequence
@@ -25,6 +26,7 @@ from bot.domain.verbs import Verb
 from bot.errors import ModelCut, ModelError, ToolError
 from bot.store.record import audit
 from tests.kit import ADA, ANA, BEN, EVE, FakeClock, Hold, Nod, breaks, call, says
+from tests.kit.urls import urls
 
 pytestmark = pytest.mark.slow
 
@@ -46,10 +48,14 @@ VERBS = st.sampled_from([*[Verb.APPROVE] * 5, Verb.RETRY, Verb.RETRY, *Verb])
 
 
 class CoreMachine(RuleBasedStateMachine):
+    kind = "sqlite"
+
     @initialize()
     def begin(self) -> None:
         self.runner = asyncio.Runner()
-        self.directory = tempfile.TemporaryDirectory()
+        self.places = contextlib.ExitStack()
+        folder = Path(self.places.enter_context(tempfile.TemporaryDirectory()))
+        self.url = self.places.enter_context(urls(self.kind, folder))("nod")
         self.approvals: Counter[str] = Counter()  # accepted approvals and retries by proposal id
         self.accepted: list[str] = []
         self.run(self._begin())
@@ -58,7 +64,7 @@ class CoreMachine(RuleBasedStateMachine):
         return self.runner.run(work)
 
     async def _begin(self) -> None:
-        self.nod = Nod(f"sqlite:///{Path(self.directory.name) / 'nod.db'}", FakeClock(), policy=TEAM)
+        self.nod = Nod(self.url, FakeClock(), policy=TEAM)
         await self.say([("paint", {"lamp": "desk", "color": "red"}), ("pay", {"amount": 5})])
         await self.nod.idle()
 
@@ -232,7 +238,7 @@ class CoreMachine(RuleBasedStateMachine):
             return
         self.run(self._at_the_end())
         self.runner.close()
-        self.directory.cleanup()
+        self.places.close()
 
     async def _at_the_end(self) -> None:
         nod = self.nod
@@ -254,6 +260,11 @@ class CoreMachine(RuleBasedStateMachine):
     async def _failed_last(self) -> bool:
         """A turn that failed has told people so; they have the word."""
         return (await self.nod.transcript()).lines[-1].role == "notice"
+
+
+@pytest.fixture(autouse=True)
+def _kind(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(CoreMachine, "kind", request.config.option.database)
 
 
 TestCore = CoreMachine.TestCase

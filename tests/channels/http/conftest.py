@@ -12,6 +12,8 @@ from typing import Any
 
 import httpx
 import pytest
+from sqlalchemy import text
+from sqlmodel import Session
 
 from bot import logs
 from bot.agent.model import Model
@@ -121,6 +123,15 @@ class Served:
     def url(self) -> str:
         return f"http://127.0.0.1:{self.app.web.port}"
 
+    async def idle(self) -> None:
+        """Return when there is nothing left to do: on PostgreSQL a wake-up is a job before it is work."""
+        async with asyncio.timeout(_PATIENCE):
+            while True:
+                await self.app.dispatcher.idle()
+                if not await self.app.database.read(_are_jobs):
+                    return
+                await asyncio.sleep(0.005)
+
     def caller(self, token: str | None = None, **headers: str) -> httpx.AsyncClient:
         """Another client; closed with the test's loop."""
         given = {"Authorization": f"Bearer {token}"} if token else {}
@@ -161,6 +172,20 @@ class Served:
         answer = await self.client.get(f"/api/proposals/{ident}")
         shown: Json = answer.json()["proposal"]
         return shown
+
+
+def _are_jobs(session: Session) -> bool:
+    on_postgres = session.connection().dialect.name == "postgresql"
+    return on_postgres and bool(
+        session.execute(text("SELECT EXISTS (TABLE procrastinate_jobs)")).scalar_one()
+    )
+
+
+@pytest.fixture
+def only_on_sqlite(request: pytest.FixtureRequest) -> None:
+    """For what only its file, or one process that has it to itself, can do."""
+    if request.config.option.database != "sqlite":
+        pytest.skip("about SQLite's file")
 
 
 @pytest.fixture(autouse=True)

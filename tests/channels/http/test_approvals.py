@@ -40,7 +40,7 @@ async def ask(nod: Served, status: int = 201, headers: dict[str, str] | None = N
 async def press(nod: Served, proposal: Json, verb: str, token: str = BEN, **body: object) -> int:
     async with nod.caller(token) as person:
         answer = await nod.press(proposal, verb, person, **body)
-    await nod.app.dispatcher.idle()
+    await nod.idle()
     return answer.status_code
 
 
@@ -146,7 +146,7 @@ async def test_the_demos_one_person_may_decide_their_own(serve: Serve):
         proposal = await ask(nod)
         assert proposal["may_decide"] is True
         await nod.press(proposal, "approve")
-        await nod.app.dispatcher.idle()
+        await nod.idle()
         assert (await look(nod, proposal, token=""))["end"] == "approved"
 
 

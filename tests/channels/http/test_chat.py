@@ -157,7 +157,7 @@ async def test_a_client_that_leaves_in_the_middle_does_not_hurt_the_turn(serve: 
             conversation_id = (await stream.next())["conversation_id"]
             await stream.until("delta")
         go_on.set()
-        await nod.app.dispatcher.idle()
+        await nod.idle()
         told = await nod.client.get(f"/api/conversations/{conversation_id}/messages")
         assert [m["text"] for m in told.json()["messages"]] == ["Count", "One two"]
 

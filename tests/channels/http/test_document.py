@@ -110,7 +110,7 @@ async def test_every_answer_of_every_operation_is_as_the_document_says(serve: Se
         assert (await nod.client.post(f"{at}/reassign", json={"reason": "http:ben"})).status_code == 403
         assert (await nod.client.post(f"{at}/approve", json={"digest": "0"})).status_code == 409
         assert (await nod.client.post(f"{at}/approve", params={"wait": 20})).status_code == 200
-        await nod.app.dispatcher.idle()
+        await nod.idle()
         file = f"{at}/files/{(await get(f'{at}/files')).json()['files'][0]['id']}"
         for path in (
             at,

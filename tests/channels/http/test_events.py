@@ -51,7 +51,7 @@ async def test_the_answer_to_a_question_is_told_with_all_that_was_asked(serve: S
             await feed.until("proposal_update")
             known.set()
             told = await feed.until("question_answered")
-            await nod.app.dispatcher.idle()
+            await nod.idle()
         assert told["proposal_id"] == proposal["id"]
         assert told["questions"] == [{"asker": "you", "question": "How old?", "answer": "It is fresh."}]
         kept = await nod.client.get(f"/api/proposals/{proposal['id']}/questions")
@@ -66,7 +66,7 @@ async def test_a_resumed_feed_has_no_gap_and_no_repeat_across_a_restart(serve: S
             seen = feed.last_id
         (second,) = await nod.proposed()
         await nod.press(first, "decline")
-        await nod.app.dispatcher.idle()
+        await nod.idle()
     async with serve() as nod, nod.stream("GET", "/api/events", headers={"Last-Event-ID": seen}) as feed:
         heard = await hear(feed, first["id"], "declined")
         assert [(ident, state) for _, ident, state in heard] == [
@@ -81,7 +81,7 @@ async def test_a_feed_that_breaks_between_two_changes_of_one_batch_misses_neithe
     async with serve(model=ScriptedModel(two)) as nod:
         first, second = await nod.proposed()
         await nod.press(first, "decline")  # rows: first, second, first again
-        await nod.app.dispatcher.idle()
+        await nod.idle()
         seen, told = "0", set()
         for _ in range(2):  # the connection breaks after each single event
             async with nod.stream("GET", "/api/events", headers={"Last-Event-ID": seen}) as feed:

@@ -255,7 +255,7 @@ async def test_the_log_repeats_nothing_that_the_arguments_hide(serve: Serve, cap
     async with serve(model=model, tools=(sign_in,)) as nod:
         (proposal,) = await nod.proposed()
         await nod.press(proposal, "approve")
-        await nod.app.dispatcher.idle()
+        await nod.idle()
         assert (await nod.proposal(proposal["id"]))["state"] == "failed"
     said = str([record.msg for record in caplog.records])
     assert "RuntimeError: refused" in said

@@ -63,7 +63,7 @@ async def test_admins_page_through_the_audit_log_filter_verify_and_export_it(ser
         for _ in range(2):
             (proposal,) = await nod.proposed()
             await nod.press(proposal, "approve")
-            await nod.app.dispatcher.idle()
+            await nod.idle()
         await chief.post("/api/rules", json={"subject": "policy", "mode": "always"})
         found, before = [], {}
         while True:

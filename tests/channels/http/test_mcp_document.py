@@ -55,7 +55,7 @@ async def test_people_sign_in_and_out_with_its_commands(serve: Serve, tmp_path: 
     await served.down()
 
 
-@pytest.mark.usefixtures("serve")  # whose database is there
+@pytest.mark.usefixtures("only_on_sqlite", "serve")  # whose database is there
 async def test_a_resource_is_read_with_its_commands(tmp_path: Path) -> None:
     wiki = {"command": sys.executable, "args": ["-c", WIKI], "trust": "trusted"}
     (tmp_path / "mcp.json").write_text(json.dumps({"mcpServers": {"wiki": wiki}}))

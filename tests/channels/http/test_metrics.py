@@ -111,7 +111,7 @@ async def test_what_happened_is_in_the_figures(serve: Serve):
         await nod.press(first, "approve")
         await nod.press(second, "decline")
         await nod.client.get(f"/api/proposals/{first['id']}", params={"wait": 30})
-        await nod.app.dispatcher.idle()
+        await nod.idle()
         seen = await figures(nod)
         assert {each[1]: value for each, value in seen.items() if each[0] == "nod_proposal_moves_total"} == {
             "proposed": 2, "approved": 1, "declined": 1, "executing": 1, "succeeded": 1,

@@ -30,7 +30,7 @@ async def test_approve_runs_it_once_exactly_as_shown_and_the_conversation_contin
         answer = await nod.press(proposal, "approve")
         assert answer.status_code == 200
         assert answer.json()["ok"] is True
-        await nod.app.dispatcher.idle()
+        await nod.idle()
         assert nod.notes.kept == ["milk"]
         done = await nod.proposal(proposal["id"])
         assert (done["state"], done["decided_by"], done["decided_from"]) == ("succeeded", "you", "http")
@@ -43,9 +43,9 @@ async def test_a_second_approve_returns_it_as_it_is_and_executes_nothing(serve: 
     async with serve(model=asking()) as nod:
         (proposal,) = await nod.proposed()
         await nod.press(proposal, "approve")
-        await nod.app.dispatcher.idle()
+        await nod.idle()
         again = await nod.press(proposal, "approve")
-        await nod.app.dispatcher.idle()
+        await nod.idle()
         assert again.status_code == 200
         assert again.json()["answer"] == "already"
         assert again.json()["proposal"] == await nod.proposal(proposal["id"])
@@ -56,7 +56,7 @@ async def test_a_hundred_approves_at_the_same_time_execute_once(serve: Serve):
     async with serve(model=asking()) as nod:
         (proposal,) = await nod.proposed()
         answers = await asyncio.gather(*(nod.press(proposal, "approve") for _ in range(100)))
-        await nod.app.dispatcher.idle()
+        await nod.idle()
         assert {a.status_code for a in answers} == {200}
         assert sorted(a.json()["answer"] for a in answers) == ["accepted", *["already"] * 99]
         assert nod.notes.kept == ["milk"]
@@ -66,7 +66,7 @@ async def test_decline_keeps_the_reason_and_tells_the_model(serve: Serve):
     async with serve(model=asking()) as nod:
         (proposal,) = await nod.proposed()
         answer = await nod.press(proposal, "decline", reason="We have some")
-        await nod.app.dispatcher.idle()
+        await nod.idle()
         shown = answer.json()["proposal"]
         assert (shown["state"], shown["decline_reason"]) == ("declined", "We have some")
         assert nod.notes.kept == []
@@ -77,7 +77,7 @@ async def test_approve_with_arguments_runs_the_edited_ones(serve: Serve):
     async with serve(model=asking()) as nod:
         (proposal,) = await nod.proposed()
         answer = await nod.press(proposal, "approve", arguments={"text": "oat milk", "times": 2})
-        await nod.app.dispatcher.idle()
+        await nod.idle()
         assert answer.json()["proposal"]["edited_by"] == "you"
         assert answer.json()["proposal"]["digest"] != proposal["digest"]
         assert nod.notes.kept == ["oat milk", "oat milk"]
@@ -127,7 +127,7 @@ async def test_a_press_on_what_changed_since_is_409_and_shows_what_is_there_now(
             assert answer.json()["proposal"]["tool_arguments"]["text"] == "tea"
         now = await nod.proposal(proposal["id"])
         answer = await nod.press(proposal, "approve", round=now["round"], digest=now["digest"])
-        await nod.app.dispatcher.idle()
+        await nod.idle()
         assert answer.status_code == 200
         assert nod.notes.kept == ["tea"]
 
@@ -137,7 +137,7 @@ async def test_retry_runs_a_failed_one_again(serve: Serve):
         nod.notes.failing = True
         (proposal,) = await nod.proposed()
         await nod.press(proposal, "approve")
-        await nod.app.dispatcher.idle()
+        await nod.idle()
         failed = await nod.proposal(proposal["id"])
         assert (failed["state"], failed["cause"], failed["error"]) == (
             "failed", "error", "the notebook is closed",
@@ -145,7 +145,7 @@ async def test_retry_runs_a_failed_one_again(serve: Serve):
         assert failed["verbs"] == ["retry"]
         nod.notes.failing = False
         await nod.press(proposal, "retry")
-        await nod.app.dispatcher.idle()
+        await nod.idle()
         assert (await nod.proposal(proposal["id"]))["state"] == "succeeded"
         assert nod.notes.kept == ["milk"]
 
@@ -168,7 +168,7 @@ async def test_all_of_one_answer_are_decided_with_one_press(serve: Serve, verb, 
         assert verb in first["verbs"]
         answer = await nod.press(first, verb, round=first["group"]["round"])
         assert answer.status_code == 200
-        await nod.app.dispatcher.idle()
+        await nod.idle()
         assert [(await nod.proposal(p["id"]))["state"] for p in (first, last)] == [state, state]
         assert sorted(nod.notes.kept) == (["a", "b"] if verb == "approve_all" else [])
 
@@ -187,7 +187,7 @@ async def test_a_press_that_comes_after_the_time_is_up_runs_nothing(serve: Serve
         (proposal,) = await nod.proposed()
         nod.clock.forward(timedelta(hours=25))
         answer = await nod.press(proposal, "approve")
-        await nod.app.dispatcher.idle()
+        await nod.idle()
         assert answer.status_code == 409
         assert "Here it is again" in answer.json()["error"]
         assert answer.json()["proposal"]["state"] == "proposed"
@@ -230,7 +230,7 @@ async def test_an_admin_sees_and_decides_what_another_owner_was_asked(serve: Ser
         (listed,) = (await chief.get("/api/proposals", params={"state": "proposed"})).json()["proposals"]
         assert (listed["id"], listed["may_decide"]) == (proposal["id"], True)
         answer = await nod.press(proposal, "approve", chief)
-        await nod.app.dispatcher.idle()
+        await nod.idle()
         assert answer.json()["proposal"]["decided_by"] == "chief"
         assert nod.notes.kept == ["milk"]
 
@@ -307,7 +307,7 @@ async def test_secrets_are_shown_nowhere_and_still_reach_the_tool(serve: Serve):
         events = await nod.chat("Log me in")
         proposal = next(e["proposal"] for e in events if e["type"] == "proposal_opened")
         answer = await nod.press(proposal, "approve", arguments=proposal["tool_arguments"])
-        await nod.app.dispatcher.idle()
+        await nod.idle()
         done = await nod.proposal(proposal["id"])
         path = f"/api/conversations/{proposal['conversation_id']}"
         everything = [str(events), answer.text, str(done)]
@@ -337,7 +337,7 @@ async def test_the_whole_result_and_the_tools_files_are_downloads_for_those_who_
         base = f"/api/proposals/{proposal['id']}"
         assert (await nod.client.get(f"{base}/result")).status_code == 404
         await nod.press(proposal, "approve")
-        await nod.app.dispatcher.idle()
+        await nod.idle()
         got = await nod.client.get(f"{base}/result")
         assert got.text == "<script>" + "x" * 5000
         assert got.headers["content-type"] == "text/plain; charset=utf-8"
@@ -358,7 +358,7 @@ async def test_a_result_is_no_one_elses(serve: Serve):
     ):
         (proposal,) = await nod.proposed(client=ana)
         await nod.press(proposal, "approve", client=ana)
-        await nod.app.dispatcher.idle()
+        await nod.idle()
         for path in ("result", "files", "files/out-1"):
             address = f"/api/proposals/{proposal['id']}/{path}"
             assert (await dee.get(address)).status_code == 404

@@ -25,9 +25,9 @@ async def test_the_ladder_is_told_and_a_chosen_rung_lets_the_next_like_call_run(
         answer = await nod.press(first, "similar", rung="tool", reach="requester", lasting="8h", round=1)
         assert answer.status_code == 200
         assert "G-1 now allows keep with any arguments" in answer.json()["text"]
-        await nod.app.dispatcher.idle()
+        await nod.idle()
         (second,) = await nod.proposed()
-        await nod.app.dispatcher.idle()
+        await nod.idle()
         shown = await nod.proposal(second["id"])
         assert (shown["state"], shown["decided_by"]) == ("succeeded", "ana's grant G-1")
         assert nod.notes.kept == ["milk", "bread"]

@@ -25,15 +25,18 @@ from bot.transactions import arrive
 from tests.channels.http.conftest import Notes, Serve
 from tests.channels.http.scripted import ScriptedModel, ask
 from tests.kit import FakeClock, Hold, RecordingChannel, until
+from tests.kit.urls import Urls
 from tests.store.conftest import Rows
 
 pytestmark = pytest.mark.slow
 
 
 async def test_starts_that_cannot_listen_cost_an_accepted_message_nothing(
-    serve: Serve, tmp_path: Path, clock: FakeClock
+    serve: Serve, database_of: Urls, clock: FakeClock
 ) -> None:
-    database = Database(f"sqlite:///{tmp_path / 'nod.db'}")
+    async with serve():
+        pass
+    database = Database(database_of("nod"))
     message = Message(Address("http", "room"), Actor("http", "ana"), "hi", "e1")
     accepted = database.write_now(arrive.accept, message, clock())
     assert accepted is not None
@@ -43,13 +46,14 @@ async def test_starts_that_cannot_listen_cost_an_accepted_message_nothing(
                 async with serve(NOD_PORT=taken.getsockname()[1]):
                     pass
     async with serve() as nod:
-        await nod.app.dispatcher.idle()
+        await nod.idle()
         transcript = nod.model.seen[-1]
         assert "hi" in str(transcript)
     assert database.read_now(turns.wanted) == []
     database.close()
 
 
+@pytest.mark.usefixtures("only_on_sqlite")
 async def test_an_approved_write_does_not_run_in_a_start_that_is_refused(serve: Serve) -> None:
     notes: Notes
     async with serve(model=ScriptedModel(ask(("keep", {"text": "x"})))) as nod:
@@ -62,7 +66,7 @@ async def test_an_approved_write_does_not_run_in_a_start_that_is_refused(serve: 
             pass
     assert notes.kept == []
     async with serve() as nod:
-        await nod.app.dispatcher.idle()
+        await nod.idle()
     assert notes.kept == ["x"]
 
 
@@ -77,6 +81,7 @@ async def test_what_is_overdue_at_a_start_is_left_to_the_ticks(serve: Serve, clo
         assert (await nod.proposal(proposal["id"]))["state"] == "expired"
 
 
+@pytest.mark.usefixtures("only_on_sqlite")
 async def test_a_press_in_another_process_is_done_without_a_tick(serve: Serve, tmp_path: Path) -> None:
     async with serve(model=ScriptedModel(ask(("keep", {"text": "x"})))) as nod:
         (proposal,) = await nod.proposed()
@@ -91,6 +96,7 @@ async def test_a_press_in_another_process_is_done_without_a_tick(serve: Serve, t
         await until(lambda: nod.notes.kept == ["x"])
 
 
+@pytest.mark.usefixtures("only_on_sqlite")
 @pytest.mark.slow  # a write waits for ten seconds
 async def test_a_press_that_waits_too_long_for_the_database_is_503_in_words(
     serve: Serve, tmp_path: Path
@@ -106,6 +112,7 @@ async def test_a_press_that_waits_too_long_for_the_database_is_503_in_words(
         assert (await nod.press(proposal, "approve")).status_code == 200
 
 
+@pytest.mark.usefixtures("only_on_sqlite")
 async def test_it_is_not_ready_while_another_process_keeps_it_from_writing(
     serve: Serve, tmp_path: Path
 ) -> None:
@@ -133,16 +140,16 @@ class SlowTools:
 
 
 async def test_it_is_ready_only_when_its_start_has_finished(
-    serve: Serve, tmp_path: Path, clock: FakeClock
+    serve: Serve, database_of: Urls, clock: FakeClock
 ) -> None:
     async with serve():
         pass
-    database = Database(f"sqlite:///{tmp_path / 'nod.db'}")
+    database = Database(database_of("nod"))
     Rows(database, clock).running()  # a start asks for the tools to end what a process left
     database.close()
     slow = SlowTools()
     app = build(
-        Settings.load(NOD_DATABASE_URL=f"sqlite:///{tmp_path / 'nod.db'}", NOD_PORT=0),
+        Settings.load(NOD_DATABASE_URL=database_of("nod"), NOD_PORT=0),
         model=ScriptedModel(),
         toolsets=[slow],
         clock=clock,

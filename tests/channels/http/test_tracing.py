@@ -90,7 +90,7 @@ async def a_story(nod: Served) -> str:
     [proposal] = await nod.proposed("keep the milk")
     pressed = await nod.client.post(f"/api/proposals/{proposal['id']}/approve?wait=20", json={})
     assert pressed.json()["proposal"]["state"] == "succeeded"
-    await nod.app.dispatcher.idle()
+    await nod.idle()
     return proposal["id"]
 
 
@@ -148,7 +148,7 @@ async def test_what_fails_is_told_by_its_kind_and_not_by_its_words(serve: Serve,
         [proposal] = await nod.proposed("keep the milk")
         pressed = await nod.client.post(f"/api/proposals/{proposal['id']}/approve?wait=20", json={})
         assert pressed.json()["proposal"]["state"] == "failed"
-        await nod.app.dispatcher.idle()
+        await nod.idle()
     [ran] = collector.named("execute_tool keep")
     broken = collector.named("chat scripted model")[1]
     assert [told(span)["error.type"] for span in (ran, broken)] == ["ToolError", "ModelError"]
@@ -166,7 +166,7 @@ async def test_a_process_that_runs_what_another_was_told_adds_to_the_same_trace(
         [proposal] = await nod.proposed()
     async with serve(OTEL_EXPORTER_OTLP_ENDPOINT=collector.url) as nod:
         await nod.press(proposal, "decline", reason="no milk")
-        await nod.app.dispatcher.idle()
+        await nod.idle()
     [proposed], [decided] = collector.named("propose keep"), collector.named("decide keep")
     assert (decided.trace_id, decided.parent_span_id) == (proposed.trace_id, proposed.span_id)
     assert told(decided)["nod.approval.state"] == "declined"
@@ -185,7 +185,7 @@ async def test_an_answer_that_is_stopped_ends_its_span(serve: Serve, collector: 
             await nod.model.asked.wait()
             await nod.client.post(f"/api/conversations/{conversation}/stop")
             await stream.rest()
-        await nod.app.dispatcher.idle()
+        await nod.idle()
     [call] = collector.named("chat scripted model")
     assert told(call)["error.type"] == "stopped"
     [turn] = collector.named("invoke_agent nod")

@@ -26,7 +26,7 @@ async def test_what_was_edited_is_approved_only_by_who_says_which_content(serve:
         assert "Send the round or digest" in blind.json()["error"]
         assert (await nod.press(proposal, "approve", digest=proposal["digest"])).status_code == 409
         assert (await nod.press(proposal, "approve", digest=now["digest"])).status_code == 200
-        await nod.app.dispatcher.idle()
+        await nod.idle()
         assert nod.notes.kept == ["tea"]
 
 
@@ -100,7 +100,7 @@ async def test_a_conversation_with_an_open_proposal_is_not_deleted(serve: Serve)
             "One of its proposals is open. Decide or withdraw what is open first.",
         )
         await nod.press(proposal, "decline")
-        await nod.app.dispatcher.idle()
+        await nod.idle()
         assert (await nod.client.delete(path)).status_code == 200
         assert (await nod.proposal(proposal["id"]))["state"] == "declined"
 
