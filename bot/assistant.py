@@ -47,6 +47,7 @@ from bot.errors import BadArguments, KeyTaken, LostRace, Refused, TakenOver, Too
 from bot.logs import logger
 from bot.store import (
     conversations,
+    exclusive,
     messages,
     names,
     people,
@@ -343,6 +344,7 @@ def _stop(
     session: Session, found: Conversation, who: Actor, now: datetime
 ) -> tuple[bool, list[str], tuple[Job, ...]]:
     """Whether a turn was stopped, the ids of the teammates that were, and the work it made."""
+    exclusive.in_conversation(session, found.id)
     by = By.press(Act.STOP, who, people.person_of(session, who))
     spoke = turns.stop_turn(session, found.id, now)
     why = f"{who.label} stopped it."

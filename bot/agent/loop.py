@@ -59,9 +59,8 @@ from bot.domain.redaction import secrets_in, shown, veiled
 from bot.domain.teams import TeamLimits, Teammate
 from bot.errors import ModelCut, ModelEmpty, ModelError, TakenOver
 from bot.logs import logger
-from bot.store import conversations, messages, proposals, teams, turns
+from bot.store import conversations, exclusive, messages, proposals, teams, turns
 from bot.store.database import Database
-from bot.store.record import chain
 from bot.store.record.audit import By
 from bot.store.rules import Policies
 from bot.tools.registry import Shelf
@@ -342,8 +341,8 @@ def _commit(
 ) -> Committed:
     """One transaction: what the model said, the proposals it led to, and the end of the turn if it ends."""
     calls = [c.call for c in considered]
-    if any(c.proposal for c in considered):
-        chain.hold(session)
+    if any(c.proposal or c.effect for c in considered):
+        exclusive.in_conversation(session, turn.transcript.conversation.id)
     if turn.transcript.teammate:
         teamwork.hold_lead(session, turn.transcript.teammate)
     message_id = turns.answer(session, turn, text, calls, results, turn.usage, delivered=delivered, now=now)

@@ -29,9 +29,9 @@ from bot.domain.proposals import (
 from bot.domain.risk import Level, Risk
 from bot.domain.rules import EVERYWHERE
 from bot.domain.text import storable, storable_or_none
-from bot.store import processes
+from bot.store import exclusive, processes
 from bot.store.inserts import insert_or_ignore
-from bot.store.record import audit, chain
+from bot.store.record import audit
 from bot.store.record.audit import By, Change
 from bot.store.tables import (
     OPEN_QUESTION,
@@ -156,8 +156,7 @@ def move(
     after = replace(
         before, **changes, state=state or before.state, version=before.version + 1, updated_at=now
     )
-    # one after the other: the last proposal of an answer to end then sees that it is the last
-    chain.hold(session)
+    exclusive.in_conversation(session, before.conversation_id)
     old, new = _row(before), _row(after)
     changed = {key: value for key, value in new.items() if value != old[key]}
     changed["deciders"] = new["deciders"]  # an older release kept fewer fields; the record hashes all

@@ -15,7 +15,7 @@ from bot.domain.people import Actor, Role
 from bot.domain.policy import Policy
 from bot.domain.record import Act
 from bot.domain.rules import Pause, Rule, Rulebook, RuleValue, Subject, stored, value_of
-from bot.store import people, slack, snapshot
+from bot.store import exclusive, people, slack, snapshot
 from bot.store.inserts import insert_or_ignore
 from bot.store.record import changes
 from bot.store.record.audit import By
@@ -62,6 +62,7 @@ def add(
     session: Session, subject: Subject, scope: str, pattern: str, value: RuleValue, by: Actor, now: datetime
 ) -> Rule:
     """Set a rule; one of the same subject, scope and pattern (and account, for roles) is replaced."""
+    exclusive.everywhere(session)
     before: changes.State = None
     kept = stored(subject, value)
     for rule in session.exec(
@@ -86,6 +87,7 @@ def add(
 
 def end(session: Session, rule_id: int, by: Actor, now: datetime) -> Rule | None:
     """Drop a rule and return it, or None if there is no rule of that number."""
+    exclusive.everywhere(session)
     row = session.get(RuleRow, rule_id)
     if row is None or row.ended_at is not None:
         return None
@@ -119,6 +121,7 @@ def in_force(session: Session) -> list[InForce]:
 
 def pause(session: Session, by: Actor, now: datetime) -> bool:
     """Stop every execution and every clock; False when that is so already."""
+    exclusive.everywhere(session)
     _raise_version(session)
     paused = session.execute(
         update(BookRow)

@@ -8,6 +8,8 @@ from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
 from sqlmodel import Session
 
+from bot.store.record import chain
+
 T = TypeVar("T")
 
 
@@ -27,10 +29,13 @@ class OverConnection(Session):
 
 
 def run(connection: Connection, work: Callable[[Session], T]) -> T:
-    """Flushed, but not committed."""
+    """All of it but the commit."""
     with OverConnection(connection) as session:
+        chain.begin_to_collect(session)
         value = work(session)
         session.flush()
+        for statement, values in chain.links(session):
+            connection.execute(statement, values)
         return value
 
 

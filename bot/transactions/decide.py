@@ -19,8 +19,7 @@ from bot.domain.record import Act
 from bot.domain.redaction import secrets_in, veiled
 from bot.domain.times import when
 from bot.domain.verbs import Verb
-from bot.store import people, proposals, tool_versions
-from bot.store.record import chain
+from bot.store import exclusive, people, proposals, tool_versions
 from bot.store.record.audit import By
 from bot.store.rules import Policies
 from bot.transactions import asking, rights, teamwork
@@ -33,7 +32,7 @@ def decide(
     session: Session, press: Press, policies: Policies, now: datetime, prepared: Prepared = None
 ) -> Decided:
     """Take in one press: authorise, check that it is about what is there now, change, record."""
-    chain.hold(session)
+    exclusive.with_proposal(session, press.proposal_id)
     proposal = proposals.get(session, press.proposal_id)
     if proposal is None:
         return Decided(Reply(Answer.UNKNOWN, f"There is no proposal {press.proposal_id}."))

@@ -22,7 +22,7 @@ from bot.store.record import changes
 from bot.store.record.audit import By
 from bot.store.record.changes import Thing
 from bot.store.rules import Policies
-from bot.store.tables import GrantRow, table_of
+from bot.store.tables import GrantRow, changed, table_of
 
 
 def give(
@@ -124,9 +124,8 @@ def use(
         # a Person's id is one of their accounts, which may be linked with others since
         giver = people.person_of(session, Actor.parse(grant.person_id, grant.person_name))
         if policy.objection(proposal, giver, requester) is None:
-            session.execute(
-                update(GrantRow).where(col(GrantRow.id) == grant.id).values(uses=GrantRow.uses + 1)
-            )
+            if not changed(session.connection().execute(_USE, {"grant_id": grant.id})):
+                continue  # it was revoked a moment ago
             alone = grant.person_id == str(LOCAL)  # who sits at the machine is called "you"
             whose = "your" if alone else f"{grant.person_name}'s"
             by = f"{whose} grant {grant.label}"
@@ -154,6 +153,11 @@ _FOR_CALL = select(_GRANT).where(
         (_GRANT.c.rung == literal_column(f"'{Rung.EXACT}'")) & (_GRANT.c.match == bindparam("exact")),
         (_GRANT.c.rung == literal_column(f"'{Rung.KEY}'")) & (_GRANT.c.match == bindparam("key")),
     ),
+)
+_USE = (
+    update(_GRANT)
+    .where(_GRANT.c.id == bindparam("grant_id"), _GRANT.c.revoked_at.is_(None))
+    .values(uses=_GRANT.c.uses + 1)
 )
 
 

@@ -17,7 +17,7 @@ from bot.domain.record import Act
 from bot.domain.unseen import one_line
 from bot.domain.verbs import Verb
 from bot.errors import LostRace
-from bot.store import conversations, messages, outputs, proposals, teams, turns
+from bot.store import conversations, exclusive, messages, outputs, proposals, teams, turns
 from bot.store.record.audit import By
 from bot.store.rules import Policies
 from bot.transactions import teamwork
@@ -107,6 +107,7 @@ def ask_again(
 
 def claim(session: Session, policies: Policies, p: Proposal, process: str, now: datetime) -> Proposal | None:
     """``approved → executing`` for exactly one caller; everybody else, and all while paused, get None."""
+    exclusive.in_conversation(session, p.conversation_id)
     if policies.load(session).book.paused:
         return None
     return proposals.move(session, p, By.nod(Act.EXECUTE), now, State.EXECUTING, owner=process)

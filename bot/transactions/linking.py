@@ -17,6 +17,7 @@ from sqlmodel import Session, col, select
 
 from bot.domain.people import Actor, Person, Role
 from bot.domain.record import Act
+from bot.store import exclusive
 from bot.store.inserts import insert_or_ignore
 from bot.store.people import person_of
 from bot.store.record import changes
@@ -131,6 +132,7 @@ def _take(session: Session, policies: Policies, which: ColumnElement[bool], by: 
 
 def join(session: Session, policies: Policies, first: Actor, second: Actor, by: Actor, now: datetime) -> None:
     """Make the Persons of two accounts one; the ledger has each account, and the roles that it gained."""
+    exclusive.everywhere(session)
     gains = _pair(session, policies, first, second).gains
     person, joined = person_of(session, first), person_of(session, second)
     who = By.press(Act.LINK, by, person_of(session, by))
@@ -157,6 +159,7 @@ def part(session: Session, account: str, by: Actor, now: datetime) -> int | None
 
     What its Person had allowed ends: no one can tell which of the two allowed it.
     """
+    exclusive.everywhere(session)
     left = person_of(session, Actor.parse(account))
     rest = sorted(left.accounts - {account})
     if not rest:

@@ -14,8 +14,7 @@ from bot.domain.jobs import Job, Work
 from bot.domain.people import Actor
 from bot.domain.proposals import Proposal
 from bot.domain.record import Act
-from bot.store import copies, people, proposals, rules
-from bot.store.record import chain
+from bot.store import copies, exclusive, people, proposals, rules
 from bot.store.record.audit import By
 
 _BATCH = 200
@@ -33,7 +32,7 @@ class ResumeStep:
 
 def step(session: Session, actor: Actor, now: datetime, limit: int = _BATCH) -> ResumeStep | None:
     """Do the next part of a resume; None when nothing is paused."""
-    chain.hold(session)
+    exclusive.everywhere(session)
     since = rules.paused_since(session)
     if since is None:
         return None

@@ -16,6 +16,7 @@ from bot.store.engine import open_engine
 from bot.store.migrations.steps import config
 from bot.store.record import audit, seals
 from bot.store.tables import ProposalRow
+from bot.store.transaction import run
 
 
 @pytest.fixture
@@ -57,9 +58,9 @@ def faults(engine: Engine) -> list[str]:
 def test_a_record_of_the_first_release_still_verifies_and_continues(frozen: Engine) -> None:
     migrations.upgrade(frozen)
     assert faults(frozen) == []
+    with frozen.begin() as connection:
+        run(connection, lambda s: rules.pause(s, Actor("cli", "ada"), datetime(2026, 12, 1, tzinfo=UTC)))
     with Session(frozen) as session:
-        rules.pause(session, Actor("cli", "ada"), datetime(2026, 12, 1, tzinfo=UTC))
-        session.commit()
         waiting = session.exec(select(ProposalRow.id).where(ProposalRow.state == "proposed")).first()
         assert waiting is not None
         assert audit.first_break(session, waiting) is None

@@ -103,8 +103,8 @@ class Change:
 
 def append(session: Session, changes: Sequence[Change]) -> None:
     """Record what brought each of these proposals to what it is now."""
-    for row in chain.link(session, [_audited(session, change) for change in changes]):
-        session.connection().execute(_INSERT, row)
+    for change in changes:
+        chain.add(session, _INSERT, _audited(session, change))
 
 
 def _audited(session: Session, change: Change) -> dict[str, Any]:

@@ -2,8 +2,9 @@
 
 The rows of ``audit`` (proposals) and ``ledger`` (everything else) share one numbering without gaps. The row
 ``chain_end`` holds the newest number and hash, so rows missing at the end show as well as rows missing in the
-middle. It is locked while a row is added, so numbers are committed in order: anyone who has read up to a
-number has read everything below it.
+middle. It is locked from the first row that a transaction adds to its commit, so numbers are committed in
+order: anyone who has read up to a number has read everything below it. Everyone waits for that lock, so rows
+are collected (`add`) and linked as the last thing that a transaction does (`links`).
 
 With ``NOD_AUDIT_KEY`` the hashes are HMACs: who can write the database but does not have the key cannot make
 rows that fit. Several keys: the first seals, the others still verify what they sealed.
@@ -18,7 +19,7 @@ from datetime import UTC, datetime
 from heapq import merge
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, insert, literal_column, update
+from sqlalchemy import Connection, Insert, bindparam, insert, literal_column, update
 from sqlmodel import Session, select
 
 from bot.errors import NodError
@@ -41,8 +42,8 @@ _MOVE_END = (
     .where(_THE_END)
     .values({name: bindparam(f"new_{name}") for name in ("number", "hash", "key", "mark")})
 )
-_HELD = "end of the record"
-"""What a session knows of it: once locked, no one else moves it before the transaction ends."""
+_ADDED = "to be linked"
+"""Where a session keeps its new rows until the transaction ends, each with the statement that inserts it."""
 _BATCH = 2000
 _ANCHOR = 32  # hexadecimal digits of a hash in an anchor: 128 bits
 _LEAST = 16  # of them that an anchor to check must have
@@ -68,44 +69,37 @@ def keys_of(session: Session) -> tuple[bytes, ...]:
     return keys
 
 
-def hold(session: Session) -> None:
-    """On PostgreSQL, let no one else add to the record until this transaction ends.
+def begin_to_collect(session: Session) -> None:
+    """This session's transaction ends with `links`. One that does not begin so can't record anything."""
+    session.info[_ADDED] = []
 
-    For transactions that lock other rows before they record something: all take the record first, so that no
-    two wait for each other.
+
+def add(session: Session, insert_one: Insert, row: Mapping[str, Any]) -> None:
+    """Record this row, which ``insert_one`` inserts, when the transaction ends."""
+    session.info[_ADDED].append((insert_one, row))
+
+
+def links(session: Session) -> list[tuple[Any, dict[str, Any]]]:
+    """Number and chain what was added; from here to the commit no one else can.
+
+    The caller executes these statements and commits: inserts, and the move of the end to the last of them.
     """
-    if session.connection().dialect.name == "postgresql":
-        _end(session)
-
-
-def _end(session: Session) -> Mapping[str, Any]:
-    """The end of the record, locked."""
-    if _HELD not in session.info:
-        end = session.connection().execute(_HOLD_END, {}).mappings().first()
-        if end is None:
-            raise NodError("The end of the audit log is missing. See: nod audit verify")
-        session.info[_HELD] = end
-    held: Mapping[str, Any] = session.info[_HELD]
-    return held
-
-
-def link(session: Session, rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Number and chain new rows, and move the end to the last. The caller then inserts them."""
-    if not rows:
+    added: list[tuple[Insert, Mapping[str, Any]]] = session.info.pop(_ADDED)
+    if not added:
         return []
-    end = _end(session)
+    end = session.connection().execute(_HOLD_END, {}).mappings().first()
+    if end is None:
+        raise NodError("The end of the audit log is missing. See: nod audit verify")
     key = _sealing(keys_of(session), end["key"])
     number, previous = end["number"], end["hash"]
-    linked = []
-    for row in rows:
+    linked: list[tuple[Any, dict[str, Any]]] = []
+    for insert_one, values in added:
         number += 1
-        row = row | {"id": number, "previous": previous}  # noqa: PLW2901 - the same row, numbered
+        row = {**values, "id": number, "previous": previous}
         previous = row["hash"] = _hash(key, row)
-        linked.append(row)
-    values = {"number": number, "hash": previous, "key": name_of(key), "mark": _mark(key, number, previous)}
-    session.connection().execute(_MOVE_END, {f"new_{name}": value for name, value in values.items()})
-    session.info[_HELD] = values
-    return linked
+        linked.append((insert_one, row))
+    moved = {"number": number, "hash": previous, "key": name_of(key), "mark": _mark(key, number, previous)}
+    return [*linked, (_MOVE_END, {f"new_{name}": value for name, value in moved.items()})]
 
 
 def _sealing(keys: Sequence[bytes], sealed_with: str) -> bytes:
@@ -116,7 +110,7 @@ def _sealing(keys: Sequence[bytes], sealed_with: str) -> bytes:
 
 
 def sealed_with_newest(session: Session) -> bool:
-    """Whether the newest row is sealed as the next will be. Raises OtherKey like `link`."""
+    """Whether the newest row is sealed as the next will be. Raises OtherKey like `links`."""
     end = session.connection().execute(_READ_END, {}).first()
     return end is not None and name_of(_sealing(keys_of(session), end.key)) == end.key
 

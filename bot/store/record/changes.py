@@ -35,6 +35,7 @@ from bot.store.tables import (
 )
 
 _TABLE = table_of(LedgerRow)
+_INSERT = insert(_TABLE)
 _PROPOSALS = table_of(ProposalRow)
 _BATCH = 2000
 
@@ -81,7 +82,7 @@ def record(
         "after": after,
         "holds": {name: _now(session, name) for name in _concerned(thing, key, before, after)},
     }
-    session.connection().execute(insert(_TABLE), chain.link(session, [row]))
+    chain.add(session, _INSERT, row)
 
 
 def newest(session: Session, thing: Thing, verb: Act) -> LedgerRow | None:

@@ -24,6 +24,7 @@ from sqlmodel import Session, SQLModel, col, select
 
 import bot.store.mcp
 import bot.store.slack  # noqa: F401 - its tables join the others
+from bot.domain.chat import Address
 from bot.domain.people import Actor
 from bot.domain.proposals import State
 from bot.domain.rules import EVERYWHERE, Subject
@@ -35,6 +36,7 @@ from bot.store.database import Database
 from bot.store.record import audit, chain, changes, seals
 from bot.store.record.audit import By
 from bot.store.tables import AuditRow, ChainEndRow, LedgerRow, ProposalRow
+from bot.store.transaction import run
 from bot.transactions import grants, lifecycle, linking
 from tests.kit import ADA, ANA, FakeClock
 from tests.kit.tables import OURS
@@ -356,15 +358,14 @@ def test_rows_are_committed_in_the_order_of_their_numbers(
     rows: Rows, database: Database, database_url: str
 ) -> None:
     """Who adds a row while another transaction that added one is open waits, so no reader misses a number."""
-    [first], [second] = rows.propose(), rows.propose()
+    [first], [second] = rows.propose(), rows.propose(at=Address("room", "2"))
     seen = database.read_now(audit.last_id)
     other = Database(database_url)
     with ThreadPoolExecutor(1) as thread, database.engine.connect() as connection:
         connection.begin()
         if database.dialect == "sqlite":
             connection.exec_driver_sql("BEGIN IMMEDIATE")
-        with Session(connection, join_transaction_mode="rollback_only") as session:
-            assert proposals.move(session, first, By.nod("open"), rows.clock())
+        assert run(connection, lambda session: proposals.move(session, first, By.nod("open"), rows.clock()))
         later = thread.submit(other.write_now, proposals.move, second, By.nod("later"), rows.clock())
         if database.dialect == "postgresql":
             _until(lambda: later.done() or _waits(database))

@@ -1,0 +1,77 @@
+"""Which transactions exclude each other before they read what they decide by.
+
+On PostgreSQL; SQLite has one writer. What decides or moves proposals is alone in its conversation, with its
+team's: so the last proposal of an answer to end sees that it is the last. What changes the rules, or who is
+who, is alone everywhere: so nothing is decided by a rule after its change was recorded. Taken before any row
+is locked, so that no two transactions wait for each other, and held until the transaction ends.
+"""
+
+from typing import Any
+
+from sqlalchemy import bindparam, func, literal_column, select
+from sqlmodel import Session
+
+from bot.store.tables import ProposalRow, TeammateRow, table_of
+
+_HELD = "exclusive in"  # the ids of conversations
+_EVERYWHERE = ""
+
+_PROPOSAL = table_of(ProposalRow)
+_TEAMMATE = table_of(TeammateRow)
+
+
+def _number(name: Any) -> Any:
+    """Of PostgreSQL's advisory lock; every schema is an installation of its own."""
+    words = func.concat(
+        literal_column("'nod exclusive '"), func.current_schema(), literal_column("' '"), name
+    )
+    return func.hashtextextended(words, literal_column("0"))
+
+
+_ALL = _number(literal_column(f"'{_EVERYWHERE}'"))
+_NOT_ALL = func.pg_advisory_xact_lock_shared(_ALL)
+_GIVEN = bindparam("conversation_id", type_=_TEAMMATE.c.id.type)
+_LEAD = select(_TEAMMATE.c.lead_id).where(_TEAMMATE.c.id == _GIVEN).scalar_subquery()
+_HOLD_ALL = select(func.pg_advisory_xact_lock(_ALL))
+_HOLD_CONVERSATION = select(_NOT_ALL, func.pg_advisory_xact_lock(_number(func.coalesce(_LEAD, _GIVEN))))
+_HOLD_PROPOSAL = (
+    select(
+        _PROPOSAL.c.conversation_id,
+        _NOT_ALL,
+        func.pg_advisory_xact_lock(_number(func.coalesce(_TEAMMATE.c.lead_id, _PROPOSAL.c.conversation_id))),
+    )
+    .outerjoin_from(_PROPOSAL, _TEAMMATE, _TEAMMATE.c.id == _PROPOSAL.c.conversation_id)
+    .where(_PROPOSAL.c.id == bindparam("proposal_id"))
+)
+
+
+def everywhere(session: Session) -> None:
+    """No one else decides anything until this transaction ends."""
+    held = _held(session)
+    if held is not None and _EVERYWHERE not in held:
+        session.connection().execute(_HOLD_ALL, {})
+        held.add(_EVERYWHERE)
+
+
+def in_conversation(session: Session, conversation_id: str) -> None:
+    """No one else decides anything in this conversation and its team until this transaction ends."""
+    held = _held(session)
+    if held is not None and not held & {_EVERYWHERE, conversation_id}:
+        session.connection().execute(_HOLD_CONVERSATION, {"conversation_id": conversation_id})
+        held.add(conversation_id)
+
+
+def with_proposal(session: Session, proposal_id: str) -> None:
+    """As `in_conversation`, in that of a proposal; nothing where there is no such proposal."""
+    held = _held(session)
+    if held is not None:
+        found = session.connection().execute(_HOLD_PROPOSAL, {"proposal_id": proposal_id}).first()
+        held |= {found[0]} if found else set()
+
+
+def _held(session: Session) -> set[str] | None:
+    """What this transaction holds; None where there is nothing to hold."""
+    if session.connection().dialect.name != "postgresql":
+        return None
+    held: set[str] = session.info.setdefault(_HELD, set())
+    return held

@@ -1,0 +1,101 @@
+"""Which transactions wait for each other on PostgreSQL."""
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from sqlalchemy import text
+from sqlmodel import Session
+
+from bot.domain.chat import Address
+from bot.domain.proposals import Proposal, State
+from bot.domain.rules import EVERYWHERE, Subject
+from bot.domain.similarity import Lasting, Rung, Scope, Whose
+from bot.domain.verbs import Verb
+from bot.store import people, proposals, rules, turns
+from bot.store.record import seals
+from bot.store.record.audit import By
+from bot.transactions import grants, lifecycle
+from tests.kit import ADA, ANA
+from tests.kit.tables import OURS
+from tests.store.conftest import POLICIES, Rows
+
+ELSEWHERE = Address("room", "2")
+
+
+@pytest.fixture
+def apart(rows: Rows) -> Rows:
+    """Rows in a database where transactions overlap."""
+    if rows.database.dialect != "postgresql":
+        pytest.skip("SQLite has one writer; transactions never overlap there")
+    return rows
+
+
+def waits(rows: Rows, first: Callable[[Session], object], then: Callable[[], object]) -> bool:
+    """Whether ``then`` waits for the transaction that did ``first``; that one ends, then the other."""
+    found: list[bool] = []
+    waiting = text(f"SELECT count(*) FROM pg_stat_activity WHERE {OURS} AND wait_event_type = 'Lock'")
+
+    def both(session: Session) -> None:
+        first(session)
+        later.append(threads.submit(then))
+        with rows.database.engine.connect() as look:
+            while not later[0].done() and not look.execute(waiting).scalar_one():
+                look.rollback()
+        found.append(not later[0].done())
+
+    with ThreadPoolExecutor(1) as threads:
+        later: list[object] = []
+        rows.database.write_now(both)
+    later[0].result()  # type: ignore[attr-defined]
+    assert rows.database.read_now(seals.faults) == []
+    return found[0]
+
+
+def opened(rows: Rows, proposal: Proposal) -> Callable[[Session], object]:
+    return lambda session: proposals.move(session, proposal, By.nod("open"), rows.clock())
+
+
+def test_what_is_decided_in_one_conversation_waits_for_none_of_another(apart: Rows) -> None:
+    [here], [there] = apart.propose(), apart.propose(at=ELSEWHERE)
+    assert not waits(apart, opened(apart, here), lambda: apart.decide(there))
+    assert apart.now(there).state is State.APPROVED
+
+
+def test_the_last_of_an_answer_to_end_sees_that_it_is_the_last(apart: Rows) -> None:
+    one, other = apart.running(2)
+    ends = (one, State.SUCCEEDED, apart.clock())
+    assert waits(apart, lambda s: lifecycle.finish(s, *ends), lambda: apart.finish(other))
+    assert apart.database.read_now(turns.wanted) == [one.conversation_id]
+
+
+def test_a_rule_changes_when_what_is_being_decided_is_decided(apart: Rows) -> None:
+    [p] = apart.propose()
+    rule = (Subject.POLICY, EVERYWHERE, "pay", "always", ADA, apart.clock())
+    assert waits(apart, opened(apart, p), lambda: apart.database.write_now(rules.add, *rule))
+
+
+def test_nothing_begins_to_run_while_a_pause_begins(apart: Rows) -> None:
+    [p] = apart.propose()
+    apart.decide(p)
+    assert waits(apart, lambda s: rules.pause(s, ADA, apart.clock()), lambda: apart.claim(p))
+    assert apart.now(p).state is State.APPROVED
+
+
+def test_a_grant_that_is_being_revoked_allows_nothing(apart: Rows) -> None:
+    [declined] = apart.propose()
+    apart.decide(declined, Verb.DECLINE)
+    ana = apart.database.read_now(people.person_of, ANA)
+    given = (ANA, ana, Scope("paint", "1", Rung.TOOL, ""), "paint", Lasting.HOUR, Whose.HERE, apart.clock())
+    apart.database.write_now(grants.give, declined, *given)
+    [p] = apart.propose()
+
+    def use() -> Proposal:
+        used: list[Proposal] = []
+        apart.database.write_now(lambda s: used.append(grants.use(s, POLICIES, p, None, apart.clock())))
+        judged.extend(used)
+        return used[0]
+
+    judged: list[Proposal] = []
+    assert waits(apart, lambda s: grants.revoke(s, None, ADA, apart.clock()), use)
+    assert [each.state for each in judged] == [State.PROPOSED]
