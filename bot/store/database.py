@@ -28,7 +28,7 @@ from bot.errors import LostRace
 from bot.store import snapshot
 from bot.store.engine import PATIENCE, POSTGRES_CONNECTIONS, open_engine
 from bot.store.quick import Quick
-from bot.store.transaction import OverConnection, begin, run
+from bot.store.transaction import OverConnection, begin, run_and_commit
 from bot.store.writer import SQLiteWriter
 
 P = ParamSpec("P")
@@ -135,9 +135,7 @@ class Database:
             return self._until_it_wins(lambda s: function(s, *args, **kwargs))
         with Quick(self.engine) as connection:
             begin(connection)
-            value = run(connection, lambda s: function(s, *args, **kwargs))
-            connection.commit()
-            return value
+            return run_and_commit(connection, lambda s: function(s, *args, **kwargs))
 
     def _until_it_wins(self, work: Callable[[Session], T]) -> T:
         """On PostgreSQL a transaction that another one overtook, or was broken off for, runs again."""
@@ -145,8 +143,9 @@ class Database:
         while True:
             runs += 1
             try:
-                with Quick(self.engine) as connection, connection.begin():
-                    return run(connection, work)
+                with Quick(self.engine) as connection:
+                    connection.begin()
+                    return run_and_commit(connection, work)
             except LostRace:
                 if runs == _TRIES:
                     raise

@@ -2,6 +2,7 @@
 
 import sqlite3
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any, TypeVar
 
 from sqlalchemy import Connection
@@ -30,13 +31,30 @@ class OverConnection(Session):
 
 def run(connection: Connection, work: Callable[[Session], T]) -> T:
     """All of it but the commit."""
+    value, links = _done(connection, work)
+    for statement, values in links:
+        connection.execute(statement, values)
+    return value
+
+
+def run_and_commit(connection: Connection, work: Callable[[Session], T]) -> T:
+    """All of it. On PostgreSQL what is linked goes out with the COMMIT, so others wait for one trip."""
+    value, links = _done(connection, work)
+    driver: Any = connection.connection.driver_connection
+    with driver.pipeline() if links and connection.dialect.name == "postgresql" else nullcontext():
+        for statement, values in links:
+            connection.execute(statement, values)
+        connection.commit()
+    return value
+
+
+def _done(connection: Connection, work: Callable[[Session], T]) -> tuple[T, list[tuple[Any, dict[str, Any]]]]:
+    """What came of it, and the statements that are left to do."""
     with OverConnection(connection) as session:
         chain.begin_to_collect(session)
         value = work(session)
         session.flush()
-        for statement, values in chain.links(session):
-            connection.execute(statement, values)
-        return value
+        return value, chain.links(session)
 
 
 def execute(connection: Connection, text: str) -> None:
