@@ -123,6 +123,28 @@ def test_the_manifests_name_commands_settings_and_pages_that_there_are():
     assert f"USER {pod['securityContext']['runAsUser']}" in CONTAINERFILE
 
 
+def _tool(name: str) -> str | None:
+    """A tool of the upkeep group: next to the Python that runs this, or on the path."""
+    return shutil.which(name, path=str(Path(sys.executable).parent)) or shutil.which(name)
+
+
+@pytest.mark.skipif(_tool("hadolint") is None, reason="needs hadolint, of the upkeep group")
+def test_hadolint_finds_no_fault_in_the_containerfile():
+    found = _run(str(_tool("hadolint")), str(DEPLOY / "Containerfile"))
+    assert (found.returncode, found.stdout) == (0, "")
+
+
+@pytest.mark.skipif(
+    _tool("kubernetes-validate") is None, reason="needs kubernetes-validate, of the upkeep group"
+)
+@pytest.mark.parametrize("version", ["1.29", "1.37"])
+def test_the_manifests_are_what_kubernetes_takes(version: str):
+    found = _run(
+        str(_tool("kubernetes-validate")), "--strict", "-k", version, str(DEPLOY / "kubernetes.yaml")
+    )
+    assert found.returncode == 0, found.stdout + found.stderr
+
+
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="needs systemd-analyze")
 def test_systemd_takes_the_unit_and_finds_it_well_locked(tmp_path: Path):
     unit = tmp_path / "nod.service"
@@ -139,8 +161,11 @@ def test_systemd_takes_the_unit_and_finds_it_well_locked(tmp_path: Path):
 
 
 def _systemd(*words: str) -> subprocess.CompletedProcess[str]:
-    command = [str(shutil.which("systemd-analyze")), *words]
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)  # noqa: S603 - the one on PATH
+    return _run(str(shutil.which("systemd-analyze")), *words)
+
+
+def _run(*command: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)  # noqa: S603 - found by name
 
 
 def test_the_unit_gives_a_change_that_runs_its_time_to_end():
