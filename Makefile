@@ -63,7 +63,10 @@ mutation: .venv/dev .venv/upkeep
 
 # known vulnerabilities; asks the network's databases, so it is no part of the check
 audit: .venv/upkeep
-	@$(BIN)/pip-audit --disable-pip --require-hashes -r requirements/run.txt
+	@$(BIN)/pip-audit --strict --progress-spinner off --disable-pip --require-hashes -r requirements/run.txt 2>.venv/audit.log || { \
+		if grep -q -e Traceback -e "could not be audited" .venv/audit.log; then \
+			echo "The audit needs what PyPI knows of each library, and couldn't read it all: .venv/audit.log says why."; \
+		else cat .venv/audit.log; fi >&2; exit 1; }
 
 notes: .venv/bin/python
 	@$(BIN)/python docs/notes.py $(VERSION)
