@@ -428,6 +428,7 @@ def _model(settings: Settings) -> Model:
         model=settings.model,
         api_key=settings.openai_api_key.get_secret_value() if settings.openai_api_key else "none",
         base_url=settings.openai_base_url,
+        timeout=settings.model_timeout.total_seconds(),
         strict=settings.model_strict,
         stream_options=settings.model_stream_options,
         parallel_tool_calls=settings.model_parallel_tool_calls,

@@ -206,6 +206,7 @@ class Settings(BaseSettings):
     openai_base_url: HttpAddress | None = Field(None, validation_alias="OPENAI_BASE_URL")
     model: str = Field("gpt-5-mini", validation_alias="NOD_MODEL")
     model_price: Prices = Field((), validation_alias="NOD_MODEL_PRICE")
+    model_timeout: Duration = Field(timedelta(seconds=60), validation_alias="NOD_MODEL_TIMEOUT")
     model_strict: Flag = Field(default=True, validation_alias="NOD_MODEL_STRICT")
     model_stream_options: Flag = Field(default=True, validation_alias="NOD_MODEL_STREAM_OPTIONS")
     model_parallel_tool_calls: Flag = Field(default=True, validation_alias="NOD_MODEL_PARALLEL_TOOL_CALLS")

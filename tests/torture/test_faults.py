@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import os
 import random
+import re
 import resource
 import signal
 import tempfile
@@ -15,7 +16,7 @@ import httpx
 import pytest
 import pytest_asyncio
 
-from tests.fakes.openai_server import Json, OpenAIServer, Reply, ask, say
+from tests.fakes.openai_server import Json, OpenAIServer, Reply, ask, fail, say
 from tests.kit import Hold
 from tests.kit.urls import POSTGRES_URL
 from tests.torture.chats import Chats
@@ -27,6 +28,7 @@ from tests.torture.postgres import Postgres
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300), pytest.mark.asyncio(loop_scope="module")]
 
 _PROGRAMS = sorted(Path("/usr/lib/postgresql").glob("*/bin"))
+SILENCE = 3  # seconds that the model's server may take
 _LATE = "The database isn't answering in time. Try again in a moment."
 _OWNER = (
     "SELECT pid FROM process JOIN turn ON process.id = owner "
@@ -39,10 +41,14 @@ _CARD = (
 
 
 class Model:
-    """It calls the tool that the first word names; ``hold`` keeps back what answers a word."""
+    """It calls the tool that the first word names; ``hold`` keeps back what answers a word.
+
+    ``faults`` are what answers a word each time.
+    """
 
     def __init__(self) -> None:
         self.held: dict[str, Hold] = {}
+        self.faults: dict[str, Reply] = {}
 
     def hold(self, word: str) -> Hold:
         """Where the next answer to a message with this first word waits; those after it do not."""
@@ -54,6 +60,8 @@ class Model:
         word, _, rest = SPEAKER.sub("", str(last.get("content") or "")).partition(" ")
         if last["role"] == "user" and word in ("mark", "blow_up"):
             return ask((word, {"text": rest}))
+        if last["role"] == "user" and (fault := self.faults.get(word)):
+            return fault
         if last["role"] == "user" and (held := self.held.pop(word, None)):
             held.reached.set()
             return Reply(say("Too late.").chunks, wait=held.go)
@@ -82,9 +90,15 @@ class Place:
     def log(self) -> str:
         return self.nods.log(self.nods.ports[0])
 
-    async def say(self, words: str, at: int = 0) -> str:
-        """Send it, and leave before the answer; gives its conversation."""
+    async def say(self, words: str, at: int = 0, after: str = "") -> str:
+        """Send it, in the conversation that came ``after`` or a new one, and leave before the answer.
+
+        Gives its conversation.
+        """
         body = {"message": words}
+        if after:
+            [key] = await self.nods.column("SELECT key FROM conversation WHERE id = :after", after=after)
+            body["conversation_id"] = key.rpartition("/")[2]
         async with self.client.stream("POST", self.url("/api/chat", at), json=body) as answer:
             assert answer.status_code == 200, await answer.aread()
             await anext(answer.aiter_lines())
@@ -157,7 +171,9 @@ async def nursery() -> AsyncIterator[Nursery]:
 async def one(nursery: Nursery, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Place]:
     """One process on SQLite."""
     folder = tmp_path_factory.mktemp("one")
-    async with place(f"sqlite:///{folder}/nod.db", folder, 1, nursery) as there:
+    async with place(
+        f"sqlite:///{folder}/nod.db", folder, 1, nursery, NOD_MODEL_TIMEOUT=f"{SILENCE}s"
+    ) as there:
         yield there
 
 
@@ -231,6 +247,32 @@ async def test_without_files_to_open_it_says_so_and_what_came_is_answered_once_t
             assert not waits.done()
         assert (await waits).status_code == 200
     answer = await one.press(ident, "retry")
+    await one.state(ident, "succeeded")
+
+
+@pytest.mark.parametrize(
+    ("fault", "told"),
+    [
+        (Reply(wait=asyncio.Event()), r"The model's server did not answer within \d\d? seconds\."),
+        (fail(500, headers={"Retry-After": "0"}), r"The model's server is in trouble \(HTTP 500\)\."),
+        (say("Half an answer").cut(after=1), r"The language model's answer was cut off\."),
+    ],
+    ids=["silent", "ill", "cut"],
+)
+async def test_without_an_answer_of_the_model_people_are_told_and_the_next_message_is_answered(
+    one: Place, fault: Reply, told: str, request: pytest.FixtureRequest
+) -> None:
+    word = request.node.callspec.id
+    ident = await one.asked(f"mark before it was {word}")
+    one.model.faults[word] = fault
+    conversation = await one.say(f"{word} now")
+    await one.answered(conversation, "ease try again")
+    assert await one.say(f"and after {word}", after=conversation) == conversation
+    await one.answered(conversation)
+    first, words, *rest = await one.said(conversation)
+    assert (first, rest) == (f"{word} now", [f"and after {word}", "Done."])
+    assert re.match(told, words), words
+    assert (await one.press(ident)).status_code == 200
     await one.state(ident, "succeeded")
 
 
