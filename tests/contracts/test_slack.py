@@ -1,13 +1,14 @@
 """The contract in Slack: a channel thread, over a real websocket."""
 
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from bot.channels.slack.channel import SlackChannel
-from bot.domain.chat import Address, Message
+from bot.domain.chat import Address, Clock, Message
 from bot.domain.forms import label_of
 from bot.domain.people import Actor
 from bot.domain.similarity import Lasting, Rung
@@ -29,6 +30,7 @@ REVIEW = "Read all, then approve"
 
 class SlackDriver:
     ben = f"slack:T1/{BEN}"
+    stopped = "Stopped."
 
     def __init__(self, slack: FakeSlack, world: World) -> None:
         self.slack = slack
@@ -104,6 +106,11 @@ class SlackDriver:
         await self.slack.submit(ANA, chosen)
         return read
 
+    async def stop(self) -> None:
+        """Press Stop, which Slack shows while an answer is written."""
+        where = {"channel": "C1", "thread_ts": self._thread, "user": ANA}
+        await self.slack.deliver_event({"type": "agent_session_stopped"} | where)
+
     async def command(self, line: str, *, eve: bool = False) -> str:
         name, _, words = line.partition(" ")
         return await self.slack.slash(EVE if eve else ANA, name, words)
@@ -166,12 +173,18 @@ def _seen(message: Posted) -> Seen:
 
 @pytest.fixture
 async def driver(database_of: Urls, clock: FakeClock) -> AsyncIterator[SlackDriver]:
+    async with in_slack(database_of("nod"), clock) as driver:
+        yield driver
+
+
+@asynccontextmanager
+async def in_slack(url: str, clock: Clock, *, elsewhere: bool = False) -> AsyncIterator[SlackDriver]:
     slack = FakeSlack()
     await slack.start()
 
     def settings() -> Settings:
         values: dict[str, Any] = {
-            "NOD_DATABASE_URL": database_of("nod"),
+            "NOD_DATABASE_URL": url,
             "NOD_PORT": 0,
             "NOD_ADMINS": f"slack:T1/{ANA}",
             "NOD_APPROVERS": f"slack:T1/{BEN}",
@@ -181,7 +194,7 @@ async def driver(database_of: Urls, clock: FakeClock) -> AsyncIterator[SlackDriv
         }
         return Settings(_env_file=None, **values)
 
-    world = World(settings, lambda app: SlackChannel(app.settings, app.database, app.clock), clock)
+    world = World(settings, lambda app: SlackChannel(app.settings, app.database, app.clock), clock, elsewhere)
     await world.start()
     await slack.until(lambda: slack._socket)
     yield SlackDriver(slack, world)

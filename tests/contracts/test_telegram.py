@@ -1,6 +1,7 @@
 """The contract in Telegram: a group, by long polling."""
 
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,6 +9,7 @@ import pytest
 
 from bot.channels.telegram.channel import TelegramChannel
 from bot.channels.telegram.limits import ChatPace
+from bot.domain.chat import Clock
 from bot.domain.forms import label_of
 from bot.domain.similarity import Lasting, Rung
 from bot.domain.verbs import Verb, button
@@ -55,6 +57,7 @@ class Looked:
 
 class TelegramDriver:
     ben = f"telegram:{BEN}"
+    stopped = "⏹ Stopped."
 
     def __init__(self, telegram: FakeTelegram, world: World) -> None:
         self.telegram = telegram
@@ -160,6 +163,9 @@ class TelegramDriver:
             raise LookupError(f"no {words!r} to press")
         return found[-1]
 
+    async def stop(self) -> None:
+        await self.command("/stop")
+
     async def command(self, line: str, *, eve: bool = False) -> str:
         user = EVE if eve else ANA
         heard = len(self.telegram.shown(user)), len(self.telegram.shown(TEAM))
@@ -215,6 +221,12 @@ class FakeSeconds:
 
 @pytest.fixture
 async def driver(database_of: Urls, clock: FakeClock) -> AsyncIterator[TelegramDriver]:
+    async with in_telegram(database_of("nod"), clock) as driver:
+        yield driver
+
+
+@asynccontextmanager
+async def in_telegram(url: str, clock: Clock, *, elsewhere: bool = False) -> AsyncIterator[TelegramDriver]:
     telegram = FakeTelegram()
     await telegram.start()
     telegram.person(ANA, "Ana")
@@ -224,7 +236,7 @@ async def driver(database_of: Urls, clock: FakeClock) -> AsyncIterator[TelegramD
 
     def settings() -> Settings:
         values: dict[str, Any] = {
-            "NOD_DATABASE_URL": database_of("nod"),
+            "NOD_DATABASE_URL": url,
             "NOD_PORT": 0,
             "TELEGRAM_BOT_TOKEN": TOKEN,
             "TELEGRAM_API_URL": telegram.url,
@@ -239,6 +251,7 @@ async def driver(database_of: Urls, clock: FakeClock) -> AsyncIterator[TelegramD
         settings,
         lambda app: TelegramChannel(app.settings, app.database, app.clock, ChatPace(seconds, seconds.sleep)),
         clock,
+        elsewhere,
     )
     await world.start()
     yield TelegramDriver(telegram, world)

@@ -28,6 +28,7 @@ from bot.settings import Settings
 from bot.tools.mcp.elicitation import Question
 from bot.tools.tool import CallContext, FixedToolset, tool
 from tests.contracts.notebook import notebook
+from tests.kit import Hold
 
 PATIENCE = 10.0
 
@@ -38,6 +39,7 @@ class Says:
 
     text: str
     calls: tuple[tuple[str, dict[str, Any]], ...] = ()
+    hold: Hold | None = None  # where it waits before its first word
 
 
 class ScriptedModel:
@@ -55,6 +57,8 @@ class ScriptedModel:
         self.seen.append(tuple(transcript))
         answers = next((a for n, a in self.of_teammates.items() if _is(n, transcript)), self.answers)
         says = answers.popleft() if answers else Says("Noted.")
+        if says.hold is not None:
+            await says.hold.wait()
         for word in says.text.split(" "):
             yield Text(f"{word} ")
         calls = []
@@ -81,15 +85,20 @@ def _is(name: str, transcript: Sequence[Entry]) -> bool:
 
 @dataclass
 class World:
-    """One database, one script, one notebook; ``start`` and ``restart`` run Nod over them."""
+    """One database, one script, one notebook; ``start`` and ``restart`` run Nod over them.
+
+    ``app`` is the process that hears people.
+    """
 
     settings: Callable[[], Settings]
     add_channel: Callable[[App], Channel | None]
     clock: Clock
+    elsewhere: bool = False  # another process does the work (PostgreSQL)
     model: ScriptedModel = field(default_factory=ScriptedModel)
     notes: list[str] = field(default_factory=list)
     _stack: AsyncExitStack | None = None
     _app: App | None = None
+    _worker: App | None = None
 
     @property
     def app(self) -> App:
@@ -104,25 +113,32 @@ class World:
             question = Question(
                 "lamps", "Which color?", context.conversation_id, context.requested_by, schema
             )
-            answer = await self.app.questions.ask(question)
+            assert self._worker is not None
+            answer = await self._worker.questions.ask(question)
             return f"{answer.action}: {answer.content.get('color', 'nothing')}"
 
         return FixedToolset("asking", (inquire,))
 
     async def start(self) -> None:
+        self._stack = AsyncExitStack()
+        self._app = self._build(works=not self.elsewhere)
+        self._worker = self._build(receives=False) if self.elsewhere else self._app
+        await self._stack.enter_async_context(self._app.running(ticking=False))
+        if self.elsewhere:
+            await self._stack.enter_async_context(self._worker.running())
+
+    def _build(self, **how: bool) -> App:
         toolsets = [notebook(self.notes), self.asking()]
-        app = build(self.settings(), model=self.model, toolsets=toolsets, clock=self.clock)
+        app = build(self.settings(), model=self.model, toolsets=toolsets, clock=self.clock, **how)
         channel = self.add_channel(app)
         if channel is not None:
             app.channels[channel.name] = channel
-        self._app = app
-        self._stack = AsyncExitStack()
-        await self._stack.enter_async_context(app.running(ticking=False))
+        return app
 
     async def stop(self) -> None:
         if self._stack is not None:
             await self._stack.aclose()
-            self._stack = self._app = None
+            self._stack = self._app = self._worker = None
 
     async def restart(self) -> None:
         await self.stop()
