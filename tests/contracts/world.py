@@ -87,7 +87,7 @@ def _is(name: str, transcript: Sequence[Entry]) -> bool:
 class World:
     """One database, one script, one notebook; ``start`` and ``restart`` run Nod over them.
 
-    ``app`` is the process that hears people.
+    ``app`` is the process that people reach.
     """
 
     settings: Callable[[], Settings]
