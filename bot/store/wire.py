@@ -67,6 +67,7 @@ class Wire:
         self._more = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
         self.others = True  # there may be some
+        self.heard_of_others = 0  # how often
 
     def on(self, kind: str, hear: Hear) -> None:
         """Call this with what other processes say of a kind."""
@@ -92,6 +93,11 @@ class Wire:
         for connection in (self._listening, self._speaking):
             if connection is not None:
                 await connection.close()
+
+    def reckon(self, *, others: bool, heard: int) -> None:
+        """Whether the rows named others, when those had been heard so often: one may have begun since."""
+        if others or self.heard_of_others == heard:
+            self.others = others
 
     async def rings(self) -> AsyncIterator[None]:
         """Once each time another process rang (`ring` in ``bot/store/lock.py``), or may have done so."""
@@ -168,6 +174,7 @@ class Wire:
             self._rang.set()
         elif not payload.startswith(f"{self._process} "):
             self.others = True
+            self.heard_of_others += 1
             sender, number, left, text = payload.split(" ", 3)
             pieces = self._pieces.setdefault(sender, [])
             pieces.append(text)

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import threading
 from collections.abc import AsyncIterator, Callable
+from functools import partial
 from typing import Any
 
 from sqlalchemy.exc import SQLAlchemyError
@@ -78,8 +79,10 @@ class Together:
         gone: list[str] = []
         while not self._ended.wait(BEAT_SECONDS):
             try:
+                heard = self.wire.heard_of_others
                 beats = self._database.write_now(processes.beat, self._process, self._clock())
-                self.wire.others = bool(beats)
+                found = partial(self.wire.reckon, others=bool(beats), heard=heard)
+                loop.call_soon_threadsafe(found)
                 silent = watch.look(beats)
                 before, gone = gone, self._database.write_now(processes.forget, silent) if silent else []
             except SQLAlchemyError as error:

@@ -2,12 +2,13 @@
 
 import asyncio
 import contextlib
+import threading
 from collections.abc import AsyncIterator, Callable
 from itertools import count
 from typing import Any
 
 import pytest
-from sqlalchemy import text
+from sqlalchemy import event, text
 from sqlmodel import Session
 
 from bot.app import App, build
@@ -190,6 +191,29 @@ async def test_a_stop_reaches_the_turn_that_runs_elsewhere(nods: Processes) -> N
     assert event.ending is Ending.STOPPED
     await say(ear, "and now?")
     assert await eventually(lambda: _answered(ear, 3)) == ["please", "and now?", "OK."]
+
+
+async def test_who_begins_while_another_looks_for_others_is_told_things_from_then_on(nods: Processes) -> None:
+    first = await nods.start()
+    looked, go_on, over = threading.Semaphore(0), threading.Semaphore(0), threading.Event()
+
+    def wait(_: Any) -> None:
+        if threading.current_thread().name == "beats" and not over.is_set():
+            looked.release()
+            go_on.acquire()
+
+    event.listen(first.database.engine, "commit", wait)
+    wire: Any = first.company.wire  # type: ignore[attr-defined]
+    try:
+        await asyncio.to_thread(looked.acquire)  # and saw no one
+        await nods.start()
+        await eventually(lambda: asyncio.sleep(0, wire.heard_of_others))
+        go_on.release()
+        await asyncio.to_thread(looked.acquire)  # once more: what it saw the first time has had its effect
+        assert wire.others
+    finally:
+        over.set()
+        go_on.release()
 
 
 async def test_what_a_frozen_process_had_is_taken_over_and_its_late_answer_dropped(nods: Processes) -> None:
