@@ -4,9 +4,14 @@ Its jobs are wake-ups, as everywhere; the rows are the truth. Each kind of work 
 worker, so none waits for a place that another kind holds, and a person's turns wait in another queue than
 wake-ups. A job's lock lets one process at a time do it, and its queueing lock lets it wait once.
 
+What a process wakes and has room for, it begins itself: the job's row is ``doing`` from the first, so its
+lock and its worker's heartbeat hold as for any other, but it never waits, no one is told of it, and no one
+looks for it. What has no room, or whose lock is taken, waits for whichever process is the first to have room.
+
 What is known of Procrastinate 3.10 by reading it, and why there is a `_Jobs`: a worker ends, and waits for
 all its running jobs before it begins again, when a fetch or a heartbeat fails; a job whose end cannot be
-written stays ``doing``; jobs of dead workers are named by `get_stalled_jobs`, but taken up by no one.
+written stays ``doing``; jobs of dead workers are named by `get_stalled_jobs`, but taken up by no one; what is
+said while a worker looks is forgotten.
 """
 
 import asyncio
@@ -14,16 +19,16 @@ import contextlib
 import math
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
 
 import procrastinate
 import psycopg
-from procrastinate import manager
+from procrastinate import jobs, manager
 from procrastinate.exceptions import ConnectorException, UniqueViolation
-from procrastinate.jobs import DeleteJobCondition, Status
+from procrastinate.jobs import DeleteJobCondition
 from procrastinate.schema import SchemaManager
-from psycopg.errors import RaiseException
 from psycopg_pool import AsyncConnectionPool
 from sqlalchemy import Engine, text
 from sqlalchemy.exc import SQLAlchemyError
@@ -43,6 +48,9 @@ SIZES: Mapping[str, int] = {
     **{name: queue.most for queue, name in _APART.items()},
 }
 """How much of each queue one process does at a time."""
+_NEAR = 4
+"""Where there are other processes, one begins what it wakes in this fraction of its room, and leaves the rest
+to whichever has the most time: one alone may receive everything, as from Telegram."""
 _BEAT_SECONDS = 2.5
 _STALLED_SECONDS = 7.5  # without a beat; then its jobs are others'. Sooner than its process is gone
 _POLL_SECONDS = 5.0  # between looks, should a notification be lost
@@ -58,7 +66,7 @@ _PUT = """
 WITH asked AS (
     SELECT j->>'queue' AS queue, j->>'lock' AS lock, j->>'once' AS once, j->'args' AS args,
            (j->>'seconds')::float AS seconds
-    FROM unnest(%(asked)s::jsonb[]) AS j
+    FROM unnest(%(asked)s::jsonb[]) AS j ORDER BY lock
 ), put AS (
     INSERT INTO procrastinate_jobs (queue_name, task_name, priority, lock, queueing_lock, args, scheduled_at)
     SELECT queue, 'work', 0, lock, once, args, now() + make_interval(secs => seconds) FROM asked
@@ -75,13 +83,34 @@ SELECT pg_notify('procrastinate_queue_v1#' || queue_name, '{"type": "job_inserte
 FROM put WHERE moved
 """
 """Let jobs wait, each once. One that waits with the wake-ups moves when a person begins to wait for it."""
-_END = """
-WITH ended AS (SELECT procrastinate_finish_job_v1(%(job_id)s, %(status)s, true))
-SELECT pg_notify('procrastinate_queue_v1#' || queue_name, '{"type": "job_inserted", "job_id": 0}')
-FROM ended, procrastinate_jobs
-WHERE queueing_lock = ANY (%(waiting)s) AND status = 'todo'
+_BEGIN = """
+INSERT INTO procrastinate_jobs (queue_name, task_name, priority, lock, queueing_lock, args, status, worker_id)
+SELECT j->>'queue', 'work', 0, j->>'lock', j->>'once', j->'args', 'doing', %(worker_id)s
+FROM unnest(%(asked)s::jsonb[]) AS j
+WHERE NOT EXISTS (
+    SELECT FROM procrastinate_jobs AS waiting
+    WHERE waiting.queueing_lock = j->>'once' AND waiting.status = 'todo'
+)
+ORDER BY j->>'lock'
+ON CONFLICT DO NOTHING
+RETURNING *
 """
-"""End a job, and tell the workers of those that waited for its lock: Procrastinate itself does not."""
+"""Have jobs under way whose lock is free and that do not wait already."""
+_END = """
+WITH ended AS (DELETE FROM procrastinate_jobs WHERE id = ANY (%(ended)s::bigint[]))
+SELECT pg_notify('procrastinate_queue_v1#' || queue_name, '{"type": "job_inserted", "job_id": 0}')
+FROM procrastinate_jobs WHERE queueing_lock = ANY (%(waiting)s) AND status = 'todo'
+"""
+"""End jobs, and tell the workers of those that waited for their locks: Procrastinate itself does not. What
+is gone already was taken from a worker that looked dead, and others have it."""
+_FETCH = """
+SELECT found.*, EXISTS (
+    SELECT FROM procrastinate_jobs AS other
+    WHERE other.queue_name = %(queue)s AND other.status = 'todo' AND other.id <> found.id
+    AND (other.scheduled_at IS NULL OR other.scheduled_at <= now())
+) AS more
+FROM procrastinate_fetch_job_v2(ARRAY[%(queue)s]::varchar[], %(worker_id)s) AS found
+"""
 _CALL = """
 WITH called AS (
     UPDATE procrastinate_jobs SET scheduled_at = NULL WHERE id = (
@@ -94,14 +123,17 @@ SELECT pg_notify('procrastinate_queue_v1#' || queue_name, '{"type": "job_inserte
 """
 """Call the next one that was put back for a person."""
 _UNHEARD = """
-SELECT id FROM procrastinate_jobs WHERE status = 'doing'
+SELECT id, lock FROM procrastinate_jobs WHERE status = 'doing'
 AND worker_id = ANY (%(workers)s::bigint[]) AND NOT id = ANY (%(known)s::bigint[])
 """
 _BEAT = """
-INSERT INTO procrastinate_workers (id, last_heartbeat) OVERRIDING SYSTEM VALUE VALUES (%(worker_id)s, now())
+INSERT INTO procrastinate_workers (id, last_heartbeat) OVERRIDING SYSTEM VALUE
+SELECT id, now() FROM unnest(%(workers)s::bigint[]) AS id ORDER BY id
 ON CONFLICT (id) DO UPDATE SET last_heartbeat = now()
 """
-"""A worker that others took for dead, and forgot, is there again."""
+"""Workers that others took for dead, and forgot, are there again."""
+
+Given = TypeVar("Given")
 
 
 def prepare(engine: Engine) -> None:
@@ -110,6 +142,38 @@ def prepare(engine: Engine) -> None:
         if connection.execute(text("SELECT to_regclass('procrastinate_jobs')")).scalar() is None:
             driver: Any = connection.connection.driver_connection
             driver.execute(SchemaManager.get_schema())
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """A job, and where it would wait."""
+
+    job: Job
+    queue: Queue
+
+    @property
+    def name(self) -> str:
+        """Of the queue, as Procrastinate knows it."""
+        return _APART.get(self.queue, str(self.job.work))
+
+    @property
+    def once(self) -> str:
+        """One job of this name waits at a time."""
+        return f"{self.job.work}:{self.job.key}"
+
+    @property
+    def lock(self) -> str:
+        """What one process at a time may do: two that post in one conversation would post things twice."""
+        return f"turn:{self.job.key}" if self.job.work is Work.DELIVER else self.once
+
+    def row(self, seconds: float | None = None) -> dict[str, Any]:
+        args = {
+            "work": str(self.job.work),
+            "key": self.job.key,
+            "who": self.queue.name,
+            "most": self.queue.most,
+        }
+        return {"queue": self.name, "lock": self.lock, "once": self.once, "args": args, "seconds": seconds}
 
 
 class DistributedDispatcher:
@@ -142,6 +206,8 @@ class DistributedDispatcher:
         self._inside: Counter[str] = Counter()  # by the name that `queue_of` gives
         self._put_back: Counter[str] = Counter()
         self._workers: list[asyncio.Task[None]] = []
+        self._starts = _Batches(self._start_all)
+        self._carried: set[asyncio.Task[None]] = set()  # what was begun here without waiting
         self._open = False
         for queue in SIZES:
             wire.event(_CHANNEL + queue)
@@ -150,6 +216,8 @@ class DistributedDispatcher:
         """Connect; from now on what is woken is done by whichever process has room."""
         await self._app.open_async()
         self._open = True
+        if self._works:
+            await self._jobs.enlist()
 
     def start(self, handler: Handler, queue_of: QueueOf | None = None) -> None:
         """As `EmbeddedDispatcher.start`."""
@@ -167,16 +235,20 @@ class DistributedDispatcher:
         here = [job for job in jobs if await self._is_here(job) and job not in self._tasks]
         for job in here:
             self._begin(job)
-        await self._put([job for job in jobs if job not in here])
+        with self._told("wake-ups"):
+            asked = [await self._asked(job) for job in dict.fromkeys(jobs) if job not in here]
+            near = [each for each in asked if self._is_near(each) and self._jobs.enter(each.name)]
+            rounds = {self._starts.add(each) for each in near}
+            await self._put([each for each in asked if each not in near])
+            for each in rounds:
+                await asyncio.shield(each)
 
     async def find(self, *jobs: Job) -> None:
         """As above; first, what dead workers had is free again, and what was given to ours and never came."""
         with self._told("what dead workers had"):
-            stalled = await self._jobs.get_stalled_jobs(seconds_since_heartbeat=_STALLED_SECONDS)
-            for each in stalled:
-                await self._jobs.finish_job(each, Status.ABORTED, delete_job=True)
+            await self._jobs.end(await self._jobs.get_stalled_jobs(seconds_since_heartbeat=_STALLED_SECONDS))
             await self._jobs.drop_unheard()
-        await self._put(jobs, found=True)
+            await self._put([await self._asked(job) for job in dict.fromkeys(jobs)], found=True)
 
     async def stop_turn(self, conversation_id: str) -> None:
         self.interrupt(conversation_id)
@@ -205,6 +277,11 @@ class DistributedDispatcher:
         for worker in self._workers:
             worker.cancel()
         await asyncio.gather(*self._workers, *self._tasks.values(), return_exceptions=True)
+        await self._starts.idle()
+        while self._carried:
+            await asyncio.wait(self._carried)
+        with self._told("its end"):
+            await self._jobs.resign()
         self._open = False
         await self._app.close_async()
 
@@ -215,26 +292,53 @@ class DistributedDispatcher:
         cheap = job.work is Work.REDRAW and await self._queue(job) is HERE
         return cheap and self._open and not self._stops()
 
-    async def _put(self, jobs: Sequence[Job], *, found: bool = False, seconds: float | None = None) -> None:
-        if not (self._open and jobs):
-            return
+    def _is_near(self, asked: _Asked) -> bool:
+        """Whether this process should do it, rather than the first one that has room."""
+        at_work = self._open and self._workers and not self._stops() and asked.job not in self._tasks
+        size = max(SIZES[asked.name] // _NEAR, 1) if self._wire.others else SIZES[asked.name]
+        room = self._jobs.inside[asked.name] < size
+        return bool(at_work) and room and self._inside[asked.queue.name] < asked.queue.most
+
+    async def _start_all(self, all_asked: Sequence[_Asked]) -> None:
+        """Begin here what has its place already. What runs elsewhere, or waits, waits."""
+        begun: dict[str, jobs.Job] = {}
+        with self._told("what begins"):
+            begun = await self._jobs.begin(all_asked)
+        elsewhere = [each for each in all_asked if each.once not in begun]
+        for asked in all_asked:
+            if job := begun.pop(asked.once, None):
+                task = asyncio.create_task(self._carry(job))
+                self._carried.add(task)
+                task.add_done_callback(self._carried.discard)
+            else:  # or it was asked for twice, and did not look at the rows yet
+                self._jobs.leave(asked.name)
         with self._told("wake-ups"):
-            asked = [await self._asked(job, seconds) for job in dict.fromkeys(jobs)]
-            await self._app.connector.execute_query_async(_PUT, asked=asked, found=found)
+            await self._put(elsewhere)
+
+    async def _carry(self, job: jobs.Job) -> None:
+        """As Procrastinate's worker does with what it fetched."""
+        try:
+            kwargs: Any = job.task_kwargs
+            await self._take(**kwargs)
+        finally:
+            await self._jobs.finish_job(job)
+
+    async def _put(
+        self, asked: Sequence[_Asked], *, found: bool = False, seconds: float | None = None
+    ) -> None:
+        if self._open and asked:
+            rows = [each.row(seconds) for each in asked]
+            await self._app.connector.execute_query_async(_PUT, asked=rows, found=found)
+
+    async def _put_again(self, job: Job, seconds: float | None = None) -> None:
+        with self._told("wake-ups"):
+            await self._put([await self._asked(job)], seconds=seconds)
+
+    async def _asked(self, job: Job) -> _Asked:
+        return _Asked(job, await self._queue(job))
 
     async def _queue(self, job: Job) -> Queue:
         return await self._queue_of(job) if self._queue_of else Queue("", SIZES[job.work])
-
-    async def _asked(self, job: Job, seconds: float | None) -> dict[str, Any]:
-        queue = await self._queue(job)
-        args = {"work": str(job.work), "key": job.key, "who": queue.name, "most": queue.most}
-        return {
-            "queue": _APART.get(queue, str(job.work)),
-            "lock": _lock(job),
-            "once": f"{job.work}:{job.key}",
-            "args": args,
-            "seconds": seconds,
-        }
 
     async def _work(self, queue: str) -> None:
         while not self._jobs.paused:  # a fault on the way out takes the place of what cancelled it
@@ -257,11 +361,11 @@ class DistributedDispatcher:
         if job in self._tasks:
             await asyncio.wait({self._tasks[job]})
         if self._stops():
-            await self._put([job])
+            await self._put_again(job)
             return
         if who and self._inside[who] >= most:
             self._put_back[who] += 1
-            await self._put([job], seconds=_PUT_BACK_SECONDS)
+            await self._put_again(job, _PUT_BACK_SECONDS)
             return
         self._inside[who] += 1
         task = self._begin(job)
@@ -273,7 +377,7 @@ class DistributedDispatcher:
                 task.cancel()
                 await asyncio.wait({task})
         if task.cancelled() and self._stops():
-            await self._put([job])  # for another process
+            await self._put_again(job)  # for another process
         if self._put_back[who]:
             self._put_back -= Counter([who])
             with self._told("wake-ups"):
@@ -308,9 +412,32 @@ class DistributedDispatcher:
             log.warning("the database could not be asked", what=what, why=str(error.__cause__ or error))
 
 
-def _lock(job: Job) -> str:
-    """What one process at a time may do: two that post in one conversation would post things twice."""
-    return f"turn:{job.key}" if job.work is Work.DELIVER else f"{job.work}:{job.key}"
+class _Batches(Generic[Given]):
+    """What is added while a statement is on its way goes with the next one."""
+
+    def __init__(self, do: Callable[[Sequence[Given]], Awaitable[None]]) -> None:
+        self._do = do
+        self._waiting: list[Given] = []
+        self._next: asyncio.Task[None] | None = None
+        self._last: asyncio.Task[None] | None = None
+
+    def add(self, given: Given) -> asyncio.Task[None]:
+        """The task that does it; who waits for it shields it, since it does the same for others."""
+        self._waiting.append(given)
+        if self._next is None:
+            self._next = self._last = asyncio.create_task(self._run(self._last))
+        return self._next
+
+    async def idle(self) -> None:
+        """Return when nothing is on its way."""
+        while self._last and not self._last.done():
+            await asyncio.wait({self._last})
+
+    async def _run(self, before: asyncio.Task[None] | None) -> None:
+        if before:
+            await asyncio.wait({before})
+        given, self._waiting, self._next = self._waiting, [], None
+        await self._do(given)
 
 
 class _Connection(psycopg.AsyncConnection[Any]):
@@ -331,20 +458,64 @@ def _pool(**options: Any) -> AsyncConnectionPool[Any]:
 
 
 class _Jobs(manager.JobManager):
-    """Procrastinate's own, but no fault of the database ends a worker or leaves a job ``doing``."""
+    """Procrastinate's own, but no fault of the database ends a worker or leaves a job ``doing``.
+
+    Knows what this process has under way, however it came by it.
+    """
 
     def __init__(self, connector: Any, wire: Wire) -> None:
         super().__init__(connector)
         self._wire = wire
+        self._own: int | None = None  # the worker of what is begun without waiting
         self._workers: list[int] = []
-        self._known: set[int] = set()  # ids of what was fetched and has not ended
+        self._beaten_at = -math.inf  # of time.monotonic()
+        self._known: set[int] = set()  # ids of what was begun or fetched, and has not ended
         self._suspects: set[int] = set()
+        self._ends = _Batches(self._end_all)
+        self.inside: Counter[str] = Counter()  # by queue; places given, to jobs or to who looks for one
+        self._turned_away: set[str] = set()  # queues whose worker found no place
+        self._said: Counter[str] = Counter()  # how often there may have been a job, by queue
+        self._none_since: dict[str, int] = {}  # that count when there was no other job
         self.paused = False
+
+    async def enlist(self) -> None:
+        """From now on this process may begin jobs."""
+        self._own = await self.register_worker()
+
+    async def resign(self) -> None:
+        if self._own is not None:
+            await self.unregister_worker(self._own)
 
     async def register_worker(self) -> int:
         ident = await super().register_worker()
         self._workers.append(ident)
         return ident
+
+    async def unregister_worker(self, worker_id: int) -> None:
+        self._workers.remove(worker_id)
+        await super().unregister_worker(worker_id)
+
+    def enter(self, queue: str) -> bool:
+        """Take a place of this process's; False where all are taken."""
+        if self.inside[queue] >= SIZES[queue]:
+            return False
+        self.inside[queue] += 1
+        return True
+
+    def leave(self, queue: str) -> None:
+        self.inside[queue] -= 1
+        if queue in self._turned_away:
+            self._turned_away.discard(queue)
+            self._wire.event(_CHANNEL + queue).set()
+
+    async def begin(self, asked: Sequence[_Asked]) -> dict[str, jobs.Job]:
+        """Those that neither run nor wait, by their names. Raises ConnectorException."""
+        rows = {each.once: each.row() for each in asked}
+        begun = await self.connector.execute_query_all_async(
+            _BEGIN, asked=list(rows.values()), worker_id=self._own
+        )
+        self._known.update(row["id"] for row in begun)
+        return {row["queueing_lock"]: jobs.Job.from_row(row) for row in begun}
 
     async def drop_unheard(self) -> None:
         """End what the database gave to a worker of this process whose connection was lost in that moment.
@@ -352,53 +523,93 @@ class _Jobs(manager.JobManager):
         Seen twice in a row, so that it is not what is just on its way.
         """
         asked = {"workers": self._workers, "known": list(self._known)}
-        found = {row["id"] for row in await self.connector.execute_query_all_async(_UNHEARD, **asked)}
-        lost, self._suspects = found & self._suspects, found - self._suspects
-        for ident in lost:
-            log.warning("a job was given to this process and did not arrive", job=ident)
-            await self.finish_job_by_id_async(ident, Status.ABORTED, delete_job=True)
+        rows = await self.connector.execute_query_all_async(_UNHEARD, **asked)
+        found = {row["id"]: row["lock"] for row in rows}
+        lost = self._suspects & found.keys()
+        self._suspects = found.keys() - lost
+        if lost:
+            log.warning("jobs were given to this process and did not arrive", jobs=sorted(lost))
+            await self._end({ident: found[ident] for ident in lost})
 
-    async def fetch_job(self, queues: Iterable[str] | None, worker_id: int) -> Any:
+    async def fetch_job(self, queues: Iterable[str] | None, worker_id: int) -> jobs.Job | None:
+        [queue] = queues or ()
         while not self.paused:
+            said = self._said[queue]
+            if self._none_since.pop(queue, None) == said:
+                return None
+            if not self.enter(queue):
+                self._turned_away.add(queue)
+                return None
+            job = None
             try:
-                job = await super().fetch_job(queues, worker_id)
+                job = await self._fetch(queue, worker_id)
             except UniqueViolation:
                 continue  # another worker took a job with the same lock at the same moment
             except ConnectorException as error:
                 log.warning("no job could be fetched", why=str(error.__cause__ or error))
                 await asyncio.sleep(_PAUSE)
                 return None
-            if job is not None and job.id is not None:
-                self._known.add(job.id)
-            return job
+            finally:
+                if job is None:
+                    self.leave(queue)
+            if job is not None or self._said[queue] == said:
+                return job
         return None
 
-    async def finish_job(self, job: Any, status: Status, delete_job: bool) -> None:  # noqa: ARG002, FBT001
-        try:
-            await self._finish(job, status)
-        finally:
-            self._known.discard(job.id)
+    async def _fetch(self, queue: str, worker_id: int) -> jobs.Job | None:
+        said = self._said[queue]
+        row = await self.connector.execute_query_one_async(_FETCH, queue=queue, worker_id=worker_id)
+        if row["id"] is None:
+            return None
+        if not row["more"]:
+            self._none_since[queue] = said
+        self._known.add(row["id"])
+        return jobs.Job.from_row(row)
 
-    async def _finish(self, job: Any, status: Status) -> None:
-        of_same_lock = [f"{work}{job.lock.removeprefix('turn')}" for work in (Work.TURN, Work.DELIVER)]
-        waiting = of_same_lock if job.lock.startswith("turn:") else [job.lock]
+    async def finish_job(self, job: jobs.Job, *_: Any, **__: Any) -> None:
+        """However it ended: the rows say what is left."""
+        try:
+            await asyncio.shield(self._ends.add(job))
+        finally:
+            self._known.discard(job.id or 0)
+            self.leave(job.queue)
+
+    async def _end_all(self, ended: Sequence[jobs.Job]) -> None:
         while True:
             try:
-                await self.connector.execute_query_async(
-                    _END, job_id=job.id, status=status.value, waiting=waiting
-                )
+                await self.end(ended)
             except ConnectorException as error:
-                if isinstance(error.__cause__, RaiseException):
-                    return  # this worker was taken for dead, and others have its job
                 log.warning("the end of a job is not written yet", why=str(error.__cause__ or error))
+                if self.paused:
+                    return  # to others it is a dead worker's
                 await asyncio.sleep(_PAUSE)
             else:
                 return
 
-    async def update_heartbeat(self, worker_id: int) -> None:
+    async def end(self, ended: Iterable[jobs.Job]) -> None:
+        """Raises ConnectorException."""
+        await self._end({each.id or 0: each.lock or "" for each in ended})
+
+    async def _end(self, locks: Mapping[int, str]) -> None:
+        if not locks:
+            return
+        waiting = set(locks.values())
+        for lock in locks.values():
+            work, _, key = lock.partition(":")
+            if work == Work.TURN:
+                waiting.add(f"{Work.DELIVER}:{key}")
+        await self.connector.execute_query_async(_END, ended=list(locks), waiting=sorted(waiting))
+
+    async def update_heartbeat(self, worker_id: int) -> None:  # noqa: ARG002 - Procrastinate's
+        """Of all workers of this process, whichever of them comes first."""
+        now = time.monotonic()
+        if now - self._beaten_at < _BEAT_SECONDS / 2:
+            return
+        before, self._beaten_at = self._beaten_at, now
         try:
-            await self.connector.execute_query_async(_BEAT, worker_id=worker_id)
+            await self.connector.execute_query_async(_BEAT, workers=self._workers)
         except ConnectorException as error:
+            self._beaten_at = before
             log.warning("no heartbeat", why=str(error.__cause__ or error))
 
     async def listen_for_jobs(self, *, on_notification: Any, queues: Iterable[str] | None = None) -> None:
@@ -408,4 +619,5 @@ class _Jobs(manager.JobManager):
             while True:
                 await event.wait()
                 event.clear()
+                self._said[queue] += 1
                 await on_notification(channel=_CHANNEL + queue, notification=_LOOK)
