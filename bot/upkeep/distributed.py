@@ -235,6 +235,8 @@ class DistributedDispatcher:
         here = [job for job in jobs if await self._is_here(job) and job not in self._tasks]
         for job in here:
             self._begin(job)
+        if not self._open:
+            return
         with self._told("wake-ups"):
             asked = [await self._asked(job) for job in dict.fromkeys(jobs) if job not in here]
             near = [each for each in asked if self._is_near(each) and self._jobs.enter(each.name)]
@@ -302,9 +304,10 @@ class DistributedDispatcher:
     async def _start_all(self, all_asked: Sequence[_Asked]) -> None:
         """Begin here what has its place already. What runs elsewhere, or waits, waits."""
         begun: dict[str, jobs.Job] = {}
+        elsewhere: list[_Asked] = []
         with self._told("what begins"):
             begun = await self._jobs.begin(all_asked)
-        elsewhere = [each for each in all_asked if each.once not in begun]
+            elsewhere = [each for each in all_asked if each.once not in begun]
         for asked in all_asked:
             if job := begun.pop(asked.once, None):
                 task = asyncio.create_task(self._carry(job))
@@ -483,8 +486,10 @@ class _Jobs(manager.JobManager):
         self._own = await self.register_worker()
 
     async def resign(self) -> None:
-        if self._own is not None:
-            await self.unregister_worker(self._own)
+        """What it began and could not end is free now."""
+        own, self._own = self._own, None
+        if own is not None:
+            await self.unregister_worker(own)
 
     async def register_worker(self) -> int:
         ident = await super().register_worker()
