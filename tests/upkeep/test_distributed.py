@@ -127,7 +127,7 @@ async def test_where_there_are_others_most_of_it_is_left_to_who_has_room(office:
     assert [row.many for row in office.rows(count)] == [3, SIZES["team"] // 4]
 
 
-async def test_one_process_at_a_time_speaks_in_a_conversation_whoever_begins(office: Office) -> None:
+async def test_one_process_at_a_time_speaks_in_a_conversation(office: Office) -> None:
     first, second = await office.dispatcher(), await office.dispatcher()
     turn, word = Job(Work.TURN, "c1"), Job(Work.DELIVER, "c1")
     await first.wake(turn)
