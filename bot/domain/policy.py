@@ -119,7 +119,7 @@ class Policy:
             rule,
             deciders,
             quorum=needed,
-            declines=max(1, of - needed + 1) if of else 1,
+            declines=max(1, of - needed + 1),
             ttl=ttl.value,
             remind_every=self.book.remind_every(place.address, tool_name),
             escalate_after=escalation.after if escalation else None,

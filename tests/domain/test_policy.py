@@ -180,3 +180,53 @@ def test_an_escalation_is_due_after_its_time() -> None:
     now = datetime(2026, 11, 22, 12, tzinfo=UTC)
     made = terms(policy.judge("paint", RISKS[Level.WRITE], CHAT, ANA), now)
     assert (made["escalate_at"], made["escalate_to"]) == (now + timedelta(hours=4), "chat:leads")
+
+
+def test_a_role_that_a_rule_gives_counts_in_its_own_workspace_unless_it_says_everywhere() -> None:
+    for everywhere, held in ((False, frozenset()), (True, {"slack:T1/ben"})):
+        given = GivenRole("slack:T1/ben", Role.APPROVER, everywhere=everywhere)
+        policy = Policy(book=book((Subject.ROLE, "*", "*", given)))
+        assert policy.holders(Role.APPROVER, "slack:T2/C1") == held
+        assert policy.holders(Role.APPROVER, "slack:T1/C1") == {"slack:T1/ben"}
+
+
+@pytest.mark.parametrize(
+    ("quorum", "declines"), [(Quorum(2), 1), (Quorum(2, 2), 1), (Quorum(2, 3), 2), (Quorum(1, 3), 3)]
+)
+def test_a_decline_ends_it_as_soon_as_the_quorum_can_no_longer_gather(quorum: Quorum, declines: int) -> None:
+    policy = Policy(
+        approvers=frozenset({"chat:ben", "chat:eve"}), book=book((Subject.QUORUM, "*", "*", quorum))
+    )
+    verdict = policy.judge("paint", RISKS[Level.WRITE], ROOM, ANA)
+    assert (verdict.quorum, verdict.declines) == (quorum.needed, declines)
+
+
+def test_a_question_needs_one_answer_whatever_the_rules_want_of_changes() -> None:
+    policy = Policy(
+        book=book((Subject.QUORUM, "*", "*", Quorum(2)), (Subject.DECIDERS, "*", "*", ("admin",)))
+    )
+    verdict = policy.judge("ask", RISKS[Level.READ], ROOM, ANA, Kind.QUESTION)
+    assert (verdict.judgement, verdict.quorum) == (Judgement.ASK, 1)
+    assert verdict.deciders == Deciders(requester=True)
+
+
+def test_rules_about_time_count_for_their_tools_alone() -> None:
+    hour, escalation = timedelta(hours=1), Escalation(timedelta(hours=4), "chat:leads")
+    policy = Policy(
+        book=book(
+            (Subject.TTL, "*", "paint", hour),
+            (Subject.REMIND, "*", "paint", hour),
+            (Subject.ESCALATE, "*", "paint", escalation),
+        )
+    )
+    paint, smash = (policy.judge(tool, RISKS[Level.WRITE], CHAT, ANA) for tool in ("paint", "smash"))
+    assert (paint.ttl, paint.remind_every) == (hour, hour)
+    assert (paint.escalate_after, paint.escalate_to) == (escalation.after, escalation.to)
+    assert (smash.ttl, smash.remind_every) == (policy.ttl, None)
+    assert (smash.escalate_after, smash.escalate_to) == (None, None)
+
+
+def test_what_asks_though_no_rule_says_so_says_why() -> None:
+    policy = Policy(Mode.NEVER, approvers=frozenset({"chat:ben"}))
+    verdict = policy.judge("deploy", RISKS[Level.WRITE], ROOM, ANA, Kind.REQUEST)
+    assert (verdict.judgement, verdict.rule) == (Judgement.ASK, "a request always asks")
