@@ -119,6 +119,19 @@ async def test_a_quorum_gathers_one_vote_per_person_with_a_live_tally(ruled: Nod
     assert (await ruled.approve(painted, by=BEN)).state is State.SUCCEEDED
 
 
+async def test_a_vote_from_before_it_expired_does_not_count_when_it_is_asked_again(ruled: Nod) -> None:
+    await rule(ruled, "roles add chat:ben approver")
+    await rule(ruled, "quorum 2 for paint")
+    (painted,) = await ruled.asked(call("paint", lamp="desk", color="red"), private=False)
+    await ruled.press(Verb.APPROVE, painted, by=ANA)
+    ruled.clock.forward((await ruled.now(painted)).ttl)
+    assert (await ruled.press(Verb.APPROVE, painted, by=BEN)).answer is Answer.STALE
+    assert (await ruled.now(painted)).votes == ()
+
+    assert (await ruled.press(Verb.APPROVE, painted, by=BEN)).text == "Your vote counts: 1 of 2."
+    assert ruled.world.runs == []
+
+
 async def test_two_linked_accounts_are_one_vote(ruled: Nod) -> None:
     second = type(ANA)("chat", "ana2", "Ana")
     await rule(ruled, "approvers requester chat:ana2 chat:ben")
