@@ -15,7 +15,7 @@ FLOORS = (
     ("errors",),
     ("domain",),
     ("settings", "logs", "channels.seam", "otel"),
-    ("tracing", "store.tables", "store.snapshot", "store.lock", "store.quick"),
+    ("tracing", "store.tables", "store.snapshot", "store.lock", "store.quick", "store.prepared"),
     ("store.inserts", "store.record.chain", "store.wire"),
     ("store.engine", "store.transaction"),
     ("store.writer",),

@@ -28,7 +28,7 @@ from bot.errors import LostRace
 from bot.store import snapshot
 from bot.store.engine import PATIENCE, POSTGRES_CONNECTIONS, open_engine
 from bot.store.quick import Quick
-from bot.store.transaction import OverConnection, begin, run_and_commit
+from bot.store.transaction import OverConnection, begin, commit, run_and_commit
 from bot.store.writer import SQLiteWriter
 
 P = ParamSpec("P")
@@ -133,9 +133,12 @@ class Database:
         """The same in this thread, for the command line and for tests."""
         if self._writer is None:
             return self._until_it_wins(lambda s: function(s, *args, **kwargs))
+        return self._in_one(lambda s: function(s, *args, **kwargs))
+
+    def _in_one(self, work: Callable[[Session], T]) -> T:
         with Quick(self.engine) as connection:
             begin(connection)
-            return run_and_commit(connection, lambda s: function(s, *args, **kwargs))
+            return run_and_commit(connection, work)
 
     def _until_it_wins(self, work: Callable[[Session], T]) -> T:
         """On PostgreSQL a transaction that another one overtook, or was broken off for, runs again."""
@@ -143,9 +146,7 @@ class Database:
         while True:
             runs += 1
             try:
-                with Quick(self.engine) as connection:
-                    connection.begin()
-                    return run_and_commit(connection, work)
+                return self._in_one(work)
             except LostRace:
                 if runs == _TRIES:
                     raise
@@ -160,14 +161,13 @@ class Database:
             return self._over_snapshot(connection, lambda s: function(s, *args, **kwargs))
 
     def _over_snapshot(self, connection: Connection, function: Callable[[Session], T]) -> T:
-        if self.dialect == "sqlite":
-            begin(connection, "BEGIN")
-        else:
-            connection.execution_options(isolation_level="REPEATABLE READ")
+        begin(connection, to_read=True)
         with OverConnection(connection, autoflush=False) as session:
             snapshot.begin(session)
             try:
-                return function(session)
+                value = function(session)
+                commit(connection)
+                return value
             finally:
                 connection.rollback()
 

@@ -6,6 +6,7 @@ import os
 import sqlite3
 import time
 from collections.abc import Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -15,6 +16,7 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.exc import InvalidatePoolError
 from sqlalchemy.pool import ConnectionPoolEntry
 
+from bot.store.quick import PREPARED
 from bot.store.record.chain import KEYS
 
 PATIENCE = 10.0  # seconds to wait for another process that writes
@@ -48,6 +50,7 @@ def open_engine(url: str, audit_keys: Sequence[bytes] = (), *, readonly: bool = 
             execution_options=options,
             hide_parameters=True,  # a fault is logged, and values may be secrets
         )
+        _prepare(engine)
         _ask_the_idle(engine)
         _let_go_when_frozen(engine)
         return engine
@@ -77,6 +80,18 @@ def open_engine(url: str, audit_keys: Sequence[bytes] = (), *, readonly: bool = 
             connection.execute(pragma)
 
     return engine
+
+
+def _prepare(engine: Engine) -> None:
+    """Statements that come again are prepared by `Quick`, and by no one else."""
+
+    @event.listens_for(engine, "do_connect")
+    def _leave_it(_: Any, __: Any, ___: Any, given: dict[str, Any]) -> None:
+        given["prepare_threshold"] = None
+
+    @event.listens_for(engine, "connect")
+    def _begin(connection: Any, record: ConnectionPoolEntry) -> None:
+        record.info[PREPARED] = import_module("bot.store.prepared").Prepared(connection)
 
 
 def _ask_the_idle(engine: Engine) -> None:

@@ -24,6 +24,26 @@ _KINDS = (SelectBase, UpdateBase)  # of SELECT, INSERT, UPDATE, DELETE
 _Convert = Callable[[Any], Any]
 
 
+PREPARED = "prepared"
+"""Where a connection of PostgreSQL has what runs its statements (``bot/store/prepared.py``)."""
+
+
+def driver_of(connection: Connection) -> Any:
+    """What runs a text and its values."""
+    below = connection.connection
+    return below.info.get(PREPARED, below.driver_connection)
+
+
+def fault(connection: Connection, text: str, error: Exception) -> Exception:
+    """The driver's fault as SQLAlchemy would raise it; a connection that is lost is not used again."""
+    dialect = connection.dialect
+    lost = dialect.is_disconnect(error, connection.connection.driver_connection, None)  # type: ignore[arg-type]
+    if lost:
+        connection.invalidate(error)
+    kind = dialect.loaded_dbapi.Error
+    return DBAPIError.instance(text, (), error, kind, hide_parameters=True, connection_invalidated=lost)
+
+
 class Quick(Connection):
     """A connection whose `execute` takes the short way where it can."""
 
@@ -128,18 +148,11 @@ class _Text:
         for name, items in self._lists:
             values = values | dict(zip(items, values[name], strict=True))
         bound = [values[name] if convert is None else convert(values[name]) for name, convert in self._given]
-        driver: Any = connection.connection.driver_connection
-        faults = connection.dialect.loaded_dbapi.Error
         try:
-            cursor = driver.execute(self._text, bound)
+            cursor = driver_of(connection).execute(self._text, bound)
             rows: list[Any] = cursor.fetchall() if self._columns else []
-        except faults as error:
-            lost = connection.dialect.is_disconnect(error, driver, None)
-            if lost:
-                connection.invalidate(error)
-            raise DBAPIError.instance(
-                self._text, bound, error, faults, hide_parameters=True, connection_invalidated=lost
-            ) from error
+        except connection.dialect.loaded_dbapi.Error as error:
+            raise fault(connection, self._text, error) from error
         if self._names is None:
             self._names = self._described(cursor.description if self._columns else (), connection.dialect)
         if self._reads:

@@ -17,6 +17,7 @@ from bot.domain.verbs import Verb
 from bot.store import copies, outputs, proposals, questions, team_status, turns
 from bot.store.database import Database
 from bot.store.proposals import Reach
+from bot.store.quick import PREPARED
 from bot.store.tables import CALLS, Row
 from tests.kit import ANA, BEN, ROOM, FakeClock, Nod, call, make_tables, says
 from tests.store.conftest import Rows
@@ -48,8 +49,9 @@ class Asked:
         self.texts: dict[str, None] = {}
         event.listen(nod.database.engine, "connect", self._note)
 
-    def _note(self, connection: Any, _: Any) -> None:
+    def _note(self, connection: Any, record: Any) -> None:
         if isinstance(connection, psycopg.Connection):
+            del record.info[PREPARED]  # so that every statement passes a cursor
             connection.cursor_factory = self._cursor()
         else:
             connection.set_trace_callback(self._add)

@@ -1,4 +1,4 @@
-"""The short way to SQLite gives what SQLAlchemy's own way gives, and what can't take it doesn't."""
+"""The short way to the database gives what SQLAlchemy's own way gives, and what can't take it doesn't."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -22,11 +22,12 @@ from sqlalchemy import (
     text,
     update,
 )
-from sqlalchemy.exc import IntegrityError
+from sqlalchemy.exc import DataError, IntegrityError, OperationalError
 from sqlmodel.sql.sqltypes import UTCDateTime
 
 from bot.store.engine import open_engine
 from bot.store.quick import Quick
+from bot.store.transaction import begin, commit
 
 THINGS = Table(
     "thing",
@@ -166,3 +167,51 @@ def test_listeners_are_called_for_every_statement(quick: Quick) -> None:
     event.listen(quick.engine, "before_cursor_execute", listen)
     assert quick.execute(statement, {"wanted": "a"}).scalar() == 1
     assert len(heard) == 1
+
+
+def test_a_statement_is_prepared_once_and_outlives_a_transaction_that_failed(database_url: str) -> None:
+    engine = open_engine(database_url)
+    if engine.dialect.name != "postgresql":
+        engine.dispose()
+        pytest.skip("SQLite compiles a statement in microseconds")
+    known, halved = text("SELECT count(*) FROM pg_prepared_statements"), select(literal(1) / bindparam("by"))
+    counts = []
+    with Quick(engine) as connection:
+        for number in range(2 * TIMES):
+            begin(connection)
+            connection.execute(halved, {"by": 1})
+            counts.append(connection.execute(known).scalar_one())
+            if number % 2:
+                with pytest.raises(DataError, match="division by zero"):
+                    connection.execute(halved, {"by": 0})
+            else:
+                commit(connection)
+            connection.rollback()
+    assert counts[TIMES] > 0
+    assert set(counts[TIMES:]) == {counts[TIMES]}
+    engine.dispose()
+
+
+def test_a_connection_that_is_lost_is_not_used_again(database_url: str) -> None:
+    engine = open_engine(database_url)
+    if engine.dialect.name != "postgresql":
+        engine.dispose()
+        pytest.skip("SQLite is a file")
+    one = select(literal(1) + bindparam("more"))
+    with Quick(engine) as connection:
+        for _ in range(TIMES):
+            begin(connection)
+            connection.execute(one, {"more": 1})
+            commit(connection)
+        begin(connection)
+        with engine.connect() as other:
+            ident = connection.connection.driver_connection.info.backend_pid  # type: ignore[union-attr]
+            other.execute(text(f"SELECT pg_terminate_backend({ident}, 5000)"))
+        with pytest.raises(OperationalError) as found:
+            connection.execute(one, {"more": 1})
+        assert found.value.connection_invalidated
+    with Quick(engine) as connection:
+        begin(connection)
+        assert connection.execute(one, {"more": 1}).scalar_one() == 2
+        commit(connection)
+    engine.dispose()
