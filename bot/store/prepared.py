@@ -21,7 +21,7 @@ class Prepared:
 
     def __init__(self, driver: Any) -> None:
         self._driver = driver
-        self._names: dict[tuple[str, tuple[int, ...]], bytes] = {}  # by text and types of the values
+        self._names: dict[str, bytes] = {}  # by text
 
     def execute(self, text: str, given: Sequence[Any] = ()) -> Any:
         """Run ``text``, which has ``%s`` for each value; gives what a cursor would. Raises psycopg.Error."""
@@ -29,15 +29,15 @@ class Prepared:
         begun = library.transaction_status != TransactionStatus.IDLE or text.startswith("BEGIN")
         if not begun or library.pipeline_status != PipelineStatus.OFF:
             return self._driver.execute(text, given)  # which begins, or sends it together with others
-        values = Transformer(self._driver)
-        sent = values.dump_sequence(given, [PyFormat.AUTO] * len(given))
-        types = values.types or ()
-        name = self._names.get((text, types))
+        name = self._names.get(text)
         if name is None:
             name = b"nod %d" % len(self._names)
-            self._checked(library.prepare(name, _numbered(text), types))
-            self._names[text, types] = name
-        result = self._checked(library.exec_prepared(name, sent, values.formats))
+            self._checked(library.prepare(name, _numbered(text)))
+            self._names[text] = name
+        values = Transformer(self._driver)
+        # as text, so that PostgreSQL gives each the type of its place, whether it is NULL or a large number
+        sent = values.dump_sequence(given, [PyFormat.TEXT] * len(given))
+        result = self._checked(library.exec_prepared(name, sent))
         values.set_pgresult(result)
         return _Answer(result, values)
 
