@@ -17,9 +17,8 @@ from bot.domain.redaction import shown as shown_arguments
 from bot.domain.risk import Level
 from bot.domain.teams import Teammate, about
 from bot.domain.times import now, when
-from bot.store import proposals, teams
+from bot.store import proposals, teams, tool_versions
 from bot.store.database import Database
-from bot.tools.registry import Shelf
 
 commands = ShellCommands()
 
@@ -38,8 +37,7 @@ def pending(*, as_json: Json = False, watch: Watch = False) -> None:
             return
         waiting, many = database.read_now(proposals.soonest, limit=None if as_json else _LISTED)
         if as_json:
-            shelf = Shelf({})
-            print_json([_told(p, database.read_now(shelf.schema_of, p)) for p in waiting])
+            print_json([_told(p, database) for p in waiting])
             return
         for p in waiting:
             print(_row(p))
@@ -58,7 +56,6 @@ def _row(p: Proposal) -> str:
 
 def _watch(database: Database, *, as_json: bool) -> None:
     """Print what waits, then each one that comes or was decided, as one line, until Ctrl+C."""
-    shelf = Shelf({})
     known: dict[str, int] = {}  # what was printed, with its round
     with contextlib.suppress(KeyboardInterrupt):
         while True:
@@ -68,7 +65,7 @@ def _watch(database: Database, *, as_json: bool) -> None:
             new = [p for p in waiting if known.get(p.id) != p.round]
             for p in [each for each in gone if each is not None] + new:
                 if as_json:
-                    print(json.dumps(_told(p, database.read_now(shelf.schema_of, p))), flush=True)
+                    print(json.dumps(_told(p, database)), flush=True)
                 elif p in new:
                     print(_row(p), flush=True)
                 else:
@@ -77,8 +74,14 @@ def _watch(database: Database, *, as_json: bool) -> None:
             time.sleep(_LOOK_SECONDS)
 
 
-def _told(p: Proposal, schema: Mapping[str, Any]) -> dict[str, Any]:
+def _schema(p: Proposal, database: Database) -> Mapping[str, Any]:
+    """Of its arguments, as they were proposed; it says what is secret."""
+    return database.read_now(tool_versions.schema, p.tool_name, p.tool_version) or {}
+
+
+def _told(p: Proposal, database: Database) -> dict[str, Any]:
     """A proposal as JSON, its names as over HTTP."""
+    schema = _schema(p, database)
     return {
         "id": p.id,
         "state": p.state,
@@ -127,9 +130,9 @@ def show(proposal: Id, *, as_json: Json = False) -> None:
     with told(), looking(load()) as database:
         found = find(database, proposal)
         if as_json:
-            print_json(_told(found, database.read_now(Shelf({}).schema_of, found)))
+            print_json(_told(found, database))
             return
-        card = card_of(found, database.read_now(Shelf({}).schema_of, found))
+        card = card_of(found, _schema(found, database))
         result = f"\n\nResult\n{card.result}" if card.result else ""
         head = [f"{found.id}: {card.outcome}", f"Round: {card.round}"]
         if card.pending:

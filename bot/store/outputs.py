@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from sqlalchemy import Index, Text, bindparam, delete, func, update
-from sqlalchemy import text as sql
+from sqlalchemy import Text, bindparam, delete, func, update
 from sqlmodel import Field, Session, col, select
 from sqlmodel.sql.sqltypes import UTCDateTime
 
@@ -20,7 +19,7 @@ from bot.domain.files import File, fits_card, safe_name
 from bot.domain.proposals import Proposal
 from bot.domain.redaction import secrets_in, veiled
 from bot.store import tool_versions
-from bot.store.tables import ConversationRow, Row, changed, table_of
+from bot.store.tables import ConversationRow, Row, changed, partial, table_of
 
 
 class OutputRow(Row, table=True):
@@ -28,13 +27,13 @@ class OutputRow(Row, table=True):
 
     __tablename__ = "output"
     __table_args__ = (
-        Index(
+        partial(
             "output_unposted",
             "conversation_id",
             "created_at",
             "id",
-            sqlite_where=sql("posted = 0"),
-            postgresql_where=sql("NOT posted"),
+            where="posted = 0",
+            postgresql="NOT posted",
         ),
     )
 

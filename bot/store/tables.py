@@ -21,6 +21,8 @@ from sqlalchemy import (
 from sqlmodel import Field, SQLModel
 from sqlmodel.sql.sqltypes import UTCDateTime
 
+_WHERE = "where"  # of an index's ``info``
+
 
 class Row(SQLModel):
     """A row of a table. What pydantic would check it with is not built: the database checks."""
@@ -34,6 +36,24 @@ _Id = BigInteger().with_variant(Integer, "sqlite")  # SQLite counts only INTEGER
 def table_of(row: type[SQLModel]) -> Any:
     """The table behind a class of rows, for statements that are built once."""
     return row.__table__  # type: ignore[attr-defined]
+
+
+def partial(
+    name: str, *columns: str, where: str, postgresql: str | None = None, unique: bool = False
+) -> Index:
+    """An index of the rows that these words name; a query has to name them by the same words.
+
+    ``postgresql``: its words, where they differ. They are kept for `name_partial_indexes`: SQLAlchemy would
+    load that dialect for them, a twentieth of the time of a command that looks.
+    """
+    return Index(name, *columns, unique=unique, sqlite_where=text(where), info={_WHERE: postgresql or where})
+
+
+def name_partial_indexes() -> None:
+    """Tell SQLAlchemy what PostgreSQL's indexes are, for those that compare or make the schema."""
+    for index in (each for table in SQLModel.metadata.tables.values() for each in table.indexes):
+        if _WHERE in index.info:
+            index.dialect_options["postgresql"]["where"] = text(index.info[_WHERE])
 
 
 def among(column: Any, values: Collection[str]) -> Any:
@@ -63,13 +83,12 @@ class ConversationRow(Row, table=True):
 
     __tablename__ = "conversation"
     __table_args__ = (
-        Index(
+        partial(
             "one_open_conversation",
             "channel",
             "key",
             unique=True,
-            sqlite_where=text("ended_at IS NULL"),
-            postgresql_where=text("ended_at IS NULL"),
+            where="ended_at IS NULL",
         ),
         Index("conversation_of_owner", "channel", "owner", "created_at", "id"),
     )
@@ -122,11 +141,11 @@ class TeamStatusRow(Row, table=True):
 
     __tablename__ = "board"
     __table_args__ = (
-        Index(
+        partial(
             "board_behind",
             "lead_id",
-            sqlite_where=text("rendered < wanted AND gone = 0"),
-            postgresql_where=text("rendered < wanted AND NOT gone"),
+            where="rendered < wanted AND gone = 0",
+            postgresql="rendered < wanted AND NOT gone",
         ),
     )
 
@@ -152,18 +171,17 @@ class MessageRow(Row, table=True):
     __table_args__ = (
         Index("message_of_conversation", "conversation_id", "id"),
         UniqueConstraint("channel", "event_id", name="message_once"),
-        Index(
+        partial(
             "message_undelivered",
             "id",
-            sqlite_where=text("delivered = 0"),
-            postgresql_where=text("NOT delivered"),
+            where="delivered = 0",
+            postgresql="NOT delivered",
         ),
-        Index(
+        partial(
             "message_of_person",
             "actor",
             "created_at",
-            sqlite_where=text("role = 'user'"),
-            postgresql_where=text("role = 'user'"),
+            where="role = 'user'",
         ),
     )
 
@@ -187,12 +205,11 @@ class TurnRow(Row, table=True):
 
     __tablename__ = "turn"
     __table_args__ = (
-        Index(
+        partial(
             "one_wanted_turn",
             "conversation_id",
             unique=True,
-            sqlite_where=text("state = 'wanted'"),
-            postgresql_where=text("state = 'wanted'"),
+            where="state = 'wanted'",
         ),
     )
 
@@ -237,11 +254,6 @@ OPEN_QUESTION = "kind = 'question' AND NOT (state <> 'proposed' AND state <> 'ap
 CALLS = ("warn", "remind", "escalate")
 
 
-def _of_few(name: str, column: str, which: str) -> Index:
-    """An index of the rows that these words name; a query has to name them by the same words."""
-    return Index(name, column, sqlite_where=text(which), postgresql_where=text(which))
-
-
 class ProposalRow(Row, table=True):
     """A proposal; see ``bot.domain.proposals.Proposal`` for what each column means."""
 
@@ -249,21 +261,22 @@ class ProposalRow(Row, table=True):
     __table_args__ = (
         Index("proposal_of_conversation", "conversation_id", "message_id"),
         Index("proposal_of_message", "message_id"),
-        Index(
+        partial(
             "proposal_moving",
             "state",
-            sqlite_where=text("state IN ('approved', 'executing')"),
-            postgresql_where=text("state IN ('approved', 'executing')"),
+            where="state IN ('approved', 'executing')",
         ),
-        Index(
+        partial(
             "proposal_open_in",
             "conversation_id",
-            sqlite_where=text("state = 'proposed'"),
-            postgresql_where=text("state = 'proposed'"),
+            where="state = 'proposed'",
         ),
-        _of_few("proposal_question", "owner", OPEN_QUESTION),
-        _of_few("proposal_due", "expires_at", WAITS),
-        *(_of_few(f"proposal_{what}", f"{what}_at", f"{WAITS} AND {what}_at IS NOT NULL") for what in CALLS),
+        partial("proposal_question", "owner", where=OPEN_QUESTION),
+        partial("proposal_due", "expires_at", where=WAITS),
+        *(
+            partial(f"proposal_{what}", f"{what}_at", where=f"{WAITS} AND {what}_at IS NOT NULL")
+            for what in CALLS
+        ),
         Index("proposal_recent", "state", "updated_at", "id"),
         Index("proposal_asked", "requester", "state", "updated_at", "id"),
     )
@@ -346,11 +359,11 @@ class CallbackRow(Row, table=True):
 
     __tablename__ = "callback"
     __table_args__ = (
-        Index(
+        partial(
             "callback_open",
             "next_at",
-            sqlite_where=text("over = 0"),
-            postgresql_where=text("NOT over"),
+            where="over = 0",
+            postgresql="NOT over",
         ),
     )
 
@@ -441,11 +454,11 @@ class CopyRow(Row, table=True):
     __table_args__ = (
         UniqueConstraint("channel", "key", "ref", name="copy_once"),
         Index("copy_of_proposal", "proposal_id"),
-        Index(
+        partial(
             "copy_behind",
             "proposal_id",
-            sqlite_where=text("rendered < wanted AND gone = 0"),
-            postgresql_where=text("rendered < wanted AND NOT gone"),
+            where="rendered < wanted AND gone = 0",
+            postgresql="rendered < wanted AND NOT gone",
         ),
     )
 
@@ -465,12 +478,11 @@ class EventRow(Row, table=True):
 
     __tablename__ = "event"
     __table_args__ = (
-        Index(
+        partial(
             "event_unhandled",
             "channel",
             "id",
-            sqlite_where=text("handled_at IS NULL"),
-            postgresql_where=text("handled_at IS NULL"),
+            where="handled_at IS NULL",
         ),
         UniqueConstraint("channel", "event_id", name="event_once"),
     )
@@ -589,11 +601,10 @@ class GrantRow(Row, table=True):
 
     __tablename__ = "grant_given"
     __table_args__ = (
-        Index(
+        partial(
             "grant_of_tool",
             "tool_name",
-            sqlite_where=text("revoked_at IS NULL"),
-            postgresql_where=text("revoked_at IS NULL"),
+            where="revoked_at IS NULL",
         ),
     )
 
