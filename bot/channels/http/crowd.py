@@ -10,10 +10,10 @@ import logging
 import os
 import resource
 from collections import Counter
+from collections.abc import Callable
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from bot.channels.http.channel import HttpChannel
 from bot.logs import logger
 
 log = logger(__name__)
@@ -46,12 +46,12 @@ def files_left() -> bool:
 class Crowd:
     """Everybody connected: ``most`` at a time, three quarters of it from one address.
 
-    The pace of ``channel`` says how long a connection may take until the headers of a request are there.
+    ``patience``: for how many seconds a connection may keep the headers of a request back.
     """
 
-    def __init__(self, most: int, channel: HttpChannel) -> None:
+    def __init__(self, most: int, patience: Callable[[], float]) -> None:
         self.most = most
-        self.channel = channel
+        self.patience = patience
         self._most_of_one = max(1, most * 3 // 4)
         self._inside: dict[_Guest, str] = {}
         self._idle: dict[_Guest, None] = {}  # no request under way, longest first
@@ -138,7 +138,7 @@ class _Guest(H11Protocol):
         if not idle:
             self._stop_waiting()
         elif self._due is None:
-            self._due = self.loop.call_later(self.crowd.channel.pace.headers, self._give_up)
+            self._due = self.loop.call_later(self.crowd.patience(), self._give_up)
 
     def _give_up(self) -> None:
         self._due = None

@@ -5,9 +5,10 @@ import contextlib
 import errno
 import logging
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import uvicorn
+from starlette.types import ASGIApp
 
 from bot.channels.http.crowd import ACCEPTED_TOGETHER, Crowd, Seldom, raise_file_limit
 from bot.channels.http.site import Site
@@ -24,29 +25,50 @@ class QuietServer(uvicorn.Server):
         yield
 
 
+def bounded(application: ASGIApp, connections: int, patience: Callable[[], float]) -> QuietServer:
+    """A server that holds so many connections at a time, and half of the files it may open at most.
+
+    ``patience``: for how many seconds each may keep the headers of a request back.
+    """
+    most = min(connections, raise_file_limit() // 2)
+    return QuietServer(
+        uvicorn.Config(
+            application,
+            http=Crowd(most, patience).protocol(),
+            backlog=ACCEPTED_TOGETHER,
+            limit_concurrency=most + 1,
+            log_config=None,
+            proxy_headers=False,  # believes any program of this machine; `Forwarded` does it
+            lifespan="off",
+            timeout_graceful_shutdown=2,
+            server_header=False,
+        )
+    )
+
+
+@contextlib.contextmanager
+def said_seldom() -> Iterator[None]:
+    """What libraries say again and again in a flood is in the log once a minute."""
+    seldom = Seldom()
+    for name in _TALKATIVE:
+        logging.getLogger(name).addFilter(seldom)
+    try:
+        yield
+    finally:
+        for name in _TALKATIVE:
+            logging.getLogger(name).removeFilter(seldom)
+
+
 class WebServer:
     """Serves ``site`` on ``host:port``; port 0 takes a free one, told by ``port`` once started."""
 
     def __init__(self, site: Site, host: str, port: int, connections: int = 1000) -> None:
-        """``connections``: how many there may be at a time; half of the files it may open at most."""
+        """``connections``: how many there may be at a time."""
         self.site = site
-        most = min(connections, raise_file_limit() // 2)
-        self._seldom = Seldom()
         self._host = host
         self.port = port
-        self._server = QuietServer(
-            uvicorn.Config(
-                site,
-                http=Crowd(most, site.channel).protocol(),
-                backlog=ACCEPTED_TOGETHER,
-                limit_concurrency=most + 1,
-                log_config=None,
-                proxy_headers=False,  # believes any program of this machine; `Forwarded` does it
-                lifespan="off",
-                timeout_graceful_shutdown=2,
-                server_header=False,
-            )
-        )
+        self._server = bounded(site, connections, lambda: site.channel.pace.headers)
+        self._quiet = contextlib.ExitStack()
         self._listening: socket.socket | None = None
         self._task: asyncio.Task[None] | None = None
 
@@ -58,8 +80,7 @@ class WebServer:
 
     async def start(self) -> None:
         """Serve on the port that was taken."""
-        for name in _TALKATIVE:
-            logging.getLogger(name).addFilter(self._seldom)
+        self._quiet.enter_context(said_seldom())
         listening = self._listening or self.listen()
         self._task = asyncio.create_task(self._server.serve([listening]), name="web server")
         while not self._server.started and not self._task.done():  # noqa: ASYNC110 - uvicorn has no event for it
@@ -71,8 +92,7 @@ class WebServer:
         self._server.should_exit = True
         if self._task is not None:
             await self._task
-        for name in _TALKATIVE:
-            logging.getLogger(name).removeFilter(self._seldom)
+        self._quiet.close()
 
     def close(self) -> None:
         """Give the port back, also where it never served."""

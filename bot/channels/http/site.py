@@ -12,7 +12,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.params import Query
 from fastapi.routing import APIRoute
 from fastapi.security import HTTPBearer
-from starlette.responses import JSONResponse
+from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route, Router
 from starlette.types import Receive, Scope, Send
 
@@ -78,6 +78,8 @@ class Site(FastAPI):
         self.secure = secure
         self.base = base
         self.organisation = organisation
+        self._describing = asyncio.Lock()
+        self._description: bytes | memoryview | None = None
         self.up = False  # from when the start has finished until the end begins
         self.model_name = model_name
         self.demo = demo
@@ -95,6 +97,16 @@ class Site(FastAPI):
         if self.channel.lookup is None:
             raise RuntimeError("the channel was not started")
         return self.channel.lookup
+
+    def setup(self) -> None:
+        """With the description made once, in a thread: that loads libraries and takes seconds."""
+        self.add_route("/openapi.json", self._tell, include_in_schema=False)
+
+    async def _tell(self, _: Request) -> Response:
+        async with self._describing:
+            if self._description is None:
+                self._description = await asyncio.to_thread(lambda: JSONResponse(self.openapi()).body)
+        return Response(self._description, media_type="application/json")
 
     def openapi(self) -> dict[str, Any]:
         """The description of all routes.

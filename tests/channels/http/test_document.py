@@ -1,13 +1,18 @@
 """The OpenAPI document is what the interface does: every answer of a day's use fits what is written there."""
 
+import asyncio
 import json
 import re
+import threading
+from collections.abc import Sequence
 from typing import Any
 
 import httpx
 from jsonschema import Draft202012Validator
+from starlette.routing import BaseRoute, Route
 
 import bot
+from bot.channels.http.site import LateRoutes
 from bot.domain.files import File
 from bot.tools.tool import ToolOutput, tool
 from tests.channels.http.conftest import ANA, CHIEF, TOKENS, Json, Serve
@@ -187,3 +192,18 @@ async def test_a_proposal_is_called_one_on_the_wire(serve: Serve):
         assert "/chat/actions" not in document
         assert "action_" not in document
         assert (await nod.client.get("/api/chat/actions")).status_code == 404
+
+
+async def test_the_document_is_made_once_and_outside_the_event_loop(serve: Serve):
+    threads: list[threading.Thread] = []
+
+    def load() -> Sequence[BaseRoute]:
+        threads.append(threading.current_thread())
+        return []
+
+    async with serve() as nod:
+        nod.app.web.site.router.routes.append(Route("/late", LateRoutes(load), include_in_schema=False))
+        first, second = await asyncio.gather(*(nod.client.get("/openapi.json") for _ in range(2)))
+        assert first.json() == second.json()
+    assert len(threads) == 1
+    assert threads[0] is not threading.current_thread()
