@@ -43,10 +43,15 @@ def verify(
     anchor: Annotated[
         list[str] | None, typer.Option(help="what `nod audit anchor` printed earlier; may be repeated")
     ] = None,
+    *,
+    as_json: Json = False,
 ) -> None:
     """Check every row; names what was changed, removed or inserted."""
     with told(), looking(load()) as database:
-        _verified(database.read_now(seals.faults, anchor or ()))
+        faults = database.read_now(seals.faults, anchor or ())
+        if as_json:
+            print_json({"intact": not faults, "faults": faults})
+        _verified(faults, as_json=as_json)
 
 
 @commands.command(name="anchor")

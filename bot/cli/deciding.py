@@ -87,7 +87,7 @@ def similar(proposal: Id, *, as_json: Json = False) -> None:
     with told():
         settings = load()
         log_at("error")
-        with existing(settings) as database:
+        with looking(settings) as database:
             found = find(database, proposal)
             rungs, reaches = asyncio.run(_ladder(settings, database, found))
             if not rungs:

@@ -7,7 +7,7 @@ import typer
 
 from bot.cli.command import ShellCommands
 from bot.cli.gates import presses_of
-from bot.cli.shared import existing, load, log_at, operator, plain, told
+from bot.cli.shared import Json, existing, load, log_at, operator, plain, print_json, told
 from bot.commands import Commands as SlashCommands
 from bot.domain.chat import SHELL, Address, Answer, Command, Incoming, Press, Reply
 from bot.domain.jobs import Job
@@ -25,12 +25,14 @@ def approvals(
     words: Annotated[
         list[str] | None, typer.Argument(metavar="WORDS", help="as in the chats; try: help")
     ] = None,
+    *,
+    as_json: Json = False,
 ) -> None:
     """Run an /approvals admin command.
 
     Such as: policy, approvers, grants, pause; nod approvals help lists them.
     """
-    _say("approvals", " ".join(words or []))
+    _say("approvals", " ".join(words or []), as_json=as_json)
 
 
 @commands.command()
@@ -55,7 +57,7 @@ def unlink(account_: Annotated[str, typer.Argument(metavar="ACCOUNT", help="one 
     _say("nod", f"unlink {account_}")
 
 
-def _say(name: str, text: str) -> None:
+def _say(name: str, text: str, *, as_json: bool = False) -> None:
     """Say a slash command at this shell."""
     with told():
         settings = load()
@@ -63,7 +65,10 @@ def _say(name: str, text: str) -> None:
         with existing(settings) as database:
             command = Command(operator(), name, text, Address(SHELL, operator().key))
             reply = asyncio.run(_answered(settings, database, command))
-            print(plain(reply.text))
+            if as_json:
+                print_json({"answer": reply.answer, "text": reply.text, "rule": reply.rule})
+            else:
+                print(plain(reply.text))
             if reply.answer is Answer.REFUSED:
                 raise NodError(f"you act as {command.actor} here; an admin can add it to NOD_ADMINS")
             if reply.answer is not Answer.ACCEPTED:

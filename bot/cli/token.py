@@ -35,7 +35,8 @@ def list_(*, as_json: Json = False) -> None:
         with looking(settings) as database:
             found = database.read_now(tokens.working)
         if as_json:
-            print_json([_told(t) for t in found])
+            named = [_line(f"http:{name}") for name in sorted(settings.tokens.values())]
+            print_json([*(_told(t) for t in found), *named])
             return
         for t in found:
             print(plain(f"{t.label}  http:{t.name}  by {t.made_by}, {when(t.made_at, now())}"))
@@ -45,9 +46,15 @@ def list_(*, as_json: Json = False) -> None:
             print("There are no tokens. To make one: nod token new NAME")
 
 
-def _told(token: IssuedToken) -> dict[str, str]:
-    account, made = f"http:{token.name}", token.made_at.isoformat()
-    return {"label": token.label, "account": account, "made_by": token.made_by, "made_at": made}
+def _told(token: IssuedToken) -> dict[str, str | None]:
+    return _line(f"http:{token.name}", token.label, token.made_by, token.made_at.isoformat())
+
+
+def _line(
+    account: str, label: str | None = None, made_by: str | None = None, made_at: str | None = None
+) -> dict[str, str | None]:
+    """Those of NOD_HTTP_TOKENS have an account only."""
+    return {"label": label, "account": account, "made_by": made_by, "made_at": made_at}
 
 
 @commands.command(name="revoke")

@@ -72,10 +72,13 @@ def _told(tool: Tool) -> dict[str, Any]:
 
 
 @commands.command(name="show")
-def show(name: Name) -> None:
+def show(name: Name, *, as_json: Json = False) -> None:
     """Show one tool in full: what it does, its risk, and the JSON schema of its arguments."""
     with told():
         tool = _named(asyncio.run(_offered(load())), name)
+        if as_json:
+            print_json(_told(tool))
+            return
         how = "runs immediately" if tool.reads else "asks first, if the rules say so"
         schema = json.dumps(tool.parameters, indent=2, ensure_ascii=False)
         print(plain(f"{tool.name} ({tool.group})\n{tool.description}\n\nrisk: {tool.harm}, {how}\n{schema}"))
