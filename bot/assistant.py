@@ -76,7 +76,6 @@ _BOUND = {
     Work.DELIVER: "conversation",
 }
 _NAMES_KEPT = 10_000
-_DECIDED = frozenset({State.APPROVED, State.DECLINED})
 
 
 class Assistant:
@@ -216,11 +215,6 @@ class Assistant:
         decided = await self._presses.take(press)
         if press.verb is Verb.ASK:
             self._asked.update(job.key for job in decided.jobs if job.work is Work.TURN)
-        if decided.reply.answer is Answer.ACCEPTED:
-            for each in decided.reply.proposals:
-                if each.state in _DECIDED and each.decided_at is not None:
-                    waited = (each.decided_at - each.created_at).total_seconds()
-                    tracing.decided(each.id, each.tool_name, each.state, waited)
         if press.verb is Verb.STOP and decided.reply.answer is Answer.ACCEPTED:
             self._gate.stop(press.proposal_id)  # another process that runs it reads so within a second
         await self._dispatcher.wake(*decided.jobs)

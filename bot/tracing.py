@@ -113,7 +113,7 @@ def proposed(proposal_id: str, tool: str, cause: Noted = _NOTHING) -> None:
 
 
 def decided(proposal_id: str, tool: str, state: str, waited: float) -> None:
-    """People decided, after ``waited`` seconds."""
+    """People decided, or their time was over, after ``waited`` seconds."""
     if _otel is not None:
         values = {
             "nod.proposal.id": proposal_id,

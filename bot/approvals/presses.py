@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from sqlmodel import Session
 
+from bot import tracing
 from bot.agent.gate import Gate
 from bot.approvals.contents import Contents
 from bot.domain.chat import Address, Answer, Clock, Press, Reply
@@ -23,6 +24,7 @@ from bot.store.database import Database
 from bot.transactions import decide, grants, rights
 from bot.transactions.votes import Decided, Prepared, Similar, Steps
 
+_DECIDED = frozenset({State.APPROVED, State.DECLINED})
 _APPROVING = (Verb.APPROVE, Verb.SIMILAR, Verb.APPROVE_STEPS)
 
 
@@ -42,6 +44,10 @@ class Presses:
             decided = await self._decide(press)
         except LostRace as error:
             return Decided(Reply(Answer.STALE, error.message))
+        for each in decided.reply.proposals if decided.reply.answer is Answer.ACCEPTED else ():
+            if each.state in _DECIDED and each.decided_at is not None:
+                waited = (each.decided_at - each.created_at).total_seconds()
+                tracing.decided(each.id, each.tool_name, each.state, waited)
         said = decided.reply.text
         if not written_in(said):
             return decided

@@ -1,9 +1,11 @@
 """What a command needs that decides or runs something: the tools, the gate, presses from this shell."""
 
+import asyncio
 import contextlib
 import sys
 from collections.abc import AsyncIterator
 
+from bot import tracing
 from bot.agent.gate import Gate
 from bot.app import registry_of
 from bot.approvals.presses import Presses
@@ -53,5 +55,9 @@ async def gate_of(settings: Settings, database: Database, *, all_now: bool = Fal
 @contextlib.asynccontextmanager
 async def presses_of(settings: Settings, database: Database) -> AsyncIterator[Presses]:
     """Presses from this shell: whatever work they make is found in the rows by the running nod."""
-    async with gate_of(settings, database) as gate:
+    async with contextlib.AsyncExitStack() as stack:
+        gate = await stack.enter_async_context(gate_of(settings, database))
+        if settings.otlp_endpoint is not None:
+            end = tracing.begin(settings.otlp_endpoint, settings.otlp_header_pairs, Process.this().id)
+            stack.push_async_callback(asyncio.to_thread, end)
         yield Presses(database, gate, now)

@@ -7,6 +7,7 @@ import time
 from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
 
+from bot import tracing
 from bot.agent.gate import Gate
 from bot.delivery.turns import Turns
 from bot.domain.jobs import Dispatcher, Job, Work
@@ -52,6 +53,8 @@ class Recovery:
         while True:
             expired = await self._database.write_aside(lifecycle.expire_due, self._gate.policies, now, _BATCH)
             count += len(expired)
+            for p, _ in expired:
+                tracing.decided(p.id, p.tool_name, p.state, (now - p.created_at).total_seconds())
             await self._dispatcher.wake(*dict.fromkeys(job for _, jobs in expired for job in jobs))
             if len(expired) < _BATCH or time.monotonic() >= end:
                 return count

@@ -1,11 +1,14 @@
 """Traces as a collector gets them: read by OTLP's own parser."""
 
 import asyncio
+import os
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from datetime import timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,6 +16,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
 from bot import tracing
+from bot.domain.times import now
 from bot.errors import ModelError
 from bot.settings import Settings
 from tests.channels.http.conftest import Serve, Served
@@ -170,6 +174,41 @@ async def test_a_process_that_runs_what_another_was_told_adds_to_the_same_trace(
     [proposed], [decided] = collector.named("propose keep"), collector.named("decide keep")
     assert (decided.trace_id, decided.parent_span_id) == (proposed.trace_id, proposed.span_id)
     assert told(decided)["nod.approval.state"] == "declined"
+
+
+async def test_an_expiry_is_told_in_the_trace_of_its_proposal(serve: Serve, collector: Collector):
+    async with serve(OTEL_EXPORTER_OTLP_ENDPOINT=collector.url) as nod:
+        nod.model.answer(ask(("keep", {"text": "milk"})))
+        await nod.proposed()
+        nod.clock.forward(timedelta(days=30))
+        assert await nod.app.recovery.expire_due(nod.clock()) == 1
+        await nod.idle()
+    [proposed], [decided] = collector.named("propose keep"), collector.named("decide keep")
+    assert (decided.trace_id, decided.parent_span_id) == (proposed.trace_id, proposed.span_id)
+    assert told(decided)["nod.approval.state"] == "expired"
+    assert told(decided)["nod.approval.wait_seconds"] == timedelta(days=30).total_seconds()
+
+
+async def test_a_press_from_the_command_line_is_told_in_the_trace_of_its_proposal(
+    serve: Serve, collector: Collector, tmp_path: Path
+):
+    named = subprocess.run(["id", "-un"], capture_output=True, text=True, check=True).stdout.strip()  # noqa: ASYNC221, S607
+    account = f"cli:{named}"
+    async with serve(NOD_ADMINS=(account,)) as nod:
+        nod.clock.forward(now() - nod.clock())
+        nod.model.answer(ask(("keep", {"text": "milk"})))
+        [proposal] = await nod.proposed()
+        url = nod.app.settings.database_url
+    given = {"OTEL_EXPORTER_OTLP_ENDPOINT": collector.url, "NOD_DATABASE_URL": url}
+    done = subprocess.run(  # noqa: ASYNC221, S603 - our own
+        [sys.executable, "-m", "bot.cli.main", "decline", proposal["id"], "no milk"],
+        cwd=tmp_path, env={**os.environ, **given, "NOD_ADMINS": account},
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert (done.stderr, done.returncode) == ("", 0)
+    [decided] = collector.named("decide keep")
+    assert told(decided)["nod.approval.state"] == "declined"
+    assert told(decided)["nod.proposal.id"] == proposal["id"]
 
 
 async def test_a_collector_that_is_gone_stops_nothing(serve: Serve):
