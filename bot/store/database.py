@@ -28,7 +28,7 @@ from bot.errors import LostRace
 from bot.store import snapshot
 from bot.store.engine import PATIENCE, POSTGRES_CONNECTIONS, open_engine
 from bot.store.quick import Quick
-from bot.store.transaction import OverConnection, begin, commit, run_and_commit
+from bot.store.transaction import OverConnection, begin, end, run_and_commit
 from bot.store.writer import SQLiteWriter
 
 P = ParamSpec("P")
@@ -166,7 +166,7 @@ class Database:
             snapshot.begin(session)
             try:
                 value = function(session)
-                commit(connection)
+                end(connection)
                 return value
             finally:
                 connection.rollback()
