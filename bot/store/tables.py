@@ -21,8 +21,6 @@ from sqlalchemy import (
 from sqlmodel import Field, SQLModel
 from sqlmodel.sql.sqltypes import UTCDateTime
 
-_WHERE = "where"  # of an index's ``info``
-
 
 class Row(SQLModel):
     """A row of a table. What pydantic would check it with is not built: the database checks."""
@@ -43,17 +41,10 @@ def partial(
 ) -> Index:
     """An index of the rows that these words name; a query has to name them by the same words.
 
-    ``postgresql``: its words, where they differ. They are kept for `name_partial_indexes`: SQLAlchemy would
-    load that dialect for them, a twentieth of the time of a command that looks.
+    ``postgresql``: its words, where they differ.
     """
-    return Index(name, *columns, unique=unique, sqlite_where=text(where), info={_WHERE: postgresql or where})
-
-
-def name_partial_indexes() -> None:
-    """Tell SQLAlchemy what PostgreSQL's indexes are, for those that compare or make the schema."""
-    for index in (each for table in SQLModel.metadata.tables.values() for each in table.indexes):
-        if _WHERE in index.info:
-            index.dialect_options["postgresql"]["where"] = text(index.info[_WHERE])
+    there = text(postgresql or where)
+    return Index(name, *columns, unique=unique, sqlite_where=text(where), postgresql_where=there)
 
 
 def among(column: Any, values: Collection[str]) -> Any:

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from sqlalchemy import Connection
+from sqlalchemy.exc import DBAPIError
 from sqlmodel import Session
 
 from bot.store.quick import driver_of, fault
@@ -44,10 +45,15 @@ def run_and_commit(connection: Connection, work: Callable[[Session], T]) -> T:
         commit(connection)
         return value
     driver: Any = connection.connection.driver_connection
-    with driver.pipeline():
-        for statement, values in links:
-            connection.execute(statement, values)
-        connection.commit()
+    try:
+        with driver.pipeline():
+            for statement, values in links:
+                connection.execute(statement, values)
+            connection.commit()
+    except (DBAPIError, connection.dialect.loaded_dbapi.Error) as error:
+        # by the time the answers arrive, SQLAlchemy takes it for committed, and would not roll back
+        connection.invalidate(error)
+        raise error if isinstance(error, DBAPIError) else fault(connection, "COMMIT", error) from error
     return value
 
 
@@ -81,7 +87,7 @@ def execute(connection: Connection, text: str) -> None:
 
 
 _TO_WRITE = {"sqlite": "BEGIN IMMEDIATE", "postgresql": "BEGIN ISOLATION LEVEL READ COMMITTED"}
-_TO_READ = {"sqlite": "BEGIN", "postgresql": "BEGIN ISOLATION LEVEL REPEATABLE READ"}
+_TO_READ = {"sqlite": "BEGIN", "postgresql": "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"}
 
 
 def begin(connection: Connection, *, to_read: bool = False) -> None:

@@ -6,16 +6,22 @@ import signal
 import sqlite3
 import sys
 import threading
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 from sqlalchemy import text
-from sqlalchemy.exc import IntegrityError, OperationalError
+from sqlalchemy.exc import DBAPIError, IntegrityError, InternalError, OperationalError
 from sqlmodel import Session
 
-from bot.store import migrations
+from bot.domain.record import Act
+from bot.store import migrations, rules
 from bot.store.database import Database
 from bot.store.engine import back_up
+from bot.store.record.audit import By
+from tests.kit.people import ADA
+
+NOW = datetime(2026, 7, 1, 9, tzinfo=UTC)
 
 
 def count(session: Session) -> int:
@@ -95,6 +101,31 @@ async def test_a_process_that_is_stopped_within_a_transaction_keeps_no_locks_for
         lambda s: s.execute(text("SHOW idle_in_transaction_session_timeout")).scalar_one()
     )
     assert limit == "10s"
+
+
+async def test_a_change_that_cannot_be_recorded_is_not_made_and_leaves_no_trace_for_the_next(
+    database: Database,
+) -> None:
+    rename = "ALTER TABLE {} RENAME TO {}"  # as a full disk would, it refuses the last of the transaction
+    for _ in range(2):  # each statement goes the short way from its second time on
+        await database.write(rules.pause, ADA, NOW)
+        await database.write(rules.resume, By.nod(Act.RESUME), NOW)
+    await database.write(lambda s: s.execute(text(rename.format("ledger", "away"))))
+    with pytest.raises(DBAPIError):
+        await database.write(rules.pause, ADA, NOW)
+    assert await database.read(rules.paused_since) is None
+    await database.write(lambda s: s.execute(text(rename.format("away", "ledger"))))
+    assert await database.write(rules.pause, ADA, NOW)
+    assert await database.read(rules.paused_since) == NOW
+
+
+async def test_what_a_read_writes_by_mistake_is_not_kept(database: Database) -> None:
+    if database.dialect == "sqlite":
+        await database.read(add, "a")
+    else:
+        with pytest.raises(InternalError, match="read-only transaction"):
+            await database.read(add, "a")
+    assert await database.read(count) == 0
 
 
 async def test_a_read_sees_one_snapshot(database: Database) -> None:

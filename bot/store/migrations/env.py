@@ -6,10 +6,9 @@ from sqlmodel import SQLModel
 import bot.store.issues
 import bot.store.mcp
 import bot.store.outputs
-import bot.store.slack  # noqa: F401 - these register their tables
-from bot.store.tables import name_partial_indexes
+import bot.store.slack
+import bot.store.tables  # noqa: F401 - registers its tables
 
-name_partial_indexes()
 with context.config.attributes["engine"].begin() as connection:
     if connection.dialect.name == "sqlite":
         connection.exec_driver_sql("BEGIN IMMEDIATE")  # all versions or none: the driver would commit each
