@@ -16,7 +16,6 @@ from bot.net.intake import TooLarge, bound
 _MOST_LOG = 200_000  # bytes
 _MOST_REFUSAL = 500  # characters that are told of one
 _HEADER = struct.Struct(">BxxxL")  # before each part of a log: which stream, and how many bytes
-
 _UNREACHABLE = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.UnsupportedProtocol, httpx2.InvalidURL)
 
 
@@ -71,12 +70,7 @@ class Daemon:
                     if answer.is_error:
                         raise await _refusal(answer)
                     yield answer
-        except (
-            httpx2.ConnectError,
-            httpx2.ConnectTimeout,
-            httpx2.UnsupportedProtocol,
-            httpx2.InvalidURL,
-        ) as error:
+        except _UNREACHABLE as error:
             raise self._unreachable(error) from None
         except httpx2.TimeoutException:
             raise ToolTimedOut(f"Docker did not answer within {self.seconds:g} s.") from None
