@@ -109,7 +109,7 @@ def test_times_are_shown_by_the_readers_own_app():
     card = make_card()
     assert times(rendered(card)) == [(card.expires_at, "r")]
     assert times(rendered(done(card))) == [(done(card).decided_at, "dt")]
-    expired = done(card, state=State.EXPIRED, outcome="Expired.")
+    expired = done(card, state=State.EXPIRED, outcome="Expired.", decided_at=None)
     assert times(rendered(expired)) == [(card.expires_at, "dt")]
     assert "Decided" not in rendered(expired).rich.text
 
