@@ -11,6 +11,7 @@ from bot.store.quick import driver_of, fault
 from bot.store.record import chain
 
 T = TypeVar("T")
+Links = list[tuple[Any, dict[str, Any]]]  # statements, each with its values
 
 
 class OverConnection(Session):
@@ -31,8 +32,7 @@ class OverConnection(Session):
 def run(connection: Connection, work: Callable[[Session], T]) -> T:
     """All of it but the commit."""
     value, links = _done(connection, work)
-    for statement, values in links:
-        connection.execute(statement, values)
+    _execute_all(connection, links)
     return value
 
 
@@ -40,20 +40,22 @@ def run_and_commit(connection: Connection, work: Callable[[Session], T]) -> T:
     """All of it. On PostgreSQL what is linked goes out with the COMMIT, so others wait for one trip."""
     value, links = _done(connection, work)
     if not links or connection.dialect.name != "postgresql":
-        for statement, values in links:
-            connection.execute(statement, values)
+        _execute_all(connection, links)
         commit(connection)
         return value
     driver: Any = connection.connection.driver_connection
     try:
         with driver.pipeline():
-            for statement, values in links:
-                connection.execute(statement, values)
+            _execute_all(connection, links)
             connection.commit()
-    except (DBAPIError, connection.dialect.loaded_dbapi.Error) as error:
-        # by the time the answers arrive, SQLAlchemy takes it for committed, and would not roll back
+    # by the time the answers arrive, SQLAlchemy takes it for committed, and would not roll back
+    except DBAPIError as error:
         connection.invalidate(error)
-        raise error if isinstance(error, DBAPIError) else fault(connection, "COMMIT", error) from error
+        raise
+    except connection.dialect.loaded_dbapi.Error as error:
+        told = fault(connection, "COMMIT", error)
+        connection.invalidate(error)
+        raise told from error
     return value
 
 
@@ -69,13 +71,18 @@ def end(connection: Connection) -> None:
         execute(connection, "COMMIT")
 
 
-def _done(connection: Connection, work: Callable[[Session], T]) -> tuple[T, list[tuple[Any, dict[str, Any]]]]:
+def _done(connection: Connection, work: Callable[[Session], T]) -> tuple[T, Links]:
     """What came of it, and the statements that are left to do."""
     with OverConnection(connection) as session:
         chain.begin_to_collect(session)
         value = work(session)
         session.flush()
         return value, chain.links(session)
+
+
+def _execute_all(connection: Connection, links: Links) -> None:
+    for statement, values in links:
+        connection.execute(statement, values)
 
 
 def execute(connection: Connection, text: str) -> None:

@@ -119,6 +119,22 @@ async def test_a_change_that_cannot_be_recorded_is_not_made_and_leaves_no_trace_
     assert await database.read(rules.paused_since) == NOW
 
 
+@pytest.mark.parametrize("ends", ["RAISE 'full'", "PERFORM pg_terminate_backend(pg_backend_pid())"])
+async def test_a_commit_that_fails_is_told_and_the_next_one_finds_all_in_order(
+    database: Database, ends: str
+) -> None:
+    if database.dialect != "postgresql":
+        pytest.skip("SQLite's COMMIT is a statement like any other")
+    body = f"CREATE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN {ends}; END'"
+    when = "AFTER INSERT ON ledger INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION fail()"
+    await database.write(lambda s: s.execute(text(body.replace("'full'", "''full''"))))
+    await database.write(lambda s: s.execute(text(f"CREATE CONSTRAINT TRIGGER fails {when}")))
+    for _ in range(3):
+        with pytest.raises(DBAPIError):
+            await database.write(rules.pause, ADA, NOW)
+        assert await database.read(rules.paused_since) is None
+
+
 async def test_what_a_read_writes_by_mistake_is_not_kept(database: Database) -> None:
     if database.dialect == "sqlite":
         await database.read(add, "a")
