@@ -225,7 +225,7 @@ class Assistant:
         found = await self._database.read(conversations.open_conversation, address)
         if found is None:
             return ""
-        spoke, team, jobs = await self._database.write(_stop, found, who, self._clock())
+        spoke, team, jobs = await self._database.write_first(_stop, found, who, self._clock())
         for conversation_id in (*((found.id,) if spoke else ()), *team):
             self._stopping.add(conversation_id)
             await self._dispatcher.stop_turn(conversation_id)

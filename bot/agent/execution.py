@@ -104,8 +104,10 @@ class Execution:
             return await self._finish(proposal, State.FAILED, cause=_cause(error), error=words)
         now = self._clock()
         if old_values(preview) != old_values(proposal.preview):
-            return await self._database.write(lifecycle.ask_again, proposal, preview, now)
-        claimed = await self._database.write(lifecycle.claim, self._policies, proposal, self._process, now)
+            return await self._database.write_first(lifecycle.ask_again, proposal, preview, now)
+        claimed = await self._database.write_first(
+            lifecycle.claim, self._policies, proposal, self._process, now
+        )
         if claimed is None:
             return ()
         with tracing.executing(claimed.id, claimed.tool_name, claimed.call_id) as noted:
@@ -181,7 +183,9 @@ class Execution:
         pause = _FIRST_PAUSE
         while True:
             try:
-                done = await self._database.write(lifecycle.finish, proposal, state, self._clock(), **changes)
+                done = await self._database.write_first(
+                    lifecycle.finish, proposal, state, self._clock(), **changes
+                )
             except (SQLAlchemyError, LostRace) as error:
                 log.error("the end of a tool is not written yet", proposal=proposal.id, exc_info=error)
             else:

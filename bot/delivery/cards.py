@@ -140,7 +140,7 @@ class Cards:
         known = await self._database.read(copies.known, address.channel, ref)
         if known == Known(proposal_id, gone=False):
             return ()
-        return await self._database.write(self._recognise, proposal_id, actor, address, ref)
+        return await self._database.write_first(self._recognise, proposal_id, actor, address, ref)
 
     def _recognise(
         self, session: Session, proposal_id: str, actor: Actor, address: Address, ref: str

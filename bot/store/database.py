@@ -16,7 +16,6 @@ thread does all of it. PostgreSQL, which is a network away, has a small pool of 
 import asyncio
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeVar
 
@@ -28,6 +27,7 @@ from bot.errors import LostRace
 from bot.store import snapshot
 from bot.store.engine import PATIENCE, POSTGRES_CONNECTIONS, open_engine
 from bot.store.quick import Quick
+from bot.store.threads import Threads
 from bot.store.transaction import OverConnection, begin, end, run_and_commit
 from bot.store.writer import SQLiteWriter
 
@@ -61,7 +61,7 @@ class Database:
         self._writer = SQLiteWriter(self.engine, patience) if sqlite else None
         self._writable_until = 0.0  # of time.monotonic()
         self._reading: Connection | None = None  # SQLite: the event loop's own, kept open
-        self._threads = ThreadPoolExecutor(_SQLITE_THREADS if sqlite else POSTGRES_CONNECTIONS, "nod-db")
+        self._threads = Threads(_SQLITE_THREADS if sqlite else POSTGRES_CONNECTIONS, "nod-db")
 
     @property
     def there(self) -> bool:
@@ -77,6 +77,12 @@ class Database:
         that was read earlier: a second run would find it as stale as the first.
         """
         return await self._write(lambda s: function(s, *args, **kwargs))
+
+    async def write_first(
+        self, function: Callable[Concatenate[Session, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """`write`, before everything else that waits: a person waits for it."""
+        return await self._write(lambda s: function(s, *args, **kwargs), first=True)
 
     async def write_unsynced(
         self, function: Callable[Concatenate[Session, P], T], *args: P.args, **kwargs: P.kwargs
@@ -107,9 +113,7 @@ class Database:
         self, function: Callable[Concatenate[Session, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
         """`read`, for what may take long."""
-        return await asyncio.get_running_loop().run_in_executor(
-            self._threads, lambda: self.read_now(function, *args, **kwargs)
-        )
+        return await self._threads.run(lambda: self.read_now(function, *args, **kwargs))
 
     async def check_writable(self) -> None:
         """Write a few bytes that mean nothing, at most once in `_CHECKED` seconds.
@@ -122,10 +126,17 @@ class Database:
             await self.write(_touch)
         self._writable_until = time.monotonic() + _CHECKED
 
-    async def _write(self, work: Callable[[Session], T], *, aside: bool = False, synced: bool = True) -> T:
+    async def _write(
+        self,
+        work: Callable[[Session], T],
+        *,
+        aside: bool = False,
+        synced: bool = True,
+        first: bool = False,
+    ) -> T:
         if self._writer is not None:
-            return await self._writer.submit(work, aside=aside, synced=synced)
-        return await asyncio.get_running_loop().run_in_executor(self._threads, self.write_now, work)
+            return await self._writer.submit(work, aside=aside, synced=synced, first=first)
+        return await self._threads.run(lambda: self.write_now(work), first=first)
 
     def write_now(
         self, function: Callable[Concatenate[Session, P], T], *args: P.args, **kwargs: P.kwargs
@@ -175,7 +186,7 @@ class Database:
         """Finish what is queued, then let go of every connection."""
         if self._writer is not None:
             self._writer.close()
-        self._threads.shutdown()
+        self._threads.close()
         if self._reading is not None:
             self._reading.close()
         self.engine.dispose()

@@ -4,7 +4,6 @@ import asyncio
 import math
 import sqlite3
 import time
-from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from sqlmodel import Session
 
 from bot.store.quick import Quick
 from bot.store.transaction import begin, execute, run
+from bot.store.waiting_line import WaitingLine
 
 T = TypeVar("T")
 
@@ -32,6 +32,7 @@ class _Job:
     ended: asyncio.Future[Any]
     aside: bool
     synced: bool
+    first: bool  # a person waits for it
     deadline: float  # of time.monotonic(): until then it waits for another process
 
 
@@ -45,18 +46,21 @@ class SQLiteWriter:
         self._engine = engine
         self._patience = patience
         self._thread = ThreadPoolExecutor(1, "nod-write")
-        self._waiting: deque[_Job] = deque()
+        self._waiting: WaitingLine[_Job] = WaitingLine()
         self._connection: Connection | None = None
         self._busy = False
         self._closed = False
         self._synced = True  # how the connection commits
 
-    def submit(self, work: Callable[[Session], T], *, aside: bool, synced: bool) -> asyncio.Future[T]:
+    def submit(
+        self, work: Callable[[Session], T], *, aside: bool, synced: bool, first: bool
+    ) -> asyncio.Future[T]:
         if self._closed:
             raise RuntimeError("the database is closed")
         loop = asyncio.get_running_loop()
         ended: asyncio.Future[T] = loop.create_future()
-        self._waiting.append(_Job(work, ended, aside, synced, time.monotonic() + self._patience))
+        job = _Job(work, ended, aside, synced, first, time.monotonic() + self._patience)
+        self._waiting.add(job, first=first)
         if not self._busy:
             self._busy = True
             loop.call_soon(self._next, loop)  # every caller that is ready in this round of the loop joins
@@ -75,9 +79,9 @@ class SQLiteWriter:
         """Those that share the next transaction: some short ones, or one that may take long."""
         batch: list[_Job] = []
         while self._waiting and len(batch) < _MAX_BATCH:
-            if batch and (batch[0].aside or self._waiting[0].aside):
+            if batch and (batch[0].aside or self._waiting.next().aside):
                 break
-            job = self._waiting.popleft()
+            job = self._waiting.take()
             if not job.ended.done():  # else its caller went away
                 batch.append(job)
         return batch
@@ -160,7 +164,8 @@ class SQLiteWriter:
                 job.ended.set_result(outcome[0])
             else:
                 job.ended.set_exception(outcome[1])
-        self._waiting.extendleft(reversed(again))
+        for job in reversed(again):
+            self._waiting.put_back(job, first=job.first)
 
     def _undo(self) -> None:
         if self._connection is not None:

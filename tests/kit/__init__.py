@@ -7,7 +7,7 @@ from tests.kit.model import Scripted, ScriptedModel, breaks, call, history_fault
 from tests.kit.nod import AnyNod, MakeNod, Nod, cores
 from tests.kit.people import ADA, ANA, BEN, EVE, ROOM, WALL
 from tests.kit.tables import make_tables
-from tests.kit.waiting import Hold, until
+from tests.kit.waiting import Hold, held, until
 from tests.kit.world import Run, Secret, World, lamp_tools
 
 __all__ = [
@@ -35,6 +35,7 @@ __all__ = [
     "breaks",
     "call",
     "cores",
+    "held",
     "history_faults",
     "kill",
     "lamp_tools",

@@ -58,6 +58,9 @@ class FusedDatabase(Database):
     async def write(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         return await self._fused(super().write, function, *args, **kwargs)
 
+    async def write_first(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        return await self._fused(super().write_first, function, *args, **kwargs)
+
     async def write_aside(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         return await self._fused(super().write_aside, function, *args, **kwargs)
 

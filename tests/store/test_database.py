@@ -1,6 +1,7 @@
 """The bridge: a store function is one transaction, all or nothing, and never open across an await."""
 
 import asyncio
+import functools
 import os
 import signal
 import sqlite3
@@ -19,6 +20,7 @@ from bot.store import migrations, rules
 from bot.store.database import Database
 from bot.store.engine import back_up
 from bot.store.record.audit import By
+from tests.kit import held
 from tests.kit.people import ADA
 
 NOW = datetime(2026, 7, 1, 9, tzinfo=UTC)
@@ -213,6 +215,38 @@ async def test_a_commit_that_fails_reaches_every_caller_and_nothing_is_kept(tmp_
     await database.write(fine)
     assert await database.read(parents) == 1
     database.close()
+
+
+async def test_what_a_person_waits_for_is_written_before_all_that_waits_already(database: Database) -> None:
+    order: list[str] = []
+    note = functools.partial(_note, order)
+    async with held(database) as let_go:
+        writes = [asyncio.create_task(database.write(note, f"message {number}")) for number in range(200)]
+        await asyncio.sleep(0)
+        writes.append(asyncio.create_task(database.write_first(note, "press")))
+        await asyncio.sleep(0)
+        let_go()
+        await asyncio.gather(*writes)
+    assert order == ["press", *(f"message {number}" for number in range(200))]
+
+
+@pytest.mark.parametrize("long", [False, True])
+async def test_however_many_go_first_the_rest_comes_to_its_turn(database: Database, *, long: bool) -> None:
+    order: list[str] = []
+    note = functools.partial(_note, order)
+    write = database.write_aside if long else database.write
+    async with held(database) as let_go:
+        first = [asyncio.create_task(database.write_first(note, f"press {number}")) for number in range(100)]
+        rest = [asyncio.create_task(write(note, f"message {number}")) for number in range(3)]
+        await asyncio.sleep(0)
+        let_go()
+        await asyncio.gather(*first, *rest)
+    assert [order.index(f"message {number}") for number in range(3)] == [16, 33, 50]
+
+
+def _note(order: list[str], session: Session, name: str) -> None:
+    add(session, name)
+    order.append(name)
 
 
 async def test_a_write_waits_for_another_process_without_holding_up_the_rest(database: Database) -> None:

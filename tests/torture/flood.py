@@ -7,8 +7,10 @@ and a third in threads of Slack. Someone presses a card each second all the whil
 import asyncio
 import contextlib
 import itertools
+import json
 import random
 import re
+import sys
 import time
 from collections import Counter
 from collections.abc import AsyncIterator
@@ -187,23 +189,33 @@ class _Flood:
 
     @contextlib.asynccontextmanager
     async def _watched(self, cards: list[str]) -> AsyncIterator[None]:
-        watch = asyncio.create_task(self._watch(cards))
+        """Press a card and look at the metrics each second."""
+        presser = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "tests.torture.presser"),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+        )
+        tasks = [asyncio.create_task(self._press(presser, cards)), asyncio.create_task(self._measure())]
         try:
             yield
         finally:
-            watch.cancel()
-            await asyncio.gather(watch, return_exceptions=True)
+            presser.kill()
+            await presser.wait()
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _watch(self, cards: list[str]) -> None:
-        """Press a card and look at the metrics each second."""
-        for card in cards:
-            began = time.monotonic()
-            headers = {"Authorization": f"Bearer {TOKENS['ana']}"}
-            answer = await self._client.post(
-                f"{self._site}/api/proposals/{card}/approve", json={}, headers=headers
-            )
-            if answer.status_code == HTTPStatus.OK:
-                self._found.pressed.append(time.monotonic() - began)
+    async def _press(self, presser: asyncio.subprocess.Process, cards: list[str]) -> None:
+        if presser.stdin is None or presser.stdout is None:
+            return
+        presser.stdin.write(json.dumps([self._site, TOKENS["ana"], cards]).encode() + b"\n")
+        async for line in presser.stdout:
+            status, seconds = json.loads(line)
+            if status == HTTPStatus.OK:
+                self._found.pressed.append(seconds)
+
+    async def _measure(self) -> None:
+        while True:
             headers = {"Authorization": f"Bearer {_METRICS}"}
             told = await self._client.get(f"{self._site}/metrics", headers=headers)
             if depth := _WAITING.search(told.text):

@@ -11,9 +11,11 @@ from sqlalchemy import Engine, text
 
 from bot.domain.jobs import Job, Queue, Work
 from bot.store.engine import open_engine
+from bot.store.turns import WAKE_UPS
 from bot.store.wire import Wire
 from bot.upkeep.dispatcher import QueueOf
 from bot.upkeep.distributed import SIZES, DistributedDispatcher, prepare
+from tests.kit import until
 from tests.kit.urls import POSTGRES_URL, schema
 
 pytestmark = [
@@ -239,3 +241,23 @@ async def test_one_person_has_so_much_at_work_and_the_next_begins_when_one_ends(
     await office.until([])
     assert office.desk.done.total() == 5
     assert office.desk.most == 2
+
+
+async def test_a_flood_of_wake_ups_takes_no_place_from_people(office: Office) -> None:
+    people = {"c40"}
+
+    async def queue_of(job: Job) -> Queue:
+        return Queue("ana", 10) if job.key in people else WAKE_UPS
+
+    here = await office.dispatcher(alone=True, queue_of=queue_of)
+    await here.wake(*(Job(Work.TURN, f"c{number}") for number in range(60)))
+    turn = Job(Work.TURN, "c40")
+    assert turn in here.tasks
+    assert len(here.tasks) == WAKE_UPS.most + 1
+    people.add("c59")  # who speaks where a wake-up waits is not left to wait with it
+    await here.wake(Job(Work.TURN, "c59"))
+    await until(lambda: Job(Work.TURN, "c59") in here.tasks)
+    assert len(here.tasks) == WAKE_UPS.most + 2
+    office.desk.go.set()
+    await office.until([])
+    assert office.desk.done.total() == 60

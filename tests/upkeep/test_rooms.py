@@ -1,16 +1,18 @@
 """Work of one kind never waits for work of another, and one person's never for all of another's."""
 
 import asyncio
+from collections.abc import Coroutine
 from datetime import timedelta
+from typing import Any
 
 from bot.domain.bounds import Bounds
-from bot.domain.chat import Address
+from bot.domain.chat import Address, Reply
 from bot.domain.jobs import Job, Queue, Work
 from bot.domain.proposals import State
 from bot.domain.verbs import Verb
 from bot.upkeep.dispatcher import EmbeddedDispatcher
 from bot.upkeep.rooms import Visit, WorkRoom
-from tests.kit import ANA, BEN, Hold, MakeNod, Nod, call, says, until
+from tests.kit import ANA, BEN, Hold, MakeNod, Nod, call, held, says, until
 
 
 def room(number: int) -> Address:
@@ -38,6 +40,28 @@ async def test_a_hundred_hanging_model_calls_delay_no_approved_write(make_nod: M
     for hold in (ran, *holds):
         hold.go.set()
     await nod.idle()
+    assert (await nod.now(p)).state is State.SUCCEEDED
+
+
+async def test_a_press_is_taken_in_before_the_messages_that_came_before_it(make_nod: MakeNod) -> None:
+    nod = make_nod()
+    [p] = await nod.asked(call("paint", lamp="desk", color="red"))
+    ended: list[str] = []
+
+    def start(coming: Coroutine[Any, Any, Reply], name: str) -> asyncio.Task[Reply]:
+        task = asyncio.create_task(coming, name=name)
+        task.add_done_callback(lambda done: ended.append(done.get_name()))
+        return task
+
+    async with held(nod.database) as let_go:
+        came = [start(nod.say(by=BEN, at=room(number)), "message") for number in range(200)]
+        await asyncio.sleep(0)
+        came.append(start(nod.press(Verb.APPROVE, p), "press"))
+        await asyncio.sleep(0)
+        let_go()
+        await asyncio.gather(*came)
+    await nod.idle()
+    assert ended.index("press") < 64  # what shares its commit may be told before
     assert (await nod.now(p)).state is State.SUCCEEDED
 
 

@@ -19,7 +19,7 @@ _FORMATS = {"jsonl": "application/x-ndjson", "csv": "text/csv"}
 _NO_ACCOUNT = "Write an account, such as slack:T1/U7 or http:ci."
 
 
-def _wanted(
+async def _wanted(
     who: Annotated[str, Query(max_length=200, description="one account, and those linked with it")] = "",
     tool: Annotated[str, Query(max_length=200, description="one tool, and the rules about it")] = "",
     proposal: Annotated[

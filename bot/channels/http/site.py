@@ -232,7 +232,7 @@ class _Route(APIRoute):
             self._described = {}
 
 
-def _known_query(request: Request) -> None:
+async def _known_query(request: Request) -> None:  # else a thread does it, where others wait, too
     """Refuse a parameter that the route does not have: without a filter the answer is to another question."""
     known: list[str] = request.scope["route"].query
     said = (

@@ -4,10 +4,13 @@ import asyncio
 import json
 import re
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from inspect import iscoroutinefunction
 from typing import Any
 
 import httpx
+from fastapi.dependencies.models import Dependant
+from fastapi.routing import APIRoute
 from jsonschema import Draft202012Validator
 from starlette.routing import BaseRoute, Route
 
@@ -207,3 +210,21 @@ async def test_the_document_is_made_once_and_outside_the_event_loop(serve: Serve
         assert first.json() == second.json()
     assert len(threads) == 1
     assert threads[0] is not threading.current_thread()
+
+
+def _called(needs: Dependant) -> Iterator[Any]:
+    yield needs.call
+    for each in needs.dependencies:
+        yield from _called(each)
+
+
+def _awaited(call: Any) -> bool:
+    return iscoroutinefunction(call) or iscoroutinefunction(getattr(call, "__call__", None))  # noqa: B004
+
+
+async def test_no_route_needs_one_of_the_few_threads_in_which_frameworks_call_plain_functions(serve: Serve):
+    async with serve() as nod:
+        routes = [each for each in nod.app.web.site.router.routes if isinstance(each, APIRoute)]
+    called = {call for each in routes for call in _called(each.dependant)}
+    assert len(called) > 30
+    assert [each for each in called if not _awaited(each)] == []

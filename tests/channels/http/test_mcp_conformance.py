@@ -9,7 +9,7 @@ pytestmark = pytest.mark.slow
 
 
 @installed
-async def test_the_server_passes_the_public_suite(serve: Serve) -> None:
+@pytest.mark.parametrize("scenario", SERVER)
+async def test_the_server_passes_the_public_suite(serve: Serve, scenario: str) -> None:
     async with serve() as nod:
-        for scenario in SERVER:
-            await suite("server", "--url", f"{nod.url}/mcp", "--scenario", scenario)
+        await suite("server", "--url", f"{nod.url}/mcp", "--scenario", scenario)

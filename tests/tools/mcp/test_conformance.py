@@ -87,7 +87,12 @@ async def suite(*words: str) -> str:
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.STDOUT,
     )
-    said, _ = await running.communicate()
+    try:
+        said, _ = await running.communicate()
+    except BaseException:  # else a later test is told of it
+        running.kill()
+        await running.communicate()
+        raise
     text = said.decode()
     assert running.returncode == 0, text[-4000:]
     return text

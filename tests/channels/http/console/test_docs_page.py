@@ -18,7 +18,7 @@ def test_the_description_of_the_http_interface_is_laid_out_and_asks_no_one_else(
     page.on("request", lambda request: asked.append(request.url))
     page.goto(f"{nod.url}docs")
     operations = page.locator(".opblock")
-    expect(operations.first).to_be_visible()
+    expect(operations.first).to_be_visible(timeout=60_000)  # the description takes seconds to make
     expect(page.locator('[data-path="/api/proposals"]').first).to_be_visible()
     assert operations.count() > 15
     operations.first.locator(".opblock-summary-control").click()
