@@ -22,7 +22,7 @@ from bot.app import build
 from bot.domain.chat import Verb
 from bot.domain.proposals import Proposal
 from bot.settings import Settings
-from tests.kit import FakeClock, Nod, ScriptedModel, World, call, lamp_tools, says
+from tests.kit import FakeClock, Nod, ScriptedModel, World, call, lamp_tools, make_tables, says
 from tests.team.conftest import TeamNod, plan
 from tests.test_staircase import HEIGHT, _part, modules
 
@@ -117,7 +117,8 @@ async def _plan(nod: TeamNod, trip: Trip) -> None:
 async def _over_http(folder: Path, clock: FakeClock, trip: Trip) -> None:
     model = ScriptedModel()
     model.will(says("I will paint it.", call("paint", RED)))
-    settings = Settings.load(NOD_DATABASE_URL=f"sqlite:///{folder / 'http.db'}", NOD_PORT=0)
+    make_tables(url := f"sqlite:///{folder / 'http.db'}")
+    settings = Settings.load(NOD_DATABASE_URL=url, NOD_PORT=0)
     app = build(settings, model=model, toolsets=[lamp_tools(World())], clock=clock)
     async with app.running(ticking=False), httpx.AsyncClient(timeout=20) as client:
         at = f"http://127.0.0.1:{app.web.port}/api"

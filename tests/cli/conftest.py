@@ -1,6 +1,5 @@
 """The command as people run it: a real process in a folder of its own."""
 
-import logging
 import os
 import pwd
 import re
@@ -13,7 +12,6 @@ from types import SimpleNamespace
 
 import httpx
 import pytest
-import structlog
 from click.testing import Result
 from typer.testing import CliRunner
 
@@ -106,13 +104,8 @@ def shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Shell]:
         monkeypatch.delenv(name, raising=False)
     root = Path(__file__).parent.parent.parent
     inherited = {k: v for k, v in os.environ.items() if not k.startswith("NOD_")}
-    log = logging.getLogger()
-    handlers, level = list(log.handlers), log.level
     made = Shell(tmp_path, inherited | {"PYTHONPATH": str(root), "NO_COLOR": "1"})
     yield made
-    log.handlers = handlers
-    log.setLevel(level)
-    structlog.reset_defaults()
     for process in made.started:
         if process.poll() is None:
             process.kill()

@@ -28,7 +28,7 @@ from bot.settings import Settings
 from bot.tools.mcp.elicitation import Question
 from bot.tools.tool import CallContext, FixedToolset, tool
 from tests.contracts.notebook import notebook
-from tests.kit import Hold
+from tests.kit import Hold, make_tables
 
 PATIENCE = 10.0
 
@@ -120,6 +120,10 @@ class World:
         return FixedToolset("asking", (inquire,))
 
     async def start(self) -> None:
+        make_tables(self.settings().database_url)
+        await self._start()
+
+    async def _start(self) -> None:
         self._stack = AsyncExitStack()
         self._app = self._build(works=not self.elsewhere)
         self._worker = self._build(receives=False) if self.elsewhere else self._app
@@ -142,7 +146,7 @@ class World:
 
     async def restart(self) -> None:
         await self.stop()
-        await self.start()
+        await self._start()
 
     async def let_pass(self, time: timedelta) -> None:
         """When all that is under way has ended, move the clock and do what the scheduler does then."""

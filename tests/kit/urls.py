@@ -6,7 +6,8 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from uuid import uuid4
 
-from sqlalchemy import create_engine, make_url, text
+import psycopg
+from sqlalchemy import make_url
 
 POSTGRES_URL = os.environ.get("NOD_TEST_POSTGRES_URL", "")
 
@@ -14,13 +15,17 @@ Urls = Callable[[str], str]
 """The URL of this test's database of that name; the first time it is asked for, there is nothing in it."""
 
 
+def plain(url: str) -> str:
+    """The URL without SQLAlchemy, as PostgreSQL's own library reads it."""
+    return make_url(url).set(drivername="postgresql").render_as_string(hide_password=False)
+
+
 @contextmanager
 def schema(server: str = POSTGRES_URL) -> Iterator[str]:
     """The URL of a new schema on this PostgreSQL, which is dropped at the end."""
     name = f"nod_test_{uuid4().hex[:12]}"
-    admin = create_engine(server, isolation_level="AUTOCOMMIT")
-    with admin.connect() as connection:
-        connection.execute(text(f"CREATE SCHEMA {name}"))
+    with psycopg.connect(plain(server), autocommit=True) as admin:
+        admin.execute(f"CREATE SCHEMA {name}".encode())
     url = make_url(server).update_query_dict(
         # by its name a test finds its own connections among those of others that run at the same time
         {"options": f"-csearch_path={name}", "application_name": name}
@@ -28,9 +33,8 @@ def schema(server: str = POSTGRES_URL) -> Iterator[str]:
     try:
         yield url.render_as_string(hide_password=False)
     finally:
-        with admin.connect() as connection:
-            connection.execute(text(f"DROP SCHEMA {name} CASCADE"))
-        admin.dispose()
+        with psycopg.connect(plain(server), autocommit=True) as admin:
+            admin.execute(f"DROP SCHEMA {name} CASCADE".encode())
 
 
 @contextmanager

@@ -22,7 +22,7 @@ from bot.domain.verbs import Verb
 from bot.settings import Settings
 from bot.store import conversations, processes, proposals
 from bot.tools.mcp.elicitation import Action, Elicited, Question
-from tests.kit import Hold, ScriptedModel, World, call, lamp_tools, says
+from tests.kit import Hold, ScriptedModel, World, call, lamp_tools, make_tables, says
 from tests.kit.urls import POSTGRES_URL, schema
 
 pytestmark = [
@@ -68,6 +68,7 @@ class Processes:
 @pytest.fixture
 async def nods() -> AsyncIterator[Processes]:
     with schema() as url:
+        make_tables(url)
         async with contextlib.AsyncExitStack() as stack:
             yield Processes(url, stack)
 

@@ -56,23 +56,23 @@ def alone(engine: Engine) -> Iterator[None]:
 
 def damage(engine: Engine) -> str:
     """What is wrong with the tables there are, and what to do; empty where nothing is."""
-    found, version = inspect(engine), current(engine)
-    there = set(found.get_table_names())
+    version = current(engine)
+    columns = inspect(engine).get_multi_columns()
+    there = {name: {each["name"] for each in held} for (_, name), held in columns.items()}
     if version is None:
-        strange = sorted(there - {_VERSIONS})
+        strange = sorted(there.keys() - {_VERSIONS})
         if strange:
             return f"it has tables ({_some(strange)}) but no schema version. Restore a backup."
         return ""
     if version != newest():
         return ""
-    lost = sorted(set(SQLModel.metadata.tables) - there)
-    if not lost:
-        lost = [
-            f"{name}.{column.name}"
-            for name, table in SQLModel.metadata.tables.items()
-            for column in table.columns
-            if column.name not in {each["name"] for each in found.get_columns(name)}
-        ]
+    tables = SQLModel.metadata.tables
+    lost = sorted(tables.keys() - there.keys()) or [
+        f"{name}.{column.name}"
+        for name, table in tables.items()
+        for column in table.columns
+        if column.name not in there[name]
+    ]
     return f"parts of it are missing ({_some(lost)}). Restore a backup." if lost else ""
 
 

@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import json
-import shutil
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
@@ -21,11 +20,9 @@ from bot.app import App, build
 from bot.channels.http.streams import Pace
 from bot.errors import ToolError
 from bot.settings import Settings
-from bot.store import migrations
-from bot.store.database import Database
 from bot.tools.tool import FixedToolset, Tool, tool
 from tests.channels.http.scripted import ScriptedModel
-from tests.kit import FakeClock
+from tests.kit import FakeClock, make_tables
 from tests.kit.urls import Urls
 
 ANA, BEN, CHIEF, DEE = (
@@ -197,25 +194,11 @@ def _log() -> None:
 Serve = Callable[..., AbstractAsyncContextManager[Served]]
 
 
-@pytest.fixture(scope="session")
-def migrated(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An empty database with today's schema, made once; every test works on a copy."""
-    file = tmp_path_factory.mktemp("migrated") / "nod.db"
-    database = Database(f"sqlite:///{file}")
-    migrations.upgrade(database.engine)
-    database.close()
-    return file
-
-
 @pytest.fixture
-def serve(
-    migrated: Path, database_of: Urls, tmp_path: Path, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
-) -> Serve:
+def serve(database_of: Urls, tmp_path: Path, clock: FakeClock, monkeypatch: pytest.MonkeyPatch) -> Serve:
     """Start a Nod on the test's own database: ``async with serve() as nod``; again for a restart."""
     monkeypatch.chdir(tmp_path)  # no .env of anybody's
-    url = database_of("nod")
-    if url.startswith("sqlite"):
-        shutil.copy(migrated, tmp_path / "nod.db")
+    make_tables(url := database_of("nod"))
     notes = Notes()
 
     @contextlib.asynccontextmanager

@@ -13,7 +13,7 @@ from bot.channels.telegram.limits import ChatPace
 from bot.tools.tool import FixedToolset, tool
 from tests.channels.telegram.conftest import ANA, FakeTime
 from tests.fakes.telegram_server import FakeTelegram, Posted
-from tests.kit import FakeClock
+from tests.kit import FakeClock, make_tables
 
 pytestmark = pytest.mark.platform
 
@@ -56,7 +56,8 @@ async def cards(
     make_settings, telegram: FakeTelegram, clock: FakeClock, tmp_path: Path
 ) -> AsyncIterator[list[Posted]]:
     ran.clear()
-    settings = make_settings(NOD_DATABASE_URL=f"sqlite:///{tmp_path / 'group.db'}", NOD_PORT="0")
+    make_tables(url := f"sqlite:///{tmp_path / 'group.db'}")
+    settings = make_settings(NOD_DATABASE_URL=url, NOD_PORT="0")
     app: App = build(settings, model=Asks(), toolsets=[FixedToolset("own", (write,))], clock=clock)
     seconds = FakeTime()
     app.channels["telegram"] = TelegramChannel(

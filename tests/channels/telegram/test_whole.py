@@ -13,7 +13,7 @@ from bot.channels.telegram.limits import ChatPace
 from bot.tools.tool import FixedToolset, tool
 from tests.channels.telegram.conftest import ADMIN, ANA, FakeTime
 from tests.fakes.telegram_server import FakeTelegram
-from tests.kit import FakeClock
+from tests.kit import FakeClock, make_tables
 
 pytestmark = pytest.mark.platform
 
@@ -51,7 +51,8 @@ class Scripted:
 @pytest.fixture
 async def app(make_settings, telegram: FakeTelegram, clock: FakeClock, tmp_path: Path) -> AsyncIterator[App]:
     ran.clear()
-    settings = make_settings(NOD_DATABASE_URL=f"sqlite:///{tmp_path / 'whole.db'}", NOD_PORT="0")
+    make_tables(url := f"sqlite:///{tmp_path / 'whole.db'}")
+    settings = make_settings(NOD_DATABASE_URL=url, NOD_PORT="0")
     seconds = FakeTime()
     whole = build(settings, model=Scripted(), toolsets=[FixedToolset("own", (rename,))], clock=clock)
     whole.channels["telegram"] = TelegramChannel(

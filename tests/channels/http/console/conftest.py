@@ -18,8 +18,8 @@ from bot.app import App, build
 from bot.domain.chat import Command, Reply
 from bot.domain.times import now
 from bot.settings import Settings
-from bot.store import migrations
 from bot.tools.builtin.issues.seed import seed
+from tests.kit import make_tables
 
 CHROMIUM = Path("/usr/bin/chromium")
 ARGUMENTS = [
@@ -92,14 +92,17 @@ def serve(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Serve:
         model: Model | None = None,
         **settings: Any,
     ) -> Iterator[Served]:
+        file = tmp_path / "nod.db"
+        url = f"sqlite:///{file}"
+        if not file.exists():
+            make_tables(url)
         given = {
-            "NOD_DATABASE_URL": f"sqlite:///{tmp_path / 'nod.db'}",
+            "NOD_DATABASE_URL": url,
             "NOD_PORT": 0,
             "NOD_ADMINS": ("http:local",),
             **settings,
         }
         app = build(Settings.load(**given), model=model or OfflineModel(pace), demo=demo)
-        migrations.upgrade(app.database.engine)
         app.database.write_now(seed, now())
         started = threading.Event()
         stopped = asyncio.Event()
@@ -142,9 +145,9 @@ def nod(serve: Serve) -> Iterator[Served]:
         yield served
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def chromium() -> Iterator[Browser]:
-    """One browser for the module; longer, and its event loop would be in the way of the asyncio tests."""
+    """One browser for this folder; longer, and its event loop would be in the way of the asyncio tests."""
     if not CHROMIUM.exists():
         pytest.skip(f"there is no {CHROMIUM}: install Chromium to run the console's tests")
     with sync_playwright() as playwright:
