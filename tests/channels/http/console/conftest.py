@@ -22,6 +22,25 @@ from bot.tools.builtin.issues.seed import seed
 from tests.kit import make_tables
 
 CHROMIUM = Path("/usr/bin/chromium")
+_OFF = (
+    # Playwright's own, of which only the last list counts
+    "AvoidUnnecessaryBeforeUnloadCheckSync",
+    "DestroyProfileOnBrowserClose",
+    "HttpsUpgrades",
+    "HttpsFirstBalancedModeAutoEnable",
+    "LensOverlay",
+    "MediaRouter",
+    "PaintHolding",
+    "ThirdPartyStoragePartitioning",
+    "AvoidCorsURLLoaderRestartOnRedirect",
+    "OptimizationHints",
+    "NetworkTimeServiceQuerying",
+    "AimEnabled",
+    "PreconnectToSearch",
+    # what the address bar opens is a page of its own in each window: half a second each
+    "WebUIOmniboxPopup",
+    "WebUIOmniboxAimPopup",
+)
 ARGUMENTS = [
     "--headless",
     "--no-sandbox",
@@ -31,6 +50,7 @@ ARGUMENTS = [
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
+    f"--disable-features={','.join(_OFF)}",
 ]
 PATIENCE = 10_000  # milliseconds
 
