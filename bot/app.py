@@ -276,6 +276,7 @@ def build(
         logins,
         signed_in,
         doctor,
+        fault=lambda: dispatcher.fault,
         secure=(settings.public_url or "").startswith("https:"),
         base=settings.base_path,
         proxies=settings.trusted_proxies,

@@ -19,6 +19,10 @@ from bot.upkeep.dispatcher import EmbeddedDispatcher, Handler, QueueOf
 class Runner(Dispatcher, Protocol):
     """A dispatcher that runs for as long as its process does."""
 
+    @property
+    def fault(self) -> str | None:
+        """What keeps this process from its work, in words; None where nothing does."""
+
     def start(self, handler: Handler, queue_of: QueueOf | None = None) -> None:
         """``handler`` does one job and returns the work it made; ``queue_of`` says where a job waits."""
 

@@ -44,6 +44,10 @@ class EmbeddedDispatcher:
         self._queue_of = queue_of
 
     @property
+    def fault(self) -> None:
+        """Nothing keeps it from its work."""
+
+    @property
     def tasks(self) -> Mapping[Job, asyncio.Task[None]]:
         """What is at work now, or waits for its place."""
         return self._tasks

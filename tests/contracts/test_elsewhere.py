@@ -59,3 +59,24 @@ class TestElsewhere:
         await driver.press(card, Verb.APPROVE)
         await hears(driver, "Both.")
         assert "and bread" in driver.world.model.was_told()
+
+    async def test_what_is_edited_while_an_answer_is_written_begins_no_other_and_changes_nothing(
+        self, driver: Chat
+    ) -> None:
+        hold = Hold()
+        driver.world.script(Says("Shall I?", (note("milk"),), hold=hold), Says("Here I am."))
+        await driver.say("note milk")
+        await hold.reached.wait()
+        await driver.edit("note bread")
+        hold.go.set()
+        (card,) = await cards(driver)
+        await driver.edit("note beer")  # and while the card waits
+        await driver.say("and now?")
+        await hears(driver, "Here I am.")
+        (card,) = driver.cards()
+        assert "bread" not in driver.world.model.was_told()
+        assert "beer" not in driver.world.model.was_told()
+        assert len(driver.world.model.seen) == 2
+        await driver.press(card, Verb.APPROVE)
+        await hears(driver, "Noted.")
+        assert driver.world.notes == ["milk"]

@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import timedelta
+from http import HTTPStatus
 from typing import Any
 
 import pytest
@@ -17,7 +18,7 @@ from bot.settings import Settings
 from tests.contracts.driver import Seen
 from tests.contracts.scenarios import Contract, note
 from tests.contracts.world import Says, World, eventually
-from tests.fakes.slack_server import APP_TOKEN, BOT_TOKEN, FakeSlack
+from tests.fakes.slack_server import APP_TOKEN, BOT_TOKEN, BOT_USER, FakeSlack
 from tests.fakes.slack_state import Modal, Posted
 from tests.kit import FakeClock
 from tests.kit.urls import Urls
@@ -110,6 +111,15 @@ class SlackDriver:
         """Press Stop, which Slack shows while an answer is written."""
         where = {"channel": "C1", "thread_ts": self._thread, "user": ANA}
         await self.slack.deliver_event({"type": "agent_session_stopped"} | where)
+
+    async def edit(self, text: str) -> None:
+        """Ana edits what began the thread."""
+        before = {"type": "message", "user": ANA, "text": "", "ts": self._thread, "thread_ts": self._thread}
+        after = before | {"text": f"<@{BOT_USER}> {text}", "edited": {"user": ANA, "ts": "1800000000.000100"}}
+        where = {"channel": "C1", "channel_type": "channel", "ts": "1800000000.000200", "hidden": True}
+        both = {"subtype": "message_changed", "message": after, "previous_message": before}
+        done = await self.slack.deliver_event({"type": "message"} | where | both)
+        assert done.status == HTTPStatus.OK
 
     async def command(self, line: str, *, eve: bool = False) -> str:
         name, _, words = line.partition(" ")

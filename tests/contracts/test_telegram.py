@@ -166,6 +166,16 @@ class TelegramDriver:
     async def stop(self) -> None:
         await self.command("/stop")
 
+    async def edit(self, text: str) -> None:
+        """Ana edits what she wrote last, and is told what to do instead."""
+
+        def told() -> int:
+            return sum("already read" in each.text for each in self.telegram.shown(TEAM))
+
+        before = told()
+        await self.telegram.edit_own(ANA, f"@nod_test_bot {text}", TEAM)
+        await eventually(lambda: told() > before, "what to do instead")
+
     async def command(self, line: str, *, eve: bool = False) -> str:
         user = EVE if eve else ANA
         heard = len(self.telegram.shown(user)), len(self.telegram.shown(TEAM))

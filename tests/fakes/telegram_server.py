@@ -115,6 +115,7 @@ class FakeTelegram(BotApi):
         mine = [m for m in self.messages if m.chat_id == chat and m.sender["id"] == user_id]
         shown = self._shown(mine[-1]) | {
             "text": text,
+            "entities": _found_entities(text),
             "edit_date": 1_770_000_100,
             "from": self.people[user_id],
         }

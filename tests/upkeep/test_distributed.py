@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import pytest
@@ -14,7 +14,8 @@ from bot.store.engine import open_engine
 from bot.store.turns import WAKE_UPS
 from bot.store.wire import Wire
 from bot.upkeep.dispatcher import QueueOf
-from bot.upkeep.distributed import SIZES, DistributedDispatcher, prepare
+from bot.upkeep.distributed import DistributedDispatcher, prepare
+from bot.upkeep.job_rows import SIZES
 from tests.kit import until
 from tests.kit.urls import POSTGRES_URL, schema
 
@@ -22,6 +23,9 @@ pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(not POSTGRES_URL, reason="NOD_TEST_POSTGRES_URL names no PostgreSQL"),
 ]
+
+
+Sleep = Callable[[float], Awaitable[None]]
 
 
 class Desk:
@@ -57,11 +61,11 @@ class Office:
         self._count = 0
 
     async def dispatcher(
-        self, *, alone: bool = False, queue_of: QueueOf | None = None
+        self, *, alone: bool = False, queue_of: QueueOf | None = None, sleep: Sleep = asyncio.sleep
     ) -> DistributedDispatcher:
         self._count += 1
         wire = Wire(self.url, f"p{self._count}")
-        found = DistributedDispatcher(self.url, wire)
+        found = DistributedDispatcher(self.url, wire, sleep=sleep)
         await wire.open()
         self._stack.push_async_callback(wire.close)
         await found.open()
@@ -261,3 +265,36 @@ async def test_a_flood_of_wake_ups_takes_no_place_from_people(office: Office) ->
     office.desk.go.set()
     await office.until([])
     assert office.desk.done.total() == 60
+
+
+async def test_a_worker_that_fails_says_so_and_begins_again_more_slowly_each_time(office: Office) -> None:
+    pauses: asyncio.Queue[float] = asyncio.Queue()
+    goes = asyncio.Semaphore(0)
+
+    async def sleep(seconds: float) -> None:
+        pauses.put_nowait(seconds)
+        await goes.acquire()
+
+    here = await office.dispatcher(alone=True, sleep=sleep)
+    others = (
+        "INSERT INTO procrastinate_jobs (queue_name, task_name, lock, queueing_lock, args) SELECT 'team', "
+        "'work', 'team:' || c, 'team:' || c, "
+        "jsonb_build_object('work', 'team', 'key', c, 'who', '', 'most', 99) "
+        "FROM unnest(ARRAY['c0', 'c1', 'c2']) AS c"
+    )
+    rename = "ALTER TABLE procrastinate_jobs RENAME COLUMN {} TO {}"
+    with office.engine.begin() as connection:  # as a newer version of its library may
+        connection.execute(text(rename.format("attempts", "tries")))
+        connection.execute(text(others))
+    for expected in (1, 2, 4):
+        assert await pauses.get() == expected
+        assert here.fault == "work can't be taken up, see the log: team"
+        goes.release()
+    with office.engine.begin() as connection:
+        connection.execute(text(rename.format("tries", "attempts")))
+    await until(lambda: here.fault is None)
+    assert not here.tasks
+    await here.find(*team(3))  # what it fetched and could not read is a dead worker's
+    office.desk.go.set()
+    await office.until([])
+    assert office.desk.done == Counter(team(3))

@@ -4,9 +4,11 @@ import asyncio
 import contextlib
 import threading
 from collections.abc import AsyncIterator, Callable
+from http import HTTPStatus
 from itertools import count
 from typing import Any
 
+import httpx
 import pytest
 from sqlalchemy import event, text
 from sqlmodel import Session
@@ -77,6 +79,30 @@ async def test_a_process_ends_though_the_database_does_not_take_it_off_its_list(
     async with contextlib.AsyncExitStack() as stack, asyncio.timeout(60):
         app = await Processes(nods.url, stack).start()
         app.database.write_now(lambda s: s.execute(text("ALTER TABLE procrastinate_workers RENAME TO lost")))
+
+
+async def test_a_process_whose_work_cannot_be_taken_up_is_not_ready(nods: Processes) -> None:
+    app = await nods.start()
+    rename = "ALTER TABLE procrastinate_jobs RENAME COLUMN {} TO {}"
+    job = "INSERT INTO procrastinate_jobs (queue_name, task_name) VALUES ('team', 'work')"
+
+    async def readiness() -> httpx.Response:
+        async with httpx.AsyncClient() as client:
+            return await client.get(f"http://127.0.0.1:{app.web.port}/readyz")
+
+    async def not_ready() -> str | None:
+        answer = await readiness()
+        return answer.json()["error"] if answer.status_code == HTTPStatus.SERVICE_UNAVAILABLE else None
+
+    async def ready() -> bool:
+        return (await readiness()).status_code == HTTPStatus.OK
+
+    assert await ready()
+    app.database.write_now(lambda s: s.execute(text(rename.format("attempts", "tries"))))
+    app.database.write_now(lambda s: s.execute(text(job)))
+    assert await eventually(not_ready) == "work can't be taken up, see the log: team"
+    app.database.write_now(lambda s: s.execute(text(rename.format("tries", "attempts"))))
+    assert await eventually(ready)
 
 
 async def say(app: App, words: str = "please", key: str = "1") -> Reply:

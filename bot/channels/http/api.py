@@ -4,7 +4,7 @@ The routes are in ``chat.py`` and ``proposals.py``; what each event and field me
 ``/docs``.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -66,6 +66,7 @@ def create(
     signed_in: SignedIn,
     doctor: Doctor,
     *,
+    fault: Callable[[], str | None],
     secure: bool,
     base: str,
     proxies: Sequence[Network],
@@ -84,6 +85,7 @@ def create(
         logins,
         signed_in,
         doctor,
+        fault=fault,
         secure=secure,
         base=base,
         organisation=organisation,
@@ -186,6 +188,8 @@ async def readyz(site: Here) -> JSONResponse:
     except (SQLAlchemyError, TimeoutError) as error:
         log.warning("the database can't be written", why=type(error).__name__)
         return problem(503, "the database can't be written")
+    if fault := site.fault():
+        return problem(503, fault)
     for name, poster in posters(site.platforms).items():
         if fault := poster.hearing().fault:
             return problem(503, f"{name}: {fault}")

@@ -47,7 +47,8 @@ class Site(FastAPI):
     """One channel on the web; ``model_name`` and ``demo`` are what ``/api/me`` tells.
 
     ``secure``: people reach it over HTTPS; ``base``: the path where, as in ``/nod``. ``platforms`` are the
-    other channels, whose health is told. ``organisation``: where its people sign in, if anywhere.
+    other channels, whose health is told. ``organisation``: where its people sign in, if anywhere. ``fault``:
+    what keeps this process from its work, if anything.
     """
 
     def __init__(
@@ -59,6 +60,7 @@ class Site(FastAPI):
         signed_in: SignedIn,
         doctor: Doctor,
         *,
+        fault: Callable[[], str | None],
         secure: bool,
         base: str,
         organisation: Organisation | None,
@@ -75,6 +77,7 @@ class Site(FastAPI):
         self.logins = logins
         self.signed_in = signed_in
         self.doctor = doctor
+        self.fault = fault
         self.secure = secure
         self.base = base
         self.organisation = organisation
