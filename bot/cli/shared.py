@@ -159,6 +159,15 @@ def looking(settings: Settings) -> Iterator[Database]:
         database.close()
 
 
+@contextlib.contextmanager
+def as_may_be(settings: Settings) -> Iterator[Database]:
+    """For words that look or change: `existing`, and where the file can't be written `looking`."""
+    file = settings.sqlite_file
+    read_only = file is not None and file.exists() and not os.access(file, os.W_OK)
+    with (looking if read_only else existing)(settings) as database:
+        yield database
+
+
 def _check_there(settings: Settings) -> None:
     file = settings.sqlite_file
     if file is not None and not file.exists():

@@ -7,7 +7,7 @@ import typer
 
 from bot.cli.command import ShellCommands
 from bot.cli.gates import presses_of
-from bot.cli.shared import Json, existing, load, log_at, operator, plain, print_json, told
+from bot.cli.shared import Json, as_may_be, load, log_at, operator, plain, print_json, told
 from bot.commands import Commands as SlashCommands
 from bot.domain.chat import SHELL, Address, Answer, Command, Incoming, Press, Reply
 from bot.domain.jobs import Job
@@ -62,7 +62,7 @@ def _say(name: str, text: str, *, as_json: bool = False) -> None:
     with told():
         settings = load()
         log_at("error")
-        with existing(settings) as database:
+        with as_may_be(settings) as database:
             command = Command(operator(), name, text, Address(SHELL, operator().key))
             reply = asyncio.run(_answered(settings, database, command))
             if as_json:
