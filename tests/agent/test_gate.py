@@ -7,16 +7,21 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import text
 
-from bot.agent.model import ToolCall
+from bot import logs
+from bot.agent.gate import offer
+from bot.agent.model import ToolCall, ToolSpec
+from bot.agent.transcript import REASON
+from bot.domain.chat import Request
+from bot.domain.conversations import CallResult
 from bot.domain.policy import Policy
-from bot.domain.proposals import Cause, PreviewField, State, digest
+from bot.domain.proposals import Cause, Kind, PreviewField, State, digest
 from bot.domain.rules import Mode
 from bot.domain.verbs import Verb
-from bot.errors import ToolError
+from bot.errors import Refused, ToolError
 from bot.store.record.audit import By
-from bot.tools.tool import FixedToolset
+from bot.tools.tool import CallContext, FixedToolset, tool
 from bot.transactions import lifecycle
-from tests.kit import ANA, Hold, MakeNod, Nod, call, lamp_tools, says
+from tests.kit import ANA, BEN, ROOM, Hold, MakeNod, Nod, Secret, call, lamp_tools, says
 
 RED = {"lamp": "desk", "color": "red", "approval_reason": "it is drab"}
 
@@ -84,6 +89,53 @@ async def test_a_read_that_fails_is_told_to_the_model(nod: Nod, read: ToolCall, 
     assert nod.model.results == [f"ERROR: {words}"]
 
 
+async def test_what_a_read_is_told_of_its_call_and_its_secrets_reach_no_log(nod: Nod, capfd) -> None:
+    @tool(writes=False)
+    async def whose(context: CallContext) -> str:
+        return f"{context.requested_by} in {context.conversation_id or 'none'}"
+
+    @tool(writes=False)
+    async def blurt(code: Secret) -> str:
+        raise RuntimeError(code)
+
+    nod.toolset = FixedToolset("lamps", (whose, blurt))
+    await nod.restart()
+    logs.configure("error")
+    await nod.asked(call("whose"), call("blurt", code="hunter22"), by=BEN)
+    conversation = (await nod.transcript()).conversation
+    failed = "ERROR: blurt failed with RuntimeError; the log has the details."
+    assert nod.model.results == [f"chat:ben in {conversation.id}", failed]
+    assert await nod.gate.read(whose, {}, conversation) == CallResult(nod.model.results[0], ok=True)
+    assert await nod.gate.read(blurt, {"code": "hunter22"}, conversation) == CallResult(failed, ok=False)
+
+    look = Request(ANA, "look", {}, ROOM, "Look.")
+    assert await nod.gate.look(whose, {}, look) == CallResult("chat:ana in none", ok=True)
+    assert (await nod.gate.look(whose, {}, replace(look, into="c1"))) == CallResult("chat:ana in c1", ok=True)
+    assert await nod.gate.look(blurt, {"code": "hunter22"}, look) == CallResult(failed, ok=False)
+    logged = "".join(capfd.readouterr())
+    assert logged.count("tool raised") == 3
+    assert "hunter22" not in logged
+
+
+async def test_a_look_runs_what_needs_no_approval_and_nothing_else(make_nod: MakeNod) -> None:
+    nod, strict = make_nod(policy=Policy(Mode.NEVER)), make_nod(policy=Policy(Mode.ALWAYS))
+    look, paint = nod.toolset.fixed[:2]
+    desk, red = {"lamp": "desk"}, {"lamp": "desk", "color": "red"}
+    request = Request(ANA, "look", {}, ROOM, "Look.", private=True)
+    assert await nod.gate.look(look, desk, request) == CallResult("white", ok=True)
+    assert await nod.gate.look(look, {"lamp": "sun"}, request) == CallResult(
+        "ERROR: There is no lamp sun.", ok=False
+    )
+    assert await nod.gate.look(nod.toolset.fixed[-1], {}, request) == CallResult(
+        "ERROR: It did not answer within 0.01 s.", ok=False
+    )
+    assert await nod.gate.look(paint, red, request) is None
+    assert await strict.gate.look(look, desk, request) is None
+    with pytest.raises(Refused, match="no one may decide this here"):
+        await nod.gate.look(replace(paint, kind=Kind.REQUEST), red, request)
+    assert (nod.world.runs, strict.world.reads) == ([], [])
+
+
 async def test_several_writes_in_one_answer_are_one_proposal_each(nod: Nod) -> None:
     found = await nod.asked(red(), call("look", lamp="roof"), call("smash", lamp="door"))
     assert [(p.tool_name, p.position, p.state) for p in found] == [
@@ -119,6 +171,18 @@ async def test_a_write_is_offered_with_a_reason_to_give_and_a_read_is_not(nod: N
     assert offered["paint"].parameters["additionalProperties"] is False
     assert set(offered["paint"].parameters["properties"]) == set(offered["paint"].parameters["required"])
     assert "approval_reason" not in offered["look"].parameters["properties"]
+
+
+async def test_a_tool_is_offered_in_its_own_words_and_a_write_says_that_people_decide(nod: Nod) -> None:
+    look, paint = nod.toolset.fixed[:2]
+    for strict in (True, False):
+        plain = ToolSpec("look", look.description, look.parameters, strict)
+        assert offer(replace(look, strict=strict)) == plain
+        assert offer(replace(paint, strict=strict)).strict is strict
+    bare = offer(replace(paint, parameters={"type": "object"}))
+    assert bare.description == f"{paint.description} (Needs approval by a person.)"
+    assert (bare.parameters["required"], list(bare.parameters["properties"])) == ([REASON], [REASON])
+    assert bare.parameters["properties"][REASON]["type"] == "string"
 
 
 async def test_no_text_approves_anything_no_matter_who_writes_it(nod: Nod) -> None:

@@ -328,7 +328,7 @@ async def test_a_retry_after_the_old_values_changed_asks_people_again(nod: Nod) 
 async def test_approve_all_decides_every_open_proposal_of_the_answer(nod: Nod) -> None:
     one, two, three = await nod.asked(red(), red("door"), red("roof"))
     await nod.press(Verb.DECLINE, two)
-    reply = await nod.press(Verb.APPROVE_ALL, three, round_shown=3)
+    reply = await nod.press(Verb.APPROVE_ALL, three, round_shown=3, digest=three.digest)
     await nod.idle()
     assert (reply.answer, reply.text) == (Answer.ACCEPTED, "2 approved.")
     assert [p.state for p in await nod.proposals()] == [State.SUCCEEDED, State.DECLINED, State.SUCCEEDED]
@@ -386,7 +386,8 @@ async def test_the_later_of_two_edits_is_told_what_the_earlier_changed_and_by_wh
     await team.press(Verb.EDIT, painted, by=ANA, arguments={"lamp": "desk", "color": "green"}, round_shown=2)
     approve = await team.press(Verb.APPROVE, painted, by=BEN, round_shown=1)
     assert "Ben changed color: red → blue; Ana changed color: blue → green." in approve.text
-    assert "Ana changed color: blue → green" in (await team.press(Verb.EDIT, painted, round_shown=2)).text
+    edit = await team.press(Verb.EDIT, painted, round_shown=2)
+    assert "after the card was shown: Ana changed color: blue → green. Look" in edit.text
 
 
 async def test_what_changed_is_told_without_secrets_and_survives_a_restart(nod: Nod) -> None:

@@ -233,6 +233,22 @@ async def test_an_edit_lets_no_one_outside_wait_longer(make_nod):
     assert (edited.arguments["color"], edited.expires_at) == ("blue", p.expires_at)
 
 
+async def test_a_request_that_runs_cannot_be_stopped(make_nod):
+    nod = make_nod(policy=Policy(approvers=frozenset({str(BEN)})))
+    hide(nod, kind=Kind.REQUEST)
+    nod.world.before["paint"] = hold = Hold()
+    p = await asked(nod, actor=SCRIPT)
+    await nod.press(Verb.APPROVE, p, by=BEN)
+    await hold.reached.wait()
+    reply = await nod.press(Verb.STOP, p, by=BEN)
+    assert (reply.answer, reply.text) == (Answer.INVALID, "This can't be stopped.")
+    assert reply.proposals == (await nod.now(p),)
+    hold.go.set()
+    await nod.idle()
+    p = await nod.now(p)
+    assert (p.state, p.cause) == (State.SUCCEEDED, None)
+
+
 async def test_no_grant_reaches_a_request(make_nod):
     nod = make_nod(policy=Policy(approvers=frozenset({str(BEN)})))
     hide(nod, kind=Kind.REQUEST)
