@@ -58,8 +58,7 @@ coverage: .venv/dev
 
 # the gate, decide and policy changed in every way a mutant can, one at a time; ARGS names some: bot.domain.policy*
 mutation: .venv/dev .venv/upkeep
-	@$(BIN)/mutmut run $(ARGS)
-	@$(BIN)/mutmut results
+	@$(BIN)/python -m tests.mutants $(ARGS)
 
 # known vulnerabilities; asks the network's databases, so it is no part of the check
 audit: .venv/upkeep
