@@ -4,7 +4,7 @@
 of them. mutmut makes them; pyproject.toml says of which modules, and which tests are asked. Those run once,
 unchanged, and coverage notes which lines each of them reaches. Then each mutant gets a fork of that process,
 which runs the tests that reach the changed lines until one fails: first those that noticed a mutant nearby,
-then those that reach what few do. A test that does not reach a line can't notice a change in it.
+then what is fast and reaches what few do. A test that does not reach a line can't notice a change in it.
 
 ``--most N`` asks no more than N tests for each, ``--sample N`` tries N mutants, the same each time. What came
 of each is in ``build/mutants.txt``: the test that noticed it, or that it survived.
@@ -179,7 +179,7 @@ class Trial:
         reached = set().union(*(self._tests_at(mutant.source, line) for line in mutant.lines()))
         noticed, few = self._noticed[mutant.source, mutant.function], self._few_at(mutant)
         able = [item for item in items if item.nodeid in reached]
-        able.sort(key=lambda item: (-noticed[item.nodeid], few[item.nodeid], self._seconds[item.nodeid]))
+        able.sort(key=lambda item: (-noticed[item.nodeid], few[item.nodeid] * self._seconds[item.nodeid]))
         return able[: self._most]
 
     def _tests_at(self, source: Source, line: int) -> set[str]:

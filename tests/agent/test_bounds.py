@@ -6,8 +6,9 @@ import pytest
 
 from bot.agent.loop import TurnLimits
 from bot.domain.bounds import CALLS_PER_ANSWER, PROPOSALS_PER_ANSWER, Bounds
-from bot.domain.chat import Address, Answer
+from bot.domain.chat import Address, Answer, Request
 from bot.domain.events import ToolFinished, ToolStarted
+from bot.errors import TooMuch
 from tests.kit import ANA, BEN, Hold, MakeNod, Nod, call, says
 
 RED = {"lamp": "desk", "color": "red"}
@@ -47,6 +48,11 @@ async def test_a_conversation_and_a_person_have_so_many_open_proposals(make_nod:
     assert told == (
         "ERROR: Too much is waiting: a person may have 3 open proposals. "
         "Tell them that some must be decided first."
+    )
+    with pytest.raises(TooMuch) as refused:
+        await nod.gate.open(Request(ANA, "paint", RED, Address("chat", "attic"), "Look."))
+    assert refused.value.message == (
+        "3 of your proposals wait for a decision already. Try again once some are decided."
     )
     assert len(await nod.asked(call("paint", RED), by=BEN, at=Address("chat", "ben"))) == 1
 

@@ -10,6 +10,7 @@ from sqlalchemy import text
 from bot import logs
 from bot.agent.gate import offer
 from bot.agent.model import ToolCall, ToolSpec
+from bot.agent.progress import IN_TURNS
 from bot.agent.transcript import REASON
 from bot.domain.chat import Request
 from bot.domain.conversations import CallResult
@@ -21,7 +22,7 @@ from bot.errors import Refused, ToolError
 from bot.store.record.audit import By
 from bot.tools.tool import CallContext, FixedToolset, tool
 from bot.transactions import lifecycle
-from tests.kit import ANA, BEN, ROOM, Hold, MakeNod, Nod, Secret, call, lamp_tools, says
+from tests.kit import ANA, BEN, ROOM, Hold, MakeNod, Nod, Secret, call, lamp_tools, says, until
 
 RED = {"lamp": "desk", "color": "red", "approval_reason": "it is drab"}
 
@@ -115,6 +116,43 @@ async def test_what_a_read_is_told_of_its_call_and_its_secrets_reach_no_log(nod:
     logged = "".join(capfd.readouterr())
     assert logged.count("tool raised") == 3
     assert "hunter22" not in logged
+
+
+async def test_how_far_a_read_is_is_shown_without_secrets_and_not_too_often(nod: Nod) -> None:
+    @tool(writes=False)
+    async def crawl(code: Secret, context: CallContext) -> str:
+        await context.progress(f"1 of 3 with {code}")
+        nod.clock.forward(IN_TURNS - timedelta(milliseconds=1))
+        await context.progress("2 of 3")
+        nod.clock.forward(timedelta(milliseconds=1))
+        await context.progress("3 of 3")
+        return "done"
+
+    shown: list[str] = []
+
+    async def show(words: str) -> None:
+        shown.append(words)
+
+    await nod.say()
+    await nod.idle()
+    conversation = (await nod.transcript()).conversation
+    result = await nod.gate.read(crawl, {"code": "hunter22"}, conversation, ANA, show)
+    assert (result, shown) == (CallResult("done", ok=True), ["1 of 3 with ••••••", "3 of 3"])
+
+
+async def test_reads_that_hang_in_one_conversation_hold_up_no_other(nod: Nod) -> None:
+    await nod.say()
+    await nod.idle()
+    here = (await nod.transcript()).conversation
+    look, desk = nod.toolset.fixed[0], {"lamp": "desk"}
+    nod.world.before["look"] = hold = Hold()
+    async with asyncio.TaskGroup() as group:
+        reads = [group.create_task(nod.gate.read(look, desk, here)) for _ in range(5)]
+        await until(lambda: len(nod.world.reads) == 4)
+        del nod.world.before["look"]
+        assert (await nod.gate.read(look, desk, replace(here, id="elsewhere"))).ok
+        assert (len(nod.world.reads), [each.done() for each in reads]) == (5, [False] * 5)
+        hold.go.set()
 
 
 async def test_a_look_runs_what_needs_no_approval_and_nothing_else(make_nod: MakeNod) -> None:
@@ -231,6 +269,8 @@ async def test_old_values_that_moved_bring_the_proposal_back_to_people_instead_o
     assert changed.preview == (PreviewField("desk", "green", "red"),)
     assert (changed.votes, changed.decided_by) == ((), None)
     assert nod.world.runs == []
+    late = await nod.press(Verb.APPROVE, p, round_shown=1)
+    assert late.text == "This changed after the card was shown. Look at the new card, then decide."
     assert (await nod.approve(changed)).state is State.SUCCEEDED
 
 

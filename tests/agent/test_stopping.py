@@ -10,7 +10,7 @@ from bot.domain.proposals import Cause, Proposal, State
 from bot.domain.verbs import Verb
 from bot.store.record import audit
 from bot.transactions import decide
-from tests.kit import ANA, BEN, EVE, Hold, MakeNod, Nod, call
+from tests.kit import ANA, BEN, EVE, Hold, MakeNod, Nod, call, until
 from tests.transactions.test_decisions import TEAM, red
 
 
@@ -85,6 +85,11 @@ async def test_a_second_press_finds_it_being_stopped_and_a_late_one_that_it_does
     p = await running(nod)
     first, second = await asyncio.gather(nod.press(Verb.STOP, p), nod.press(Verb.STOP, p))
     assert (first.answer, second.answer) == (Answer.ACCEPTED, Answer.ALREADY)
+    assert second.text == "It is being stopped already."
+    assert [(each.id, each.cause) for each in (*first.proposals, *second.proposals)] == [
+        (p.id, Cause.STOPPED),
+        (p.id, Cause.STOPPED),
+    ]
     await nod.idle()
     late = await nod.press(Verb.STOP, p)
     assert (late.answer, late.text) == (Answer.ALREADY, "It isn't running.")
@@ -142,6 +147,7 @@ async def test_what_a_tool_does_to_end_in_order_is_not_cut_off_by_a_second_look(
     p = await running(nod, hold=hold)
     await nod.press(Verb.STOP, p)
     await hold.ending.reached.wait()
+    await until(lambda: nod.chat.card_of(p).verbs == ())
     await nod.recovery.stop(nod.clock())
     await nod.recovery.stop(nod.clock())
     hold.ending.go.set()

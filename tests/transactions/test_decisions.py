@@ -155,7 +155,7 @@ async def test_strangers_are_refused_and_it_stays_open_for_others(team: Nod) -> 
     [p] = await team.asked(red())
     for verb in (Verb.APPROVE, Verb.DECLINE, Verb.EDIT, Verb.CANCEL, Verb.APPROVE_ALL, Verb.DECLINE_ALL):
         reply = await team.press(verb, p, by=EVE, arguments={"lamp": "desk", "color": "mud"})
-        assert reply.answer is Answer.REFUSED
+        assert (reply.answer, reply.proposals) == (Answer.REFUSED, (await team.now(p),))
     assert (
         "Who may: Ana, any approver or any admin. It stays open."
         in (await team.press(Verb.APPROVE, p, by=EVE)).text
@@ -307,6 +307,7 @@ async def test_a_retry_that_cannot_help_is_refused_in_words(nod: Nod) -> None:
     p = await nod.approve(p)
     reply = await nod.press(Verb.RETRY, p)
     assert (reply.answer, reply.text) == (Answer.STALE, "Trying again can't help. that lamp is gone")
+    assert reply.proposals == (await nod.now(p),)
     assert len(nod.world.runs) == 1
 
 
@@ -379,7 +380,7 @@ async def test_the_later_of_two_edits_is_told_what_the_earlier_changed_and_by_wh
     later = await team.press(
         Verb.EDIT, painted, by=ANA, arguments={"lamp": "desk", "color": "green", "coats": 2}, round_shown=1
     )
-    assert later.answer is Answer.STALE
+    assert (later.answer, later.proposals) == (Answer.STALE, (await team.now(painted),))
     assert "after the card was shown: Ben changed color: red → blue. Look" in later.text
     assert (await team.now(painted)).arguments["color"] == "blue"
 

@@ -77,6 +77,8 @@ async def test_to_reassign_names_who_decides_by_account_role_and_asker_and_reset
         ("admin",),
         False,
     )
+    await nod.idle()
+    assert nod.chat.card_of(p).deciders == f"any admin or {EVE}"
     assert (now.deciders.place, now.deciders.four_eyes) == (p.deciders.place, p.deciders.four_eyes)
     assert (await nod.press(Verb.APPROVE, p, by=ANA)).answer is Answer.REFUSED
 
