@@ -49,6 +49,9 @@ async def test_a_conversation_and_a_person_have_so_many_open_proposals(make_nod:
         "ERROR: Too much is waiting: a person may have 3 open proposals. "
         "Tell them that some must be decided first."
     )
+    [started] = [e for e in nod.chat.streams[-1].events if isinstance(e, ToolStarted)]
+    [finished] = [e for e in nod.chat.streams[-1].events if isinstance(e, ToolFinished)]
+    assert (started.summary, finished.ok) == ("Paint lamp desk red", False)
     with pytest.raises(TooMuch) as refused:
         await nod.gate.open(Request(ANA, "paint", RED, Address("chat", "attic"), "Look."))
     assert refused.value.message == (

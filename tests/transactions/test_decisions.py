@@ -7,6 +7,7 @@ import pytest
 
 from bot.agent.model import ToolCall
 from bot.domain.chat import Answer
+from bot.domain.events import ToolStarted
 from bot.domain.people import Actor
 from bot.domain.policy import Policy
 from bot.domain.proposals import Cause, PreviewField, Proposal, State
@@ -55,6 +56,8 @@ async def test_the_same_call_after_a_decline_is_refused_until_a_person_speaks_ag
     await nod.idle()
     assert await nod.proposals() == [await nod.now(p)]
     assert "Ana declined exactly this a moment ago" in nod.model.results[-1]
+    [told] = [e for stream in nod.chat.streams for e in stream.events if isinstance(e, ToolStarted)]
+    assert told.summary == "Paint lamp desk red"
 
     nod.clock.forward(timedelta(minutes=2))
     (again,) = await nod.asked(call("paint", **paint), text="now do it")

@@ -93,6 +93,24 @@ async def test_the_same_event_opens_it_once(nod):
     assert len(await nod.proposals()) == 1
 
 
+async def test_of_two_that_come_together_under_one_key_the_second_is_the_first_or_is_told(nod):
+    paint = {"lamp": "desk", "color": "red"}
+    request = Request(ANA, "paint", paint, ROOM, "Please look.", event_id="k1")
+    same = await asyncio.gather(nod.assistant.handle(request), nod.assistant.handle(request))
+    assert sorted(each.answer for each in same) == [Answer.ACCEPTED, Answer.DUPLICATE]
+    assert same[0].proposals[0].id == same[1].proposals[0].id
+    for key, tool_name, arguments in (
+        ("k2", "paint", paint | {"color": "blue"}),
+        ("k3", "smash", {"lamp": "desk"}),
+    ):
+        first = replace(request, event_id=key)
+        other = replace(first, tool_name=tool_name, arguments=arguments)
+        answers = await asyncio.gather(nod.assistant.handle(first), nod.assistant.handle(other))
+        assert sorted(each.answer for each in answers) == [Answer.ACCEPTED, Answer.STALE]
+    await nod.idle()
+    assert len(await nod.proposals()) == 3
+
+
 async def test_what_does_not_fit_or_is_not_there_is_told_and_opens_nothing(nod):
     for name, arguments in (("paint", {"lamp": "desk"}), ("fly", {}), ("paint", {"lamp": "x", "color": "y"})):
         reply = await nod.assistant.handle(Request(ANA, name, arguments, ROOM, "Look."))
