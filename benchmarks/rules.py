@@ -19,12 +19,14 @@ from bot.domain.risk import Level, Risk
 from bot.domain.rules import EVERYWHERE, Mode, Quorum, Rule, Rulebook, RuleValue, Subject
 from bot.domain.similarity import Rung
 from bot.domain.times import now
-from bot.store import migrations, proposals
+from bot.store import migrations, moving
 from bot.store.database import Database
 from bot.store.record import seals
 from bot.store.record.audit import By
 from bot.store.rules import Policies
-from bot.store.tables import AuditRow, ConversationRow, GrantRow, MessageRow
+from bot.store.tables.conversations import ConversationRow, MessageRow
+from bot.store.tables.record import AuditRow
+from bot.store.tables.rules import GrantRow
 from bot.transactions import grants, lifecycle
 
 ANA = Actor("bench", "ana", "Ana")
@@ -181,7 +183,7 @@ def park(session: Session, first: int, count: int, at: datetime) -> None:
             for n in numbers
         ],
     )
-    proposals.insert_all(session, [proposal(n, at) for n in numbers], By.nod(Act.PROPOSE))
+    moving.insert_all(session, [proposal(n, at) for n in numbers], By.nod(Act.PROPOSE))
 
 
 async def _expiry(database: Database, count: int) -> list[Row]:

@@ -43,8 +43,8 @@ from bot.domain.redaction import secrets_in
 from bot.domain.teams import Teammate
 from bot.errors import KeyTaken, Refused, TooMuch
 from bot.logs import hiding
+from bot.store import conversations, people, proposals, tool_versions
 from bot.store import outputs as outputs_store
-from bot.store import people, proposals, tool_versions
 from bot.store.database import Database
 from bot.store.rules import Policies
 from bot.tools.own import outputs
@@ -140,7 +140,7 @@ class Gate:
     ) -> tuple[Policy, Person, AnswerRoom, Mapping[str, str]]:
         policy, person = self.in_force(session, actor)
         room = proposals.room(session, self._bounds, conversation_id, person.accounts)
-        return policy, person, room, proposals.just_declined(session, conversation_id)
+        return policy, person, room, conversations.just_declined(session, conversation_id)
 
     def in_force(self, session: Session, actor: Actor) -> tuple[Policy, Person]:
         """The current policy, and who someone is to it."""

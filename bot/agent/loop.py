@@ -59,7 +59,7 @@ from bot.domain.redaction import secrets_in, shown, veiled
 from bot.domain.teams import TeamLimits, Teammate
 from bot.errors import ModelCut, ModelEmpty, ModelError, TakenOver
 from bot.logs import logger
-from bot.store import conversations, exclusive, messages, proposals, teams, turns
+from bot.store import conversations, exclusive, messages, moving, teams, turns
 from bot.store.database import Database
 from bot.store.record.audit import By
 from bot.store.rules import Policies
@@ -355,7 +355,7 @@ def _commit(
         jobs += plans.open_plan(session, policies, plan, now)
     asked = ((replace(c.proposal, message_id=message_id), c.key) for c in considered if c.proposal)
     opened = tuple(grants.use(session, policies, proposal, key, now) for proposal, key in asked)
-    proposals.insert_all(session, opened, By.nod(Act.PROPOSE))
+    moving.insert_all(session, opened, By.nod(Act.PROPOSE))
     ending = Ending.WAITING if opened else None if calls else Ending.DONE
     seen = turn.transcript.seen
     if ending and not turns.end_turn(session, turn, ending, now, seen=seen):

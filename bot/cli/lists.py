@@ -1,4 +1,4 @@
-"""``nod pending``, ``nod show`` and ``nod team``: look at what there is, and change nothing."""
+"""``nod pending`` and ``nod show``: look at what there is, and change nothing."""
 
 import contextlib
 import json
@@ -10,14 +10,12 @@ import typer
 
 from bot.cli.command import ShellCommands
 from bot.cli.shared import Id, Json, coloured, find, fitted, line, load, looking, plain, print_json, told
-from bot.domain.cards import card_of, whole_text
 from bot.domain.proposals import Proposal
 from bot.domain.redaction import redact_text
 from bot.domain.redaction import shown as shown_arguments
 from bot.domain.risk import Level
-from bot.domain.teams import Teammate, about
 from bot.domain.times import now, when
-from bot.store import proposals, teams, tool_versions
+from bot.store import proposals, tool_versions
 from bot.store.database import Database
 
 commands = ShellCommands()
@@ -56,6 +54,8 @@ def _row(p: Proposal) -> str:
 
 def _watch(database: Database, *, as_json: bool) -> None:
     """Print what waits, then each one that comes or was decided, as one line, until Ctrl+C."""
+    from bot.domain.cards import card_of
+
     known: dict[str, int] = {}  # what was printed, with its round
     with contextlib.suppress(KeyboardInterrupt):
         while True:
@@ -97,36 +97,11 @@ def _told(p: Proposal, database: Database) -> dict[str, Any]:
     }
 
 
-@commands.command(name="team")
-def team(*, as_json: Json = False) -> None:
-    """List the teammates of all conversations with their plans."""
-    with told(), looking(load()) as database:
-        found = database.read_now(teams.at, None)
-        if as_json:
-            print_json([_member(each) for each in found])
-        else:
-            from bot.commands.team import listed
-
-            print(plain(listed(found).replace("**", "").replace("`", "")))
-
-
-def _member(each: Teammate) -> dict[str, Any]:
-    return {
-        "id": each.id,
-        "conversation_id": each.lead_id,
-        "name": each.name,
-        "role": each.role,
-        "state": each.state,
-        "plan_state": each.plan_state,
-        "about": redact_text(about(each)),
-        "waits_for": [p.id for p in each.waits_for],
-        "created_at": each.created_at.isoformat(),
-    }
-
-
 @commands.command()
 def show(proposal: Id, *, as_json: Json = False) -> None:
     """Show one proposal in full."""
+    from bot.domain.cards import card_of, whole_text
+
     with told(), looking(load()) as database:
         found = find(database, proposal)
         if as_json:

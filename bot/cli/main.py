@@ -22,7 +22,7 @@ SECTIONS = {
         ("open", "open", "Open the console of the running nod in a browser, signed in as you."),
         ("pending", "lists", "List what is waiting for a decision, soonest to expire first."),
         ("show", "lists", "Show one proposal in full."),
-        ("team", "lists", "List the teammates of all conversations with their plans."),
+        ("team", "team", "List the teammates of all conversations with their plans."),
         ("audit", "audit", "Show and verify the audit log."),
     ),
     "Decide": (

@@ -14,8 +14,7 @@ from sqlalchemy.exc import DBAPIError
 
 from bot import logs
 from bot.cli.command import chosen, chosen_in
-from bot.domain.chat import SHELL
-from bot.domain.people import LOCAL, Actor
+from bot.domain.people import LOCAL, SHELL, Actor
 from bot.domain.proposals import Proposal, State
 from bot.domain.redaction import redact_text
 from bot.errors import BadArguments, NodError, SettingsError
@@ -146,13 +145,13 @@ def looking(settings: Settings) -> Iterator[Database]:
     database = Database(settings.database_url, settings.audit_keys, readonly=True)
     try:
         current, newest = migrations.current(database.engine), migrations.newest()
-        fault = migrations.too_new(database.engine)
-        if current is None:
-            fault = migrations.damage(database.engine)
         if current != newest:
+            look = migrations.damage if current is None else migrations.too_new
             at = current or "empty"
-            fault = fault or f"the schema is {at}, and this nod reads {newest}. Run: nod db upgrade"
-        if fault:
+            fault = (
+                look(database.engine)
+                or f"the schema is {at}, and this nod reads {newest}. Run: nod db upgrade"
+            )
             raise SettingsError(f"NOD_DATABASE_URL: {fault}")
         yield database
     finally:

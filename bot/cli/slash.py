@@ -9,9 +9,9 @@ from bot.cli.command import ShellCommands
 from bot.cli.gates import presses_of
 from bot.cli.shared import Json, as_may_be, load, log_at, operator, plain, print_json, told
 from bot.commands import Commands as SlashCommands
-from bot.domain.chat import SHELL, Address, Answer, Command, Incoming, Press, Reply
+from bot.domain.chat import Address, Answer, Command, Incoming, Press, Reply
 from bot.domain.jobs import Job
-from bot.domain.people import Actor
+from bot.domain.people import SHELL, Actor
 from bot.domain.times import now
 from bot.errors import NodError
 from bot.settings import Settings

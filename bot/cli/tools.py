@@ -22,7 +22,8 @@ from bot.cli.shared import (
     told,
 )
 from bot.domain.cards import card_of
-from bot.domain.chat import SHELL, Address, Request
+from bot.domain.chat import Address, Request
+from bot.domain.people import SHELL
 from bot.domain.proposals import Kind, Proposal, State
 from bot.domain.redaction import redact_text
 from bot.errors import NodError

@@ -15,11 +15,11 @@ from bot.channels.seam import Channel, Stream, poster_at
 from bot.delivery.answers import Answers
 from bot.delivery.cards import Cards
 from bot.delivery.files import GIVE_UP, Attachments
-from bot.domain.chat import SHELL, Address, Clock
+from bot.domain.chat import Address, Clock
 from bot.domain.conversations import Conversation, Line
 from bot.domain.events import TextDelta, TurnEnded, TurnEvent, TurnFailed
 from bot.domain.jobs import Job, Work
-from bot.domain.people import Actor
+from bot.domain.people import SHELL, Actor
 from bot.domain.proposals import Kind, Proposal, State
 from bot.domain.rules import Rulebook, Subject
 from bot.errors import ChannelError, NotDeliverable

@@ -47,10 +47,6 @@ def chat_of(address: Address | None) -> Address | None:
     return Address(address.channel, address.key.rsplit("/", 1)[0])
 
 
-SHELL = "cli"
-"""The channel of who sits at this machine's shell; nothing is posted there, people look by themselves."""
-
-
 @dataclass(frozen=True, slots=True)
 class Message:
     """Text from a person. ``event_id`` is unique within the channel: a second delivery of it is dropped.

@@ -6,6 +6,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Self
 
+SHELL = "cli"
+"""The channel of who sits at this machine's shell; nothing is posted there, people look by themselves."""
+
 NOD = "nod"
 """The channel of what is no person's account: the lead agent decides from there."""
 

@@ -17,11 +17,14 @@ from bot.domain.conversations import (
 )
 from bot.domain.people import Actor
 from bot.domain.policy import Place
+from bot.domain.proposals import State
 from bot.domain.text import storable
 from bot.store import messages, snapshot
 from bot.store import proposals as proposal_store
 from bot.store.inserts import id_of_new
-from bot.store.tables import ConversationRow, MessageRow, ProposalRow, changed, table_of
+from bot.store.tables.conversations import ConversationRow, MessageRow
+from bot.store.tables.proposals import ProposalRow
+from bot.store.tables.row import changed, table_of
 
 _TITLE = 80  # characters
 _CONVERSATION = table_of(ConversationRow)
@@ -41,6 +44,18 @@ _BEGUN_SINCE = select(func.count().label("found")).select_from(
     )
     .limit(bindparam("most"))
     .subquery()
+)
+_PROPOSAL = table_of(ProposalRow)
+_LAST_ASKED = (
+    select(func.max(_MESSAGE.c.id))
+    .where(_MESSAGE.c.conversation_id == bindparam("conversation_id"), _MESSAGE.c.role == LineRole.USER)
+    .scalar_subquery()
+)
+_JUST_DECLINED = select(_PROPOSAL.c.digest, _PROPOSAL.c.decided_by).where(
+    _PROPOSAL.c.conversation_id == bindparam("conversation_id"),
+    _PROPOSAL.c.state == State.DECLINED,
+    _PROPOSAL.c.cause.is_(None),
+    _PROPOSAL.c.message_id > func.coalesce(_LAST_ASKED, 0),
 )
 
 
@@ -64,6 +79,12 @@ def wrote_in(session: Session, accounts: Collection[str], scope: str) -> bool:
         _MESSAGE.c.actor.in_(sorted(accounts)),
     )
     return bool(session.execute(select(exists().where(there, said))).scalar())
+
+
+def just_declined(session: Session, conversation_id: str) -> dict[str, str]:
+    """What people declined in a conversation since one of them last spoke there: digests, and by whom."""
+    rows = session.connection().execute(_JUST_DECLINED, {"conversation_id": conversation_id})
+    return {row.digest: row.decided_by for row in rows}
 
 
 def place_of(session: Session, conversation_id: str) -> Place:

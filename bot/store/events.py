@@ -12,7 +12,7 @@ from sqlalchemy import delete, update
 from sqlmodel import Session, col, select
 
 from bot.store.inserts import insert_or_ignore, insert_or_replace
-from bot.store.tables import DialogueRow, EventRow
+from bot.store.tables.channels import DialogueRow, EventRow
 
 
 def record(

@@ -10,7 +10,10 @@ from sqlmodel import Session
 from bot.domain.jobs import Work
 from bot.domain.proposals import Cause, State
 from bot.store import copies
-from bot.store.tables import AuditRow, CallbackRow, ChainEndRow, MessageRow, ProposalRow, TurnRow, table_of
+from bot.store.tables.conversations import MessageRow, TurnRow
+from bot.store.tables.proposals import CallbackRow, ProposalRow
+from bot.store.tables.record import AuditRow, ChainEndRow
+from bot.store.tables.row import table_of
 from bot.store.turns import WANTED
 
 _AUDIT, _PROPOSAL, _TURN = table_of(AuditRow), table_of(ProposalRow), table_of(TurnRow)

@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import Table
 from sqlmodel import Session, SQLModel
 
-from bot.store.tables import table_of
+from bot.store.tables.row import table_of
 
 
 def insert_or_ignore(session: Session, table: type[SQLModel], *returning: str) -> Any:

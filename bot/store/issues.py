@@ -18,7 +18,7 @@ from sqlmodel.sql.sqltypes import UTCDateTime
 
 from bot.errors import Hopeless
 from bot.store.inserts import insert_or_ignore
-from bot.store.tables import Row
+from bot.store.tables.row import Row
 
 IssueState = Literal["open", "closed"]
 Priority = Literal["low", "normal", "high", "urgent"]

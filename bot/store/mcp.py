@@ -15,7 +15,7 @@ from sqlmodel import Field, Session, col
 from sqlmodel.sql.sqltypes import UTCDateTime
 
 from bot.store.inserts import insert_or_replace
-from bot.store.tables import Row
+from bot.store.tables.row import Row
 
 
 class McpLoginRow(Row, table=True):

@@ -13,7 +13,8 @@ from sqlmodel import Session, col, select
 from bot.domain.conversations import HEARD, Call, CallResult, Line, LineRole
 from bot.domain.people import Actor
 from bot.domain.text import storable
-from bot.store.tables import MessageRow, among, table_of
+from bot.store.tables.conversations import MessageRow
+from bot.store.tables.row import among, table_of
 
 MAX_LINES = 400  # how far back a turn reads before the token budget has its say
 _MESSAGE = table_of(MessageRow)

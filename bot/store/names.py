@@ -7,7 +7,7 @@ from sqlmodel import Session, col, select
 from bot.domain.names import Names, with_names, within, written_in
 from bot.domain.text import storable
 from bot.store.inserts import insert_or_ignore
-from bot.store.tables import NameRow
+from bot.store.tables.people import NameRow
 
 _LONGEST = 100  # characters
 

@@ -19,7 +19,8 @@ from bot.domain.files import File, fits_card, safe_name
 from bot.domain.proposals import Proposal
 from bot.domain.redaction import secrets_in, veiled
 from bot.store import tool_versions
-from bot.store.tables import ConversationRow, Row, changed, partial, table_of
+from bot.store.tables.conversations import ConversationRow
+from bot.store.tables.row import Row, changed, partial, table_of
 
 
 class OutputRow(Row, table=True):

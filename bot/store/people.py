@@ -9,7 +9,8 @@ from sqlmodel import Session, col, select
 from bot.domain.people import Actor, Person
 from bot.domain.proposals import Proposal
 from bot.store import snapshot
-from bot.store.tables import AccountRow, table_of
+from bot.store.tables.people import AccountRow
+from bot.store.tables.row import table_of
 
 _ACCOUNT = table_of(AccountRow)
 _PERSON_ID = select(_ACCOUNT.c.person_id).where(_ACCOUNT.c.actor == bindparam("actor"))

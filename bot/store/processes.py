@@ -13,7 +13,8 @@ from sqlmodel import Session
 
 from bot.domain.processes import Process
 from bot.store.inserts import insert_or_ignore
-from bot.store.tables import HoldRow, ProcessRow, changed, table_of
+from bot.store.tables.processes import HoldRow, ProcessRow
+from bot.store.tables.row import changed, table_of
 
 _PROCESS = table_of(ProcessRow)
 _HOLD = table_of(HoldRow)

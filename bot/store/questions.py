@@ -12,7 +12,8 @@ from sqlmodel import Session, col, delete, select
 from bot.domain.conversations import LineRole
 from bot.domain.questions import AskedQuestion
 from bot.store import events
-from bot.store.tables import DialogueRow, MessageRow
+from bot.store.tables.channels import DialogueRow
+from bot.store.tables.conversations import MessageRow
 from bot.store.turns import is_wanted
 
 _ASKED, _ANSWERED, _ASKERS = "ask", "answered", "askers"

@@ -20,7 +20,8 @@ from bot.store.inserts import insert_or_ignore
 from bot.store.record import changes
 from bot.store.record.audit import By
 from bot.store.record.changes import Thing
-from bot.store.tables import BookRow, RuleRow, changed, table_of
+from bot.store.tables.row import changed, table_of
+from bot.store.tables.rules import BookRow, RuleRow
 
 _BOOK = 1
 _ALL = "everything"  # what a pause is about

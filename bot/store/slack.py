@@ -6,7 +6,7 @@ from sqlalchemy import delete, update
 from sqlmodel import Field, Session, col, select
 from sqlmodel.sql.sqltypes import UTCDateTime
 
-from bot.store.tables import Row
+from bot.store.tables.row import Row
 
 _STATE_LIVES = timedelta(minutes=10)
 

@@ -12,7 +12,8 @@ from sqlmodel import Session, col, select
 from bot.domain.chat import Address
 from bot.domain.jobs import Job, Work
 from bot.store.inserts import insert_or_ignore
-from bot.store.tables import TeamStatusRow, table_of
+from bot.store.tables.row import table_of
+from bot.store.tables.teams import TeamStatusRow
 
 _TABLE = table_of(TeamStatusRow)
 _BEHIND = (_TABLE.c.rendered < _TABLE.c.wanted) & ~_TABLE.c.gone  # as the index ``board_behind`` has it

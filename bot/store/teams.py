@@ -14,7 +14,8 @@ from bot.domain.proposals import Kind, Proposal
 from bot.domain.teams import Standing, Teammate, TeamStatus
 from bot.errors import ToolError
 from bot.store import conversations, proposals, turns
-from bot.store.tables import MessageRow, TeammateRow, TurnRow
+from bot.store.tables.conversations import MessageRow, TurnRow
+from bot.store.tables.teams import TeammateRow
 
 _DOING = 300
 _LISTED = 50

@@ -19,7 +19,7 @@ from bot.store import people
 from bot.store.record import changes
 from bot.store.record.audit import By
 from bot.store.record.changes import Thing
-from bot.store.tables import TokenRow
+from bot.store.tables.people import TokenRow
 
 _BEGINNING = "nod_"
 _LONGEST = 64  # characters of a name

@@ -7,7 +7,7 @@ from sqlmodel import Session
 
 from bot.store import snapshot
 from bot.store.inserts import insert_or_ignore
-from bot.store.tables import ToolVersionRow
+from bot.store.tables.proposals import ToolVersionRow
 
 
 def keep(session: Session, name: str, version: str, parameters: Mapping[str, Any]) -> None:

@@ -1,10 +1,11 @@
 """All rows of one installation moved to another database, of the same kind or not, with ids and hashes."""
 
 from sqlalchemy import Engine, Integer, Table, func, insert, select
-from sqlmodel import Session, SQLModel
+from sqlmodel import Session
 
 from bot.errors import SettingsError
 from bot.store import migrations
+from bot.store.migrations.schema import SCHEMA
 from bot.store.record import seals
 
 _BATCH = 500  # rows
@@ -21,11 +22,11 @@ def transfer(source: Engine, target: Engine) -> int:
     if migrations.current(source) != migrations.newest():
         raise SettingsError("The source is not at this release's schema. Run nod db upgrade on it first.")
     migrations.upgrade(target)
-    tables = [each for each in SQLModel.metadata.sorted_tables if each.name not in _LEFT]
+    tables = [each for each in SCHEMA.sorted_tables if each.name not in _LEFT]
     moved = 0
     with source.connect() as old, target.begin() as new:
         for name in _USED:
-            if new.execute(select(SQLModel.metadata.tables[name]).limit(1)).first() is not None:
+            if new.execute(select(SCHEMA.tables[name]).limit(1)).first() is not None:
                 raise SettingsError("The target is in use. Name a new file or an empty database.")
         for table in reversed(tables):  # what a new database begins with
             new.execute(table.delete())

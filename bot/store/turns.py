@@ -6,14 +6,17 @@ from datetime import datetime
 from sqlalchemy import bindparam, func, literal, literal_column, update
 from sqlmodel import Session, col, or_, select
 
-from bot.domain.chat import SHELL
 from bot.domain.conversations import Call, CallResult, LineRole, Turn, TurnEnd, Usage
 from bot.domain.jobs import Queue
+from bot.domain.people import SHELL
 from bot.domain.proposals import State
 from bot.errors import TakenOver
 from bot.store import conversations, messages, processes
 from bot.store.inserts import id_of_new
-from bot.store.tables import AccountRow, ConversationRow, MessageRow, ProposalRow, TurnRow, changed, table_of
+from bot.store.tables.conversations import ConversationRow, MessageRow, TurnRow
+from bot.store.tables.people import AccountRow
+from bot.store.tables.proposals import ProposalRow
+from bot.store.tables.row import changed, table_of
 
 WANTED = "wanted"
 _TURN = table_of(TurnRow)

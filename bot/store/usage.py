@@ -7,7 +7,8 @@ from sqlalchemy import func, literal_column, select
 from sqlmodel import Session
 
 from bot.domain.usage import Parts, Used
-from bot.store.tables import ConversationRow, TurnRow, table_of
+from bot.store.tables.conversations import ConversationRow, TurnRow
+from bot.store.tables.row import table_of
 
 _TURN, _PLACE = table_of(TurnRow), table_of(ConversationRow)
 _MOST = 1000  # parts of one answer

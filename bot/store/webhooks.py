@@ -8,7 +8,8 @@ from sqlalchemy import update
 from sqlmodel import Session, col, select
 
 from bot.domain.proposals import SETTLED
-from bot.store.tables import CallbackRow, ProposalRow, changed
+from bot.store.tables.proposals import CallbackRow, ProposalRow
+from bot.store.tables.row import changed
 
 
 @dataclass(frozen=True, slots=True)

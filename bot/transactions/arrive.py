@@ -13,7 +13,7 @@ from bot.domain.text import storable
 from bot.errors import TooMuch
 from bot.store import conversations, messages, turns
 from bot.store.inserts import id_of_new
-from bot.store.tables import MessageRow
+from bot.store.tables.conversations import MessageRow
 
 _HOUR = timedelta(hours=1)
 _DAY = timedelta(days=1)

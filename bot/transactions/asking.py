@@ -21,7 +21,16 @@ from bot.domain.questions import AskedQuestion
 from bot.domain.redaction import redact_text, secrets_in, shown
 from bot.domain.text import storable
 from bot.domain.unseen import one_line
-from bot.store import conversations, copies, messages, proposals, questions, teams, tool_versions, turns
+from bot.store import (
+    conversations,
+    copies,
+    messages,
+    moving,
+    questions,
+    teams,
+    tool_versions,
+    turns,
+)
 from bot.transactions.lifecycle import moved, redraw
 from bot.transactions.votes import Decided, Pressed
 
@@ -47,7 +56,7 @@ def ask(session: Session, pressed: Pressed, p: Proposal) -> Decided:
         return Decided(Reply(Answer.INVALID, wrong, (p,), {"reason": wrong}))
     if not questions.may_ask(session, pressed.person.id, QUESTIONS_PER_HOUR, pressed.now):
         return Decided(Reply(Answer.LATER, _ENOUGH, (p,)))
-    p = moved(proposals.move(session, p, pressed.by, pressed.now))
+    p = moved(moving.move(session, p, pressed.by, pressed.now))
     home, who, title = _home(session, p), one_line(pressed.who), one_line(p.description)
     schema = tool_versions.schema(session, p.tool_name, p.tool_version)
     said = f"Question from {who} about: {title}\n\n> {question}"

@@ -19,7 +19,7 @@ from bot.domain.record import Act
 from bot.domain.redaction import secrets_in, veiled
 from bot.domain.times import when
 from bot.domain.verbs import Verb
-from bot.store import exclusive, people, proposals, tool_versions
+from bot.store import exclusive, moving, people, proposals, tool_versions
 from bot.store.record.audit import By
 from bot.store.rules import Policies
 from bot.transactions import asking, rights, teamwork
@@ -126,7 +126,7 @@ def _manage(session: Session, pressed: Pressed, p: Proposal) -> Decided:
             p, jobs = end(session, p, by, now, State.EXPIRED, pressed.who)
             return Decided(Reply(Answer.ACCEPTED, "Expired.", (p,)), jobs)
         case Verb.EXTEND:
-            p = moved(proposals.move(session, p, by, now, **clock(p.ttl, p.remind_every, now)))
+            p = moved(moving.move(session, p, by, now, **clock(p.ttl, p.remind_every, now)))
             text = f"It now expires {when(p.expires_at, now)}."
             return Decided(Reply(Answer.ACCEPTED, text, (p,)), (redraw(p),))
         case _:
@@ -134,7 +134,7 @@ def _manage(session: Session, pressed: Pressed, p: Proposal) -> Decided:
             requester = people.person_of(session, p.requester)
             if why := pressed.policies.load(session).too_few(named, requester, p.quorum):
                 return Decided(Reply(Answer.INVALID, f"Say who should decide: {why}.", (p,)))
-            p = moved(proposals.move(session, p, by, now, deciders=named, votes=()))
+            p = moved(moving.move(session, p, by, now, deciders=named, votes=()))
             return Decided(
                 Reply(Answer.ACCEPTED, "Reassigned. Earlier votes were reset.", (p,)), (redraw(p),)
             )
@@ -162,7 +162,7 @@ def _named(words: str, before: Deciders) -> Deciders:
 def _propose_anew(session: Session, p: Proposal, by: By, fresh: Fresh, now: datetime) -> Decided:
     """A press on an expired proposal asks again, with current values."""
     p = moved(
-        proposals.move(
+        moving.move(
             session,
             p,
             replace(by, verb=Act.ASK_AGAIN),
@@ -186,7 +186,7 @@ def _stop(session: Session, p: Proposal, by: By, who: str, now: datetime) -> Dec
     if p.cause is Cause.STOPPED:
         return Decided(Reply(Answer.ALREADY, "It is being stopped already.", (p,)))
     error = f"{who} stopped it. What it did until then is unknown."
-    p = moved(proposals.move(session, p, by, now, cause=Cause.STOPPED, error=error))
+    p = moved(moving.move(session, p, by, now, cause=Cause.STOPPED, error=error))
     return Decided(Reply(Answer.ACCEPTED, "Stopping it.", (p,)), (redraw(p),))
 
 
@@ -196,7 +196,7 @@ def _retry(session: Session, p: Proposal, by: By, now: datetime) -> Decided:
     if p.cause is Cause.REFUSED:
         return Decided(Reply(Answer.STALE, f"Trying again can't help. {p.error}", (p,)))
     p = moved(
-        proposals.move(
+        moving.move(
             session,
             p,
             by,

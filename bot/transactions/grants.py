@@ -22,7 +22,8 @@ from bot.store.record import changes
 from bot.store.record.audit import By
 from bot.store.record.changes import Thing
 from bot.store.rules import Policies
-from bot.store.tables import GrantRow, changed, table_of
+from bot.store.tables.row import changed, table_of
+from bot.store.tables.rules import GrantRow
 
 
 def give(

@@ -17,7 +17,7 @@ from bot.domain.record import Act
 from bot.domain.unseen import one_line
 from bot.domain.verbs import Verb
 from bot.errors import LostRace
-from bot.store import conversations, exclusive, messages, outputs, proposals, teams, turns
+from bot.store import conversations, exclusive, messages, moving, outputs, proposals, teams, turns
 from bot.store.record.audit import By
 from bot.store.rules import Policies
 from bot.transactions import teamwork
@@ -41,7 +41,7 @@ def end(
     """Bring an open proposal to an end without running it."""
     if who is not None:
         changes |= {"decided_by": who, "decided_from": by.channel, "decided_at": now}
-    p = moved(proposals.move(session, p, by, now, state, **changes))
+    p = moved(moving.move(session, p, by, now, state, **changes))
     return p, (redraw(p), *settle(session, p, now))
 
 
@@ -79,7 +79,7 @@ def unasked(session: Session, proposal_id: str, now: datetime) -> tuple[Job, ...
 
 def unask_left(session: Session, process: str, now: datetime) -> tuple[Job, ...]:
     """End every question whose process is gone, and the call that asked with it."""
-    left = proposals.questions_left(session, process)
+    left = moving.questions_left(session, process)
     return tuple(job for ident in left for job in unasked(session, ident, now))
 
 
@@ -87,7 +87,7 @@ def ask_again(
     session: Session, p: Proposal, preview: tuple[PreviewField, ...], now: datetime
 ) -> tuple[Job, ...]:
     """What the preview showed as old has changed: back to people, with current values."""
-    moved = proposals.move(
+    moved = moving.move(
         session,
         p,
         By.nod(Act.CHANGED, "the current values changed"),
@@ -110,7 +110,7 @@ def claim(session: Session, policies: Policies, p: Proposal, process: str, now: 
     exclusive.in_conversation(session, p.conversation_id)
     if policies.load(session).book.paused:
         return None
-    return proposals.move(session, p, By.nod(Act.EXECUTE), now, State.EXECUTING, owner=process)
+    return moving.move(session, p, By.nod(Act.EXECUTE), now, State.EXECUTING, owner=process)
 
 
 def as_stopped(session: Session, claimed: Proposal) -> Proposal | None:
@@ -122,7 +122,7 @@ def as_stopped(session: Session, claimed: Proposal) -> Proposal | None:
 
 def tell_progress(session: Session, claimed: Proposal, words: str) -> tuple[Job, ...]:
     """Keep how far a running proposal is, for its cards; nothing once it has ended."""
-    return (redraw(claimed),) if proposals.tell_progress(session, claimed, words) else ()
+    return (redraw(claimed),) if moving.tell_progress(session, claimed, words) else ()
 
 
 def finish(
@@ -137,9 +137,9 @@ def finish(
 ) -> tuple[Proposal, tuple[Job, ...]] | None:
     """Store how it ended (``SUCCEEDED`` or ``FAILED`` with its cause); None when the claim was lost."""
     changes = {"cause": None, "error": None, **changes}
-    p = proposals.move(session, claimed, By.nod(state), now, state, **changes)
+    p = moving.move(session, claimed, By.nod(state), now, state, **changes)
     if p is None and (stopped := as_stopped(session, claimed)) is not None:
-        p = proposals.move(session, stopped, By.nod(state), now, state, **changes)
+        p = moving.move(session, stopped, By.nod(state), now, state, **changes)
     if p is None:
         return None
     posts = (Job(Work.DELIVER, p.conversation_id),) if outputs.keep_result(session, p, files, now) else ()
@@ -177,13 +177,13 @@ def abandon(session: Session, p: Proposal, now: datetime, *, rerun: bool) -> tup
     """
     error = "It started, but its end was never recorded."
     by = By.nod(Act.ABANDONED, error)
-    lost = proposals.move(session, p, by, now, State.FAILED, cause=Cause.OUTCOME_UNKNOWN, error=error)
+    lost = moving.move(session, p, by, now, State.FAILED, cause=Cause.OUTCOME_UNKNOWN, error=error)
     if lost is None:
         return ()  # it ended a moment ago
     if not rerun or p.cause is Cause.STOPPED:
         return (redraw(lost), *settle(session, lost, now))
     by = By.nod(Act.RERUN, "the tool is idempotent")
-    p = moved(proposals.move(session, lost, by, now, State.APPROVED, cause=None, error=None))
+    p = moved(moving.move(session, lost, by, now, State.APPROVED, cause=None, error=None))
     return (redraw(p), Job(Work.EXECUTE, p.id))
 
 

@@ -24,7 +24,7 @@ from bot.store.record import changes
 from bot.store.record.audit import By
 from bot.store.record.changes import Thing
 from bot.store.rules import Policies
-from bot.store.tables import AccountRow, LinkCodeRow
+from bot.store.tables.people import AccountRow, LinkCodeRow
 from bot.transactions import grants
 
 CODE_LIFE = timedelta(minutes=10)

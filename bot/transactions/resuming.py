@@ -14,7 +14,7 @@ from bot.domain.jobs import Job, Work
 from bot.domain.people import Actor
 from bot.domain.proposals import Proposal
 from bot.domain.record import Act
-from bot.store import copies, exclusive, people, proposals, rules
+from bot.store import copies, exclusive, moving, people, proposals, rules
 from bot.store.record.audit import By
 
 _BATCH = 200
@@ -46,7 +46,7 @@ def step(session: Session, actor: Actor, now: datetime, limit: int = _BATCH) -> 
         rules.keep_state(session, _MEMORY, {**done, "after": batch[-1].id})
         for p in batch:
             if stood := _stood(p, since, at):
-                proposals.move(session, p, by, now, **_later(p, stood))
+                moving.move(session, p, by, now, **_later(p, stood))
         return ResumeStep()
     if at < now:  # that resume was interrupted: the time since counts as one more pause
         rules.keep_state(session, _MEMORY, {})

@@ -19,7 +19,9 @@ from bot.store.record import changes
 from bot.store.record.audit import By
 from bot.store.record.changes import Thing
 from bot.store.rules import Policies
-from bot.store.tables import DialogueRow, SignInRow, changed
+from bot.store.tables.channels import DialogueRow
+from bot.store.tables.people import SignInRow
+from bot.store.tables.row import changed
 from bot.transactions.linking import join
 
 LINK_LIFE = timedelta(minutes=10)

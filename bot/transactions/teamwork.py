@@ -24,7 +24,8 @@ from bot.domain.unseen import one_line
 from bot.errors import ToolError
 from bot.store import conversations, exclusive, messages, proposals, team_status, teams, turns
 from bot.store.record.audit import By
-from bot.store.tables import ConversationRow, MessageRow, TeammateRow
+from bot.store.tables.conversations import ConversationRow, MessageRow
+from bot.store.tables.teams import TeammateRow
 from bot.transactions import grants
 
 _LONGEST_RESULT = 8000

@@ -12,7 +12,7 @@ from bot.agent.gate import Gate
 from bot.delivery.turns import Turns
 from bot.domain.jobs import Dispatcher, Job, Work
 from bot.domain.proposals import Proposal
-from bot.store import copies, events, outputs, proposals, questions, team_status, turns
+from bot.store import copies, events, moving, outputs, proposals, questions, team_status, turns
 from bot.store.database import Database
 from bot.transactions import lifecycle
 
@@ -61,8 +61,8 @@ class Recovery:
 
     async def take_over(self, now: datetime) -> list[Job]:
         """End what processes had under way that are gone; returns the work it made, and wakes nothing."""
-        jobs = await self._abandon(await self._database.read(proposals.abandoned, self._process), now)
-        if await self._database.read(proposals.questions_left, self._process):
+        jobs = await self._abandon(await self._database.read(moving.abandoned, self._process), now)
+        if await self._database.read(moving.questions_left, self._process):
             jobs += await self._database.write(lifecycle.unask_left, self._process, now)
         return jobs
 

@@ -20,7 +20,7 @@ from bot.domain.record import Act
 from bot.domain.rules import DailyDigest, QuietHours, Rulebook, Subject
 from bot.domain.times import span
 from bot.logs import logger
-from bot.store import proposals, rules
+from bot.store import moving, proposals, rules
 from bot.store.database import Database
 from bot.store.record import changes, seals
 from bot.store.record.audit import By
@@ -79,7 +79,7 @@ class Reminders:
                 roles = tuple(role for role in each if policy.holders(role, before.place))
                 widened = tuple(dict.fromkeys((*before.roles, *roles)))
                 changes["deciders"] = replace(before, roles=widened, escalated=proposal.escalate_to)
-            moved = proposals.move(session, proposal, By.nod(what), now, **changes)
+            moved = moving.move(session, proposal, By.nod(what), now, **changes)
             if moved is not None:
                 taken.append(moved)
         return taken

@@ -22,7 +22,7 @@ from bot.domain.events import (
 from bot.domain.jobs import Job, Work
 from bot.domain.proposals import State
 from bot.errors import ModelCut, ModelError
-from bot.store.tables import MessageRow, TurnRow
+from bot.store.tables.conversations import MessageRow, TurnRow
 from bot.tools.tool import FixedToolset, Tool
 from tests.kit import ANA, BEN, Hold, MakeNod, Nod, breaks, call, says
 

@@ -25,13 +25,22 @@ def test_the_list_of_commands_imports_none_of_them() -> None:
 
 def test_what_waits_is_listed_without_what_serves(shell: Shell) -> None:
     shell.nod("db", "upgrade")
-    unneeded = "openai slack_bolt telegram mcp ag_ui alembic cryptography starlette structlog rich bot.tools"
+    unneeded = (
+        "openai slack_bolt telegram mcp ag_ui alembic cryptography starlette structlog rich "
+        "aiosqlite apscheduler greenlet httpx2 procrastinate psycopg yaml "
+        "bot.domain.cards bot.domain.chat bot.store.moving bot.store.teams bot.tools "
+        "bot.store.migrations.schema"
+    )
     look = (
         "import sys; from bot.cli.main import main; main(['pending', '-d', 'nod.db'], standalone_mode=False);"
-        f"print([m for m in {unneeded.split()} if m in sys.modules])"
+        f"print([m for m in {unneeded.split()} if m in sys.modules]);"
+        "print(*sorted(m for m in sys.modules if m.startswith('bot.store.tables.')))"
     )
     done = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, check=True)  # noqa: S603 - our own
-    assert done.stdout == "Nothing is waiting for a decision.\n[]\n"
+    answer, heavy, tables = done.stdout.splitlines()
+    assert answer == "Nothing is waiting for a decision."
+    assert heavy == "[]"
+    assert tables.replace("bot.store.tables.", "").split() == ["conversations", "proposals", "record", "row"]
 
 
 def test_help_lists_every_command_in_its_section(shell: Shell) -> None:

@@ -12,7 +12,7 @@ from bot.domain.events import ToolStarted
 from bot.domain.policy import Policy
 from bot.domain.redaction import HIDDEN, redact, redact_text
 from bot.domain.verbs import Verb
-from bot.store.tables import AuditRow
+from bot.store.tables.record import AuditRow
 from tests.kit import ADA, MakeNod, Nod, call
 
 CODE = "hunter2-0451"

@@ -7,10 +7,10 @@ from typing import Any
 
 import psycopg
 from sqlalchemy import create_engine, event, make_url, text
-from sqlmodel import SQLModel
 
 from bot.store import migrations
 from bot.store.database import Database
+from bot.store.migrations.schema import SCHEMA
 from tests.kit.urls import plain, schema
 
 OURS = "application_name = current_setting('application_name')"
@@ -40,7 +40,7 @@ def _spoken() -> str:
         engine = create_engine(url)
         event.listen(engine, "before_cursor_execute", hear)
         with engine.begin() as connection:
-            SQLModel.metadata.create_all(connection, checkfirst=False)
+            SCHEMA.create_all(connection, checkfirst=False)
             connection.execute(text("CREATE TABLE alembic_version (version_num VARCHAR(32) PRIMARY KEY)"))
             newest = {"number": migrations.newest()}
             connection.execute(text("INSERT INTO alembic_version VALUES (:number)"), newest)

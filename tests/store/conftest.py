@@ -15,7 +15,7 @@ from bot.domain.conversations import Call, Turn, Usage
 from bot.domain.policy import Policy
 from bot.domain.proposals import Proposal, State, digest
 from bot.domain.verbs import Verb
-from bot.store import proposals, turns
+from bot.store import moving, proposals, turns
 from bot.store.database import Database
 from bot.store.record.audit import By
 from bot.store.rules import Policies
@@ -81,7 +81,7 @@ class Rows:
             )
             for n in range(how_many)
         ]
-        proposals.insert_all(session, opened, By.nod("propose"))
+        moving.insert_all(session, opened, By.nod("propose"))
         assert turns.end_turn(session, turn, "waiting", now)
         return opened
 

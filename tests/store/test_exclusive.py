@@ -12,7 +12,7 @@ from bot.domain.proposals import Proposal, State
 from bot.domain.rules import EVERYWHERE, Subject
 from bot.domain.similarity import Lasting, Rung, Scope, Whose
 from bot.domain.verbs import Verb
-from bot.store import people, proposals, rules, turns
+from bot.store import moving, people, rules, turns
 from bot.store.record import seals
 from bot.store.record.audit import By
 from bot.transactions import grants, lifecycle
@@ -53,7 +53,7 @@ def waits(rows: Rows, first: Callable[[Session], object], then: Callable[[], obj
 
 
 def opened(rows: Rows, proposal: Proposal) -> Callable[[Session], object]:
-    return lambda session: proposals.move(session, proposal, By.nod("open"), rows.clock())
+    return lambda session: moving.move(session, proposal, By.nod("open"), rows.clock())
 
 
 def test_what_is_decided_in_one_conversation_waits_for_none_of_another(apart: Rows) -> None:

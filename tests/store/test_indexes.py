@@ -10,15 +10,17 @@ import psycopg
 import pytest
 from sqlalchemy import event
 
-from bot.domain.chat import SHELL, Address
+from bot.domain.chat import Address
 from bot.domain.conversations import Usage
+from bot.domain.people import SHELL
 from bot.domain.proposals import State
 from bot.domain.verbs import Verb
-from bot.store import copies, outputs, proposals, questions, team_status, turns
+from bot.store import copies, moving, outputs, proposals, questions, team_status, turns
 from bot.store.database import Database
 from bot.store.proposals import Reach
 from bot.store.quick import PREPARED
-from bot.store.tables import CALLS, Row
+from bot.store.tables.proposals import CALLS
+from bot.store.tables.row import Row
 from tests.kit import ANA, BEN, ROOM, FakeClock, Nod, call, make_tables, says
 from tests.store.conftest import Rows
 
@@ -155,8 +157,8 @@ def _steps(file: Path, waiting: int) -> Counter[str]:
         "list": (proposals.in_states, [State.PROPOSED], 9),
         "due": (proposals.due, now, 9),
         **{what: (proposals.calling, what, now, 9) for what in CALLS},
-        "abandoned": (proposals.abandoned, "me"),
-        "questions left": (proposals.questions_left, "me"),
+        "abandoned": (moving.abandoned, "me"),
+        "questions left": (moving.questions_left, "me"),
         "approved": (proposals.approved,),
         "wanted": (turns.wanted,),
         "undelivered": (turns.with_undelivered, before),

@@ -15,7 +15,7 @@ from bot.store import migrations, rules
 from bot.store.engine import open_engine
 from bot.store.migrations.steps import config
 from bot.store.record import audit, seals
-from bot.store.tables import ProposalRow
+from bot.store.tables.proposals import ProposalRow
 from bot.store.transaction import run
 
 

@@ -10,7 +10,7 @@ from bot.domain.plans import MAX_ROUNDS
 from bot.domain.proposals import Cause, Kind, State
 from bot.domain.teams import Standing
 from bot.domain.verbs import Verb
-from bot.store.tables import ProposalRow
+from bot.store.tables.proposals import ProposalRow
 from tests.kit import ADA, ANA, BEN, EVE, ROOM, call, says
 from tests.team.conftest import PLAN, MakeTeamNod, TeamNod, plan, spawn
 

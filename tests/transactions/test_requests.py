@@ -18,7 +18,7 @@ from bot.domain.rules import Mode
 from bot.domain.verbs import Verb
 from bot.errors import NotDeliverable
 from bot.store import messages
-from bot.store.tables import TurnRow
+from bot.store.tables.conversations import TurnRow
 from bot.tools.tool import FixedToolset
 from tests.kit import ADA, ANA, BEN, ROOM, WALL, Hold, Nod, RecordingChannel, ShowingChannel, call, says
 

@@ -11,7 +11,8 @@ from bot.domain.proposals import State
 from bot.domain.verbs import Verb
 from bot.store import copies
 from bot.store.record import audit, seals
-from bot.store.tables import AuditRow, ProposalRow
+from bot.store.tables.proposals import ProposalRow
+from bot.store.tables.record import AuditRow
 from tests.kit import ADA, ANA, EVE, ROOM, WALL, MakeNod, Nod, RecordingChannel, call
 
 

@@ -11,10 +11,10 @@ from typing import Any
 
 import sqlalchemy as sa
 from alembic import op
-from sqlmodel import SQLModel
 from sqlmodel.sql.sqltypes import AutoString, UTCDateTime
 
 from bot.domain.proposals import canonical
+from bot.store.migrations.schema import SCHEMA
 from bot.store.record import audit, chain
 
 _ID = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
@@ -106,7 +106,7 @@ def _follow(bind: sa.Connection, newest: int) -> None:
 def _table(bind: sa.Connection, name: str) -> sa.Table:
     """A table as it is at this point of the history, with the types of this release."""
     there = {column["name"] for column in sa.inspect(bind).get_columns(name)}
-    known = SQLModel.metadata.tables[name]
+    known = SCHEMA.tables[name]
     return sa.Table(name, sa.MetaData(), *(sa.Column(c.name, c.type) for c in known.c if c.name in there))
 
 

@@ -1,13 +1,8 @@
 """Alembic's entry: runs the versions over the engine it was handed."""
 
 from alembic import context
-from sqlmodel import SQLModel
 
-import bot.store.issues
-import bot.store.mcp
-import bot.store.outputs
-import bot.store.slack
-import bot.store.tables  # noqa: F401 - registers its tables
+from bot.store.migrations.schema import SCHEMA
 
 with context.config.attributes["engine"].begin() as connection:
     if connection.dialect.name == "sqlite":
@@ -16,7 +11,7 @@ with context.config.attributes["engine"].begin() as connection:
         connection.exec_driver_sql("SELECT pg_advisory_xact_lock(hashtext('nod schema'))")  # one at a time
     context.configure(
         connection=connection,
-        target_metadata=SQLModel.metadata,
+        target_metadata=SCHEMA,
         render_as_batch=True,
         compare_type=True,
     )

@@ -21,7 +21,10 @@ from bot.domain.record import Done
 from bot.domain.redaction import redact_text, shown
 from bot.domain.text import storable, storable_or_none
 from bot.store.record import chain
-from bot.store.tables import AuditRow, ConversationRow, ProposalRow, ToolVersionRow, table_of
+from bot.store.tables.conversations import ConversationRow
+from bot.store.tables.proposals import ProposalRow, ToolVersionRow
+from bot.store.tables.record import AuditRow
+from bot.store.tables.row import table_of
 
 
 @dataclass(frozen=True, slots=True)

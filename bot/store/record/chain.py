@@ -23,7 +23,8 @@ from sqlalchemy import Connection, Insert, bindparam, insert, literal_column, up
 from sqlmodel import Session, select
 
 from bot.errors import NodError
-from bot.store.tables import AuditRow, ChainEndRow, LedgerRow, table_of
+from bot.store.tables.record import AuditRow, ChainEndRow, LedgerRow
+from bot.store.tables.row import table_of
 
 KEYS = "nod_audit_keys"
 """The execution option of an engine that holds the keys, as a tuple of bytes."""

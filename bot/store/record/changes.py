@@ -22,17 +22,11 @@ from bot.domain.record import Act
 from bot.domain.rules import Subject
 from bot.store.record import audit, chain
 from bot.store.record.audit import By
-from bot.store.tables import (
-    AccountRow,
-    BookRow,
-    GrantRow,
-    LedgerRow,
-    ProposalRow,
-    RuleRow,
-    TokenRow,
-    ToolVersionRow,
-    table_of,
-)
+from bot.store.tables.people import AccountRow, TokenRow
+from bot.store.tables.proposals import ProposalRow, ToolVersionRow
+from bot.store.tables.record import LedgerRow
+from bot.store.tables.row import table_of
+from bot.store.tables.rules import BookRow, GrantRow, RuleRow
 
 _TABLE = table_of(LedgerRow)
 _INSERT = insert(_TABLE)

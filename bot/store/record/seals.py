@@ -21,7 +21,10 @@ from bot.domain.redaction import redact
 from bot.store import people, rules
 from bot.store.record import audit, chain, changes
 from bot.store.record.changes import Thing
-from bot.store.tables import AuditRow, ConversationRow, LedgerRow, ProposalRow, table_of
+from bot.store.tables.conversations import ConversationRow
+from bot.store.tables.proposals import ProposalRow
+from bot.store.tables.record import AuditRow, LedgerRow
+from bot.store.tables.row import table_of
 
 _AUDIT = table_of(AuditRow)
 _LEDGER = table_of(LedgerRow)

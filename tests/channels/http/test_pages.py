@@ -10,9 +10,9 @@ from sqlmodel import Session
 from bot.app import App
 from bot.domain.people import Actor
 from bot.domain.proposals import Deciders
-from bot.store import proposals
+from bot.store import moving
 from bot.store.record.audit import By
-from bot.store.tables import ConversationRow, MessageRow
+from bot.store.tables.conversations import ConversationRow, MessageRow
 from tests.channels.http.conftest import ANA, BEN, CHIEF, DEE, TOKENS, Json, Serve
 from tests.channels.http.scripted import ask
 from tests.channels.slack.conftest import make_proposal
@@ -59,7 +59,7 @@ async def parked(
             )
             for n in range(count)
         ]
-        proposals.insert_all(session, made, By.nod("propose"))
+        moving.insert_all(session, made, By.nod("propose"))
         return [p.id for p in made]
 
     return await app.database.write(store)

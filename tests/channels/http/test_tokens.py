@@ -8,7 +8,7 @@ from bot.errors import NodError
 from bot.store import tokens
 from bot.store.lock import ring
 from bot.store.record import seals
-from bot.store.tables import Row
+from bot.store.tables.row import Row
 from tests.channels.http.conftest import ANA, TOKENS, Serve, Served
 from tests.channels.http.scripted import ScriptedModel, ask
 

@@ -17,7 +17,8 @@ from bot.domain.risk import Level
 from bot.domain.similarity import Rung, Whose
 from bot.domain.verbs import Verb
 from bot.store.database import Database
-from bot.store.tables import ConversationRow, ProposalRow
+from bot.store.tables.conversations import ConversationRow
+from bot.store.tables.proposals import ProposalRow
 from tests.kit import FakeClock
 
 PROPOSAL = "0197c1d2a3b44c5d8e9f0a1b2c3d4e5f"

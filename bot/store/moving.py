@@ -1,0 +1,198 @@
+"""Changes of proposals. `move` is the only function that moves one, and it is guarded by the database."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+from functools import lru_cache
+from typing import Any
+
+from sqlalchemy import bindparam, func, insert, text, update
+from sqlmodel import Session, select
+
+from bot.domain.proposals import TRANSITIONS, Proposal, State
+from bot.domain.text import storable, storable_or_none
+from bot.store import exclusive, processes
+from bot.store.inserts import insert_or_ignore
+from bot.store.proposals import ALL, from_row
+from bot.store.record import audit
+from bot.store.record.audit import By, Change
+from bot.store.tables.proposals import OPEN_QUESTION, CopyRow, DeciderRow, ProposalRow
+from bot.store.tables.row import table_of
+
+_TABLE = table_of(ProposalRow)
+_COPIES = table_of(CopyRow)
+_INSERT = insert(_TABLE)
+_SAME_ANSWER = _TABLE.c.message_id == bindparam("message_id")
+_FIRST = select(func.min(_TABLE.c.position)).where(_SAME_ANSWER).scalar_subquery()
+_BEHIND = select(_TABLE.c.id).where(
+    _SAME_ANSWER, (_TABLE.c.id == bindparam("moved_id")) | (_TABLE.c.position == _FIRST)
+)
+_WANT_REDRAW = update(_COPIES).where(_COPIES.c.proposal_id.in_(_BEHIND)).values(wanted=_COPIES.c.wanted + 1)
+
+
+@lru_cache(maxsize=64)
+def _update(columns: tuple[str, ...]) -> Any:
+    """The guarded update of these columns; their values are its parameters."""
+    return (
+        update(_TABLE)
+        .where(
+            _TABLE.c.id == bindparam("moved_id"),
+            _TABLE.c.state == bindparam("from_state"),
+            _TABLE.c.version == bindparam("from_version"),
+        )
+        .values({column: bindparam(column) for column in columns})
+    )
+
+
+def insert_all(session: Session, proposals: Sequence[Proposal], by: By) -> None:
+    """Open proposals, each with its first audit row."""
+    changes = [Change(proposal, _row(proposal), by, asks=True) for proposal in proposals]
+    for change in changes:
+        session.connection().execute(_INSERT, change.row)
+        _name_deciders(session, change.proposal)
+    audit.append(session, changes)
+
+
+def move(
+    session: Session,
+    before: Proposal,
+    by: By,
+    now: datetime,
+    state: State | None = None,
+    owner: str | None = None,
+    **changes: Any,
+) -> Proposal | None:
+    """Change a proposal, guarded by its state and version, and record who did it.
+
+    Returns what it is now, or None when someone else was faster. ``state`` None keeps it where it is (a
+    vote, an edit). ``owner``: id of the process that runs it from now on.
+    Raises ValueError for a move that `TRANSITIONS` does not have.
+    """
+    if state is not None and state not in TRANSITIONS[before.state]:
+        raise ValueError(f"{before.state} → {state} is not a move a proposal can make")
+    after = replace(
+        before, **changes, state=state or before.state, version=before.version + 1, updated_at=now
+    )
+    exclusive.in_conversation(session, before.conversation_id)
+    old, new = _row(before), _row(after)
+    changed = {key: value for key, value in new.items() if value != old[key]}
+    changed["deciders"] = new["deciders"]  # an older release kept fewer fields; the record hashes all
+    changed |= {"owner": owner} if owner is not None else {}
+    if before.state is State.EXECUTING:
+        changed["progress"] = None
+    guard = {"moved_id": before.id, "from_state": before.state, "from_version": before.version}
+    if session.connection().execute(_update(tuple(changed)), changed | guard).rowcount != 1:
+        return None
+    if (after.deciders.people, after.votes) != (before.deciders.people, before.votes):
+        _name_deciders(session, after)
+    audit.append(session, [Change(after, new, by, asks=after.digest != before.digest)])
+    _want_redraw(session, after)
+    return after
+
+
+def tell_progress(session: Session, claimed: Proposal, words: str) -> bool:
+    """Keep how far its tool is; False where it is no longer that run. It is no change of the proposal."""
+    guard = {"moved_id": claimed.id, "from_state": State.EXECUTING, "from_version": claimed.version}
+    told = {"progress": storable(words)}
+    if session.connection().execute(_update(("progress",)), told | guard).rowcount != 1:
+        return False
+    _want_redraw(session, claimed)
+    return True
+
+
+def own(session: Session, proposal_id: str, process: str) -> None:
+    """This process waits for the answer to a question."""
+    session.connection().execute(update(_TABLE).where(_TABLE.c.id == proposal_id).values(owner=process))
+
+
+def questions_left(session: Session, process: str) -> list[str]:
+    """Ids of the open questions whose process is gone; this ``process`` is not."""
+    left = processes.left(_TABLE.c.owner, process)
+    found = select(_TABLE.c.id).where(text(OPEN_QUESTION), left)
+    return list(session.connection().execute(found).scalars())
+
+
+def abandoned(session: Session, process: str) -> list[Proposal]:
+    """Executing, but not by another living process: this ``process`` knows what it has under way."""
+    mine = _TABLE.c.owner == process
+    left = ALL.where(_TABLE.c.state == State.EXECUTING, mine | processes.left(_TABLE.c.owner, process))
+    return [from_row(row) for row in session.connection().execute(left)]
+
+
+def _name_deciders(session: Session, proposal: Proposal) -> None:
+    """Keep the accounts named for it, or that voted, where `seen_by` finds them; none is ever dropped."""
+    accounts = dict.fromkeys((*proposal.deciders.people, *(str(v.actor) for v in proposal.votes)))
+    if rows := [{"account": account, "proposal_id": proposal.id} for account in accounts]:
+        session.connection().execute(insert_or_ignore(session, DeciderRow), rows)
+
+
+def _want_redraw(session: Session, proposal: Proposal) -> None:
+    """Its copies are behind now, and so is the card that carries the buttons of its group."""
+    session.connection().execute(_WANT_REDRAW, {"message_id": proposal.message_id, "moved_id": proposal.id})
+
+
+def _row(p: Proposal) -> dict[str, Any]:
+    return {
+        "id": p.id,
+        "kind": p.kind,
+        "conversation_id": p.conversation_id,
+        "message_id": p.message_id,
+        "call_id": p.call_id,
+        "position": p.position,
+        "tool_name": p.tool_name,
+        "tool_version": p.tool_version,
+        "arguments": dict(p.arguments),
+        "description": storable(p.description),
+        "preview": [[f.field, f.old_value, f.new_value] for f in p.preview],
+        "level": p.risk.level,
+        "risk_reason": storable(p.risk.reason),
+        "reason": storable(p.reason),
+        "requester": str(p.requester),
+        "requester_name": storable(p.requester.name),
+        "deciders": {
+            "requester": p.deciders.requester,
+            "roles": list(p.deciders.roles),
+            "people": list(p.deciders.people),
+            "members": p.deciders.members,
+            "four_eyes": p.deciders.four_eyes,
+            "lead": p.deciders.lead,
+            "escalated": p.deciders.escalated,
+            "place": p.deciders.place,
+        },
+        "quorum": p.quorum,
+        "declines": p.declines,
+        "grant_id": p.grant_id,
+        "ttl_seconds": p.ttl.total_seconds(),
+        "warn_at": p.warn_at,
+        "remind_at": p.remind_at,
+        "remind_every": p.remind_every.total_seconds() if p.remind_every else None,
+        "escalate_at": p.escalate_at,
+        "escalate_to": p.escalate_to,
+        "rule": p.rule,
+        "teammate": p.teammate,
+        "state": p.state,
+        "cause": p.cause,
+        "round": p.round,
+        "version": p.version,
+        "digest": p.digest,
+        "idempotency_key": p.idempotency_key,
+        "votes": [
+            [v.person_id, str(v.actor), v.actor.name, v.verb, v.reason, v.at.isoformat()] for v in p.votes
+        ],
+        "decided_by": p.decided_by,
+        "decided_from": p.decided_from,
+        "decided_at": p.decided_at,
+        "decline_reason": storable_or_none(p.decline_reason),
+        "edited_by": p.edited_by,
+        "edits": [[e.round, e.by, [[f.field, f.old_value, f.new_value] for f in e.fields]] for e in p.edits]
+        or None,
+        "changed": p.changed,
+        "result": storable_or_none(p.result),
+        "told": storable_or_none(p.told),
+        "ended_badly": storable_or_none(p.ended_badly),
+        "result_url": storable_or_none(p.result_url),
+        "error": storable_or_none(p.error),
+        "created_at": p.created_at,
+        "updated_at": p.updated_at,
+        "expires_at": p.expires_at,
+    }

@@ -1,0 +1,72 @@
+"""Who is who, what they are called, and what signs them in."""
+
+from datetime import datetime
+
+from sqlalchemy import false
+from sqlmodel import Field
+from sqlmodel.sql.sqltypes import UTCDateTime
+
+from bot.store.tables.row import Row
+
+
+class AccountRow(Row, table=True):
+    """An account linked to a Person; an account that is not here is a Person of its own."""
+
+    __tablename__ = "account"
+
+    actor: str = Field(primary_key=True)
+    name: str
+    person_id: str = Field(index=True)
+    linked_at: datetime = Field(sa_type=UTCDateTime)
+
+
+class NameRow(Row, table=True):
+    """What a channel last called an account or a chat; ``key`` is its account or address."""
+
+    __tablename__ = "name"
+
+    key: str = Field(primary_key=True)
+    name: str
+
+
+class LinkCodeRow(Row, table=True):
+    """A one-use code that joins another account to the Person of ``actor``; only its hash is kept.
+
+    ``other`` is the account that gave it; ``wanted`` says that both agreed and an admin has to.
+    """
+
+    __tablename__ = "link_code"
+
+    code_hash: str = Field(primary_key=True)
+    actor: str
+    name: str
+    expires_at: datetime = Field(sa_type=UTCDateTime)
+    other: str | None = None
+    other_name: str = Field("", sa_column_kwargs={"server_default": ""})
+    wanted: bool = Field(default=False, sa_column_kwargs={"server_default": false()})
+
+
+class TokenRow(Row, table=True):
+    """A token of the HTTP interface that was made with ``nod token new``; only its hash is kept."""
+
+    __tablename__ = "token"
+
+    label: str = Field(primary_key=True)  # the part of it that may be told
+    name: str
+    hash: str
+    made_by: str
+    made_at: datetime = Field(sa_type=UTCDateTime)
+    revoked_by: str | None = None
+    revoked_at: datetime | None = Field(default=None, sa_type=UTCDateTime)
+
+
+class SignInRow(Row, table=True):
+    """A link that signs a browser in (``code``), or the session of one; only its secret's hash is kept."""
+
+    __tablename__ = "sign_in"
+
+    hash: str = Field(primary_key=True)
+    account: str = Field(index=True)
+    name: str
+    code: bool
+    expires_at: datetime = Field(sa_type=UTCDateTime)

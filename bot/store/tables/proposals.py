@@ -1,0 +1,165 @@
+"""Proposals, and what is kept for each: who may find it, its tool, its cards, whom to tell."""
+
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Column, Index, UniqueConstraint
+from sqlmodel import Field
+from sqlmodel.sql.sqltypes import UTCDateTime
+
+from bot.store.tables.conversations import ConversationRow
+from bot.store.tables.row import Id, Row, as_json, id_of, partial, serial
+
+WAITS = "NOT state <> 'proposed'"
+"""Said like this, SQLite has no choice but the index of exactly these rows: it takes one over all states for
+better, and would read and sort everything that waits. To PostgreSQL it is what it means."""
+OPEN_QUESTION = "kind = 'question' AND NOT (state <> 'proposed' AND state <> 'approved')"
+CALLS = ("warn", "remind", "escalate")
+
+
+class ProposalRow(Row, table=True):
+    """A proposal; see ``bot.domain.proposals.Proposal`` for what each column means."""
+
+    __tablename__ = "proposal"
+    __table_args__ = (
+        Index("proposal_of_conversation", "conversation_id", "message_id"),
+        Index("proposal_of_message", "message_id"),
+        partial(
+            "proposal_moving",
+            "state",
+            where="state IN ('approved', 'executing')",
+        ),
+        partial(
+            "proposal_open_in",
+            "conversation_id",
+            where="state = 'proposed'",
+        ),
+        partial("proposal_question", "owner", where=OPEN_QUESTION),
+        partial("proposal_due", "expires_at", where=WAITS),
+        *(
+            partial(f"proposal_{what}", f"{what}_at", where=f"{WAITS} AND {what}_at IS NOT NULL")
+            for what in CALLS
+        ),
+        Index("proposal_recent", "state", "updated_at", "id"),
+        Index("proposal_asked", "requester", "state", "updated_at", "id"),
+    )
+
+    id: str = Field(primary_key=True)
+    kind: str
+    conversation_id: str = Field(foreign_key=id_of(ConversationRow))
+    message_id: int = Field(sa_column=Column(Id, nullable=False))
+    call_id: str
+    position: int
+    tool_name: str
+    tool_version: str
+    arguments: dict[str, Any] = as_json()
+    description: str
+    preview: list[list[str | None]] = as_json()
+    level: str
+    risk_reason: str
+    reason: str
+    requester: str
+    requester_name: str
+    deciders: dict[str, Any] = as_json()
+    quorum: int
+    rule: str
+    declines: int = 1
+    grant_id: int | None = None
+    ttl_seconds: float = 86400.0
+    warn_at: datetime | None = Field(default=None, sa_type=UTCDateTime)
+    remind_at: datetime | None = Field(default=None, sa_type=UTCDateTime)
+    remind_every: float | None = None
+    escalate_at: datetime | None = Field(default=None, sa_type=UTCDateTime)
+    escalate_to: str | None = None
+    teammate: str = ""
+    state: str
+    cause: str | None = None
+    round: int
+    version: int
+    digest: str
+    idempotency_key: str = Field(unique=True)
+    votes: list[list[str | None]] = as_json()
+    decided_by: str | None = None
+    decided_from: str | None = None
+    decided_at: datetime | None = Field(default=None, sa_type=UTCDateTime)
+    decline_reason: str | None = None
+    edited_by: str | None = None
+    edits: list[list[Any]] | None = as_json(nullable=True)
+    changed: bool = False
+    result: str | None = None
+    told: str | None = None
+    ended_badly: str | None = None
+    result_url: str | None = None
+    error: str | None = None
+    progress: str | None = None
+    owner: str | None = None  # id of the process that runs it, or that waits for the answer to a question
+    created_at: datetime = Field(sa_type=UTCDateTime)
+    updated_at: datetime = Field(sa_type=UTCDateTime)
+    expires_at: datetime = Field(sa_type=UTCDateTime)
+
+
+class DeciderRow(Row, table=True):
+    """An account that a proposal names as decider, or that voted on it: a way to find it, not a right."""
+
+    __tablename__ = "decider"
+
+    account: str = Field(primary_key=True)
+    proposal_id: str = Field(foreign_key=id_of(ProposalRow), primary_key=True)
+
+
+class ToolVersionRow(Row, table=True):
+    """A tool's JSON schema, kept since the first proposal of that version."""
+
+    __tablename__ = "tool_version"
+
+    name: str = Field(primary_key=True)
+    version: str = Field(primary_key=True)
+    parameters: dict[str, Any] = as_json()
+
+
+class CopyRow(Row, table=True):
+    """Where a card was posted. Behind when ``rendered < wanted``; ``gone`` when it cannot be edited."""
+
+    __tablename__ = "copy"
+    __table_args__ = (
+        UniqueConstraint("channel", "key", "ref", name="copy_once"),
+        Index("copy_of_proposal", "proposal_id"),
+        partial(
+            "copy_behind",
+            "proposal_id",
+            where="rendered < wanted AND gone = 0",
+            postgresql="rendered < wanted AND NOT gone",
+        ),
+    )
+
+    id: int | None = serial()
+    proposal_id: str = Field(foreign_key=id_of(ProposalRow))
+    channel: str
+    key: str
+    ref: str
+    wanted: int
+    rendered: int
+    gone: bool = False
+    shown: str | None = None  # a digest of what was last posted or drawn there
+
+
+class CallbackRow(Row, table=True):
+    """Whom to tell when a request has ended, and how far that has come."""
+
+    __tablename__ = "callback"
+    __table_args__ = (
+        partial(
+            "callback_open",
+            "next_at",
+            where="over = 0",
+            postgresql="NOT over",
+        ),
+    )
+
+    proposal_id: str = Field(foreign_key=id_of(ProposalRow), primary_key=True)
+    url: str
+    attempts: int = 0
+    next_at: datetime = Field(sa_type=UTCDateTime)
+    told_at: datetime | None = Field(default=None, sa_type=UTCDateTime)
+    over: bool = False
+    fault: str = ""

@@ -1,0 +1,71 @@
+"""What all tables have: flat rows, times in UTC. Values are made of them in the file of each aggregate.
+
+To make a table takes some milliseconds, so a command makes only those that it needs: a file of this folder
+imports those that its foreign keys name, and no other. ``bot/store/migrations/schema.py`` has all.
+"""
+
+from collections.abc import Collection
+from typing import Any
+
+from sqlalchemy import (
+    JSON,
+    BigInteger,
+    Column,
+    Index,
+    Integer,
+    literal_column,
+    text,
+)
+from sqlmodel import Field, SQLModel
+
+
+class Row(SQLModel):
+    """A row of a table. What pydantic would check it with is not built: the database checks."""
+
+    model_config = {"defer_build": True}
+
+
+Id = BigInteger().with_variant(Integer, "sqlite")  # SQLite counts only INTEGER PRIMARY KEY by itself
+
+
+def table_of(row: type[SQLModel]) -> Any:
+    """The table behind a class of rows, for statements that are built once."""
+    return row.__table__  # type: ignore[attr-defined]
+
+
+def id_of(row: type[SQLModel]) -> str:
+    """For ``foreign_key``: what a column names a row of that table by."""
+    return f"{row.__tablename__}.id"
+
+
+def partial(
+    name: str, *columns: str, where: str, postgresql: str | None = None, unique: bool = False
+) -> Index:
+    """An index of the rows that these words name; a query has to name them by the same words.
+
+    ``postgresql``: its words, where they differ.
+    """
+    there = text(postgresql or where)
+    return Index(name, *columns, unique=unique, sqlite_where=text(where), postgresql_where=there)
+
+
+def among(column: Any, values: Collection[str]) -> Any:
+    """``column IN (…)`` of constants, in the statement's text: a list of parameters is put in at each run."""
+    return column.in_([literal_column(f"'{value}'") for value in values])
+
+
+def changed(done: Any) -> int:
+    """How many rows a statement changed."""
+    return int(done.rowcount)
+
+
+def serial() -> Any:
+    return Field(default=None, sa_column=Column(Id, primary_key=True, autoincrement=True))
+
+
+def numbered() -> Any:
+    return Field(default=None, sa_column=Column(Id, primary_key=True, autoincrement=False))
+
+
+def as_json(*, nullable: bool = False) -> Any:
+    return Field(default=None, sa_column=Column(JSON(none_as_null=True), nullable=nullable))

@@ -1,0 +1,70 @@
+"""Rules that admins set, and grants."""
+
+from datetime import datetime
+from typing import Any
+
+from sqlmodel import Field
+from sqlmodel.sql.sqltypes import UTCDateTime
+
+from bot.store.tables.proposals import ProposalRow
+from bot.store.tables.row import Row, as_json, id_of, partial, serial
+
+
+class RuleRow(Row, table=True):
+    """A rule an admin set; ended ones stay as the record of who set and ended what."""
+
+    __tablename__ = "rule"
+
+    id: int | None = serial()
+    subject: str
+    scope: str
+    pattern: str
+    value: Any = as_json()
+    set_by: str
+    set_at: datetime = Field(sa_type=UTCDateTime)
+    ended_by: str | None = None
+    ended_at: datetime | None = Field(default=None, sa_type=UTCDateTime)
+
+
+class BookRow(Row, table=True):
+    """The rulebook as a whole: one row. ``memory`` is what recurring tasks remember."""
+
+    __tablename__ = "book"
+
+    id: int = Field(primary_key=True)
+    version: int
+    paused_at: datetime | None = Field(default=None, sa_type=UTCDateTime)
+    memory: dict[str, Any] | None = as_json(nullable=True)
+
+
+class GrantRow(Row, table=True):
+    """Approve similar: a permission born from one decision."""
+
+    __tablename__ = "grant_given"
+    __table_args__ = (
+        partial(
+            "grant_of_tool",
+            "tool_name",
+            where="revoked_at IS NULL",
+        ),
+    )
+
+    id: int | None = serial()
+    tool_name: str
+    tool_version: str
+    rung: str
+    match: str
+    words: str
+    person_id: str
+    person_name: str
+    conversation_id: str
+    only_there: bool
+    requester: str | None = None  # an account: only this Person's calls
+    place: str | None = None  # an address as text: only there
+    proposal_id: str = Field(foreign_key=id_of(ProposalRow))
+    plan_digest: str | None = None
+    uses: int = 0
+    created_at: datetime = Field(sa_type=UTCDateTime)
+    expires_at: datetime | None = Field(default=None, sa_type=UTCDateTime)
+    revoked_at: datetime | None = Field(default=None, sa_type=UTCDateTime)
+    revoked_by: str | None = None
