@@ -146,18 +146,30 @@ def test_the_manifests_are_what_kubernetes_takes(version: str):
 
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="needs systemd-analyze")
-def test_systemd_takes_the_unit_and_finds_it_well_locked(tmp_path: Path):
-    unit = tmp_path / "nod.service"
-    here = UNIT.replace("/opt/nod/bin/nod", shutil.which("true") or "").replace(
-        "nod\nGroup=nod", "root\nGroup=root"
+@pytest.mark.parametrize("name", ["nod.service", "nod@.service"])
+def test_systemd_takes_the_unit_and_finds_it_well_locked(tmp_path: Path, name: str):
+    unit = tmp_path / name.replace("@", "@8080")
+    here = (
+        (DEPLOY / name)
+        .read_text()
+        .replace("/opt/nod/bin/nod", shutil.which("true") or "")
+        .replace("nod\nGroup=nod", "root\nGroup=root")
     )
     unit.write_text(here)
     verified = _systemd("verify", "--man=no", str(unit))
-    assert [line for line in verified.stderr.splitlines() if "nod.service" in line] == []
+    assert [line for line in verified.stderr.splitlines() if unit.name in line] == []
     rated = _systemd("security", "--offline=true", "--no-pager", str(unit))
-    figure = re.search(r"exposure level for nod\.service: ([\d.]+)", rated.stdout)
+    figure = re.search(rf"exposure level for {unit.name}: ([\d.]+)", rated.stdout)
     assert figure is not None, rated.stdout + rated.stderr
     assert float(figure[1]) <= 2.5
+
+
+def test_the_unit_for_several_is_the_other_one_with_a_port():
+    several = (DEPLOY / "nod@.service").read_text().splitlines()[1:]
+    pairs = zip(UNIT.splitlines()[1:], several, strict=True)
+    description, command = [(one, other) for one, other in pairs if one != other]
+    assert description[1] == f"{description[0]} (port %i)"
+    assert command[1] == command[0].replace("=", "=/usr/bin/env NOD_PORT=%i ")
 
 
 def _systemd(*words: str) -> subprocess.CompletedProcess[str]:
