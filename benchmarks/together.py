@@ -5,6 +5,7 @@ model URL means the model in this process. `benchmarks/several.py` starts them.
 """
 
 import asyncio
+import gc
 import json
 import sys
 import time
@@ -200,6 +201,7 @@ async def _serve(name: str, url: str, model_url: str, works: str) -> None:
             stack.push_async_callback(floor.close)
         process = Process(name, world, wire, model, floor)
         world.app.dispatcher.start(process.run, world.app.assistant.queue_of)
+        gc.freeze()  # as `nod run` does once it is up
         reader = asyncio.StreamReader()
         await asyncio.get_running_loop().connect_read_pipe(
             lambda: asyncio.StreamReaderProtocol(reader), sys.stdin

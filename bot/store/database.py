@@ -28,7 +28,7 @@ from bot.store import snapshot
 from bot.store.engine import PATIENCE, POSTGRES_CONNECTIONS, open_engine
 from bot.store.quick import Quick
 from bot.store.threads import Threads
-from bot.store.transaction import OverConnection, begin, end, run_and_commit
+from bot.store.transaction import OverConnection, begin, leave, run_and_commit
 from bot.store.writer import SQLiteWriter
 
 P = ParamSpec("P")
@@ -177,10 +177,11 @@ class Database:
             snapshot.begin(session)
             try:
                 value = function(session)
-                end(connection)
-                return value
-            finally:
+            except BaseException:
                 connection.rollback()
+                raise
+            leave(connection)
+            return value
 
     def close(self) -> None:
         """Finish what is queued, then let go of every connection."""

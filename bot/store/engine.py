@@ -50,9 +50,9 @@ def open_engine(url: str, audit_keys: Sequence[bytes] = (), *, readonly: bool = 
             execution_options=options,
             hide_parameters=True,  # a fault is logged, and values may be secrets
         )
-        _prepare(engine)
-        _ask_the_idle(engine)
         _let_go_when_frozen(engine)
+        _ask_the_idle(engine)
+        _prepare(engine)
         return engine
     file = Path(parts.database or "")
     if readonly:
@@ -83,15 +83,18 @@ def open_engine(url: str, audit_keys: Sequence[bytes] = (), *, readonly: bool = 
 
 
 def _prepare(engine: Engine) -> None:
-    """Statements that come again are prepared by `Quick`, and by no one else."""
+    """Statements that come again are prepared by `Quick`, and by no one else.
+
+    The last to hear of a new connection, since it makes it.
+    """
 
     @event.listens_for(engine, "do_connect")
-    def _leave_it(_: Any, __: Any, ___: Any, given: dict[str, Any]) -> None:
-        given["prepare_threshold"] = None
+    def _connect(_: Any, __: Any, where: Any, given: dict[str, Any]) -> Any:
+        return import_module("bot.store.prepared").Link.connect(*where, **given, prepare_threshold=None)
 
     @event.listens_for(engine, "connect")
     def _begin(connection: Any, record: ConnectionPoolEntry) -> None:
-        record.info[PREPARED] = import_module("bot.store.prepared").Prepared(connection)
+        record.info[PREPARED] = connection.prepared
 
 
 def _ask_the_idle(engine: Engine) -> None:

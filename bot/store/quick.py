@@ -8,6 +8,7 @@ nothing else. What this way can't do takes the ordinary one: several rows at a t
 defaults made in Python, options, an engine that has listeners, a statement built for one run.
 """
 
+import contextlib
 from collections.abc import Callable, Sequence
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -43,6 +44,12 @@ def fault(connection: Connection, text: str, error: Exception) -> Exception:
         connection.invalidate(error)
     kind = dialect.loaded_dbapi.Error
     return DBAPIError.instance(text, (), error, kind, hide_parameters=True, connection_invalidated=lost)
+
+
+def gathering(connection: Connection) -> contextlib.AbstractContextManager[None]:
+    """Within: statements whose answer no one needs. On PostgreSQL the next one takes them along."""
+    prepared = connection.connection.info.get(PREPARED)
+    return prepared.gathering() if prepared else contextlib.nullcontext()
 
 
 class Quick(Connection):

@@ -4,10 +4,9 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from sqlalchemy import Connection
-from sqlalchemy.exc import DBAPIError
 from sqlmodel import Session
 
-from bot.store.quick import driver_of, fault
+from bot.store.quick import driver_of, fault, gathering
 from bot.store.record import chain
 
 T = TypeVar("T")
@@ -39,36 +38,25 @@ def run(connection: Connection, work: Callable[[Session], T]) -> T:
 def run_and_commit(connection: Connection, work: Callable[[Session], T]) -> T:
     """All of it. On PostgreSQL what is linked goes out with the COMMIT, so others wait for one trip."""
     value, links = _done(connection, work)
-    if not links or connection.dialect.name != "postgresql":
+    with gathering(connection):
         _execute_all(connection, links)
-        commit(connection)
-        return value
-    driver: Any = connection.connection.driver_connection
-    try:
-        with driver.pipeline():
-            _execute_all(connection, links)
-            connection.commit()
-    # by the time the answers arrive, SQLAlchemy takes it for committed, and would not roll back
-    except DBAPIError as error:
-        connection.invalidate(error)
-        raise
-    except connection.dialect.loaded_dbapi.Error as error:
-        told = fault(connection, "COMMIT", error)
-        connection.invalidate(error)
-        raise told from error
+    commit(connection)
     return value
 
 
 def commit(connection: Connection) -> None:
     """Raises DBAPIError."""
-    end(connection)
+    driver = driver_of(connection)
+    if connection.dialect.name == "postgresql":
+        _told(connection, "COMMIT", driver.commit)  # past SQLAlchemy, for which it is over from here on
     connection.commit()
 
 
-def end(connection: Connection) -> None:
-    """The COMMIT itself, without SQLAlchemy's part; psycopg's own takes four times as long."""
+def leave(connection: Connection) -> None:
+    """End a transaction that only read."""
     if connection.dialect.name == "postgresql":
-        execute(connection, "COMMIT")
+        _told(connection, "COMMIT", driver_of(connection).leave)
+    connection.rollback()
 
 
 def _done(connection: Connection, work: Callable[[Session], T]) -> tuple[T, Links]:
@@ -87,10 +75,7 @@ def _execute_all(connection: Connection, links: Links) -> None:
 
 def execute(connection: Connection, text: str) -> None:
     """Run ``text`` on the driver, past SQLAlchemy's own transaction; raises `DBAPIError` as it would."""
-    try:
-        driver_of(connection).execute(text)
-    except connection.dialect.loaded_dbapi.Error as error:
-        raise fault(connection, text, error) from error
+    _told(connection, text, driver_of(connection).execute, text)
 
 
 _TO_WRITE = {"sqlite": "BEGIN IMMEDIATE", "postgresql": "BEGIN ISOLATION LEVEL READ COMMITTED"}
@@ -98,6 +83,15 @@ _TO_READ = {"sqlite": "BEGIN", "postgresql": "BEGIN ISOLATION LEVEL REPEATABLE R
 
 
 def begin(connection: Connection, *, to_read: bool = False) -> None:
-    """``to_read``: over one snapshot. Raises as `execute` does."""
+    """``to_read``: over one snapshot. Raises as `execute` does; PostgreSQL begins with the first statement."""
     connection.begin()  # SQLAlchemy's part: a session joins this transaction and must not end it
-    execute(connection, (_TO_READ if to_read else _TO_WRITE)[connection.dialect.name])
+    text = (_TO_READ if to_read else _TO_WRITE)[connection.dialect.name]
+    driver = driver_of(connection)
+    _told(connection, text, driver.begin if connection.dialect.name == "postgresql" else driver.execute, text)
+
+
+def _told(connection: Connection, text: str, do: Callable[..., object], *given: str) -> None:
+    try:
+        do(*given)
+    except connection.dialect.loaded_dbapi.Error as error:
+        raise fault(connection, text, error) from error
