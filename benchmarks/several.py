@@ -75,18 +75,27 @@ async def cycles(
     one: list[float] = []
     async with model_server() as model_url:
         for processes in sizes:
-            nod, floor = await _rates(database, model_url, processes, rounds, in_round, at_once)
+            rates = await _rates(database, model_url, processes, rounds, in_round, at_once)
+            nod = rates["cycles"]
             one = one or nod
-            ratio = median(n / f for n, f in zip(nod, floor, strict=True))
+            to_least, ratio = (
+                median(n / f for n, f in zip(nod, rates[floor], strict=True)) for floor in ("floor", "same")
+            )
             more = median(n / o for n, o in zip(nod, one, strict=True))
             many = f"{processes} process{'es' if processes > 1 else ''}"
             found += [
                 Row(f"cycles/s, {many}, {at_once} conversations at the same time", f"{median(nod):.1f}"),
-                Row("  floor: the same model calls and four bare commits", f"{median(floor):.1f}"),
-                Row("  cycles / floor", f"{ratio:.2f}", f"≥ {_OF_FLOOR}", met=ratio >= _OF_FLOOR)
-                if processes == 1
-                else Row("  to one process", f"{more:.2f}x", *_of_one(processes, more)),
+                Row("  floor: the same model calls and commits, all bare", f"{median(rates['same']):.1f}"),
+                Row("  the same model calls and four bare commits", f"{median(rates['floor']):.1f}"),
             ]
+            found += (
+                [
+                    Row("  cycles / floor", f"{ratio:.2f}", f"≥ {_OF_FLOOR}", met=ratio >= _OF_FLOOR),
+                    Row("  cycles / four bare commits", f"{to_least:.2f}"),
+                ]
+                if processes == 1
+                else [Row("  to one process", f"{more:.2f}x", *_of_one(processes, more))]
+            )
     return found
 
 
@@ -96,11 +105,11 @@ def _of_one(processes: int, more: float) -> tuple[str, bool] | tuple[()]:
 
 async def _rates(
     database: str, model_url: str, processes: int, rounds: int, in_round: int, at_once: int
-) -> tuple[list[float], list[float]]:
-    """Nod's and the floor's, by turns, of all processes together."""
+) -> dict[str, list[float]]:
+    """Nod's and those of both floors, by turns, of all processes together."""
     share = at_once // processes
     each = max(in_round // at_once, 1)
-    rates: dict[str, list[float]] = {"cycles": [], "floor": []}
+    rates: dict[str, list[float]] = {"cycles": [], "floor": [], "same": []}
     with schema(database) as url:
         async with AsyncExitStack() as stack:
             members = [
@@ -115,7 +124,7 @@ async def _rates(
                     begun = time.perf_counter()
                     await asyncio.gather(*(m.ask(who, share, each) for m in members))
                     rates[who].append(processes * share * each / (time.perf_counter() - begun))
-    return rates["cycles"], rates["floor"]
+    return rates
 
 
 async def presses(database: str, times: int) -> list[Row]:

@@ -16,7 +16,7 @@ from typing import Any
 import psycopg
 
 from benchmarks.cycles import rate
-from benchmarks.floors import COMMITS, Calls
+from benchmarks.floors import COMMITS, DURABLE, HASTY, Calls
 from benchmarks.model_server import KEY, client_of
 from benchmarks.world import ANA, ASKED, Ear, ScriptedModel, Wire, World, make
 from bot.agent.model import Entry, Model, Part, ToolSpec, UserText
@@ -28,6 +28,7 @@ from bot.domain.people import Actor
 from bot.domain.proposals import Proposal
 from bot.store import proposals
 from bot.store.wire import conninfo
+from bot.tools.registry import Shelf
 
 _HANGS = "please hang"
 
@@ -120,19 +121,42 @@ class Commits:
         for _ in range(times):
             self._connection.execute("INSERT INTO bare (text) VALUES (%s)", (ASKED,))
 
+    def commit_hastily(self) -> None:
+        """One that does not wait for the disk, in one trip as Nod's."""
+        with self._connection.pipeline():
+            self._connection.execute("BEGIN")
+            self._connection.execute("SET LOCAL synchronous_commit TO off")
+            self._connection.execute("INSERT INTO bare (text) VALUES (%s)", (ASKED,))
+            self._connection.execute("COMMIT")
+
     def close(self) -> None:
         self._connection.close()
+
+
+class Same(Calls):
+    """As its base, with all the commits that Nod makes on PostgreSQL."""
+
+    def __init__(self, url: str, commits: Commits, shelf: Shelf) -> None:
+        super().__init__(url, KEY, commits, shelf)
+        self._bare = commits
+
+    async def cycle(self) -> None:
+        for _ in range(HASTY):
+            self._bare.commit_hastily()
+        self._bare.commit(DURABLE - COMMITS)
+        await super().cycle()
 
 
 class Process:
     """What one process does of a benchmark; times are those of the one clock that all of them share."""
 
-    def __init__(self, name: str, world: World, wire: FarWire, model: Model, floor: Calls | None) -> None:
+    def __init__(self, name: str, world: World, wire: FarWire, model: Model, *floors: Calls) -> None:
+        """``floors``: the least thinkable, and the one with the same commits."""
         self._name = name
         self._world = world
         self._wire = wire
         self._model = model
-        self._floor = floor
+        self._floors = floors
         self._proposals: dict[str, Proposal] = {}
 
     async def cycles(self, at_once: int, each: int) -> float:
@@ -142,8 +166,10 @@ class Process:
         return found
 
     async def floor(self, at_once: int, each: int) -> float:
-        assert self._floor is not None
-        return await rate(self._floor.cycle, at_once, each)
+        return await rate(self._floors[0].cycle, at_once, each)
+
+    async def same(self, at_once: int, each: int) -> float:
+        return await rate(self._floors[1].cycle, at_once, each)
 
     async def park(self) -> str:
         _, proposal = await self._world.park()
@@ -193,13 +219,15 @@ async def _serve(name: str, url: str, model_url: str, works: str) -> None:
         assert others is not None
         wire.join(world, others)
         await stack.enter_async_context(world.app.running())
-        floor = None
+        floors: list[Calls] = []
         if model_url:
             commits = Commits(url)
             stack.callback(commits.close)
-            floor = Calls(model_url, KEY, commits, await world.shelf())
-            stack.push_async_callback(floor.close)
-        process = Process(name, world, wire, model, floor)
+            shelf = await world.shelf()
+            floors = [Calls(model_url, KEY, commits, shelf), Same(model_url, commits, shelf)]
+            for each in floors:
+                stack.push_async_callback(each.close)
+        process = Process(name, world, wire, model, *floors)
         world.app.dispatcher.start(process.run, world.app.assistant.queue_of)
         gc.freeze()  # as `nod run` does once it is up
         reader = asyncio.StreamReader()

@@ -16,6 +16,7 @@ thread does all of it. PostgreSQL, which is a network away, has a small pool of 
 import asyncio
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeVar
 
@@ -89,7 +90,7 @@ class Database:
     ) -> T:
         """`write`, for what the end of this process may not undo, but the end of the machine may.
 
-        The next `write` that is on disk takes it there. On PostgreSQL it is a `write`.
+        The next `write` that is on disk takes it there.
         """
         return await self._write(lambda s: function(s, *args, **kwargs), synced=False)
 
@@ -136,7 +137,7 @@ class Database:
     ) -> T:
         if self._writer is not None:
             return await self._writer.submit(work, aside=aside, synced=synced, first=first)
-        return await self._threads.run(lambda: self.write_now(work), first=first)
+        return await self._threads.run(partial(self._until_it_wins, work, synced=synced), first=first)
 
     def write_now(
         self, function: Callable[Concatenate[Session, P], T], *args: P.args, **kwargs: P.kwargs
@@ -146,18 +147,18 @@ class Database:
             return self._until_it_wins(lambda s: function(s, *args, **kwargs))
         return self._in_one(lambda s: function(s, *args, **kwargs))
 
-    def _in_one(self, work: Callable[[Session], T]) -> T:
+    def _in_one(self, work: Callable[[Session], T], *, synced: bool = True) -> T:
         with Quick(self.engine) as connection:
-            begin(connection)
+            begin(connection, synced=synced)
             return run_and_commit(connection, work)
 
-    def _until_it_wins(self, work: Callable[[Session], T]) -> T:
+    def _until_it_wins(self, work: Callable[[Session], T], *, synced: bool = True) -> T:
         """On PostgreSQL a transaction that another one overtook, or was broken off for, runs again."""
         runs = 0
         while True:
             runs += 1
             try:
-                return self._in_one(work)
+                return self._in_one(work, synced=synced)
             except LostRace:
                 if runs == _TRIES:
                     raise

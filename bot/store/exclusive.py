@@ -11,6 +11,7 @@ from typing import Any
 from sqlalchemy import bindparam, func, literal_column, select
 from sqlmodel import Session
 
+from bot.store.quick import tell
 from bot.store.tables.proposals import ProposalRow
 from bot.store.tables.row import table_of
 from bot.store.tables.teams import TeammateRow
@@ -51,7 +52,7 @@ def everywhere(session: Session) -> None:
     """No one else decides anything until this transaction ends."""
     held = _held(session)
     if held is not None and _EVERYWHERE not in held:
-        session.connection().execute(_HOLD_ALL, {})
+        tell(session.connection(), _HOLD_ALL, {})
         held.add(_EVERYWHERE)
 
 
@@ -59,7 +60,7 @@ def in_conversation(session: Session, conversation_id: str) -> None:
     """No one else decides anything in this conversation and its team until this transaction ends."""
     held = _held(session)
     if held is not None and not held & {_EVERYWHERE, conversation_id}:
-        session.connection().execute(_HOLD_CONVERSATION, {"conversation_id": conversation_id})
+        tell(session.connection(), _HOLD_CONVERSATION, {"conversation_id": conversation_id})
         held.add(conversation_id)
 
 

@@ -14,6 +14,7 @@ from bot.domain.text import storable, storable_or_none
 from bot.store import exclusive, processes
 from bot.store.inserts import insert_or_ignore
 from bot.store.proposals import ALL, from_row
+from bot.store.quick import tell
 from bot.store.record import audit
 from bot.store.record.audit import By, Change
 from bot.store.tables.proposals import OPEN_QUESTION, CopyRow, DeciderRow, ProposalRow
@@ -48,7 +49,7 @@ def insert_all(session: Session, proposals: Sequence[Proposal], by: By) -> None:
     """Open proposals, each with its first audit row."""
     changes = [Change(proposal, _row(proposal), by, asks=True) for proposal in proposals]
     for change in changes:
-        session.connection().execute(_INSERT, change.row)
+        tell(session.connection(), _INSERT, change.row)
         _name_deciders(session, change.proposal)
     audit.append(session, changes)
 
@@ -123,12 +124,13 @@ def _name_deciders(session: Session, proposal: Proposal) -> None:
     """Keep the accounts named for it, or that voted, where `seen_by` finds them; none is ever dropped."""
     accounts = dict.fromkeys((*proposal.deciders.people, *(str(v.actor) for v in proposal.votes)))
     if rows := [{"account": account, "proposal_id": proposal.id} for account in accounts]:
-        session.connection().execute(insert_or_ignore(session, DeciderRow), rows)
+        tell(session.connection(), insert_or_ignore(session, DeciderRow), rows)
 
 
 def _want_redraw(session: Session, proposal: Proposal) -> None:
     """Its copies are behind now, and so is the card that carries the buttons of its group."""
-    session.connection().execute(_WANT_REDRAW, {"message_id": proposal.message_id, "moved_id": proposal.id})
+    behind = {"message_id": proposal.message_id, "moved_id": proposal.id}
+    tell(session.connection(), _WANT_REDRAW, behind)
 
 
 def _row(p: Proposal) -> dict[str, Any]:

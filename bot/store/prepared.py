@@ -11,7 +11,7 @@ record) waits here and goes out with the next statement, in libpq's pipeline. A 
 import contextlib
 import itertools
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from typing import Any
 
 import psycopg
@@ -63,7 +63,10 @@ class Prepared:
         self._waiting = [(self._name(text), ())]
 
     def execute(self, text: str, given: Sequence[Any] = ()) -> Any:
-        """Run ``text``, which has ``%s`` for each value; gives what a cursor would. Raises psycopg.Error."""
+        """Run ``text``, which has ``%s`` for each value; gives what a cursor would. Raises psycopg.Error.
+
+        None where it waits (`gathering`).
+        """
         if not self.has_begun():
             return self._driver.execute(text, given)  # which begins
         values = Transformer(self._driver)
@@ -71,7 +74,7 @@ class Prepared:
         sent = values.dump_sequence(given, [PyFormat.TEXT] * len(given))
         self._waiting.append((self._name(text), sent))
         if self._gathers:
-            return _Later()
+            return None
         result = self._answer()
         values.set_pgresult(result)
         return _Answer(result, values)
@@ -150,7 +153,7 @@ class Prepared:
             self._checked(each)
         return answers[-1]
 
-    def _answers(self, count: int) -> Iterator[Any]:
+    def _answers(self, count: int) -> Generator[Any, Any, list[Any]]:
         """For psycopg's `wait`."""
         yield from send(self._library)
         found: list[Any] = []
@@ -167,13 +170,6 @@ class Prepared:
         if self._driver.broken:
             raise OperationalError(result.get_error_message())
         raise error_from_result(result)
-
-
-class _Later:
-    """Of a statement that was not sent yet."""
-
-    rowcount = -1
-    description = ()
 
 
 class _Answer:

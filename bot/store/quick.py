@@ -52,6 +52,15 @@ def gathering(connection: Connection) -> contextlib.AbstractContextManager[None]
     return prepared.gathering() if prepared else contextlib.nullcontext()
 
 
+def tell(connection: Connection, statement: Any, values: Any) -> None:
+    """Run what only has to be done before the next statement: on PostgreSQL they make one trip.
+
+    What is wrong with it may be raised by that one.
+    """
+    with gathering(connection):
+        connection.execute(statement, values)
+
+
 class Quick(Connection):
     """A connection whose `execute` takes the short way where it can."""
 
@@ -158,6 +167,8 @@ class _Text:
         bound = [values[name] if convert is None else convert(values[name]) for name, convert in self._given]
         try:
             cursor = driver_of(connection).execute(self._text, bound)
+            if cursor is None:
+                return None  # it waits for the next one
             rows: list[Any] = cursor.fetchall() if self._columns else []
         except connection.dialect.loaded_dbapi.Error as error:
             raise fault(connection, self._text, error) from error

@@ -82,12 +82,21 @@ _TO_WRITE = {"sqlite": "BEGIN IMMEDIATE", "postgresql": "BEGIN ISOLATION LEVEL R
 _TO_READ = {"sqlite": "BEGIN", "postgresql": "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"}
 
 
-def begin(connection: Connection, *, to_read: bool = False) -> None:
-    """``to_read``: over one snapshot. Raises as `execute` does; PostgreSQL begins with the first statement."""
+def begin(connection: Connection, *, to_read: bool = False, synced: bool = True) -> None:
+    """``to_read``: over one snapshot. Raises as `execute` does; on PostgreSQL the first statement may, too.
+
+    ``synced`` False: on PostgreSQL the commit does not wait for the disk. The next one takes it there.
+    """
     connection.begin()  # SQLAlchemy's part: a session joins this transaction and must not end it
     text = (_TO_READ if to_read else _TO_WRITE)[connection.dialect.name]
     driver = driver_of(connection)
-    _told(connection, text, driver.begin if connection.dialect.name == "postgresql" else driver.execute, text)
+    if connection.dialect.name == "sqlite":
+        _told(connection, text, driver.execute, text)
+        return
+    _told(connection, text, driver.begin, text)
+    if not synced:
+        with gathering(connection):
+            execute(connection, "SET LOCAL synchronous_commit TO off")
 
 
 def _told(connection: Connection, text: str, do: Callable[..., object], *given: str) -> None:
