@@ -7,6 +7,7 @@ import shlex
 import shutil
 import signal
 import sqlite3
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -66,8 +67,9 @@ def test_a_database_of_the_first_release_is_upgraded_as_the_document_says(shell:
 
 def test_a_backup_of_a_running_nod_is_put_back_as_the_document_says(shell: Shell, first: str):  # noqa: F811
     running = shell.start("run", NOD_PORT="0")
-    [block] = [each for each in re.findall(r"```sh\n(.*?)```", DOCUMENT, re.DOTALL) if "nod-monday" in each]
-    for line in block.splitlines():
+    blocks = re.findall(r"```sh\n(.*?)```", DOCUMENT, re.DOTALL)
+    backup, restore = [each for each in blocks if "nod-monday" in each]
+    for line in backup.splitlines():
         done = shell.nod(*shlex.split(line, comments=True)[1:])
         assert done.exit_code == 0, done.output
     assert done.output.startswith("Audit log verified")
@@ -75,9 +77,9 @@ def test_a_backup_of_a_running_nod_is_put_back_as_the_document_says(shell: Shell
     assert "Declined by operator" in shell.nod("show", first).stdout
     assert running.end() == 0
 
-    for name in ("nod.db", "nod.db-wal", "nod.db-shm"):
-        (shell.folder / name).unlink(missing_ok=True)
-    shutil.move(shell.folder / "nod-monday.db", shell.folder / "nod.db")
+    (shell.folder / "nod.db-wal").touch()  # as after a crash
+    subprocess.run(["/bin/sh", "-euc", restore], cwd=shell.folder, check=True)  # noqa: S603 - the document's own
+    assert [path.name for path in shell.folder.glob("nod.db-*")] == []
     restored = shell.start("run", NOD_PORT="0")
     assert "Round: 1" in shell.nod("show", first).stdout  # open again, as the document warns
     assert shell.nod("pending").stdout.count("\n") == 2
