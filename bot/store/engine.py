@@ -85,12 +85,14 @@ def open_engine(url: str, audit_keys: Sequence[bytes] = (), *, readonly: bool = 
 def _prepare(engine: Engine) -> None:
     """Statements that come again are prepared by `Quick`, and by no one else.
 
-    The last to hear of a new connection, since it makes it.
+    Called after all others that change how a connection is made: what this gives is the connection.
     """
 
     @event.listens_for(engine, "do_connect")
     def _connect(_: Any, __: Any, where: Any, given: dict[str, Any]) -> Any:
-        return import_module("bot.store.prepared").Link.connect(*where, **given, prepare_threshold=None)
+        return import_module("bot.store.prepared").PipelinedConnection.connect(
+            *where, **given, prepare_threshold=None
+        )
 
     @event.listens_for(engine, "connect")
     def _begin(connection: Any, record: ConnectionPoolEntry) -> None:

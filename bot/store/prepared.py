@@ -4,7 +4,7 @@ psycopg's cursor takes 50 µs for a statement, most of it to find out what it fo
 ROLLBACK it drops all that it had prepared; this takes 16 µs. psycopg still converts values and rows. Ctrl+C
 does not interrupt such a statement, so it is for threads, and for what runs again and again.
 
-A statement is a trip to the server and back. What needs no answer of its own (BEGIN, a lock, rows of the
+A statement is a trip to the server and back. What needs no answer (BEGIN, a lock, rows of the
 record) waits here and goes out with the next statement, in libpq's pipeline. A fault of it shows there.
 """
 
@@ -25,7 +25,7 @@ from psycopg.waiting import wait
 _LOOK = 0.1  # seconds between looks whether Ctrl+C was pressed
 
 
-class Link(psycopg.Connection[Any]):
+class PipelinedConnection(psycopg.Connection[Any]):
     """A connection that does what waits in its `Prepared` before anything else."""
 
     def __init__(self, *given: Any, **options: Any) -> None:

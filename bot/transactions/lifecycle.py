@@ -29,7 +29,7 @@ def redraw(p: Proposal) -> Job:
 
 
 def moved(p: Proposal | None) -> Proposal:
-    """What `proposals.move` gave; raises LostRace where it gave nothing."""
+    """What `moving.move` gave; raises LostRace where it gave nothing."""
     if p is None:
         raise LostRace
     return p
