@@ -91,8 +91,9 @@ def parts(*, quick: bool, database: str = "") -> dict[str, Part]:
             "Several processes on PostgreSQL",
             "Cycles as above, the model in another process, with 1, 2 and 3 Nods that receive and work.\n"
             "The floor is as many processes that do the two model calls and Nod's eight commits, all bare.\n"
-            "Rounds alternate; figures are medians, ratios are medians of each round's own ratio. A press\n"
-            "goes to a process that does no work. A killed one is noticed after four beats of two seconds.",
+            "Rounds alternate; figures are medians, ratios are medians of each round's own ratio. Then each\n"
+            "process has a part of a core, so that the cores are not full. A press goes to a process that\n"
+            "does no work. A killed one is noticed after four beats of two seconds.",
             lambda where: several.rows(  # noqa: ARG005 - nothing of it is in a folder
                 database,
                 rounds=3 if quick else 5,
