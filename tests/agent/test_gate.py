@@ -197,6 +197,11 @@ async def test_a_proposal_freezes_what_people_decide_about(nod: Nod) -> None:
     assert p.idempotency_key == f"nod-{p.id}"
 
 
+async def test_a_change_for_which_the_model_gives_no_reason_has_none(nod: Nod) -> None:
+    [p] = await nod.asked(call("paint", lamp="desk", color="red"))
+    assert p.reason == ""
+
+
 async def test_a_tool_without_a_preview_shows_every_argument_as_new(nod: Nod) -> None:
     [p] = await nod.asked(call("pay", amount=5, approval_reason=""))
     assert p.preview == (PreviewField("amount", None, "5"),)
