@@ -32,8 +32,9 @@ def test_what_waits_is_listed_without_what_serves(shell: Shell) -> None:
         "bot.store.migrations.schema"
     )
     look = (
-        "import sys; from bot.cli.main import main; main(['pending', '-d', 'nod.db'], standalone_mode=False);"
-        f"print([m for m in {unneeded.split()} if m in sys.modules]);"
+        "import sys; before = {*sys.modules};"
+        "from bot.cli.main import main; main(['pending', '-d', 'nod.db'], standalone_mode=False);"
+        f"print([m for m in {unneeded.split()} if m in {{*sys.modules}} - before]);"
         "print(*sorted(m for m in sys.modules if m.startswith('bot.store.tables.')))"
     )
     done = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, check=True)  # noqa: S603 - our own
