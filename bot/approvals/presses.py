@@ -133,5 +133,5 @@ class Presses:
         except ToolError as error:
             text = f"{decided.reply.text} It cannot be asked again: {error.message}"
             return replace(decided, reply=replace(decided.reply, text=text))
-        anew = await self._database.write_first(decide.decide, press, self._policies, self._clock(), fresh)
-        return replace(anew, jobs=(*decided.jobs, *anew.jobs))
+        again = await self._database.write_first(decide.decide, press, self._policies, self._clock(), fresh)
+        return replace(again, jobs=(*decided.jobs, *again.jobs))

@@ -46,9 +46,9 @@ def run_and_commit(connection: Connection, work: Callable[[Session], T]) -> T:
 
 def commit(connection: Connection) -> None:
     """Raises DBAPIError."""
-    driver = driver_of(connection)
     if connection.dialect.name == "postgresql":
-        _told(connection, "COMMIT", driver.commit)  # past SQLAlchemy, for which it is over from here on
+        # past SQLAlchemy, for which it is over from here on
+        _told(connection, "COMMIT", driver_of(connection).commit)
     connection.commit()
 
 
@@ -89,11 +89,10 @@ def begin(connection: Connection, *, to_read: bool = False, synced: bool = True)
     """
     connection.begin()  # SQLAlchemy's part: a session joins this transaction and must not end it
     text = (_TO_READ if to_read else _TO_WRITE)[connection.dialect.name]
-    driver = driver_of(connection)
     if connection.dialect.name == "sqlite":
-        _told(connection, text, driver.execute, text)
+        execute(connection, text)
         return
-    _told(connection, text, driver.begin, text)
+    _told(connection, text, driver_of(connection).begin, text)
     if not synced:
         with gathering(connection):
             execute(connection, "SET LOCAL synchronous_commit TO off")
