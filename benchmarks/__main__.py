@@ -71,7 +71,8 @@ def parts(*, quick: bool, database: str = "") -> dict[str, Part]:
         "size": Part(
             "Many parked proposals",
             "One conversation each, written in bulk by Nod's own code. Each size has a process of its own:\n"
-            "its start until it is ready, the newest 200, a press (declined, on disk), the sweep of a tick.",
+            "its start until it is ready, the newest 10, a press (declined, on disk), the sweep of a tick.\n"
+            "The sizes take turns; figures are medians, ratios are medians of each turn's own ratio.",
             lambda where: size.rows(where, sizes=(100, 10_000) if quick else (100, 100_000, 1_000_000)),
         ),
         "costs": Part(

@@ -1,14 +1,16 @@
 """What waits by the hundred, the hundred thousand, the million: bytes, memory, and how long things take.
 
 Each size has a process of its own (``python -m benchmarks.size DATABASE COUNT``) for the sake of its memory.
+All of them are measured by turns, a little at a time: a machine is not the same from one minute to the next.
 """
 
 import asyncio
 import json
 import sqlite3
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from statistics import median
 from time import perf_counter, process_time
@@ -29,38 +31,73 @@ from bot.store import migrations, proposals
 from bot.store.database import Database
 
 _BATCH = 2000
-_TIMES = 50
-_LISTED = 100  # as many as the smallest size has, so that each lists the same
-_STARTS = 5  # in one process: the first of them also loads what is loaded when it is used
+_TURNS = 17  # the first does not count: it also loads what is loaded when it is used
+_EACH = 5  # lists, presses and sweeps in a turn
+_LISTED = 10  # as many as are left of the smallest size after all presses, so that each lists the same
 _GROWTH = 1.5
+_CLOCK, _CPU = 0, 1
 _TIMED = {
     "start until ready and stopped, p50": "start",
-    "the newest 100 listed, p50": "list",
+    "the newest 10 listed, p50": "list",
     "a press, p50": "press",
     "the sweep of a tick, p50": "sweep",
 }
 
+_Turn = dict[str, Any]
+
 
 async def rows(where: Path, *, sizes: tuple[int, ...]) -> list[Row]:
-    found: list[Row] = []
-    smallest: dict[str, Any] = {}
-    for count in sizes:
-        database = where / f"size-{count}.db"
+    files = [where / f"size-{count}.db" for count in sizes]
+    for database, count in zip(files, sizes, strict=True):
         await asyncio.to_thread(_fill, database, count)
-        bytes_ = database.stat().st_size
-        measured = await _measured(database, count)
-        database.unlink()
-        smallest = smallest or measured
+    weights = [database.stat().st_size / count for database, count in zip(files, sizes, strict=True)]
+    measured = await _by_turns(files, sizes)
+    found: list[Row] = []
+    for count, weight, of_it in zip(sizes, weights, measured, strict=True):
         found += [
-            Row(f"{count:,} parked: bytes each", f"{bytes_ / count:,.0f}"),
-            Row("  memory (RSS) of the process", f"{measured['rss']:.0f} MB"),
+            Row(f"{count:,} parked: bytes each", f"{weight:,.0f}"),
+            Row("  memory (RSS) of the process", f"{of_it[-1]['rss']:.0f} MB"),
         ]
         for words, key in _TIMED.items():
-            growth, more = (now / then for now, then in zip(measured[key], smallest[key], strict=True))
-            target = (f"≤ {_GROWTH}x", growth <= _GROWTH) if measured is not smallest else ()
-            took, cpu = (f"{1000 * seconds:.1f} ms" for seconds in measured[key])
+            each = [_of(of_it, key, kind) for kind in (_CLOCK, _CPU)]
+            growth, more = (
+                median(now / then for now, then in zip(mine, _of(measured[0], key, kind), strict=True))
+                for kind, mine in zip((_CLOCK, _CPU), each, strict=True)
+            )
+            target = (f"≤ {_GROWTH}x", growth <= _GROWTH) if of_it is not measured[0] else ()
+            took, cpu = (f"{1000 * median(seconds):.1f} ms" for seconds in each)
             found.append(Row(f"  {words} ({growth:.2f}x; CPU {more:.2f}x)", f"{took}; CPU {cpu}", *target))
     return found
+
+
+def _of(turns: list[_Turn], key: str, kind: int) -> list[float]:
+    return [turn[key][kind] for turn in turns if key in turn]
+
+
+async def _by_turns(files: list[Path], sizes: tuple[int, ...]) -> list[list[_Turn]]:
+    """What each turn took, for each size."""
+    processes = [
+        await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "benchmarks.size", str(database), str(count)),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+        )
+        for database, count in zip(files, sizes, strict=True)
+    ]
+    measured: list[list[_Turn]] = [[] for _ in processes]
+    for turn in range(2 * _TURNS):
+        order = list(zip(processes, measured, strict=True))
+        for process, of_it in order if turn % 2 else reversed(order):
+            assert process.stdin is not None
+            assert process.stdout is not None
+            process.stdin.write(b"\n")
+            line = json.loads(await process.stdout.readline())
+            if turn % _TURNS:
+                of_it.append(line)
+    for process in processes:
+        await process.communicate()
+        assert process.returncode == 0
+    return measured
 
 
 def _fill(file: Path, count: int) -> None:
@@ -74,30 +111,35 @@ def _fill(file: Path, count: int) -> None:
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
 
-async def _measured(database: Path, count: int) -> dict[str, Any]:
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "benchmarks.size", str(database), str(count)), stdout=asyncio.subprocess.PIPE
-    )
-    out, _ = await process.communicate()
-    assert process.returncode == 0
-    measured: dict[str, Any] = json.loads(out)
-    return measured
-
-
-async def _measure(database: Path, count: int) -> dict[str, Any]:
-    starts = await _timed(lambda _: _start(database), [""] * _STARTS)
+async def _measure(database: Path, count: int) -> None:
+    """A turn for each line of the standard input: first the starts, since only one Nod has the file."""
+    for _ in range(_TURNS):
+        await _tell(partial(_starts, database))
     world = make(database)
     async with world.app.running(ticking=False):
         world.app.dispatcher.start(_rest)
-        step = max(count // _TIMES, 1)
-        ids = [rules.proposal(1 + n * step, now()).id for n in range(min(_TIMES, count))]
-        measured = {
-            "start": starts,
-            "list": await _timed(lambda _: world.app.database.read(_newest), ids),
-            "press": await _timed(lambda ident: _decline(world, ident), ids),
-            "sweep": await _timed(lambda _: _sweep(world), ids),
-        }
-        return measured | {"rss": rss()}
+        step = max(count // (_TURNS * _EACH), 1)
+        ids = [rules.proposal(1 + n * step, now()).id for n in range(_TURNS * _EACH)]
+        for turn in range(_TURNS):
+            await _tell(partial(_works, world, ids[turn * _EACH :][:_EACH]))
+
+
+async def _tell(turn: Callable[[], Awaitable[_Turn]]) -> None:
+    await asyncio.to_thread(sys.stdin.readline)
+    print(json.dumps(await turn()), flush=True)
+
+
+async def _starts(database: Path) -> _Turn:
+    return {"start": await _timed(lambda _: _start(database), [""])}
+
+
+async def _works(world: World, ids: Sequence[str]) -> _Turn:
+    return {
+        "list": await _timed(lambda _: world.app.database.read(_newest), ids),
+        "press": await _timed(lambda ident: _decline(world, ident), ids),
+        "sweep": await _timed(lambda _: _sweep(world), ids),
+        "rss": rss(),
+    }
 
 
 async def _start(database: Path) -> None:
@@ -110,7 +152,7 @@ async def _rest(_: Job) -> tuple[Job, ...]:
     return ()
 
 
-async def _timed(do: Callable[[str], Awaitable[object]], each: list[str]) -> tuple[float, float]:
+async def _timed(do: Callable[[str], Awaitable[object]], each: Sequence[str]) -> tuple[float, float]:
     """The medians of the seconds it took, and of those of this process's CPU: others may want the machine."""
     took, used = [], []
     for ident in each:
@@ -137,4 +179,4 @@ async def _sweep(world: World) -> None:
 
 
 if __name__ == "__main__":
-    print(json.dumps(asyncio.run(_measure(Path(sys.argv[1]), int(sys.argv[2])))))
+    asyncio.run(_measure(Path(sys.argv[1]), int(sys.argv[2])))
