@@ -1,9 +1,10 @@
 """What an OpenAI-compatible server's errors mean, in words for people. Pure; ``openai.py`` raises them."""
 
 import json
+from collections.abc import Iterator
 from typing import Any
 
-import httpx2
+import aiohttp
 import openai
 
 from bot.errors import ModelError
@@ -19,14 +20,14 @@ _SHOWN = 200  # characters of a server's own words that fit a chat message
 
 _SERVER_ERRORS = 500  # where HTTP's server errors begin
 _PASSING = (408, 409, 429)
-_CLOSED = (httpx2.RemoteProtocolError, httpx2.ReadError)
+_CLOSED = (aiohttp.ServerDisconnectedError, BrokenPipeError, ConnectionResetError)
 _FIELDS = {
     "parallel_tool_calls": "NOD_MODEL_PARALLEL_TOOL_CALLS",
     "stream_options": "NOD_MODEL_STREAM_OPTIONS",
     "strict": "NOD_MODEL_STRICT",
 }
 _LATER = "Please try again in a moment."
-_STRANGE = "The model's server gave an answer Nod does not understand. Check OPENAI_BASE_URL."
+STRANGE = "The model's server gave an answer Nod does not understand. Check OPENAI_BASE_URL."
 
 TOO_LONG = "This conversation has grown too long for the model. Please start a new one."
 
@@ -44,6 +45,25 @@ def worth_retrying(error: openai.OpenAIError) -> bool:
     if error.response.headers.get("x-should-retry") == "false" or _no_quota(error):
         return False
     return error.status_code in _PASSING or error.status_code >= _SERVER_ERRORS
+
+
+def silent(error: openai.OpenAIError) -> bool:
+    """Whether the server took the request, or the connection, and then let the time pass.
+
+    The library calls a refused or a closed connection a timeout, too (``AIOHTTP_EXC_MAP`` in its
+    ``_vendor/httpx_aiohttp/transport.py``); what the error comes from tells.
+    """
+    return _comes_from(error, TimeoutError)
+
+
+def _comes_from(error: BaseException, *kinds: type[BaseException]) -> bool:
+    return any(isinstance(each, kinds) for each in _causes(error))
+
+
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    while error is not None:
+        yield error
+        error = error.__cause__
 
 
 def retry_after(error: openai.OpenAIError) -> float | None:
@@ -64,10 +84,10 @@ def refused(content: bytes, key: str) -> str:
     try:
         answer = json.loads(content)
     except ValueError:
-        return _STRANGE
+        return STRANGE
     error = answer.get("error") if isinstance(answer, dict) else None
     if not error:
-        return "" if isinstance(answer, dict) and answer.get("choices") else _STRANGE
+        return "" if isinstance(answer, dict) and answer.get("choices") else STRANGE
     given = error if isinstance(error, dict) else {"message": error}
     if too_long(given.get("code"), given.get("message")):
         return TOO_LONG
@@ -80,9 +100,9 @@ def explain(error: openai.OpenAIError, *, model: str, key: str, waited: float) -
     ``waited`` is how long people have waited for it, over all tries, in seconds.
     """
     match error:
-        case openai.APITimeoutError():
+        case openai.APIConnectionError() if silent(error):
             return ModelError(f"The model's server did not answer within {_seconds(waited)}. {_LATER}")
-        case openai.APIConnectionError() if isinstance(error.__cause__, _CLOSED):
+        case openai.APIConnectionError() if _comes_from(error, *_CLOSED):
             return ModelError(f"The model's server closed the connection without an answer. {_LATER}")
         case openai.APIConnectionError():
             return ModelError(f"The model's server can't be reached. {_LATER}")
@@ -91,7 +111,7 @@ def explain(error: openai.OpenAIError, *, model: str, key: str, waited: float) -
         case openai.APIStatusError():
             return ModelError(_status(error, model, key))
         case _:
-            return ModelError(_STRANGE)
+            return ModelError(STRANGE)
 
 
 def _status(error: openai.APIStatusError, model: str, key: str) -> str:

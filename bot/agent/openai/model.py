@@ -13,7 +13,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, 
 from contextlib import aclosing
 from typing import Any
 
-import httpcore2
+import aiohttp
 import httpx2
 import openai
 from openai.types.chat import ChatCompletionChunk
@@ -34,7 +34,16 @@ from bot.agent.model import (
 )
 from bot.agent.openai.calls import Calls
 from bot.agent.openai.deltas import Deltas
-from bot.agent.openai.errors import TOO_LONG, explain, refused, retry_after, too_long, worth_retrying
+from bot.agent.openai.errors import (
+    STRANGE,
+    TOO_LONG,
+    explain,
+    refused,
+    retry_after,
+    silent,
+    too_long,
+    worth_retrying,
+)
 from bot.agent.openai.sse import data_of
 from bot.agent.prompt import OUTSIDE
 from bot.errors import ModelCut, ModelError
@@ -42,9 +51,7 @@ from bot.errors import ModelCut, ModelError
 _CUT = (
     httpx2.HTTPError,
     httpx2.StreamError,
-    httpcore2.NetworkError,
-    httpcore2.ProtocolError,
-    httpcore2.TimeoutException,
+    aiohttp.ClientError,
     OSError,
     ValueError,  # half an event: not JSON, not UTF-8
 )
@@ -92,7 +99,10 @@ class OpenAIModel:
             api_key=self._key,
             base_url=base_url,
             max_retries=0,
-            timeout=httpx2.Timeout(timeout, connect=min(timeout, _CONNECT_SECONDS)),
+            # the library's other transport; its usual one looks at all idle connections for each request
+            http_client=openai.DefaultAioHttpClient(
+                timeout=httpx2.Timeout(timeout, connect=min(timeout, _CONNECT_SECONDS))
+            ),
         )
 
     async def stream(self, transcript: Sequence[Entry], tools: Sequence[ToolSpec]) -> AsyncIterator[Part]:
@@ -141,6 +151,8 @@ class OpenAIModel:
                 if wait is None:
                     waited = loop.time() - began
                     raise explain(error, model=self.name, key=self._key, waited=waited) from None
+            except aiohttp.ClientError:  # the library passes on what speaks no HTTP
+                raise ModelError(STRANGE) from None
             except UnicodeEncodeError:
                 raise ModelError(
                     "The API key holds letters no key can have. Please check OPENAI_API_KEY."
@@ -149,8 +161,8 @@ class OpenAIModel:
 
     def _patience(self, error: openai.OpenAIError, tries: int) -> float | None:
         """How many seconds to wait before asking again; None when people should be told instead."""
-        silent = isinstance(error, openai.APITimeoutError)
-        if tries > len(self._waits) or (silent and tries >= _SILENT_TRIES) or not worth_retrying(error):
+        tired = silent(error) and tries >= _SILENT_TRIES
+        if tired or tries > len(self._waits) or not worth_retrying(error):
             return None
         asked = retry_after(error)
         wait = self._waits[tries - 1] if asked is None else asked

@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+from collections.abc import Callable
+from contextlib import AsyncExitStack
 from dataclasses import replace
 
 import pytest
@@ -420,6 +422,52 @@ async def test_what_no_retry_helps_is_asked_once(server, make):
 async def test_a_server_that_closes_without_an_answer_is_not_called_unreachable(server, make):
     server.reply(Reply(slam=True))
     assert "closed the connection without an answer" in await refused(make())
+
+
+@pytest.fixture
+async def bare(make):
+    """A factory of models whose server does with each connection, once it has been asked, what is given."""
+    async with AsyncExitStack() as stack:
+
+        async def served(then: Callable[[asyncio.StreamWriter], None], **changes) -> OpenAIModel:
+            async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+                await reader.readuntil(b"\r\n\r\n")
+                then(writer)
+                writer.close()
+
+            listening = await stack.enter_async_context(await asyncio.start_server(serve, "127.0.0.1"))
+            host, port = listening.sockets[0].getsockname()
+            return make(**{"base_url": f"http://{host}:{port}/v1"} | changes)
+
+        yield served
+
+
+async def test_a_server_that_resets_the_connection_is_not_called_unreachable(bare):
+    said = await refused(await bare(lambda writer: writer.transport.abort()))
+    assert "closed the connection without an answer" in said
+
+
+async def test_what_does_not_speak_http_is_told_with_the_setting(bare):
+    said = await refused(await bare(lambda writer: writer.write(b"SSH-2.0-OpenSSH_9.2\r\n")))
+    assert "does not understand. Check OPENAI_BASE_URL" in said
+
+
+async def test_a_server_without_tls_is_told_as_one_that_is_not_reached(server, make):
+    said = await refused(make(base_url=server.url.replace("http:", "https:")))
+    assert "can't be reached" in said
+
+
+async def test_a_proxy_of_the_environment_is_used(bare, monkeypatch):
+    seen = []
+
+    def through(writer: asyncio.StreamWriter) -> None:
+        seen.append(writer)
+        writer.write(b"HTTP/1.1 502 Bad Gateway\r\nContent-Length: 0\r\n\r\n")
+
+    by_proxy = await bare(through)
+    monkeypatch.setenv("HTTP_PROXY", str(by_proxy._client.base_url.copy_with(path="/")))
+    assert "HTTP 502" in await refused(await bare(through, base_url="http://model.example/v1"))
+    assert len(seen) == 1
 
 
 @pytest.mark.parametrize(
