@@ -14,7 +14,7 @@ CHANNELS = tuple(sorted(f"channels.{each.parent.name}" for each in ROOT.glob("bo
 FLOORS = (
     ("errors",),
     ("domain",),
-    ("settings", "logs", "channels.seam", "otel"),
+    ("settings", "logs", "channels.seam", "otel", "store.session"),
     (
         "tracing",
         "store.tables",

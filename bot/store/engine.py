@@ -18,6 +18,7 @@ from sqlalchemy.pool import ConnectionPoolEntry
 
 from bot.store.quick import PREPARED
 from bot.store.record.chain import KEYS
+from bot.store.session import session
 
 PATIENCE = 10.0  # seconds to wait for another process that writes
 POSTGRES_CONNECTIONS = 8  # a process's, and so its threads
@@ -44,13 +45,14 @@ def open_engine(url: str, audit_keys: Sequence[bytes] = (), *, readonly: bool = 
     if parts.get_backend_name() != "sqlite":
         engine = create_engine(
             url,
+            # one that is stopped within a transaction would keep its locks, and everyone else, for good
+            connect_args=session(url, f"-cidle_in_transaction_session_timeout={PATIENCE:.0f}s"),
             paramstyle="format",  # values in their order, as `Quick` gives them
             pool_size=POSTGRES_CONNECTIONS,
             pool_use_lifo=True,  # what was used last knows its statements, and need not be asked
             execution_options=options,
             hide_parameters=True,  # a fault is logged, and values may be secrets
         )
-        _let_go_when_frozen(engine)
         _ask_the_idle(engine)
         _prepare(engine)
         return engine
@@ -113,15 +115,6 @@ def _ask_the_idle(engine: Engine) -> None:
                 engine.dialect.do_ping(connection)
             except engine.dialect.loaded_dbapi.Error as error:
                 raise InvalidatePoolError from error
-
-
-def _let_go_when_frozen(engine: Engine) -> None:
-    """A process that is stopped within a transaction would keep its locks, and everyone else, for good."""
-
-    @event.listens_for(engine, "do_connect")
-    def _limit(_: Any, __: Any, ___: Any, given: dict[str, Any]) -> None:
-        limit = f"-cidle_in_transaction_session_timeout={PATIENCE:.0f}s"
-        given["options"] = f"{given.get('options', '')} {limit}".strip()
 
 
 def _look_at(file: Path) -> sqlite3.Connection:

@@ -13,12 +13,13 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Self
 
-from sqlalchemy import Engine, NullPool, create_engine, text
+from sqlalchemy import Engine, text
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import DBAPIError
 
 from bot.errors import SettingsError
 from bot.logs import logger
+from bot.store.session import apart
 
 log = logger(__name__)
 
@@ -34,7 +35,7 @@ def at_work(url: str) -> bool:
     """Whether a process works on this database. Makes no file. Raises DBAPIError."""
     if make_url(url).drivername == "sqlite":
         return FileLock(Path(make_url(url).database or "")).taken()
-    with create_engine(url, poolclass=NullPool, connect_args={"connect_timeout": 5}).connect() as connection:
+    with apart(url).connect() as connection:
         return not connection.execute(_NO_ONE).scalar_one()
 
 

@@ -10,11 +10,12 @@ import asyncio
 import contextlib
 import threading
 
-from sqlalchemy import Connection, NullPool, TextClause, create_engine, text
+from sqlalchemy import Connection, TextClause, text
 from sqlalchemy.exc import DBAPIError
 
 from bot.logs import logger
 from bot.store.database import Database
+from bot.store.session import apart
 
 log = logger(__name__)
 
@@ -80,9 +81,7 @@ class _Advisory:
     """
 
     def __init__(self, database: Database) -> None:
-        # not of the pool, which would lend it to others and reset it
-        url = database.engine.url
-        self._engine = create_engine(url, poolclass=NullPool, isolation_level="AUTOCOMMIT")
+        self._engine = apart(database.engine.url)  # a pool would lend it to others and reset it
         self._connection: Connection | None = None
         self._speaking = asyncio.Lock()  # a connection does one thing at a time
         self._in_use = threading.Lock()  # a caller may be gone while its statement still runs

@@ -18,6 +18,7 @@ from sqlalchemy.engine import make_url
 
 from bot.logs import logger
 from bot.store.lock import AT_WORK, CHANNEL
+from bot.store.session import session
 
 log = logger(__name__)
 
@@ -44,9 +45,8 @@ def conninfo(url: str, *, hasty: bool = False) -> str:
     ``hasty``: for what may be lost with the server, so that no commit waits for the disk.
     """
     _, parts = make_url(url).get_dialect()().create_connect_args(make_url(url))
-    if hasty:
-        parts["options"] = f"{parts.get('options', '')} -csynchronous_commit=off".strip()
-    return make_conninfo(**{**_KEPT, **parts})
+    told = session(url, *(["-csynchronous_commit=off"] if hasty else []))
+    return make_conninfo(**{**_KEPT, **parts, **told})
 
 
 class Wire:

@@ -7,9 +7,12 @@ from pathlib import Path
 from uuid import uuid4
 
 import psycopg
+import pytest
 from sqlalchemy import make_url
 
 POSTGRES_URL = os.environ.get("NOD_TEST_POSTGRES_URL", "")
+
+needs_postgres = pytest.mark.skipif(not POSTGRES_URL, reason="there is no PostgreSQL")
 
 Urls = Callable[[str], str]
 """The URL of this test's database of that name; the first time it is asked for, there is nothing in it."""
@@ -35,6 +38,24 @@ def schema(server: str = POSTGRES_URL) -> Iterator[str]:
     finally:
         with psycopg.connect(plain(server), autocommit=True) as admin:
             admin.execute(f"DROP SCHEMA {name} CASCADE".encode())
+
+
+@contextmanager
+def of_its_own(*told: str, made: str = "") -> Iterator[str]:
+    """The URL of a new database there, which is dropped at the end.
+
+    ``told``: what its sessions are told unless they say otherwise. ``made``: how it is created.
+    """
+    name = f"nod_test_{uuid4().hex[:12]}"
+    with psycopg.connect(plain(POSTGRES_URL), autocommit=True) as admin:
+        admin.execute(f"CREATE DATABASE {name} {made}".encode())
+        for each in told:
+            admin.execute(f"ALTER DATABASE {name} SET {each}".encode())
+    try:
+        yield make_url(POSTGRES_URL).set(database=name).render_as_string(hide_password=False)
+    finally:
+        with psycopg.connect(plain(POSTGRES_URL), autocommit=True) as admin:
+            admin.execute(f"DROP DATABASE {name} WITH (FORCE)".encode())
 
 
 @contextmanager

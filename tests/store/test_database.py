@@ -10,6 +10,7 @@ import threading
 from datetime import UTC, datetime
 from pathlib import Path
 
+import psycopg
 import pytest
 from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError, IntegrityError, InternalError, OperationalError
@@ -20,8 +21,12 @@ from bot.store import migrations, rules
 from bot.store.database import Database
 from bot.store.engine import back_up
 from bot.store.record.audit import By
+from bot.store.session import apart
+from bot.store.wire import conninfo
+from bot.upkeep.distributed import prepare
 from tests.kit import held
 from tests.kit.people import ADA
+from tests.kit.urls import needs_postgres, of_its_own
 
 NOW = datetime(2026, 7, 1, 9, tzinfo=UTC)
 
@@ -103,6 +108,21 @@ async def test_a_process_that_is_stopped_within_a_transaction_keeps_no_locks_for
         lambda s: s.execute(text("SHOW idle_in_transaction_session_timeout")).scalar_one()
     )
     assert limit == "10s"
+
+
+@needs_postgres
+async def test_every_session_reads_and_writes_the_same_way_whatever_the_database_tells_it() -> None:
+    with of_its_own("client_encoding = LATIN1", "datestyle = German", "idle_session_timeout = '1s'") as url:
+        database = Database(url)
+        migrations.upgrade(database.engine)
+        prepare(database.engine)
+        await database.write(add, "🙂")
+        assert await database.write(rules.pause, ADA, NOW)
+        assert await database.read(rules.paused_since) == NOW
+        with psycopg.connect(conninfo(url)) as listens, apart(url).connect() as locks:
+            assert listens.execute("SHOW idle_session_timeout").fetchone() == ("0",)
+            assert locks.execute(text("SHOW idle_session_timeout")).one() == ("0",)
+        database.close()
 
 
 async def test_a_change_that_cannot_be_recorded_is_not_made_and_leaves_no_trace_for_the_next(

@@ -11,12 +11,14 @@ from sqlalchemy import Engine, inspect
 from sqlmodel import Session, select
 
 from bot.domain.people import Actor
+from bot.errors import SettingsError
 from bot.store import migrations, rules
 from bot.store.engine import open_engine
 from bot.store.migrations.steps import config
 from bot.store.record import audit, seals
 from bot.store.tables.proposals import ProposalRow
 from bot.store.transaction import run
+from tests.kit.urls import needs_postgres, of_its_own
 
 
 @pytest.fixture
@@ -110,3 +112,14 @@ def test_what_was_wrong_before_the_upgrade_is_kept_as_a_finding(frozen: Engine, 
     assert found
     assert all(each.startswith("before the upgrade: ") for each in found), found
     frozen.dispose()
+
+
+@needs_postgres
+@pytest.mark.parametrize("encoding", ["LATIN1", "SQL_ASCII"])
+def test_a_database_that_cannot_hold_every_text_is_refused(encoding: str) -> None:
+    made = f"ENCODING '{encoding}' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0"
+    with of_its_own(made=made) as url:
+        engine = open_engine(url)
+        with pytest.raises(SettingsError, match=f"its encoding {encoding} can't hold every text"):
+            migrations.upgrade(engine)
+        engine.dispose()

@@ -8,9 +8,10 @@ import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 
-from sqlalchemy import Engine, NullPool, create_engine, inspect, text
+from sqlalchemy import Engine, inspect, text
 
 from bot.errors import SettingsError
+from bot.store.session import apart
 
 _VERSIONS = "alembic_version"
 _ALONE = text("SELECT pg_advisory_lock(hashtextextended('nod schema ' || current_schema(), 0))")
@@ -43,14 +44,15 @@ def alone(engine: Engine) -> Iterator[None]:
     if engine.dialect.name == "sqlite":
         yield
         return
-    lone = create_engine(engine.url, poolclass=NullPool, isolation_level="AUTOCOMMIT")
-    with lone.connect() as connection:
+    with apart(engine.url).connect() as connection:
         connection.execute(_ALONE)
         yield
 
 
 def damage(engine: Engine) -> str:
     """What is wrong with the tables there are, and what to do; empty where nothing is."""
+    if encoding := _narrow(engine):
+        return f"its encoding {encoding} can't hold every text. Name a database that has UTF8."
     version = current(engine)
     columns = inspect(engine).get_multi_columns()
     there = {name: {each["name"] for each in held} for (_, name), held in columns.items()}
@@ -70,6 +72,15 @@ def damage(engine: Engine) -> str:
         if column.name not in there[name]
     ]
     return f"parts of it are missing ({_some(lost)}). Restore a backup." if lost else ""
+
+
+def _narrow(engine: Engine) -> str:
+    """The encoding of a database that does not hold what people write; empty where it does."""
+    if engine.dialect.name == "sqlite":
+        return ""
+    with engine.connect() as connection:
+        found = str(connection.scalar(text("SHOW server_encoding")))
+    return "" if found == "UTF8" else found
 
 
 def _some(names: list[str]) -> str:
