@@ -1,6 +1,7 @@
 """``python -m benchmarks``: prints one table; ``--quick`` for a rough one, ``--only NAME`` for one part.
 
-``--database URL`` names a PostgreSQL for the part that needs one; it makes schemas there, and drops them.
+``--database URL`` names a PostgreSQL for the parts `costs`, `postgres` and `size`; they make schemas there,
+and drop them.
 """
 
 import argparse
@@ -73,7 +74,9 @@ def parts(*, quick: bool, database: str = "") -> dict[str, Part]:
             "One conversation each, written in bulk by Nod's own code. Each size has a process of its own:\n"
             "its start until it is ready, the newest 10, a press (declined, on disk), the sweep of a tick.\n"
             "The sizes take turns; figures are medians, ratios are medians of each turn's own ratio.",
-            lambda where: size.rows(where, sizes=(100, 10_000) if quick else (100, 100_000, 1_000_000)),
+            lambda where: size.rows(
+                where, database, sizes=(100, 10_000) if quick else (100, 100_000, 1_000_000)
+            ),
         ),
         "costs": Part(
             "What one cycle costs",
@@ -122,7 +125,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="fewer rounds: rough figures in about a minute")
     parser.add_argument("--only", choices=sorted(parts(quick=True)), help="one part alone")
-    parser.add_argument("--database", default="", metavar="URL", help="a PostgreSQL, for the part `postgres`")
+    parser.add_argument(
+        "--database", default="", metavar="URL", help="a PostgreSQL, for `costs`, `postgres`, `size`"
+    )
     given = parser.parse_args()
     if given.only == "postgres" and not given.database:
         parser.error("--database: name a PostgreSQL, such as postgresql+psycopg://user:password@host/nod")

@@ -1,21 +1,21 @@
 """What waits by the hundred, the hundred thousand, the million: bytes, memory, and how long things take.
 
-Each size has a process of its own (``python -m benchmarks.size DATABASE COUNT``) for the sake of its memory.
+Each size has a process of its own (``python -m benchmarks.size URL COUNT``) for the sake of its memory.
 All of them are measured by turns, a little at a time: a machine is not the same from one minute to the next.
 """
 
 import asyncio
 import json
-import sqlite3
 import sys
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import closing
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from statistics import median
 from time import perf_counter, process_time
 from typing import Any
 
+from sqlalchemy import text
 from sqlmodel import Session
 
 from benchmarks import rules
@@ -29,13 +29,22 @@ from bot.domain.times import now
 from bot.domain.verbs import Verb
 from bot.store import migrations, proposals
 from bot.store.database import Database
+from tests.kit.urls import schema
 
 _BATCH = 2000
-_TURNS = 17  # the first does not count: it also loads what is loaded when it is used
+_TURNS = 17  # the first does not count: it also loads and prepares what is used for the first time
 _EACH = 5  # lists, presses and sweeps in a turn
 _LISTED = 10  # as many as are left of the smallest size after all presses, so that each lists the same
 _GROWTH = 1.5
 _CLOCK, _CPU = 0, 1
+_ON_SQLITE = (
+    "PRAGMA wal_checkpoint(TRUNCATE)",
+    "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size",
+)
+_ON_POSTGRES = (
+    "VACUUM (ANALYZE)",
+    "SELECT sum(pg_total_relation_size(relid)) FROM pg_stat_user_tables WHERE schemaname = current_schema()",
+)
 _TIMED = {
     "start until ready and stopped, p50": "start",
     "the newest 10 listed, p50": "list",
@@ -46,12 +55,20 @@ _TIMED = {
 _Turn = dict[str, Any]
 
 
-async def rows(where: Path, *, sizes: tuple[int, ...]) -> list[Row]:
-    files = [where / f"size-{count}.db" for count in sizes]
-    for database, count in zip(files, sizes, strict=True):
-        await asyncio.to_thread(_fill, database, count)
-    weights = [database.stat().st_size / count for database, count in zip(files, sizes, strict=True)]
-    measured = await _by_turns(files, sizes)
+async def rows(where: Path, database: str, *, sizes: tuple[int, ...]) -> list[Row]:
+    """``database``: the URL of a PostgreSQL; empty for SQLite."""
+    with ExitStack() as stack:
+        urls = [
+            stack.enter_context(schema(database)) if database else f"sqlite:///{where / f'size-{count}.db'}"
+            for count in sizes
+        ]
+        weights = [
+            await asyncio.to_thread(_fill, url, count) / count for url, count in zip(urls, sizes, strict=True)
+        ]
+        return _told(sizes, weights, await _by_turns(urls, sizes))
+
+
+def _told(sizes: tuple[int, ...], weights: list[float], measured: list[list[_Turn]]) -> list[Row]:
     found: list[Row] = []
     for count, weight, of_it in zip(sizes, weights, measured, strict=True):
         found += [
@@ -74,15 +91,15 @@ def _of(turns: list[_Turn], key: str, kind: int) -> list[float]:
     return [turn[key][kind] for turn in turns if key in turn]
 
 
-async def _by_turns(files: list[Path], sizes: tuple[int, ...]) -> list[list[_Turn]]:
+async def _by_turns(urls: list[str], sizes: tuple[int, ...]) -> list[list[_Turn]]:
     """What each turn took, for each size."""
     processes = [
         await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "benchmarks.size", str(database), str(count)),
+            *(sys.executable, "-m", "benchmarks.size", url, str(count)),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
         )
-        for database, count in zip(files, sizes, strict=True)
+        for url, count in zip(urls, sizes, strict=True)
     ]
     measured: list[list[_Turn]] = [[] for _ in processes]
     for turn in range(2 * _TURNS):
@@ -100,22 +117,27 @@ async def _by_turns(files: list[Path], sizes: tuple[int, ...]) -> list[list[_Tur
     return measured
 
 
-def _fill(file: Path, count: int) -> None:
-    database = Database(f"sqlite:///{file}")
+def _fill(url: str, count: int) -> int:
+    """Gives the bytes that it has then, once the database has put in order what was written at one go."""
+    database = Database(url)
     migrations.upgrade(database.engine)
     at = now()
     for first in range(1, count + 1, _BATCH):
         database.write_now(rules.park, first, min(_BATCH, count + 1 - first), at)
+    engine = database.engine.execution_options(isolation_level="AUTOCOMMIT")
+    order, weight = _ON_POSTGRES if database.dialect == "postgresql" else _ON_SQLITE
+    with engine.connect() as connection:
+        connection.execute(text(order))
+        bytes_ = connection.execute(text(weight)).scalar_one()
     database.close()
-    with closing(sqlite3.connect(file)) as connection:
-        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    return int(bytes_)
 
 
-async def _measure(database: Path, count: int) -> None:
+async def _measure(url: str, count: int) -> None:
     """A turn for each line of the standard input: first the starts, since only one Nod has the file."""
     for _ in range(_TURNS):
-        await _tell(partial(_starts, database))
-    world = make(database)
+        await _tell(partial(_starts, url))
+    world = make(url)
     async with world.app.running(ticking=False):
         world.app.dispatcher.start(_rest)
         step = max(count // (_TURNS * _EACH), 1)
@@ -129,8 +151,8 @@ async def _tell(turn: Callable[[], Awaitable[_Turn]]) -> None:
     print(json.dumps(await turn()), flush=True)
 
 
-async def _starts(database: Path) -> _Turn:
-    return {"start": await _timed(lambda _: _start(database), [""])}
+async def _starts(url: str) -> _Turn:
+    return {"start": await _timed(lambda _: _start(url), [""])}
 
 
 async def _works(world: World, ids: Sequence[str]) -> _Turn:
@@ -142,8 +164,8 @@ async def _works(world: World, ids: Sequence[str]) -> _Turn:
     }
 
 
-async def _start(database: Path) -> None:
-    async with make(database).app.running(ticking=False):
+async def _start(url: str) -> None:
+    async with make(url).app.running(ticking=False):
         pass
 
 
@@ -179,4 +201,4 @@ async def _sweep(world: World) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(_measure(Path(sys.argv[1]), int(sys.argv[2])))
+    asyncio.run(_measure(sys.argv[1], int(sys.argv[2])))
