@@ -135,16 +135,26 @@ class OpenAIModel:
     async def _open(
         self, transcript: Sequence[Entry], tools: Sequence[ToolSpec]
     ) -> openai.AsyncStream[ChatCompletionChunk]:
-        # ``extra_body`` goes out as it is; as named parameters the library would walk through every
-        # message and schema first (13 ms against 0.6 ms for 20 tools and 60 messages)
-        body = {"messages": [_message(entry) for entry in transcript], **self._offer(tools), **self._always}
+        body = {
+            "model": self.name,
+            "stream": True,
+            "messages": [_message(entry) for entry in transcript],
+            **self._offer(tools),
+            **self._always,
+        }
         loop = asyncio.get_running_loop()
         began, tries = loop.time(), 0
         while True:
             tries += 1
             try:
-                return await self._client.chat.completions.create(
-                    model=self.name, messages=(), stream=True, extra_body=body
+                # not `chat.completions.create`: that would walk through every message and schema first
+                # (13 ms against 0.6 ms for 20 tools and 60 messages)
+                return await self._client.post(
+                    "/chat/completions",
+                    cast_to=ChatCompletionChunk,
+                    body=body,
+                    stream=True,
+                    stream_cls=openai.AsyncStream[ChatCompletionChunk],
                 )
             except openai.OpenAIError as error:
                 wait = self._patience(error, tries)
