@@ -5,6 +5,11 @@ from collections.abc import Callable
 
 from bot.channels.seam import Others
 
+PATIENCE = 15.0
+"""Seconds for which a call waits because the platform says so. What would take longer is tried another time:
+a call that waits holds a place among those at work, and other chats would wait for it, too."""
+
+_LONGEST = 3600.0  # seconds; after that a platform may be asked again, whatever it said
 _MANY = 1000
 
 
@@ -40,4 +45,4 @@ class Waits:
         now = self._now()
         if len(self._until) > _MANY:
             self._until = {each: until for each, until in self._until.items() if until > now}
-        self._until[place] = max(self._until.get(place, 0.0), now + seconds)
+        self._until[place] = max(self._until.get(place, 0.0), now + min(seconds, _LONGEST))

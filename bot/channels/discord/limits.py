@@ -19,4 +19,3 @@ OPTIONS = 25  # of a menu, each of up to 100 characters
 OPTION = 100
 FILE = 10 * 2**20  # bytes, where no one pays for more
 ACKNOWLEDGE = 2.0  # seconds we take to answer an interaction; Discord waits 3
-PATIENCE = 15.0  # seconds a request may be told to wait; beyond that it is tried another time

@@ -16,9 +16,9 @@ from typing import Any
 import httpx2
 
 from bot.channels.discord.errors import UNKNOWN_WEBHOOK, refusal
-from bot.channels.discord.limits import FILE, PATIENCE
+from bot.channels.discord.limits import FILE
 from bot.channels.discord.places import DiscordPlace, path_of
-from bot.channels.waits import Waits
+from bot.channels.waits import PATIENCE, Waits
 from bot.errors import ChannelError, NotDeliverable
 from bot.settings import Settings
 

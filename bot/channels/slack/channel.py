@@ -29,7 +29,7 @@ from bot.channels.slack import doctor, lost, text
 from bot.channels.slack import team_status as boards
 from bot.channels.slack.card import SlackCard, brief, render
 from bot.channels.slack.ephemerals import Ephemerals
-from bot.channels.slack.errors import code_behind, code_of, passes, translated
+from bot.channels.slack.errors import LIMITED, code_behind, code_of, passes, translated
 from bot.channels.slack.files import upload
 from bot.channels.slack.homes import Homes
 from bot.channels.slack.inbound import Events
@@ -290,8 +290,9 @@ class SlackChannel(Poster):
         self._unsure.add((place, card.proposal_id))
         try:
             ref = await self._post(place, render(card, place.team), brief(card, place.team))
-        except NotDeliverable:
-            self._unsure.discard((place, card.proposal_id))
+        except ChannelError as error:
+            if isinstance(error, NotDeliverable) or code_behind(error) == LIMITED:
+                self._unsure.discard((place, card.proposal_id))
             raise
         self._unsure.discard((place, card.proposal_id))
         return ref

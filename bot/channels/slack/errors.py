@@ -29,8 +29,9 @@ NEVER = frozenset(
         "user_not_found",
     }
 )
+LIMITED = "ratelimited"
 TRANSIENT = frozenset(
-    {"ratelimited", "internal_error", "fatal_error", "service_unavailable", "request_timeout"}
+    {LIMITED, "internal_error", "fatal_error", "service_unavailable", "request_timeout"}
 )
 """Answers after which the same call may work; so may it after an HTTP error."""
 
@@ -57,7 +58,7 @@ _WORDS = {
     "invalid_auth": "the Slack token is not valid; set SLACK_BOT_TOKEN to the one of your app",
     "token_revoked": "the Slack token was revoked; install the app again",
     "account_inactive": "the Slack app was removed from the workspace; install it again",
-    "ratelimited": "Slack asks us to slow down",
+    LIMITED: "Slack asks us to slow down",
 }
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import math
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -21,9 +22,9 @@ from slack_sdk.http_retry.request import HttpRequest
 from slack_sdk.web.async_client import AsyncWebClient
 from slack_sdk.web.async_slack_response import AsyncSlackResponse
 
-from bot.channels.slack.errors import OFF, code_of, translated
+from bot.channels.slack.errors import LIMITED, OFF, code_of, translated
 from bot.channels.slack.text import link_text
-from bot.channels.waits import Waits
+from bot.channels.waits import PATIENCE, Waits
 from bot.domain.chat import Clock
 from bot.errors import ChannelError, NotDeliverable
 from bot.settings import Settings
@@ -58,7 +59,7 @@ class Workspace:
 
 
 class Client(AsyncWebClient):
-    """Slack's client, which waits as long as Slack says, and as long as it told another process.
+    """Slack's client, which waits when Slack says so, or said so to another process; see `PATIENCE`.
 
     ``refused`` is told when Slack does not accept the token; ``team`` is whose client it is.
     """
@@ -72,7 +73,9 @@ class Client(AsyncWebClient):
         place = f"{self.team} {api_method} {given.get('channel', '')}"  # Slack counts by these
         waited = 0
         while True:
-            await asyncio.sleep(self.waits.left(place))
+            if (left := self.waits.left(place)) > PATIENCE:
+                raise SlackApiError("Slack takes no more of this for now.", {"ok": False, "error": LIMITED})
+            await asyncio.sleep(left)
             try:
                 return await super().api_call(api_method, **kwargs)
             except SlackApiError as error:
@@ -92,9 +95,10 @@ def _told_to_wait(error: SlackApiError) -> float | None:
     if not isinstance(response, AsyncSlackResponse) or response.status_code != HTTPStatus.TOO_MANY_REQUESTS:
         return None
     try:
-        return float({key.lower(): value for key, value in response.headers.items()}.get("retry-after", 1))
+        told = float({key.lower(): value for key, value in response.headers.items()}.get("retry-after", 1))
     except ValueError:
         return 1.0
+    return 1.0 if math.isnan(told) else told
 
 
 class _AfterServerError(AsyncServerErrorRetryHandler):

@@ -9,6 +9,7 @@ Numbers: https://core.telegram.org/bots/faq#my-bot-is-hitting-limits-how-do-i-av
 import asyncio
 import heapq
 import itertools
+import math
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine
@@ -21,7 +22,7 @@ from telegram.error import RetryAfter
 from telegram.ext import BaseRateLimiter
 
 from bot.channels.seam import Others
-from bot.channels.waits import Waits
+from bot.channels.waits import PATIENCE, Waits
 
 TEXT_UNITS = 4096  # UTF-16 code units in one message
 CAPTION_UNITS = 1024
@@ -149,11 +150,16 @@ class ChatPace(BaseRateLimiter[int]):
         return None
 
     async def _wait(self, line: _Line, window: tuple[int, float], urgency: int) -> None:
-        """Return when it is this call's turn; what is more urgent goes first, also if it came later."""
+        """Return when it is this call's turn; what is more urgent goes first, also if it came later.
+
+        Raises RetryAfter where the chat takes nothing for longer than `PATIENCE`.
+        """
         mine = urgency, next(self._numbers)
         heapq.heappush(line.waiting, mine)
         try:
             while True:
+                if (blocked := line.blocked()) > PATIENCE:
+                    raise RetryAfter(math.ceil(blocked))
                 due = max(line.due(self._now(), *window), self._all.due(self._now(), *_ALL_CHATS))
                 if line.waiting[0] != mine:
                     await line.changed.wait()

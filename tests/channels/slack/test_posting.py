@@ -142,6 +142,19 @@ async def test_what_slack_told_another_process_to_wait_is_waited_here_too(
     assert time.monotonic() - began >= 0.3
 
 
+async def test_what_slack_would_let_wait_for_an_hour_is_refused_and_nothing_else_waits(
+    running: Running, card_factory: Factory
+) -> None:
+    running.slack.fail("chat.postMessage", "ratelimited", status=429, retry_after=3600)
+    for _ in range(2):
+        with pytest.raises(ChannelError, match="slow down"):
+            await running.channel.post_card(THREAD, card_factory())
+    await running.channel.post_card(Address("slack", "T1/C2/1.1"), card_factory())
+
+    assert [m["channel"] for m in running.slack.called("chat.postMessage")] == ["C1", "C2"]
+    assert not running.slack.called("conversations.replies")  # what was refused was not posted
+
+
 @pytest.mark.parametrize("status", [500, 503])
 async def test_a_redraw_that_met_a_server_error_is_tried_again(
     running: Running, card_factory: Factory, status: int

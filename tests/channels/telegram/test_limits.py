@@ -44,6 +44,35 @@ async def test_a_429_is_waited_for_in_its_chat_only(seconds: FakeTime):
     assert sum(seconds.slept) == 9
 
 
+async def test_a_chat_that_takes_nothing_for_an_hour_is_not_waited_for(seconds: FakeTime):
+    pace = ChatPace(seconds, seconds.sleep)
+    with pytest.raises(RetryAfter):
+        await ask(pace, 1, fails=[3600])
+    with pytest.raises(RetryAfter):
+        await ask(pace, 1)
+    assert seconds.slept == []
+    await ask(pace, 2)
+    seconds.now += 3590
+    assert await ask(pace, 1) == "sent"
+    assert sum(seconds.slept) == 10
+
+
+async def test_those_in_line_are_not_kept_waiting_when_the_chat_takes_nothing_for_an_hour():
+    held, time = asyncio.Event(), FakeTime()
+
+    async def sleep(seconds: float) -> None:
+        await held.wait()
+        time.now += seconds
+
+    pace = ChatPace(time, sleep)
+    for _ in range(20):
+        await ask(pace, -1)
+    waiting = [asyncio.ensure_future(ask(pace, -1, fails=[3600])) for _ in range(3)]
+    held.set()
+    found = await asyncio.gather(*waiting, return_exceptions=True)
+    assert [type(each) for each in found] == [RetryAfter] * 3
+
+
 class Processes:
     """What one of them says, all others are told."""
 

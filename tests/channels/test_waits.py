@@ -1,0 +1,12 @@
+"""How long a platform told one process to wait."""
+
+import pytest
+
+from bot.channels.waits import Waits
+
+
+@pytest.mark.parametrize(("told", "waits"), [(9.0, 9.0), (1e9, 3600.0), (float("inf"), 3600.0), (-5.0, 0.0)])
+def test_a_platform_is_waited_for_as_long_as_it_says_and_at_most_an_hour(told: float, waits: float) -> None:
+    found = Waits("platform", lambda: 100.0)
+    found.told("here", told)
+    assert (found.left("here"), found.left("elsewhere")) == (waits, 0.0)
