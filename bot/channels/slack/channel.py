@@ -258,6 +258,8 @@ class SlackChannel(Poster):
         """Slack answers pings on its socket; over HTTP it calls only when there is something to tell."""
         if self._connection.refused:
             return Hearing(fault="Slack refused a token; the log says which")
+        if self._workspaces.refused:
+            return Hearing(fault="Slack no longer accepts SLACK_BOT_TOKEN")
         if not self._connection.up:
             return Hearing(fault="it isn't connected")
         if self._socket is not None:

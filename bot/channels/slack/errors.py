@@ -30,9 +30,7 @@ NEVER = frozenset(
     }
 )
 LIMITED = "ratelimited"
-TRANSIENT = frozenset(
-    {LIMITED, "internal_error", "fatal_error", "service_unavailable", "request_timeout"}
-)
+TRANSIENT = frozenset({LIMITED, "internal_error", "fatal_error", "service_unavailable", "request_timeout"})
 """Answers after which the same call may work; so may it after an HTTP error."""
 
 _GONE = frozenset({"message_not_found", "cant_update_message", "edit_window_closed", "thread_not_found"})

@@ -74,7 +74,7 @@ class Client(AsyncWebClient):
         waited = 0
         while True:
             if (left := self.waits.left(place)) > PATIENCE:
-                raise SlackApiError("Slack takes no more of this for now.", {"ok": False, "error": LIMITED})
+                raise _limited()
             await asyncio.sleep(left)
             try:
                 return await super().api_call(api_method, **kwargs)
@@ -87,6 +87,12 @@ class Client(AsyncWebClient):
                 if self.refused is not None and (code := code_of(error)) in OFF:
                     await self.refused(code)
                 raise
+
+
+def _limited() -> SlackApiError:
+    """What Slack would say."""
+    said = {"ok": False, "error": LIMITED}
+    return SlackApiError("Slack takes no more of this for now.", said)  # type: ignore[no-untyped-call]
 
 
 def _told_to_wait(error: SlackApiError) -> float | None:
@@ -169,6 +175,11 @@ class Workspaces(AsyncAuthorize):
     def connecting(self) -> bool:
         """Whether Slack has not yet said which workspace the bot token belongs to."""
         return self._own is None and self._settings.slack_bot_token is not None
+
+    @property
+    def refused(self) -> bool:
+        """Whether Slack no longer accepts the bot token of the settings."""
+        return self._own is not None and self._own.team in self._off
 
     async def close(self) -> None:
         for asking in list(self._asking.values()):

@@ -40,6 +40,7 @@ from bot.channels.telegram.mailbox import KeptUpdate, Mailbox, OrderedByChat, ev
 from bot.channels.telegram.moves import Moves
 from bot.channels.telegram.places import NAME, TelegramPosted
 from bot.channels.telegram.presses import TelegramPresses
+from bot.channels.telegram.requests import BotRequests
 from bot.channels.telegram.shown import ShownCards
 from bot.channels.telegram.stream import TelegramStream
 from bot.channels.telegram.text import from_markdown, joined, mention
@@ -63,6 +64,7 @@ _UPDATES = [UpdateType.MESSAGE, UpdateType.EDITED_MESSAGE, UpdateType.CALLBACK_Q
 _CLOUD = "https://api.telegram.org"  # a Bot API server of one's own may take http
 _BAD_TOKEN = "TELEGRAM_BOT_TOKEN: Telegram does not know this token"  # noqa: S105 - says what is wrong
 _CHANGING = frozenset({State.PROPOSED, State.APPROVED, State.EXECUTING})
+_CONNECTIONS = 256  # as many as PTB itself would open
 _LOOK_SECONDS = 2.0  # between looks whether it is this process that polls
 _PAUSE = 1.0  # seconds between tries to handle what the database did not take
 _TOLD_LATER = 512
@@ -100,6 +102,7 @@ class TelegramChannel(Poster):
         self._pace = pace or ChatPace()
         self._sleep = sleep
         self._elapsed = elapsed
+        self._requests = BotRequests(elapsed, _CONNECTIONS)
         self._polls = ReadableUpdates(elapsed)
         self._received: float | None = None  # the last update by webhook, of ``elapsed``
         self._connection: Connection | None = None
@@ -235,6 +238,8 @@ class TelegramChannel(Poster):
         """Telegram answers each poll; by webhook it calls only when there is something to tell."""
         if not self._app.running or self._connection is None or not self._connection.up:
             return Hearing(fault="it isn't connected")
+        if self._requests.refused or self._polls.refused:
+            return Hearing(fault="Telegram no longer accepts TELEGRAM_BOT_TOKEN")
         if self._webhook is not None:
             return heard(self._received, self._elapsed(), told=True)
         if self._others is not None and not (self._app.updater and self._app.updater.running):
@@ -309,6 +314,7 @@ class TelegramChannel(Poster):
             .token(self._token)
             .base_url(f"{root}/bot")
             .base_file_url(f"{root}/file/bot")
+            .request(self._requests)
             .rate_limiter(self._pace)
             .defaults(Defaults(link_preview_options=LinkPreviewOptions(is_disabled=True)))
             .concurrent_updates(OrderedByChat())

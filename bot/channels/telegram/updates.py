@@ -10,8 +10,8 @@ from typing import Any
 
 from telegram import Update
 from telegram.error import TelegramError
-from telegram.request import HTTPXRequest
 
+from bot.channels.telegram.requests import BotRequests
 from bot.logs import logger
 
 log = logger(__name__)
@@ -34,26 +34,28 @@ def readable(raw: object) -> dict[str, Any] | None:
     return raw
 
 
-class ReadableUpdates(HTTPXRequest):
+class ReadableUpdates(BotRequests):
     """What PTB polls with: each update of an answer is read by itself.
 
     ``heard`` is when Telegram last gave a good answer, of ``elapsed``; it answers a poll within seconds.
     """
 
     def __init__(self, elapsed: Callable[[], float]) -> None:
-        super().__init__(connection_pool_size=1)
+        super().__init__(elapsed, connections=1)
         self.heard: float | None = None
-        self._elapsed = elapsed
 
     async def do_request(self, *args: Any, **kwargs: Any) -> tuple[int, bytes]:
+        """As any call; PTB would never poll again after the two answers that it takes for a wrong token."""
         status, payload = await super().do_request(*args, **kwargs)
+        if status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.NOT_FOUND):
+            raise TelegramError(f"Telegram does not know this bot token ({status}).")
         if status == HTTPStatus.OK:
             self.heard = self._elapsed()
         return status, payload
 
     @staticmethod
     def parse_json_payload(payload: bytes) -> dict[str, Any]:
-        answer: Any = HTTPXRequest.parse_json_payload(payload)
+        answer: Any = BotRequests.parse_json_payload(payload)
         if not isinstance(answer, dict):
             raise TelegramError("Invalid server response")
         if not answer.get("ok"):

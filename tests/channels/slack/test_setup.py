@@ -205,6 +205,7 @@ async def test_a_workspace_whose_token_was_revoked_is_off_after_the_first_answer
         await running.channel.post_card(there, card_factory())
     await running.slack.say("U7", "hello")
     assert len(running.slack.calls) == asked
+    assert running.channel.hearing().fault == "Slack no longer accepts SLACK_BOT_TOKEN"
 
 
 async def test_one_odd_answer_about_a_token_that_works_turns_nothing_off(

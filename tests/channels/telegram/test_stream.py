@@ -148,12 +148,12 @@ async def test_told_to_wait_a_preview_is_skipped_and_the_end_waits(
     channel, telegram: FakeTelegram, seconds: FakeTime
 ):
     telegram.group(TEAM)
-    telegram.limited[TEAM].append(17)
+    telegram.limited[TEAM].append(12)
     stream = channel.open_stream(THERE, WHO)
     await stream.send(TextDelta("Hello"))
     assert seconds.slept == []
     await stream.send(end("Hello"))
-    assert sum(seconds.slept) == 17
+    assert sum(seconds.slept) == 12
     assert [m.text for m in telegram.shown(TEAM)] == ["Hello"]
 
 

@@ -7,6 +7,8 @@ from sqlalchemy.exc import OperationalError
 from structlog.testing import capture_logs
 
 from bot.channels.telegram.channel import TelegramChannel
+from bot.domain.chat import Address
+from bot.errors import ChannelError
 from bot.settings import Settings
 from bot.store import events
 from bot.store.database import Database
@@ -97,6 +99,37 @@ async def test_it_tells_when_telegram_was_heard_and_that_a_silent_one_is_dead(
     await telegram.say(ANA, "hello")
     await core.took()
     assert (channel.hearing().ago, channel.hearing().fault) == (0.0, "")
+    await channel.stop()
+
+
+@pytest.mark.parametrize("status", [401, 404])
+async def test_it_polls_again_after_an_answer_that_looks_like_a_wrong_token(
+    channel: TelegramChannel, telegram: FakeTelegram, core: FakeCore, status: int
+):
+    telegram.fail("getUpdates", status, "Unauthorized")
+    await telegram.say(ANA, "hello")
+    await core.took()
+    assert channel.hearing().fault == ""
+
+
+async def test_a_token_that_is_revoked_is_told_by_whatever_telegram_refuses(
+    make_settings: Callable[..., Settings],
+    telegram: FakeTelegram,
+    core: FakeCore,
+    database: Database,
+    clock: FakeClock,
+    seconds: FakeTime,
+):
+    settings = make_settings(NOD_PUBLIC_URL="https://nod.example.org")
+    channel = TelegramChannel(settings, database, clock, elapsed=seconds)
+    await channel.start(core.inbox, core)
+    telegram.fail("sendMessage", 401, "Unauthorized", times=2)
+    for _ in range(2):
+        with pytest.raises(ChannelError):
+            await channel.post(Address("telegram", str(ANA)), "hello")
+        assert channel.hearing().fault == "Telegram no longer accepts TELEGRAM_BOT_TOKEN"
+        seconds.now += 61
+        assert channel.hearing().fault == ""  # nothing asked Telegram since
     await channel.stop()
 
 
