@@ -129,16 +129,13 @@ class Logins:
             raise SignInError(unknown)
         if not found.well:
             raise SignInError(found.ended)
-        await self.server(found.server).signed_in()
+        self.server(found.server).signed_in()
         return found.ended
 
     async def sign_out(self, name: str) -> bool:
         """Forget the tokens; False where no one was signed in. Raises SignInError."""
-        server = self.server(name)
-        gone = await self.database.write(store.forget, name)
-        if server.keys is not None:
-            await server.keys.drop()
-        return gone
+        self.server(name)
+        return await self.database.write(store.forget, name)
 
     async def stop(self) -> None:
         """End those under way."""
@@ -178,7 +175,7 @@ class Logins:
             log.warning("a sign-in failed", server=name, why=type(error).__name__)
             raise SignInError(f"The sign-in of {name} can't be reached. Try again later.") from None
         await self.database.write(store.keep, made)
-        await going.server.signed_in()
+        going.server.signed_in()
         log.info("signed in at an mcp server", server=name, by=going.by)
         return f"You are signed in at {name}."
 

@@ -128,10 +128,8 @@ class Server:
             # in a context of its own, for the turn that needed it first is not what it belongs to
             self._owner = asyncio.create_task(self._own(self._scope), context=contextvars.Context())
 
-    async def signed_in(self) -> None:
+    def signed_in(self) -> None:
         """Take the new sign-in, without waiting for the next attempt to start it."""
-        if self.keys is not None:
-            await self.keys.drop()
         self._again.set()
 
     async def stop(self) -> None:

@@ -88,12 +88,6 @@ class Keys:
             return f"{done}. Run: nod mcp login {self._name}"
         return f"it does not accept its sign-in. Run: nod mcp login {self._name}"
 
-    async def drop(self) -> None:
-        """Look at the rows again for the next request."""
-        async with self._lock:
-            self._held = None
-            self._trouble = ""
-
     async def scopes(self) -> str:
         """What was allowed before, and what the server asked for since."""
         held = await self.look()
@@ -114,12 +108,14 @@ class Keys:
         return held
 
     async def token(self, refused: str | None = None) -> str | None:
-        """A token to send; another one than ``refused``. None where no way leads to one."""
+        """A token to send; another one than ``refused``. None where no way leads to one.
+
+        Of the row as it is now: people sign in and out at any process.
+        """
         async with self._lock:
-            if self._held is None or not self._held.tokens or refused is not None:
-                self._held = await self.look()
-            held = self._held
+            self._held = held = await self.look()
             if held is None or not held.tokens:
+                self._trouble = ""
                 return None
             tokens = OAuthToken.model_validate_json(held.tokens)
             over = held.expires_at is not None and self._clock() >= held.expires_at - _LEEWAY

@@ -290,6 +290,33 @@ async def test_signing_out_forgets_the_tokens(guarded: Guarded) -> None:
         await guarded.lamps.run("lamps_look", lamp="desk")
 
 
+async def test_who_signs_out_or_in_at_one_process_does_so_at_all(
+    guarded: Guarded, connect: Connect, database: Database, clock: FakeClock
+) -> None:
+    await guarded.sign_in()
+    await guarded.up()
+    other = connect(guarded.lamps.toolset.servers[0].config, database=database)
+    elsewhere = Logins(other.toolset.servers, database, clock, lambda: BACK)
+    assert await elsewhere.sign_out("lamps")
+    with pytest.raises(ToolError, match="no one is signed in"):
+        await guarded.lamps.run("lamps_look", lamp="desk")
+
+    await guarded.sign_in()
+    guarded.lamps.pauses.end_all()
+    await guarded.up()
+    used = guarded.gatekeeper.used
+    await guarded.lamps.run("lamps_look", lamp="desk")
+    before = used[-1]
+    _, page = await elsewhere.begin("lamps", "http:ben")
+    await elsewhere.came_back(await sent_back(page))
+    await guarded.lamps.run("lamps_look", lamp="desk")
+    kept = guarded.kept()
+    assert kept is not None
+    assert used[-1] != before
+    assert used[-1] in kept.tokens
+    await elsewhere.stop()
+
+
 async def test_no_token_reaches_a_log_or_a_fault_whatever_happens(
     guarded: Guarded, caplog, capfd, clock: FakeClock
 ) -> None:

@@ -21,13 +21,14 @@ from mcp.shared.auth import OAuthClientInformationFull, OAuthToken
 
 @dataclass
 class Gatekeeper(OAuthAuthorizationServerProvider[AuthorizationCode, RefreshToken, AccessToken]):
-    """``seen`` is every secret it gave out; ``granted`` the scopes of each token, in order."""
+    """``seen`` is every secret it gave out, ``used`` each that came back, ``granted`` each token's scopes."""
 
     lives: int | None = 3600  # seconds, as it says; `end_tokens` ends them in truth
     audience: str | None = None  # who the tokens are for, if not who was asked for
     refuses: str | None = None  # an OAuth error instead of tokens
     says_no: bool = False  # people do not agree
     seen: list[str] = field(default_factory=list)
+    used: list[str] = field(default_factory=list)
     granted: list[list[str]] = field(default_factory=list)
     refreshed: int = 0
     clients: dict[str, OAuthClientInformationFull] = field(default_factory=dict)
@@ -91,6 +92,7 @@ class Gatekeeper(OAuthAuthorizationServerProvider[AuthorizationCode, RefreshToke
         return self._tokens(client, scopes, refresh_token.resource)
 
     async def load_access_token(self, token: str) -> AccessToken | None:
+        self.used.append(token)
         return self.tokens.get(token)
 
     async def revoke_token(self, token: AccessToken | RefreshToken) -> None:
