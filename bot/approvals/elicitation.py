@@ -62,13 +62,14 @@ class Questions:
         if others is not None:
             others.on("question", self._asked_elsewhere)
             others.on("question over", self._over_elsewhere)
+            others.arrives(self._tell_all)
         self._database = database
         self._dispatcher = dispatcher
         self._bell = bell
         self._clock = clock
         self._patience = patience
         self._inbox: Inbox | None = None
-        self._open: dict[str, Tool] = {}  # by the tool's name
+        self._open: dict[str, tuple[Tool, Question]] = {}  # by the tool's name
         self._elsewhere: dict[str, Tool] = {}  # those that another process asks
         self._ending: set[asyncio.Task[None]] = set()
 
@@ -81,7 +82,7 @@ class Questions:
         await asyncio.gather(*self._ending, return_exceptions=True)
 
     async def tools(self) -> Sequence[Tool]:
-        return [*self._open.values(), *self._elsewhere.values()]
+        return [*(tool for tool, _ in self._open.values()), *self._elsewhere.values()]
 
     async def ask(self, question: Question) -> Elicited:
         """Ask the person, and wait for the answer as long as their patience or the call lasts."""
@@ -90,7 +91,7 @@ class Questions:
             return Elicited(Action.DECLINE)
         conversation, actor = place
         name = f"question:{question.server}:{secrets.token_hex(4)}"
-        self._open[name] = await asyncio.to_thread(self._made, question, name, self._open)
+        self._open[name] = await asyncio.to_thread(self._made, question, name, self._open), question
         self._tell("question", [name, asdict(question)])
         request = Request(
             actor,
@@ -120,8 +121,14 @@ class Questions:
         if self._others is not None:
             self._others.say(kind, body)
 
+    def _tell_all(self) -> None:
+        for name, (_, question) in self._open.items():
+            self._tell("question", [name, asdict(question)])
+
     def _asked_elsewhere(self, body: Any) -> None:
         name, question = body[0], Question(**body[1])
+        if name in self._elsewhere:
+            return
         self._elsewhere[name] = self._made(question, name, self._elsewhere)
         while len(self._elsewhere) > _MOST_ELSEWHERE:  # the end of some was not heard
             del self._elsewhere[next(iter(self._elsewhere))]
@@ -140,7 +147,7 @@ class Questions:
                 return Elicited(Action.DECLINE if declined else Action.CANCEL)
             await self._bell.wait(rings, _LOOK_SECONDS)
 
-    def _made(self, question: Question, name: str, waiting: Mapping[str, Tool]) -> Tool:
+    def _made(self, question: Question, name: str, waiting: Mapping[str, object]) -> Tool:
         """The tool of one question. No server can bring one of this name: it has a colon. Blocks."""
         arguments = Arguments(question.schema or {"type": "object"})
         parameters = as_offered(question.schema or {})

@@ -130,6 +130,9 @@ class Others(Protocol):
     def say(self, kind: str, body: Any) -> None:
         """Tell all others something of a kind, as JSON takes it; it may be lost."""
 
+    def arrives(self, hear: Callable[[], None]) -> None:
+        """Call this when one begins to listen, or does so again: what was said before, it may not know."""
+
     async def hold(self, name: str) -> bool:
         """Whether this process is the one to do what is named: one that does is followed once it is gone."""
 

@@ -34,7 +34,8 @@ _KEPT = {
     "tcp_user_timeout": 10_000,
 }
 
-_HERE = "here"  # said by one that begins
+HERE = "here"
+"""Said by one that listens from now on, after a start or a break; and heard, after a break, by itself."""
 
 Hear = Callable[[Any], None]
 
@@ -56,7 +57,7 @@ class Wire:
         self._conninfo = conninfo(url, hasty=True)
         self._process = process
         self._channel = ""
-        self._heard: dict[str, Hear] = {_HERE: lambda _: None}  # by kind
+        self._heard: dict[str, Hear] = {HERE: lambda _: None}  # by kind
         self._events: dict[str, asyncio.Event] = {}  # by the channel of another library
         self._rang = asyncio.Event()
         self._numbers = itertools.count()
@@ -82,7 +83,7 @@ class Wire:
         self._listening = await self._connected()
         both = self._listen(self._listening), self._speak()
         self._tasks = [asyncio.create_task(each, name="wire") for each in both]
-        self.say(_HERE, None)
+        self.say(HERE, None)
 
     async def close(self) -> None:
         for task in self._tasks:
@@ -163,6 +164,8 @@ class Wire:
                 with contextlib.suppress(psycopg.Error):
                     self._listening = connection = await self._connected()
             log.info("the connection to other processes is back")
+            self.say(HERE, None)
+            self._heard[HERE](None)  # of those that were back earlier, it was not heard
             self._rang.set()
             for event in self._events.values():
                 event.set()

@@ -16,7 +16,7 @@ from bot.domain.processes import BEAT_SECONDS, Process, Watch
 from bot.logs import logger
 from bot.store import processes
 from bot.store.database import Database
-from bot.store.wire import Wire
+from bot.store.wire import HERE, Wire
 from bot.upkeep.distributed import DistributedDispatcher, prepare
 
 log = logger(__name__)
@@ -62,6 +62,9 @@ class Together:
 
     def say(self, kind: str, body: Any) -> None:
         self.wire.say(kind, body)
+
+    def arrives(self, hear: Callable[[], None]) -> None:
+        self.wire.on(HERE, lambda _: hear())
 
     async def hold(self, name: str) -> bool:
         return await self._database.write(processes.hold, name, self._process.id)

@@ -329,18 +329,52 @@ async def test_who_listens_in_one_process_follows_a_turn_that_runs_in_another(no
 
 async def test_a_question_is_answered_in_a_process_that_does_not_ask_it(nods: Processes) -> None:
     asking, other = await nods.start(), await nods.start()
-    reply = await say(asking)
-    assert await eventually(lambda: _answered(other, 2))
+    p, answer = await asked(asking)
+    await eventually(lambda: _knows(other, p))
+    await sent(other, p)
+    assert await answer == Elicited(Action.ACCEPT, {"color": "red"})
+
+
+async def test_a_question_is_answered_in_a_process_that_began_after_it(nods: Processes) -> None:
+    asking = await nods.start()
+    p, answer = await asked(asking)
+    other = await nods.start()
+    await eventually(lambda: _knows(other, p))
+    await sent(other, p)
+    assert await answer == Elicited(Action.ACCEPT, {"color": "red"})
+
+
+async def test_a_question_is_answered_in_a_process_that_could_not_hear_it(nods: Processes) -> None:
+    asking, other = await nods.start(), await nods.start()
+    wire: Any = other.company.wire  # type: ignore[attr-defined]
+    hears, missed = wire._heard["question"], asyncio.Event()
+    wire.on("question", lambda _: missed.set())
+    p, answer = await asked(asking)
+    await missed.wait()
+    wire.on("question", hears)
+    broken = text("SELECT pg_terminate_backend(:it)").bindparams(it=wire._listening.info.backend_pid)
+    await asking.database.read(lambda s: s.execute(broken).all())
+    await eventually(lambda: _knows(other, p))
+    await sent(other, p)
+    assert await answer == Elicited(Action.ACCEPT, {"color": "red"})
+
+
+async def asked(app: App) -> tuple[Proposal, asyncio.Task[Elicited]]:
+    """A server asks Ana in the middle of a call: the open question, and what the call waits for."""
+    reply = await say(app)
+    assert await eventually(lambda: _answered(app, 2))
     schema = {"type": "object", "properties": {"color": {"type": "string"}}, "required": ["color"]}
     question = Question("lamps", "Which color?", str(reply.conversation_id), str(ANA), schema)
-    answer = asyncio.create_task(asking.questions.ask(question))
-    [p] = await eventually(lambda: all_in(other, State.PROPOSED))
-    await eventually(lambda: _knows(other, p))
-    sent = await other.assistant.handle(
-        Press(ANA, Verb.APPROVE, p.id, p.round, arguments={"color": "red"}, digest=p.digest)
-    )
-    assert sent.answer is Answer.ACCEPTED, sent
-    assert await answer == Elicited(Action.ACCEPT, {"color": "red"})
+    answer = asyncio.create_task(app.questions.ask(question))
+    [p] = await eventually(lambda: all_in(app, State.PROPOSED))
+    return p, answer
+
+
+async def sent(app: App, question: Proposal) -> None:
+    given = {"color": "red"}
+    answer = Press(ANA, Verb.APPROVE, question.id, question.round, arguments=given, digest=question.digest)
+    reply = await app.assistant.handle(answer)
+    assert reply.answer is Answer.ACCEPTED, reply
 
 
 async def _knows(app: App, question: Proposal) -> bool:

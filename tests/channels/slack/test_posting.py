@@ -263,6 +263,8 @@ class Silent:
 
     def say(self, kind: str, body: Any) -> None: ...
 
+    def arrives(self, hear: Callable[[], None]) -> None: ...
+
     async def hold(self, name: str) -> bool:
         raise NotImplementedError
 

@@ -96,6 +96,9 @@ class Process:
             if member is not self:
                 member.told[kind](body)
 
+    def arrives(self, hear: Callable[[], None]) -> None:
+        raise NotImplementedError
+
     async def hold(self, name: str) -> bool:
         raise NotImplementedError
 
