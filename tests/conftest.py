@@ -130,6 +130,13 @@ def database_of(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Urls
 
 
 @pytest.fixture
+def only_on_sqlite(request: pytest.FixtureRequest) -> None:
+    """For what only its file, or one process that has it to itself, can do."""
+    if request.config.option.database != "sqlite":
+        pytest.skip("about SQLite's file")
+
+
+@pytest.fixture
 def database(database_url: str) -> Iterator[Database]:
     """With all tables; on PostgreSQL as well when NOD_TEST_POSTGRES_URL is set."""
     make_tables(database_url)

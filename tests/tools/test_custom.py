@@ -15,6 +15,7 @@ from bot.errors import SettingsError
 from bot.tools.custom import OwnTools, load, unnamed
 from bot.tools.tool import Toolset
 from tests.kit import BEN, FakeClock, Nod, call
+from tests.kit.urls import Urls
 
 PAGE = (Path(__file__).parents[2] / "docs" / "tools.md").read_text()
 A_TOOL = """
@@ -175,7 +176,7 @@ def test_a_file_in_the_current_folder_takes_no_installed_modules_place(put: Put)
 
 
 @pytest.fixture
-async def office(put: Put, tmp_path: Path, clock: FakeClock) -> AsyncIterator[Nod]:
+async def office(put: Put, database_of: Urls, clock: FakeClock) -> AsyncIterator[Nod]:
     """The core over the tools of docs/tools.md, as ``NOD_TOOLS=seats`` loads them."""
     put("seats.py", "\n\n".join(re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)))
     own = load(["seats"])
@@ -185,7 +186,7 @@ async def office(put: Put, tmp_path: Path, clock: FakeClock) -> AsyncIterator[No
         def tools(self) -> Toolset:
             return own
 
-    nod = Office(f"sqlite:///{tmp_path / 'nod.db'}", clock)
+    nod = Office(database_of("nod"), clock)
     yield nod
     await nod.check()
     await nod.close()

@@ -178,13 +178,6 @@ def _are_jobs(session: Session) -> bool:
     )
 
 
-@pytest.fixture
-def only_on_sqlite(request: pytest.FixtureRequest) -> None:
-    """For what only its file, or one process that has it to itself, can do."""
-    if request.config.option.database != "sqlite":
-        pytest.skip("about SQLite's file")
-
-
 @pytest.fixture(autouse=True)
 def _log() -> None:
     """The real log, down to errors."""

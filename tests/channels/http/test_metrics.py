@@ -5,7 +5,6 @@ import contextlib
 import shutil
 from collections.abc import AsyncIterator, Sequence
 from datetime import timedelta
-from pathlib import Path
 
 import httpx
 import pytest
@@ -20,6 +19,7 @@ from bot.errors import ModelError
 from bot.settings import Settings
 from tests.channels.http.conftest import TOKENS, Serve, Served
 from tests.channels.http.scripted import ScriptedModel, ask
+from tests.kit.urls import Urls
 
 pytestmark = pytest.mark.platform
 
@@ -102,8 +102,8 @@ async def test_half_a_request_for_a_workers_figures_is_let_go_after_its_time():
         writer.close()
 
 
-def test_a_worker_has_that_port_where_the_settings_name_one(tmp_path: Path):
-    given = {"NOD_DATABASE_URL": f"sqlite:///{tmp_path}/nod.db", "NOD_METRICS_TOKEN": TOKEN}
+def test_a_worker_has_that_port_where_the_settings_name_one(database_of: Urls):
+    given = {"NOD_DATABASE_URL": database_of("nod"), "NOD_METRICS_TOKEN": TOKEN}
     for port, there in ((None, False), (9464, True)):
         app = build(Settings(_env_file=None, **given, NOD_METRICS_PORT=port), receives=False)
         assert (app.watched is not None) is there

@@ -1,7 +1,6 @@
 """Approve all over the real core: only where every proposal has been shown in full in this chat."""
 
 from collections.abc import AsyncIterator
-from pathlib import Path
 
 import pytest
 
@@ -14,6 +13,7 @@ from bot.tools.tool import FixedToolset, tool
 from tests.channels.telegram.conftest import ANA, FakeTime
 from tests.fakes.telegram_server import FakeTelegram, Posted
 from tests.kit import FakeClock, make_tables
+from tests.kit.urls import Urls
 
 pytestmark = pytest.mark.platform
 
@@ -53,10 +53,10 @@ class Asks:
 
 @pytest.fixture
 async def cards(
-    make_settings, telegram: FakeTelegram, clock: FakeClock, tmp_path: Path
+    make_settings, telegram: FakeTelegram, clock: FakeClock, database_of: Urls
 ) -> AsyncIterator[list[Posted]]:
     ran.clear()
-    make_tables(url := f"sqlite:///{tmp_path / 'group.db'}")
+    make_tables(url := database_of("nod"))
     settings = make_settings(NOD_DATABASE_URL=url, NOD_PORT="0")
     app: App = build(settings, model=Asks(), toolsets=[FixedToolset("own", (write,))], clock=clock)
     seconds = FakeTime()

@@ -2,7 +2,6 @@
 
 from collections.abc import AsyncIterator
 from datetime import timedelta
-from pathlib import Path
 
 import pytest
 
@@ -14,6 +13,7 @@ from bot.tools.tool import FixedToolset, tool
 from tests.channels.telegram.conftest import ADMIN, ANA, FakeTime
 from tests.fakes.telegram_server import FakeTelegram
 from tests.kit import FakeClock, make_tables
+from tests.kit.urls import Urls
 
 pytestmark = pytest.mark.platform
 
@@ -49,9 +49,11 @@ class Scripted:
 
 
 @pytest.fixture
-async def app(make_settings, telegram: FakeTelegram, clock: FakeClock, tmp_path: Path) -> AsyncIterator[App]:
+async def app(
+    make_settings, telegram: FakeTelegram, clock: FakeClock, database_of: Urls
+) -> AsyncIterator[App]:
     ran.clear()
-    make_tables(url := f"sqlite:///{tmp_path / 'whole.db'}")
+    make_tables(url := database_of("nod"))
     settings = make_settings(NOD_DATABASE_URL=url, NOD_PORT="0")
     seconds = FakeTime()
     whole = build(settings, model=Scripted(), toolsets=[FixedToolset("own", (rename,))], clock=clock)

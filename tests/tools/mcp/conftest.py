@@ -17,6 +17,7 @@ from bot.tools.mcp.config import Http, ServerConfig, Stdio, Trust
 from bot.tools.mcp.toolset import McpToolset
 from bot.tools.tool import CallContext, Tool, Toolset
 from tests.kit import FakeClock, Nod
+from tests.kit.urls import Urls
 from tests.tools.mcp.servers import lamps
 from tests.tools.mcp.servers.gatekeeper import Gatekeeper
 
@@ -215,12 +216,12 @@ class McpNod(Nod):
 
 
 @pytest.fixture
-async def make_nod(tmp_path: Path, clock: FakeClock) -> AsyncIterator[Callable[..., McpNod]]:
+async def make_nod(database_of: Urls, clock: FakeClock) -> AsyncIterator[Callable[..., McpNod]]:
     """Make a core over the servers; keywords as those of `Nod`."""
     made: list[McpNod] = []
 
     def make(connected: Connected, **parts: Any) -> McpNod:
-        made.append(McpNod(f"sqlite:///{tmp_path / 'nod.db'}", clock, connected, **parts))
+        made.append(McpNod(database_of(str(len(made))), clock, connected, **parts))
         return made[-1]
 
     yield make

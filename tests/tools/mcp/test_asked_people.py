@@ -26,7 +26,8 @@ from bot.store import conversations, proposals
 from bot.tools.mcp.elicitation import Action, Elicited, Question
 from bot.transactions import teamwork
 from tests.channels.http.scripted import ScriptedModel, ask
-from tests.kit import FakeClock
+from tests.kit import FakeClock, make_tables
+from tests.kit.urls import Urls
 from tests.tools.mcp.conftest import until
 from tests.tools.mcp.servers import lamps
 
@@ -95,14 +96,17 @@ Talking = Callable[..., contextlib.AbstractAsyncContextManager[Talk]]
 
 
 @pytest.fixture
-def talking(tmp_path: Path, clock: FakeClock, monkeypatch: pytest.MonkeyPatch, config) -> Talking:
+def talking(
+    database_of: Urls, tmp_path: Path, clock: FakeClock, monkeypatch: pytest.MonkeyPatch, config
+) -> Talking:
     monkeypatch.chdir(tmp_path)
+    make_tables(url := database_of("nod"))
 
     @contextlib.asynccontextmanager
     async def start(
         *calls: tuple[str, dict[str, Any]], era: str = "modern", **more: Any
     ) -> AsyncIterator[Talk]:
-        database = more.pop("NOD_DATABASE_URL", f"sqlite:///{tmp_path / 'nod.db'}")
+        database = more.pop("NOD_DATABASE_URL", url)
         settings = Settings.load(
             NOD_DATABASE_URL=database,
             NOD_PORT=0,
@@ -190,6 +194,7 @@ async def test_what_no_one_answers_expires_and_the_server_is_told_that_no_one_di
         assert done() == []
 
 
+@pytest.mark.usefixtures("only_on_sqlite")  # whose file can be copied at any moment
 async def test_a_question_whose_process_died_is_ended_with_clear_words(talking, tmp_path, done):
     async with talking(CHOOSE) as talk:
         call, question = await chosen(talk)

@@ -20,6 +20,7 @@ from bot.domain.times import now
 from bot.settings import Settings
 from bot.tools.builtin.issues.seed import seed
 from tests.kit import make_tables
+from tests.kit.urls import Urls
 
 CHROMIUM = Path("/usr/bin/chromium")
 _OFF = (
@@ -99,9 +100,10 @@ Serve = Callable[..., contextlib.AbstractContextManager[Served]]
 
 
 @pytest.fixture
-def serve(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Serve:
-    """``with serve() as nod``: up in a thread of its own, over the test's file; again for a restart."""
+def serve(database_of: Urls, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Serve:
+    """``with serve() as nod``: up in a thread of its own, over the test's database; again for a restart."""
     monkeypatch.chdir(tmp_path)  # no .env of anybody's
+    make_tables(url := database_of("nod"))
 
     @contextlib.contextmanager
     def start(
@@ -112,10 +114,6 @@ def serve(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Serve:
         model: Model | None = None,
         **settings: Any,
     ) -> Iterator[Served]:
-        file = tmp_path / "nod.db"
-        url = f"sqlite:///{file}"
-        if not file.exists():
-            make_tables(url)
         given = {
             "NOD_DATABASE_URL": url,
             "NOD_PORT": 0,
