@@ -344,7 +344,7 @@ async def test_a_question_is_answered_in_a_process_that_began_after_it(nods: Pro
     assert await answer == Elicited(Action.ACCEPT, {"color": "red"})
 
 
-async def test_a_question_is_answered_in_a_process_that_could_not_hear_it(nods: Processes) -> None:
+async def test_a_question_is_answered_in_a_process_that_was_cut_off_when_it_was_asked(nods: Processes) -> None:
     asking, other = await nods.start(), await nods.start()
     wire: Any = other.company.wire  # type: ignore[attr-defined]
     hears, missed = wire._heard["question"], asyncio.Event()
