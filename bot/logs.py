@@ -12,7 +12,6 @@ from typing import Any
 from bot.domain.redaction import redact
 
 _CHATTY = ("alembic", "apscheduler", "httpcore", "httpcore2", "httpx", "httpx2", "mcp", "uvicorn.access")
-_OUTAGES = ("08", "57P", "SQLITE_BUSY", "SQLITE_FULL", "SQLITE_IOERR")  # how their codes begin
 _MUTE = ("mcp.client.auth",)  # it logs what a sign-in server answers, tokens and all
 
 
@@ -36,19 +35,14 @@ def _without_secrets(_: Any, __: str, event: MutableMapping[str, Any]) -> Mutabl
 
 def _outage_in_a_line(_: Any, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
     """Where the database is away or full, every sweep says so: without the way there, which says nothing."""
-    from sqlalchemy.exc import OperationalError  # what only prints does without it
+    from bot.outages import in_a_line  # what only prints does without SQLAlchemy
 
     found = event.get("exc_info")
     error = sys.exc_info()[1] if found is True else found
-    if isinstance(error, OperationalError) and _code(error.orig).startswith(_OUTAGES):
+    if isinstance(error, BaseException) and (why := in_a_line(error)):
         del event["exc_info"]
-        event["why"] = str(error.orig).strip()
+        event["why"] = why
     return event
-
-
-def _code(error: BaseException | None) -> str:
-    """SQLite's name or PostgreSQL's code for it; psycopg has none where there is no connection."""
-    return str(getattr(error, "sqlite_errorname", None) or getattr(error, "sqlstate", None) or "08")
 
 
 problems: Counter[tuple[str, str]] = Counter()

@@ -12,7 +12,7 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 CHANNELS = tuple(sorted(f"channels.{each.parent.name}" for each in ROOT.glob("bot/channels/*/__init__.py")))
 FLOORS = (
-    ("errors",),
+    ("errors", "outages"),
     ("domain",),
     ("settings", "logs", "channels.seam", "otel", "store.session"),
     (

@@ -1,5 +1,6 @@
 """Who someone is to Nod, and what admins look up: the current policy, grants, usage and the audit log."""
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -22,6 +23,8 @@ from bot.store.database import Database
 from bot.store.record import audit, chain, seals
 from bot.store.rules import InForce, Policies
 from bot.transactions import grants
+
+_CHECK_SECONDS = 3.0
 
 
 class GrantInWords(NamedTuple):
@@ -61,8 +64,9 @@ class AdminLookup:
 
     async def check(self) -> None:
         """Raises SQLAlchemyError or TimeoutError where rows can't be read and written."""
-        await self._database.read(audit.last_id)
-        await self._database.check_writable()
+        async with asyncio.timeout(_CHECK_SECONDS):
+            await self._database.read(audit.last_id)
+            await self._database.check_writable()
 
     async def who_is(self, actor: Actor) -> WhoIs:
         def read(session: Session) -> WhoIs:

@@ -200,4 +200,13 @@ def _touch(session: Session) -> None:
         number = session.execute(text("PRAGMA user_version")).scalar_one()
         session.execute(text(f"PRAGMA user_version = {(number + 1) % 1000}"))
     else:
-        session.execute(text("SELECT pg_current_xact_id()"))
+        for words in _TOUCHES:
+            session.execute(text(words))
+
+
+_TOUCHES = (
+    f"SET LOCAL lock_timeout = '{_CHECK / 2:.0f}s'",
+    "LOCK TABLE conversation, message, turn, proposal, audit IN ROW EXCLUSIVE MODE",
+    "UPDATE turn SET state = state WHERE false",  # refused where nothing may be written
+    "SELECT pg_current_xact_id()",
+)

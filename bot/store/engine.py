@@ -32,6 +32,12 @@ _PRAGMAS = (
     "PRAGMA foreign_keys=ON",
     "PRAGMA cache_size=-16000",
 )
+_LIMITS = (
+    # one that is stopped within a transaction would keep its locks, and everyone else, for good
+    f"-cidle_in_transaction_session_timeout={PATIENCE:.0f}s",
+    # what others keep locked for longer, as while they change a table, is told like a database that is away
+    f"-clock_timeout={1.5 * PATIENCE:.0f}s",
+)
 _PRAGMAS_OF_A_LOOK = (_PATIENCE, "PRAGMA query_only=ON")
 
 
@@ -45,8 +51,7 @@ def open_engine(url: str, audit_keys: Sequence[bytes] = (), *, readonly: bool = 
     if parts.get_backend_name() != "sqlite":
         engine = create_engine(
             url,
-            # one that is stopped within a transaction would keep its locks, and everyone else, for good
-            connect_args=session(url, f"-cidle_in_transaction_session_timeout={PATIENCE:.0f}s"),
+            connect_args=session(url, *_LIMITS),
             paramstyle="format",  # values in their order, as `Quick` gives them
             pool_size=POSTGRES_CONNECTIONS,
             pool_use_lifo=True,  # what was used last knows its statements, and need not be asked

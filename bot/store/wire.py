@@ -24,15 +24,6 @@ log = logger(__name__)
 
 _PIECE = 7000  # bytes; NOTIFY takes fewer than 8,000
 _PAUSE = 1.0  # seconds between tries to connect again
-# a connection that is gone is noticed within seconds
-_KEPT = {
-    "connect_timeout": 5,
-    "keepalives": 1,
-    "keepalives_idle": 5,
-    "keepalives_interval": 2,
-    "keepalives_count": 3,
-    "tcp_user_timeout": 10_000,
-}
 
 HERE = "here"
 """Said by one that listens from now on, after a start or a break; and heard, after a break, by itself."""
@@ -47,7 +38,7 @@ def conninfo(url: str, *, hasty: bool = False) -> str:
     """
     _, parts = make_url(url).get_dialect()().create_connect_args(make_url(url))
     told = session(url, *(["-csynchronous_commit=off"] if hasty else []))
-    return make_conninfo(**{**_KEPT, **parts, **told})
+    return make_conninfo(**{**parts, **told})
 
 
 class Wire:

@@ -17,6 +17,7 @@ from sqlalchemy.exc import DBAPIError, IntegrityError, InternalError, Operationa
 from sqlmodel import Session
 
 from bot.domain.record import Act
+from bot.outages import in_a_line, is_outage
 from bot.store import migrations, rules
 from bot.store.database import Database
 from bot.store.engine import back_up
@@ -99,15 +100,48 @@ async def test_of_two_writes_that_wait_for_each_other_both_are_done_in_the_end(d
     assert set(names) == {"axx", "bxx"}
 
 
-async def test_a_process_that_is_stopped_within_a_transaction_keeps_no_locks_for_good(
-    database: Database,
+@pytest.mark.parametrize(
+    ("name", "limit"), [("idle_in_transaction_session_timeout", "10s"), ("lock_timeout", "15s")]
+)
+async def test_who_is_stopped_within_a_transaction_or_keeps_a_lock_keeps_no_one_waiting_for_good(
+    database: Database, name: str, limit: str
 ) -> None:
     if database.dialect != "postgresql":
-        pytest.skip("on SQLite there is no other process that waits")
-    limit = await database.read(
-        lambda s: s.execute(text("SHOW idle_in_transaction_session_timeout")).scalar_one()
-    )
-    assert limit == "10s"
+        pytest.skip("on SQLite a process is alone, and a write waits for its patience")
+    assert await database.read(lambda s: s.execute(text(f"SHOW {name}")).scalar_one()) == limit
+
+
+@needs_postgres
+async def test_while_others_keep_a_table_locked_it_cannot_be_written(database: Database) -> None:
+    if database.dialect != "postgresql":
+        pytest.skip("SQLite locks all of a file")
+    await database.check_writable()
+    with database.engine.connect() as other:
+        other.execute(text("LOCK TABLE proposal IN ACCESS EXCLUSIVE MODE"))
+        fresh = Database(database.engine.url.render_as_string(hide_password=False))
+        with pytest.raises(OperationalError):
+            await fresh.check_writable()
+        other.rollback()
+        await fresh.check_writable()
+        fresh.close()
+
+
+@needs_postgres
+async def test_a_database_that_was_made_read_only_is_an_outage() -> None:
+    with of_its_own() as url:
+        first = Database(url)
+        migrations.upgrade(first.engine)
+        read_only = f"ALTER DATABASE {first.engine.url.database} SET default_transaction_read_only = on"
+        first.write_now(lambda s: s.execute(text(read_only)))
+        first.close()
+        database = Database(url)
+        for change in (database.check_writable(), database.write(rules.pause, ADA, NOW)):
+            with pytest.raises(DBAPIError) as told:
+                await change
+            assert is_outage(told.value)
+            assert in_a_line(told.value).startswith("cannot execute")
+        assert await database.read(rules.paused_since) is None
+        database.close()
 
 
 @needs_postgres

@@ -5,12 +5,12 @@ import contextlib
 import secrets
 
 import structlog
-from sqlalchemy.exc import OperationalError
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from bot.channels.http.errors import NOTHING_HERE, problem
 from bot.logs import logger
+from bot.outages import is_outage
 
 log = logger(__name__)
 
@@ -90,6 +90,5 @@ class BodyLimits:
         except Exception as error:  # no one foresaw it; the log has it, the caller must not
             log.error("request failed", path=scope["path"], exc_info=error)
             if not started:
-                late = isinstance(error, OperationalError)  # the database did not take it in time
-                answer = problem(503, _LATE) if late else problem(500, _BROKEN)
+                answer = problem(503, _LATE) if is_outage(error) else problem(500, _BROKEN)
                 await answer(scope, receive, guarded)

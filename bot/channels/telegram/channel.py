@@ -17,7 +17,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from http import HTTPStatus
 from typing import Any
 
-from sqlalchemy.exc import InterfaceError, OperationalError, SQLAlchemyError
+from sqlalchemy.exc import SQLAlchemyError
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
@@ -53,6 +53,7 @@ from bot.domain.proposals import State
 from bot.domain.teams import TeamStatus
 from bot.errors import ChannelError, CopyGone, SettingsError
 from bot.logs import logger
+from bot.outages import is_outage
 from bot.settings import Settings
 from bot.store.database import Database
 
@@ -338,14 +339,12 @@ class TelegramChannel(Poster):
             try:
                 await self._handle_once(kept.update)
                 await self._mailbox.mark_handled(kept)
-            except (OperationalError, InterfaceError) as error:
-                log.warning(
-                    "telegram update not handled yet", update=kept.update.update_id, why=str(error.orig)
-                )
+            except Exception as error:
+                if not is_outage(error):
+                    log.exception("telegram update not handled", update=kept.update.update_id)
+                    return
+                log.warning("telegram update not handled yet", update=kept.update.update_id, why=str(error))
                 await self._sleep(_PAUSE)
-            except Exception:
-                log.exception("telegram update not handled", update=kept.update.update_id)
-                return
             else:
                 return
 

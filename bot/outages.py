@@ -1,0 +1,36 @@
+"""Whether a fault is the database's own, whatever it was asked: then the same may succeed in a moment."""
+
+from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
+
+_REFUSALS = ("25006", "25P03")
+"""Codes of PostgreSQL's that psycopg takes for faults of ours: nothing may be written (a disk that is full, a
+replica), and a transaction took too long because its process was stopped."""
+_OUTAGES = (
+    "08",
+    "55P03",
+    "57",
+    *_REFUSALS,
+    "SQLITE_BUSY",
+    "SQLITE_FULL",
+    "SQLITE_IOERR",
+    "SQLITE_READONLY",
+)  # how their codes begin
+
+
+def is_outage(error: BaseException) -> bool:
+    """Whether the database is away or takes nothing: what was asked counts, once it is back."""
+    if isinstance(error, OperationalError | InterfaceError):
+        return True
+    return isinstance(error, DBAPIError) and _code(error.orig) in _REFUSALS
+
+
+def in_a_line(error: BaseException | None) -> str:
+    """What the database says where nothing else has to be known; empty for any other fault."""
+    if isinstance(error, DBAPIError) and is_outage(error) and _code(error.orig).startswith(_OUTAGES):
+        return str(error.orig).strip()
+    return ""
+
+
+def _code(error: BaseException | None) -> str:
+    """SQLite's name or PostgreSQL's code for it; psycopg has none where there is no connection."""
+    return str(getattr(error, "sqlite_errorname", None) or getattr(error, "sqlstate", None) or "08")
