@@ -75,6 +75,26 @@ export const post = (path, body = {}) => json("POST", path, body);
 export const patch = (path, body) => json("PATCH", path, body);
 export const remove = (path) => json("DELETE", path);
 
+/** Of the answers to what was asked again and again only the last counts, and none that is behind what was told since. */
+export class Newest {
+  /** What `question()` gives; null, and no fault either, where it no longer counts. */
+  async of(question) {
+    const mine = (this.last = {});
+    try {
+      const answer = await question();
+      return this.last === mine ? answer : null;
+    } catch (error) {
+      if (this.last === mine) throw error;
+      return null;
+    }
+  }
+
+  /** What was asked before no longer counts. */
+  overtake() {
+    this.last = null;
+  }
+}
+
 /** A response whose body is an event stream. */
 export function open(method, path, { body, headers, signal } = {}) {
   return ask(method, path, { body, headers: { ...headers, Accept: "text/event-stream" }, signal });

@@ -167,14 +167,13 @@ function titleOf(id) {
 }
 
 let older = null; // where the next page of conversations begins
-let turned = 0;
+const listAsked = new api.Newest();
 
 async function listConversations(before = null) {
-  const turn = (turned += 1);
   const sought = new URLSearchParams(Object.entries({ q: $("find").value.trim(), before }).filter(([, value]) => value));
   try {
-    const page = await api.get(`api/conversations?${sought}`);
-    if (turn !== turned) return;
+    const page = await listAsked.of(() => api.get(`api/conversations?${sought}`));
+    if (!page) return;
     conversations = before ? [...conversations, ...page.conversations] : page.conversations;
     older = page.next;
     $("more-conversations").hidden = !older;
@@ -438,10 +437,14 @@ function askForToken(words) {
 
 // What holds for everything: that a demo model answers, and that all is paused
 
+const meAsked = new api.Newest();
+
 async function lookAgain() {
   if (document.hidden) return;
   try {
-    me = await api.get("api/me");
+    const found = await meAsked.of(() => api.get("api/me"));
+    if (!found) return;
+    me = found;
     drawBanners();
   } catch {
     // the next look tells

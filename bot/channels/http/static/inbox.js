@@ -1,11 +1,11 @@
 // Everything that is to be decided or was, across channels: a list, and what is chosen in it in full.
 // What is decided stays in its place until the next look, so that nothing moves under a finger.
 
-import { get } from "./api.js";
+import { Newest } from "./api.js";
 import { Card } from "./card.js";
 import * as channels from "./channels.js";
 import { announce, h, icon, recall, remember, shown } from "./dom.js";
-import { find, listen, press, put } from "./proposals.js";
+import { find, list, listen, press, refresh } from "./proposals.js";
 import { ago, expiry } from "./times.js";
 
 const WAIT = 250; // milliseconds after a key before the list is asked for
@@ -24,6 +24,9 @@ const NOTHING = {
 const KEYS = { j: "next", k: "previous", x: "select or clear", a: "approve", d: "decline", e: "edit", "/": "search", "?": "these keys" };
 const SIGNS = { proposed: "clock", approved: "clock", executing: "clock", succeeded: "check", failed: "warning", declined: "cross", expired: "clock", cancelled: "minus" };
 
+/** The order of the server's lists: the newest change first. */
+const order = (one, other) => ((one.at === other.at ? one.id < other.id : one.at < other.at) ? 1 : -1);
+
 /** A choice that is not there yet. */
 function offer(select, value, words) {
   if (![...select.options].some((each) => each.value === value)) select.append(h("option", { value }, words));
@@ -33,12 +36,12 @@ export class Inbox {
   constructor(element) {
     this.element = element;
     this.tab = "decide";
-    this.rows = new Map();
+    this.rows = new Map(); // by id, as they stand in the list: the element, and when it was changed as it was placed
     this.cards = new Map();
     this.chosen = new Set();
     this.current = null;
     this.next = null;
-    this.asking = 0;
+    this.newest = new Newest();
     this.build();
     listen((p) => this.shown && this.heard(p));
     document.addEventListener("keydown", (event) => this.key(event));
@@ -91,6 +94,8 @@ export class Inbox {
 
   hide() {
     this.shown = false;
+    this.asked = null;
+    this.newest.overtake();
     this.forget();
     this.chosen.clear();
     this.current = null;
@@ -118,29 +123,29 @@ export class Inbox {
 
   /** Ask for the list again, or for what comes below it. */
   async load(before = null) {
-    const turn = (this.asking += 1);
     for (const each of this.tabs.children) each.setAttribute("aria-pressed", String(each.dataset.tab === this.tab));
     let page;
     try {
-      page = await get(this.path(before));
+      page = await this.newest.of(() => list(this.path(before)));
     } catch (error) {
-      if (turn === this.asking && error.status !== 401) this.say(error.message, true);
+      if (error.status !== 401) this.say(error.message, true);
       return;
     }
-    if (turn !== this.asking || !this.shown) return;
+    if (!page) return;
     this.say("");
+    const found = [...page.proposals, ...page.told.filter((p) => this.wants(p))];
     if (!before) {
-      this.rows.clear();
-      this.list.replaceChildren();
+      const ids = new Set(found.map((p) => p.id));
+      for (const id of [...this.rows.keys()]) if (!ids.has(id)) this.rows.delete(id);
     }
-    page.proposals.forEach((p) => this.add(p));
-    page.proposals.forEach(put);
+    this.add(found);
     this.next = page.next;
     this.more.hidden = !page.next;
     this.arrange();
     for (const id of [...this.chosen]) if (!this.rows.has(id)) this.chosen.delete(id);
     if (before) return;
     if (this.asked) await this.pick(this.asked);
+    else if (this.rows.has(this.current)) this.drawDetail();
     else this.pickFirst();
   }
 
@@ -151,45 +156,47 @@ export class Inbox {
   }
 
   async pick(id) {
-    if (!find(id)) {
-      try {
-        put((await get(`api/proposals/${encodeURIComponent(id)}`)).proposal);
-      } catch (error) {
-        this.current = null;
-        this.drawDetail();
-        this.say(error.status === 404 ? "That proposal doesn't exist, or isn't for you to see." : error.message, true);
-        return;
-      }
+    let fault = "";
+    try {
+      if (!find(id)) await refresh(id);
+    } catch (error) {
+      fault = error.status === 404 ? "That proposal doesn't exist, or isn't for you to see." : error.message;
     }
-    this.current = id;
+    if (id !== this.asked) return; // another was opened since
+    this.current = fault ? null : id;
     this.drawDetail();
+    if (fault) this.say(fault, true);
+  }
+
+  /** Whether it belongs in the list, whatever the server's answer said before. */
+  wants(p) {
+    return p.state === "proposed" && !this.sifted() && ((this.tab === "decide" && p.may_decide) || this.tab === "waiting");
   }
 
   heard(p) {
-    const wanted = (this.tab === "decide" && p.may_decide) || this.tab === "waiting";
-    const sifted = this.sifted();
     if (this.rows.has(p.id)) this.draw(p);
-    else if (wanted && !sifted && p.state === "proposed") this.add(p, true);
+    else if (this.wants(p)) this.add([p]);
     this.arrange();
     if (!this.current && !this.asked) this.pickFirst();
     else if (this.chosen.has(p.id)) this.drawMany();
   }
 
-  add(p, above = false) {
-    if (this.rows.has(p.id)) return this.draw(p);
-    const row = h("li", { class: "row" });
-    this.rows.set(p.id, row);
-    if (above) this.list.prepend(row);
-    else this.list.append(row);
-    this.draw(p);
-    offer(this.place, p.channel, channels.titled(p.channel));
-    offer(this.tool, p.tool_name, p.tool_name);
-    offer(this.person, p.requester_account, p.requester);
-    return row;
+  /** Rows for these, where they belong by their last change; what changes later stays in its place. */
+  add(proposals) {
+    for (const p of proposals) {
+      const element = this.rows.get(p.id)?.element ?? h("li", { class: "row" });
+      this.rows.set(p.id, { id: p.id, at: p.updated_at, element });
+      offer(this.place, p.channel, channels.titled(p.channel));
+      offer(this.tool, p.tool_name, p.tool_name);
+      offer(this.person, p.requester_account, p.requester);
+    }
+    this.rows = new Map([...this.rows.values()].sort(order).map((row) => [row.id, row]));
+    this.list.replaceChildren(...[...this.rows.values()].map((row) => row.element));
+    proposals.forEach((p) => this.draw(p));
   }
 
   draw(p) {
-    const row = this.rows.get(p.id);
+    const row = this.rows.get(p.id).element;
     const open = p.state === "proposed";
     const box = h("input", { type: "checkbox", "aria-label": `Select: ${p.description}` });
     box.checked = this.chosen.has(p.id);
@@ -209,7 +216,7 @@ export class Inbox {
   }
 
   mark(id) {
-    const link = this.rows.get(id)?.querySelector("a");
+    const link = this.rows.get(id)?.element.querySelector("a");
     if (!link) return;
     if (id === this.current) link.setAttribute("aria-current", "true");
     else link.removeAttribute("aria-current");
@@ -227,7 +234,7 @@ export class Inbox {
   choose(id, on) {
     if (on) this.chosen.add(id);
     else this.chosen.delete(id);
-    const box = this.rows.get(id)?.querySelector("input");
+    const box = this.rows.get(id)?.element.querySelector("input");
     if (box) box.checked = on;
     this.drawDetail();
   }
@@ -323,11 +330,11 @@ export class Inbox {
     if (!id) return;
     if (location.hash === `#/inbox/${id}`) return;
     location.hash = `#/inbox/${encodeURIComponent(id)}`;
-    this.rows.get(id).scrollIntoView({ block: "nearest" });
+    this.rows.get(id).element.scrollIntoView({ block: "nearest" });
   }
 
   toggle(id) {
-    const box = this.rows.get(id)?.querySelector("input");
+    const box = this.rows.get(id)?.element.querySelector("input");
     if (box && !box.disabled) this.choose(id, !this.chosen.has(id));
   }
 

@@ -1,6 +1,6 @@
 // The pages that only show: tools, usage, the audit log, and who one is. Each asks again when it is opened.
 
-import { download, get, remove, signedIn, signOut } from "./api.js";
+import { download, get, Newest, remove, signedIn, signOut } from "./api.js";
 import { announce, h, shown } from "./dom.js";
 import { stamp } from "./times.js";
 
@@ -11,6 +11,7 @@ const RISKS = { read: ["Reads", "quiet"], write: ["Changes", "waiting"], destruc
 export class Page {
   constructor(element) {
     this.element = element;
+    this.newest = new Newest();
     this.word = h("p", { class: "notice-word", role: "status", hidden: true });
     this.body = h("div", { class: "page" });
     element.append(this.word, ...this.head(), this.body);
@@ -23,7 +24,8 @@ export class Page {
   async show() {
     this.shown = true;
     try {
-      this.draw(await this.load());
+      const found = await this.newest.of(() => this.load());
+      if (found) this.draw(found);
     } catch (error) {
       if (error.status !== 401) this.say(error.message, true);
     }

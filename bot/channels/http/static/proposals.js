@@ -1,11 +1,12 @@
 // Every proposal this page knows, newest version each. Cards and the inbox listen here.
 
-import { get, post } from "./api.js";
+import { get, Newest, post } from "./api.js";
 
 /** Who looks at the page; the frame fills it in. */
 export const me = { admin: false };
 
-const known = new Map();
+let clock = 0; // counts what is asked for and what is told
+const known = new Map(); // by id: the proposal, and when it was told or asked for
 const listeners = new Set();
 const returns = new Set();
 const behind = new Map();
@@ -28,33 +29,41 @@ export function back() {
   return refreshWaiting();
 }
 
-const asked = new Map();
+const asked = new Map(); // by id: what was asked about the proposal
+
+function askedAbout(id) {
+  if (!asked.has(id)) asked.set(id, { told: [], newest: new Newest() });
+  return asked.get(id);
+}
 
 /** What was asked about a proposal within a day: `{asker, question, answer}`, where the answer may not be there yet. */
-export const questions = (id) => asked.get(id) ?? [];
+export const questions = (id) => asked.get(id)?.told ?? [];
 
 /** Take in what was asked about a proposal, and its answers. */
 export function putQuestions(id, told) {
-  asked.set(id, told);
-  const p = known.get(id);
+  const about = askedAbout(id);
+  about.told = told;
+  about.newest.overtake();
+  const p = find(id);
   if (p) for (const listener of [...listeners]) listener(p, p);
 }
 
 export async function refreshQuestions(id) {
-  putQuestions(id, (await get(`api/proposals/${encodeURIComponent(id)}/questions`)).questions);
+  const answer = await askedAbout(id).newest.of(() => get(`api/proposals/${encodeURIComponent(id)}/questions`));
+  if (answer) putQuestions(id, answer.questions);
 }
 
-export const find = (id) => known.get(id) ?? null;
-export const all = () => [...known.values()];
+export const find = (id) => known.get(id)?.proposal ?? null;
+export const all = () => [...known.values()].map(({ proposal }) => proposal);
 export const waiting = () => all().filter((p) => p.state === "proposed");
 export const siblings = (p) => all().filter((other) => other.message_id === p.message_id && p.message_id);
 
-/** Take in what the server said; an older version than the known one is left out. */
-export function put(proposal) {
+/** Take in what the server said, asked for at `at`: not an older version than the known one, nor the same from before. */
+export function put(proposal, at = (clock += 1)) {
   if (!proposal) return;
-  const before = known.get(proposal.id);
-  if (before && before.version > proposal.version) return;
-  known.set(proposal.id, proposal);
+  const { proposal: before, at: then } = known.get(proposal.id) ?? {};
+  if (before && (before.version > proposal.version || (before.version === proposal.version && then > at))) return;
+  known.set(proposal.id, { proposal, at });
   for (const listener of [...listeners]) listener(proposal, before ?? null);
   if (!before || before.version !== proposal.version) catchUp(proposal);
 }
@@ -69,7 +78,17 @@ function catchUp(changed) {
 }
 
 export async function refresh(id) {
-  put((await get(`api/proposals/${encodeURIComponent(id)}`)).proposal);
+  const at = (clock += 1);
+  put((await get(`api/proposals/${encodeURIComponent(id)}`)).proposal, at);
+}
+
+/** A list of the server's, each proposal as it is known by now; `told`: those told of while the list was on its way. */
+export async function list(path) {
+  const at = (clock += 1);
+  const page = await get(path);
+  const told = [...known.values()].filter((each) => each.at > at).map(({ proposal }) => proposal);
+  page.proposals.forEach((p) => put(p, at));
+  return { ...page, proposals: page.proposals.map(({ id }) => find(id)), told };
 }
 
 /** What approving similar calls may allow: `{ladder: [{rung, words}], reaches: [{reach, words}], lasting: [...]}`. */
@@ -77,9 +96,8 @@ export const ladder = (id) => get(`api/proposals/${encodeURIComponent(id)}/ladde
 
 /** Everything that waits, across channels; what waited before and is not among it is asked for. */
 export async function refreshWaiting() {
-  const { proposals } = await get("api/proposals?state=proposed");
+  const { proposals } = await list("api/proposals?state=proposed");
   const ids = new Set(proposals.map((p) => p.id));
-  proposals.forEach(put);
   const gone = all().filter((p) => ["proposed", "approved", "executing"].includes(p.state) && !ids.has(p.id));
   await Promise.all(gone.map((p) => refresh(p.id).catch(() => {})));
 }

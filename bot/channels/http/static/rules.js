@@ -1,7 +1,7 @@
 // The current policy, rules and grants: what concerns this person; for admins all of it, with forms and ends.
 // All changes are made with the words of /approvals, so the page can do no more than a chat can.
 
-import { get, post, remove } from "./api.js";
+import { get, Newest, post, remove } from "./api.js";
 import { announce, h, shown } from "./dom.js";
 import { ruleForm } from "./ruleform.js";
 import { ago, expiry } from "./times.js";
@@ -27,6 +27,7 @@ export class Rules {
   constructor(element, changed = () => {}) {
     this.element = element;
     this.changed = changed;
+    this.newest = new Newest();
     element.classList.add("rules");
     this.now = h("div", {});
     this.rules = h("div", {});
@@ -48,10 +49,14 @@ export class Rules {
   /** Ask for everything again; what was typed stays. */
   async show() {
     try {
-      this.draw(await get("api/rules"));
-      if (!this.everything) return;
-      this.drawServers((await get("api/mcp")).servers);
-      this.chosen.offer((await get("api/tools")).tools.map((each) => each.name));
+      const found = await this.newest.of(() => get("api/rules"));
+      if (found) this.draw(found);
+      if (!found?.everything) return;
+      const more = await this.newest.of(() => Promise.all([get("api/mcp"), get("api/tools")]));
+      if (!more) return;
+      const [{ servers }, { tools }] = more;
+      this.drawServers(servers);
+      this.chosen.offer(tools.map((each) => each.name));
     } catch (error) {
       this.say(error.message, true);
     }

@@ -1,12 +1,12 @@
 // One conversation: its stored lines, the turn that is being written now, and the cards between them.
 // Rows are the truth: whatever was streamed is replaced by them when a turn ends or a connection comes back.
 
-import { get, open, post } from "./api.js";
+import { get, Newest, open, post } from "./api.js";
 import { Card } from "./card.js";
 import { announce, h } from "./dom.js";
 import { assistantLine, callLine, line, notice, thoughts, userLine } from "./line.js";
 import { markdown } from "./markdown.js";
-import { put } from "./proposals.js";
+import { list, put } from "./proposals.js";
 import { events, Subscription } from "./stream.js";
 import { Team } from "./team.js";
 
@@ -23,7 +23,7 @@ const remark = (words) => h("p", { class: "aside remark" }, words);
 export class Thread {
   /** `tell` gets what the page around has to know: begun(id), turned(), working(on), connection(state), missing(), shown(). */
   constructor(element, tell) {
-    Object.assign(this, { element, tell, id: null });
+    Object.assign(this, { element, tell, id: null, rowsAsked: new Newest(), teamAsked: new Newest() });
     this.team = new Team(document.getElementById("team"), () => this.tell.shown());
     this.reset();
     document.addEventListener("visibilitychange", () => this.seen());
@@ -31,6 +31,8 @@ export class Thread {
 
   reset() {
     clearTimeout(this.patience);
+    clearTimeout(this.again);
+    this.rowsAsked.overtake();
     this.subscription?.close();
     this.cards?.forEach((card) => card.stop());
     this.visit = new AbortController();
@@ -41,7 +43,6 @@ export class Thread {
     this.current = null;
     this.posting = false;
     this.sending = Promise.resolve();
-    this.asked = 0;
     this.quiet = null;
     this.setWorking(false);
     this.element.replaceChildren();
@@ -89,22 +90,20 @@ export class Thread {
 
   /** Read the rows; what had been streamed before gives way to them. */
   async load() {
-    const visit = this.visit;
-    const turn = (this.asked += 1);
+    clearTimeout(this.again);
     const ended = this.segments.filter((segment) => segment.ended);
-    let messages;
+    let answer;
     try {
-      const [said, proposed, { team }] = await Promise.all(["messages", "proposals", "team"].map((what) => get(this.path(what))));
-      if (visit !== this.visit || turn !== this.asked) return;
-      proposed.proposals.forEach(put);
-      this.team.draw(team);
-      messages = said.messages;
+      answer = await this.rowsAsked.of(() => Promise.all([
+        get(this.path("messages")), this.teamAsked.of(() => get(this.path("team"))), list(this.path("proposals"))]));
     } catch (error) {
-      if (visit !== this.visit || turn !== this.asked) return;
       if (error.status === 404) this.tell.missing();
-      else if (error.status !== 401) setTimeout(() => visit === this.visit && turn === this.asked && this.load(), 3000);
+      else if (error.status !== 401) this.again = setTimeout(() => this.load(), 3000);
       return;
     }
+    if (!answer) return;
+    const [{ messages }, board] = answer;
+    if (board) this.team.draw(board.team);
     const focused = document.activeElement;
     this.segments = this.segments.filter((segment) => !ended.includes(segment));
     this.arrange(messages);
@@ -120,7 +119,7 @@ export class Thread {
     let place = null;
     const wanted = new Set(messages.map((message) => message.id));
     for (const [id, row] of this.rows) {
-      if (wanted.has(id)) continue;
+      if (wanted.has(id) || !row.print) continue; // a message that was accepted since they were asked for stays
       row.element.remove();
       this.rows.delete(id);
     }
@@ -198,6 +197,7 @@ export class Thread {
         if (["question", "request"].includes(event.proposal?.kind) && !event.proposal.teammate && !this.cards.has(event.proposal.id)) this.load();
         return;
       case "team_update":
+        this.teamAsked.overtake();
         this.team.draw(event.team);
         return;
       case "error":
