@@ -6,7 +6,7 @@ import threading
 from collections.abc import AsyncIterator, Callable
 from http import HTTPStatus
 from itertools import count
-from typing import Any
+from typing import Any, get_args
 
 import httpx
 import pytest
@@ -17,7 +17,19 @@ from bot.app import App, build
 from bot.channels.http.channel import HttpChannel
 from bot.channels.waits import Waits
 from bot.domain.chat import Address, Answer, Message, Press, Reply
-from bot.domain.events import Ending, ProposalOpened, TextDelta, ToolFinished, ToolStarted, TurnEnded
+from bot.domain.events import (
+    Ending,
+    ProposalOpened,
+    TextDelta,
+    TextRestarted,
+    ThoughtDelta,
+    ToolFinished,
+    ToolProgress,
+    ToolStarted,
+    TurnEnded,
+    TurnEvent,
+    TurnFailed,
+)
 from bot.domain.people import Actor
 from bot.domain.proposals import Proposal, State
 from bot.domain.verbs import Verb
@@ -327,6 +339,34 @@ async def test_who_listens_in_one_process_follows_a_turn_that_runs_in_another(no
     ]
 
 
+async def test_who_listens_in_one_process_is_told_every_kind_of_event_and_more_after_an_unknown_one(
+    nods: Processes,
+) -> None:
+    here, there = await nods.start(), await nods.start()
+    speaks, listens = here.channels["http"], there.channels["http"]
+    assert isinstance(listens, HttpChannel)
+    company: Any = here.company
+    company.others.say("turn", ["http", "ana/1", ["http", "ana", "Ana"], "OfANewerRelease", {}])
+    events: list[TurnEvent] = [
+        TextDelta("a"),
+        ThoughtDelta("Hm."),
+        TextRestarted(),
+        ToolStarted("c1", "look", "Look at the desk", {"lamp": "desk"}),
+        ToolProgress("c1", "look", "half"),
+        ToolFinished("c1", "look", ok=True, result="white"),
+        TurnFailed("That went wrong.", 1),
+        TurnEnded(Ending.DONE, 1, "a"),
+    ]
+    assert {type(each) for each in events} | {ProposalOpened} == set(get_args(TurnEvent))
+    stream = speaks.open_stream(Address("http", "ana/1"), ANA)
+    with listens.hub.listen("ana/1") as listener:
+        for each in events:
+            await stream.send(each)
+        async with asyncio.timeout(60):
+            items = [await listener.get() for _ in events]
+    assert [item and item[0] for item in items] == events
+
+
 async def test_a_question_is_answered_in_a_process_that_does_not_ask_it(nods: Processes) -> None:
     asking, other = await nods.start(), await nods.start()
     p, answer = await asked(asking)
@@ -344,7 +384,9 @@ async def test_a_question_is_answered_in_a_process_that_began_after_it(nods: Pro
     assert await answer == Elicited(Action.ACCEPT, {"color": "red"})
 
 
-async def test_a_question_is_answered_in_a_process_that_was_cut_off_when_it_was_asked(nods: Processes) -> None:
+async def test_a_question_is_answered_in_a_process_that_was_cut_off_when_it_was_asked(
+    nods: Processes,
+) -> None:
     asking, other = await nods.start(), await nods.start()
     wire: Any = other.company.wire  # type: ignore[attr-defined]
     hears, missed = wire._heard["question"], asyncio.Event()

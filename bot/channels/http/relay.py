@@ -3,28 +3,18 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import asdict
-from typing import Any
+from typing import Any, get_args
 
 from bot.channels.seam import Others
 from bot.domain.chat import Address
-from bot.domain.events import (
-    Ending,
-    ProposalOpened,
-    TextDelta,
-    TextRestarted,
-    ToolFinished,
-    ToolStarted,
-    TurnEnded,
-    TurnEvent,
-    TurnFailed,
-)
+from bot.domain.events import Ending, ProposalOpened, TurnEnded, TurnEvent
 from bot.domain.people import Actor
 from bot.domain.proposals import Proposal
+from bot.logs import logger
 
-_KINDS = {
-    each.__name__: each
-    for each in (TextDelta, TextRestarted, ToolStarted, ToolFinished, TurnEnded, TurnFailed)
-}
+log = logger(__name__)
+
+_KINDS: Mapping[str, type[TurnEvent]] = {each.__name__: each for each in get_args(TurnEvent)}
 
 Find = Callable[[str, Actor], Awaitable[Proposal | None]]
 Show = Callable[[Address, Actor, TurnEvent], Awaitable[None]]
@@ -53,8 +43,13 @@ class Relay:
         while True:
             channel, key, who, kind, said = await self._waiting.get()
             requester = Actor(*who)
-            if event := await self._event(kind, said, requester):
-                await self._show(Address(channel, key), requester, event)
+            try:
+                if event := await self._event(kind, said, requester):
+                    await self._show(Address(channel, key), requester, event)
+            except (
+                Exception
+            ) as error:  # a newer release said it, or the database is away: what comes next is shown
+                log.warning("what another process told was not shown", kind=kind, exc_info=error)
 
     def _take(self, body: list[Any]) -> None:
         if self._heard(body[1]):
