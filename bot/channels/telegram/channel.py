@@ -137,6 +137,7 @@ class TelegramChannel(Poster):
         self._receives, self._others = receives, others
         if others is not None:
             self._pace.share(others)
+            self._moves.share(others)
         self._connection = Connection("telegram", lambda: self._connect(inbox, lookup), self._sleep)
         try:
             await self._connection.open()
@@ -200,6 +201,7 @@ class TelegramChannel(Poster):
             try:
                 ours = await others.hold("telegram")
                 if ours and not updater.running:
+                    await self._moves.load()  # what the one before was told, this one may not have been
                     await self._mailbox.put_unhandled(self._bot)
                     await self._poll()
                 elif updater.running and not ours:

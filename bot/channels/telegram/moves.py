@@ -9,6 +9,7 @@ from typing import Any
 
 from sqlmodel import Session
 
+from bot.channels.seam import Others
 from bot.channels.telegram.places import NAME, TelegramPlace
 from bot.domain.chat import Address, Clock
 from bot.logs import logger
@@ -16,6 +17,7 @@ from bot.store import copies, events
 from bot.store.database import Database
 
 _KEY = "moved:"
+_TOLD = "telegram moved"  # what processes tell each other
 
 log = logger(__name__)
 
@@ -28,6 +30,12 @@ class Moves:
         self._clock = clock
         self._to: dict[int, int] = {}
         self._home: dict[int, int] = {}
+        self._others: Others | None = None
+
+    def share(self, others: Others) -> None:
+        """Tell other processes what is learned here; they tell this one."""
+        self._others = others
+        others.on(_TOLD, lambda told: self._note(*told))
 
     async def load(self) -> None:
         for key, state in (await self._database.read(events.dialogues, NAME, _KEY)).items():
@@ -39,6 +47,8 @@ class Moves:
             return
         state = await self._database.write(self._learn, old, new)
         self._note(old, state)
+        if self._others is not None:
+            self._others.say(_TOLD, [old, state])
         log.info("a telegram group has a new id", old=old, new=new)
 
     def left(self, chat_id: int) -> bool:

@@ -32,6 +32,38 @@ class FakeTime:
         self.now += seconds
 
 
+class Processes:
+    """What one of them says, all others are told, unless it is lost; ``holds`` is the one that polls."""
+
+    def __init__(self) -> None:
+        self.members: list[Process] = []
+        self.holds: Process | None = None
+        self.deaf = False
+
+
+class Process:
+    """Implements `Others`."""
+
+    def __init__(self, all_: Processes) -> None:
+        self._all = all_
+        self.told: dict[str, Callable[[Any], None]] = {}
+        all_.members.append(self)
+
+    def on(self, kind: str, hear: Callable[[Any], None]) -> None:
+        self.told[kind] = hear
+
+    def say(self, kind: str, body: Any) -> None:
+        for member in self._all.members:
+            if member is not self and not self._all.deaf:
+                member.told[kind](body)
+
+    def arrives(self, hear: Callable[[], None]) -> None:
+        raise NotImplementedError
+
+    async def hold(self, name: str) -> bool:
+        return self._all.holds is self
+
+
 @pytest.fixture
 async def telegram(seconds: FakeTime) -> AsyncIterator[FakeTelegram]:
     fake = FakeTelegram()

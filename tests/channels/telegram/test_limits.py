@@ -1,14 +1,12 @@
 """The pace: limits are kept per chat, in order, by a clock that is passed in."""
 
 import asyncio
-from collections.abc import Callable
-from typing import Any
 
 import pytest
 from telegram.error import RetryAfter
 
 from bot.channels.telegram.limits import ChatPace, Urgency
-from tests.channels.telegram.conftest import FakeTime
+from tests.channels.telegram.conftest import FakeTime, Process, Processes
 
 
 @pytest.fixture(autouse=True)
@@ -71,36 +69,6 @@ async def test_those_in_line_are_not_kept_waiting_when_the_chat_takes_nothing_fo
     held.set()
     found = await asyncio.gather(*waiting, return_exceptions=True)
     assert [type(each) for each in found] == [RetryAfter] * 3
-
-
-class Processes:
-    """What one of them says, all others are told."""
-
-    def __init__(self) -> None:
-        self.members: list[Process] = []
-
-
-class Process:
-    """Implements `Others`, as far as a pace needs it."""
-
-    def __init__(self, all_: Processes) -> None:
-        self._all = all_
-        self.told: dict[str, Callable[[Any], None]] = {}
-        all_.members.append(self)
-
-    def on(self, kind: str, hear: Callable[[Any], None]) -> None:
-        self.told[kind] = hear
-
-    def say(self, kind: str, body: Any) -> None:
-        for member in self._all.members:
-            if member is not self:
-                member.told[kind](body)
-
-    def arrives(self, hear: Callable[[], None]) -> None:
-        raise NotImplementedError
-
-    async def hold(self, name: str) -> bool:
-        raise NotImplementedError
 
 
 @pytest.fixture

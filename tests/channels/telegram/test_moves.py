@@ -1,16 +1,20 @@
 """A group becomes a supergroup: it keeps its conversations, rules and cards, and no other message is hit."""
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
 
 import pytest
 
 from bot.channels.telegram.channel import TelegramChannel
+from bot.channels.telegram.limits import ChatPace
 from bot.domain.chat import Address, Answer, Press, Reply
 from bot.domain.people import Actor
 from bot.domain.verbs import Verb
 from bot.errors import CopyGone
+from bot.settings import Settings
 from bot.store import copies
 from bot.store.database import Database
+from tests.channels.telegram.conftest import FakeTime, Process, Processes
 from tests.channels.telegram.core import PROPOSAL, FakeCore, done, make_card
 from tests.fakes.telegram_server import FakeTelegram
 from tests.kit import FakeClock
@@ -119,6 +123,51 @@ async def test_it_is_known_after_a_restart(
     await core.took(2)
     assert [m.address for m in core.messages] == [HERE, HERE]
     await second.stop()
+
+
+@pytest.fixture
+async def both(
+    make_settings: Callable[..., Settings], core: FakeCore, telegram: FakeTelegram, database: Database, clock
+) -> AsyncIterator[tuple[Processes, list[TelegramChannel]]]:
+    """Two processes with one bot, in the group; the first of them polls."""
+    telegram.group(OLD, basic=True)
+    telegram.person(BEN, "Ben")
+    seconds, processes, made = FakeTime(), Processes(), []
+
+    async def soon(_: float) -> None:
+        await asyncio.sleep(0.001)
+
+    for _ in range(2):
+        pace = ChatPace(seconds, seconds.sleep)
+        settings = make_settings(TELEGRAM_ALLOWED_CHATS=str(OLD))
+        made.append(TelegramChannel(settings, database, clock, pace, soon))
+        others = Process(processes)
+        processes.holds = processes.members[0]
+        await made[-1].start(core.inbox, core, others=others)
+    yield processes, made
+    for each in made:
+        await each.stop()
+
+
+async def test_what_one_process_learns_the_others_know(both, telegram: FakeTelegram, core: FakeCore):
+    _, (_, second) = both
+    await moved(telegram, core)
+    await second.post(HERE, "hello Ben")
+    assert not any(p["chat_id"] == OLD for _, p in telegram.calls if "chat_id" in p)
+
+
+async def test_who_takes_over_the_polling_knows_it_though_it_was_not_told(
+    both, telegram: FakeTelegram, core: FakeCore
+):
+    processes, _ = both
+    processes.deaf = True
+    await moved(telegram, core)
+    processes.holds = processes.members[1]
+    await telegram.say(BEN, "@nod_test_bot again", NEW)
+    await core.took(2)
+    await telegram.say(BEN, "@nod_test_bot and again", NEW)
+    await core.took(3)
+    assert [m.address for m in core.messages] == [HERE] * 3
 
 
 async def test_a_card_posted_by_a_route_with_the_new_id_is_pressed_at_that_address(
