@@ -31,7 +31,7 @@ from bot.store import migrations, proposals
 from bot.store.database import Database
 from tests.kit.urls import schema
 
-_BATCH = 2000
+_BATCH = 500
 _TURNS = 17  # the first does not count: it also loads and prepares what is used for the first time
 _EACH = 5  # lists, presses and sweeps in a turn
 _LISTED = 10  # as many as are left of the smallest size after all presses, so that each lists the same

@@ -108,6 +108,7 @@ class App:
     count: Callable[[], Awaitable[None]] | None  # from here on, for /metrics, where that is wanted
     watched: MetricsServer | None  # /metrics of a process that serves nothing else
     doctor: Doctor
+    model: Model
 
     @contextlib.asynccontextmanager
     async def running(self, *, ticking: bool = True) -> AsyncIterator[None]:
@@ -124,6 +125,7 @@ class App:
             stack.enter_context(self.company.claim())
             stack.callback(self.database.close)
             stack.callback(self.gate.close)
+            stack.push_async_callback(self.model.close)
             if self.receives:
                 self.web.listen()
                 stack.callback(self.web.close)
@@ -315,6 +317,7 @@ def build(
         count=count,
         watched=watched,
         doctor=doctor,
+        model=model,
     )
 
 
