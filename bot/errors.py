@@ -103,6 +103,8 @@ class SignInError(NodError):
 class ChannelError(NodError):
     """The chat platform did not accept this."""
 
+    arrived = 0  # how many posts of a text it did accept before
+
 
 class NotDeliverable(ChannelError):
     """This can never arrive there."""

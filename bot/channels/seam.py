@@ -87,7 +87,10 @@ class Stream(Protocol):
     """One turn being shown at one address, from its first event to `TurnEnded` or `TurnFailed`."""
 
     async def send(self, event: TurnEvent) -> None:
-        """Show the event; text deltas may arrive joined. Raises ChannelError when the platform refuses."""
+        """Show the event; text deltas may arrive joined. Raises ChannelError when the platform refuses.
+
+        That says how many posts of a turn's text arrived, where they are those that `Poster.post` makes.
+        """
 
 
 class Channel(Protocol):
@@ -162,10 +165,11 @@ class Poster(Channel, Protocol):
     def hearing(self) -> Hearing:
         """Whether people can reach it; no one is asked."""
 
-    async def post(self, address: Address, markdown: str) -> None:
-        """Post CommonMark text, split as the platform needs.
+    async def post(self, address: Address, markdown: str, after: int = 0) -> None:
+        """Post CommonMark text, split as the platform needs, without the first ``after`` of those posts.
 
-        The address may be a person's own: the channel and key of an `Actor`.
+        A ChannelError says how many arrived. The address may be a person's own: the channel and key of an
+        `Actor`.
         """
 
     async def post_card(self, address: Address, card: Card) -> str:

@@ -6,6 +6,7 @@ otherwise.
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from weakref import WeakValueDictionary
 
@@ -53,6 +54,7 @@ class Turns:
         self._answers = Answers(channels, database, clock)
         self._failing: dict[int, datetime] = {}  # since when, by message id
         self._refused: dict[str, tuple[int, datetime | None]] = {}  # by conversation id: how often, next try
+        self._arrived: dict[int, int] = {}  # how many posts of a text, by message id
         self._told: set[int] = set()  # ids of messages whose text arrived, but not yet all their cards
         self._speaking: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()  # by conversation id
 
@@ -95,10 +97,19 @@ class Turns:
             jobs = await self._deliver(conversation.id)
             left = await self._database.read(messages.undelivered, conversation.id)
             stream = channel.open_stream(conversation.address, requester)
-            if await _pump(stream, events):
-                said = await self._database.read(messages.undelivered, conversation.id)
-                self._told.update(set(said) - set(left))
+            shown = await _pump(stream, events)
+            said = await self._database.read(messages.undelivered, conversation.id)
+            await self._note(shown, [each for each in said if each not in left])
             return (*jobs, *await self._deliver(conversation.id))
+
+    async def _note(self, shown: "_Shown", said: Sequence[int]) -> None:
+        """Remember what of a turn's messages need not be posted, or not all of it."""
+        if shown.complete:
+            self._told.update(said)
+        elif shown.arrived and len(said) == 1:
+            line = await self._database.read(messages.get_line, said[0])
+            if line is not None and line.text == shown.text:
+                self._arrived[line.id] = shown.arrived
 
     async def deliver(self, conversation_id: str) -> tuple[Job, ...]:
         """Post what was said but not shown in a conversation; while that is under way, only its questions."""
@@ -141,6 +152,7 @@ class Turns:
                 await self._cards.post_all(opened, jobs, last=True)
             await self._database.write(messages.mark_delivered, [line.id])
             self._told.discard(line.id)
+            self._arrived.pop(line.id, None)
             self._failing.pop(line.id, None)
         refused = not await self._attachments.post(conversation_id) or refused
         refused = not await self._answers.tell(conversation_id) or refused
@@ -175,24 +187,36 @@ class Turns:
         if poster is None or silent or line.id in self._told or not line.text.strip():
             return
         try:
-            await poster.post(conversation.address, line.text)
+            await poster.post(conversation.address, line.text, self._arrived.get(line.id, 0))
         except NotDeliverable as error:
             log.warning(
                 "message can never be delivered", address=str(conversation.address), why=error.message
             )
+        except ChannelError as error:
+            self._arrived[line.id] = max(error.arrived, self._arrived.get(line.id, 0))
+            raise
         self._told.add(line.id)
 
 
-async def _pump(stream: Stream, events: AsyncIterator[TurnEvent]) -> bool:
+@dataclass(frozen=True, slots=True)
+class _Shown:
+    """What a stream showed: all of it, or so many posts of the turn's last text."""
+
+    complete: bool = False
+    arrived: int = 0
+    text: str = ""
+
+
+async def _pump(stream: Stream, events: AsyncIterator[TurnEvent]) -> _Shown:
     """Send events one after the other while the turn runs on; deltas that pile up are joined.
 
-    Returns whether everything was shown. What the platform refuses does not stop the turn.
+    What the platform refuses does not stop the turn.
     """
     waiting: list[TurnEvent] = []
     more = asyncio.Event()
     ended = False
 
-    async def send() -> bool:
+    async def send() -> _Shown:
         while True:
             await more.wait()
             more.clear()
@@ -202,9 +226,10 @@ async def _pump(stream: Stream, events: AsyncIterator[TurnEvent]) -> bool:
                     await stream.send(event)
             except ChannelError as error:
                 log.warning("a stream failed", why=error.message)
-                return False
+                text = event.text if isinstance(event, TurnEnded) else ""
+                return _Shown(arrived=error.arrived, text=text)
             if ended and not waiting:
-                return True
+                return _Shown(complete=True)
 
     sender = asyncio.create_task(send())
     try:
@@ -212,7 +237,7 @@ async def _pump(stream: Stream, events: AsyncIterator[TurnEvent]) -> bool:
             ended = isinstance(event, TurnEnded | TurnFailed)
             waiting.append(event)
             more.set()
-        return await sender if ended else False
+        return await sender if ended else _Shown()
     finally:
         if not sender.done():
             sender.cancel()

@@ -134,6 +134,27 @@ async def test_text_that_did_not_arrive_is_posted_later_and_once(nod: Nod) -> No
     assert [text for _, text in nod.chat.texts] == ["OK."]
 
 
+async def test_of_a_text_in_several_posts_each_is_posted_once_though_one_was_refused(nod: Nod) -> None:
+    nod.chat.refusals["send"] = ChannelError("down")
+    nod.chat.paragraphs = ["Two.", "Three.", "never said"]
+    nod.model.will(says("One.\n\nTwo.\n\nThree."))
+    await nod.say("hi")
+    for _ in range(3):
+        await later(nod)
+    assert [text for _, text in nod.chat.texts] == ["One.", "Two.", "Three."]
+
+
+async def test_a_stream_that_ends_between_two_posts_is_continued_where_it_ended(nod: Nod) -> None:
+    broken = ChannelError("down")
+    broken.arrived = 1
+    nod.chat.refusals["end"] = broken
+    nod.chat.paragraphs = ["never said"]
+    nod.model.will(says("One.\n\nTwo."))
+    await nod.say("hi")
+    await later(nod)
+    assert [text for _, text in nod.chat.texts] == ["Two."]
+
+
 async def test_what_was_left_unsaid_is_said_before_the_next_answer(nod: Nod) -> None:
     nod.chat.refusals |= {"send": ChannelError("down"), "post": ChannelError("down")}
     nod.model.will(says("First."))

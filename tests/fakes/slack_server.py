@@ -87,7 +87,7 @@ class FakeSlack:
         self.scopes = SCOPES
         self.codes: dict[str, dict[str, Any]] = {}
         self.whispered: dict[str, list[dict[str, Any]]] = defaultdict(list)
-        self._faults: dict[str, deque[Fault]] = defaultdict(deque)
+        self._faults: dict[str, deque[Fault | None]] = defaultdict(deque)
         self._triggers: dict[str, tuple[float, bool, str]] = {}
         self._count = itertools.count(1)
         self._socket: web.WebSocketResponse | None = None
@@ -135,8 +135,11 @@ class FakeSlack:
                     continue
             return found
 
-    def fail(self, method: str, error: str = "internal_error", *, times: int = 1, **how: Any) -> None:
-        """Make the next calls of a method fail."""
+    def fail(
+        self, method: str, error: str = "internal_error", *, times: int = 1, after: int = 0, **how: Any
+    ) -> None:
+        """Make the next calls of a method fail, ``after`` so many that do not."""
+        self._faults[method].extend([None] * after)
         self._faults[method].extend(Fault(error, **how) for _ in range(times))
 
     def heal(self) -> None:

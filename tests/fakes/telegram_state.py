@@ -84,7 +84,7 @@ class BotApi:
         self.queries: dict[str, Query] = {}
         self.commands: dict[str, list[str]] = {}
         self.calls: list[tuple[str, dict[str, Any]]] = []
-        self.faults: dict[str, deque[Refusal]] = defaultdict(deque)
+        self.faults: dict[str, deque[Refusal | None]] = defaultdict(deque)
         self.lost: dict[str, list[str]] = defaultdict(list)
         self.limited: dict[int, deque[int]] = defaultdict(deque)
         self.moved: dict[int, int] = {}
@@ -149,8 +149,11 @@ class BotApi:
     def called(self, method: str) -> list[dict[str, Any]]:
         return [params for name, params in self.calls if name == method]
 
-    def fail(self, method: str, status: int, description: str, times: int = 1, **parameters: Any) -> None:
-        """Refuse the next calls of a method."""
+    def fail(
+        self, method: str, status: int, description: str, times: int = 1, after: int = 0, **parameters: Any
+    ) -> None:
+        """Refuse the next calls of a method, ``after`` so many that are taken."""
+        self.faults[method].extend([None] * after)
         self.faults[method].extend(Refusal(status, description, **parameters) for _ in range(times))
 
     def lose(self, method: str, containing: str = "") -> None:
@@ -173,8 +176,8 @@ class BotApi:
     # -- methods
 
     def _check_faults(self, method: str) -> None:
-        if self.faults[method]:
-            raise self.faults[method].popleft()
+        if self.faults[method] and (fault := self.faults[method].popleft()):
+            raise fault
         if not hasattr(self, f"_do_{method}"):
             raise Refusal(404, "Not Found")
 

@@ -3,10 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from bot.channels.posts import post_each
 from bot.channels.seam import Hearing, Lookup, Others, Poster
 from bot.domain.cards import Card
 from bot.domain.chat import Address, Inbox
-from bot.domain.events import TextDelta, TextRestarted, TurnEvent, TurnFailed
+from bot.domain.events import TextDelta, TextRestarted, TurnEnded, TurnEvent, TurnFailed
 from bot.domain.people import Actor
 from bot.domain.proposals import Proposal
 from bot.domain.teams import TeamStatus
@@ -21,6 +22,8 @@ class RecordingStream:
 
     async def send(self, event: TurnEvent) -> None:
         self.channel.maybe_refuse("send")
+        if isinstance(event, TurnEnded):
+            self.channel.maybe_refuse("end")
         self.events.append(event)
 
     @property
@@ -45,7 +48,9 @@ class ShowingChannel:
         self.inbox: Inbox | None = None
         self.streams: list[RecordingStream] = []
         self.boards: dict[str, TeamStatus] = {}  # what each shows now, by its reference
-        self.refusals: dict[str, ChannelError] = {}  # by what is asked: send, post, post_card, redraw_card
+        self.refusals: dict[
+            str, ChannelError
+        ] = {}  # by what is asked: send, end, post, …
         self.changes = 0
 
     async def start(
@@ -87,6 +92,7 @@ class RecordingChannel(ShowingChannel, Poster):
         self.drawn: list[Card] = []  # every redraw, oldest first
         self.cards: dict[str, Card] = {}  # what each copy shows now, by its reference
         self.places: dict[str, Address] = {}
+        self.paragraphs: list[str] = []  # each is refused once
         self.attempts = 0  # at posting a card
         self.heard = Hearing(1.0)
         self.lost_answers = 0  # this many of the next cards are posted, but nothing says so
@@ -94,9 +100,17 @@ class RecordingChannel(ShowingChannel, Poster):
     def hearing(self) -> Hearing:
         return self.heard
 
-    async def post(self, address: Address, markdown: str) -> None:
+    async def post(self, address: Address, markdown: str, after: int = 0) -> None:
+        """Where a paragraph is to be refused, each is a post."""
         self.maybe_refuse("post")
-        self.texts.append((address, markdown))
+        posts = markdown.split("\n\n") if self.paragraphs else [markdown]
+        await post_each(posts, after, lambda post: self._post(address, post))
+
+    async def _post(self, address: Address, post: str) -> None:
+        if post in self.paragraphs:
+            self.paragraphs.remove(post)
+            raise ChannelError("down")
+        self.texts.append((address, post))
 
     async def post_card(self, address: Address, card: Card) -> str:
         self.attempts += 1

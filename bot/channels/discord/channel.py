@@ -29,6 +29,7 @@ from bot.channels.discord.presses import DiscordPresses, Display
 from bot.channels.discord.stream import DiscordStream
 from bot.channels.discord.text import cut, literal, neutralise, split
 from bot.channels.discord.transport import PLAIN, DiscordRest, Json
+from bot.channels.posts import post_each
 from bot.channels.seam import Hearing, Lookup, Others, Poster, heard
 from bot.domain.cards import Card
 from bot.domain.chat import Address, Answer, Clock, Command, Inbox, Message
@@ -208,9 +209,11 @@ class DiscordChannel(Poster):
     def open_stream(self, address: Address, requester: Actor) -> DiscordStream:  # noqa: ARG002 - the seam's
         return DiscordStream(self._rest, self._clock, DiscordPlace.of(address))
 
-    async def post(self, address: Address, markdown: str) -> None:
-        for piece in split(markdown):
-            await self._rest.post(DiscordPlace.of(address), {"content": piece, "flags": PLAIN})
+    async def post(self, address: Address, markdown: str, after: int = 0) -> None:
+        place = DiscordPlace.of(address)
+        await post_each(
+            split(markdown), after, lambda piece: self._rest.post(place, {"content": piece, "flags": PLAIN})
+        )
 
     async def post_card(self, address: Address, card: Card) -> str:
         """Post a card once, also where the answer to it was lost: then it is brought up to date."""

@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from bot.channels.discord.places import DiscordPlace, ref_of
 from bot.channels.discord.text import literal, split
 from bot.channels.discord.transport import PLAIN, DiscordRest
+from bot.channels.posts import post_each
 from bot.channels.unfolding import Unfolding
 from bot.domain.chat import Clock
 from bot.errors import ChannelError
@@ -45,15 +46,16 @@ class DiscordStream(Unfolding):
             self._shown = ref_of(await self._rest.post(self._place, message, patience=0))
 
     async def finish(self, text: str, note: str) -> None:
-        pieces = split(f"{text}\n\n{note}")
+        pieces, there = split(f"{text}\n\n{note}" if note else text), 0
         if self._shown:
             try:
                 if pieces:
                     await self._rest.edit(self._shown, {"content": pieces[0], "flags": PLAIN})
                 else:
                     await self._rest.delete(self._shown)
-                pieces = pieces[1:]
+                there = 1
             except ChannelError as error:  # someone removed it: post it all again
                 log.info("discord preview lost", place=str(self._place.address), why=error.message)
-        for piece in pieces:
-            await self._rest.post(self._place, {"content": piece, "flags": PLAIN})
+        await post_each(
+            pieces, there, lambda piece: self._rest.post(self._place, {"content": piece, "flags": PLAIN})
+        )

@@ -23,6 +23,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from bot.channels.connecting import Connection
+from bot.channels.posts import post_each
 from bot.channels.seam import Hearing, Lookup, Others, Poster, Stream, heard
 from bot.channels.slack import blocks as b
 from bot.channels.slack import doctor, lost, text
@@ -270,11 +271,12 @@ class SlackChannel(Poster):
         place = SlackPlace.of(address)
         return SlackStream(self._workspaces, self._sessions, self._clock, place, user_of(requester))
 
-    async def post(self, address: Address, markdown: str) -> None:
+    async def post(self, address: Address, markdown: str, after: int = 0) -> None:
         place = SlackPlace.of(address)
-        with translated():
-            client = await self._workspaces.client(place.team)
-            for piece in text.split(text.neutralise(markdown)):
+        client = await self._workspaces.client(place.team)
+
+        async def post(piece: str) -> None:
+            with translated():
                 await client.chat_postMessage(
                     channel=place.channel,
                     thread_ts=place.thread,
@@ -282,6 +284,8 @@ class SlackChannel(Poster):
                     unfurl_links=False,
                     unfurl_media=False,
                 )
+
+        await post_each(text.split(text.neutralise(markdown)), after, post)
 
     async def post_card(self, address: Address, card: Card) -> str:
         """Post a card, unless it is already there: an earlier post may have arrived without an answer."""

@@ -27,6 +27,7 @@ from telegram.error import BadRequest, Conflict, InvalidToken, TelegramError
 from telegram.ext import Application, Defaults, ExtBot, TypeHandler
 
 from bot.channels.connecting import Connection
+from bot.channels.posts import post_each
 from bot.channels.seam import Hearing, Lookup, Others, Poster, heard
 from bot.channels.telegram import commands
 from bot.channels.telegram import team_status as boards
@@ -43,7 +44,7 @@ from bot.channels.telegram.presses import TelegramPresses
 from bot.channels.telegram.requests import BotRequests
 from bot.channels.telegram.shown import ShownCards
 from bot.channels.telegram.stream import TelegramStream
-from bot.channels.telegram.text import from_markdown, joined, mention
+from bot.channels.telegram.text import from_markdown, joined, mention, split
 from bot.channels.telegram.transport import Transport
 from bot.channels.telegram.updates import ReadableUpdates, readable
 from bot.domain.cards import Card
@@ -252,10 +253,10 @@ class TelegramChannel(Poster):
     def open_stream(self, address: Address, requester: Actor) -> TelegramStream:  # noqa: ARG002 - the seam's
         return TelegramStream(self._transport, self._pace, self._moves.place(address))
 
-    async def post(self, address: Address, markdown: str) -> None:
-        rich = from_markdown(markdown)
-        if rich.text.strip():
-            await self._transport.send(self._moves.place(address), rich)
+    async def post(self, address: Address, markdown: str, after: int = 0) -> None:
+        place = self._moves.place(address)
+        pieces = split(from_markdown(markdown))
+        await post_each(pieces, after, lambda piece: self._transport.send(place, piece))
 
     async def post_card(self, address: Address, card: Card) -> str:
         """Post a card; the reference is ``chat/message``."""

@@ -5,6 +5,7 @@ The pace decides when a preview may go out, so that a group keeps room for cards
 
 import secrets
 
+from bot.channels.posts import post_each
 from bot.channels.telegram.limits import ChatPace, Urgency
 from bot.channels.telegram.places import TelegramPlace, TelegramPosted
 from bot.channels.telegram.text import Rich, from_markdown, plain, split, styled
@@ -50,19 +51,18 @@ class TelegramStream(Unfolding):
             raise
 
     async def finish(self, text: str, note: str) -> None:
-        pieces = split(_before(text) + plain(note) if note else from_markdown(text))
+        pieces, there = split(_before(text) + plain(note) if note else from_markdown(text)), 0
         if self._shown is not None:
             try:
                 if not pieces:
                     await self._transport.delete(self._shown)
                 else:
                     await self._transport.edit(self._shown, pieces[0])
-                    pieces = pieces[1:]
+                there = 1
             except ChannelError as error:  # someone removed it: post it all again
                 log.info("telegram preview lost", chat=self._place.chat_id, why=error.message)
             self._shown = None
-        for piece in pieces:
-            await self._transport.send(self._place, piece)
+        await post_each(pieces, there, lambda piece: self._transport.send(self._place, piece))
 
 
 def _before(text: str) -> Rich:

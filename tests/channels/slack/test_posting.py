@@ -37,6 +37,16 @@ async def test_long_text_is_posted_in_pieces_without_mentions_or_previews(runnin
     assert "<!" not in posts[0].markdown
 
 
+async def test_a_long_text_is_continued_after_the_post_that_slack_refused(running: Running) -> None:
+    slack, words = running.slack, " ".join(f"word{n}" for n in range(4000))
+    slack.fail("chat.postMessage", status=503, after=1)
+    with pytest.raises(ChannelError) as refused:
+        await running.channel.post(THREAD, words)
+    await running.channel.post(THREAD, words, refused.value.arrived)
+
+    assert " ".join(p.markdown for p in slack.in_channel("C1")) == words
+
+
 async def test_a_card_is_posted_in_the_thread_and_its_copy_redrawn(
     running: Running, card_factory: Factory
 ) -> None:

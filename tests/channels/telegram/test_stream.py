@@ -85,6 +85,20 @@ async def test_a_long_answer_is_split(channel, telegram: FakeTelegram, seconds: 
     assert not any("▍" in m.text for m in posted)
 
 
+@pytest.mark.parametrize("where", [HERE, THERE])
+async def test_a_text_that_telegram_took_a_part_of_is_continued_there(
+    channel, telegram: FakeTelegram, seconds: FakeTime, where: Address
+):
+    telegram.group(TEAM)
+    text = "\n\n".join(f"paragraph {i} " + "x" * 300 for i in range(40))
+    telegram.fail("sendMessage", 502, "Bad Gateway", after=1 if where == HERE else 2)
+    with pytest.raises(ChannelError) as refused:
+        await play(channel, seconds, where, TextDelta(text), end(text))
+    await channel.post(where, text, refused.value.arrived)
+    shown = "".join(m.text for m in telegram.shown(int(where.key)))
+    assert [shown.count(f"paragraph {i} ") for i in range(40)] == [1] * 40
+
+
 async def test_what_a_tool_does_is_shown_while_it_runs(channel, telegram: FakeTelegram, seconds: FakeTime):
     events = [
         TextDelta("Let me look."),
