@@ -328,7 +328,7 @@ def _company(
         return Alone(settings.sqlite_file, database, process, clock)
     from bot.upkeep.together import Together
 
-    return Together(settings.database_url, database, process, clock, works=works)
+    return Together(settings.database_url, database, process, clock, works=works, settings=settings.marks())
 
 
 def registry_of(

@@ -3,6 +3,7 @@
 import base64
 import re
 from datetime import timedelta
+from hashlib import sha256
 from importlib.util import find_spec
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
@@ -148,6 +149,23 @@ Networks = Annotated[
 ]
 Ports = Annotated[tuple[Annotated[int, Field(ge=1, le=65535)], ...], NoDecode, BeforeValidator(words)]
 Prices = Annotated[tuple[float, ...], NoDecode, BeforeValidator(two_prices)]
+
+
+_OWN = (
+    "NOD_DATABASE_URL",
+    "NOD_HOST",
+    "NOD_HTTP_",
+    "NOD_LOG_LEVEL",
+    "NOD_MAX_CONNECTIONS",
+    "NOD_METRICS_",
+    "NOD_OIDC_",
+    "NOD_PORT",
+    "NOD_TOKEN",
+    "NOD_URL",
+    "OTEL_",
+)
+"""How the names begin of what each process may have its own of."""
+_MARK = 4  # characters
 
 
 class Settings(BaseSettings):
@@ -391,6 +409,14 @@ class Settings(BaseSettings):
             if (value := getattr(self, name)) not in (None, "", ()):
                 found[str(field.validation_alias)] = _written(value)
         return found
+
+    def marks(self) -> dict[str, str]:
+        """What tells one value from another, of each setting that all processes on one database need.
+
+        It is too short to tell the value.
+        """
+        alike = {name: value for name, value in self.environment().items() if not name.startswith(_OWN)}
+        return {name: sha256(value.encode()).hexdigest()[:_MARK] for name, value in alike.items()}
 
     @property
     def base_path(self) -> str:

@@ -60,8 +60,9 @@ class Turns:
 
     def shows_rows(self, conversation: Conversation, book: Rulebook) -> bool:
         """Whether people there read rows themselves, so that nothing has to be delivered."""
-        if conversation.origin.channel not in self._channels:
-            return True
+        channel = conversation.origin.channel
+        if channel not in self._channels:
+            return channel == SHELL  # of another, what was said waits for a process that has it
         return poster_at(self._channels, conversation.origin) is None and not (
             self._routes or book.about(Subject.ROUTE)
         )

@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import threading
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from functools import partial
 from typing import Any
 
@@ -21,11 +21,25 @@ from bot.upkeep.distributed import DistributedDispatcher, prepare
 
 log = logger(__name__)
 
+_SETTINGS = "settings"
+
 
 class Together:
     """Implements `Company` and `Others`: processes divide the work and what gone ones had."""
 
-    def __init__(self, url: str, database: Database, process: Process, clock: Clock, *, works: bool) -> None:
+    def __init__(
+        self,
+        url: str,
+        database: Database,
+        process: Process,
+        clock: Clock,
+        *,
+        works: bool,
+        settings: Mapping[str, str] | None = None,
+    ) -> None:
+        """``settings``: a mark of each that all processes need to have alike, since work may go to any."""
+        self._settings = dict(settings or {})
+        self._differ: list[Mapping[str, str]] = []  # marks of others that were told of
         self._database = database
         self._process = process
         self._clock = clock
@@ -33,6 +47,7 @@ class Together:
         self.others: Others = self
         self.dispatcher = DistributedDispatcher(url, self.wire, works=works)
         self._ended = threading.Event()
+        self.wire.on(_SETTINGS, self._compare)
 
     def claim(self) -> contextlib.AbstractContextManager[object]:
         return contextlib.nullcontext()
@@ -45,6 +60,7 @@ class Together:
             target=self._beat, args=(asyncio.get_running_loop(),), name="beats", daemon=True
         )
         await self.wire.open()
+        self.wire.say(_SETTINGS, [self._settings, True])
         try:
             await self.dispatcher.open()
             beating.start()
@@ -75,6 +91,18 @@ class Together:
 
     def rings(self) -> AsyncIterator[None]:
         return self.wire.rings()
+
+    def _compare(self, said: tuple[Mapping[str, str], bool]) -> None:
+        """Say once what another process has otherwise; one that begins is to say the same."""
+        others, begins = said
+        if others == self._settings:
+            return
+        if begins:
+            self.wire.say(_SETTINGS, [self._settings, False])
+        if others not in self._differ:
+            self._differ.append(others)
+            names = {name for name, _ in self._settings.items() ^ others.items()}
+            log.warning("another process has other settings, and all need the same", settings=sorted(names))
 
     def _beat(self, loop: asyncio.AbstractEventLoop) -> None:
         """In a thread of its own: a tool that holds up the event loop makes no process look dead."""

@@ -298,13 +298,16 @@ async def test_a_conversation_whose_channel_is_off_is_still_worked_on(nod: Nod) 
     await nod.close()
     channel = nod.channels.pop("chat")
     nod.rebuild()
+    nod.model.will(says("It is red now."))
     await nod.press(Verb.APPROVE, p, by=ANA)
     await nod.idle()
     assert (await nod.now(p)).state is State.SUCCEEDED
     assert channel.card_of(p).pending
+    assert "It is red now." in await nod.said()
     nod.channels["chat"] = channel
     await nod.restart()
     assert channel.card_of(p).state is State.SUCCEEDED
+    assert channel.shown.endswith("It is red now.")
 
 
 async def test_a_failure_shows_its_words_and_offers_a_retry(nod: Nod) -> None:

@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import threading
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from http import HTTPStatus
 from itertools import count
 from typing import Any, get_args
@@ -36,7 +36,7 @@ from bot.domain.verbs import Verb
 from bot.settings import Settings
 from bot.store import conversations, processes, proposals
 from bot.tools.mcp.elicitation import Action, Elicited, Question
-from tests.kit import Hold, ScriptedModel, World, call, lamp_tools, make_tables, says
+from tests.kit import Hold, ScriptedModel, World, call, lamp_tools, make_tables, says, until
 from tests.kit.urls import POSTGRES_URL, schema
 
 pytestmark = [
@@ -57,10 +57,11 @@ class Processes:
         self.models: list[ScriptedModel] = []
         self._stack = stack
 
-    async def start(self, **how: Any) -> App:
+    async def start(self, settings: Mapping[str, Any] | None = None, **how: Any) -> App:
         self.models.append(ScriptedModel())
+        given = {"NOD_DATABASE_URL": self.url, "NOD_PORT": 0, "NOD_ADMINS": "http:ana", **(settings or {})}
         app = build(
-            Settings.load(NOD_DATABASE_URL=self.url, NOD_PORT=0, NOD_ADMINS="http:ana"),
+            Settings.load(**given),
             model=self.models[-1],
             toolsets=[lamp_tools(self.world)],
             **how,
@@ -449,3 +450,24 @@ async def test_what_a_platform_tells_one_process_to_wait_the_others_wait_too(nod
 
     await eventually(told)
     assert there["slack"].left("C1 of discord") == 0
+
+
+async def test_processes_with_other_settings_say_once_which_and_no_value(
+    nods: Processes, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
+) -> None:
+    printed: list[str] = []
+
+    def told() -> list[str]:  # wherever the log goes
+        printed.append(capsys.readouterr().out)
+        lines = ("".join(printed) + caplog.text).splitlines()
+        return [each for each in lines if "other settings" in each]
+
+    odd = {"NOD_INSTRUCTIONS": "Be brief.", "NOD_ISSUES": False, "NOD_LOG_LEVEL": "error"}
+    await nods.start()
+    await nods.start(settings=odd)
+    await until(lambda: len(told()) == 2)
+    await nods.start()
+    await until(lambda: len(told()) == 3)  # the second was told of such a one before
+    for each in told():
+        assert "['NOD_INSTRUCTIONS', 'NOD_ISSUES']" in each
+        assert "Be brief" not in each
