@@ -34,7 +34,8 @@ from bot.domain.people import Actor
 from bot.domain.proposals import Proposal, State
 from bot.domain.verbs import Verb
 from bot.settings import Settings
-from bot.store import conversations, processes, proposals
+from bot.store import conversations, processes, proposals, tokens
+from bot.store.lock import ring
 from bot.tools.mcp.elicitation import Action, Elicited, Question
 from tests.kit import Hold, ScriptedModel, World, call, lamp_tools, make_tables, says, until
 from tests.kit.urls import POSTGRES_URL, schema
@@ -366,6 +367,39 @@ async def test_who_listens_in_one_process_is_told_every_kind_of_event_and_more_a
         async with asyncio.timeout(60):
             items = [await listener.get() for _ in events]
     assert [item and item[0] for item in items] == events
+
+
+async def test_a_token_that_is_revoked_opens_nothing_in_any_process_and_its_streams_tell_no_more(
+    nods: Processes,
+) -> None:
+    both = [await nods.start(), await nods.start()]
+    token = await both[0].database.write(tokens.issue, "ana", ANA, both[0].clock())
+    async with contextlib.AsyncExitStack() as stack:
+        listening = []
+        for app in both:
+            given: Any = {"headers": {"Authorization": f"Bearer {token}"}, "timeout": 60}
+            client = httpx.AsyncClient(base_url=f"http://127.0.0.1:{app.web.port}", **given)
+            client = await stack.enter_async_context(client)
+            stream = await stack.enter_async_context(client.stream("GET", "/api/events"))
+            listening.append((client, stream.aiter_lines()))
+        nods.all_say(says("I will.", call("paint", lamp="desk", color="red")))
+        await say(both[0])
+        [p] = await eventually(lambda: all_in(both[0], State.PROPOSED))
+        for _, lines in listening:
+            while p.id not in await anext(lines):
+                pass
+        rings = [app.bell.rings for app in both]
+        await both[0].database.write(tokens.revoke, "ana", ANA, both[0].clock())
+        ring(both[0].database.engine)  # as `nod token revoke` does
+        await eventually(lambda: _rang(both, rings))
+        await press(both[0], p)
+        for client, lines in listening:
+            assert not [line async for line in lines if p.id in line]  # up to its end
+            assert (await client.get("/api/proposals")).status_code == HTTPStatus.UNAUTHORIZED
+
+
+async def _rang(apps: list[App], before: list[int]) -> bool:
+    return all(app.bell.rings > rings for app, rings in zip(apps, before, strict=True))
 
 
 async def test_a_question_is_answered_in_a_process_that_does_not_ask_it(nods: Processes) -> None:

@@ -164,9 +164,7 @@ def test_a_team_is_not_shown_as_it_was_before(nod: Served, new_page: NewPage):
     expect(team).to_contain_text("waiting for approval")
 
 
-def test_a_message_that_was_sent_while_the_conversation_was_on_its_way_stays(
-    serve: Serve, new_page: NewPage
-):
+def test_a_message_that_was_sent_while_the_conversation_was_on_its_way_stays(serve: Serve, new_page: NewPage):
     more = asyncio.Event()  # never comes: the answer stays unfinished
     with serve(model=ScriptedModel(say("Hello."), [Text("I look."), more])) as nod:
         page = new_page(nod.url)
