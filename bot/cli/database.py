@@ -25,6 +25,10 @@ commands = ShellCommands(no_args_is_help=True, help="Upgrade and copy the databa
 def upgrade() -> None:
     """Bring the schema to this release's version (also done at every start)."""
     with told(), opened(load()) as database:
+        if database.dialect == "postgresql":
+            from bot.upkeep.distributed import prepare  # its library is an extra
+
+            prepare(database.engine)
         print(f"The schema is at {migrations.current(database.engine)}.")
 
 

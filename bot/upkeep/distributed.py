@@ -31,6 +31,7 @@ from bot.domain.jobs import HERE, Job, Queue, Work
 from bot.logs import logger
 from bot.store import migrations
 from bot.store.engine import IDLE
+from bot.store.quick import fault
 from bot.store.wire import Wire, conninfo
 from bot.upkeep.batches import Batches
 from bot.upkeep.dispatcher import Handler, QueueOf
@@ -49,11 +50,17 @@ _SLOWEST = 60.0  # seconds between two tries of a worker that fails
 
 
 def prepare(engine: Engine) -> None:
-    """Make Procrastinate's tables where they are missing, however many processes start at the same time."""
+    """Make Procrastinate's tables where they are missing, however many processes start at the same time.
+
+    Raises DBAPIError.
+    """
     with migrations.alone(engine), engine.begin() as connection:
         if connection.execute(text("SELECT to_regclass('procrastinate_jobs')")).scalar() is None:
             driver: Any = connection.connection.driver_connection
-            driver.execute(SchemaManager.get_schema())
+            try:
+                driver.execute(SchemaManager.get_schema())
+            except psycopg.Error as error:
+                raise fault(connection, "Procrastinate's schema", error) from error
 
 
 class DistributedDispatcher:

@@ -3,16 +3,19 @@
 import asyncio
 import contextlib
 import threading
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
+import psycopg
+from procrastinate.exceptions import ConnectorException
 from sqlalchemy.exc import SQLAlchemyError
 
 from bot.channels.seam import Others
 from bot.delivery.bell import Bell
 from bot.domain.chat import Clock
 from bot.domain.processes import BEAT_SECONDS, Process, Watch
+from bot.errors import SettingsError
 from bot.logs import logger
 from bot.store import processes
 from bot.store.database import Database
@@ -59,10 +62,12 @@ class Together:
         beating = threading.Thread(
             target=self._beat, args=(asyncio.get_running_loop(),), name="beats", daemon=True
         )
-        await self.wire.open()
+        with _told():
+            await self.wire.open()
         self.wire.say(_SETTINGS, [self._settings, True])
         try:
-            await self.dispatcher.open()
+            with _told():
+                await self.dispatcher.open()
             beating.start()
             yield
         finally:
@@ -123,3 +128,13 @@ class Together:
                 log.warning("processes are gone, their work is taken over", processes=gone)
             if gone or before:  # once more a beat later: by then Procrastinate has given up their jobs, too
                 loop.call_soon_threadsafe(self.wire.ring)
+
+
+@contextlib.contextmanager
+def _told() -> Iterator[None]:
+    """What refuses a start is a line, also where it is no fault of SQLAlchemy's."""
+    try:
+        yield
+    except (psycopg.Error, ConnectorException) as error:
+        first = str(error.__cause__ or error).strip().splitlines()[0]
+        raise SettingsError(f"NOD_DATABASE_URL: {first}; nod doctor looks closer") from None

@@ -9,8 +9,10 @@ from itertools import count
 from typing import Any, get_args
 
 import httpx
+import psycopg
 import pytest
 from sqlalchemy import event, text
+from sqlalchemy.exc import DBAPIError
 from sqlmodel import Session
 
 from bot.app import App, build
@@ -33,12 +35,13 @@ from bot.domain.events import (
 from bot.domain.people import Actor
 from bot.domain.proposals import Proposal, State
 from bot.domain.verbs import Verb
+from bot.errors import SettingsError
 from bot.settings import Settings
 from bot.store import conversations, processes, proposals, tokens
 from bot.store.lock import ring
 from bot.tools.mcp.elicitation import Action, Elicited, Question
 from tests.kit import Hold, ScriptedModel, World, call, lamp_tools, make_tables, says, until
-from tests.kit.urls import POSTGRES_URL, schema
+from tests.kit.urls import POSTGRES_URL, plain, schema
 
 pytestmark = [
     pytest.mark.slow,
@@ -505,3 +508,15 @@ async def test_processes_with_other_settings_say_once_which_and_no_value(
     for each in told():
         assert "['NOD_INSTRUCTIONS', 'NOD_ISSUES']" in each
         assert "Be brief" not in each
+
+
+async def test_a_start_that_the_database_refuses_is_told_without_a_trace(nods: Processes) -> None:
+    with psycopg.connect(plain(nods.url), autocommit=True) as other:
+        other.execute("CREATE TYPE procrastinate_job_status AS ENUM ()")
+        with pytest.raises(DBAPIError, match="already exists"):
+            await nods.start()
+        other.execute("DROP TYPE procrastinate_job_status")
+        await nods.start()
+        other.execute("DROP TABLE procrastinate_workers CASCADE")
+        with pytest.raises(SettingsError, match=r"NOD_DATABASE_URL: .+; nod doctor looks closer"):
+            await nods.start()
