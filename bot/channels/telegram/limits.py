@@ -49,6 +49,7 @@ _GROUP_GAP = 3.0  # seconds between two previews
 _PERSON_GAP = 0.5
 _RETRIES = 3
 _QUIET_CHATS = 1000
+_ENDED_IN_LINE = 5  # cards of a chat that wait to say how they ended; the rest is drawn a moment later
 _SENT = "telegram sent"  # what processes tell each other
 
 
@@ -134,6 +135,8 @@ class ChatPace(BaseRateLimiter[int]):
         line, window = self._line(chat_id), _PERSON if chat_id > 0 else _GROUP
         if rate_limit_args == Urgency.OPEN and line.busy(self._now(), *window):
             raise RetryAfter(1)
+        if rate_limit_args == Urgency.ENDED and len(line.waiting) >= _ENDED_IN_LINE:
+            raise RetryAfter(1)  # a chat's cards may not hold all places where cards are drawn
         for attempt in range(_RETRIES + 1):
             await self._wait(line, window, rate_limit_args or Urgency.TEXT)
             self._sent(chat_id)

@@ -71,6 +71,25 @@ async def test_those_in_line_are_not_kept_waiting_when_the_chat_takes_nothing_fo
     assert [type(each) for each in found] == [RetryAfter] * 3
 
 
+async def test_cards_of_a_busy_chat_that_have_ended_wait_five_at_a_time_and_the_rest_is_drawn_later():
+    held, time = asyncio.Event(), FakeTime()
+
+    async def sleep(seconds: float) -> None:
+        await held.wait()
+        time.now += seconds
+
+    pace = ChatPace(time, sleep)
+    for _ in range(20):
+        await ask(pace, -1)
+    waiting = [asyncio.ensure_future(ask(pace, -1, rate=Urgency.ENDED)) for _ in range(5)]
+    await asyncio.sleep(0)
+    with pytest.raises(RetryAfter):
+        await ask(pace, -1, rate=Urgency.ENDED)
+    text = asyncio.ensure_future(ask(pace, -1))
+    held.set()
+    assert await asyncio.gather(*waiting, text) == ["sent"] * 6
+
+
 @pytest.fixture
 def paces(seconds: FakeTime) -> list[ChatPace]:
     """Two processes with one bot."""
