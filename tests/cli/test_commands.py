@@ -411,7 +411,7 @@ def test_a_database_without_its_schema_version_is_refused_in_one_line(shell: She
     for words in (("doctor",), ("run",), ("db", "upgrade"), ("pending",)):
         told = shell.nod(*words, NOD_PORT="0")
         assert told.exit_code == 1
-        assert "but no schema version. Restore a backup." in told.output
+        assert "but no schema version. Restore a backup, or name an empty one." in told.output
 
 
 def test_a_database_that_lost_a_table_does_not_start(shell: Shell):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from alembic import command
-from sqlalchemy import Engine, inspect
+from sqlalchemy import Engine, inspect, text
 from sqlmodel import Session, select
 
 from bot.domain.people import Actor
@@ -112,6 +112,28 @@ def test_what_was_wrong_before_the_upgrade_is_kept_as_a_finding(frozen: Engine, 
     assert found
     assert all(each.startswith("before the upgrade: ") for each in found), found
     frozen.dispose()
+
+
+@pytest.mark.parametrize(
+    ("version", "told"),
+    [
+        ("9999", "schema 9999 is from a newer nod. Upgrade this one."),
+        ("1975ea83b712", "its schema 1975ea83b712 is another program's. Name an empty one."),
+        (None, "it has tables (users) but no schema version. Restore a backup, or name an empty one."),
+    ],
+)
+def test_a_database_of_another_program_or_a_newer_nod_is_left_alone(
+    engine: Engine, version: str | None, told: str
+) -> None:
+    with engine.begin() as connection:
+        connection.execute(text("CREATE TABLE users (id INTEGER)"))
+        if version is not None:
+            connection.execute(text("CREATE TABLE alembic_version (version_num TEXT)"))
+            connection.execute(text("INSERT INTO alembic_version VALUES (:v)"), {"v": version})
+    with pytest.raises(SettingsError) as refused:
+        migrations.upgrade(engine)
+    assert refused.value.message == f"NOD_DATABASE_URL: {told}"
+    engine.dispose()
 
 
 @needs_postgres

@@ -59,7 +59,8 @@ def damage(engine: Engine) -> str:
     if version is None:
         strange = sorted(there.keys() - {_VERSIONS})
         if strange:
-            return f"it has tables ({_some(strange)}) but no schema version. Restore a backup."
+            there_is = f"it has tables ({_some(strange)}) but no schema version"
+            return f"{there_is}. Restore a backup, or name an empty one."
         return ""
     if version != newest():
         return ""
@@ -91,8 +92,11 @@ def _some(names: list[str]) -> str:
 def too_new(engine: Engine) -> str:
     """What to say where a newer Nod made the schema; empty where this one knows it."""
     version = current(engine)
-    strange = version is not None and version not in known()
-    return f"schema {version} is from a newer nod. Upgrade this one." if strange else ""
+    if version is None or version in known():
+        return ""
+    if not version.isdecimal():
+        return f"its schema {version} is another program's. Name an empty one."
+    return f"schema {version} is from a newer nod. Upgrade this one."
 
 
 def current(engine: Engine) -> str | None:
