@@ -1,7 +1,7 @@
 // A proposal as a card: what will change, who may decide, and the buttons. It shows only what the server said.
 
 import { download, post } from "./api.js";
-import { announce, h, icon, link, safeAddress, shown } from "./dom.js";
+import { announce, h, icon, keeping, link, redraw, safeAddress, shown } from "./dom.js";
 import * as channels from "./channels.js";
 import { changes, growing } from "./diff.js";
 import { similarForm, stepsForm, wordsForm } from "./decisions.js";
@@ -84,23 +84,17 @@ export class Card {
     this.answer(p);
     if (before && JSON.stringify(before) === JSON.stringify(p)) return;
     this.proposal = p;
-    const focused = this.element.contains(document.activeElement) && !this.slot.contains(document.activeElement)
-      ? document.activeElement : null;
-    const open = [...this.element.querySelectorAll("details[data-part]")].filter((d) => d.open).map((d) => d.dataset.part);
     if (before && before.round !== p.round && p.state === "proposed" && this.busy !== "edit") this.changed();
     if (p.state !== before?.state && before) this.close(false);
     if (before && before.state !== p.state) this.say("");
     const { label, tone } = this.standing();
     this.element.className = `card ${tone} ${p.state} ${p.risk}`;
     this.element.setAttribute("aria-label", `Proposal, ${label}: ${p.description}`);
-    this.content.replaceChildren(...this.parts(p).filter(Boolean));
-    this.small.replaceChildren(...this.byline(p).filter(Boolean));
-    for (const part of open) {
-      const again = this.element.querySelector(`details[data-part="${part}"]`);
-      if (again) again.open = true;
-    }
-    this.drawButtons();
-    if (focused && !focused.isConnected) this.refocus(focused.dataset.verb);
+    keeping(this.element, () => {
+      this.content.replaceChildren(...this.parts(p).filter(Boolean));
+      this.small.replaceChildren(...this.byline(p).filter(Boolean));
+      this.drawButtons();
+    });
     if (p.version !== before?.version) this.ask();
   }
 
@@ -115,7 +109,7 @@ export class Card {
     if (print === this.answered) return;
     this.answered = print;
     if (told.length && told.every((each) => each.answer)) this.say("");
-    this.told.replaceChildren(...told.map((each) => h("div", { class: "answer" },
+    redraw(this.told, ...told.map((each) => h("div", { class: "answer" },
       h("p", { class: "byline", dir: "auto" }, shown(`${each.asker}: “${each.question}”`)),
       h("div", { class: "said", dir: "auto" }, each.answer ? markdown(each.answer) : h("p", { class: "muted" }, "The agent is answering…")))));
   }
@@ -261,7 +255,6 @@ export class Card {
 
   drawButtons() {
     const p = this.proposal;
-    const had = this.buttons.contains(document.activeElement) ? document.activeElement.dataset.verb : null;
     const may = p.may_decide ? p.verbs.filter((verb) => this.said(verb)) : [];
     const one = may.filter((verb) => !verb.endsWith("_all"));
     const group = may.filter((verb) => verb.endsWith("_all"));
@@ -272,18 +265,17 @@ export class Card {
     if (one.length && !this.form) rows.push(h("div", { class: "buttons" }, often.map((verb) => this.button(verb)), this.menu(rare)));
     if (!p.may_decide && p.state === "proposed") rows.push(h("p", { class: "muted" }, "You may not decide this. It waits for ", shown(p.deciders), "."));
     const bar = group.length && p.group && !this.form ? [this.groupBar(p, group)] : [];
-    if (this.above) this.above.replaceChildren(...bar);
+    if (this.above) redraw(this.above, ...bar);
     else if (!this.origin) rows.push(...bar);
-    this.buttons.replaceChildren(...rows);
+    redraw(this.buttons, ...rows);
     this.element.setAttribute("aria-busy", String(Boolean(this.busy)));
-    if (had) this.refocus(had);
   }
 
   /** What is rarely wanted waits behind ⋯. */
   menu(verbs) {
     if (!verbs.length) return null;
     if (verbs.length === 1 && verbs[0] === "cancel") return this.button("cancel");
-    const details = h("details", { class: "menu" }, h("summary", { class: "button" }, h("span", { "aria-hidden": "true" }, "⋯"), h("span", { class: "hidden" }, "More")),
+    const details = h("details", { class: "menu", data: { part: "menu" } }, h("summary", { class: "button" }, h("span", { "aria-hidden": "true" }, "⋯"), h("span", { class: "hidden" }, "More")),
       h("div", { class: "menu-list" }, verbs.map((verb) => this.button(verb))));
     details.addEventListener("keydown", (event) => {
       if (event.key !== "Escape" || !details.open) return;
@@ -336,6 +328,11 @@ export class Card {
 
   pressed(verb) {
     if (this.busy || this.resting) return;
+    const menu = this.buttons.querySelector(".menu[open]");
+    if (menu) {
+      menu.open = false;
+      this.refocus(verb);
+    }
     if (verb === "edit") this.edit();
     else if (verb === "similar") this.similar();
     else if (this.said(verb).question) this.open(wordsForm(this.said(verb), this.answers(verb)), verb);
@@ -391,7 +388,8 @@ export class Card {
 
   refocus(verb) {
     const button = verb && this.buttons.querySelector(`[data-verb="${verb}"]`);
-    (button || this.element).focus({ preventScroll: true });
+    const menu = button && button.closest(".menu:not([open])");
+    (menu?.firstElementChild || button || this.element).focus({ preventScroll: true });
   }
 
   /** `unreached`: what is said holds only until the server can be reached again. */

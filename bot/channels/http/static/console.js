@@ -1,7 +1,7 @@
 // The console's frame: which view is open, the list of conversations, the counts, signing in.
 
 import * as api from "./api.js";
-import { announce, h, icon, recall, remember, shown } from "./dom.js";
+import { announce, h, icon, recall, redraw, remember, shown } from "./dom.js";
 import { Inbox, notifyOf } from "./inbox.js";
 import { Audit, Files, Tools, Usage, You } from "./pages.js";
 import { People } from "./people.js";
@@ -129,13 +129,11 @@ function drawSide() {
   const waiting = proposals.waiting();
   const mine = waiting.filter((p) => p.may_decide).length;
   const inChat = !route.page;
-  const here = document.activeElement?.closest?.("#pages a")?.id;
-  $("pages").replaceChildren(...Object.entries(PAGES).filter(([, { may }]) => !may || may()).map(([name, { title, sign }]) => {
+  redraw($("pages"), ...Object.entries(PAGES).filter(([, { may }]) => !may || may()).map(([name, { title, sign }]) => {
     const to = h("a", { class: "side-link", id: `to-${name}`, href: `#/${name}` }, h("span", {}, icon(sign), title), name === "inbox" && mine ? counted(mine) : null);
     current(to, name === route.page);
     return to;
   }));
-  if (here) $(here)?.focus();
   $("bar-inbox").replaceChildren(icon("inbox"), h("span", { class: "hidden" }, "Inbox"), ...(mine ? counted(mine) : []));
   current($("new"), inChat && !thread.id);
   const title = route.page ? PAGES[route.page].title : titleOf(thread.id);
@@ -143,15 +141,13 @@ function drawSide() {
   if ($("title").textContent !== title) $("title").textContent = title;
   document.title = `${mine ? `(${mine}) ` : ""}${title} · Nod`;
   $("list-title").hidden = $("find").hidden = !conversations.length && !$("find").value;
-  const focused = document.activeElement?.closest?.("#conversations a")?.getAttribute("href");
-  $("conversations").replaceChildren(...conversations.map((each) => {
+  redraw($("conversations"), ...conversations.map((each) => {
     const open = waiting.filter((p) => p.conversation_id === each.id).length;
     const item = h("a", { class: "side-link", href: `#/c/${encodeURIComponent(each.id)}` }, h("span", { class: "cut", dir: "auto" }, shown(each.title || "Untitled")),
       open ? h("span", { class: "count quiet", title: `${open} waiting` }, String(open), h("span", { class: "hidden" }, " waiting")) : null);
     current(item, inChat && each.id === thread.id);
     return h("li", {}, item);
   }));
-  if (focused) document.querySelector(`#conversations a[href="${CSS.escape(focused)}"]`)?.focus();
 }
 
 /** A number in a bubble, with what it counts for who cannot see the bubble. */

@@ -87,6 +87,61 @@ export function link(address, ...children) {
   return h("a", { href: address, target: "_blank", rel: "noopener noreferrer" }, ...children);
 }
 
+const NAMES = ["id", "data-verb", "data-part", "href", "aria-label"]; // what an element is known by when it is drawn again
+
+/** Finds what stands for an element within `root` after that was drawn again: of its name, else of its kind and place. */
+function finder(root, element) {
+  const name = NAMES.find((each) => element.hasAttribute(each));
+  if (name) {
+    const selector = `${element.localName}[${name}="${CSS.escape(element.getAttribute(name))}"]`;
+    const at = [...root.querySelectorAll(selector)].indexOf(element);
+    return () => (element.isConnected ? element : root.querySelectorAll(selector)[at]);
+  }
+  let holder = element.parentElement;
+  while (holder !== root && !NAMES.some((each) => holder.hasAttribute(each))) holder = holder.parentElement;
+  const within = holder === root ? () => root : finder(root, holder);
+  const at = [...holder.querySelectorAll(element.localName)].indexOf(element);
+  return () => (element.isConnected ? element : within()?.querySelectorAll(element.localName)[at]);
+}
+
+/** Draw a part of the page again, and leave who is at it where they are: what has the focus, is unfolded, is scrolled. */
+export function keeping(root, draw) {
+  const kept = (found) => [...found].map((element) => ({ again: finder(root, element), top: element.scrollTop, left: element.scrollLeft }));
+  const active = document.activeElement;
+  const focused = active !== root && root.contains(active) ? finder(root, active) : null;
+  const unfolded = kept(root.querySelectorAll("details[open]"));
+  const grown = kept(root.querySelectorAll(".grow[aria-expanded=true]"));
+  const scrolled = kept([...root.querySelectorAll("[tabindex='0']")].filter((each) => each.scrollTop || each.scrollLeft));
+  draw();
+  for (const { again } of unfolded) {
+    const details = again();
+    if (!details || details.open) continue;
+    details.open = true;
+    details.dispatchEvent(new Event("toggle")); // the browser's own comes later, and what is within is needed now
+  }
+  for (const { again } of grown) if (again()?.matches(".grow[aria-expanded=false]")) again().click();
+  for (const { again, top, left } of scrolled) again()?.scrollTo({ top, left, behavior: "instant" });
+  if (!focused || document.activeElement === active) return;
+  for (const each of [focused(), root.closest("[tabindex]"), root.querySelector("a[href]")]) {
+    each?.focus({ preventScroll: true });
+    if (each && document.activeElement === each) return;
+  }
+}
+
+/** Put these into an element in place of what is there. */
+export function redraw(element, ...children) {
+  keeping(element, () => element.replaceChildren(...children));
+}
+
+/** Let an element have these children in this order; those that stay where they are, are not touched. */
+export function settle(element, children) {
+  const wanted = new Set(children);
+  keeping(element, () => {
+    for (const child of [...element.children]) if (!wanted.has(child)) child.remove();
+    children.forEach((child, at) => element.children[at] === child || element.insertBefore(child, element.children[at] ?? null));
+  });
+}
+
 /** Say it to a screen reader, after what it is saying now. */
 export function announce(text) {
   const said = h("p", {}, text);

@@ -4,7 +4,7 @@
 import { Newest } from "./api.js";
 import { Card } from "./card.js";
 import * as channels from "./channels.js";
-import { announce, h, icon, recall, remember, shown } from "./dom.js";
+import { announce, h, icon, recall, redraw, remember, settle, shown } from "./dom.js";
 import { find, list, listen, press, refresh } from "./proposals.js";
 import { ago, expiry } from "./times.js";
 
@@ -191,18 +191,17 @@ export class Inbox {
       offer(this.person, p.requester_account, p.requester);
     }
     this.rows = new Map([...this.rows.values()].sort(order).map((row) => [row.id, row]));
-    this.list.replaceChildren(...[...this.rows.values()].map((row) => row.element));
+    settle(this.list, [...this.rows.values()].map((row) => row.element));
     proposals.forEach((p) => this.draw(p));
   }
 
   draw(p) {
     const row = this.rows.get(p.id).element;
     const open = p.state === "proposed";
-    const box = h("input", { type: "checkbox", "aria-label": `Select: ${p.description}` });
+    const box = h("input", { type: "checkbox", data: { part: "select" }, "aria-label": `Select: ${p.description}` });
     box.checked = this.chosen.has(p.id);
     box.disabled = !open || !p.may_decide;
     box.addEventListener("change", () => this.choose(p.id, box.checked));
-    const focused = row.contains(document.activeElement) ? document.activeElement.tagName : null;
     const tone = open ? "waiting" : p.state === "succeeded" && !p.ended_badly ? "good" : p.state === "failed" ? "bad" : p.ended_badly ? "warned" : "quiet";
     const when = open ? ["expires ", expiry(p.expires_at)] : [shown(p.outcome.replace(/\.$/, "")), p.decided_at ? [" · ", ago(p.decided_at)] : ""];
     const place = p.channel && p.channel !== "http" ? ` in ${channels.called(p.channel)}` : "";
@@ -210,9 +209,8 @@ export class Inbox {
       h("span", { class: "row-title", dir: "auto" }, shown(p.headline)),
       h("span", { class: "row-small" }, open ? [shown(p.requester), place, ", "] : null, when));
     row.className = `row ${tone} ${p.risk}`;
-    row.replaceChildren(box, h("span", { class: `row-sign ${tone}` }, icon(p.risk === "destructive" && open ? "warning" : SIGNS[p.state])), link);
+    redraw(row, box, h("span", { class: `row-sign ${tone}` }, icon(p.risk === "destructive" && open ? "warning" : SIGNS[p.state])), link);
     this.mark(p.id);
-    if (focused) row.querySelector(focused.toLowerCase())?.focus({ preventScroll: true });
   }
 
   mark(id) {
@@ -253,7 +251,7 @@ export class Inbox {
       this.cards.delete(id);
     }
     for (const id of ids) if (!this.cards.has(id)) this.cards.set(id, new Card(id, { origin: true }));
-    this.detail.replaceChildren(...ids.map((id) => this.cards.get(id).element));
+    settle(this.detail, ids.map((id) => this.cards.get(id).element));
     this.copy.hidden = ids.length !== 1;
     for (const id of this.rows.keys()) this.mark(id);
     this.drawMany();
@@ -262,11 +260,11 @@ export class Inbox {
   drawMany() {
     const open = [...this.chosen].map(find).filter((p) => p?.state === "proposed" && p.may_decide);
     const harm = open.filter((p) => p.risk === "destructive").length;
-    const act = (words, verb, kind) => h("button", { type: "button", class: `button ${kind}`, onclick: () => this.all(verb, open) }, words);
+    const act = (words, verb, kind) => h("button", { type: "button", class: `button ${kind}`, data: { verb }, onclick: () => this.all(verb, open) }, words);
     this.many.hidden = !this.chosen.size;
-    this.many.replaceChildren(h("p", {}, `${this.chosen.size} selected${harm ? `, ${harm} can't be undone` : ""}.`),
+    redraw(this.many, h("p", {}, `${this.chosen.size} selected${harm ? `, ${harm} can't be undone` : ""}.`),
       h("div", { class: "buttons" }, open.length ? [act(`Approve ${open.length}`, "approve", "primary"), act(`Decline ${open.length}`, "decline", "")] : null,
-        h("button", { type: "button", class: "button seldom", onclick: () => this.clear() }, "Clear")));
+        h("button", { type: "button", class: "button seldom", data: { verb: "clear" }, onclick: () => this.clear() }, "Clear")));
   }
 
   clear() {
@@ -342,8 +340,7 @@ export class Inbox {
   decide(verb) {
     if (!verb) return;
     if (this.chosen.size > 1) {
-      const words = { approve: "Approve ", decline: "Decline " }[verb];
-      [...this.many.querySelectorAll("button")].find((each) => words && each.textContent.startsWith(words))?.focus();
+      this.many.querySelector(`[data-verb="${verb}"]`)?.focus();
       return;
     }
     const card = this.cards.get(this.current ?? [...this.chosen][0]);

@@ -77,7 +77,7 @@ export function callLine(call) {
   const state = h("span", { class: "muted" });
   const far = h("span", { class: "muted", dir: "auto" });
   const body = h("div", { class: "call-body" });
-  const element = h("details", { class: "call" }, h("summary", {}, sign, h("span", { dir: "auto" }, shown(call.summary || call.tool_name)), far, state), body);
+  const element = h("details", { class: "call", data: { part: call.call_id } }, h("summary", {}, sign, h("span", { dir: "auto" }, shown(call.summary || call.tool_name)), far, state), body);
   const finish = (ok, result) => {
     element.classList.remove("running");
     far.remove();

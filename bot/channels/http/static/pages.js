@@ -1,7 +1,7 @@
 // The pages that only show: tools, usage, the audit log, and who one is. Each asks again when it is opened.
 
 import { download, get, Newest, remove, signedIn, signOut } from "./api.js";
-import { announce, h, shown } from "./dom.js";
+import { announce, h, keeping, shown } from "./dom.js";
 import { stamp } from "./times.js";
 
 const number = new Intl.NumberFormat("en");
@@ -25,7 +25,7 @@ export class Page {
     this.shown = true;
     try {
       const found = await this.newest.of(() => this.load());
-      if (found) this.draw(found);
+      if (found) keeping(this.body, () => this.draw(found));
     } catch (error) {
       if (error.status !== 401) this.say(error.message, true);
     }
@@ -184,7 +184,7 @@ export class Audit extends Page {
     }
     this.rows.append(...rows.map((row) => this.row(row)));
     this.further.hidden = next === null;
-    this.further.onclick = () => get(`api/audit?${this.query({ limit: 50, before: next })}`).then((page) => this.draw(page, true), (error) => this.say(error.message, true));
+    this.further.onclick = () => this.newest.of(() => get(`api/audit?${this.query({ limit: 50, before: next })}`)).then((page) => page && this.draw(page, true), (error) => this.say(error.message, true));
   }
 
   row({ at, actor, verb, proposal_id: id, thing, key, reason, tool_name: tool, description }) {

@@ -2,7 +2,7 @@
 // All changes are made with the words of /approvals, so the page can do no more than a chat can.
 
 import { get, Newest, post, remove } from "./api.js";
-import { announce, h, shown } from "./dom.js";
+import { announce, h, keeping, shown } from "./dom.js";
 import { ruleForm } from "./ruleform.js";
 import { ago, expiry } from "./times.js";
 
@@ -50,12 +50,12 @@ export class Rules {
   async show() {
     try {
       const found = await this.newest.of(() => get("api/rules"));
-      if (found) this.draw(found);
+      if (found) keeping(this.element, () => this.draw(found));
       if (!found?.everything) return;
       const more = await this.newest.of(() => Promise.all([get("api/mcp"), get("api/tools")]));
       if (!more) return;
       const [{ servers }, { tools }] = more;
-      this.drawServers(servers);
+      keeping(this.servers, () => this.drawServers(servers));
       this.chosen.offer(tools.map((each) => each.name));
     } catch (error) {
       this.say(error.message, true);

@@ -3,7 +3,7 @@
 
 import { get, Newest, open, post } from "./api.js";
 import { Card } from "./card.js";
-import { announce, h } from "./dom.js";
+import { announce, h, keeping } from "./dom.js";
 import { assistantLine, callLine, line, notice, thoughts, userLine } from "./line.js";
 import { markdown } from "./markdown.js";
 import { list, put } from "./proposals.js";
@@ -104,11 +104,11 @@ export class Thread {
     if (!answer) return;
     const [{ messages }, board] = answer;
     if (board) this.team.draw(board.team);
-    const focused = document.activeElement;
     this.segments = this.segments.filter((segment) => !ended.includes(segment));
-    this.arrange(messages);
-    ended.forEach((segment) => segment.element.remove());
-    if (focused !== document.activeElement && focused?.isConnected && this.element.contains(focused)) focused.focus({ preventScroll: true });
+    keeping(this.element, () => {
+      this.arrange(messages);
+      ended.forEach((segment) => segment.element.remove());
+    });
     const last = messages.at(-1);
     const young = last && Date.now() - Date.parse(last.created_at) < RECENT;
     if (!this.segments.length && !this.posting) this.setWorking(Boolean(young && last.id !== this.quiet?.id && ["user", "note"].includes(last.role)));

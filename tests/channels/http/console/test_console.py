@@ -491,7 +491,7 @@ def test_everything_works_by_keyboard(nod: Served, new_page: NewPage):
     expect(button(shown, "Edit")).to_be_visible()
     expect(page.locator("#working")).to_be_hidden()
     for found in (
-        shown.locator("[data-part] summary"),
+        shown.locator("[data-part=all] summary"),
         shown.locator(".menu summary"),
         button(shown, "Edit"),
     ):

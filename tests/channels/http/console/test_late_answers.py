@@ -27,7 +27,7 @@ COUNTS = """(() => {
 
 
 class Held:
-    """What a page asks for at a path, from now on: the answers are of now, and arrive when ``come`` says so."""
+    """What a page asks for at a path, from now on: the answers are of now, and arrive with ``come``."""
 
     def __init__(self, page: Page, nod: Served, path: str) -> None:
         self.page = page
