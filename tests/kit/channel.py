@@ -48,9 +48,7 @@ class ShowingChannel:
         self.inbox: Inbox | None = None
         self.streams: list[RecordingStream] = []
         self.boards: dict[str, TeamStatus] = {}  # what each shows now, by its reference
-        self.refusals: dict[
-            str, ChannelError
-        ] = {}  # by what is asked: send, end, post, …
+        self.refusals: dict[str, ChannelError] = {}  # by what is asked: send, end, post, …
         self.changes = 0
 
     async def start(
