@@ -93,7 +93,7 @@ def test_a_call_that_was_unfolded_stays_so_when_its_answer_is_complete(serve: Se
         page = new_page(nod.url)
         ask(page, "show open issues")
         page.locator("#thread .live .call summary").click()
-        expect(page.locator("#working")).to_be_hidden()
+        expect(page.locator("#working")).to_be_hidden(timeout=30_000)
         expect(page.locator("#thread .line-block:not(.live) .call .boxed")).to_be_visible()
         expect(page.locator("#thread .call summary")).to_be_focused()
 

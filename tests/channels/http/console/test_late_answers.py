@@ -158,7 +158,7 @@ def test_a_team_is_not_shown_as_it_was_before(nod: Served, new_page: NewPage):
     team = page.locator("#team .team-list")
     held = reloaded(page, nod, f"api/conversations/{plan['conversation_id']}/team", asked=2)
     nod.press(plan, "approve")
-    expect(team).to_contain_text("waiting for approval")
+    expect(team).to_contain_text("waiting for approval", timeout=30_000)
     held.come()
     expect(page.locator("#thread .user")).to_be_visible()
     expect(team).to_contain_text("waiting for approval")
