@@ -67,10 +67,10 @@ class Execution:
         if proposal is None or proposal.state is not State.APPROVED:
             following = self._turnstile.forget(proposal_id)
         elif not (name := await self._touched(proposal)):
-            made = await self._execute(proposal, wake)
+            made = await self._execute(proposal, "", wake)
         elif await self._turnstile.enter(proposal_id, name):
             try:
-                made = await self._execute(proposal, wake)
+                made = await self._execute(proposal, name, wake)
             finally:
                 following = await self._turnstile.leave(proposal_id, name)
         return (*made, *(Job(Work.EXECUTE, each) for each in following))
@@ -83,8 +83,11 @@ class Execution:
         except Exception:  # noqa: BLE001 - a tool's own code; what is wrong with it is told when it runs
             return proposal.tool_name
 
-    async def _execute(self, proposal: Proposal, wake: Wake | None) -> tuple[Job, ...]:
-        """Every move is guarded by the version that was read: where another was faster, nothing is done."""
+    async def _execute(self, proposal: Proposal, name: str, wake: Wake | None) -> tuple[Job, ...]:
+        """Every move is guarded by the version that was read: where another was faster, nothing is done.
+
+        Nor while another process changes what ``name`` stands for: `Recovery` comes back to it.
+        """
         plans = proposal.kind is Kind.PLAN
         try:
             tool = (await self._registry.shelf()).get(proposal.tool_name)
@@ -106,7 +109,7 @@ class Execution:
         if old_values(preview) != old_values(proposal.preview):
             return await self._database.write_first(lifecycle.ask_again, proposal, preview, now)
         claimed = await self._database.write_first(
-            lifecycle.claim, self._policies, proposal, self._process, now
+            lifecycle.claim, self._policies, proposal, self._process, now, name
         )
         if claimed is None:
             return ()

@@ -4,9 +4,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import lru_cache
+from hashlib import sha256
 from typing import Any
 
-from sqlalchemy import bindparam, func, insert, text, update
+from sqlalchemy import bindparam, exists, func, insert, text, update
 from sqlmodel import Session, select
 
 from bot.domain.proposals import TRANSITIONS, Proposal, State
@@ -31,18 +32,21 @@ _BEHIND = select(_TABLE.c.id).where(
 _WANT_REDRAW = update(_COPIES).where(_COPIES.c.proposal_id.in_(_BEHIND)).values(wanted=_COPIES.c.wanted + 1)
 
 
+_OTHER = _TABLE.alias("other")
+_RUNS_ELSEWHERE = exists().where(text("other.state = 'executing'"), _OTHER.c.thing == bindparam("thing"))
+
+
 @lru_cache(maxsize=64)
 def _update(columns: tuple[str, ...]) -> Any:
     """The guarded update of these columns; their values are its parameters."""
-    return (
-        update(_TABLE)
-        .where(
-            _TABLE.c.id == bindparam("moved_id"),
-            _TABLE.c.state == bindparam("from_state"),
-            _TABLE.c.version == bindparam("from_version"),
-        )
-        .values({column: bindparam(column) for column in columns})
+    guarded = update(_TABLE).where(
+        _TABLE.c.id == bindparam("moved_id"),
+        _TABLE.c.state == bindparam("from_state"),
+        _TABLE.c.version == bindparam("from_version"),
     )
+    if "thing" in columns:
+        guarded = guarded.where(~_RUNS_ELSEWHERE)
+    return guarded.values({column: bindparam(column) for column in columns})
 
 
 def insert_all(session: Session, proposals: Sequence[Proposal], by: By) -> None:
@@ -61,12 +65,14 @@ def move(
     now: datetime,
     state: State | None = None,
     owner: str | None = None,
+    thing: str = "",
     **changes: Any,
 ) -> Proposal | None:
     """Change a proposal, guarded by its state and version, and record who did it.
 
     Returns what it is now, or None when someone else was faster. ``state`` None keeps it where it is (a
-    vote, an edit). ``owner``: id of the process that runs it from now on.
+    vote, an edit). ``owner``: id of the process that runs it from now on. ``thing``: the name of what it
+    changes; None is returned as well while another one that runs changes the same.
     Raises ValueError for a move that `TRANSITIONS` does not have.
     """
     if state is not None and state not in TRANSITIONS[before.state]:
@@ -79,6 +85,7 @@ def move(
     changed = {key: value for key, value in new.items() if value != old[key]}
     changed["deciders"] = new["deciders"]  # an older release kept fewer fields; the record hashes all
     changed |= {"owner": owner} if owner is not None else {}
+    changed |= {"thing": sha256(thing.encode(errors="surrogatepass")).hexdigest()} if thing else {}
     if before.state is State.EXECUTING:
         changed["progress"] = None
     guard = {"moved_id": before.id, "from_state": before.state, "from_version": before.version}

@@ -105,12 +105,18 @@ def ask_again(
     return (redraw(p),) if moved else ()
 
 
-def claim(session: Session, policies: Policies, p: Proposal, process: str, now: datetime) -> Proposal | None:
-    """``approved → executing`` for exactly one caller; everybody else, and all while paused, get None."""
+def claim(
+    session: Session, policies: Policies, p: Proposal, process: str, now: datetime, thing: str = ""
+) -> Proposal | None:
+    """``approved → executing`` for exactly one caller; everybody else, and all while paused, get None.
+
+    So does one who would change a ``thing`` that another process is changing: a lock is gone with its
+    connection, and what runs under it is not.
+    """
     exclusive.in_conversation(session, p.conversation_id)
     if policies.load(session).book.paused:
         return None
-    return moving.move(session, p, By.nod(Act.EXECUTE), now, State.EXECUTING, owner=process)
+    return moving.move(session, p, By.nod(Act.EXECUTE), now, State.EXECUTING, owner=process, thing=thing)
 
 
 def as_stopped(session: Session, claimed: Proposal) -> Proposal | None:

@@ -41,6 +41,7 @@ from bot.store import conversations, processes, proposals, tokens
 from bot.store.lock import ring
 from bot.tools.mcp.elicitation import Action, Elicited, Question
 from tests.kit import Hold, ScriptedModel, World, call, lamp_tools, make_tables, says, until
+from tests.kit.tables import OURS
 from tests.kit.urls import POSTGRES_URL, plain, schema
 
 pytestmark = [
@@ -218,6 +219,38 @@ async def test_a_press_of_one_card_in_two_processes_runs_it_once(nods: Processes
     await asyncio.gather(*(press(app, p) for app in both for _ in range(5)))
     await eventually(lambda: all_in(both[0], State.SUCCEEDED))
     assert len(nods.world.runs) == 1
+
+
+async def test_what_runs_though_its_lock_is_lost_lets_no_other_change_of_the_same_thing_begin(
+    nods: Processes,
+) -> None:
+    """Its connection may end at any time, as when PostgreSQL is restarted."""
+    one, other = [await nods.start(), await nods.start()]
+    hold = nods.world.before["paint"] = Hold()
+    nods.models[0].will(says("I will.", call("paint", lamp="desk", color="red")))
+    await say(one)
+    [first] = await eventually(lambda: all_in(one, State.PROPOSED))
+    nods.models[1].will(says("I will.", call("paint", lamp="desk", color="blue")))
+    await say(other, key="2")
+    second = next(p for p in await eventually(lambda: both(other)) if p.id != first.id)
+    await press(one, first)
+    await hold.reached.wait()
+    locks = f"FROM pg_locks JOIN pg_stat_activity USING (pid) WHERE locktype = 'advisory' AND {OURS}"
+    other.database.write_now(lambda s: s.execute(text(f"SELECT pg_terminate_backend(pid) {locks}")))
+    await press(other, second)
+    async with asyncio.timeout(30):
+        await other.gate.execute(second.id)
+    assert [p.id for p in await all_in(other, State.APPROVED)] == [second.id]
+    hold.go.set()
+    await eventually(lambda: all_in(other, State.SUCCEEDED))
+    await other.recovery.recover(other.clock())
+    [again] = await eventually(lambda: all_in(other, State.PROPOSED))
+    assert (again.id, again.preview[0].old_value) == (second.id, "red")
+
+
+async def both(app: App) -> list[Proposal]:
+    found = await all_in(app, State.PROPOSED)
+    return found if len(found) == 2 else []
 
 
 async def test_a_stop_reaches_the_turn_that_runs_elsewhere(nods: Processes) -> None:

@@ -93,6 +93,7 @@ class ProposalRow(Row, table=True):
     error: str | None = None
     progress: str | None = None
     owner: str | None = None  # id of the process that runs it, or that waits for the answer to a question
+    thing: str | None = None  # digest of the name of what it changes, once it runs
     created_at: datetime = Field(sa_type=UTCDateTime)
     updated_at: datetime = Field(sa_type=UTCDateTime)
     expires_at: datetime = Field(sa_type=UTCDateTime)
