@@ -1,6 +1,6 @@
 """What waits by the hundred, the hundred thousand, the million: bytes, memory, and how long things take.
 
-Each size has a process of its own (``python -m benchmarks.size URL COUNT``) for the sake of its memory.
+Each size has a process of its own (``python -m benchmarks.size URL COUNT TURNS``) for the sake of its memory.
 All of them are measured by turns, a little at a time: a machine is not the same from one minute to the next.
 """
 
@@ -55,8 +55,8 @@ _TIMED = {
 _Turn = dict[str, Any]
 
 
-async def rows(where: Path, database: str, *, sizes: tuple[int, ...]) -> list[Row]:
-    """``database``: the URL of a PostgreSQL; empty for SQLite."""
+async def rows(where: Path, database: str, *, sizes: tuple[int, ...], turns: int = _TURNS) -> list[Row]:
+    """``database``: the URL of a PostgreSQL; empty for SQLite. Each turn presses `_EACH` of each size."""
     with ExitStack() as stack:
         urls = [
             stack.enter_context(schema(database)) if database else f"sqlite:///{where / f'size-{count}.db'}"
@@ -65,7 +65,7 @@ async def rows(where: Path, database: str, *, sizes: tuple[int, ...]) -> list[Ro
         weights = [
             await asyncio.to_thread(_fill, url, count) / count for url, count in zip(urls, sizes, strict=True)
         ]
-        return _told(sizes, weights, await _by_turns(urls, sizes))
+        return _told(sizes, weights, await _by_turns(urls, sizes, turns))
 
 
 def _told(sizes: tuple[int, ...], weights: list[float], measured: list[list[_Turn]]) -> list[Row]:
@@ -91,25 +91,25 @@ def _of(turns: list[_Turn], key: str, kind: int) -> list[float]:
     return [turn[key][kind] for turn in turns if key in turn]
 
 
-async def _by_turns(urls: list[str], sizes: tuple[int, ...]) -> list[list[_Turn]]:
+async def _by_turns(urls: list[str], sizes: tuple[int, ...], turns: int) -> list[list[_Turn]]:
     """What each turn took, for each size."""
     processes = [
         await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "benchmarks.size", url, str(count)),
+            *(sys.executable, "-m", "benchmarks.size", url, str(count), str(turns)),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
         )
         for url, count in zip(urls, sizes, strict=True)
     ]
     measured: list[list[_Turn]] = [[] for _ in processes]
-    for turn in range(2 * _TURNS):
+    for turn in range(2 * turns):
         order = list(zip(processes, measured, strict=True))
         for process, of_it in order if turn % 2 else reversed(order):
             assert process.stdin is not None
             assert process.stdout is not None
             process.stdin.write(b"\n")
             line = json.loads(await process.stdout.readline())
-            if turn % _TURNS:
+            if turn % turns:
                 of_it.append(line)
     for process in processes:
         await process.communicate()
@@ -133,16 +133,16 @@ def _fill(url: str, count: int) -> int:
     return int(bytes_)
 
 
-async def _measure(url: str, count: int) -> None:
+async def _measure(url: str, count: int, turns: int) -> None:
     """A turn for each line of the standard input: first the starts, since only one Nod has the file."""
-    for _ in range(_TURNS):
+    for _ in range(turns):
         await _tell(partial(_starts, url))
     world = make(url)
     async with world.app.running(ticking=False):
         world.app.dispatcher.start(_rest)
-        step = max(count // (_TURNS * _EACH), 1)
-        ids = [rules.proposal(1 + n * step, now()).id for n in range(_TURNS * _EACH)]
-        for turn in range(_TURNS):
+        step = max(count // (turns * _EACH), 1)
+        ids = [rules.proposal(1 + n * step, now()).id for n in range(turns * _EACH)]
+        for turn in range(turns):
             await _tell(partial(_works, world, ids[turn * _EACH :][:_EACH]))
 
 
@@ -201,4 +201,4 @@ async def _sweep(world: World) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(_measure(sys.argv[1], int(sys.argv[2])))
+    asyncio.run(_measure(sys.argv[1], *map(int, sys.argv[2:])))

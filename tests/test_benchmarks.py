@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.platform]
     lambda where: tools.rows(where, rounds=1, calls=2),
     lambda where: parked.rows(where, warm=2, count=2),
     lambda where: rules.rows(where, due=2, seconds=0.01),
-    lambda where: size.rows(where, sizes=(2, 3)),
+    lambda where: size.rows(where, "", sizes=(20, 21), turns=2),
     lambda where: costs.on_sqlite(where, cycles=1),
     lambda where: cold.rows(where, rounds=1, parked=2),
     lambda where: start.rows(where, rounds=1),
@@ -32,10 +32,11 @@ async def test_each_part_gives_its_rows(run, tmp_path: Path):
 @pytest.mark.skipif(not POSTGRES_URL, reason="needs a PostgreSQL")
 @pytest.mark.parametrize("run", [
     lambda: costs.on_postgres(POSTGRES_URL, cycles=2),
+    lambda: size.rows(Path(), POSTGRES_URL, sizes=(20, 21), turns=2),
     lambda: several.cycles(POSTGRES_URL, 2, 2, sizes=[2], at_once=2),
     lambda: several.in_parts(POSTGRES_URL, 1, 2, sizes=[2], at_once=2),
     lambda: several.presses(POSTGRES_URL, 2),
     lambda: several.kills(POSTGRES_URL, 1),
-], ids=["costs", "cycles", "parts", "presses", "kills"])  # fmt: skip
+], ids=["costs", "size", "cycles", "parts", "presses", "kills"])  # fmt: skip
 async def test_each_part_that_needs_postgres_gives_its_rows(run):
     assert await run()

@@ -68,12 +68,23 @@ class Execution:
             following = self._turnstile.forget(proposal_id)
         elif not (name := await self._touched(proposal)):
             made = await self._execute(proposal, "", wake)
-        elif await self._turnstile.enter(proposal_id, name):
+        elif await self._enter(proposal_id, name):
             try:
                 made = await self._execute(proposal, name, wake)
             finally:
                 following = await self._turnstile.leave(proposal_id, name)
         return (*made, *(Job(Work.EXECUTE, each) for each in following))
+
+    async def _enter(self, proposal_id: str, name: str) -> bool:
+        """`Turnstile.enter`, past those in line here whom another process has run meanwhile."""
+        while not await self._turnstile.enter(proposal_id, name):
+            if (ahead := self._turnstile.ahead(name)) is None:
+                return False
+            found = await self._database.read(proposals.get, ahead)
+            if found is not None and found.state is State.APPROVED:
+                return False
+            self._turnstile.forget(ahead)
+        return True
 
     async def _touched(self, proposal: Proposal) -> str:
         """What it would change, by name; a tool that cannot say is kept to one call at a time."""

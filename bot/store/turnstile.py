@@ -37,7 +37,7 @@ class Turnstile:
 
     async def enter(self, who: str, name: str) -> bool:
         """Take the name; False where it is taken, or others came first: `leave` says when to come again."""
-        first = next((each for each, wanted in self._waiting.items() if wanted == name), who)
+        first = next(iter(self._in_line(name)), who)
         if name in self._inside or first != who:
             self._waiting.setdefault(who, name)
             return False
@@ -50,6 +50,10 @@ class Turnstile:
                 del self._inside[name]
                 raise
         return True
+
+    def ahead(self, name: str) -> str | None:
+        """Who is next at a name that no one holds here."""
+        return None if name in self._inside else next(iter(self._in_line(name)), None)
 
     async def leave(self, who: str, name: str) -> tuple[str, ...]:
         """Give up what ``who`` holds; returns who comes next, if anyone waits for it."""
@@ -66,7 +70,10 @@ class Turnstile:
     def _next(self, name: str | None) -> tuple[str, ...]:
         if name is None or name in self._inside:
             return ()
-        return tuple([who for who, wanted in self._waiting.items() if wanted == name][:1])
+        return self._in_line(name)[:1]
+
+    def _in_line(self, name: str) -> tuple[str, ...]:
+        return tuple(who for who, wanted in self._waiting.items() if wanted == name)
 
     def close(self) -> None:
         """Let go of everything; no one enters any longer."""

@@ -142,7 +142,9 @@ async def test_nothing_that_happens_all_the_time_reads_a_table_from_end_to_end(n
 
 def test_a_press_a_list_and_a_tick_take_as_many_steps_however_much_waits(tmp_path: Path) -> None:
     few, many = (_steps(tmp_path / f"{waiting}.db", waiting) for waiting in (20, 200))
-    assert few == many
+    assert few.keys() == many.keys()
+    # where an id, which is drawn by chance, falls in an index is a step more or less
+    assert all(abs(few[each] - many[each]) <= 2 for each in few)
 
 
 def _steps(file: Path, waiting: int) -> Counter[str]:

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import threading
 from collections.abc import AsyncIterator, Callable, Mapping
+from functools import partial
 from http import HTTPStatus
 from itertools import count
 from typing import Any, get_args
@@ -32,6 +33,7 @@ from bot.domain.events import (
     TurnEvent,
     TurnFailed,
 )
+from bot.domain.jobs import Job, Work
 from bot.domain.people import Actor
 from bot.domain.proposals import Proposal, State
 from bot.domain.verbs import Verb
@@ -40,6 +42,7 @@ from bot.settings import Settings
 from bot.store import conversations, processes, proposals, tokens
 from bot.store.lock import ring
 from bot.tools.mcp.elicitation import Action, Elicited, Question
+from bot.transactions import decide
 from tests.kit import Hold, ScriptedModel, World, call, lamp_tools, make_tables, says, until
 from tests.kit.tables import OURS
 from tests.kit.urls import POSTGRES_URL, plain, schema
@@ -232,7 +235,7 @@ async def test_what_runs_though_its_lock_is_lost_lets_no_other_change_of_the_sam
     [first] = await eventually(lambda: all_in(one, State.PROPOSED))
     nods.models[1].will(says("I will.", call("paint", lamp="desk", color="blue")))
     await say(other, key="2")
-    second = next(p for p in await eventually(lambda: both(other)) if p.id != first.id)
+    second = next(p for p in await eventually(partial(more, other, 1)) if p.id != first.id)
     await press(one, first)
     await hold.reached.wait()
     locks = f"FROM pg_locks JOIN pg_stat_activity USING (pid) WHERE locktype = 'advisory' AND {OURS}"
@@ -248,9 +251,35 @@ async def test_what_runs_though_its_lock_is_lost_lets_no_other_change_of_the_sam
     assert (again.id, again.preview[0].old_value) == (second.id, "red")
 
 
-async def both(app: App) -> list[Proposal]:
+async def test_who_was_next_in_one_process_and_was_run_in_another_stands_in_no_ones_way(
+    nods: Processes,
+) -> None:
+    one, other = [await nods.start(), await nods.start()]
+    waiting = []
+    for color in ("red", "blue", "green"):
+        nods.models[0].will(says("I will.", call("paint", lamp="desk", color=color)))
+        await say(one, key=color)
+        await eventually(partial(more, one, len(waiting)))
+        waiting += [p for p in await all_in(one, State.PROPOSED) if p not in waiting]
+    red, blue, green = waiting
+    for each in waiting:  # no one is woken: who runs what is this test's matter
+        asked = Press(ANA, Verb.APPROVE, each.id)
+        await one.database.write(decide.decide, asked, one.gate.policies, one.clock())
+    hold = nods.world.before["paint"] = Hold()
+    running = asyncio.create_task(one.gate.execute(red.id))
+    await hold.reached.wait()
+    assert await one.gate.execute(blue.id) == ()
+    hold.go.set()
+    assert Job(Work.EXECUTE, blue.id) in await running
+    await other.gate.execute(blue.id)
+    await one.gate.execute(green.id)
+    # both would change what is red by now, so people are asked again
+    assert {p.id for p in await all_in(one, State.PROPOSED)} == {blue.id, green.id}
+
+
+async def more(app: App, than: int) -> list[Proposal]:
     found = await all_in(app, State.PROPOSED)
-    return found if len(found) == 2 else []
+    return found if len(found) > than else []
 
 
 async def test_a_stop_reaches_the_turn_that_runs_elsewhere(nods: Processes) -> None:
