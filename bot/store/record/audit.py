@@ -202,8 +202,8 @@ def breaks(session: Session, proposal_id: str | None = None) -> Iterator[str]:
 _BATCH = 2000
 _P = table_of(ProposalRow)
 _OF_ONE = _TABLE.c.proposal_id == bindparam("id")
-_UNDER_WAY = frozenset({"owner", "progress"})
-"""What changes without a row: which process runs it, and how far it says it is."""
+_UNDER_WAY = frozenset({"owner", "progress", "thing"})
+"""What changes without a row: which process runs it, how far it says it is, and what it changes."""
 _LAST = (
     select(  # type: ignore[call-overload]
         *(column for column in _P.columns if column.name not in _UNDER_WAY),
