@@ -71,6 +71,7 @@ NOT_COVERED = {
     # single columns
     "proposal.owner": "which process runs it",
     "proposal.progress": "how far what it runs says it is",
+    "proposal.thing": "what it changes, once it runs",
     "book.version": "tells processes to read the rules again",
     "book.memory": "what recurring tasks remember",
     "alembic_version.version_num": "the schema's",
