@@ -76,7 +76,7 @@ class Execution:
         return (*made, *(Job(Work.EXECUTE, each) for each in following))
 
     async def _enter(self, proposal_id: str, name: str) -> bool:
-        """`Turnstile.enter`, past those in line here whom another process has run meanwhile."""
+        """`Turnstile.enter`, past those in line here whom another process ran since."""
         while not await self._turnstile.enter(proposal_id, name):
             if (ahead := self._turnstile.ahead(name)) is None:
                 return False
