@@ -46,9 +46,8 @@ class Relay:
             try:
                 if event := await self._event(kind, said, requester):
                     await self._show(Address(channel, key), requester, event)
-            except (
-                Exception
-            ) as error:  # a newer release said it, or the database is away: what comes next is shown
+            except Exception as error:
+                # a newer release said it, or the database is away: what comes next is shown
                 log.warning("what another process told was not shown", kind=kind, exc_info=error)
 
     def _take(self, body: list[Any]) -> None:
