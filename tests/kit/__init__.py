@@ -6,6 +6,7 @@ from tests.kit.crash import FusedDatabase, Valve, kill
 from tests.kit.model import Scripted, ScriptedModel, breaks, call, history_faults, says
 from tests.kit.nod import AnyNod, MakeNod, Nod, cores
 from tests.kit.people import ADA, ANA, BEN, EVE, ROOM, WALL
+from tests.kit.sql import sql
 from tests.kit.tables import make_tables
 from tests.kit.waiting import Hold, held, until
 from tests.kit.world import Run, Secret, World, lamp_tools
@@ -41,5 +42,6 @@ __all__ = [
     "lamp_tools",
     "make_tables",
     "says",
+    "sql",
     "until",
 ]
