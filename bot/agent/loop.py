@@ -17,25 +17,21 @@ from typing import Any
 from sqlmodel import Session
 
 from bot import tracing
+from bot.agent.answer import Answer
 from bot.agent.considered import Considered
 from bot.agent.effects import take_effect
 from bot.agent.gate import Gate, offer
 from bot.agent.model import (
-    AssistantText,
-    Entry,
     Finished,
     Model,
     Stop,
     Thought,
     ToolCall,
-    ToolSpec,
-    UserText,
 )
 from bot.agent.prompt import Briefing, scene, system_prompt
 from bot.agent.reach import shelf_for
 from bot.agent.thoughts import Thoughts
-from bot.agent.transcript import NOTE, REASON, entries
-from bot.agent.written_calls import is_written_call
+from bot.agent.transcript import REASON, entries
 from bot.domain.bounds import CALLS_PER_ANSWER
 from bot.domain.chat import Clock
 from bot.domain.conversations import Call, CallResult, LineRole, Transcript, Turn, Usage
@@ -70,10 +66,6 @@ from bot.transactions import grants, plans, teamwork
 log = logger(__name__)
 
 _RETRIES = 2  # of an answer that was cut off, was empty, or was a call written as text
-_WRITTEN = (
-    "You wrote a tool call as text. Nothing runs that way. Call the tool through the tools you were given, "
-    "or answer in words."
-)
 _TOO_MANY = (
     "I stopped because this was taking too many steps. "
     "Tell me to continue, or break it into smaller requests."
@@ -120,31 +112,6 @@ class _Run:
     delivered: bool
     said: list[str] = field(default_factory=list)
     ending: Ending | None = None
-
-
-@dataclass(slots=True)
-class _Answer:
-    """What the model says in one call, as it comes."""
-
-    text: list[str] = field(default_factory=list)
-    finished: Finished | None = None
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether the model fell silent of itself without a word or a call."""
-        silent = self.finished is not None and self.finished.stop is Stop.FINISHED
-        return silent and not self._calls and not "".join(self.text).strip()
-
-    def correction(self, specs: Sequence[ToolSpec]) -> tuple[Entry, ...]:
-        """What to tell a model that wrote a call into its text, where nothing runs; nothing if it did not."""
-        said = "".join(self.text)
-        if self._calls or not is_written_call(said, {spec.name for spec in specs}):
-            return ()
-        return (AssistantText(said), UserText(f"{NOTE} {_WRITTEN}"))
-
-    @property
-    def _calls(self) -> Sequence[ToolCall]:
-        return self.finished.calls if self.finished else ()
 
 
 class Loop:
@@ -197,7 +164,7 @@ class Loop:
             raise ModelError(_TOO_MANY)
         if turn.transcript.teammate and (spent := self._spent_up(turn.transcript.teammate)):
             raise ModelError(spent)
-        answer = _Answer()
+        answer = Answer(not turn.transcript.conversation.private and turn.transcript.teammate is None)
         further = any(text.strip() for text in run.said)
         async for event in self._ask(turn.transcript, shelf, answer, further=further):
             yield event
@@ -205,9 +172,8 @@ class Loop:
         if finished is None:
             raise ModelCut
         if note := _NOTES.get(finished.stop):
-            answer.text.append(note)
-            yield TextDelta(note)
-        said = "".join(answer.text)
+            yield TextDelta(answer.add(note))
+        said = answer.text
         # calls of an answer that was cut may be cut themselves
         calls = _unique(finished.calls) if finished.stop is Stop.FINISHED else []
         considered = await self._gate.consider(
@@ -243,7 +209,7 @@ class Loop:
             yield ProposalOpened(proposal)
 
     async def _ask(
-        self, transcript: Transcript, shelf: Shelf, answer: _Answer, *, further: bool
+        self, transcript: Transcript, shelf: Shelf, answer: Answer, *, further: bool
     ) -> AsyncIterator[TextDelta | ThoughtDelta | TextRestarted]:
         """Fill in the model's answer; one that breaks off is asked for again, from the start.
 
@@ -266,10 +232,11 @@ class Loop:
                     if isinstance(part, Finished):
                         answer.finished = part
                         continue
-                    if further and not answer.text:
-                        yield TextDelta(_BREAK)
-                    answer.text.append(part.text)
-                    yield TextDelta(part.text)
+                    first = further and not answer.pieces
+                    if text := answer.add(part.text):
+                        yield TextDelta(_BREAK + text if first else text)
+                if text := answer.rest():
+                    yield TextDelta(text)
                 if answer.is_empty:
                     raise ModelEmpty
                 correction = () if attempt else answer.correction(specs)
@@ -279,8 +246,7 @@ class Loop:
             except (ModelCut, ModelEmpty):
                 if attempt == _RETRIES:
                     raise
-            if answer.text:
-                answer.text.clear()
+            if answer.restart():
                 yield TextRestarted()
 
     async def _read(
