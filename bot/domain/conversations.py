@@ -9,6 +9,7 @@ from bot.domain.chat import Address
 from bot.domain.people import Actor
 from bot.domain.proposals import Proposal
 from bot.domain.teams import Teammate
+from bot.domain.text import storable
 
 
 class LineRole(StrEnum):
@@ -42,12 +43,19 @@ class Conversation:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A tool call as the model asked for it; ``arguments`` is its raw JSON text."""
+    """A tool call as the model asked for it; ``arguments`` is its raw JSON text.
+
+    Tools and models give what no database keeps; a row of an older release may have it.
+    """
 
     id: str
     tool_name: str
     arguments: str
     summary: str
+
+    def __post_init__(self) -> None:
+        for name in ("id", "tool_name", "arguments", "summary"):
+            object.__setattr__(self, name, storable(getattr(self, name)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +64,9 @@ class CallResult:
 
     text: str
     ok: bool
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "text", storable(self.text))
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, Self
 from bot.domain.names import NO_NAMES, Names
 from bot.domain.people import Actor
 from bot.domain.risk import Level, Risk
+from bot.domain.text import storable_or_none
 
 
 class State(StrEnum):
@@ -80,6 +81,10 @@ class PreviewField:
     field: str
     old_value: str | None
     new_value: str | None
+
+    def __post_init__(self) -> None:
+        for name in ("field", "old_value", "new_value"):
+            object.__setattr__(self, name, storable_or_none(getattr(self, name)))
 
 
 def old_values(preview: Sequence[PreviewField]) -> list[tuple[str, str | None]]:

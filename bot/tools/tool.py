@@ -24,7 +24,7 @@ from bot.domain.jobs import Job
 from bot.domain.people import Actor
 from bot.domain.proposals import Kind, PreviewField, canonical
 from bot.domain.risk import Level, Risk
-from bot.domain.text import shown
+from bot.domain.text import shown, storable
 from bot.tools.schema import fits_strict, offered
 from bot.tools.signature import Signature, docstring
 
@@ -73,9 +73,9 @@ class ToolOutput:
     def text(self) -> str:
         """The answer as text. Never raises, for the tool has run: what is not JSON comes near to it."""
         if isinstance(self.data, str):
-            return self.data
+            return storable(self.data)
         plain = to_jsonable_python(self.data, bytes_mode="base64", fallback=str)
-        return json.dumps(plain, ensure_ascii=False)
+        return storable(json.dumps(plain, ensure_ascii=False))
 
 
 Run = Callable[[Arguments, CallContext], Awaitable[ToolOutput]]

@@ -20,6 +20,7 @@ from bot.domain.cards import Card, Tone
 from bot.domain.chat import Address
 from bot.domain.outcomes import MAX_RESULT
 from bot.domain.proposals import Proposal, State
+from bot.domain.text import storable
 from bot.domain.unseen import made_visible
 from bot.domain.verbs import Verb
 from bot.tools.registry import Shelf
@@ -110,7 +111,7 @@ async def test_what_a_tool_answers_reaches_the_model_only_as_marked_data(nod: No
     for number, text in enumerate(INJECTIONS):
         await nod.asked(call("page", number=number), at=room(number))
         given = nod.model.transcripts[-1]
-        assert [e.text for e in given if isinstance(e, ToolResult) and e.outside] == [text]
+        assert [e.text for e in given if isinstance(e, ToolResult) and e.outside] == [storable(text)]
         assert not any(text in e.text for e in given if isinstance(e, SystemText | UserText)), text
 
 

@@ -9,6 +9,7 @@ that do not stream answer with one JSON object, which is read as the one chunk i
 
 import asyncio
 import json
+import re
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import aclosing
 from typing import Any
@@ -46,6 +47,7 @@ from bot.agent.openai.errors import (
 )
 from bot.agent.openai.sse import data_of
 from bot.agent.prompt import OUTSIDE
+from bot.domain.text import storable
 from bot.errors import ModelCut, ModelError
 
 _CUT = (
@@ -55,6 +57,7 @@ _CUT = (
     OSError,
     ValueError,  # half an event: not JSON, not UTF-8
 )
+_NO_NAME = re.compile(r"[^a-zA-Z0-9_-]")  # models call what does not exist, and servers check the history
 _STOPS = {"length": Stop.LENGTH, "content_filter": Stop.FILTERED}
 _CONNECT_SECONDS = 5.0
 _LINGER_SECONDS = 0.1  # for a server that keeps the stream open after its end
@@ -164,9 +167,12 @@ class OpenAIModel:
             except aiohttp.ClientError:  # the library passes on what speaks no HTTP
                 raise ModelError(STRANGE) from None
             except UnicodeEncodeError:
-                raise ModelError(
-                    "The API key holds letters no key can have. Please check OPENAI_API_KEY."
-                ) from None
+                if not self._key.isascii():
+                    raise ModelError(
+                        "The API key holds letters no key can have. Please check OPENAI_API_KEY."
+                    ) from None
+                body = json.loads(storable(json.dumps(body, ensure_ascii=False)))
+                continue
             await self._pause(wait)
 
     def _patience(self, error: openai.OpenAIError, tries: int) -> float | None:
@@ -318,7 +324,7 @@ def _call(call: ToolCall) -> _Json:
     return {
         "id": call.id,
         "type": "function",
-        "function": {"name": call.name, "arguments": _object(call.arguments)},
+        "function": {"name": _NO_NAME.sub("_", call.name)[:64], "arguments": _object(call.arguments)},
     }
 
 
