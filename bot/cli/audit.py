@@ -7,11 +7,14 @@ from typing import Annotated, Any
 import typer
 
 from bot.cli.command import ShellCommands
-from bot.cli.shared import Id, Json, find, line, load, looking, print_json, told
+from bot.cli.shared import Id, Json, existing, find, line, load, looking, operator, print_json, told
 from bot.commands.values import account
 from bot.domain.record import Wanted
+from bot.domain.times import now
 from bot.errors import NodError, SettingsError
-from bot.store.record import audit, chain, seals
+from bot.store.database import Database
+from bot.store.lock import at_work
+from bot.store.record import audit, chain, changes, seals
 from bot.store.record.audit import AuditEntry
 
 commands = ShellCommands(help="Show and verify the audit log.")
@@ -25,17 +28,16 @@ def newest(context: typer.Context, *, as_json: Json = False) -> None:
     if context.invoked_subcommand is None:
         with told(), looking(load()) as database:
             _entries(list(reversed(database.read_now(audit.newest, _LISTED))), as_json=as_json)
-            _verified(database.read_now(seals.faults), as_json=as_json)
+            _verified(database, as_json=as_json)
 
 
 @commands.command(name="show")
 def show(proposal: Id, *, as_json: Json = False) -> None:
-    """Show everything that happened to one proposal, and whether its record is intact."""
+    """Show everything that happened to one proposal, and whether the audit log is intact."""
     with told(), looking(load()) as database:
         found = find(database, proposal)
         _entries(database.read_now(audit.history, found.id), as_json=as_json)
-        broken = database.read_now(audit.first_break, found.id)
-        _verified([broken] if broken else [], as_json=as_json)
+        _verified(database, as_json=as_json)
 
 
 @commands.command(name="verify")
@@ -51,7 +53,20 @@ def verify(
         faults = database.read_now(seals.faults, anchor or ())
         if as_json:
             print_json({"intact": not faults, "faults": faults})
-        _verified(faults, as_json=as_json)
+        _tell(database, faults, as_json=as_json)
+
+
+@commands.command(name="seal")
+def seal() -> None:
+    """Seal an audit log that has no seal yet with NOD_AUDIT_KEY, once. Stop nod first."""
+    with told():
+        settings = load()
+        if at_work(settings.database_url):
+            raise SettingsError("NOD_DATABASE_URL: a nod is running on it. Stop it first.")
+        with existing(settings) as database:
+            first = database.write_now(changes.begin_to_seal, operator(), now())
+            print(f"The audit log is sealed from row {first} on. Older rows carry no seal.")
+            _verified(database)
 
 
 @commands.command(name="anchor")
@@ -106,8 +121,12 @@ def _told(e: AuditEntry) -> dict[str, Any]:
     }
 
 
-def _verified(broken: list[str], *, as_json: bool = False) -> None:
-    if broken:
-        raise NodError(f"the audit log does not verify: {'; '.join(broken)}")
+def _verified(database: Database, *, as_json: bool = False) -> None:
+    _tell(database, database.read_now(seals.faults), as_json=as_json)
+
+
+def _tell(database: Database, faults: list[str], *, as_json: bool) -> None:
+    if faults:
+        raise NodError(f"the audit log does not verify: {'; '.join(faults)}")
     if not as_json:
-        print(seals.INTACT)
+        print(database.read_now(seals.intact))

@@ -256,7 +256,8 @@ class RulingWords:
     async def _audit(self, _: Command, text: str) -> str:
         if text == "verify":
             found = await self._database.read_aside(seals.faults)
-            return "\n".join(f"- {fault}" for fault in found) or seals.INTACT
+            faults = "\n".join(f"- {fault}" for fault in found)
+            return faults or await self._database.read_aside(seals.intact)
         wanted = await self._wanted(text)
         shown, total = await self._database.read_aside(seals.found, wanted, _SHOWN_AUDIT)
         about = {each for row in shown for each in mentioned(row)}

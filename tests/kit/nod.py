@@ -28,7 +28,7 @@ from bot.domain.proposals import TRANSITIONS, Proposal, State
 from bot.domain.similarity import Lasting, Rung, Whose
 from bot.domain.verbs import Verb
 from bot.store import conversations, proposals
-from bot.store.record import audit
+from bot.store.record import audit, seals
 from bot.store.rules import Policies
 from bot.tools.own.decisions import decision_tools
 from bot.tools.own.team import team_tools
@@ -277,10 +277,9 @@ class Nod:
     async def check(self) -> None:
         """What must always hold: valid histories, intact audit chains, legal moves, no unapproved run."""
         assert self.model.faults == []
+        faults = [fault for fault in await self.database.read(seals.faults) if fault.startswith("proposal ")]
+        assert faults == [f"proposal {ident}: {words}" for ident, words in sorted(self.altered.items())]
         for proposal in await self.proposals():
-            broken = await self.database.read(audit.first_break, proposal.id)
-            altered = self.altered.get(proposal.id)
-            assert broken == (altered and f"proposal {proposal.id}: {altered}")
             history = await self.database.read(audit.history, proposal.id)
             for before, after in pairwise(history):
                 moved = after.state != before.state

@@ -44,7 +44,7 @@ def begin_the_chain() -> None:
     if bind.dialect.name == "postgresql":  # numbers come from the end of the chain, not from a sequence
         for table in ("audit", "ledger"):
             op.execute(f"ALTER TABLE {table} ALTER COLUMN id DROP DEFAULT")
-    bind.execute(sa.insert(end), {"id": 1, "number": 0, "hash": "", "key": "", "mark": ""})
+    bind.execute(sa.insert(end), chain.blank(bind))
     newest = max(bind.execute(_NEWEST).one())
     if newest:
         _follow(bind, newest)

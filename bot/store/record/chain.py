@@ -7,7 +7,9 @@ order: anyone who has read up to a number has read everything below it. Everyone
 are collected (`add`) and linked as the last thing that a transaction does (`links`).
 
 With ``NOD_AUDIT_KEY`` the hashes are HMACs: who can write the database but does not have the key cannot make
-rows that fit. Several keys: the first seals, the others still verify what they sealed.
+rows that fit. Several keys: the first seals, the others still verify what they sealed. The end has a seal of
+its own, from the first moment of a database that is made with a key, and each row is added only to an end
+whose seal fits: nothing without a seal is ever continued, unless an operator said so once (`adopt`).
 """
 
 import hashlib
@@ -19,7 +21,7 @@ from datetime import UTC, datetime
 from heapq import merge
 from typing import Any
 
-from sqlalchemy import Connection, Insert, bindparam, insert, literal_column, update
+from sqlalchemy import Connection, Insert, bindparam, func, insert, literal_column, update
 from sqlmodel import Session, select
 
 from bot.errors import NodError
@@ -31,6 +33,9 @@ KEYS = "nod_audit_keys"
 
 UPGRADE = "upgrade"
 """The thing of the ledger row that follows the rows written before there was one chain."""
+
+KEY = "key"
+"""The thing of the ledger row with which seals begin, or those of a new key."""
 
 _AUDIT = table_of(AuditRow)
 _LEDGER = table_of(LedgerRow)
@@ -45,6 +50,7 @@ _MOVE_END = (
 )
 _ADDED = "to be linked"
 """Where a session keeps its new rows until the transaction ends, each with the statement that inserts it."""
+_ADOPTS = "adopts what is not sealed"
 _BATCH = 2000
 _ANCHOR = 32  # hexadecimal digits of a hash in an anchor: 128 bits
 _LEAST = 16  # of them that an anchor to check must have
@@ -61,6 +67,26 @@ class OtherKey(NodError):
             "NOD_AUDIT_KEY: the audit log is sealed with a key that is not set here. Set that key. "
             "If you have a new one, set both: new,old. If it is lost, this log can't be continued: copy the "
             "database with `nod db backup`, and name a new one in NOD_DATABASE_URL."
+        )
+
+
+class NotSealed(NodError):
+    """A key is set here, and the record is not sealed."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "NOD_AUDIT_KEY: the audit log is not sealed. If it was sealed before, it was altered: restore a "
+            "backup. If the key is new, seal the log once with: nod audit seal"
+        )
+
+
+class EndAltered(NodError):
+    """The seal of the record's end does not fit."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "The end of the audit log was altered, so nothing more is recorded. "
+            "Restore a backup. To see what was altered: nod audit verify"
         )
 
 
@@ -88,11 +114,11 @@ def links(session: Session) -> list[tuple[Any, dict[str, Any]]]:
     added: list[tuple[Insert, Mapping[str, Any]]] = session.info.pop(_ADDED)
     if not added:
         return []
-    end = session.connection().execute(_HOLD_END, {}).mappings().first()
+    end = session.connection().execute(_HOLD_END, {}).first()
     if end is None:
         raise NodError("The end of the audit log is missing. See: nod audit verify")
-    key = _sealing(keys_of(session), end["key"])
-    number, previous = end["number"], end["hash"]
+    key = _sealing(keys_of(session), end, adopts=session.info.pop(_ADOPTS, False))
+    number, previous = end.number, end.hash
     linked: list[tuple[Any, dict[str, Any]]] = []
     for insert_one, values in added:
         number += 1
@@ -103,17 +129,52 @@ def links(session: Session) -> list[tuple[Any, dict[str, Any]]]:
     return [*linked, (_MOVE_END, {f"new_{name}": value for name, value in moved.items()})]
 
 
-def _sealing(keys: Sequence[bytes], sealed_with: str) -> bytes:
-    """The key for the next row. Raises OtherKey where the last was sealed with one that is not known."""
-    if sealed_with and sealed_with not in map(name_of, keys):
+def _sealing(keys: Sequence[bytes], end: Any, *, adopts: bool = False) -> bytes:
+    """The key for the next row. Raises OtherKey, NotSealed or EndAltered where none may follow."""
+    sealed_with = next((key for key in (b"", *keys) if name_of(key) == end.key), None)
+    if sealed_with is None:
         raise OtherKey
+    if keys and not sealed_with and not adopts:
+        raise NotSealed
+    if sealed_with and end.mark != _mark(sealed_with, end.number, end.hash):
+        raise EndAltered
     return keys[0] if keys else b""
 
 
 def sealed_with_newest(session: Session) -> bool:
-    """Whether the newest row is sealed as the next will be. Raises OtherKey like `links`."""
+    """Whether the newest row is sealed as the next will be. Raises like `links`."""
     end = session.connection().execute(_READ_END, {}).first()
-    return end is not None and name_of(_sealing(keys_of(session), end.key)) == end.key
+    return end is not None and name_of(_sealing(keys_of(session), end)) == end.key
+
+
+def adopt(session: Session) -> int:
+    """Let the row that is added next be the first sealed one, after rows without a seal; gives its number.
+
+    Raises NodError where that can't be.
+    """
+    end = session.connection().execute(_READ_END, {}).first()
+    if not keys_of(session):
+        raise NodError("NOD_AUDIT_KEY: no key is set. Set one, then seal the audit log.")
+    if end is None or end.key:
+        raise NodError("The audit log is sealed already. Nothing was changed.")
+    session.info[_ADOPTS] = True
+    return int(end.number) + 1
+
+
+def unsealed(session: Session) -> int:
+    """How many rows are older than the first seal; 0 where all are sealed, or none."""
+    first = session.execute(select(func.min(_LEDGER.c.id)).where(_LEDGER.c.thing == KEY)).scalar() or 0
+    for table in (_AUDIT, _LEDGER):
+        before = session.execute(select(table).where(table.c.id == first - 1)).mappings().first()
+        if before is not None and _hash(b"", dict(before)) == before["hash"]:
+            return int(before["id"])
+    return 0
+
+
+def blank(connection: Connection) -> dict[str, Any]:
+    """The end of a record that has no rows yet."""
+    key = next(iter(connection.get_execution_options().get(KEYS, ())), b"")
+    return {"id": 1, "number": 0, "hash": "", "key": name_of(key), "mark": _mark(key, 0, "") if key else ""}
 
 
 def name_of(key: bytes) -> str:
@@ -153,11 +214,6 @@ def content(row: Mapping[str, Any]) -> str:
     """The hash of a row of another table. Columns without a value are left out: later ones change nothing."""
     kept = {k: v for k, v in row.items() if v is not None and not (k in ADDED and ADDED[k] == v)}
     return hashlib.sha256(_text(kept)).hexdigest()
-
-
-def fits(session: Session, row: Mapping[str, Any]) -> bool:
-    """Whether a row still has the hash it was given, whichever of the keys gave it."""
-    return any(_hash(key, row) == row["hash"] for key in (b"", *keys_of(session)))
 
 
 def anchor(session: Session) -> str | None:
@@ -204,10 +260,10 @@ def breaks(session: Session) -> Iterator[str]:
         return
     keys = keys_of(session)
     if end.key and end.key not in map(name_of, keys):
-        yield "the audit log is sealed with a key: set NOD_AUDIT_KEY to verify it"
+        yield "it is sealed with a key that is not set here: set NOD_AUDIT_KEY to verify it"
         return
     if keys and not end.key:
-        yield "no row is sealed with NOD_AUDIT_KEY yet: start Nod once with it"
+        yield "it is not sealed with NOD_AUDIT_KEY"
     check = _Check((*keys, b""))
     number, previous, (least, found) = 0, "", upgraded(session)
     yield from (f"before the upgrade: {fault}" for fault in found)
@@ -225,13 +281,16 @@ def breaks(session: Session) -> Iterator[str]:
             yield f"{gap} missing before {_called(row)}"
         elif row["previous"] != previous:
             yield f"{_called(row)} does not follow what is before it"
+        older = not check.keys[-1]
         if not check.fits(row):
             yield f"{_called(row)} was altered"
+        elif older and check.keys[-1] and number and row.get("thing") != KEY:
+            yield f"rows up to {number} carry no seal"
         number, previous = here, row["hash"]
     key = next((key for key in keys if name_of(key) == end.key), b"")
     if number != end.number:
         yield f"the record ends at row {number}, but it was written up to row {end.number}"
-    elif previous != end.hash or end.mark != (_mark(key, number, previous) if number else ""):
+    elif previous != end.hash or end.mark != (_mark(key, number, previous) if number or key else ""):
         yield "the end of the audit log was altered"
 
 

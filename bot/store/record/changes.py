@@ -17,6 +17,7 @@ from typing import Any
 from sqlalchemy import func, insert
 from sqlmodel import Session, col, select
 
+from bot.domain.people import Actor
 from bot.domain.proposals import canonical
 from bot.domain.record import Act
 from bot.domain.rules import Subject
@@ -42,7 +43,7 @@ class Thing(StrEnum):
     ACCOUNT = "account"  # an Actor as text
     PAUSE = "pause"  # always the word everything
     TOOL = "tool"  # name and version; only from before the upgrade, later ones are in the rows of proposals
-    KEY = "key"  # the name of the audit key
+    KEY = chain.KEY  # the name of the audit key
     SESSION = "session"  # the account that a browser is signed in as
     TOKEN = "token"  # noqa: S105 - the label of one, which may be told
 
@@ -86,10 +87,24 @@ def newest(session: Session, thing: Thing, verb: Act) -> LedgerRow | None:
 
 
 def seal_with_key(session: Session, now: datetime) -> None:
-    """Begin to seal with the key that is set, unless it is so. Raises `chain.OtherKey`."""
+    """Seal with the newest key from here on, unless it is so. Raises as `chain.links` does."""
     if not chain.sealed_with_newest(session):
-        name = chain.name_of(chain.keys_of(session)[0])
-        record(session, Thing.KEY, name, By.nod(Act.SEAL_WITH), None, None, now)
+        _seal_with(session, By.nod(Act.SEAL_WITH), None, now)
+
+
+def begin_to_seal(session: Session, actor: Actor, now: datetime) -> int:
+    """Seal a record that has no seal, from here on: gives the number of the row that says so.
+
+    The rows before it are as they are; from here on they can't be changed unseen either.
+    """
+    first = chain.adopt(session)
+    by = By(Act.SEAL_WITH, str(actor), str(actor), actor.channel)
+    _seal_with(session, by, {"from": first}, now)
+    return first
+
+
+def _seal_with(session: Session, by: By, after: State, now: datetime) -> None:
+    record(session, Thing.KEY, chain.name_of(chain.keys_of(session)[0]), by, None, after, now)
 
 
 def rule_key(row: RuleRow) -> str:

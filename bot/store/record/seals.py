@@ -40,7 +40,11 @@ EXPORTED = (*_OF_AUDIT, *_ASKED, "thing", "key", "before", "after")
 """
 
 
-INTACT = "Audit log verified: nothing missing or altered."
+def intact(session: Session) -> str:
+    """What to say where there are no faults."""
+    older = chain.unsealed(session)
+    there = f" Rows 1 to {older} are older than the seal." if older else ""
+    return f"Audit log verified: nothing missing or altered.{there}"
 
 
 def faults(session: Session, anchors: Sequence[str] = ()) -> list[str]:

@@ -111,9 +111,12 @@ def test_a_worker_has_that_port_where_the_settings_name_one(database_of: Urls):
 
 
 @pytest.mark.parametrize(("key", "sealed"), [((), 0), (("a key of the log",), 1)])
-async def test_the_record_is_in_the_figures(serve: Serve, key: tuple[str, ...], sealed: int):
+async def test_the_record_is_in_the_figures(
+    serve: Serve, database_of: Urls, key: tuple[str, ...], sealed: int
+):
     model = ScriptedModel(ask(("keep", {"text": "a"})))
-    async with serve(model=model, NOD_AUDIT_KEY=key, **WATCHED) as nod:
+    url = database_of("new")
+    async with serve(model=model, NOD_DATABASE_URL=url, NOD_AUDIT_KEY=key, **WATCHED) as nod:
         before = (await figures(nod))["nod_audit_rows",]
         await nod.proposed()
         seen = await figures(nod)

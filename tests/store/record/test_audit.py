@@ -7,7 +7,7 @@ from sqlalchemy import text
 
 from bot.domain.proposals import Proposal, State
 from bot.domain.verbs import Verb
-from bot.store.record import audit
+from bot.store.record import audit, seals
 from bot.store.record.audit import By, Change
 from bot.transactions import lifecycle
 from tests.store.conftest import Rows
@@ -22,8 +22,8 @@ def ended(rows: Rows) -> Proposal:
     return failed[0]
 
 
-def broken(rows: Rows, proposal: Proposal) -> str | None:
-    return rows.database.read_now(audit.first_break, proposal.id)
+def broken(rows: Rows) -> list[str]:
+    return rows.database.read_now(seals.faults)
 
 
 def test_every_change_is_one_row_of_who_what_and_when(rows: Rows, ended: Proposal) -> None:
@@ -35,7 +35,7 @@ def test_every_change_is_one_row_of_who_what_and_when(rows: Rows, ended: Proposa
         (4, "failed", "nod", "failed"),
     ]
     assert {e.digest for e in history} == {ended.digest}
-    assert broken(rows, ended) is None
+    assert broken(rows) == []
 
 
 CHANGES = [
@@ -44,8 +44,8 @@ CHANGES = [
     ("UPDATE audit SET digest = 'x' WHERE version = 4", "version 4) was altered"),
     ("UPDATE audit SET at = '2020-01-01 00:00:00' WHERE version = 3", "version 3) was altered"),
     ("UPDATE audit SET hash = 'x' WHERE version = 3", "version 3) was altered"),
-    ("DELETE FROM audit WHERE version = 1", "version 1 is missing"),
-    ("DELETE FROM audit WHERE version = 2", "version 2 is missing"),
+    ("DELETE FROM audit WHERE version = 1", "is missing before"),
+    ("DELETE FROM audit WHERE version = 2", "is missing before"),
     ("DELETE FROM audit WHERE version = 4", "its row is at version 4, its audit is not"),
     ("DELETE FROM audit", "its row is at version 4, its audit is not"),
     (
@@ -68,17 +68,15 @@ def test_a_row_changed_removed_or_slipped_in_is_named(
 ) -> None:
     with rows.database.engine.begin() as connection:
         assert connection.execute(text(sql)).rowcount >= 1
-    found = broken(rows, ended)
-    assert found is not None
-    assert found.startswith(f"proposal {ended.id}: ")
-    assert words in found
+    found = broken(rows)
+    assert any(ended.id in each and words in each for each in found), found
 
 
 def test_a_well_made_extra_row_is_found_too(rows: Rows, ended: Proposal) -> None:
     forged = replace(ended, version=5)
     by = By("approve", "chat:eve", "chat:eve", "chat")
     rows.database.write_now(audit.append, [Change(forged, {}, by, asks=False)])
-    assert broken(rows, ended) == f"proposal {ended.id}: its row is at version 4, its audit at 5"
+    assert broken(rows) == [f"proposal {ended.id}: its row is at version 4, its audit at 5"]
 
 
 def test_the_feed_of_changes_continues_from_where_one_left_off(rows: Rows, ended: Proposal) -> None:

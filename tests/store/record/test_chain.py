@@ -299,30 +299,34 @@ def test_with_a_key_rows_cannot_be_made_without_it(
 ) -> None:
     rows.propose()
     keyed = reopened(NEW)
-    assert faults(keyed) == ["no row is sealed with NOD_AUDIT_KEY yet: start Nod once with it"]
+    assert faults(keyed) == ["it is not sealed with NOD_AUDIT_KEY"]
+    with pytest.raises(chain.NotSealed, match="nod audit seal"):
+        keyed.write_now(changes.seal_with_key, clock())
+    assert keyed.write_now(changes.begin_to_seal, ADA, clock()) == 2
     keyed.write_now(changes.seal_with_key, clock())
-    keyed.write_now(changes.seal_with_key, clock())
+    with pytest.raises(NodError, match="sealed already"):
+        keyed.write_now(changes.begin_to_seal, ADA, clock())
     assert keyed.read_now(chain.anchor).startswith("2-")  # type: ignore[union-attr]
     rows.database = keyed
     [p] = rows.propose()
     assert faults(keyed) == []
     # who has the database alone cannot add a row, nor make the end fit a shorter record
     keyless = reopened()
-    assert faults(keyless) == ["the audit log is sealed with a key: set NOD_AUDIT_KEY to verify it"]
+    assert faults(keyless) == ["it is sealed with a key that is not set here: set NOD_AUDIT_KEY to verify it"]
     rows.database = keyless
     with pytest.raises(chain.OtherKey, match=r"NOD_AUDIT_KEY.* If it is lost, .* `nod db backup`"):
         rows.decide(p)
     with keyless.engine.begin() as connection:
         connection.execute(text("UPDATE chain_end SET key = ''"))
     rows.decide(p)
-    assert any("was altered" in each for each in faults(keyed))
+    assert faults(keyed)[0] == "it is not sealed with NOD_AUDIT_KEY"
 
 
 def test_a_record_cut_off_and_closed_again_without_the_key_is_seen(
     rows: Rows, clock: FakeClock, reopened: Callable[..., Database]
 ) -> None:
     rows.database = keyed = reopened(NEW)
-    keyed.write_now(changes.seal_with_key, clock())
+    keyed.write_now(changes.begin_to_seal, ADA, clock())
     [first], [last] = rows.propose(), rows.propose()
     with keyed.engine.begin() as connection:
         connection.execute(delete(AuditRow).where(col(AuditRow.proposal_id) == last.id))
@@ -337,6 +341,7 @@ def test_a_new_key_takes_over_from_the_old_and_not_the_other_way(
     rows: Rows, clock: FakeClock, reopened: Callable[..., Database]
 ) -> None:
     rows.database = reopened(OLD)
+    rows.database.write_now(changes.begin_to_seal, ADA, clock())
     rows.propose()
     rows.database = both = reopened(NEW, OLD)
     rows.propose()
