@@ -30,6 +30,7 @@ from bot.agent.model import ToolCall, ToolSpec
 from bot.agent.progress import IN_TURNS, Progress
 from bot.agent.reach import check_unlocked, plan_shown, shelf_for
 from bot.agent.transcript import REASON
+from bot.domain import outward
 from bot.domain.bounds import CALLS_PER_ANSWER, AnswerRoom, Bounds
 from bot.domain.chat import Clock, Request
 from bot.domain.conversations import Call, CallResult, Conversation
@@ -40,6 +41,7 @@ from bot.domain.people import Actor, Person
 from bot.domain.policy import Judgement, Place, Policy, Verdict
 from bot.domain.proposals import Kind, digest
 from bot.domain.redaction import secrets_in
+from bot.domain.risk import Risk
 from bot.domain.teams import Teammate
 from bot.errors import KeyTaken, Refused, TooMuch
 from bot.logs import hiding
@@ -163,7 +165,9 @@ class Gate:
             if tool.effect:
                 return Considered(kept, effect=(tool, arguments))
             plans = tool.kind is Kind.PLAN
-            risk = tool.classify(arguments)
+            risk = await self._risk(
+                tool, arguments, case.policy, case.place, case.person, case.conversation.id
+            )
             verdict = case.policy.judge(tool.name, risk, case.place, case.person, tool.kind)
             if verdict.judgement is Judgement.REFUSE:
                 return Considered(kept, result=CallResult(f"REFUSED: {verdict.rule}", ok=False))
@@ -255,10 +259,29 @@ class Gate:
     async def _judge(self, tool: Tool, arguments: Mapping[str, Any], request: Request) -> Verdict:
         policy, person = await self._database.read(self.in_force, request.actor)
         place = Place(str(request.address), request.private)
-        verdict = policy.judge(tool.name, tool.classify(arguments), place, person, tool.kind)
+        risk = await self._risk(tool, arguments, policy, place, person)
+        verdict = policy.judge(tool.name, risk, place, person, tool.kind)
         if verdict.judgement is Judgement.REFUSE:
             raise Refused(verdict.rule)
         return verdict
+
+    async def _risk(
+        self,
+        tool: Tool,
+        arguments: Mapping[str, Any],
+        policy: Policy,
+        place: Place,
+        person: Person,
+        conversation_id: str = "",
+    ) -> Risk:
+        """What the tool says of a call, and for one that reads, whether its addresses are known there."""
+        risk = tool.classify(arguments)
+        addresses = () if risk.writes or not tool.open_world else tuple(outward.sent(arguments))
+        if not addresses:
+            return risk
+        transcript = await self._database.read(conversations.read_transcript, conversation_id)
+        known = outward.known(transcript, person.accounts, tool.name, addresses) if transcript else ()
+        return outward.judged(risk, addresses, known, policy.book.hosts(place.address, tool.name))
 
     async def look(self, tool: Tool, arguments: Mapping[str, Any], request: Request) -> CallResult | None:
         """Run a read that the rules allow without approval, or return None if it needs approval.

@@ -10,6 +10,7 @@ from sqlmodel import Session
 from bot.commands.lists import mentioned, recorded
 from bot.commands.values import Setting, account, as_and_in, number, parse, seconds
 from bot.commands.words import CommandWord, Misspoken, Told
+from bot.domain import outward
 from bot.domain.chat import Answer, Clock, Command
 from bot.domain.jobs import Job, Wake, Work
 from bot.domain.people import Role
@@ -97,6 +98,9 @@ class RulingWords:
             "grants": CommandWord(
                 f"grants, or grants allow destructive {rest}", "what is allowed without asking", self._grants
             ),
+            "fetch": CommandWord(
+                f"fetch HOST {rest}", "read every page of a host without asking", self._set(Subject.FETCH)
+            ),
             "revoke": CommandWord("revoke G-7|all", "end a grant", self._revoke),
             "audit": CommandWord(
                 "audit [ACCOUNT|TOOL|ID|G-7|7d], or audit verify",
@@ -180,6 +184,7 @@ class RulingWords:
             who, where = as_and_in(rest, command)
             arguments = await tool.checked(raw)
             risk = tool.classify(arguments)
+            addresses = () if risk.writes or not tool.open_world else tuple(outward.sent(arguments))
         except ValueError:
             raise Misspoken('The arguments must be JSON, such as {"number": 3}.') from None
         except ToolError as error:
@@ -193,7 +198,9 @@ class RulingWords:
                 alone = there.private if there else str(where) == str(who)
                 place = Place(str(where), alone)
             person = people.person_of(session, who)
-            return explain(policy.judge(name, risk, place, person, tool.kind), who.label)
+            hosts = policy.book.hosts(place.address, name)
+            sending = outward.judged(risk, addresses, (), hosts)  # as where no one has written them
+            return explain(policy.judge(name, sending, place, person, tool.kind), who.label)
 
         return await self._named(await self._database.read(judged))
 

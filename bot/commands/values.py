@@ -27,6 +27,7 @@ from bot.domain.rules import (
 from bot.domain.times import duration
 
 _NUMBER = re.compile(r"[0-9]{1,9}")
+_HOST = re.compile(r"(\*\.)?[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)+|[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*")
 _ENDING = re.compile(r"\s+(for|in)\s+(\S+)$")
 
 
@@ -188,6 +189,12 @@ def _destructive(words: list[str]) -> str:
     return words[0]
 
 
+def _host(text: str) -> str:
+    if not _HOST.fullmatch(text):
+        raise Misspoken(f"{text!r} is not a host. Write it as docs.example.org or *.example.org.")
+    return text.lower()
+
+
 _VALUES: dict[Subject, Callable[[list[str]], RuleValue]] = {
     Subject.POLICY: _one_of(Mode),
     Subject.RISK: _one_of(Level),
@@ -201,6 +208,7 @@ _VALUES: dict[Subject, Callable[[list[str]], RuleValue]] = {
     Subject.DIGEST: _each(DailyDigest, _clock, _address_text),
     Subject.PLANS: _one_of(Approver),
     Subject.GRANTS: _destructive,
+    Subject.FETCH: _each(str, _host),
 }
 _PLACED = frozenset({Subject.ROUTE, Subject.ESCALATE, Subject.DIGEST})
 """Subjects whose value names a place."""

@@ -42,6 +42,7 @@ class Subject(StrEnum):
     ROLE = "role"  # GivenRole
     PLANS = "plans"  # Approver of teammates' plans
     GRANTS = "grants"  # "destructive": grants may reach destructive calls here
+    FETCH = "fetch"  # str: a host, with * and ?, whose every page is read without asking
 
     @property
     def typed(self) -> str:
@@ -249,6 +250,10 @@ class Rulebook:
     def grants_reach_destructive(self, place: str, tool_name: str) -> bool:
         return any(r.value == "destructive" for r in self.matching(Subject.GRANTS, place, tool_name))
 
+    def hosts(self, place: str, tool_name: str) -> list[str]:
+        """Hosts of which every page is read without asking, with * and ?."""
+        return [str(rule.value) for rule in self.matching(Subject.FETCH, place, tool_name)]
+
     def accounts_with(self, role: str, *, everywhere: bool = False) -> frozenset[str]:
         """Accounts with a role; ``everywhere``: only those that have it in every workspace."""
         given = (r.value for r in self.about(Subject.ROLE) if isinstance(r.value, GivenRole))
@@ -344,5 +349,5 @@ def value_of(subject: Subject, kept: Any) -> RuleValue:
             return DailyDigest(time.fromisoformat(kept[0]), kept[1])
         case Subject.ROLE:
             return GivenRole(kept[0], Role(kept[1]), EVERYWHERE_WORD in kept[2:])
-        case Subject.ROUTE | Subject.GRANTS:
+        case Subject.ROUTE | Subject.GRANTS | Subject.FETCH:
             return str(kept)

@@ -10,7 +10,7 @@ import inspect
 import re
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from types import ModuleType
@@ -85,7 +85,10 @@ async def _tools_of(source: Source) -> tuple[list[Tool], list[str]]:
     faults = []
     for toolset in source.toolsets:
         try:
-            found += await toolset.tools()
+            brought = await toolset.tools()
+            found += [
+                each if each.open_world is not None else replace(each, open_world=True) for each in brought
+            ]
         except Exception as error:  # noqa: BLE001 - their code; one toolset must not stop every turn
             faults.append(f"NOD_TOOLS: a toolset of {source.name} failed ({_said(error)}); fix it")
     return found, faults

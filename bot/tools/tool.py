@@ -140,6 +140,7 @@ class Tool:
     touches: Callable[[Arguments], str] | None = None  # a name for what a call changes; "": nothing of note
     destructive: bool = False  # True: no call of it can be undone, so no rule may call it reading
     waits: bool = False  # ``validate`` waits for a child process, so it is called in a thread
+    open_world: bool | None = None  # whether it reaches servers outside; None: it was not said
 
     @property
     def harm(self) -> str:
@@ -222,6 +223,7 @@ def tool(
     classify: Callable[[Arguments], Risk] | None = None,
     timeout: float = 30.0,
     version: str = "1",
+    open_world: bool | None = None,
 ) -> Callable[[Callable[..., Awaitable[Any]]], Tool]: ...
 
 
@@ -241,6 +243,7 @@ def tool(
     classify: Callable[[Arguments], Risk] | None = None,
     timeout: float = 30.0,
     version: str = "1",
+    open_world: bool | None = None,
 ) -> Tool | Callable[[Callable[..., Awaitable[Any]]], Tool]:
     """Make a `Tool` of a typed async function; bare (``@tool``), one that writes.
 
@@ -252,7 +255,9 @@ def tool(
     which two calls are of one kind, for "approve similar". ``touches`` names what a call changes, as a format
     string (``"issue {number}"``): between the last look at the old values and the
     end of the run no other call of that name runs, whichever tool it is of. Where it is not given, calls of
-    a tool with a preview wait for each other, by its key; ``""`` lets them run side by side. Raises
+    a tool with a preview wait for each other, by its key; ``""`` lets them run side by side. ``open_world``
+    says whether it reaches servers outside: an address that a reading call would send there is asked for,
+    unless the requester wrote it. A team's own tool is taken to reach them unless it says False. Raises
     TypeError, where the tool is defined, for a parameter without an annotation or a function that is not
     async.
     """
@@ -296,6 +301,7 @@ def tool(
             touches=None if touches is None else _template(touches),
             defaults={name: value for name, value in signature.defaults.items() if value is not None},
             destructive=destructive,
+            open_world=open_world,
         )
 
     return make if function is None else make(function)

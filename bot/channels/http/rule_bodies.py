@@ -116,6 +116,13 @@ class GrantsRule(_Rule):
     allow: Literal["destructive"]
 
 
+class FetchRule(_Rule):
+    """Every page of ``host`` (with ``*.`` also of those below it) is read without asking."""
+
+    subject: Literal["fetch"]
+    host: Word
+
+
 AnyRule = Annotated[
     PolicyRule
     | RiskRule
@@ -129,7 +136,8 @@ AnyRule = Annotated[
     | RouteRule
     | DigestRule
     | RoleRule
-    | GrantsRule,
+    | GrantsRule
+    | FetchRule,
     Field(discriminator="subject"),
 ]
 

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from typing import Any
 
 _MOST_TAGS = 50_000
+_MOST_LINKS, _LONGEST_LINK = 60, 500
 _LEFT_OUT = "[The rest of the page is left out: it has too much markup.]"
 _SILENT = frozenset({"script", "style", "template", "noscript", "svg", "iframe", "object", "head"})
 _RAW = frozenset({"script", "style", "iframe", "noscript", "textarea", "title", "xmp"})  # no tags inside
@@ -31,7 +32,10 @@ _REFERENCE = re.compile(r"&(#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9
 
 
 def readable(body: bytes, kind: str, charset: str) -> dict[str, Any]:
-    """``text``, and ``title`` where an HTML page has one. Unknown character sets are read as UTF-8."""
+    """``text``, and of an HTML page its ``title`` and ``links`` where it has them, as they stand there.
+
+    Unknown character sets are read as UTF-8.
+    """
     try:
         known = codecs.lookup(charset).name
         text = body.decode("utf-8" if known in _NO_CHARSETS else known, errors="replace")
@@ -46,12 +50,14 @@ def readable(body: bytes, kind: str, charset: str) -> dict[str, Any]:
             page.parts.append(f"\n\n{_LEFT_OUT}")
             break
         page.take(*token)
-    told = {"title": " ".join("".join(page.title).split())} if page.title else {}
+    told: dict[str, Any] = {"title": " ".join("".join(page.title).split())} if page.title else {}
+    if page.links:
+        told["links"] = list(page.links)
     return {**told, "text": _tidy("".join(page.parts))}
 
 
 _Token = tuple[str, str, str]
-"""``text`` and what it says; ``open`` and ``close`` with the tag's name; an open one with its alt text."""
+"""``text`` and what it says; ``open`` and ``close`` with the tag's name; a link's address or the alt text."""
 
 
 def _tokens(page: str) -> Iterator[_Token]:
@@ -73,10 +79,10 @@ def _tokens(page: str) -> Iterator[_Token]:
             place = start + 1
             continue
         name = named[0].lower()
-        place, alt = _past_tag(page, named.end())
+        place, said = _past_tag(page, named.end(), "href" if name == "a" else "alt")
         if place < 0:
             return
-        yield ("close" if closes else "open"), name, alt
+        yield ("close" if closes else "open"), name, said
         if name in _RAW and not closes:
             end = _end_of(name).search(page, place)
             inside = page[place : end.start() if end else len(page)]
@@ -92,15 +98,15 @@ def _past_comment(page: str, start: int) -> int:
     return end + 3 if end >= 0 else len(page)
 
 
-def _past_tag(page: str, place: int) -> tuple[int, str]:
-    """Where the tag ends (-1: never), and its alt text."""
-    alt = ""
+def _past_tag(page: str, place: int, wanted: str) -> tuple[int, str]:
+    """Where the tag ends (-1: never), and its attribute of the wanted name."""
+    said = ""
     while True:
         place = _end(_BEFORE_ATTRIBUTE, page, place)
         if place >= len(page):
             return -1, ""
         if page[place] == ">":
-            return place + 1, alt
+            return place + 1, said
         begin, place = place, _end(_ATTRIBUTE, page, place)
         name = page[begin:place].strip().lower()
         if not page.startswith("=", place):
@@ -117,7 +123,7 @@ def _past_tag(page: str, place: int) -> tuple[int, str]:
         else:
             begin, place = place, _end(_UNQUOTED, page, place)
             value = page[begin:place]
-        alt = value if name == "alt" else alt
+        said = value if name == wanted else said
 
 
 def _end(pattern: re.Pattern[str], page: str, place: int) -> int:
@@ -135,13 +141,14 @@ class _Page:
     def __init__(self) -> None:
         self.parts: list[str] = []
         self.title: list[str] = []
+        self.links: dict[str, None] = {}  # in their order, each once
         self._silent: list[str] = []
         self._open: Counter[str] = Counter()  # how often each name is in `_silent`
         self._in_title = False
 
-    def take(self, kind: str, word: str, alt: str) -> None:
+    def take(self, kind: str, word: str, said: str) -> None:
         if kind == "open":
-            self._opened(word, alt)
+            self._opened(word, said)
         elif kind == "close":
             self._closed(word)
         elif self._in_title:
@@ -149,7 +156,7 @@ class _Page:
         elif not self._silent:
             self.parts.append(_unescaped(word))
 
-    def _opened(self, tag: str, alt: str) -> None:
+    def _opened(self, tag: str, said: str) -> None:
         if tag == "title" and not self._open["svg"]:
             self._in_title = True
         elif tag == "body":
@@ -161,7 +168,9 @@ class _Page:
         elif not self._silent and tag in _BLOCKS:
             self.parts.append("\n" + _HEADINGS.get(tag, ""))
         elif not self._silent and tag == "img":
-            self.parts.append(_unescaped(alt))
+            self.parts.append(_unescaped(said))
+        elif tag == "a" and 0 < len(said) <= _LONGEST_LINK and len(self.links) < _MOST_LINKS:
+            self.links[_unescaped(said.strip())] = None
 
     def _closed(self, tag: str) -> None:
         if tag == "title":

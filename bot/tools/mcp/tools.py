@@ -32,7 +32,8 @@ def adopt(server: Server, theirs: types.Tool, patience: float) -> Tool:
     arguments = Arguments(theirs.input_schema)
     parameters = as_offered(theirs.input_schema)
     offered = version(config.name, theirs)
-    level = risk(config, theirs.annotations)
+    hints = theirs.annotations
+    level = risk(config, hints)
 
     async def run(given: Given, context: CallContext) -> ToolOutput:
         if level.writes:
@@ -61,6 +62,7 @@ def adopt(server: Server, theirs: types.Tool, patience: float) -> Tool:
         summary=summary,
         run=run,
         destructive=level.level is Level.DESTRUCTIVE,
+        open_world=hints is None or hints.open_world_hint is not False,  # as the protocol has it
     )
 
 

@@ -3,7 +3,7 @@
 import asyncio
 import ipaddress
 import random
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import suppress
 
 import httpcore2
@@ -17,77 +17,9 @@ from bot.net.addresses import public
 from bot.net.target import by_system
 from bot.tools.builtin.fetch import fetch_tools
 from bot.tools.builtin.fetch_text import readable
+from tests.fakes.open_internet import PUBLIC, Net
 from tests.tools.builtin.corpora import lines
 from tests.tools.calls import Hands, patience
-
-PUBLIC = "93.184.215.14"
-Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
-
-
-class Net(httpcore2.AsyncNetworkBackend):
-    """A small Internet: names with addresses, and every public address is one server on loopback.
-
-    ``connected`` is where connections really went; a connection to anything else than what the guard let
-    through would stand there too.
-    """
-
-    def __init__(self) -> None:
-        self.names: dict[str, list[list[str]]] = {}
-        self.asked: list[str] = []
-        self.connected: list[tuple[str, int]] = []
-        self.port = 0
-        self.pages: dict[str, Handler] = {}
-        self.seen: list[web.Request] = []
-        self._real = httpcore2.AnyIOBackend()
-        self._runner: web.AppRunner | None = None
-
-    async def start(self) -> None:
-        app = web.Application()
-        app.router.add_route("*", "/{path:.*}", self._serve)
-        self._runner = web.AppRunner(app, shutdown_timeout=0.1, handler_cancellation=True)
-        await self._runner.setup()
-        await web.TCPSite(self._runner, "127.0.0.1", 0).start()
-        self.port = self._runner.addresses[0][1]
-
-    async def stop(self) -> None:
-        if self._runner:
-            await self._runner.cleanup()
-
-    async def _serve(self, request: web.Request) -> web.StreamResponse:
-        self.seen.append(request)
-        handler = self.pages.get(f"{request.host}{request.path_qs}")
-        return await handler(request) if handler else web.Response(status=404, text="nothing here")
-
-    def page(self, url: str, **more) -> None:
-        async def answer(_: web.Request) -> web.Response:
-            return web.Response(**more)
-
-        self.pages[url] = answer
-
-    def leads(self, url: str, to: str, status: int = 302) -> None:
-        self.page(url, status=status, headers={"Location": to})
-
-    async def resolve(self, host: str, _: int) -> list[str]:
-        self.asked.append(host)
-        answers = self.names.get(host)
-        if not answers:
-            raise OSError("no such name")
-        return answers.pop(0) if len(answers) > 1 else answers[0]
-
-    async def connect_tcp(self, host, port, *_, **__):
-        self.connected.append((host, port))
-        return await self._real.connect_tcp("127.0.0.1", self.port)
-
-    @property
-    def hands(self) -> Hands:
-        return Hands(
-            fetch_tools(
-                resolve=self.resolve, connector=self, seconds=10, max_bytes=10_000, ports=(80, 443, 8080)
-            )
-        )
-
-    async def get(self, url: str):
-        return await self.hands.run("http_fetch", url=url)
 
 
 @pytest.fixture
@@ -141,13 +73,37 @@ async def test_no_cookie_no_password_and_no_proxy_is_used(net, monkeypatch):
     assert set(net.seen[0].headers) == {"Host", "User-Agent", "Accept", "Accept-Encoding"}
 
 
-async def test_redirects_are_followed_and_the_last_url_is_told(net):
-    net.names["other.example"] = [["8.8.8.8"]]
+async def test_redirects_on_one_host_are_followed_and_the_last_url_is_told(net):
     net.leads("example.com/", "/next")
-    net.leads("example.com/next", "//other.example/end", status=308)
-    net.page("other.example/end", text="there")
-    assert (await net.get("http://example.com/"))["url"] == "http://other.example/end"
-    assert net.connected == [(PUBLIC, 80), (PUBLIC, 80), ("8.8.8.8", 80)]
+    net.leads("example.com/next", "//example.com/end", status=308)
+    net.page("example.com/end", text="there")
+    assert (await net.get("http://example.com/"))["url"] == "http://example.com/end"
+    assert net.connected == [(PUBLIC, 80)] * 3
+
+
+async def test_a_redirect_to_another_host_is_a_call_of_its_own(net):
+    net.names["other.example"] = [["8.8.8.8"]]
+    net.leads("example.com/", "//other.example/end?a=b")
+    with pytest.raises(ToolError, match=r"If you need it, fetch http://other\.example/end\?a=b itself"):
+        await net.get("http://example.com/")
+    assert net.connected == [(PUBLIC, 80)]
+
+
+async def test_the_links_of_a_page_are_told_as_they_can_be_fetched(net):
+    net.page(
+        "example.com/docs/",
+        content_type="text/html",
+        text="<a href='next?a=1&amp;b=2#here'>Next</a><a href=/top>Top</a><a href='//other.example/x'>O</a>"
+        "<a href='mailto:ana@example.com'>Mail</a><a href='next?a=1&amp;b=2'>Again</a><a href='http://['>B</a>"
+        + "".join(f"<a href='/{n}'>{n}</a>" for n in range(100)),
+    )
+    links = (await net.get("http://example.com/docs/"))["links"]
+    assert links[:3] == [
+        "http://example.com/docs/next?a=1&b=2",
+        "http://example.com/top",
+        "http://other.example/x",
+    ]
+    assert len(links) < 60
 
 
 async def test_the_second_address_is_taken_where_the_first_cannot_be_reached(net):

@@ -54,7 +54,10 @@ async def test_at_a_server_that_is_not_trusted_only_what_it_listed_is_read_witho
     await lamps.run("lamps_list_resources")
     assert await level(lamps, "lamps_read_resource", uri="lamps://manual") is Level.READ
     assert await level(lamps, "lamps_read_resource", uri="lamps://my%20password/diary") is Level.WRITE
+    assert await level(lamps, "lamps_get_prompt", name="greeting") is Level.WRITE
+    await lamps.run("lamps_list_prompts")
     assert await level(lamps, "lamps_get_prompt", name="greeting") is Level.READ
+    assert await level(lamps, "lamps_get_prompt", name="STOLEN: my password") is Level.WRITE
     assert await level(lamps, "lamps_get_prompt", name="poem", arguments={"lamp": "pw"}) is Level.WRITE
     asked = (await lamps.tool("lamps_get_prompt")).classify({"arguments": {"lamp": "pw"}})
     assert asked.reason == "what it is given goes to lamps, which is not trusted"

@@ -1,0 +1,134 @@
+"""Addresses that leave the house with a call that only reads, and those that were known before.
+
+An address tells its server whatever stands in it. So it is sent unasked only where it cannot carry what the
+agent has read: the requester wrote it letter for letter in this conversation, or it is a link that stands
+letter for letter in a page which the same tool read from the same host.
+"""
+
+import json
+import re
+from collections.abc import Collection, Iterator, Mapping
+from fnmatch import fnmatchcase
+from typing import Any
+from urllib.parse import urlsplit
+
+from bot.domain.conversations import Line, LineRole, Transcript
+from bot.domain.proposals import State
+from bot.domain.risk import Level, Risk
+
+_NAMED = re.compile(
+    r"(^|_)(url|uri|link|href|host|hostname|domain|site|website|webpage|endpoint)s?(_|$)", re.IGNORECASE
+)
+_ADDRESS = re.compile(r"(https?|wss?|ftps?)://|www\.", re.IGNORECASE)
+_WORD = re.compile(r"""[^\s"'<>`|\\]{4,4000}""")
+_BEFORE, _AFTER = "([{*_", ".,;:!?)]}*_…"
+_MARKS = 8  # after an address: more of them belong to no sentence
+
+
+def host_of(address: str) -> str:
+    """The lower-case host of an address, with or without its scheme; empty where it has no host."""
+    try:
+        return urlsplit(address if "://" in address else f"//{address}").hostname or ""
+    except ValueError:
+        return ""
+
+
+def sent(arguments: Any, key: str = "") -> Iterator[str]:
+    """Every address in the arguments of a call: by the name of its field, or because it looks like one."""
+    if isinstance(arguments, str):
+        own = "://" in arguments  # in a scheme of its server's own it names a thing there
+        if _ADDRESS.match(arguments) or (arguments and _NAMED.search(key) and not own):
+            yield arguments
+    elif isinstance(arguments, Mapping):
+        for name, value in arguments.items():
+            yield from sent(value, str(name))
+    elif isinstance(arguments, list | tuple):
+        for value in arguments:
+            yield from sent(value, key)
+
+
+def judged(risk: Risk, addresses: Collection[str], known: Collection[str], hosts: Collection[str]) -> Risk:
+    """What a reading call is by the addresses it sends: a write, to be asked for, where one is not known.
+
+    ``known``: as `known` gives them. ``hosts``: those that rules let be read, with * and ?.
+    """
+    for address in addresses:
+        host = host_of(address)
+        allowed = any(fnmatchcase(host, each) for each in hosts)
+        if not allowed and _plain(address) not in known:
+            where = host or "a server outside"
+            return Risk(
+                Level.WRITE, f"the address goes to {where} and may carry what Nod has read", vouched=False
+            )
+    return risk
+
+
+def known(
+    transcript: Transcript, accounts: Collection[str], tool_name: str, addresses: Collection[str]
+) -> set[str]:
+    """Those of ``addresses`` that a call of this tool may send, for the Person with these accounts."""
+    wanted = {_plain(each): host_of(each) for each in addresses}
+    found: set[str] = set()
+    for line in transcript.lines:
+        if line.role is LineRole.USER and line.actor and str(line.actor) in accounts:
+            found.update(_written(line.text))
+        for host, text in _read(transcript, line, tool_name):
+            found.update(each for each in _written(text) if wanted.get(each) == host)
+    return found & wanted.keys()
+
+
+def _read(transcript: Transcript, line: Line, tool_name: str) -> Iterator[tuple[str, str]]:
+    """What earlier calls of the tool answered that went to one host, with that host."""
+    for call in line.calls:
+        if call.tool_name != tool_name:
+            continue
+        proposal = transcript.proposals.get((line.id, call.id))
+        if proposal is not None and proposal.state is State.SUCCEEDED:
+            arguments, answer = proposal.arguments, proposal.result or ""
+        elif call.id in line.results and line.results[call.id].ok:
+            arguments, answer = json.loads(call.arguments), line.results[call.id].text
+        else:
+            continue
+        hosts = {host_of(each) for each in sent(arguments)}
+        if len(hosts) == 1:
+            host = hosts.pop()
+            yield from ((host, text) for text in _texts(answer))
+
+
+def _texts(answer: str) -> Iterator[str]:
+    """The texts in an answer: those of its JSON, or all of it where it is not JSON."""
+    try:
+        return _strings(json.loads(answer))
+    except (ValueError, RecursionError):
+        return iter([answer.replace("\\n", "\n")])
+
+
+def _strings(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list):
+        for each in value.values() if isinstance(value, dict) else value:
+            yield from _strings(each)
+
+
+def _written(text: str) -> Iterator[str]:
+    """Each word that may be an address, without what is quoted, and without the marks around it."""
+    for line in text.splitlines():
+        if line.lstrip().startswith(">"):
+            continue
+        for word in _WORD.findall(line):
+            each = word.lstrip(_BEFORE)
+            yield _plain(each)
+            for _ in range(_MARKS):
+                if each[-1:] not in _AFTER:
+                    break
+                each = each[:-1]
+                yield _plain(each)
+
+
+def _plain(address: str) -> str:
+    """Without what is never sent: the fragment, the scheme, and the slash that stands for no path."""
+    bare = address.partition("#")[0]
+    scheme, mark, rest = bare.partition("://")
+    rest = rest if mark and scheme.lower() in ("http", "https") else bare
+    return rest.removesuffix("/") if rest.count("/") == 1 and "?" not in rest else rest
