@@ -3,14 +3,17 @@
 import asyncio
 import contextlib
 import json
+import re
 import secrets
 import time
 import types
 from collections.abc import Awaitable, Callable, Generator, Iterator, Mapping
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from typing import Any
 
+from bot.domain.forms import label_of
 from bot.domain.people import Actor
 from bot.domain.policy import Judgement, Verdict, terms
 from bot.domain.proposals import PreviewField, Proposal, State, canonical, digest
@@ -25,6 +28,7 @@ log = logger(__name__)
 
 _PREVIEW_SECONDS = 20.0
 _WORD = 8  # characters of a saying that may well be a part of a reason of its own
+_PLACE = "\ue000"  # stands in for a value, to see where a summary puts it
 _AROUND = 40  # characters around a sentence that is only repeated
 _HELD = 1.0  # seconds of one step, from which the log names the tool
 
@@ -61,7 +65,17 @@ async def preview_of(tool: Tool, arguments: Mapping[str, Any]) -> tuple[PreviewF
     fields: tuple[PreviewField, ...] = await in_time(
         watched(tool.preview_fields(given), tool.name), _PREVIEW_SECONDS
     )
-    return fields
+    return tuple(replace(each, titled=_titled(tool, given, each)) for each in fields)
+
+
+def _titled(tool: Tool, arguments: Mapping[str, Any], field: PreviewField) -> bool:
+    """Whether the tool's summary quotes this argument itself: not another one that has its words."""
+    named = [name for name in arguments if label_of(name) == label_of(field.field)]
+    value = field.new_value
+    if tool.title or field.old_value is not None or not value or len(named) != 1 or re.search("[“”]", value):
+        return False
+    quoted = tool.summary({**arguments, named[0]: _PLACE}) if arguments[named[0]] == value else ""
+    return f"“{_PLACE}”" in quoted
 
 
 def draft(

@@ -124,9 +124,8 @@ class Card:
         return "" if is_echo(self.reason) else self.reason
 
     def quotes(self, field: PreviewField) -> bool:
-        """Whether the title quotes all of it: what comes or goes, such as the title of a new issue."""
-        values = [value for value in (field.old_value, field.new_value) if value is not None]
-        return len(values) == 1 and bool(values[0]) and f"“{values[0]}”" in self.title
+        """Whether the tool put all of it into the title, such as the title of a new issue."""
+        return field.titled and f"“{field.new_value}”" in self.title
 
     @property
     def outline(self) -> list[PlanLine]:
@@ -308,7 +307,8 @@ def _redacted(
     old = [shown(f.field, f.old_value) for f in fields]
     new = [shown(f.field, f.new_value) for f in fields]
     return tuple(
-        PreviewField(one_line(label_of(f.field)), o, n) for f, o, n in zip(fields, old, new, strict=True)
+        PreviewField(one_line(label_of(f.field)), o, n, f.titled)
+        for f, o, n in zip(fields, old, new, strict=True)
     )
 
 

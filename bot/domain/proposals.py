@@ -76,11 +76,15 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PreviewField:
-    """One thing that will change; values are text for people, None where there was or will be nothing."""
+    """One thing that will change; values are text for people, None where there was or will be nothing.
+
+    ``titled``: the tool's own summary quotes the new value in the title.
+    """
 
     field: str
     old_value: str | None
     new_value: str | None
+    titled: bool = False
 
     def __post_init__(self) -> None:
         for name in ("field", "old_value", "new_value"):

@@ -152,7 +152,7 @@ def _row(p: Proposal) -> dict[str, Any]:
         "tool_version": p.tool_version,
         "arguments": dict(p.arguments),
         "description": storable(p.description),
-        "preview": [[f.field, f.old_value, f.new_value] for f in p.preview],
+        "preview": [[f.field, f.old_value, f.new_value, *([True] if f.titled else [])] for f in p.preview],
         "level": p.risk.level,
         "risk_reason": storable(p.risk.reason),
         "reason": storable(p.reason),

@@ -54,7 +54,7 @@ class ProposalRow(Row, table=True):
     tool_version: str
     arguments: dict[str, Any] = as_json()
     description: str
-    preview: list[list[str | None]] = as_json()
+    preview: list[list[str | bool | None]] = as_json()
     level: str
     risk_reason: str
     reason: str

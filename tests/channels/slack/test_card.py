@@ -237,7 +237,10 @@ def test_a_change_of_one_word_takes_four_blocks_and_its_end_two(card_factory: Fa
 
 
 def test_a_field_that_the_title_quotes_is_not_shown_again(card_factory: Factory) -> None:
-    preview = (PreviewField("title", None, "Printer is on fire"), PreviewField("priority", None, "normal"))
+    preview = (
+        PreviewField("title", None, "Printer is on fire", titled=True),
+        PreviewField("priority", None, "normal"),
+    )
     card = card_factory(description="Create issue “Printer is on fire”", preview=preview)
     assert "Title" not in _words(card)
     assert "Priority: normal" in _words(card)
