@@ -5,14 +5,15 @@ a style is its `Pen`. A card whose change does not fit is cut with a mark, and V
 it can be approved. A long reason is only shortened.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import Generic, Protocol, TypeVar
 
-from bot.domain.cards import Card, Tone
+from bot.domain.cards import REMOVED, Card, Tone
+from bot.domain.diffs import diff
 from bot.domain.files import RESULT_SHOWN
-from bot.domain.hunks import hunk
 from bot.domain.people import Actor
 from bot.domain.plans import PlanLine
 from bot.domain.proposals import Kind, PreviewField
@@ -38,7 +39,12 @@ T = TypeVar("T")
 
 
 class Pen(Protocol[T]):
-    """Writes text so that nothing in it is markup, except the styles asked for."""
+    """Writes text so that nothing in it is markup, except the styles asked for.
+
+    ``folds``: it has a style ``fold`` for what is long, of which people see the beginning and open the rest.
+    """
+
+    folds: bool = False
 
     def write(self, text: str, *styles: str) -> T:
         """Put the text in these styles: ``bold``, ``italic``, ``code`` in a line, ``pre`` in a block."""
@@ -150,15 +156,19 @@ class Outliner(Generic[T]):
     def _body(self, card: Card, room: tuple[int, ...]) -> tuple[T, bool]:
         """The change field by field as far as it fits, and whether some of it was left out."""
         made, any_cut = self.pen.write(""), False
-        steps = card.outline
-        for part, cut in map(self._step, steps) if steps else map(self._field, card.shown_fields):
-            longer = self.pen.joined([made, part]) if self._units(made) else part
-            if any(size > most for size, most in zip(self.pen.size(longer), room, strict=True)):
+        draws: list[Callable[[int], tuple[T, bool]]] = [partial(self._step, each) for each in card.outline]
+        for draw in draws or [partial(self._field, each) for each in card.shown_fields]:
+            for most in (room[0], _VALUE_UNITS) if self.pen.folds else (_VALUE_UNITS,):
+                part, cut = draw(most)
+                longer = self.pen.joined([made, part]) if self._units(made) else part
+                if fits := all(size <= left for size, left in zip(self.pen.size(longer), room, strict=True)):
+                    break
+            if not fits:
                 return made, True
             made, any_cut = longer, any_cut or cut
         return made, any_cut
 
-    def _step(self, each: PlanLine) -> tuple[T, bool]:
+    def _step(self, each: PlanLine, _: int) -> tuple[T, bool]:
         """A line of a plan: a numbered step with its tools, or what stands around the steps."""
         said, cut = self._short(each.text, units=_VALUE_UNITS)
         if each.label:
@@ -169,31 +179,42 @@ class Outliner(Generic[T]):
         parts = [*number, said, *tools, *([mark] if each.mark else [])]
         return self.pen.joined(parts, ""), cut or mark_cut
 
-    def _field(self, each: PreviewField) -> tuple[T, bool]:
+    def _field(self, each: PreviewField, most: int) -> tuple[T, bool]:
+        """A field of the change, each value of it within so many units."""
         name, name_cut = self._short(each.field, "bold", units=_LINE_UNITS)
-        if (changed := hunk(each.old_value, each.new_value)) is not None:
-            block, cut = self._block(changed)
-            return self.pen.joined([self.pen.joined([name, self.pen.write(":")], ""), block]), name_cut or cut
-        same = each.old_value is None or each.old_value == each.new_value
-        values = [v for v in (each.old_value, each.new_value) if v is not None]
+        old, new = each.old_value, each.new_value
+        if (compared := diff(old, new)) is not None:
+            old, new = None, compared
+        same = old is None or old == new
+        values = [v for v in (old, new) if v is not None]
         if all(len(v) <= _SHORT and "\n" not in v for v in values):
-            old, new = self._value(each.old_value, "code"), self._value(each.new_value, "code")
-            shown = [new] if same else [old, self.pen.write(" → "), new]
+            shown = [self._value(new, "code")]
+            shown = shown if same else [self._value(old, "code"), self.pen.write(" → "), *shown]
             return self.pen.joined([name, self.pen.write(": "), *shown], ""), name_cut
-        old, old_cut = self._block(each.old_value)
-        new, new_cut = self._block(each.new_value)
-        if same:
-            lines = [self.pen.joined([name, self.pen.write(":")], ""), new]
-        else:
-            lines = [name, self.pen.write("old:"), old, self.pen.write("→ new:"), new]
-        return self.pen.joined(lines), name_cut or old_cut or new_cut
+        asides = (
+            [("", new)]
+            if same
+            else [(f" ({REMOVED})", old)]
+            if new is None
+            else [(" now", old), (" will be", new)]
+        )
+        blocks = [(aside, *self._block(value, most)) for aside, value in asides]
+        lines = [
+            line
+            for aside, block, _ in blocks
+            for line in (self.pen.joined([name, self.pen.write(f"{aside}:")], ""), block)
+        ]
+        return self.pen.joined(lines), name_cut or any(cut for *_, cut in blocks)
 
-    def _block(self, value: str | None) -> tuple[T, bool]:
-        """A value in lines of its own: at most so many, and so many units."""
+    def _block(self, value: str | None, most: int) -> tuple[T, bool]:
+        """A value in lines of its own, within so many units; in few lines, where it can't be folded."""
         if not value:
             return self._value(value, "pre"), False
         lines = value.split("\n")
-        if len(lines) <= _VALUE_LINES:
+        long = len(lines) > _VALUE_LINES
+        if self.pen.folds and most > _VALUE_UNITS and (long or len(value) > _VALUE_UNITS):
+            return self._short(value, "fold", units=most)
+        if not long:
             return self._short(value, "pre", units=_VALUE_UNITS)
         first = self.pen.cut("\n".join(lines[:_VALUE_LINES]), _VALUE_UNITS - 2)
         return self.pen.write(f"{first}\n…", "pre"), True

@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
+from bot.domain.diffs import diff
 from bot.domain.files import fits_card, told_fields, unfolded
 from bot.domain.forms import Shape, fields_of, label_of, told_values
 from bot.domain.names import NO_NAMES, Names, with_names, written_in
@@ -191,6 +192,9 @@ class Card:
     def pending(self) -> bool:
         return self.state is State.PROPOSED
 
+
+REMOVED = "removed"
+"""Behind the name of a field whose value goes and none comes."""
 
 _OF_GROUPS = (Verb.APPROVE_ALL, Verb.DECLINE_ALL)
 
@@ -521,10 +525,14 @@ def whole_text(card: Card) -> str:
         lines += [f"Reason: {card.reason}"]
     lines += ["", "Changes"]
     for f in card.fields:
-        if f.old_value is not None:
-            lines += [f"- {f.field}", f"  old: {f.old_value}", f"  new: {_text(f.new_value)}"]
-        else:
+        if (compared := diff(f.old_value, f.new_value, folded=False)) is not None:
+            lines += [f"- {f.field}", compared]
+        elif f.old_value is None or f.old_value == f.new_value:
             lines += [f"- {f.field}: {_text(f.new_value)}"]
+        elif f.new_value is None:
+            lines += [f"- {f.field} ({REMOVED}): {f.old_value}"]
+        else:
+            lines += [f"- {f.field}", f"  old: {f.old_value}", f"  new: {f.new_value}"]
     if rest := {name: value for name, value in card.arguments.items() if not _shown(card, name, value)}:
         lines += ["", "Arguments", json.dumps(rest, indent=2, ensure_ascii=False, sort_keys=True)]
     if left := _by_default(card):

@@ -1,9 +1,15 @@
 """Whatever a model writes into a call: people can read all of it before they can approve it."""
 
+from pathlib import Path
 from typing import Any
 
-from bot.domain.cards import Card
+from bot.channels.discord import card as discord
+from bot.channels.slack import card as slack
+from bot.channels.telegram import card as telegram
+from bot.domain.cards import Card, whole_text
+from bot.tools.builtin.files.tools import file_tools
 from bot.tools.tool import FixedToolset, tool
+from tests.fakes.slack_state import shown_text
 from tests.kit import MakeNod, Nod, call
 
 
@@ -33,3 +39,45 @@ async def test_a_title_that_has_the_words_of_other_fields_hides_none_of_them(mak
     assert [f.field for f in card.shown_fields] == ["Title", "Owner", "Tag", "Tags"]
     same = await card_of_call(nod, "keep", title="Sam", owner="Sam", tag="high")
     assert [f.field for f in same.shown_fields] == ["Owner", "Tag"]
+
+
+def edited(at: set[int]) -> str:
+    return "\n".join(f"def {'g' if n in at else 'f'}{n}(): pass" for n in range(80)) + "\n"
+
+
+def shown_everywhere(card: Card) -> dict[str, str]:
+    """The text of a card in each chat, as people read it there."""
+    return {
+        "slack": "\n".join(shown_text(slack.render(card).blocks)),
+        "telegram": telegram.rendered(card).rich.text,
+        "discord": discord.render(card).message["embeds"][0]["description"].replace("\\", ""),
+    }
+
+
+async def test_two_distant_edits_of_a_file_are_shown_once_as_two_edits_everywhere(
+    make_nod: MakeNod, tmp_path: Path
+) -> None:
+    (tmp_path / "lib.py").write_text(edited(set()))
+    nod = make_nod()
+    nod.toolset = file_tools(tmp_path)
+    nod.rebuild()
+    card = await card_of_call(nod, "file_write", path="lib.py", content=edited({3, 54}))
+    assert card.title == "Change lib.py (2 lines)"
+    for place, text in shown_everywhere(card).items():
+        assert text.count("- def f3(): pass\n+ def g3(): pass") == 1, place
+        assert text.count("- def f54(): pass\n+ def g54(): pass") == 1, place
+        assert "def f40" not in text, place
+
+
+async def test_a_deleted_file_is_shown_once_without_a_word_of_nothing(
+    make_nod: MakeNod, tmp_path: Path
+) -> None:
+    (tmp_path / "lib.py").write_text("one\ntwo\n")
+    nod = make_nod()
+    nod.toolset = file_tools(tmp_path)
+    nod.rebuild()
+    card = await card_of_call(nod, "file_delete", path="lib.py")
+    for text in shown_everywhere(card).values():
+        assert text.count("one\ntwo") == 1
+        assert "nothing" not in text
+    assert "nothing" not in whole_text(card)

@@ -198,7 +198,7 @@ def test_the_whole_text_has_every_field_and_argument_uncut() -> None:
     arguments = {"lamp": "desk", "text": long, "nested": {"a": [1, {"b": "c"}]}}
     preview = (PreviewField("text", None, long), PreviewField("lamp", "old lamp", None))
     whole = whole_text(card_of(make_proposal(arguments=arguments, preview=preview), {}))
-    for part in (long, "old lamp", "(nothing)", '"b": "c"', "paint", "it is drab"):
+    for part in (long, "old lamp", "(removed)", '"b": "c"', "paint", "it is drab"):
         assert part in whole
     assert whole.count(long) == 1
 

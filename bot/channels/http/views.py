@@ -20,6 +20,7 @@ from bot.channels.http.wire import (
     TeamView,
 )
 from bot.domain.conversations import Call, Conversation, Line, LineRole, Transcript
+from bot.domain.diffs import diff
 from bot.domain.forms import Field, fields_of
 from bot.domain.outcomes import end_of
 from bot.domain.people import Actor
@@ -97,6 +98,7 @@ def proposal(found: Seen) -> ProposalView:
                 "old_value": f.old_value,
                 "new_value": f.new_value,
                 "in_title": card.quotes(f),
+                "diff": diff(f.old_value, f.new_value),
             }
             for f in card.fields
         ],

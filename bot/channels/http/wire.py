@@ -109,12 +109,16 @@ class People(TypedDict):
 
 
 class ChangeBody(TypedDict):
-    """``in_title``: the title quotes all of it."""
+    """``in_title``: the title quotes all of it. ``diff``: what changes in texts of several lines.
+
+    Its lines begin with ``-``, ``+`` or a blank; those with ``…`` count what stays the same.
+    """
 
     field: str
     old_value: str | None
     new_value: str | None
     in_title: bool
+    diff: str | None
 
 
 class GroupView(TypedDict):

@@ -14,9 +14,9 @@ from bot.channels.slack import blocks as b
 from bot.channels.slack import limits, text
 from bot.channels.slack.blocks import Block, ContextLine, Run
 from bot.channels.slack.places import channel_in, is_id, user_of
-from bot.domain.cards import Card, Tone
+from bot.domain.cards import REMOVED, Card, Tone
+from bot.domain.diffs import diff
 from bot.domain.files import RESULT_SHOWN
-from bot.domain.hunks import hunk
 from bot.domain.people import Actor
 from bot.domain.plans import Plan, PlanLine
 from bot.domain.proposals import Kind, PreviewField
@@ -163,20 +163,22 @@ def field_lines(field: PreviewField, room: int) -> tuple[list[ContextLine], bool
     cut = name_cut or old_cut or new_cut
     if all(v is None or (len(v) <= _SHORT and "\n" not in v) for v in (old, new)):
         return [ContextLine((label, *_inline(old, new)))], cut
-    if (changed := hunk(field.old_value, field.new_value)) is not None:
-        said, cut = text.cut(changed, 2 * room)
+    if (compared := diff(field.old_value, field.new_value)) is not None:
+        said, cut = text.cut(compared, 2 * room)
         return [ContextLine((label,)), ContextLine((Run(said),), preformatted=True)], name_cut or cut
-    lines = []
-    if old is not None and field.old_value == field.new_value:
-        return [
-            ContextLine((label, Run("(unchanged)", "italic"))),
-            ContextLine((Run(old or b.BLANK),), preformatted=True),
-        ], cut
-    if old is not None:
-        lines += [ContextLine((label, Run("now"))), ContextLine((Run(old or b.BLANK),), preformatted=True)]
-    lines.append(ContextLine((label, Run("will be" if old is not None else ""))))
-    lines.append(ContextLine((Run((new or b.BLANK) if new is not None else "(nothing)"),), preformatted=True))
-    return lines, cut
+    if old is None or field.old_value == field.new_value:
+        return _lined(label, "" if old is None else "(unchanged)", new), cut
+    if new is None:
+        return _lined(label, f"({REMOVED})", old), cut
+    return [*_lined(label, "now", old), *_lined(label, "will be", new)], cut
+
+
+def _lined(label: Run, aside: str, value: str | None) -> list[ContextLine]:
+    """A value in lines of its own."""
+    return [
+        ContextLine((label, Run(aside, "italic"))),
+        ContextLine((Run(value or b.BLANK),), preformatted=True),
+    ]
 
 
 def _inline(old: str | None, new: str | None) -> tuple[Run, ...]:

@@ -42,6 +42,7 @@ _READ = (
 )
 _APP_LINK = re.compile(r"\b(tg|ton|tonsite)://", re.IGNORECASE)
 _QUOTES = frozenset({MessageEntity.BLOCKQUOTE, MessageEntity.EXPANDABLE_BLOCKQUOTE})
+_FOLD = MessageEntity.EXPANDABLE_BLOCKQUOTE
 _CUTS = (  # where to cut, whether only in the second half, whether inside code
     ("\n\n", True, False),
     ("\n", True, False),
@@ -178,8 +179,10 @@ def mention(actor: Actor) -> Rich:
 class TelegramPen(Pen[Rich]):
     """Sizes in UTF-16 units and entities."""
 
+    folds = True
+
     def write(self, text: str, *styles: str) -> Rich:
-        return styled(text, *styles)
+        return styled(text, *(_FOLD if style == "fold" else style for style in styles))
 
     def moment(self, at: datetime, *, relative: bool = False) -> Rich:
         return moment(at, relative=relative)

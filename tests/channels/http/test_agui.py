@@ -89,8 +89,14 @@ async def test_an_open_proposal_ends_the_run_with_an_interrupt_that_carries_the_
         card = interrupt["metadata"]["nod"]
         assert (interrupt["reason"], interrupt["toolCallId"]) == ("tool_call", card["id"])
         assert card["preview"] == [
-            {"field": "Text", "old_value": None, "new_value": "milk", "in_title": True},
-            {"field": "Times", "old_value": None, "new_value": "1 (default)", "in_title": False},
+            {"field": "Text", "old_value": None, "new_value": "milk", "in_title": True, "diff": None},
+            {
+                "field": "Times",
+                "old_value": None,
+                "new_value": "1 (default)",
+                "in_title": False,
+                "diff": None,
+            },
         ]
         assert interrupt["responseSchema"]["properties"]["editedArgs"]["properties"].keys() >= {
             "text",

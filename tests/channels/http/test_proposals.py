@@ -285,9 +285,13 @@ async def test_a_proposal_has_every_field_that_is_promised_and_the_guide_names_e
         assert [field for field in proposal if f"`{field}`" not in guide.TEXT] == []
         assert proposal["description"] == "Keep the note “milk”"
         assert proposal["reason"] == "You asked for it."
-        assert {"field": "Text", "old_value": None, "new_value": "milk", "in_title": True} in proposal[
-            "preview"
-        ]
+        assert {
+            "field": "Text",
+            "old_value": None,
+            "new_value": "milk",
+            "in_title": True,
+            "diff": None,
+        } in proposal["preview"]
         assert proposal["idempotency_key"] == f"nod-{proposal['id']}"
         assert proposal["expires_at"] == "2026-03-03T09:00:00+00:00"
         assert len(proposal["digest"]) == 64

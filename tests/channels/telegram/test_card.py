@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from telegram import MessageEntity
 
 from bot.channels.telegram.buttons import ButtonData, Does
 from bot.channels.telegram.card import keyboard, rendered, whole
@@ -146,9 +147,10 @@ def test_a_failed_card_offers_retry():
         (None, "x", "f: x"),
         ("x", None, "f: x → (nothing)"),
         ("", "x", "f: (empty) → x"),
-        ("a", "b\nc", "f\nold:\na\n→ new:\nb\nc"),
+        ("a", "b\nc", "f:\n- a\n+ b\n+ c"),
+        ("a" * 70, "b", f"f now:\n{'a' * 70}\nf will be:\nb"),
         (None, "b\nc", "f:\nb\nc"),
-        ("a\nb", None, "f\nold:\na\nb\n→ new:\n(nothing)"),
+        ("a\nb", None, "f (removed):\na\nb"),
         (None, " ", "f: ' '"),
     ],
 )
@@ -156,10 +158,13 @@ def test_old_and_new_are_told_apart(old, new, words):
     assert words in rendered(make_card(fields=(PreviewField("f", old, new),))).rich.text
 
 
-def test_many_lines_are_cut_too():
-    view = rendered(make_card(fields=(PreviewField("f", None, "a\n" * 30),)))
+def test_what_is_long_is_folded_and_cut_only_where_a_message_is_full():
+    view = rendered(make_card(fields=(PreviewField("f", None, "word " * 480),)))
+    assert not view.cut
+    assert MessageEntity.EXPANDABLE_BLOCKQUOTE in [e.type for e in view.rich.entities]
+    assert not rendered(make_card(fields=(PreviewField("f", None, "a\n" * 30),))).cut
+    view = rendered(make_card(fields=(PreviewField("f", None, "word " * 900),)))
     assert view.cut
-    assert view.rich.text.count("a\n") < 25
     assert labels(view.keyboard)[0] == "View all"
 
 

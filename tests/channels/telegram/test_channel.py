@@ -422,7 +422,7 @@ async def test_a_long_payload_is_viewed_before_it_can_be_approved(
 async def test_what_was_viewed_and_then_changed_must_be_viewed_again(
     channel, telegram: FakeTelegram, core: FakeCore
 ):
-    card = core.propose(make_card(fields=(PreviewField("text", None, "x" * 3000),)), HERE)
+    card = core.propose(make_card(fields=(PreviewField("text", None, "x" * 4500),)), HERE)
     ref = await channel.post_card(HERE, card)
     posted = await telegram.see(ANA, "cut here")
     await telegram.press(ANA, posted, "View all")

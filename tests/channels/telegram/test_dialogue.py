@@ -169,7 +169,7 @@ async def test_a_question_that_could_not_be_sent_takes_no_answer_and_the_press_s
 async def test_a_payload_that_could_not_be_shown_is_said_and_shown_at_the_next_press(
     channel, telegram: FakeTelegram, core: FakeCore
 ):
-    card = core.propose(make_card(fields=(PreviewField("text", None, "x" * 3000),)), HERE)
+    card = core.propose(make_card(fields=(PreviewField("text", None, "x" * 4500),)), HERE)
     await channel.post_card(HERE, card)
     posted = await telegram.see(ANA, "cut here")
     telegram.fail("sendMessage", 500, "Internal Server Error")

@@ -6,7 +6,6 @@ import json
 import os
 import shutil
 import socket
-import subprocess
 import tempfile
 import threading
 from collections.abc import Iterator
@@ -19,12 +18,11 @@ from hypothesis import strategies as st
 
 from bot.domain.risk import Level
 from bot.errors import BadArguments, SettingsError, ToolError
-from bot.tools.builtin.diffs import unified
 from bot.tools.builtin.files.jail import Before, Jail
 from bot.tools.builtin.files.names import names
 from bot.tools.builtin.files.tools import file_tools, folder_of
 from tests.tools.builtin.corpora import lines
-from tests.tools.calls import Hands, patience
+from tests.tools.calls import Hands
 
 pytestmark = pytest.mark.slow
 
@@ -273,34 +271,44 @@ async def test_a_search_can_be_kept_to_some_names(hands, tmp_path):
 # -- writing
 
 
-async def test_the_preview_of_a_write_is_a_diff_before_the_old_and_new_content(hands):
+async def test_the_preview_of_a_write_is_the_old_and_the_new_content_once(hands):
     shown = await hands.preview("file_write", path="docs/plan.md", content="one\n2\nthree\n")
-    assert shown == [
-        (
-            "diff",
-            None,
-            "--- a/docs/plan.md\n+++ b/docs/plan.md\n@@ -1,3 +1,3 @@\n one\n-two\n+2\n three\n",
-        ),
-        ("content of docs/plan.md", "one\ntwo\nthree\n", "one\n2\nthree\n"),
-    ]
+    assert shown == [("content of docs/plan.md", "one\ntwo\nthree\n", "one\n2\nthree\n")]
 
 
 async def test_a_new_file_has_no_old_content_and_its_folders_are_made(hands, tmp_path):
     shown = await hands.preview("file_write", path="new/deep/a.txt", content="hi")
-    assert shown[1] == ("content of new/deep/a.txt", None, "hi")
-    assert shown[0][2] == (
-        "--- /dev/null\n+++ b/new/deep/a.txt\n@@ -0,0 +1,1 @@\n+hi\n\\ No newline at end of file\n"
-    )
+    assert shown == [("content of new/deep/a.txt", None, "hi")]
     assert not (tmp_path / "new").exists()
     await hands.run("file_write", path="new/deep/a.txt", content="hi")
     assert (tmp_path / "new" / "deep" / "a.txt").read_text() == "hi"
+
+
+async def test_the_title_of_a_write_counts_the_lines_that_change(hands, tmp_path):
+    (tmp_path / "image").write_bytes(b"\0")
+    write = hands.tools["file_write"]
+    titles = [
+        await write.title({"path": path, "content": content})
+        for path, content in (
+            ("docs/plan.md", "one\n2\nthree\n"),
+            ("docs/plan.md", "1\n2\nthree\nfour\n"),
+            ("new.txt", "hi"),
+            ("image", "x"),
+        )
+    ]
+    assert titles == [
+        "Change docs/plan.md (1 line)",
+        "Change docs/plan.md (3 lines)",
+        "Create new.txt (1 line)",
+        "Replace image",
+    ]
 
 
 async def test_an_old_content_that_moved_since_gives_another_old_value(hands, tmp_path):
     first = await hands.preview("file_write", path="docs/plan.md", content="x")
     (tmp_path / "docs" / "plan.md").write_text("somebody else was here\n")
     second = await hands.preview("file_write", path="docs/plan.md", content="x")
-    assert first[1][1] != second[1][1]
+    assert first[0][1] != second[0][1]
 
 
 async def test_a_binary_file_is_replaced_with_its_hash_as_old_value_and_no_diff(hands, tmp_path):
@@ -434,57 +442,3 @@ async def test_the_folder_of_a_call_has_one_spelling(here):
     for path in ("../x", "relative-link/x", "/etc/x", ".git/x"):
         with pytest.raises(ToolError):
             await key({"path": path})
-
-
-# -- the diff
-
-
-LINES = st.lists(st.sampled_from(["a", "b", "c", "", "\x0c", "x\u2028y", "-- x", "+++ x", "\r"]), max_size=30)
-TEXTS = st.tuples(LINES, st.booleans()).map(lambda made: "\n".join(made[0]) + ("\n" if made[1] else ""))
-
-
-@settings(max_examples=60, deadline=None)
-@given(TEXTS, TEXTS)
-def test_git_makes_the_new_text_of_the_old_one_and_the_diff(old, new):
-    diff = unified("f.txt", old, new)
-    assert bool(diff) == (old != new)
-    if not diff:
-        return
-    with tempfile.TemporaryDirectory() as folder:
-        (Path(folder) / "f.txt").write_bytes(old.encode())
-        (Path(folder) / "diff").write_bytes(diff.encode())
-        command = ["git", "apply", "--unidiff-zero", "--whitespace=nowarn", "diff"]
-        subprocess.run(command, cwd=folder, check=True, capture_output=True)  # noqa: S603
-        assert (Path(folder) / "f.txt").read_bytes() == new.encode()
-
-
-def test_two_long_texts_without_a_line_in_common_are_one_hunk():
-    old, new = ("".join(f"{word}{n}\n" for n in range(5000)) for word in ("old", "new"))
-    diff = unified("f", old, new)
-    assert diff.count("@@ ") == 1
-    assert diff.count("\n") == 10_003
-
-
-def test_a_few_changes_in_a_long_text_are_told_each_for_itself():
-    old = [f"{n % 7}\n" if n % 2 else f"line {n}\n" for n in range(4000)]
-    new = [*old[:100], "new\n", *old[101:2000], *old[2010:], "end\n"]
-    diff = unified("f", "".join(old), "".join(new))
-    assert diff.count("@@ ") == 3
-    assert len([line for line in diff.splitlines() if line[:1] in "+-"]) == 2 + 2 + 10 + 1
-
-
-HOSTILE_TEXTS = {
-    "few lines again and again": ("ab\n" * 20_000, "c\nab\n" * 99),
-    "shifted": ("a\nb\n" * 20_000, "b\nc\n" * 20_000),
-    "backwards": ("".join(f"{n}\n" for n in range(20_000)), "".join(f"{n}\n" for n in range(20_000, 0, -1))),
-    "many stretches": (
-        "".join(f"{n}\n" + "a\nb\n" * 9 for n in range(2000)),
-        "".join(f"{n}\n" + "b\nc\n" * 9 for n in range(2000)),
-    ),
-}
-
-
-@pytest.mark.parametrize("texts", HOSTILE_TEXTS.values(), ids=HOSTILE_TEXTS.keys())
-def test_no_two_texts_take_long_to_compare(texts):
-    with patience(30):
-        assert unified("f", *texts)

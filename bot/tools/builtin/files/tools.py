@@ -1,18 +1,18 @@
 """The files of one workspace as tools (group ``fs``).
 
-Where a path may lead is decided in ``jail.py``; the diff on the card is made in ``diffs.py``.
+Where a path may lead is decided in ``jail.py``.
 """
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 from pydantic import Field
 
+from bot.domain.diffs import diff
 from bot.domain.proposals import PreviewField
 from bot.errors import ToolError
-from bot.tools.builtin.diffs import unified
 from bot.tools.builtin.files.jail import Before, Jail, as_text
 from bot.tools.builtin.files.names import Names, changeable, file_names, names, plain, shown
 from bot.tools.builtin.files.search import Search
@@ -27,6 +27,7 @@ _SEARCH_SECONDS = 60.0
 PathText = Annotated[Storable, Field(min_length=1, max_length=2000)]
 Content = Annotated[Storable, Field(max_length=1_000_000)]
 Line = Annotated[int, Field(ge=1, le=10_000_000)]
+T = TypeVar("T")
 Key = Callable[[Arguments], Awaitable[dict[str, str]]]
 
 
@@ -128,7 +129,8 @@ def _writes(jail: Jail) -> tuple[Tool, ...]:
     @tool(
         group="fs",
         idempotent=True,
-        summary=_write_in_words,
+        summary="Write {path}",
+        title=_in_thread(jail, _write_in_words),
         preview=_in_thread(jail, _written),
         key=folder,
         touches=_WORKSPACE,
@@ -188,17 +190,15 @@ def _writes(jail: Jail) -> tuple[Tool, ...]:
     return file_write, file_move, file_delete
 
 
-def _in_thread(
-    jail: Jail, preview: Callable[[Jail, Arguments], Sequence[PreviewField]]
-) -> Callable[[Arguments], Awaitable[Sequence[PreviewField]]]:
-    async def read(arguments: Arguments) -> Sequence[PreviewField]:
-        return await asyncio.to_thread(preview, jail, arguments)
+def _in_thread(jail: Jail, look: Callable[[Jail, Arguments], T]) -> Callable[[Arguments], Awaitable[T]]:
+    async def read(arguments: Arguments) -> T:
+        return await asyncio.to_thread(look, jail, arguments)
 
     return read
 
 
 def _written(jail: Jail, arguments: Arguments) -> Sequence[PreviewField]:
-    """What changes as a diff, which a person reads first; then all of the old and new content."""
+    """All of the old and the new content; a card shows the lines that change."""
     found, new = changeable(arguments["path"]), str(arguments["content"])
     if len(new.encode()) > jail.max_write:
         raise ToolError(f"The content is longer than the {jail.max_write} bytes that can be written.")
@@ -208,10 +208,7 @@ def _written(jail: Jail, arguments: Arguments) -> Sequence[PreviewField]:
     old = None if entry is None else jail.state(found)
     if old == (new, True):
         raise ToolError(f"This would change nothing: {path} is like that already.")
-    content = PreviewField(_content_of(found), None if old is None else old.text, new)
-    if old is not None and not old.whole:
-        return [content]
-    return [PreviewField("diff", None, unified(path, old.text if old else None, new)), content]
+    return [PreviewField(_content_of(found), None if old is None else old.text, new)]
 
 
 def _content_of(found: Names) -> str:
@@ -235,6 +232,18 @@ def _deleted(jail: Jail, arguments: Arguments) -> Sequence[PreviewField]:
     return [PreviewField(_content_of(found), jail.state(found).text, None)]
 
 
-def _write_in_words(arguments: Arguments) -> str:
-    size = len(str(arguments["content"]).encode())
-    return f"Write {arguments['path']} ({size} bytes)"
+def _write_in_words(jail: Jail, arguments: Arguments) -> str:
+    """What is written and how many lines of it change, such as ``Change config.yaml (2 lines)``."""
+    found, new = changeable(arguments["path"]), str(arguments["content"])
+    path, entry = shown(found), jail.look(found)
+    if entry is None or entry.kind != "file":
+        return f"Create {path} ({_lines(new.count(chr(10)) + (not new.endswith(chr(10))))})"
+    old = jail.state(found)
+    if not old.whole:
+        return f"Replace {path}"
+    marks = [line[:1] for line in (diff(old.text, new) or "-").split("\n")]
+    return f"Change {path} ({_lines(max(marks.count('-'), marks.count('+')))})"
+
+
+def _lines(count: int) -> str:
+    return f"{count} {'line' if count == 1 else 'lines'}"
