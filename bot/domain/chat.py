@@ -71,6 +71,7 @@ class Press:
 
     ``round`` is the round the pressed card showed (for the verbs ``*_all`` the sum over the group); the
     press is refused as stale when the content has changed since. None says: as it is now (API and CLI).
+    ``seen`` and ``digest`` are the proposal's own, as they were when it was looked at.
     """
 
     actor: Actor
@@ -85,6 +86,7 @@ class Press:
     lasting: Lasting | None = None  # with SIMILAR: how long it holds
     reach: Whose = Whose.HERE  # with SIMILAR: whose calls it lets run, and where
     ref: str | None = None  # the pressed card, as `Channel.post_card` named it; None: not pressed on a card
+    seen: str | None = None
     names: Names = field(
         default_factory=dict, compare=False
     )  # of places and people, as the platform has them

@@ -262,6 +262,19 @@ class Proposal:
         return f"out-{self.id}"
 
     @property
+    def seen(self) -> str:
+        """SHA-256, in hex, over all that a card shows of the change: the digest, old values and words."""
+        fields = [(f.field, f.old_value, f.new_value) for f in self.preview]
+        shown = [self.digest, self.description, fields, self.risk.level, self.risk.reason, self.reason]
+        return hashlib.sha256(canonical(shown).encode()).hexdigest()
+
+    @property
+    def shown_again(self) -> bool:
+        """Whether the same arguments were offered again with other values, which the digest does not tell."""
+        began = self.edits[-1].round if self.edits else 1
+        return self.state is State.PROPOSED and self.round > began
+
+    @property
     def settled(self) -> bool:
         return self.state in SETTLED
 

@@ -55,7 +55,9 @@ def _decide_group(
         return Decided(Reply(Answer.ALREADY, "All of these are already decided.", tuple(group)))
     verb = Verb.APPROVE if press.verb is Verb.APPROVE_ALL else Verb.DECLINE
     each = [
-        _decide_one(session, replace(press, verb=verb, round=None, digest=None), policies, now, p, None)
+        _decide_one(
+            session, replace(press, verb=verb, round=None, digest=None, seen=None), policies, now, p, None
+        )
         for p in waiting
     ]
     jobs = tuple(dict.fromkeys(job for d in each for job in d.jobs))
@@ -89,7 +91,7 @@ def _decide_one(
     if p.state is not _FROM.get(press.verb, State.PROPOSED):
         late = "It isn't running." if press.verb is Verb.STOP else too_late(p, now)
         return Decided(Reply(Answer.ALREADY, late, (p,)))
-    if (press.round is not None and press.round != p.round) or (press.digest and press.digest != p.digest):
+    if _is_about_another(press, p):
         return Decided(Reply(Answer.STALE, _what_changed(p, press.round), (p,)))
     if press.verb in _MANAGING:
         return _manage(session, pressed, p)
@@ -102,6 +104,15 @@ def _decide_one(
             return question.decide(session, pressed, p)
 
 
+def _is_about_another(press: Press, p: Proposal) -> bool:
+    """Whether it names what is no longer there. A digest alone approves only what was shown once with it."""
+    if press.round is None and press.seen is None and press.digest is not None and p.shown_again:
+        return press.digest != p.digest or press.verb in _APPROVING
+    named = ((press.round, p.round), (press.digest, p.digest), (press.seen, p.seen))
+    return any(shown is not None and shown != there for shown, there in named)
+
+
+_APPROVING = (Verb.APPROVE, Verb.SIMILAR, Verb.APPROVE_STEPS)
 _FROM = {Verb.RETRY: State.FAILED, Verb.STOP: State.EXECUTING}
 """The state in which a verb means something; of all others that a proposal is open."""
 

@@ -161,10 +161,23 @@ class Nod:
         lasting: Lasting | None = None,
         reach: Whose = Whose.HERE,
         ref: str | None = None,
+        seen: str | None = None,
     ) -> Reply:
         return await self.assistant.handle(
             Press(
-                by, verb, proposal.id, round_shown, reason, arguments, digest, at, rung, lasting, reach, ref
+                by,
+                verb,
+                proposal.id,
+                round_shown,
+                reason,
+                arguments,
+                digest,
+                at,
+                rung,
+                lasting,
+                reach,
+                ref,
+                seen,
             )
         )
 

@@ -160,3 +160,20 @@ async def test_a_press_on_a_group_is_answered_with_every_proposal_and_what_could
         "All of these are already decided.",
         3,
     )
+
+
+async def test_a_digest_does_not_approve_what_was_offered_again_with_other_values(make_nod: MakeNod) -> None:
+    nod = make_nod()
+    [p] = await nod.asked(red())
+    empty = await nod.press(Verb.APPROVE, p, digest="")
+    assert empty.answer is Answer.STALE
+    nod.clock.forward(DAY)
+    nod.world.lamps["desk"] = "green"
+    await nod.press(Verb.APPROVE, p, digest=p.digest)
+    again = await nod.press(Verb.APPROVE, p, digest=p.digest)
+    now = await nod.now(p)
+    assert (again.answer, now.state) == (Answer.STALE, State.PROPOSED)
+    assert (now.digest, now.seen == p.seen) == (p.digest, False)
+    for seen in ("", p.seen):
+        assert (await nod.press(Verb.APPROVE, p, digest=p.digest, seen=seen)).answer is Answer.STALE
+    assert (await nod.press(Verb.APPROVE, p, seen=now.seen)).answer is Answer.ACCEPTED

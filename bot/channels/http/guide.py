@@ -68,6 +68,7 @@ the end has come.
 | `grant` | the label of the grant that let it run, such as `G-7` |
 | `created_at`, `updated_at`, `expires_at` | ISO 8601, UTC |
 | `idempotency_key` | the same for every run, so that a tool that remembers keys acts once |
-| `digest`, `round`, `version` | what was shown: send it back with a press, and a change since is reported
-(409) |
+| `seen` | a hash of all that the card shows, old values too: send it back with a press, and a change since is
+reported (409) |
+| `digest`, `round`, `version` | the same for tool and arguments, for the content, for any change |
 """

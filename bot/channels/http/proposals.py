@@ -41,7 +41,7 @@ Mine = Literal["asked", "decide"]
 
 _APPROVING = (Verb.APPROVE, Verb.SIMILAR, Verb.EDIT)
 _RUNNING = (State.APPROVED, State.EXECUTING)
-_SAY_WHICH = "It was edited after it was proposed. Send the round or digest of the content you approve."
+_SAY_WHICH = "It was edited after it was proposed. Send what you saw of it: seen or round."
 _NEWEST_ROW = 2**63 - 1
 _STATUS = {
     Answer.REFUSED: 403,
@@ -53,7 +53,9 @@ _STATUS = {
 
 
 class Decide(Body):
-    """``round`` or ``digest``: what was looked at; the press is refused (409) if it changed since.
+    """``seen``, ``round`` or ``digest``: what was looked at; the press is refused (409) if it changed since.
+
+    ``digest`` covers tool and arguments, ``seen`` all that the card shows: old values, too.
 
     ``arguments`` replace the proposed ones (verbs approve and edit); what was hidden stays what it was.
     ``rung``, ``lasting`` and ``reach`` go with the verb similar: which calls the grant allows, how long it
@@ -62,6 +64,7 @@ class Decide(Body):
 
     round: int | None = None
     digest: str | None = None
+    seen: str | None = None
     reason: Annotated[str, Field(max_length=1000)] | None = None
     arguments: dict[str, Any] | None = None
     rung: Rung | None = None
@@ -189,13 +192,15 @@ async def press(
     """A press that comes too late answers with the proposal as it already is, and changes nothing.
 
     What was approved may still be running when this answers: ``wait`` up to 60 seconds for its end. Where it
-    was edited since it was proposed, say with ``round`` or ``digest`` which content you approve.
+    was edited since it was proposed, say with ``seen``, ``round`` or ``digest`` which content you
+    approve. Where it was offered again with other values, a digest alone does not say that.
     """
     before = await site.channel.proposals.find(proposal_id, actor)
     if before is None:
         return _nothing()
     given = body or Decide()
-    if before.proposal.edited_by and verb in _APPROVING and given.round is None and given.digest is None:
+    which = any(each is not None for each in (given.round, given.digest, given.seen))
+    if before.proposal.edited_by and verb in _APPROVING and not which:
         return problem(409, _SAY_WHICH, proposal=views.proposal(before))
     reply = await site.take_in(
         Press(
@@ -210,6 +215,7 @@ async def press(
             rung=given.rung,
             lasting=given.lasting,
             reach=given.reach,
+            seen=given.seen,
         )
     )
     ended = await _ended(site.channel, proposal_id, actor, 0 if reply.answer in _STATUS else wait)

@@ -141,6 +141,7 @@ def proposal(found: Seen) -> ProposalView:
         "edited_by": p.edited_by,
         "grant": f"G-{p.grant_id}" if p.grant_id is not None else None,
         "digest": p.digest,
+        "seen": p.seen,
         "version": p.version,
         "round": p.round,
     }

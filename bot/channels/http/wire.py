@@ -230,6 +230,7 @@ class ProposalView(TypedDict):
     edited_by: str | None
     grant: str | None
     digest: str
+    seen: str
     version: int
     round: int
 

@@ -116,6 +116,7 @@ async def test_the_way_back_is_good_once_in_that_browser_and_for_ten_minutes(nod
         {"nonce": "another"},
         {"aud": "another"},
         {"aud": [CLIENT, "another"], "azp": "another"},
+        {"aud": [CLIENT, "another"]},
         {"iss": "https://another.example"},
         {"exp": int(time.time()) - 3600},
         {"sub": None},
