@@ -11,11 +11,11 @@ from bot.channels.slack.text import cut, link_text, literal
 
 _FILE_NAME = 100  # units
 _HEARD_SUBTYPES = frozenset({None, "file_share", "thread_broadcast", "me_message"})
-_USER = re.compile(r"<@([A-Z0-9]+)(?:\|([^>]*))?>")
-_CHANNEL = re.compile(r"<#([A-Z0-9]+)(?:\|([^>]*))?>")
-_SPECIAL = re.compile(r"<!(?:subteam\^[A-Z0-9]+\|@?)?([^>|^]+)(?:\^[^>|]*)?(?:\|([^>]*))?>")
+_USER = re.compile(r"<@([A-Z0-9]+)(?:\|([^<>]*))?>")
+_CHANNEL = re.compile(r"<#([A-Z0-9]+)(?:\|([^<>]*))?>")
+_SPECIAL = re.compile(r"<!(?:subteam\^[A-Z0-9]+\|@?)?([^<>|^]+)(?:\^[^<>|]*)?(?:\|([^<>]*))?>")
 _UNNAMED = frozenset({"privategroup", "directmessage"})  # what Slack writes in place of a name
-_LINK = re.compile(r"<((?:https?|mailto|tel):[^>|]+)(?:\|([^>]*))?>")
+_LINK = re.compile(r"<((?:https?|mailto|tel):[^<>|]+)(?:\|([^<>]*))?>")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ def said_in(body: Mapping[str, Any], team: str, bot_user: str) -> Said | None:
 
 
 def _without_bot(words: str, bot_user: str) -> str:
-    return re.sub(rf"^\s*<@{re.escape(bot_user)}(?:\|[^>]*)?>[\s,:]*", "", words).strip()
+    return re.sub(rf"^\s*<@{re.escape(bot_user)}(?:\|[^<>]*)?>[\s,:]*", "", words).strip()
 
 
 def mentioned_users(text: str) -> list[str]:

@@ -5,8 +5,9 @@ The pace decides when a preview may go out, so that a group keeps room for cards
 
 import secrets
 
+from bot.channels.markdown import open_fence
 from bot.channels.posts import post_each
-from bot.channels.telegram.limits import ChatPace, Urgency
+from bot.channels.telegram.limits import TEXT_UNITS, ChatPace, Urgency
 from bot.channels.telegram.places import TelegramPlace, TelegramPosted
 from bot.channels.telegram.text import Rich, from_markdown, plain, split, styled
 from bot.channels.telegram.transport import Transport
@@ -31,11 +32,14 @@ class TelegramStream(Unfolding):
         self._previews = True
 
     async def preview(self, text: str, doing: str) -> None:
-        unfinished = _before(text)
+        said = bool(text.strip() or doing.strip())
+        if not (self._previews and said and self._pace.preview(self._place.chat_id)):
+            return
+        unfinished = _before(_latest(text))
         if doing:
             unfinished = unfinished + styled(f"⏳ {doing}", "italic")
         pieces = split(unfinished)
-        if not (self._previews and pieces and self._pace.preview(self._place.chat_id)):
+        if not pieces:
             return
         latest = pieces[-1]
         try:
@@ -63,6 +67,16 @@ class TelegramStream(Unfolding):
                 log.info("telegram preview lost", chat=self._place.chat_id, why=error.message)
             self._shown = None
         await post_each(pieces, there, lambda piece: self._transport.send(self._place, piece))
+
+
+def _latest(text: str) -> str:
+    """The end of a text that grows, from the start of a line; at most two messages long."""
+    skipped = max(len(text) // TEXT_UNITS - 1, 0) * TEXT_UNITS
+    start = text.find("\n", skipped) + 1 if skipped else 0
+    if not start:
+        return text[skipped:]
+    fence = open_fence(text[:start])
+    return f"{fence.opening}\n{text[start:]}" if fence else text[start:]
 
 
 def _before(text: str) -> Rich:

@@ -6,16 +6,16 @@ references stay text. Cards are put together from `plain` and `styled` pieces, w
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import pairwise
+from itertools import pairwise, zip_longest
 from typing import Any
 from urllib.parse import urlsplit
 
 import pyromark
 from telegram import MessageEntity, User
-from telegramify_markdown import MessageEntity as FoundEntity
 from telegramify_markdown import RenderConfig, convert, utf16_len
 
 from bot.channels.markdown import misleads
@@ -40,6 +40,12 @@ _READ = (
     | pyromark.Options.ENABLE_TASKLISTS
     | pyromark.Options.ENABLE_MATH
 )
+_DEEPEST = 16  # markup in markup: the converter takes the square of it, and indents each item by it
+_COLUMNS = 40  # of a table, each as wide as its widest cell
+_EMPTY_BLOCKS = 50  # the converter looks through all of them for each further one
+_STYLED = 2000  # pieces of markup: twenty full messages
+_GROWTH = 4  # characters shown for one that was written; more only in wide tables of empty cells
+_NAMED = 300  # characters of a link; no one reads on to where it leads
 _APP_LINK = re.compile(r"\b(tg|ton|tonsite)://", re.IGNORECASE)
 _QUOTES = frozenset({MessageEntity.BLOCKQUOTE, MessageEntity.EXPANDABLE_BLOCKQUOTE})
 _FOLD = MessageEntity.EXPANDABLE_BLOCKQUOTE
@@ -97,42 +103,91 @@ def moment(at: datetime, *, relative: bool = False) -> Rich:
 
 
 def joined(parts: Iterable[Rich], between: str = "\n") -> Rich:
-    whole = Rich()
-    for index, part in enumerate(parts):
-        whole = whole + Rich(between) + part if index else part
-    return whole
+    texts: list[str] = []
+    entities: list[MessageEntity] = []
+    at = 0
+    for part in parts:
+        entities += (_clipped(e, e.offset + at, e.length) for e in part.entities)
+        texts.append(part.text)
+        at += part.units + utf16_len(between)
+    return Rich(between.join(texts), tuple(entities))
 
 
 def from_markdown(markdown: str) -> Rich:
-    """Render CommonMark, finished or cut off anywhere; falls back to the bare text."""
+    """Render CommonMark, finished or cut off anywhere; falls back to the bare text.
+
+    The same where rendering would take long or make much more of it than was written: see `_sprawls`.
+    """
     config = RenderConfig.isolated()
     for name, look in _LOOKS.items():
         setattr(config.markdown_symbol, name, look)
     source = _whole(markdown).replace(_PICTURE, "")
+    bare = Rich(_harmless(source))
+    if _wide(source):
+        return bare
     try:
-        text, found = convert(_open(source), latex_escape=False, config=config)
+        events = list(pyromark.events_with_range(source, options=_READ))
+        if _sprawls(events, source):
+            return bare
+        text, found = convert(_open(source, events), latex_escape=False, config=config)
     except Exception:  # noqa: BLE001 - whatever the converter stumbles on, people still get the words
-        return Rich(_harmless(source))
+        return bare
+    if len(found) > _STYLED:
+        return bare
     entities: list[MessageEntity] = []
     units = text.encode("utf-16-le")
-    for each in found:
+    quoted = 0  # up to where the quotes so far reach
+    for each in sorted(found, key=lambda each: (each.offset, -each.length)):
         before = units[2 * each.offset - 2 : 2 * each.offset].decode("utf-16-le", "replace")
         if each.type == "custom_emoji" or each.length <= 0:
             continue
         words = units[2 * each.offset : 2 * (each.offset + each.length)].decode("utf-16-le", "replace")
         address = each.url or ""
-        lost = before == _PICTURE or not web_link(address) or misleads(words, address)
+        lost = before == _PICTURE or not web_link(address)
+        lost = lost or len(words) > _NAMED or misleads(words, address)
         if each.type == "text_link" and lost:
             continue
-        if each.type in _QUOTES and any(_holds(outer, each) for outer in found):
-            continue  # quotes do not nest in Telegram
+        if each.type in _QUOTES:
+            if each.offset < quoted:
+                continue  # quotes do not nest in Telegram
+            quoted = each.offset + each.length
         entities.append(
             MessageEntity(each.type, each.offset, each.length, url=each.url, language=each.language)
         )
     return Rich(_harmless(text.replace(_PICTURE, _PICTURE_SHOWN)), tuple(entities))
 
 
-def _open(source: str) -> str:
+def _wide(source: str) -> bool:
+    """Whether a table may have more columns than anyone reads; the parser would fill up every row of it."""
+    return any(
+        line.count("|") > _COLUMNS and not line.strip("|:->0123456789.)+* \t") for line in source.splitlines()
+    )
+
+
+def _sprawls(events: Iterable[tuple[Any, Any]], source: str) -> bool:
+    """Whether the converter would take long over this, or make much more of it than was written."""
+    depth = empty = shown = 0
+    rows: list[list[int]] = []
+    before: object = None
+    for event, at in events:
+        started = event.get("Start") if isinstance(event, dict) else None
+        ended = event.get("End") if isinstance(event, dict) else None
+        depth += (started is not None) - (ended is not None)
+        empty += ended == "CodeBlock" and isinstance(before, dict) and "CodeBlock" in before
+        if started in ("TableHead", "TableRow"):
+            rows.append([])
+        elif started == "TableCell":
+            rows[-1].append(at["end"] - at["start"])
+        elif ended == "Table":
+            shown += len(rows) * sum(map(max, zip_longest(*rows, fillvalue=0)))
+            rows = []
+        before = started
+        if depth > _DEEPEST or empty > _EMPTY_BLOCKS or shown > _GROWTH * len(source) + TEXT_UNITS:
+            return True
+    return False
+
+
+def _open(source: str, events: Iterable[tuple[Any, Any]]) -> str:
     """The same with a backslash before whatever would hide what it is, or what stands behind it.
 
     As the console's ``markdown.js``: what a person can't see can't be a part of what they are told.
@@ -140,7 +195,6 @@ def _open(source: str) -> str:
     data = source.encode()
     marks: set[int] = set()
     code: set[int] = set()
-    events: Iterable[tuple[Any, Any]] = pyromark.events_with_range(source, options=_READ)
     for event, at in events:
         kind = event if isinstance(event, str) else next(iter(event))
         spot = range(at["start"], at["end"])
@@ -155,16 +209,6 @@ def _open(source: str) -> str:
     marks.update({found.start() for found in re.finditer(rb"(?<=\|)\|", data)} - code)
     kept = [data[start:end] for start, end in pairwise([0, *sorted(marks), len(data)])]
     return b"\\".join(kept).decode()
-
-
-def _holds(outer: FoundEntity, inner: FoundEntity) -> bool:
-    return (
-        outer.type in _QUOTES
-        and outer is not inner
-        and outer.offset <= inner.offset
-        and inner.offset + inner.length <= outer.offset + outer.length
-        and (outer.length > inner.length or id(outer) < id(inner))
-    )
 
 
 def mention(actor: Actor) -> Rich:
@@ -215,11 +259,20 @@ def split(rich: Rich, units: int = TEXT_UNITS) -> list[Rich]:
     A code block that must be cut is a code block in both messages. Blank messages are left out.
     """
     pieces = []
-    rest = rich
-    while rest.text:
-        end = len(rest.text) if rest.units <= units and len(rest.entities) <= ENTITIES else _cut(rest, units)
+    waiting = deque(sorted(rich.entities, key=lambda entity: entity.offset))
+    near: list[MessageEntity] = []  # those that reach into the next message
+    start = done = 0  # characters and units that are in messages already
+    while start < len(rich.text):
+        text = rich.text[start : start + units + 1]
+        until = done + utf16_len(text)
+        while waiting and waiting[0].offset < until and len(near) <= ENTITIES:
+            near.append(waiting.popleft())
+        rest = Rich(text, _within(near, done, until))
+        last = start + len(text) == len(rich.text) and rest.units <= units and len(near) <= ENTITIES
+        end = len(text) if last else _cut(rest, units)
         pieces.append(_part(rest, 0, end))
-        rest = _part(rest, end, len(rest.text))
+        start, done = start + end, done + utf16_len(text[:end])
+        near = [entity for entity in near if entity.offset + entity.length > done]
     return [kept for piece in pieces if (kept := trimmed(piece)).text]
 
 
@@ -250,12 +303,16 @@ def _cut(rich: Rich, units: int) -> int:
 
 def _part(rich: Rich, start: int, end: int) -> Rich:
     first, last = utf16_len(rich.text[:start]), utf16_len(rich.text[:end])
-    kept = tuple(
+    return Rich(rich.text[start:end], _within(rich.entities, first, last))
+
+
+def _within(entities: Sequence[MessageEntity], first: int, last: int) -> tuple[MessageEntity, ...]:
+    """What of them lies between two offsets, counted from the first."""
+    return tuple(
         _clipped(e, max(e.offset, first) - first, min(e.offset + e.length, last) - max(e.offset, first))
-        for e in rich.entities
+        for e in entities
         if e.offset < last and e.offset + e.length > first
     )
-    return Rich(rich.text[start:end], kept)
 
 
 def trimmed(rich: Rich) -> Rich:

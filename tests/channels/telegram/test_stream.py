@@ -1,5 +1,7 @@
 """One turn being shown: drafts in private, throttled edits in groups, the final text always."""
 
+import sys
+
 import pytest
 
 from bot.domain.chat import Address
@@ -181,3 +183,38 @@ async def test_a_final_text_that_cannot_be_posted_is_an_error(
 
 def end(text: str, ending: Ending = Ending.DONE) -> TurnEnded:
     return TurnEnded(ending, 1, text)
+
+
+async def test_while_it_is_written_only_the_end_of_a_long_answer_is_rendered(
+    channel, telegram: FakeTelegram, seconds: FakeTime
+):
+    telegram.group(TEAM)
+    lines = [TextDelta(f"line {i} " + "x" * 90 + "\n") for i in range(400)]
+    calls = 0
+
+    def count(_frame, event, _arg):
+        nonlocal calls
+        calls += event == "call"
+
+    took = []
+    stream = channel.open_stream(THERE, WHO)
+    for part in (lines[:200], lines[200:]):
+        calls = 0
+        sys.setprofile(count)
+        try:
+            for line in part:
+                await stream.send(line)
+                seconds.now += 5
+        finally:
+            sys.setprofile(None)
+        took.append(calls)
+    assert took[1] < 1.5 * took[0]
+    assert "line 399" in telegram.shown(TEAM)[-1].text
+
+
+async def test_an_answer_of_list_markers_is_shown_as_it_was_written(
+    channel, telegram: FakeTelegram, seconds: FakeTime
+):
+    text = "- " * 4000 + "word"
+    await play(channel, seconds, HERE, *[TextDelta("- " * 40)] * 100, TextDelta("word"), end(text))
+    assert "".join(m.text for m in telegram.shown(ANA)).replace(" ", "") == text.replace(" ", "")

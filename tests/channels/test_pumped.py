@@ -1,0 +1,111 @@
+"""Text that a model or a stranger blows up: each text function takes time and space in step with its length.
+
+Time is of the processor, as a ratio within one run; what is over in no time is not compared.
+"""
+
+import gc
+import time
+from collections.abc import Callable, Iterable
+
+import pytest
+
+from bot.channels import markdown
+from bot.channels.discord import text as discord
+from bot.channels.slack import blocks, said
+from bot.channels.slack import text as slack
+from bot.channels.telegram import text as telegram
+from bot.cli import shared
+from bot.domain import quoting, unseen
+
+LONGEST = 45_000
+_FACTOR = 2.5
+_IN_NO_TIME = 0.15  # seconds
+_TRIES = 4
+
+# fmt: off
+_PUMPS = (
+    "- ", "-\n", "* ", "+ ", "1. ", "1) ", "> ", ">\n", "> a\n\n", "> - ", "- > ", "> 1. ", "- a\n\n",
+    "  - a\n", "- [ ] ", "# ", "#", "===\n", "a\n===\n", "---\n", "--", "*", "_", "**", "*_", "*a **b ",
+    "**a** ", "a*b_", "~", "~~", "~a ", "`", "a`", "`a` ", "``` ", "```\n", "~~~\n", "    a\n", "\\",
+    "\\\n", "[", "]", "(", ")", "[[", "((", "](", "[](", "[a](b) ", "[a][b]", "[^a]", "[x]: y\n", "![",
+    "![a](b)", "<", "<a ", "<b>", "<!", "<!x", "<?", "<!--", "<![CDATA[", "<@U", "<@U1|", "<#C1|",
+    "<!subteam^S|", "<a|b", "<https://a.b|a> ", "<https://a", "<tg-spoiler>", "|", "||", "||a|| ", "a|",
+    "|-", "|:-:", "|a|\n|-|\n|a|\n", "$", "$$", "$1 ", "$1$", "\\(", "\\[", "&", "&amp;", "&#1;", '"',
+    "'", "“", "”", "{", "}", ":", "::", "@a ", "@everyone ", "http://", "http://a.b ", "www.a", "a.",
+    "a@b.", "tg://", "slack:T1/U1 ", "telegram:1 ", "⟨U+0000⟩", "👩‍👩‍👧", "🇬🇧", "e\u0301", "é", "ﷺ",
+    "\u200b", "\u3164", "\ufe0f", "\t", "  \n", "\n", "\r\n", "\r", "\x00", "\ud83d", "a ",
+)
+# fmt: on
+
+_FUNCTIONS: dict[str, Callable[[str], str | Iterable[str]]] = {
+    "telegram.from_markdown": lambda text: telegram.from_markdown(text).text,
+    "telegram.split": lambda text: [each.text for each in telegram.split(telegram.from_markdown(text))],
+    "telegram.plain": lambda text: telegram.plain(text).text,
+    "telegram.styled": lambda text: [each.text for each in telegram.split(telegram.styled(text, "pre"))],
+    "slack.escape": slack.escape,
+    "slack.neutralise": slack.neutralise,
+    "slack.harmless": lambda text: slack.harmless(text, 11_000),
+    "slack.cut": lambda text: slack.cut(text, 3000)[0],
+    "slack.chunks": lambda text: slack.chunks(text, 3000),
+    "slack.split": slack.split,
+    "slack.link_text": slack.link_text,
+    "slack.literal": slack.literal,
+    "slack.with_mentions": lambda text: slack.with_mentions(text, "T1"),
+    "slack.block": lambda text: str(blocks.markdown(text)),
+    "slack.mentioned_users": said.mentioned_users,
+    "slack.with_addresses": lambda text: said.with_addresses(text, "T1"),
+    "slack.named_in": lambda text: said.named_in(text, "T1"),
+    "slack.readable": lambda text: said.readable(text, {}),
+    "discord.literal": discord.literal,
+    "discord.neutralise": discord.neutralise,
+    "discord.fenced": discord.fenced,
+    "discord.cut": lambda text: discord.cut(text, 2000),
+    "discord.split": discord.split,
+    "discord.pen": lambda text: discord.DiscordPen().cut(text, 4000),
+    "markdown.clean": markdown.clean,
+    "markdown.open_fence": lambda text: str(markdown.open_fence(text)),
+    "cli.plain": shared.plain,
+    "cli.line": shared.line,
+    "cli.fitted": shared.fitted,
+    "quoting.in_reply_to": lambda text: quoting.in_reply_to("Ana", text, text),
+    "unseen.one_line": unseen.one_line,
+}
+
+
+def _pumped(pump: str, length: int) -> str:
+    return (pump * (length // len(pump) + 1))[:length] + "word"
+
+
+def _made(function: Callable[[str], str | Iterable[str]], text: str) -> tuple[float, int]:
+    """Seconds that it took, and characters that came of it."""
+    gc.collect(0)
+    begun = time.process_time()
+    made = function(text)
+    took = time.process_time() - begun
+    return took, len(made) if isinstance(made, str) else sum(map(len, made))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", _FUNCTIONS)
+def test_a_text_twice_as_long_takes_and_makes_at_most_two_and_a_half_times_as_much(name: str):
+    function, worse = _FUNCTIONS[name], {}
+    gc.disable()
+    try:
+        for pump in _PUMPS:
+            for _ in range(_TRIES):
+                took, made = _made(function, _pumped(pump, LONGEST // 8))
+                for length in (LONGEST // 4, LONGEST // 2, LONGEST):
+                    longer, more = _made(function, _pumped(pump, length))
+                    slow = longer > max(_FACTOR * took, _IN_NO_TIME)
+                    if slow or more > _FACTOR * max(made, length // 2):
+                        worse[pump] = (length, took, longer, made, more)
+                        break
+                    took, made = longer, more
+                else:
+                    worse.pop(pump, None)
+                    break
+                if not slow:
+                    break  # characters are counted, not measured
+    finally:
+        gc.enable()
+    assert worse == {}
