@@ -5,7 +5,7 @@ let in by default.
 """
 
 import secrets
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -87,8 +87,14 @@ class Admission:
         if asking:
             await self._ask_admins(user, code)
 
-    async def decide(self, callback: ButtonData, admin: User, message: TelegramPosted) -> str:
-        """Take an admin's press; return what to tell them."""
+    async def decide(
+        self,
+        callback: ButtonData,
+        admin: User,
+        message: TelegramPosted,
+        tell: Callable[[str], Awaitable[None]],
+    ) -> str:
+        """Take an admin's press; ``tell`` them, or return what to tell them."""
         if admin.id not in self.admins:
             return "Only an admin may let people in."
         key = f"pair:{callback.id}"
@@ -100,6 +106,7 @@ class Admission:
         let_in = callback.does is Does.LET_IN
         stands = "in" if let_in else "out"
         await self._keep(key, {**state, "stands": stands, "by": admin.full_name})
+        await tell("Done.")
         outcome = f"{'✅ Let in' if let_in else '⚪️ Kept out'} by {admin.full_name}: {state['name']}"
         await self._transport.note(message, plain(outcome))
         if let_in:

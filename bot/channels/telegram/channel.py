@@ -184,7 +184,16 @@ class TelegramChannel(Poster):
         ladder = GrantLadder(dialogues, transport, inbox, lookup, self._clock)
         self._inbound = Inbound(transport, admission, asker, inbox, lookup, views, self._bot.bot)
         self._presses = TelegramPresses(
-            self._database, transport, admission, asker, ladder, inbox, lookup, views
+            self._database,
+            transport,
+            admission,
+            asker,
+            ladder,
+            inbox,
+            lookup,
+            views,
+            self._pace.busy,
+            self._sleep,
         )
 
     async def _listen(self) -> None:

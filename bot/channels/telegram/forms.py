@@ -11,7 +11,7 @@ from bot.channels.telegram import screens
 from bot.channels.telegram.buttons import ButtonData, Does
 from bot.channels.telegram.dialogue import Dialogue, DialogueStep
 from bot.channels.telegram.dialogues import MOVED_ON, NOT_YOURS, Dialogues, Who
-from bot.channels.telegram.limits import TOAST
+from bot.channels.telegram.limits import TOAST, Urgency
 from bot.channels.telegram.places import TelegramPosted
 from bot.channels.telegram.screens import Screen
 from bot.channels.telegram.shown import ShownCards
@@ -109,6 +109,7 @@ class Asker:
             return MOVED_ON
         if len(reply.text) <= TOAST:
             return reply.text
+        await who.answered()
         await self._transport.send(who.place, plain(reply.text))
         return MOVED_ON
 
@@ -116,6 +117,7 @@ class Asker:
         if found is None:
             return NOT_YOURS
         await self._dialogues.keep(who, None)
+        await who.answered()
         await self._transport.note(message, plain("Closed. Nothing was changed."))
         return ""
 
@@ -229,6 +231,7 @@ class Asker:
             return "; ".join(f"{label_of(k)}: {v}" for k, v in reply.fields.items()) or reply.text
         await self._dialogues.keep(who, None)
         anew = await self._lookup.card(dialogue.proposal_id, who.actor, who.place.address)
+        await who.answered()
         if reply.answer is not Answer.ACCEPTED or anew is None:
             await self._transport.note(message, plain(reply.text))
             return reply.text
@@ -255,12 +258,13 @@ class Asker:
         if screen.replies:
             dialogue = dialogue.asking(screen.rich.text)
         await self._dialogues.keep(who, dialogue)
+        await who.answered()
         if message is not None and isinstance(screen.markup, InlineKeyboardMarkup):
-            await self._transport.edit(message, screen.rich, screen.markup)
+            await self._transport.edit(message, screen.rich, screen.markup, urgency=Urgency.PRESSED)
             return
-        sent = await self._transport.send(who.place, screen.rich, screen.markup)
+        sent = await self._transport.send(who.place, screen.rich, screen.markup, urgency=Urgency.PRESSED)
         if screen.replies:
-            await self._dialogues.keep(who, dialogue.prompted(sent.message_id))
+            await self._dialogues.prompted(who, dialogue, sent.message_id)
 
     async def _form(self, who: Who, card: Card) -> _Form | None:
         """None when this person may not edit."""

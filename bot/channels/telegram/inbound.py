@@ -38,7 +38,7 @@ def actor_of(user: User) -> Actor:
 
 def place_of(message: MaybeInaccessibleMessage, moves: Moves) -> TelegramPlace | None:
     """None for a message Telegram no longer shows to bots: its topic is unknown."""
-    if not isinstance(message, Message):
+    if not (isinstance(message, Message) and message.is_accessible):  # the library makes a Message of both
         return None
     return moves.here(message.chat.id, message.message_thread_id if message.is_topic_message else None)
 

@@ -14,7 +14,7 @@ from bot.channels.telegram import screens
 from bot.channels.telegram.buttons import ButtonData, Does
 from bot.channels.telegram.dialogue import Dialogue, DialogueStep
 from bot.channels.telegram.dialogues import MOVED_ON, NOT_YOURS, Dialogues, Who
-from bot.channels.telegram.limits import TEXT_UNITS
+from bot.channels.telegram.limits import TEXT_UNITS, Urgency
 from bot.channels.telegram.places import TelegramPosted
 from bot.channels.telegram.screens import Screen
 from bot.channels.telegram.text import plain
@@ -97,6 +97,7 @@ class GrantLadder:
         )
         reply = await self.inbox(press)
         await self.dialogues.keep(who, None)
+        await who.answered()
         await self.transport.note(message, plain(reply.text))
         return reply.text
 
@@ -127,13 +128,14 @@ class GrantLadder:
             allowed = f"{dict(offer.rungs)[dialogue.rung]}, for {dict(offer.reaches)[dialogue.reach]}"
             screen = screens.lasting(dialogue, allowed, card.title, who.user)
         await self.dialogues.keep(who, dialogue)
+        await who.answered()
         if message is not None and screen.rich.units <= TEXT_UNITS:
-            await self.transport.edit(message, screen.rich, _buttons(screen))
+            await self.transport.edit(message, screen.rich, _buttons(screen), urgency=Urgency.PRESSED)
             return
         if message is not None:
-            await self.transport.dress(message, None)
-        sent = await self.transport.send(who.place, screen.rich, screen.markup)
-        await self.dialogues.keep(who, dialogue.prompted(sent.message_id))
+            await self.transport.dress(message, None, urgency=Urgency.PRESSED)
+        sent = await self.transport.send(who.place, screen.rich, screen.markup, urgency=Urgency.PRESSED)
+        await self.dialogues.prompted(who, dialogue, sent.message_id)
 
 
 def _chosen(choices: list[T], index: int | None) -> T | None:

@@ -34,21 +34,24 @@ CALLBACK_BYTES = 64
 class Urgency(IntEnum):
     """``rate_limit_args`` of a call: in a chat that has to wait, the lower number goes first."""
 
-    TEXT = 0  # what someone waits to read
-    ENDED = 1  # a card that says how it ended
-    OPEN = 2  # a card that will change again: refused while the chat is busy, and drawn a moment later
-    PREVIEW = 3  # not worth waiting for: a 429 is raised straight away
+    PRESSED = 0  # what a person pressed a button for
+    TEXT = 1  # what someone waits to read
+    ENDED = 2  # a card that says how it ended; the one that ended last goes first
+    OPEN = 3  # a card that will change again: refused while the chat is busy, and drawn a moment later
+    PREVIEW = 4  # not worth waiting for: a 429 is raised straight away
 
 
-_ALL_CHATS = (30, 1.0)  # requests, seconds
-_GROUP = (20, 60.0)
-_PERSON = (30, 30.0)  # 1/s sustained; short bursts are allowed
+_ALL_CHATS = (30, 1.1)  # requests, seconds: a little longer than Telegram's, for what is on its way
+_GROUP = (20, 61.0)
+_PERSON = (30, 31.0)  # 1/s sustained; short bursts are allowed
 _GROUP_PREVIEWS = 12  # of the 20 a minute; the rest is kept for cards and final texts
-_OPEN_SHARE = 2 / 3  # of a chat's requests; the rest is kept for texts and cards that have ended
+_SHARES = {Urgency.ENDED: 0.85, Urgency.OPEN: 0.5}
+"""Of a chat's requests; the rest is kept for what people wait for."""
 _GROUP_GAP = 3.0  # seconds between two previews
 _PERSON_GAP = 0.5
 _RETRIES = 3
 _QUIET_CHATS = 1000
+_PRESSED_IN_LINE = 40  # of a chat; only a client that presses by itself has more
 _ENDED_IN_LINE = 5  # cards of a chat that wait to say how they ended; the rest is drawn a moment later
 _SENT = "telegram sent"  # what processes tell each other
 
@@ -74,10 +77,6 @@ class _Line:
             self.sent.popleft()
         free = self.sent[-count] + seconds if len(self.sent) >= count else now
         return max(now + self.blocked(), free)
-
-    def busy(self, now: float, count: int, seconds: float) -> bool:
-        """Whether little enough is left that a card that will change again should not take it."""
-        return self.due(now, count, seconds) > now or len(self.sent) >= count * _OPEN_SHARE
 
 
 class ChatPace(BaseRateLimiter[int]):
@@ -111,7 +110,7 @@ class ChatPace(BaseRateLimiter[int]):
     def preview(self, chat_id: int) -> bool:
         """Whether an unfinished text may be shown in this chat now; true takes the place."""
         line, now = self._line(chat_id), self._now()
-        window = _PERSON if chat_id > 0 else _GROUP
+        window = _window(chat_id)
         gap = _PERSON_GAP if chat_id > 0 else _GROUP_GAP
         if line.due(now, *window) > now or now - line.last_preview < gap:
             return False
@@ -119,6 +118,11 @@ class ChatPace(BaseRateLimiter[int]):
             return False
         line.last_preview = now
         return True
+
+    def busy(self, chat_id: int) -> bool:
+        """Whether the next message to this chat has to wait."""
+        line = self._line(chat_id)
+        return bool(line.waiting) or line.due(self._now(), *_window(chat_id)) > self._now()
 
     async def process_request(
         self,
@@ -132,13 +136,17 @@ class ChatPace(BaseRateLimiter[int]):
         chat_id = data.get("chat_id")
         if not isinstance(chat_id, int) or endpoint == "sendMessageDraft":
             return await callback(*args, **kwargs)
-        line, window = self._line(chat_id), _PERSON if chat_id > 0 else _GROUP
-        if rate_limit_args == Urgency.OPEN and line.busy(self._now(), *window):
+        line, (count, seconds) = self._line(chat_id), _window(chat_id)
+        urgency = Urgency.TEXT if rate_limit_args is None else Urgency(rate_limit_args)
+        window = int(count * _SHARES.get(urgency, 1)), seconds
+        if urgency is Urgency.OPEN and (line.waiting or line.due(self._now(), *window) > self._now()):
             raise RetryAfter(1)
-        if rate_limit_args == Urgency.ENDED and len(line.waiting) >= _ENDED_IN_LINE:
+        if urgency is Urgency.ENDED and len(line.waiting) >= _ENDED_IN_LINE:
             raise RetryAfter(1)  # a chat's cards may not hold all places where cards are drawn
+        if urgency is Urgency.PRESSED and len(line.waiting) >= _PRESSED_IN_LINE:
+            raise RetryAfter(1)
         for attempt in range(_RETRIES + 1):
-            await self._wait(line, window, rate_limit_args or Urgency.TEXT)
+            await self._wait(line, window, urgency)
             self._sent(chat_id)
             if self._others is not None:
                 self._others.say(_SENT, chat_id)
@@ -146,18 +154,19 @@ class ChatPace(BaseRateLimiter[int]):
                 return await callback(*args, **kwargs)
             except RetryAfter as refused:
                 told = refused.retry_after  # a timedelta where PTB_TIMEDELTA is set, see channel.py
-                seconds = told.total_seconds() if isinstance(told, timedelta) else told
-                self._waits.told(str(chat_id), seconds)
-                if attempt == _RETRIES or rate_limit_args == Urgency.PREVIEW:
+                pause = told.total_seconds() if isinstance(told, timedelta) else told
+                self._waits.told(str(chat_id), pause)
+                if attempt == _RETRIES or urgency is Urgency.PREVIEW:
                     raise
         return None
 
-    async def _wait(self, line: _Line, window: tuple[int, float], urgency: int) -> None:
+    async def _wait(self, line: _Line, window: tuple[int, float], urgency: Urgency) -> None:
         """Return when it is this call's turn; what is more urgent goes first, also if it came later.
 
         Raises RetryAfter where the chat takes nothing for longer than `PATIENCE`.
         """
-        mine = urgency, next(self._numbers)
+        number = next(self._numbers)
+        mine = urgency, -number if urgency is Urgency.ENDED else number
         heapq.heappush(line.waiting, mine)
         try:
             while True:
@@ -193,3 +202,8 @@ class ChatPace(BaseRateLimiter[int]):
             for chat in idle:
                 del self._lines[chat]
         return self._lines.setdefault(chat_id, _Line(lambda: self._waits.left(str(chat_id))))
+
+
+def _window(chat_id: int) -> tuple[int, float]:
+    """How many requests in how many seconds a chat takes; people have positive ids."""
+    return _PERSON if chat_id > 0 else _GROUP

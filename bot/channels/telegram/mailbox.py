@@ -72,15 +72,17 @@ def event_id(update: Update) -> str:
 
 
 class OrderedByChat(BaseUpdateProcessor):
-    """Chats side by side; in one chat, messages one after another, and so the presses of one person."""
+    """Chats side by side; in one chat, messages one after another. Presses keep their order themselves."""
 
     def __init__(self) -> None:
         super().__init__(_AT_ONCE)
         self._locks: WeakValueDictionary[object, asyncio.Lock] = WeakValueDictionary()
 
     async def do_process_update(self, update: object, coroutine: Any) -> None:
-        lock = self._locks.setdefault(_line(update), asyncio.Lock())
-        async with lock:
+        if isinstance(update, KeptUpdate) and update.update.callback_query is not None:
+            await coroutine  # it must be answered in seconds, whatever waits in this chat
+            return
+        async with self._locks.setdefault(_line(update), asyncio.Lock()):
             await coroutine
 
     async def initialize(self) -> None:
@@ -91,11 +93,5 @@ class OrderedByChat(BaseUpdateProcessor):
 
 
 def _line(item: object) -> object:
-    if not isinstance(item, KeptUpdate):
-        return None
-    update = item.update
-    chat = update.effective_chat.id if update.effective_chat else None
-    if update.callback_query is not None:
-        # a press must be answered in seconds, whatever messages of this chat are waiting
-        return chat, update.callback_query.from_user.id
-    return chat
+    chat = item.update.effective_chat if isinstance(item, KeptUpdate) else None
+    return chat.id if chat else None

@@ -1,6 +1,10 @@
 """A pressed button: who pressed what where, checked before anything else looks at it, and always answered."""
 
-from dataclasses import dataclass
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from weakref import WeakValueDictionary
 
 from telegram import CallbackQuery
 
@@ -11,8 +15,10 @@ from bot.channels.telegram.dialogues import Who
 from bot.channels.telegram.forms import Asker
 from bot.channels.telegram.inbound import actor_of, place_of
 from bot.channels.telegram.ladder import GrantLadder
+from bot.channels.telegram.limits import Urgency
 from bot.channels.telegram.places import NAME, TelegramPlace, TelegramPosted
 from bot.channels.telegram.shown import ShownCards
+from bot.channels.telegram.text import plain
 from bot.channels.telegram.transport import Transport
 from bot.domain.cards import Card
 from bot.domain.chat import Address, Answer, Inbox, Press
@@ -27,6 +33,8 @@ _NOT_HERE = "I can't find this here."
 _STRANGER = "We haven't met. Write to me first."
 _UNSEEN = "Press View all first: the card does not show everything."
 _AGAIN = "Telegram didn't take my answer. Press again."
+_MOMENT = "One moment."  # this chat's pace is Nod's own, and others are before them
+_SOON = 2.0  # seconds for which a press waits for what it shows; its query lives little longer
 _ON_CARDS = frozenset({*VERBS, Does.MORE, Does.VIEW, Does.VIEW_GROUP, Does.REASON, Does.EDIT})
 _PAIRING = frozenset({Does.LET_IN, Does.KEEP_OUT})
 _APPROVING = frozenset({Does.APPROVE, Does.APPROVE_STEPS, Does.APPROVE_ALL, *LADDER})
@@ -46,30 +54,47 @@ class TelegramPresses:
     inbox: Inbox
     lookup: Lookup
     views: ShownCards
+    busy: Callable[[int], bool]
+    sleep: Callable[[float], Awaitable[None]]
+    lines: WeakValueDictionary[tuple[int, int], asyncio.Lock] = field(default_factory=WeakValueDictionary)
 
     async def handle(self, query: CallbackQuery) -> None:
+        """Take the presses of one person in a chat in order, each until it has been answered."""
+        chat_id = query.message.chat.id if query.message else 0
+        line = self.lines.setdefault((chat_id, query.from_user.id), asyncio.Lock())
+        await line.acquire()
+        answer = _PressAnswer(self.transport, query, line, chat_id, self.busy, self.sleep)
+        try:
+            await self._handle(query, answer)
+        finally:
+            answer.close()
+
+    async def _handle(self, query: CallbackQuery, answer: "_PressAnswer") -> None:
         callback = ButtonData.parse(query.data or "")
         if callback is None or query.message is None:
-            await self._tell(query, _UNREADABLE, alert=True)
+            await answer.tell(_UNREADABLE, alert=True)
             return
         message = TelegramPosted(query.message.chat.id, query.message.message_id)
         if callback.does in _PAIRING:
-            await self._tell(query, await self.admission.decide(callback, query.from_user, message))
+            await answer.tell(await self.admission.decide(callback, query.from_user, message, answer.tell))
         elif not await self.admission.admits(query.from_user, message.chat_id):
-            await self._tell(query, _STRANGER, alert=True)
+            await answer.tell(_STRANGER, alert=True)
         else:
             who = Who(
                 query.from_user,
                 actor_of(query.from_user),
-                await self._where(query, message),
+                await self._where(query, message, callback.id),
                 query.message.chat.title or "",
+                answer.moment,
             )
             try:
                 said, alert = await self._known(callback, who, message)
             except ChannelError as error:
                 log.warning("telegram press not carried out", why=error.message)
                 said, alert = _AGAIN, True
-            await self._tell(query, said, alert=alert)
+                if answer.told:
+                    await self._again(who)
+            await answer.tell(said, alert=alert)
             await self._after(callback, who)
 
     async def _known(self, callback: ButtonData, who: Who, message: TelegramPosted) -> tuple[str, bool]:
@@ -85,10 +110,13 @@ class TelegramPresses:
             said = await self.asker.press(who, callback, card, message)
             return said, bool(said)
         if callback.does is Does.MORE:
+            await who.answered()
             await self.views.unfold(card, who.place, message)
             return "", False
         if callback.does in (Does.VIEW, Does.VIEW_GROUP):
-            for each in [card] if callback.does is Does.VIEW else await self._hidden(card, who):
+            hidden = [card] if callback.does is Does.VIEW else await self._hidden(card, who)
+            await who.answered()
+            for each in hidden:
                 await self.views.show(each, who.place)
                 await self._settle(each.proposal_id, who)  # it may have ended while it was being shown
             return "", False
@@ -144,7 +172,7 @@ class TelegramPresses:
         if card is not None:
             await self.views.settle(card, who.place.chat_id)
 
-    async def _where(self, query: CallbackQuery, message: TelegramPosted) -> TelegramPlace:
+    async def _where(self, query: CallbackQuery, message: TelegramPosted, proposal_id: str) -> TelegramPlace:
         """Give chat and topic: as they were when the card was posted, where the message alone can't tell.
 
         It can't when it is too old to be shown to the bot, or its chat is known by another id.
@@ -154,13 +182,72 @@ class TelegramPresses:
         if place is not None and place.home is None:
             return place
         key = await self.database.read(copies.key_of, NAME, str(message))
-        if key is None:
-            return place or moves.here(message.chat_id)
-        return moves.place(Address(NAME, key))
+        if key is not None:
+            return moves.place(Address(NAME, key))
+        if place is None:  # a form or a payload: it stands where a card of its proposal does
+            for copy in await self.database.read(copies.of_proposal, proposal_id):
+                if copy.address.channel == NAME and moves.place(copy.address).chat_id == message.chat_id:
+                    return moves.place(copy.address)
+        return place or moves.here(message.chat_id)
 
-    async def _tell(self, query: CallbackQuery, text: str = "", *, alert: bool = False) -> None:
-        """Answer; someone who cannot be told is no reason to forget what was pressed."""
+    async def _again(self, who: Who) -> None:
+        """Say that what was pressed for did not come; the press itself has been answered."""
+        with suppress(ChannelError):
+            await self.transport.send(who.place, plain(_AGAIN), urgency=Urgency.PRESSED)
+
+
+class _PressAnswer:
+    """The one answer to a press: told before anything that waits, and the next press may be looked at."""
+
+    def __init__(
+        self,
+        transport: Transport,
+        query: CallbackQuery,
+        line: asyncio.Lock,
+        chat_id: int,
+        busy: Callable[[int], bool],
+        sleep: Callable[[float], Awaitable[None]],
+    ) -> None:
+        self.told = False
+        self._soon: asyncio.Task[None] | None = None
+        self._sleep = sleep
+        self._transport = transport
+        self._query = query
+        self._line: asyncio.Lock | None = line
+        self._chat_id = chat_id
+        self._busy = busy
+
+    async def moment(self) -> None:
+        """Answer now where what was asked for has to wait, and soon where Telegram takes its time."""
+        self.leave()
+        if self._busy(self._chat_id):
+            await self.tell(_MOMENT)
+        elif self._soon is None:
+            self._soon = asyncio.create_task(self._tell_soon())
+
+    async def _tell_soon(self) -> None:
+        await self._sleep(_SOON)
+        await self.tell(_MOMENT)
+
+    async def tell(self, text: str = "", *, alert: bool = False) -> None:
+        """Answer once; someone who cannot be told is no reason to forget what was pressed."""
+        if self.told:
+            return
+        self.told = True
+        self.leave()
         try:
-            await self.transport.toast(query.id, text, alert=alert)
+            await self._transport.toast(self._query.id, text, alert=alert)
         except ChannelError as error:
             log.warning("telegram press not answered", why=error.message)
+
+    def close(self) -> None:
+        """It was carried out, or failed."""
+        self.leave()
+        if self._soon is not None:
+            self._soon.cancel()
+
+    def leave(self) -> None:
+        """Let the next press of this person be looked at."""
+        if self._line is not None:
+            self._line.release()
+            self._line = None

@@ -11,6 +11,7 @@ from typing import Any
 
 from bot.channels.seam import Lookup
 from bot.channels.telegram.card import TelegramCard, keyboard, rendered, whole
+from bot.channels.telegram.limits import Urgency
 from bot.channels.telegram.places import NAME, TelegramPlace, TelegramPosted
 from bot.channels.telegram.transport import Transport
 from bot.domain.cards import Card, everything
@@ -65,7 +66,7 @@ class ShownCards:
     async def unfold(self, card: Card, place: TelegramPlace, message: TelegramPosted) -> None:
         """Show all buttons of a card, until it is drawn again."""
         view = rendered(card, await self._unseen(card, place.chat_id), more=True)
-        await self._transport.dress(message, view.keyboard)
+        await self._transport.dress(message, view.keyboard, urgency=Urgency.PRESSED)
 
     async def put(self, card: Card, place: TelegramPlace, message: TelegramPosted | None = None) -> None:
         """Post a card, or make a message one, as a further copy that is kept up to date."""
@@ -91,11 +92,13 @@ class ShownCards:
         pieces = whole(card)
         if pieces is None:
             name = f"proposal-{card.proposal_id}.txt"
-            last = await self._transport.file(place, name, everything(card), card.title, buttons)
+            last = await self._transport.file(
+                place, name, everything(card), card.title, buttons, urgency=Urgency.PRESSED
+            )
         else:
             for piece in pieces[:-1]:
-                await self._transport.send(place, piece)
-            last = await self._transport.send(place, pieces[-1], buttons)
+                await self._transport.send(place, piece, urgency=Urgency.PRESSED)
+            last = await self._transport.send(place, pieces[-1], buttons, urgency=Urgency.PRESSED)
         shown = await self._shown(card.proposal_id)
         kept = [*shown.messages, [last.chat_id, last.message_id, card.round]]
         await self._keep(card, replace(shown, messages=kept))
@@ -133,14 +136,15 @@ class ShownCards:
                 return  # what was drawn is what is there
 
     async def _draw_buttons(self, card: Card, chat_id: int) -> None:
+        """What was pressed for is done only when the buttons that it leads to are there."""
         view = await self.lay_out(card, chat_id)
         for copy in await self._database.read(copies.of_proposal, card.proposal_id):
             if copy.address.channel == NAME and (ref := TelegramPosted.parse(copy.ref)).chat_id == chat_id:
-                await self._transport.dress(ref, view.keyboard)
+                await self._transport.dress(ref, view.keyboard, urgency=Urgency.TEXT)
         below = keyboard(card, cut=True, viewed=True, unseen=await self._unseen(card, chat_id))
         for chat, message, shown in (await self._shown(card.proposal_id)).messages:
             if chat == chat_id and shown == card.round:
-                await self._transport.dress(TelegramPosted(chat, message), below)
+                await self._transport.dress(TelegramPosted(chat, message), below, urgency=Urgency.TEXT)
 
     async def _unseen(self, card: Card, chat_id: int) -> int:
         """How many others of the card's group hide something from this chat."""

@@ -142,12 +142,14 @@ class Transport:
             log.warning("telegram refused the styling", why=error.message)
             return await call(chat_id, Rich(rich.text), _without_links(markup))
 
-    async def dress(self, ref: TelegramPosted, markup: InlineKeyboardMarkup | None) -> None:
+    async def dress(
+        self, ref: TelegramPosted, markup: InlineKeyboardMarkup | None, *, urgency: Urgency = Urgency.OPEN
+    ) -> None:
         """Replace the keyboard, or take it away, and leave the text; a message that is gone has none."""
         try:
             async with self._changing(ref):
                 await self._bot.edit_message_reply_markup(
-                    ref.chat_id, ref.message_id, reply_markup=markup, rate_limit_args=Urgency.OPEN
+                    ref.chat_id, ref.message_id, reply_markup=markup, rate_limit_args=urgency
                 )
         except CopyGone:
             return
@@ -164,7 +166,14 @@ class Transport:
             )
 
     async def file(
-        self, place: TelegramPlace, name: str, text: str, caption: str, markup: Markup
+        self,
+        place: TelegramPlace,
+        name: str,
+        text: str,
+        caption: str,
+        markup: Markup,
+        *,
+        urgency: Urgency = Urgency.TEXT,
     ) -> TelegramPosted:
         async def send(chat_id: int) -> TelegramPosted:
             sent = await self._bot.send_document(
@@ -174,6 +183,7 @@ class Transport:
                 filename=name,
                 message_thread_id=place.thread_id,
                 reply_markup=markup,
+                rate_limit_args=urgency,
             )
             return TelegramPosted(sent.chat_id, sent.message_id)
 

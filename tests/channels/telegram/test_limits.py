@@ -31,7 +31,7 @@ async def test_the_twenty_first_message_of_a_minute_waits_in_a_group(seconds: Fa
         await ask(pace, -1)
     assert seconds.slept == []
     await ask(pace, -1)
-    assert sum(seconds.slept) == 60
+    assert sum(seconds.slept) == 61
 
 
 async def test_a_429_is_waited_for_in_its_chat_only(seconds: FakeTime):
@@ -105,7 +105,7 @@ async def test_two_processes_keep_one_pace_in_a_chat(seconds: FakeTime, paces: l
         await ask(paces[turn % 2], -1)
     assert seconds.slept == []
     await ask(paces[0], -1)
-    assert sum(seconds.slept) == 60
+    assert sum(seconds.slept) == 61
 
 
 async def test_where_one_process_is_told_to_wait_the_other_does_too(seconds: FakeTime, paces: list[ChatPace]):
@@ -125,15 +125,21 @@ async def test_a_preview_does_not_wait(seconds: FakeTime):
     assert not pace.preview(-1)
 
 
-async def test_a_card_that_will_change_again_leaves_the_last_third_to_what_has_ended(seconds: FakeTime):
+async def test_a_card_that_will_change_again_leaves_half_to_what_has_ended_and_both_leave_some_to_texts(
+    seconds: FakeTime,
+):
     pace = ChatPace(seconds, seconds.sleep)
-    for _ in range(20):
+    for _ in range(15):
         await ask(pace, 1, rate=Urgency.OPEN)
     with pytest.raises(RetryAfter):
         await ask(pace, 1, rate=Urgency.OPEN)
     for _ in range(10):
         await ask(pace, 1, rate=Urgency.ENDED)
+    for _ in range(5):
+        await ask(pace, 1)
     assert seconds.slept == []
+    await ask(pace, 1, rate=Urgency.ENDED)
+    assert seconds.slept
     seconds.now += 31
     assert await ask(pace, 1, rate=Urgency.OPEN) == "sent"
 
@@ -193,7 +199,7 @@ async def test_the_whole_bot_stays_under_thirty_a_second(seconds: FakeTime):
     pace = ChatPace(seconds, seconds.sleep)
     for chat in range(1, 32):
         await ask(pace, chat)
-    assert sum(seconds.slept) == 1
+    assert sum(seconds.slept) == pytest.approx(1.1)
 
 
 async def test_quiet_chats_are_forgotten(seconds: FakeTime):
@@ -202,3 +208,26 @@ async def test_quiet_chats_are_forgotten(seconds: FakeTime):
         seconds.now += 61
         await ask(pace, chat)
     assert len(pace._lines) < 1100
+
+
+async def test_of_the_cards_that_wait_the_one_that_ended_last_is_drawn_first():
+    held, time = asyncio.Event(), FakeTime()
+
+    async def sleep(seconds: float) -> None:
+        await held.wait()
+        time.now += seconds
+
+    pace, order = ChatPace(time, sleep), []
+
+    async def draw(number: int, rate: int) -> None:
+        await ask(pace, -1, rate=rate)
+        order.append(number)
+
+    for _ in range(20):
+        await ask(pace, -1)
+    waiting = [asyncio.ensure_future(draw(each, Urgency.ENDED)) for each in range(3)]
+    waiting.append(asyncio.ensure_future(draw(3, Urgency.PRESSED)))
+    await asyncio.sleep(0)
+    held.set()
+    await asyncio.gather(*waiting)
+    assert order == [3, 2, 1, 0]
