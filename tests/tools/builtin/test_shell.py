@@ -278,3 +278,14 @@ async def test_what_a_command_prints_is_told_while_it_runs(tmp_path):
     ended = await run(["sh", "-c", script], tmp_path, around, seconds=30, most=1000, printed=printed)
     assert (ended.exit_code, ended.stdout, ended.stderr) == (0, "one\nthree\n", "two\n")
     assert "three" not in "".join(heard)
+
+
+async def test_a_command_may_ask_for_more_time_and_its_card_says_so(tmp_path):
+    hands = shell(tmp_path, seconds=0.2)
+    told = await hands.run("shell_run", argv=["sleep", "0.5"], seconds=30)
+    assert told["exit_code"] == 0
+    shown = await hands.preview("shell_run", argv=["sleep", "0.5"], seconds=30)
+    assert shown[2:] == [("time limit", None, "30 s")]
+    for seconds in (0, 601):
+        with pytest.raises(BadArguments):
+            await hands.run("shell_run", argv=["true"], seconds=seconds)

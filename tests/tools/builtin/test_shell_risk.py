@@ -51,6 +51,14 @@ def test_no_written_escape_is_a_read(judge, argv):
     assert judge(json.loads(argv)).level is not Level.READ
 
 
+@pytest.mark.parametrize("argv", lines("running"))
+def test_a_command_that_runs_code_asks_one_person_and_is_never_vouched_for(judge, argv):
+    risk = judge(json.loads(argv))
+    assert (risk.level, risk.vouched) == (Level.WRITE, False)
+    assert "inspect" in risk.reason or "git -c" in risk.reason
+    assert Mode.DESTRUCTIVE.asks(risk)
+
+
 @pytest.mark.parametrize("argv", lines("destructive"))
 def test_a_command_that_can_lose_something_is_destructive(judge, argv):
     risk = judge(json.loads(argv))

@@ -36,6 +36,8 @@ def harm(arguments: Sequence[str]) -> str | None:
     rest = list(arguments)
     while rest[:1] and rest[0] in ("--no-pager", "-P", "--no-optional-locks"):
         rest.pop(0)
+    while rest[:1] == ["-c"]:
+        rest = rest[2:]
     if not rest or rest[0] not in _KNOWN:
         return f"git {' '.join(rest[:1])} can lose something, or is not known here"
     part, given = rest[0], rest[1:]

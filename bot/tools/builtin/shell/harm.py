@@ -1,7 +1,7 @@
-"""Commands that lose something, reach people or run code that Nod can't inspect.
+"""Commands that lose something or reach people, and those that run code that Nod can't inspect.
 
-A name that is not here and not on the reading list writes; so this list only lifts a command, never
-lowers it.
+A name that is not here and not on the reading list writes; so these lists only lift a command, never
+lower it.
 """
 
 import re
@@ -43,15 +43,16 @@ _RUNS = frozenset({
     "ssh", "sshpass", "mosh", "rsh", "telnet", "nc", "ncat", "netcat", "socat", "rsync", "scp",
     "sftp", "ftp",
     "vi", "vim", "nvim", "view", "ex", "ed", "emacs", "nano", "less", "more", "man", "ld.so", "ld-linux.so",
-    # languages: what the program does stands somewhere else
+    "psql", "mysql", "mariadb", "sqlite3", "sqlplus", "mongo", "mongosh", "redis-cli",
+    "clickhouse-client", "duckdb",
+})  # fmt: skip
+_LANGUAGES = frozenset({  # what the program does stands somewhere else: people judge whether to run it
     "python", "perl", "ruby", "node", "nodejs", "deno", "bun", "php", "lua", "luajit", "tclsh",
     "wish", "awk",
     "gawk", "mawk", "nawk", "sed", "gsed", "osascript", "java", "jshell", "groovy", "scala",
     "rscript", "r", "julia",
     "guile", "ghci", "erl", "elixir", "iex", "bc", "dc", "m4", "pip", "pip3", "pypy", "irb", "raku",
     "npx", "uvx", "pipx", "bunx",  "swift",
-    "psql", "mysql", "mariadb", "sqlite3", "sqlplus", "mongo", "mongosh", "redis-cli",
-    "clickhouse-client", "duckdb",
 })  # fmt: skip
 _LAST_WORDS = re.compile(
     r"(delete|destroy|remove|rm|rmi|purge|prune|drop|wipe|erase|publish|unpublish|uninstall|kill|terminate|revoke"
@@ -81,12 +82,10 @@ def program_name(word: str) -> str:
 def harm(words: Sequence[str], *, fed: bool) -> str | None:
     """Why this command may lose something or cannot be judged; None when it only writes."""
     program, arguments = program_name(words[0]), words[1:]
-    if "/" in words[0] and not _in_system(words[0]):
-        return f"{words[0]} is a program Nod can't inspect"
     names = {program, words[0].rpartition("/")[2].lower()}  # sqlite3, m4: a number may be a part of the name
     if names & _LOSES or program.startswith("mkfs"):
         return f"{program} can lose something"
-    if names & _RUNS or (program.endswith("sh") and fed):
+    if names & _RUNS or (fed and (program.endswith("sh") or (names & _LANGUAGES and not _plain(arguments)))):
         return f"{program} runs code Nod can't inspect"
     if device := next(filter(on_system, words), None):
         return f"{device} belongs to the machine, not to the workspace"
@@ -97,6 +96,18 @@ def harm(words: Sequence[str], *, fed: bool) -> str | None:
         return None if known else f"{program} {' '.join(arguments[:1])} can lose something"
     if word := next((each for each in _plain(arguments)[:3] if _LAST_WORDS.fullmatch(each)), None):
         return f"{program} {word} may not be undone"
+    return None
+
+
+def runs_code(words: Sequence[str]) -> str | None:
+    """Why what this command does can't be told from its words, where `harm` finds nothing in them."""
+    program = program_name(words[0])
+    if "/" in words[0] and not _in_system(words[0]):
+        return f"{words[0]} runs code that Nod can't inspect"
+    if program in _LANGUAGES:
+        return f"{program} runs code that Nod can't inspect"
+    if program == "git" and "-c" in words[1:2]:
+        return "git -c can make git run a program"
     return None
 
 

@@ -1,10 +1,11 @@
-"""Programs that only read in some of what they are told to do: date, echo, find, sed, awk, jq, git.
+"""Programs that only read in some of what they are told to do: date, echo, find, rg, sed, awk, jq, git.
 
 Their little languages can also run programs and write files, so only a few plain forms are taken.
 """
 
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from bot.tools.builtin.shell.reads import READERS, Inside, Reader
 
@@ -18,6 +19,24 @@ _JQ_PART = (
     r"|keys|length|type|first|last|sort|unique|values|add|min|max|reverse|flatten|to_entries|map\(\.[A-Za-z0-9_]+\)"
 )
 _JQ_FILTER = re.compile(rf" *({_JQ_PART})( *[|,] *({_JQ_PART})){{0,9}} *")
+_VERSION_OF = re.compile(r"[A-Za-z][A-Za-z0-9_.+-]*")  # a program of the system's PATH
+_RG = Reader(  # -z, -f, -L, --pre and --hostname-bin run programs or lead out of the workspace
+    plain="iSsnNlcvwxFoHIPUuap0",
+    valued="eABCmgtTjME",
+    long=(
+        "ignore-case", "smart-case", "case-sensitive", "line-number", "no-line-number", "no-heading",
+        "heading", "files-with-matches", "files-without-match", "count", "count-matches", "word-regexp",
+        "fixed-strings", "hidden", "no-ignore", "multiline", "only-matching", "invert-match", "json", "stats",
+        "trim", "vimgrep", "column", "with-filename", "no-filename", "pcre2", "no-messages", "no-config",
+    ),
+    long_valued=(
+        "glob", "iglob", "type", "type-not", "max-count", "context", "after-context", "before-context",
+        "color", "sort", "sortr", "max-depth", "max-columns", "encoding", "threads",
+    ),
+    texts=1,
+    pattern_flag="e",
+)  # fmt: skip
+_RG_FILES = replace(_RG, long=(*_RG.long, "files"), texts=0)
 _FIND_ALONE = frozenset({
     "-print", "-print0", "-empty", "-not", "!", "-o", "-or", "-a", "-and", "(", ")", "-prune", "-depth",
     "-readable", "-executable", "-writable", "-xdev", "-mount", "-ls", "-quit", "-true",
@@ -53,6 +72,8 @@ _GIT: dict[str, tuple[re.Pattern[str], int]] = {  # subcommand: its flags, most 
 def objection(words: Sequence[str], inside: Inside) -> str | None:
     """Why this command does not only read inside the workspace; None when it does."""
     program, arguments = words[0], words[1:]
+    if list(arguments) == ["--version"] and _VERSION_OF.fullmatch(program):
+        return None
     if program in READERS:
         return READERS[program].objection(arguments, inside)
     if program in _MORE:
@@ -92,6 +113,10 @@ def _find(arguments: Sequence[str], inside: Inside) -> str | None:
         elif each not in _FIND_ALONE:
             return f"{each} is not known to only read"
     return None
+
+
+def _rg(arguments: Sequence[str], inside: Inside) -> str | None:
+    return (_RG_FILES if "--files" in arguments else _RG).objection(arguments, inside)
 
 
 def _sed(arguments: Sequence[str], inside: Inside) -> str | None:
@@ -161,6 +186,7 @@ _MORE: dict[str, Callable[[Sequence[str], Inside], str | None]] = {
     "echo": _echo,
     "printf": _printf,
     "find": _find,
+    "rg": _rg,
     "sed": _sed,
     "awk": _awk,
     "jq": _jq,

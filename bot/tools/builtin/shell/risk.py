@@ -11,7 +11,7 @@ from pathlib import Path
 
 from bot.domain.risk import Level, Risk
 from bot.tools.builtin.shell import languages
-from bot.tools.builtin.shell.harm import harm, on_system, program_name
+from bot.tools.builtin.shell.harm import harm, on_system, program_name, runs_code
 from bot.tools.builtin.shell.reads import Inside, Reader
 from bot.tools.builtin.shell.script import NotUnderstood, Redirect, ShellWord, Simple, parse
 
@@ -72,6 +72,8 @@ def _simple(command: Simple, inside: Inside) -> Risk:
         return Risk(Level.DESTRUCTIVE, why)
     if worst.level is Level.DESTRUCTIVE:
         return worst
+    if code := runs_code(words):
+        return Risk(Level.WRITE, code, vouched=False)
     vouched = worst.vouched and _shape(command) is None and _vouched(words, inside)
     return Risk(Level.WRITE, f"{name} may change something: {objection}", vouched)
 

@@ -22,6 +22,7 @@ from bot.tools.tool import Arguments, CallContext, FixedToolset, ToolOutput, too
 
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _KEPT = ("LANG", "LC_ALL", "LC_CTYPE", "TZ")
+_LONGEST = 600  # seconds
 _MARGIN = 15.0  # seconds that the core waits longer than we do, so that we end it and not the core
 # For commands that may run without a person: no settings from a home, and git finds no repository above the
 # workspace nor a bare one inside, takes no optional lock, starts no watcher and no hook. What a repository's
@@ -29,6 +30,7 @@ _MARGIN = 15.0  # seconds that the core waits longer than we do, so that we end 
 _CAREFUL = {
     "HOME": "/nonexistent",
     "GIT_CONFIG_GLOBAL": "/dev/null",
+    "RIPGREP_CONFIG_PATH": "",
     "GIT_CONFIG_NOSYSTEM": "1",
     "GIT_OPTIONAL_LOCKS": "0",
     "GIT_CONFIG_COUNT": "4",
@@ -45,6 +47,7 @@ _CAREFUL = {
 
 Argument = Annotated[Storable, Field(max_length=20_000)]
 Argv = Annotated[list[Argument], Field(min_length=1, max_length=200)]
+Seconds = Annotated[int, Field(ge=1, le=_LONGEST)]
 
 
 def shell_tools(
@@ -58,22 +61,26 @@ def shell_tools(
     """`shell_run` over ``workspace``. Only for who wants it: the composition root leaves it out by default.
 
     ``environment`` is Nod's own; of it a command gets the language, the time zone and the names in
-    ``pass_on``, never a token. ``max_output`` is the bytes kept of each of its two streams. Raises
-    SettingsError for a workspace that is not a folder.
+    ``pass_on``, never a token. ``seconds``: how long a command may run that asks for no other limit.
+    ``max_output`` is the bytes kept of each of its two streams. Raises SettingsError for a workspace that
+    is not a folder.
     """
     if not workspace.is_dir():
         raise SettingsError(f"NOD_WORKSPACE: {workspace} is not a folder. Create it, or name another one.")
     folder = workspace.resolve()
     judged = classifier(folder)
     given = scrubbed(environment, pass_on)
+    usual = seconds
 
     def classify(arguments: Arguments) -> Risk:
         return judged(arguments["argv"])
 
     async def preview(arguments: Arguments) -> Sequence[PreviewField]:
+        limit = arguments.get("seconds")
         return [
             PreviewField("command", None, _in_words(arguments["argv"])),
             PreviewField("folder", None, str(folder)),
+            *([PreviewField("time limit", None, f"{limit} s")] if limit is not None else []),
         ]
 
     @tool(
@@ -82,9 +89,9 @@ def shell_tools(
         classify=classify,
         preview=preview,
         touches="",  # its preview shows nothing of the world that could change
-        timeout=seconds + _MARGIN,
+        timeout=_LONGEST + _MARGIN,
     )
-    async def shell_run(argv: Argv, context: CallContext) -> ToolOutput:
+    async def shell_run(argv: Argv, context: CallContext, seconds: Seconds | None = None) -> ToolOutput:
         """Run a program in the workspace. There is no shell: give the program and each argument by itself.
 
         Commands that only read run immediately, others wait for a person. For pipes give ["sh", "-c", "…"],
@@ -92,6 +99,7 @@ def shell_tools(
 
         Args:
             argv: the program and its arguments, for example ["git", "status"]
+            seconds: how long it may run, at most 600; 60 where it is not given
 
         """
         risk = classify({"argv": argv})
@@ -103,7 +111,7 @@ def shell_tools(
                 argv,
                 folder,
                 around,
-                seconds=seconds,
+                seconds=seconds or usual,
                 most=max_output,
                 limits=limits,
                 printed=context.printed,
