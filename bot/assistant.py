@@ -131,12 +131,14 @@ class Assistant:
         if isinstance(incoming, Message):  # most of what comes: one transaction takes in both
             return await self._message(incoming, new)
         if new:
-            await self._database.write(names.learn, new)
+            await self._database.write(_learn, new, incoming.actor)
             self._learned(new)
         match incoming:
             case Press():
                 return await self._press(incoming)
             case Command():
+                if why := await self._database.read(self._unheard, incoming):
+                    return Reply(Answer.REFUSED, why)
                 return await self._commands.handle(incoming)
             case Request():
                 return await self._request(incoming)
@@ -149,6 +151,13 @@ class Assistant:
         if len(self._named) >= _NAMES_KEPT:
             self._named.clear()
         self._named |= new
+
+    def _unheard(self, session: Session, incoming: Message | Command) -> str | None:
+        """Why Nod does not listen to this person there, in words."""
+        if not incoming.actor.outside:
+            return None
+        person = people.person_of(session, incoming.actor)
+        return self._policies.load(session).refusal(person, str(incoming.address))
 
     async def run(self, job: Job) -> tuple[Job, ...]:
         """Do one job; returns the work it made. Safe to run at any time, any number of times."""
@@ -173,10 +182,12 @@ class Assistant:
                 "Please shorten or split it.",
             )
         try:
-            accepted = await self._database.write(_accept, message, new, self._clock(), self._bounds)
+            accepted = await self._database.write(self._accept, message, new, self._clock())
         except TooMuch as error:
             return Reply(Answer.LATER, error.message)
         self._learned(new)
+        if isinstance(accepted, str):
+            return Reply(Answer.REFUSED, accepted)
         if accepted is None:
             return Reply(Answer.DUPLICATE, "I have this already.")
         await self._dispatcher.wake(Job(Work.TURN, accepted.conversation_id))
@@ -186,6 +197,14 @@ class Assistant:
             conversation_id=accepted.conversation_id,
             message_id=accepted.message_id,
         )
+
+    def _accept(
+        self, session: Session, message: Message, new: Names, now: datetime
+    ) -> arrive.Accepted | str | None:
+        """Where it is now; why it is not heard, in words; None where it was taken in before."""
+        if new:
+            _learn(session, new, message.actor)
+        return self._unheard(session, message) or arrive.accept(session, message, now, self._bounds)
 
     async def _request(self, request: Request) -> Reply:
         try:
@@ -345,12 +364,9 @@ def _stop(
     return spoke, *plans.stop_all(session, found, by, who.label, why, now)
 
 
-def _accept(
-    session: Session, message: Message, new: Names, now: datetime, bounds: Bounds
-) -> arrive.Accepted | None:
-    if new:
-        names.learn(session, new)
-    return arrive.accept(session, message, now, bounds)
+def _learn(session: Session, new: Names, who: Actor) -> None:
+    names.learn(session, new)
+    names.learn_standing(session, who)
 
 
 def _give_up(session: Session, turn: Turn, now: datetime) -> tuple[Job, ...]:

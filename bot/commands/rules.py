@@ -71,6 +71,11 @@ class RulingWords:
                 "who is admin or approver; everywhere: in every Slack workspace",
                 self._roles,
             ),
+            "outsiders": CommandWord(
+                "outsiders talk [in PLACE]",
+                "let guests and people of another company write to Nod there; they decide nothing",
+                self._set(Subject.OUTSIDERS),
+            ),
             "quorum": CommandWord(
                 f"quorum N [of M] {rest}", "how many must approve", self._set(Subject.QUORUM)
             ),

@@ -183,10 +183,13 @@ def _address_text(text: str) -> str:
     return str(_address(text))
 
 
-def _destructive(words: list[str]) -> str:
-    if words != ["destructive"]:
-        raise Misspoken("Only `destructive` can be allowed here.")
-    return words[0]
+def _only(word: str) -> Callable[[list[str]], RuleValue]:
+    def read(words: list[str]) -> RuleValue:
+        if words != [word]:
+            raise Misspoken(f"Only `{word}` can be allowed here.")
+        return word
+
+    return read
 
 
 def _host(text: str) -> str:
@@ -207,8 +210,9 @@ _VALUES: dict[Subject, Callable[[list[str]], RuleValue]] = {
     Subject.QUIET: _each(QuietHours, _clock, _clock),
     Subject.DIGEST: _each(DailyDigest, _clock, _address_text),
     Subject.PLANS: _one_of(Approver),
-    Subject.GRANTS: _destructive,
+    Subject.GRANTS: _only("destructive"),
     Subject.FETCH: _each(str, _host),
+    Subject.OUTSIDERS: _only("talk"),
 }
 _PLACED = frozenset({Subject.ROUTE, Subject.ESCALATE, Subject.DIGEST})
 """Subjects whose value names a place."""

@@ -23,16 +23,34 @@ def _like_nods_own(name: str) -> bool:
     return _NODS_OWN.fullmatch("".join(filter(str.isalnum, folded))) is not None
 
 
+class Standing(StrEnum):
+    """Whether an account belongs to the team that Nod works for, as its platform says."""
+
+    MEMBER = "member"
+    GUEST = "guest"  # let in by the team, and restricted there
+    OUTSIDER = "another company"
+    UNKNOWN = "unknown"  # the platform could not be asked
+
+
 @dataclass(frozen=True, slots=True)
 class Actor:
-    """An account in a channel, written ``slack:T1/U7``, ``telegram:991``, ``http:ci``; equal by that."""
+    """An account in a channel, written ``slack:T1/U7``, ``telegram:991``, ``http:ci``; equal by that.
+
+    ``standing`` is None where the channel does not say; what it last said then counts, else a member.
+    """
 
     channel: str
     key: str
     name: str = field(default="", compare=False)
+    standing: Standing | None = field(default=None, compare=False)
 
     def __str__(self) -> str:
         return f"{self.channel}:{self.key}"
+
+    @property
+    def outside(self) -> bool:
+        """Whether their platform says that they are from outside, or could not be asked."""
+        return self.standing not in (None, Standing.MEMBER)
 
     @property
     def label(self) -> str:
@@ -78,6 +96,12 @@ class Person:
     id: str
     name: str = field(default="", compare=False)
     accounts: frozenset[str] = field(default=frozenset(), compare=False)  # Actors, as text
+    standing: Standing = field(default=Standing.MEMBER, compare=False)  # of the account that they use
+
+    @property
+    def outside(self) -> bool:
+        """Whether they count as someone from outside the team: also where no one can say."""
+        return self.standing is not Standing.MEMBER
 
 
 LOCAL = Actor("http", "local", "you")

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
-from bot.domain.people import LOCAL, Person, Role, counts_at, workspace_of
+from bot.domain.people import LOCAL, Person, Role, Standing, counts_at, workspace_of
 from bot.domain.plans import Approver
 from bot.domain.proposals import Deciders, Kind, Proposal, clock
 from bot.domain.risk import Level, Risk
@@ -100,14 +100,18 @@ class Policy:
         mode = found.value
         rule = found.rule.words if found.rule else f"policy {mode}"
         asks = kind is not Kind.CALL or (mode is Mode.ALWAYS if spared else mode.asks(risk))
+        guarded = requester.outside and risk.writes and not asks
         if spared and mode in (Mode.WRITES, Mode.DESTRUCTIVE):
             rule = risk.reason
         if kind is Kind.PLAN:
             plans = self.plan_rule(place.address)
             rule = plans.rule.words if plans.rule else f"plans {plans.value}"
+        elif guarded:
+            asks, rule = True, "what someone from outside asks for always asks"
         elif asks and not mode.asks(risk):
             rule = f"a {kind} always asks"
         deciders = self._deciders(tool_name, risk, place, requester, kind)
+        deciders = replace(deciders, requester=deciders.requester and not requester.outside)
         if not risk.writes and not asks:
             return Verdict(Judgement.RUN, risk, rule, deciders)
         needed, of = self.book.quorum(place.address, tool_name) if kind is not Kind.QUESTION else Quorum()
@@ -135,6 +139,17 @@ class Policy:
             objection += "; an admin must change that (/approvals approvers)"
             return replace(verdict, judgement=Judgement.REFUSE, rule=objection)
         return verdict
+
+    def refusal(self, person: Person, place: str) -> str | None:
+        """Why what a person says at a place (an address as text) is not for Nod; None where it is.
+
+        Guests and people of another company are heard only where a rule says so, or where they have a role.
+        """
+        if not person.outside or self.book.hears_outsiders(place) or self.roles_of(person, place):
+            return None
+        if person.standing is Standing.UNKNOWN:
+            return "I can't check who you are right now. Please send it again."
+        return "I only work for people of this team. An admin can let guests write to me here."
 
     def _overridden(self, tool_name: str, risk: Risk, place: Place) -> tuple[Risk, bool]:
         """What a call counts as under the rules, and whether a rule spares people the question.
@@ -218,12 +233,14 @@ class Policy:
         deciders = proposal.deciders
         if person == requester and deciders.four_eyes and approves:
             return "Four eyes: you asked for it, so someone else must approve it."
-        if deciders.requester and person == requester:
+        if deciders.requester and person == requester and not person.outside:
             return None
         if person.accounts & set(deciders.people) or self.roles_for(person, proposal) & set(deciders.roles):
             return None
+        if person.standing is Standing.UNKNOWN:
+            return "I can't check who you are right now. Press again. It stays open."
         chats = (deciders.members, deciders.escalated)
-        if at is not None and any(chat and same_chat(chat, at) for chat in chats):
+        if not person.outside and at is not None and any(chat and same_chat(chat, at) for chat in chats):
             return None
         if deciders.escalated in person.accounts:
             return None

@@ -43,6 +43,7 @@ class Subject(StrEnum):
     PLANS = "plans"  # Approver of teammates' plans
     GRANTS = "grants"  # "destructive": grants may reach destructive calls here
     FETCH = "fetch"  # str: a host, with * and ?, whose every page is read without asking
+    OUTSIDERS = "outsiders"  # "talk": guests and people of another company are heard here
 
     @property
     def typed(self) -> str:
@@ -254,6 +255,9 @@ class Rulebook:
         """Hosts of which every page is read without asking, with * and ?."""
         return [str(rule.value) for rule in self.matching(Subject.FETCH, place, tool_name)]
 
+    def hears_outsiders(self, place: str) -> bool:
+        return bool(self.matching(Subject.OUTSIDERS, place, EVERYWHERE))
+
     def accounts_with(self, role: str, *, everywhere: bool = False) -> frozenset[str]:
         """Accounts with a role; ``everywhere``: only those that have it in every workspace."""
         given = (r.value for r in self.about(Subject.ROLE) if isinstance(r.value, GivenRole))
@@ -349,5 +353,5 @@ def value_of(subject: Subject, kept: Any) -> RuleValue:
             return DailyDigest(time.fromisoformat(kept[0]), kept[1])
         case Subject.ROLE:
             return GivenRole(kept[0], Role(kept[1]), EVERYWHERE_WORD in kept[2:])
-        case Subject.ROUTE | Subject.GRANTS | Subject.FETCH:
+        case Subject.ROUTE | Subject.GRANTS | Subject.FETCH | Subject.OUTSIDERS:
             return str(kept)

@@ -2,9 +2,11 @@
 
 from collections.abc import Iterable
 
+from sqlalchemy import update
 from sqlmodel import Session, col, select
 
 from bot.domain.names import Names, with_names, within, written_in
+from bot.domain.people import Actor, Standing
 from bot.domain.text import storable
 from bot.store.inserts import insert_or_ignore
 from bot.store.tables.people import NameRow
@@ -22,6 +24,18 @@ def learn(session: Session, names: Names) -> None:
         elif row.name != said:
             row.name = said
             session.add(row)
+
+
+def learn_standing(session: Session, actor: Actor) -> None:
+    """Remember whether an account belongs to the team; what its platform did not say changes nothing.
+
+    Where that changes the name does, too: it says so of one from outside.
+    """
+    if actor.standing in (None, Standing.UNKNOWN):
+        return
+    key, standing = str(actor), str(actor.standing)
+    session.execute(insert_or_ignore(session, NameRow).values(key=key, name=actor.name))
+    session.execute(update(NameRow).where(col(NameRow.key) == key).values(standing=standing))
 
 
 def known(session: Session, wanted: Iterable[str]) -> dict[str, str]:

@@ -6,27 +6,35 @@ from typing import NamedTuple
 from sqlalchemy import bindparam
 from sqlmodel import Session, col, select
 
-from bot.domain.people import Actor, Person
+from bot.domain.people import Actor, Person, Standing
 from bot.domain.proposals import Proposal
 from bot.store import snapshot
-from bot.store.tables.people import AccountRow
+from bot.store.tables.people import AccountRow, NameRow
 from bot.store.tables.row import table_of
 
 _ACCOUNT = table_of(AccountRow)
-_PERSON_ID = select(_ACCOUNT.c.person_id).where(_ACCOUNT.c.actor == bindparam("actor"))
+_NAME = table_of(NameRow)
+_KNOWN = select(
+    select(_ACCOUNT.c.person_id).where(_ACCOUNT.c.actor == bindparam("actor")).scalar_subquery(),
+    select(_NAME.c.standing).where(_NAME.c.key == bindparam("actor")).scalar_subquery(),
+)
 
 
 def person_of(session: Session, actor: Actor) -> Person:
     """The Person behind an account: itself alone, unless it was linked."""
-    return snapshot.once(session, (Person, actor, actor.label), lambda: _person_of(session, actor))
+    key = (Person, actor, actor.label, actor.standing)
+    return snapshot.once(session, key, lambda: _person_of(session, actor))
 
 
 def _person_of(session: Session, actor: Actor) -> Person:
-    person_id = session.connection().execute(_PERSON_ID, {"actor": str(actor)}).scalar()
+    person_id, last_said = session.connection().execute(_KNOWN, {"actor": str(actor)}).one()
+    standing = actor.standing
+    if standing in (None, Standing.UNKNOWN):
+        standing = Standing(last_said or standing or Standing.MEMBER)
     if person_id is None:
-        return Person(str(actor), actor.label, frozenset({str(actor)}))
+        return Person(str(actor), actor.label, frozenset({str(actor)}), standing)
     accounts = session.exec(select(AccountRow.actor).where(AccountRow.person_id == person_id))
-    return Person(person_id, actor.label, frozenset(accounts))
+    return Person(person_id, actor.label, frozenset(accounts), standing)
 
 
 class Linked(NamedTuple):

@@ -118,8 +118,8 @@ def use(
     requester = people.person_of(session, proposal.requester)
     place = conversations.place_of(session, proposal.conversation_id).address
     for grant in found:
-        if not grant.reaches(requester.accounts, place):
-            continue
+        if not grant.reaches(requester.accounts, place) or (requester.outside and grant.requester is None):
+            continue  # what is for everyone is for everyone of the team
         if grant.plan_digest and not _plan_allows(session, grant, proposal):
             continue
         # a Person's id is one of their accounts, which may be linked with others since

@@ -188,7 +188,9 @@ async def driver(database_of: Urls, clock: FakeClock) -> AsyncIterator[SlackDriv
 
 
 @asynccontextmanager
-async def in_slack(url: str, clock: Clock, *, elsewhere: bool = False) -> AsyncIterator[SlackDriver]:
+async def in_slack(
+    url: str, clock: Clock, *, elsewhere: bool = False, **changes: str
+) -> AsyncIterator[SlackDriver]:
     slack = FakeSlack()
     await slack.start()
 
@@ -202,7 +204,7 @@ async def in_slack(url: str, clock: Clock, *, elsewhere: bool = False) -> AsyncI
             "SLACK_APP_TOKEN": APP_TOKEN,
             "SLACK_API_URL": slack.url,
         }
-        return Settings(_env_file=None, **values)
+        return Settings(_env_file=None, **values | changes)
 
     world = World(settings, lambda app: SlackChannel(app.settings, app.database, app.clock), clock, elsewhere)
     await world.start()

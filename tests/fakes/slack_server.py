@@ -75,6 +75,7 @@ class FakeSlack:
         self.posted: list[Posted] = []
         self.channels = {"C1": Channel("general"), "C2": Channel("ops")}
         self.users = {"U7": "Ana", "U8": "Ben", "U9": "Cleo"}
+        self.records: dict[str, dict[str, Any]] = {}  # what users.info says beyond the name: team_id, is_…
         self.modals: list[Modal] = []
         self.homes: dict[str, dict[str, Any]] = {}
         self.prompts: dict[str, list[dict[str, str]]] = {}
@@ -211,7 +212,13 @@ class FakeSlack:
         }
         if thread:
             event["thread_ts"] = thread
-        return event | {"team": TEAM, "event_ts": ts} | more, ts
+        home = self.home_of(user)
+        foreign = {"user_team": home, "source_team": home, "user_profile": {"team": home}}
+        return event | {"team": home, "event_ts": ts} | (foreign if home != TEAM else {}) | more, ts
+
+    def home_of(self, user: str, team: str = TEAM) -> str:
+        """The workspace that an account is of."""
+        return str(self.records.get(user, {}).get("team_id", team))
 
     async def deliver_event(
         self, event: dict[str, Any], *, event_id: str = "", team: str = TEAM, retry: int = 0
@@ -323,7 +330,11 @@ class FakeSlack:
 
     def _interaction(self, user: str, team: str) -> dict[str, Any]:
         return {
-            "user": {"id": user, "username": self.users.get(user, "x").lower(), "team_id": team},
+            "user": {
+                "id": user,
+                "username": self.users.get(user, "x").lower(),
+                "team_id": self.home_of(user, team),
+            },
             "api_app_id": "A1",
             "token": "unused",
             "trigger_id": self._trigger(user),
@@ -463,7 +474,8 @@ class FakeSlack:
         if user not in self.users:
             raise Refusal("user_not_found")
         name = self.users[user]
-        return {"user": {"id": user, "name": name.lower(), "profile": {"display_name": name}}}
+        said = {"id": user, "name": name.lower(), "profile": {"display_name": name}}
+        return {"user": said | self.records.get(user, {})}
 
     def _do_conversations_open(self, users: str) -> dict[str, Any]:
         return {"channel": {"id": self.dm(users)}}

@@ -123,6 +123,13 @@ class FetchRule(_Rule):
     host: Word
 
 
+class OutsidersRule(_Rule):
+    """Guests and people of another company are heard there."""
+
+    subject: Literal["outsiders"]
+    allow: Literal["talk"]
+
+
 AnyRule = Annotated[
     PolicyRule
     | RiskRule
@@ -137,7 +144,8 @@ AnyRule = Annotated[
     | DigestRule
     | RoleRule
     | GrantsRule
-    | FetchRule,
+    | FetchRule
+    | OutsidersRule,
     Field(discriminator="subject"),
 ]
 

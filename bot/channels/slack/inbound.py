@@ -17,7 +17,7 @@ from bot.channels.seam import Lookup
 from bot.channels.slack.ephemerals import Ephemerals
 from bot.channels.slack.homes import Homes
 from bot.channels.slack.manifest import PROMPTS
-from bot.channels.slack.places import SlackPlace, actor_of
+from bot.channels.slack.places import SlackPlace
 from bot.channels.slack.said import (
     Said,
     channel_named,
@@ -89,16 +89,19 @@ class Events:
         follows = said is not None and await self._follows(said)
         if workspace is None or said is None or not (said.addressed or follows):
             return
-        people = [said.user, *mentioned_users(said.text)[:_MOST_NAMED]]
-        found = await asyncio.gather(*(self._workspaces.name(team, user) for user in people))
-        names = dict(zip(people, found, strict=True))
+        people = mentioned_users(said.text)[:_MOST_NAMED]
+        actor, *found = await asyncio.gather(
+            self._workspaces.actor(team, said.user, *said.teams),
+            *(self._workspaces.actor(team, user) for user in people),
+        )
+        names = {user: each.name for user, each in zip(people, found, strict=True)}
         text = readable(said.text, names)
         if said.in_thread and not follows:
             text = in_reply_to(*await self._root(said, workspace.bot_user), text)
         reply = await self._inbox(
             Message(
                 address=said.place.address,
-                actor=actor_of(team, said.user, names[said.user]),
+                actor=actor,
                 text=text,
                 event_id=said.event_id,
                 private=said.place.private,
@@ -109,7 +112,7 @@ class Events:
             self._sessions.begin(said.place, readable(said.text, names))
             if words := not_seen(said):
                 self._background.start(self._ephemerals.tell(said.place, said.user, words))
-        elif reply.answer is not Answer.DUPLICATE and reply.text:
+        elif reply.answer is not Answer.DUPLICATE and reply.text and (said.addressed or not actor.outside):
             self._background.start(self._ephemerals.tell(said.place, said.user, reply.text))
 
     async def _root(self, said: Said, bot_user: str) -> tuple[str, str]:
@@ -138,7 +141,7 @@ class Events:
 
     async def _stopped(self, event: Mapping[str, Any], team: str) -> None:
         place = SlackPlace(team, event["channel"], event.get("thread_ts"))
-        actor = actor_of(team, event.get("user") or "unknown")
+        actor = await self._workspaces.actor(team, event.get("user") or "unknown")
         reply = await self._inbox(Command(actor, "stop", "", place.address, place.private))
         log.info("a person pressed stop", place=str(place.address), answer=reply.answer)
 
@@ -157,15 +160,15 @@ class Events:
     async def command(self, body: Mapping[str, Any], team: str) -> Reply:
         """Hand on a slash command; it carries no thread, so its address is the channel."""
         place = SlackPlace(team, body["channel_id"])
-        name = await self._workspaces.name(team, body["user_id"])
-        actor = actor_of(team, body["user_id"], name or body.get("user_name") or "")
+        name = str(body.get("user_name") or "")
+        actor = await self._workspaces.actor(team, body["user_id"], name=name)
         word, words = str(body["command"]).removeprefix("/"), str(body.get("text") or "")
         names = named_in(words, team)
-        for user in mentioned_users(words)[:_MOST_NAMED]:
-            if called := await self._workspaces.name(team, user):
-                names[str(actor_of(team, user))] = called
+        people = mentioned_users(words)[:_MOST_NAMED]
+        found = await asyncio.gather(*(self._workspaces.actor(team, user) for user in people))
+        names |= {str(each): each.name for each in found if each.name}
         if words.partition(" ")[0] not in _PROSE:
-            words = with_addresses(words, team)
+            words = with_addresses(words, team, dict(zip(people, found, strict=True)))
         words = readable(words, {})
         names |= channel_named(team, place.channel, str(body.get("channel_name") or ""))
         return await self._inbox(

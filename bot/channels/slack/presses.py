@@ -17,7 +17,7 @@ from bot.channels.slack.ephemerals import Ephemerals
 from bot.channels.slack.errors import for_presser, translated
 from bot.channels.slack.files import upload
 from bot.channels.slack.forms import VALUE, blocks_of, read
-from bot.channels.slack.places import SlackPlace, SlackPosted, actor_of
+from bot.channels.slack.places import SlackPlace, SlackPosted
 from bot.channels.slack.said import channel_named
 from bot.channels.slack.screens import ModalSubject
 from bot.channels.slack.workspaces import Workspaces
@@ -55,6 +55,7 @@ class Click:
 
     team: str
     user: str
+    home: str  # the team of the person's own, as Slack says
     name: str
     place: SlackPlace | None
     names: Names  # of the channel that it stands in
@@ -63,10 +64,6 @@ class Click:
     verb: str
     proposal_id: str
     round: int
-
-    @property
-    def actor(self) -> Actor:
-        return actor_of(self.team, self.user, self.name)
 
 
 def click_of(body: Mapping[str, Any], action: Mapping[str, Any], team: str) -> Click:
@@ -80,6 +77,7 @@ def click_of(body: Mapping[str, Any], action: Mapping[str, Any], team: str) -> C
     return Click(
         team=team,
         user=str(user.get("id") or ""),
+        home=str(user.get("team_id") or ""),
         name=str(user.get("name") or user.get("username") or ""),
         place=place_of(body, team),
         names=channel_named(team, str(channel.get("id") or ""), str(channel.get("name") or "")),
@@ -145,8 +143,7 @@ class SlackPresses:
 
     async def _click(self, click: Click) -> str:
         """Do what the button says; gives the words for the person, empty where the card tells."""
-        name = await self._workspaces.name(click.team, click.user)
-        actor = actor_of(click.team, click.user, name or click.name)
+        actor = await self._workspaces.actor(click.team, click.user, click.home, name=click.name)
         card, at = await self._card(click.proposal_id, actor, _address(click.place), click.ref)
         if card is None:
             return NOT_HERE
@@ -269,8 +266,8 @@ class SlackPresses:
     async def _submit(self, body: Mapping[str, Any], view: Mapping[str, Any], team: str) -> dict[str, Any]:
         subject = ModalSubject.unpack(str(view.get("private_metadata") or ""))
         user = body.get("user") or {}
-        name = await self._workspaces.name(team, user["id"])
-        actor = actor_of(team, user["id"], name or str(user.get("name") or ""))
+        name = str(user.get("name") or "")
+        actor = await self._workspaces.actor(team, user["id"], user.get("team_id"), name=name)
         address = Address(actor.channel, subject.address) if subject.address else None
         ref = subject.ref or None
         card, address = await self._card(subject.proposal_id, actor, address, ref)
@@ -290,7 +287,7 @@ class SlackPresses:
                 reach = Whose(_chosen(state, screens.REACH) or Whose.HERE)
                 press = replace(press, verb=Verb.SIMILAR, rung=rung, lasting=lasting, reach=reach)
             case screens.EDIT:
-                return await self._edited(press, card, state)
+                return await self._edited(press, card, state, team)
             case other:
                 verb = screens.asks_words(str(other))
                 if verb is None:
@@ -299,8 +296,7 @@ class SlackPresses:
                 press = replace(press, verb=verb, reason=reason or None)
         return _answer(press, await self._inbox(press))
 
-    async def _edited(self, press: Press, card: Card, state: Mapping[str, Any]) -> dict[str, Any]:
-        team = press.actor.key.partition("/")[0]
+    async def _edited(self, press: Press, card: Card, state: Mapping[str, Any], team: str) -> dict[str, Any]:
         original = await self._lookup.arguments(press.proposal_id, press.actor, press.address)
         if original is None:
             return _update("Not done", NOT_HERE)

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from html import unescape
 from typing import Any
 
-from bot.channels.slack.places import NAME, SlackPlace
+from bot.channels.slack.places import NAME, SlackPlace, actor_of
 from bot.channels.slack.text import cut, link_text, literal
+from bot.domain.people import Actor
 
 _FILE_NAME = 100  # units
 _HEARD_SUBTYPES = frozenset({None, "file_share", "thread_broadcast", "me_message"})
@@ -24,6 +25,7 @@ class Said:
 
     place: SlackPlace
     user: str
+    teams: tuple[str, ...]  # whose account Slack says that is
     text: str
     event_id: str
     addressed: bool
@@ -52,10 +54,12 @@ def said_in(body: Mapping[str, Any], team: str, bot_user: str) -> Said | None:
         for f in event.get("files") or ()
         if isinstance(f, Mapping)
     )
+    profile = (event.get("user_profile") or {}).get("team")
     notes = [f"(a file was attached that you can't see: {name})" for name in files]
     return Said(
         place=SlackPlace(team, channel, event.get("thread_ts") or ts),
         user=user,
+        teams=tuple(str(each) for each in (*map(event.get, ("user_team", "source_team")), profile) if each),
         text="\n".join([_without_bot(words, bot_user), *notes]).strip() or "Hello",
         event_id=body["event_id"],
         addressed=private or kind == "app_mention",
@@ -79,9 +83,13 @@ def not_seen(said: Said) -> str:
     return f"I can't see {names}. I'll go by your words." if names else ""
 
 
-def with_addresses(text: str, team: str) -> str:
-    """Turn people and channels named Slack's way into what admin commands read: ``slack:T1/U2``."""
-    return _CHANNEL.sub(rf"{NAME}:{team}/\1", _USER.sub(rf"{NAME}:{team}/\1", text))
+def with_addresses(text: str, team: str, accounts: Mapping[str, Actor]) -> str:
+    """Turn people and channels named Slack's way into what admin commands read: ``slack:T1/U2``.
+
+    ``accounts`` are those of the people, by their ids; any other is one of ``team``.
+    """
+    people = _USER.sub(lambda m: str(accounts.get(m[1]) or actor_of(team, m[1])), text)
+    return _CHANNEL.sub(rf"{NAME}:{team}/\1", people)
 
 
 def named_in(text: str, team: str) -> dict[str, str]:

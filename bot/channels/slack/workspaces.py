@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import math
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
@@ -22,10 +22,12 @@ from slack_sdk.http_retry.request import HttpRequest
 from slack_sdk.web.async_client import AsyncWebClient
 from slack_sdk.web.async_slack_response import AsyncSlackResponse
 
-from bot.channels.slack.errors import LIMITED, OFF, code_of, translated
+from bot.channels.slack.errors import LIMITED, OFF, code_of, passes, translated
+from bot.channels.slack.places import actor_of
 from bot.channels.slack.text import link_text
 from bot.channels.waits import PATIENCE, Waits
 from bot.domain.chat import Clock
+from bot.domain.people import Actor, Standing
 from bot.errors import ChannelError, NotDeliverable
 from bot.settings import Settings
 from bot.store.database import Database
@@ -56,6 +58,7 @@ class Workspace:
     token: str
     bot_id: str
     bot_user: str
+    enterprise: str = ""  # the organisation that Nod is installed in as a whole
 
 
 class Client(AsyncWebClient):
@@ -156,8 +159,8 @@ class Workspaces(AsyncAuthorize):
         self._off: set[str] = set()
         self._clients: dict[str, Client] = {}
         self._session: aiohttp.ClientSession | None = None
-        self._names: dict[tuple[str, str], tuple[str, datetime]] = {}
-        self._asking: dict[tuple[str, str], asyncio.Task[str]] = {}
+        self._users: dict[tuple[str, str], tuple[dict[str, Any], datetime]] = {}
+        self._asking: dict[tuple[str, str], asyncio.Task[dict[str, Any]]] = {}
 
     async def open(self) -> None:
         """Learn who the bot token is; raises NotDeliverable when Slack refuses it, else ChannelError."""
@@ -169,7 +172,10 @@ class Workspaces(AsyncAuthorize):
         client = make_client(self._settings, token.get_secret_value(), self._session)
         with translated():
             found = await client.auth_test()
-        self._own = Workspace(found["team_id"], token.get_secret_value(), found["bot_id"], found["user_id"])
+        everywhere = str(found.get("enterprise_id") or "") if found.get("is_enterprise_install") else ""
+        self._own = Workspace(
+            found["team_id"], token.get_secret_value(), found["bot_id"], found["user_id"], everywhere
+        )
 
     @property
     def connecting(self) -> bool:
@@ -198,7 +204,8 @@ class Workspaces(AsyncAuthorize):
         if self._settings.slack_client_id is None:
             return None
         row = await self._database.read(find_workspace, team)
-        return Workspace(row.team, row.token, row.bot_id, row.bot_user) if row else None
+        everywhere = team if team.startswith("E") else ""
+        return Workspace(row.team, row.token, row.bot_id, row.bot_user, everywhere) if row else None
 
     async def client(self, team: str) -> Client:
         """Give the client of a workspace; raises NotDeliverable where Nod is not installed."""
@@ -238,28 +245,52 @@ class Workspaces(AsyncAuthorize):
 
     async def name(self, team: str, user: str) -> str:
         """Give a person's name as colleagues see it; empty when Slack does not tell in time."""
-        known = self._names.get((team, user))
+        return _display_name((await self._user(team, user))[0])
+
+    async def actor(self, team: str, user: str, *teams: object, name: str = "") -> Actor:
+        """A person as an account of their own team, with what they are to the one that Nod works for.
+
+        ``teams`` are those that Slack named with what they did; ``name`` is for where it tells no other.
+        """
+        (said, fresh), workspace = await asyncio.gather(self._user(team, user), self.find(team))
+        everywhere = workspace.enterprise if workspace else ""
+        standing, own = standing_of(said, teams, team, everywhere)
+        if standing is Standing.MEMBER and not fresh:
+            standing = Standing.UNKNOWN
+        return actor_of(own, user, _display_name(said) or name, standing)
+
+    async def _user(self, team: str, user: str) -> tuple[dict[str, Any], bool]:
+        """What Slack says of a person, and whether it said so within the hour; empty where it does not."""
+        known = self._users.get((team, user))
         if known and known[1] > self._clock():
-            return known[0]
+            return known[0], True
         asking = self._asking.get((team, user))
         if asking is None:  # many messages of one person at the same moment ask once
-            asking = self._asking[team, user] = asyncio.create_task(self._ask_name(team, user))
+            asking = self._asking[team, user] = asyncio.create_task(self._ask(team, user))
             asking.add_done_callback(lambda _: self._asking.pop((team, user), None))
-        return await asyncio.shield(asking) or (known[0] if known else "")
+        if found := await asyncio.shield(asking):
+            return found, True
+        return (known[0] if known else {}), False
 
-    async def _ask_name(self, team: str, user: str) -> str:
+    async def _ask(self, team: str, user: str) -> dict[str, Any]:
         try:
             async with asyncio.timeout(_NAME_PATIENCE):
-                found = await (await self.client(team)).users_info(user=user)
+                client = await self.client(team)
+                try:
+                    found = await client.users_info(user=user)
+                except SlackApiError as error:
+                    if not passes(code_of(error)):
+                        raise
+                    found = await client.users_info(user=user)
         except (SlackApiError, aiohttp.ClientError, OSError, ChannelError) as error:
             why = code_of(error) if isinstance(error, SlackApiError) else str(error)
-            sdk_logger.warning("no name for a Slack user: %s", why)
-            return ""
-        name = _display_name(found.get("user") or {})
-        if len(self._names) > _MANY:
-            self._names.clear()
-        self._names[team, user] = (name, self._clock() + _NAME_LIVES)
-        return name
+            sdk_logger.warning("Slack does not say who a user is: %s", why)
+            return {}
+        said: dict[str, Any] = found.get("user") or {}
+        if len(self._users) > _MANY:
+            self._users.clear()
+        self._users[team, user] = (said, self._clock() + _NAME_LIVES)
+        return said
 
     async def __call__(
         self, *, enterprise_id: str | None, team_id: str | None, user_id: str | None, **_: Any
@@ -278,7 +309,31 @@ class Workspaces(AsyncAuthorize):
         )
 
 
-def _display_name(user: dict[str, Any]) -> str:
+def standing_of(
+    said: Mapping[str, Any], teams: Iterable[object], team: str, everywhere: str
+) -> tuple[Standing, str]:
+    """What a person is to ``team``, and the team that they are an account of.
+
+    ``said`` is Slack's own record of them, empty where it gave none; ``teams`` are those it named with what
+    they did, a workspace's or an organisation's id. People of the organisation in which Nod is installed
+    as a whole (``everywhere``) are no outsiders, nor is a member of ``team`` whose home is another one.
+    """
+    organisation = said.get("enterprise_user") or {}
+    ours = {team, everywhere, ""}
+    named = [str(each or "") for each in (said.get("team_id"), *teams)]
+    others = [each for each in named if each not in ours]
+    colleague = team in (organisation.get("teams") or ()) or (
+        bool(everywhere) and organisation.get("enterprise_id") == everywhere
+    )
+    if said.get("is_stranger") or (others and not colleague):
+        return Standing.OUTSIDER, (others or [team])[0]
+    if not said:
+        return Standing.UNKNOWN, team
+    restricted = said.get("is_restricted") or said.get("is_ultra_restricted")
+    return (Standing.GUEST if restricted else Standing.MEMBER), team
+
+
+def _display_name(user: Mapping[str, Any]) -> str:
     profile = user.get("profile") or {}
     names = (profile.get("display_name"), profile.get("real_name"), user.get("real_name"), user.get("name"))
     return next((link_text(str(name))[:80] for name in names if name), "")

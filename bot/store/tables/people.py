@@ -21,12 +21,16 @@ class AccountRow(Row, table=True):
 
 
 class NameRow(Row, table=True):
-    """What a channel last called an account or a chat; ``key`` is its account or address."""
+    """What a channel last called an account or a chat; ``key`` is its account or address.
+
+    ``standing`` is what it last said of an account, if it ever did.
+    """
 
     __tablename__ = "name"
 
     key: str = Field(primary_key=True)
     name: str
+    standing: str | None = None
 
 
 class LinkCodeRow(Row, table=True):

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from bot.domain.chat import Address, Answer, Command, Message, Reply
+from bot.domain.people import Standing
 from tests.channels.slack.conftest import Running
 from tests.fakes.slack_server import BOT_ID, BOT_USER, TEAM
 
@@ -131,13 +132,24 @@ async def test_an_event_that_could_not_be_kept_is_not_acknowledged_so_slack_send
     assert len(running.core.got) == 1
 
 
-async def test_a_message_counts_though_slack_does_not_tell_who_it_is_from(running: Running) -> None:
+async def test_slack_is_asked_once_more_who_a_message_is_from(running: Running) -> None:
     running.slack.fail("users.info", "internal_error")
 
     await running.slack.say("U7", "hello")
 
     assert isinstance(running.core.last, Message)
+    assert running.core.last.actor.label == "Ana"
+    assert running.core.last.actor.standing is Standing.MEMBER
+
+
+async def test_a_message_arrives_though_slack_does_not_tell_who_it_is_from(running: Running) -> None:
+    running.slack.fail("users.info", "internal_error", times=2)
+
+    await running.slack.say("U7", "hello")
+
+    assert isinstance(running.core.last, Message)
     assert running.core.last.actor.label == "slack:T1/U7"
+    assert running.core.last.actor.standing is Standing.UNKNOWN
 
 
 async def test_what_the_inbox_refuses_is_told_to_the_writer_alone(running: Running) -> None:

@@ -421,7 +421,7 @@ async def test_a_link_or_a_button_of_someone_else_is_acknowledged(running: Runni
 
 async def test_a_person_whose_name_slack_hides_still_decides(running: Running, card_factory: Factory) -> None:
     posted = await _post(running, replace(card_factory(), proposal_id="p2"))
-    running.slack.fail("users.info", "internal_error")
+    running.slack.fail("users.info", "internal_error", times=2)
     await running.slack.click(posted, "Approve")
 
     await running.slack.until(lambda: running.core.got)

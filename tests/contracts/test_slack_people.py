@@ -1,0 +1,161 @@
+"""Guests and people of another company in Slack, as those who ask, decide and rule."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from tests.contracts.scenarios import note
+from tests.contracts.test_slack import SlackDriver, in_slack
+from tests.contracts.world import Says, eventually
+from tests.fakes.slack_server import FakeSlack
+from tests.fakes.slack_state import Posted
+from tests.kit import FakeClock
+from tests.kit.urls import Urls
+
+pytestmark = pytest.mark.platform
+
+ANA, BEN, CLEO, EVE = "U7", "U8", "U9", "UEVE"
+OUTSIDE = {
+    "another company": {"team_id": "T2"},
+    "a stranger": {"team_id": "T2", "is_stranger": True},
+    "guest": {"is_restricted": True},
+    "a guest of one channel": {"is_restricted": True, "is_ultra_restricted": True},
+}
+CALLED = {"a stranger": "another company", "a guest of one channel": "guest"}
+
+
+@pytest.fixture
+async def driver(database_of: Urls, clock: FakeClock) -> AsyncIterator[SlackDriver]:
+    async with in_slack(database_of("nod"), clock) as driver:
+        driver.slack.users |= {EVE: "Eve"}
+        yield driver
+
+
+@pytest.fixture(params=OUTSIDE)
+def eve(request: pytest.FixtureRequest, driver: SlackDriver) -> str:
+    """What Eve is, as cards call it."""
+    driver.slack.records[EVE] = OUTSIDE[request.param]
+    return CALLED.get(request.param, request.param)
+
+
+def whispered(slack: FakeSlack, user: str) -> list[str]:
+    return [m.words for m in slack.posted if m.only_for == user]
+
+
+async def card(driver: SlackDriver, text: str, by: str) -> Posted:
+    """The card of a note that one asks for in the channel."""
+    driver.world.script(Says("Shall I?", (note(text),)))
+    await driver.slack.mention(by, f"note {text}")
+
+    def posted() -> list[Posted]:
+        return [m for m in driver.slack.cards("C1") if m.only_for is None and text in m.words]
+
+    found = await eventually(posted, "the card")
+    return found[0]  # type: ignore[no-any-return]
+
+
+async def test_who_is_from_outside_is_not_heard_and_is_told_why(driver: SlackDriver, eve: str) -> None:
+    await driver.slack.mention(EVE, "note milk")
+    await eventually(lambda: whispered(driver.slack, EVE), "a word for Eve")
+    assert "people of this team" in whispered(driver.slack, EVE)[0]
+    assert "people of this team" in await driver.slack.slash(EVE, "/nod", "pending")
+    assert driver.world.model.seen == []
+
+
+async def test_who_is_from_outside_is_heard_where_a_rule_says_so_and_decides_nothing(
+    driver: SlackDriver, eve: str
+) -> None:
+    assert "Set" in await driver.command("/approvals outsiders talk in #general")
+    shown = await card(driver, "milk", EVE)
+    assert f"Eve ({eve})" in shown.words
+    await driver.slack.click(shown, "Approve", EVE)
+    await eventually(lambda: "may not decide" in "".join(whispered(driver.slack, EVE)), "a word for Eve")
+    assert driver.world.notes == []
+    await driver.slack.click(shown, "Approve", BEN)
+    await eventually(lambda: driver.world.notes == ["milk"], "the note")
+    said = await driver.command("/approvals audit")
+    assert f"Eve ({eve})" in said
+
+
+async def test_anyone_in_the_channel_is_anyone_of_the_team(driver: SlackDriver, eve: str) -> None:
+    await driver.command("/approvals approvers member")
+    shown = await card(driver, "milk", ANA)
+    await driver.slack.click(shown, "Approve", EVE)
+    await eventually(lambda: "may not decide" in "".join(whispered(driver.slack, EVE)), "a word for Eve")
+    assert driver.world.notes == []
+    await driver.slack.click(shown, "Approve", CLEO)
+    await eventually(lambda: driver.world.notes == ["milk"], "the note")
+
+
+async def test_who_is_from_outside_decides_where_an_admin_names_their_account(
+    driver: SlackDriver, eve: str
+) -> None:
+    assert "Set" in await driver.command("/approvals approvers @Eve")
+    shown = await card(driver, "milk", ANA)
+    await driver.slack.click(shown, "Approve", EVE)
+    await eventually(lambda: driver.world.notes == ["milk"], "the note")
+    await eventually(lambda: f"Approved by Eve ({eve})" in shown.words, "the end on the card")
+
+
+async def test_who_is_from_outside_is_an_admin_only_by_their_own_account(
+    driver: SlackDriver, eve: str
+) -> None:
+    """An admin of another workspace counts there alone, unless the role is for everywhere."""
+    await driver.slack.slash(EVE, "/approvals", "rules")
+    where = "" if eve == "guest" else " everywhere"
+    assert "Set" in await driver.command(f"/approvals roles add @Eve admin{where}")
+    assert "Unknown" not in await driver.slack.slash(EVE, "/approvals", "rules")
+    assert "admins" not in await driver.slack.slash(EVE, "/approvals", "rules")
+    shown = await card(driver, "milk", ANA)
+    await driver.slack.click(shown, "Approve", EVE)
+    await eventually(lambda: driver.world.notes == ["milk"], "the note")
+
+
+async def test_what_someone_from_outside_asks_for_asks_even_where_nothing_does(
+    driver: SlackDriver, eve: str
+) -> None:
+    await driver.command("/approvals outsiders talk")
+    await driver.command("/approvals policy never")
+    shown = await card(driver, "milk", EVE)
+    assert "Approve" in shown.buttons
+    assert driver.world.notes == []
+
+
+async def test_while_slack_does_not_say_who_it_is_no_one_new_is_heard_or_decides(
+    driver: SlackDriver,
+) -> None:
+    await driver.command("/approvals approvers member")
+    shown = await card(driver, "milk", ANA)
+    driver.slack.fail("users.info", "missing_scope", times=50)
+    await driver.slack.click(shown, "Approve", EVE)
+    await eventually(lambda: whispered(driver.slack, EVE), "a word for Eve")
+    assert "can't check who you are" in whispered(driver.slack, EVE)[0]
+    await driver.slack.mention(CLEO, "hello")
+    await eventually(lambda: whispered(driver.slack, CLEO), "a word for Cleo")
+    assert "can't check who you are" in whispered(driver.slack, CLEO)[0]
+    await driver.slack.click(shown, "Approve", ANA)  # known since she asked
+    await eventually(lambda: driver.world.notes == ["milk"], "the note")
+
+
+async def test_who_belonged_to_the_team_when_slack_last_said_so_still_does_after_a_restart(
+    driver: SlackDriver,
+) -> None:
+    shown = await card(driver, "milk", ANA)
+    await driver.world.restart()
+    driver.slack.fail("users.info", "missing_scope", times=50)
+    await driver.slack.click(shown, "Approve", ANA)
+    await eventually(lambda: driver.world.notes == ["milk"], "the note")
+
+
+async def test_a_colleague_of_another_workspace_of_the_organisation_is_no_outsider(
+    driver: SlackDriver,
+) -> None:
+    """Where Nod is installed for the organisation, or their home is another one than where they are."""
+    driver.slack.records[EVE] = {
+        "team_id": "T3",
+        "enterprise_user": {"enterprise_id": "E1", "teams": ["T3", "T1"]},
+    }
+    shown = await card(driver, "milk", EVE)
+    await driver.slack.click(shown, "Approve", EVE)
+    await eventually(lambda: driver.world.notes == ["milk"], "the note")
+    assert "another company" not in shown.words
