@@ -25,19 +25,21 @@ from bot.channels.slack.said import (
     named_in,
     not_seen,
     readable,
+    said_by,
     said_in,
     with_addresses,
 )
 from bot.channels.slack.sessions import Sessions
 from bot.channels.slack.workspaces import Workspaces
 from bot.domain.chat import Answer, Command, Inbox, Message, Reply
-from bot.domain.quoting import in_reply_to
+from bot.domain.quoting import forwarded, in_thread
 from bot.errors import ChannelError
 from bot.logs import logger
 
 log = logger(__name__)
 
 _PROSE = frozenset({"decline"})  # words of `/approvals` that are followed by a reason, for people
+_MOST_READ = 200  # messages of a thread
 _MOST_NAMED = 10  # people in one text whose names are looked up
 _LOOKING = 1.5  # seconds; Slack waits 3 for its acknowledgement
 _GREETING = "I do the work and ask before I change anything. What do you need?"
@@ -96,8 +98,10 @@ class Events:
         )
         names = {user: each.name for user, each in zip(people, found, strict=True)}
         text = readable(said.text, names)
+        for author, passed_on in reversed(said.shared):
+            text = forwarded(author, readable(passed_on, {}), text)
         if said.in_thread and not follows:
-            text = in_reply_to(*await self._root(said, workspace.bot_user), text)
+            text = in_thread(await self._thread(said, workspace.bot_user), text)
         reply = await self._inbox(
             Message(
                 address=said.place.address,
@@ -115,23 +119,30 @@ class Events:
         elif reply.answer is not Answer.DUPLICATE and reply.text and (said.addressed or not actor.outside):
             self._background.start(self._ephemerals.tell(said.place, said.user, reply.text))
 
-    async def _root(self, said: Said, bot_user: str) -> tuple[str, str]:
-        """Who began the thread, and with what; nothing where it can't be read soon, for Slack waits."""
+    async def _thread(self, said: Said, bot_user: str) -> list[tuple[str, str]]:
+        """Who wrote what in the thread before; nothing where it can't be read soon, for Slack waits."""
         team, place = said.place.team, said.place
         try:
             async with asyncio.timeout(_LOOKING):
                 client = await self._workspaces.client(team)
                 page = await client.conversations_replies(
-                    channel=place.channel, ts=str(place.thread), limit=1
+                    channel=place.channel, ts=str(place.thread), latest=said.ts, limit=_MOST_READ
                 )
                 shown: list[dict[str, Any]] = page.get("messages") or []
-                root = next((m for m in shown if m.get("ts") == place.thread), {})
-                user = str(root.get("user") or "")
-                author = "you" if user == bot_user else user and await self._workspaces.name(team, user)
+                before = [m for m in shown if m.get("ts") != said.ts]
+                users = list(dict.fromkeys(str(m["user"]) for m in before if m.get("user")))[:_MOST_NAMED]
+                found = await asyncio.gather(*(self._workspaces.actor(team, user) for user in users))
         except (SlackClientError, aiohttp.ClientError, OSError, TimeoutError, ChannelError) as error:
-            log.info("a thread's first message could not be read", place=str(place.address), why=str(error))
-            return "", ""
-        return author or str(root.get("username") or "someone"), readable(str(root.get("text") or ""), {})
+            log.info("a thread could not be read", place=str(place.address), why=str(error))
+            return []
+        names = {user: each.name or user for user, each in zip(users, found, strict=True)} | {bot_user: "you"}
+        return [
+            (
+                names.get(str(m.get("user"))) or str(m.get("username") or "someone"),
+                readable(said_by(m), names),
+            )
+            for m in before
+        ]
 
     async def _follows(self, said: Said) -> bool:
         """Whether the bot takes part in this thread, so that it listens without a mention."""

@@ -1,7 +1,7 @@
 """What people said, out of Slack's events, and for whom. Pure: people's names come from the caller."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from html import unescape
 from typing import Any
@@ -11,6 +11,10 @@ from bot.channels.slack.text import cut, link_text, literal
 from bot.domain.people import Actor
 
 _FILE_NAME = 100  # units
+_MOST_SHARED = 10  # forwarded messages in one
+_DEEPEST = 8  # blocks in blocks
+_AUTHORS = ("author_name", "author_subname", "service_name", "title")
+_UNREAD = "(a message was sent that you can't read)"
 _HEARD_SUBTYPES = frozenset({None, "file_share", "thread_broadcast", "me_message"})
 _USER = re.compile(r"<@([A-Z0-9]+)(?:\|([^<>]*))?>")
 _CHANNEL = re.compile(r"<#([A-Z0-9]+)(?:\|([^<>]*))?>")
@@ -30,6 +34,8 @@ class Said:
     event_id: str
     addressed: bool
     in_thread: bool
+    ts: str = ""
+    shared: tuple[tuple[str, str], ...] = ()  # what others wrote and this person passes on: author and text
     files: tuple[str, ...] = ()  # names of what was attached; Nod reads no files
 
 
@@ -44,7 +50,8 @@ def said_in(body: Mapping[str, Any], team: str, bot_user: str) -> Said | None:
     channel, ts = event.get("channel"), event.get("ts")
     if not (channel and ts and body.get("event_id")):
         return None
-    words = str(event.get("text") or "")
+    words = said_by(event)
+    shared = tuple(_shared(event))
     private = event.get("channel_type") == "im" or str(channel).startswith("D")
     mentioned = bot_user in mentioned_users(words)
     if kind == "message" and mentioned and not private:
@@ -60,12 +67,54 @@ def said_in(body: Mapping[str, Any], team: str, bot_user: str) -> Said | None:
         place=SlackPlace(team, channel, event.get("thread_ts") or ts),
         user=user,
         teams=tuple(str(each) for each in (*map(event.get, ("user_team", "source_team")), profile) if each),
-        text="\n".join([_without_bot(words, bot_user), *notes]).strip() or "Hello",
+        text="\n".join([_without_bot(words, bot_user), *notes]).strip()
+        or ("" if shared else _nothing(event)),
         event_id=body["event_id"],
         addressed=private or kind == "app_mention",
         in_thread=bool(event.get("thread_ts")),
+        ts=str(ts),
+        shared=shared,
         files=files,
     )
+
+
+def said_by(message: Mapping[str, Any]) -> str:
+    """The words of a message, which some apps put into its blocks alone."""
+    return str(message.get("text") or "") or "\n".join(_texts(message.get("blocks")))
+
+
+def _nothing(event: Mapping[str, Any]) -> str:
+    """What stands for a message without words: a bare mention greets, the rest can't be read."""
+    return _UNREAD if not said_by(event) and (event.get("blocks") or event.get("attachments")) else "Hello"
+
+
+def _shared(event: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Messages that were forwarded and cards of links: who wrote them and where, and their text."""
+    for each in filter(_is_mapping, (event.get("attachments") or ())[:_MOST_SHARED]):
+        said = str(each.get("text") or "") or "\n".join(_texts(each.get("message_blocks")))
+        if not (said := said.strip() or str(each.get("fallback") or "").strip()):
+            continue
+        author = next((str(each[k]) for k in _AUTHORS if each.get(k)), "someone")
+        where = f" in #{each['channel_name']}" if each.get("channel_name") else ""
+        yield f"{author}{where}", said
+
+
+def _texts(value: Any, depth: int = 0) -> Iterator[str]:
+    """Every text in blocks, in their order."""
+    if depth > _DEEPEST:
+        return
+    for each in value if isinstance(value, list) else [value]:
+        if not isinstance(each, Mapping):
+            continue
+        if isinstance(each.get("text"), str) and each["text"].strip():
+            yield each["text"]
+        for part in ("text", "elements", "fields", "message", "blocks"):
+            if not isinstance(each.get(part), str):
+                yield from _texts(each.get(part), depth + 1)
+
+
+def _is_mapping(value: object) -> bool:
+    return isinstance(value, Mapping)
 
 
 def _without_bot(words: str, bot_user: str) -> str:
