@@ -36,6 +36,7 @@ from bot.domain.bounds import CALLS_PER_ANSWER
 from bot.domain.chat import Clock
 from bot.domain.conversations import Call, CallResult, LineRole, Transcript, Turn, Usage
 from bot.domain.events import (
+    AnswerBegun,
     Ending,
     ProposalOpened,
     TextDelta,
@@ -164,6 +165,7 @@ class Loop:
             raise ModelError(_TOO_MANY)
         if turn.transcript.teammate and (spent := self._spent_up(turn.transcript.teammate)):
             raise ModelError(spent)
+        yield AnswerBegun(turn.key(turn.usage.model_calls + 1))
         answer = Answer(not turn.transcript.conversation.private and turn.transcript.teammate is None)
         further = any(text.strip() for text in run.said)
         async for event in self._ask(turn.transcript, shelf, answer, further=further):

@@ -81,6 +81,7 @@ class Line:
     calls: Sequence[Call]
     results: Mapping[str, CallResult]
     created_at: datetime
+    event_id: str | None = None  # what its channel calls it; of an answer its key
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +138,10 @@ class Turn:
     transcript: Transcript
     usage: Usage
     owner: str = ""
+
+    def key(self, answers: int) -> str:
+        """What its answer of this number is called, before there is a row and in it."""
+        return f"{self.id}.{answers}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,13 @@ from bot.domain.proposals import Proposal
 
 
 @dataclass(frozen=True, slots=True)
+class AnswerBegun:
+    """The model is asked for its next answer, which has this ``key`` in its rows, too."""
+
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
 class TextDelta:
     """More of the answer's text, CommonMark, hostile until rendered safely."""
 
@@ -85,7 +92,8 @@ class TurnFailed:
 
 
 TurnEvent = (
-    TextDelta
+    AnswerBegun
+    | TextDelta
     | ThoughtDelta
     | TextRestarted
     | ToolStarted

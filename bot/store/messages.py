@@ -27,7 +27,18 @@ _OF_EVENT = select(_MESSAGE.c.conversation_id).where(
 _LINES = select(
     *(
         _MESSAGE.c[name]
-        for name in ("id", "role", "text", "after", "actor", "name", "calls", "results", "created_at")
+        for name in (
+            "id",
+            "role",
+            "text",
+            "after",
+            "actor",
+            "name",
+            "calls",
+            "results",
+            "created_at",
+            "event_id",
+        )
     )
 )
 _LAST_LINES = _LINES.where(_IN_CONVERSATION).order_by(_MESSAGE.c.id.desc()).limit(MAX_LINES)
@@ -183,7 +194,7 @@ def latest(session: Session, conversation_id: str, limit: int | None = MAX_LINES
 
 
 def _line(row: Any) -> Line:
-    ident, role, text, after, actor, name, calls, results, created_at = row
+    ident, role, text, after, actor, name, calls, results, created_at, event_id = row
     return Line(
         id=ident,
         role=LineRole(role),
@@ -193,6 +204,7 @@ def _line(row: Any) -> Line:
         calls=[Call(*c) for c in calls or ()],
         results={key: CallResult(*r) for key, r in (results or {}).items()},
         created_at=created_at,
+        event_id=event_id,
     )
 
 
@@ -208,6 +220,7 @@ def append(
     results: dict[str, list[Any]] | None = None,
     delivered: bool = True,
     actor: Actor | None = None,
+    event_id: str | None = None,
 ) -> int:
     wish = {"actor": str(actor), "name": storable(actor.name)} if actor else {"name": ""}
     ident: int = (
@@ -224,6 +237,7 @@ def append(
                 "results": results,
                 "delivered": delivered,
                 "created_at": now,
+                "event_id": event_id,
             },
         )
         .scalar_one()

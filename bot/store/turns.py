@@ -178,6 +178,7 @@ def answer(
         calls=[[c.id, c.tool_name, c.arguments, c.summary] for c in calls] or None,
         results={key: [r.text, r.ok] for key, r in results.items()} or None,
         delivered=delivered,
+        event_id=turn.key(usage.model_calls),
     )
 
 

@@ -12,10 +12,12 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 from ag_ui.core import BaseEvent, ResumeEntry, RunAgentInput, TextPart, UserMessage
+from ag_ui.core import Message as AguiMessage
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, ValidationError, model_validator
 from starlette.responses import Response
 
 from bot.channels.http import views
+from bot.channels.http.agui_history import history
 from bot.channels.http.agui_stream import RunStream, parts_of
 from bot.channels.http.body import check_storable
 from bot.channels.http.channel import NAME, HttpChannel, key_of
@@ -37,7 +39,6 @@ router = api_routes("conversations")
 
 _STOPPING = "Nod stops. What was said is kept: run again to read the rest."
 _TEXT_ONLY = "Nod reads text only. Send the message as text."
-_SILENT = "There is nothing to do: send a message of the user's, or answer an interrupt."
 _UNKNOWN = "There is no such interrupt: {}"
 _ENDS = (TurnEnded, TurnFailed)
 
@@ -108,18 +109,20 @@ async def run(body: AguiInput, actor: Caller, site: Here, streamed: Streaming) -
         )  # before a turn speaks
         last = await http.conversations.newest_end(conversation_id)
         run = _Run(http, actor, conversation_id, RunStream(body), listener, last.turn_id if last else 0)
+        before = await run.history()  # what comes from here on is heard
+        known = {message.id for message in before}
+        said = [each for each in said if each[0] not in known]
         told = await run.press(site, [each for each in answers if not isinstance(each, str)])
         if isinstance(told, Response):
             return told
         if refusal := await run.say(site, said):
             return refusal
-        if await own(http, actor, conversation_id) is None:
-            return problem(422, _SILENT, fields={"messages": _SILENT})
         listening = stack.pop_all()
 
     async def events() -> AsyncIterator[str]:
         with listening:
-            for event in (*await run.begun(), *told):
+            written = [UserMessage(id=ident, content=text) for ident, text in said]
+            for event in await run.begun([*before, *written], told):
                 yield _sse(event)
             async for block in run.to_rest():
                 yield block
@@ -147,7 +150,7 @@ class _Run:
             if shown is None:
                 return problem(404, _UNKNOWN.format(entry.interrupt_id))
             seen[ident] = shown
-        told = []
+        told: list[BaseEvent] = []
         for entry, ident, number, payload in answers:
             self.stream.awaits(ident)
             verb = Verb.CANCEL if entry.status == "cancelled" else payload.verb
@@ -163,7 +166,7 @@ class _Run:
         """Take in what people wrote, each once; gives the refusal, if any."""
         address = Address(NAME, key_of(self.actor, self.conversation_id))
         for ident, text in said:
-            event_id = f"{self.actor.key}/agui/{self.conversation_id}/{ident}"
+            event_id = f"{self._sent}{ident}"
             message = Message(address, self.actor, text, event_id, begin=self.conversation_id)
             reply = await site.take_in(message)
             if reply.answer is Answer.LATER:
@@ -172,7 +175,20 @@ class _Run:
                 return problem(413 if text.strip() else 422, reply.text)
         return None
 
-    async def begun(self) -> list[BaseEvent]:
+    @property
+    def _sent(self) -> str:
+        """How the event ids of what front ends sent to this conversation begin."""
+        return f"{self.actor.key}/agui/{self.conversation_id}/"
+
+    async def history(self) -> list[AguiMessage]:
+        transcript = await self.http.conversations.transcript(self.conversation_id)
+        if transcript is None:
+            return []
+        every = await proposals_of(self.http, self.actor, self.conversation_id)
+        return history(transcript, every, await self.http.registry.shelf(), self._sent)
+
+    async def begun(self, said: Sequence[AguiMessage], answers: Sequence[BaseEvent]) -> list[BaseEvent]:
+        """``said``: what the front end should have before this run tells more."""
         board = await self.http.conversations.team(self.conversation_id)
         every = await proposals_of(self.http, self.actor, self.conversation_id)
         state = {
@@ -180,7 +196,8 @@ class _Run:
             "proposals": _open(every),
             "team": views.board(board),
         }
-        return self.stream.started(state)
+        caught_up = self.stream.caught_up(said)
+        return [*self.stream.started(state), *caught_up, *answers, *self.stream.too_late(state["proposals"])]
 
     async def to_rest(self) -> AsyncIterator[str]:
         """What happens until the agent and its team are silent or wait for people, and the run's end."""
@@ -209,7 +226,8 @@ class _Run:
         # a turn's last event comes after its rows, so it may still be on its way
         end = await self.http.conversations.newest_end(self.conversation_id)
         end = end if end and end.turn_id > self.last_turn else None
-        for event in (*self._news(every), *self.stream.finished(_open(every), end)):
+        said = await self.history()
+        for event in (*self._news(every), *self.stream.finished(_open(every), end, said)):
             yield _sse(event)
 
     async def _told(self, item: Heard | None) -> list[BaseEvent]:

@@ -4,7 +4,8 @@ A proposal's call carries the proposal's id, which is unique, as models' own cal
 carries the id and the round, so that an answer counts for the content that was shown.
 """
 
-import json
+import secrets
+from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,7 +14,6 @@ from ag_ui.core import (
     AssistantMessage,
     BaseEvent,
     CustomEvent,
-    FunctionCall,
     Interrupt,
     Message,
     MessagesSnapshotEvent,
@@ -35,18 +35,20 @@ from ag_ui.core import (
     TextMessageContentEvent,
     TextMessageEndEvent,
     TextMessageStartEvent,
-    ToolCall,
     ToolCallArgsEvent,
     ToolCallEndEvent,
     ToolCallResultEvent,
     ToolCallStartEvent,
     ToolMessage,
+    UserMessage,
 )
 
+from bot.channels.http.agui_history import call_id, made_call, result_of, tool_result
 from bot.channels.http.wire import ProposalView
 from bot.domain.chat import Answer, Reply
 from bot.domain.conversations import TurnEnd
 from bot.domain.events import (
+    AnswerBegun,
     Ending,
     TextDelta,
     TextRestarted,
@@ -57,14 +59,12 @@ from bot.domain.events import (
     TurnEvent,
     TurnFailed,
 )
-from bot.domain.proposals import Kind, State
+from bot.domain.proposals import Kind
 from bot.domain.verbs import Verb
 
 _REASONS = {Kind.QUESTION: "input_required", Kind.PLAN: "confirmation"}
 _CALL = "tool_call"
-_UNENDED = (State.PROPOSED, State.APPROVED, State.EXECUTING)
 _LONGEST_REASON = 1000
-_TAKEN = (Answer.ACCEPTED, Answer.ALREADY, Answer.DUPLICATE)
 
 
 class RunStream:
@@ -72,17 +72,12 @@ class RunStream:
 
     def __init__(self, given: RunAgentInput) -> None:
         self._run = given
-        self._texts = 0
-        self._thoughts = 0
-        self._open: AssistantMessage | ReasoningMessage | None = None
-        self._made: list[Message] = []  # in this run
-        self._calls: dict[str, str] = {}  # of reads that run: the model's id by ours, the other way round
-        self._known = {
-            call.id
-            for message in given.messages
-            if isinstance(message, AssistantMessage)
-            for call in message.tool_calls or ()
-        }
+        self._answer: str | None = None  # the key of the one that is told; None: of nothing that began here
+        self._thoughts = self._restarts = 0
+        self._text: AssistantMessage | None = None  # open
+        self._thought: ReasoningMessage | None = None  # open
+        self._has: list[Message] = list(given.messages)  # what the front end has by now
+        self._stored: set[str] = set()  # ids of what the rows had when they were looked at last
         self._awaited: set[str] = set()  # proposals whose result is still to be told
         self._state: dict[str, Any] = {}
         self._answers: dict[str, str] = {}  # why a press was not taken, by its proposal
@@ -98,13 +93,54 @@ class RunStream:
         )
         return [begun, StateSnapshotEvent(snapshot=state)]
 
+    def caught_up(self, said: Sequence[Message]) -> list[BaseEvent]:
+        """Everything that was said, for a front end that lacks some of it or has it in another order.
+
+        Clients leave a message that they have where it is, and add others below: where that would be wrong,
+        they begin with nothing. What they alone know of, such as thoughts, stays where it was.
+        """
+        ours = {message.id: message for message in said}
+        self._stored = set(ours)
+        self._awaited -= {each.tool_call_id for each in said if isinstance(each, ToolMessage)}
+        kept = [message for message in self._has if message.id in ours]
+        changed = [m for m in kept if isinstance(m, AssistantMessage) and _text(m) != _text(ours[m.id])]
+        # some clients keep what a person answered as the call's result
+        changed += [m for m in self._has if isinstance(m, ToolMessage) and m.id not in ours]
+        have, told = _texts(kept), _texts(said)
+        in_order = have == told[: len(have)]
+        if len(kept) == len(ours) and not changed and in_order:
+            return []
+        alone: dict[str | None, list[Message]] = defaultdict(list)
+        last = None
+        for message in self._has:
+            if message.id in ours:
+                last = message.id
+            elif not isinstance(message, UserMessage | AssistantMessage | ToolMessage):
+                alone[last].append(message)
+        self._has = [*alone[None], *(each for m in said for each in (m, *alone[m.id]))]
+        nothing = [] if in_order else [MessagesSnapshotEvent(messages=[])]
+        return [*self._closed(), *nothing, MessagesSnapshotEvent(messages=list(self._has))]
+
     def answered(self, interrupt_id: str, proposal_id: str, reply: Reply) -> BaseEvent:
         """How one entry of ``resume`` was taken, in words for people."""
-        if reply.answer not in _TAKEN:
+        if reply.answer not in (Answer.ACCEPTED, Answer.DUPLICATE):
             why = "; ".join(f"{name}: {what}" for name, what in reply.fields.items())
             self._answers[proposal_id] = f"{reply.text} {why}".strip()
         told = {"interruptId": interrupt_id, "answer": reply.answer, "text": reply.text}
         return CustomEvent(name="nod.answer", value=told)
+
+    def too_late(self, waiting: Sequence[ProposalView]) -> list[BaseEvent]:
+        """Why a press was not taken, as text: of what still waits the interrupt says it."""
+        still = {each["id"] for each in waiting}
+        events: list[BaseEvent] = []
+        for words in (words for ident, words in self._answers.items() if ident not in still):
+            ident = secrets.token_hex(8)
+            events += [
+                TextMessageStartEvent(message_id=ident, role="assistant"),
+                TextMessageContentEvent(message_id=ident, delta=words),
+                TextMessageEndEvent(message_id=ident),
+            ]
+        return events
 
     def awaits(self, proposal_id: str) -> None:
         """An earlier run opened this call; its result comes in this one."""
@@ -117,19 +153,19 @@ class RunStream:
     def of_turn(self, event: TurnEvent, payload: dict[str, Any]) -> list[BaseEvent]:
         """A turn's event, with what the console's stream says of it, secrets hidden."""
         match event:
-            case TextDelta(text):
-                return self._text(text)
-            case ThoughtDelta(text):
-                return self._thought(text)
+            case AnswerBegun(key):
+                return self._begin(key)
+            case TextDelta(text) if self._answer:
+                return self._say(self._answer, text)
+            case ThoughtDelta(text) if self._answer:
+                return self._think(self._answer, text)
             case TextRestarted():
                 return self._again()
-            case ToolStarted():
-                ident = f"{self._run.run_id}:{len(self._calls) + 1}"
-                self._calls[payload["call_id"]] = ident
+            case ToolStarted() if self._answer:
+                ident = call_id(self._answer, payload["call_id"])
                 return self._call(ident, payload["tool_name"], payload["arguments"])
-            case ToolFinished():
-                known = self._calls.get(payload["call_id"])
-                return [] if known is None else [self._result(known, payload["result"])]
+            case ToolFinished() if self._answer:
+                return [self._result(call_id(self._answer, payload["call_id"]), payload["result"])]
             case TurnEnded() | TurnFailed():
                 return self._closed()
             case _:
@@ -137,18 +173,17 @@ class RunStream:
 
     def opened(self, proposal: ProposalView) -> list[BaseEvent]:
         """The call that became a proposal; nothing for one that the front end knows."""
-        if proposal["id"] in self._known:
+        if self._knows(proposal["id"]):
             return []
         self._awaited.add(proposal["id"])
         return self._announced(proposal)
 
     def ended(self, proposal: ProposalView) -> list[BaseEvent]:
         """The result of a proposal that this run opened or answered, once it has one."""
-        if proposal["state"] in _UNENDED or proposal["id"] not in self._awaited:
+        if result_of(proposal) is None or proposal["id"] not in self._awaited:
             return []
         self._awaited.remove(proposal["id"])
-        told = proposal["result"] if proposal["state"] is State.SUCCEEDED else None
-        return [*self._announced(proposal), self._result(proposal["id"], told or proposal["outcome"])]
+        return [*self._announced(proposal), self._result(proposal["id"], result_of(proposal) or "")]
 
     def state(self, **now: Any) -> list[BaseEvent]:
         """What of the state changed."""
@@ -157,14 +192,18 @@ class RunStream:
         delta = [{"op": "replace", "path": f"/{name}", "value": value} for name, value in changed.items()]
         return [StateDeltaEvent.model_validate({"delta": delta})] if delta else []
 
-    def finished(self, waiting: Sequence[ProposalView], end: TurnEnd | None) -> list[BaseEvent]:
+    def finished(
+        self, waiting: Sequence[ProposalView], end: TurnEnd | None, said: Sequence[Message]
+    ) -> list[BaseEvent]:
         """The last events: an error, an interrupt for each open proposal, or the end.
 
-        ``end``: how the run's last turn ended; None where it had none.
+        ``said``: all of the conversation, as `history` gives it. ``end``: how the run's last turn ended;
+        None where it had none.
         """
         last = [*self._closed(), *(event for each in waiting for event in self.opened(each))]
         if end is not None and end.error is not None:
             return [*last, self.failed(end.error, "turn_failed")]
+        last += self.caught_up(said)
         outcome: RunFinishedInterruptOutcome | RunFinishedCancelledOutcome | RunFinishedSuccessOutcome
         if waiting:
             outcome = RunFinishedInterruptOutcome(interrupts=[self._interrupt(each) for each in waiting])
@@ -185,73 +224,80 @@ class RunStream:
     def failed(text: str, code: str) -> BaseEvent:
         return RunErrorEvent(message=text, code=code)
 
-    def _text(self, text: str) -> list[BaseEvent]:
-        events: list[BaseEvent] = []
-        said = self._open
-        if not isinstance(said, AssistantMessage):
+    def _begin(self, key: str) -> list[BaseEvent]:
+        """Another answer. One that the rows had is not told again; one that begins again is withdrawn."""
+        if any(ident == key or ident.startswith(f"{key}:") for ident in self._stored):
+            self._answer = None
+        elif key == self._answer:
+            return self._again()
+        else:
+            self._answer, self._thoughts, self._restarts = key, 0, 0
+        return self._closed()
+
+    def _say(self, key: str, text: str) -> list[BaseEvent]:
+        events = self._thought_closed()
+        if self._text is None:
             text = text.lstrip("\n")  # what parts two answers of one turn
             if not text:
-                return []
-            events = self._closed()
-            self._texts += 1
-            self._open = said = AssistantMessage(id=f"{self._run.run_id}:text:{self._texts}", content="")
-            events.append(TextMessageStartEvent(message_id=said.id, role="assistant"))
-        if text:
-            said.content = f"{said.content}{text}"
-            events.append(TextMessageContentEvent(message_id=said.id, delta=text))
-        return events
+                return events
+            ident = f"{key}:again:{self._restarts}" if self._restarts else key
+            self._text = AssistantMessage(id=ident, content="")
+            self._has.append(self._text)
+            events.append(TextMessageStartEvent(message_id=ident, role="assistant"))
+        self._text.content = f"{self._text.content}{text}"
+        return [*events, TextMessageContentEvent(message_id=self._text.id, delta=text)]
 
-    def _thought(self, text: str) -> list[BaseEvent]:
+    def _think(self, key: str, text: str) -> list[BaseEvent]:
         events: list[BaseEvent] = []
-        thought = self._open
-        if not isinstance(thought, ReasoningMessage):
-            events = self._closed()
+        if self._thought is None:
             self._thoughts += 1
-            self._open = thought = ReasoningMessage(
-                id=f"{self._run.run_id}:thought:{self._thoughts}", content=""
-            )
-            events += [
-                ReasoningStartEvent(message_id=thought.id),
-                ReasoningMessageStartEvent(message_id=thought.id),
+            ident = f"{key}:thought:{self._thoughts}"
+            self._thought = ReasoningMessage(id=ident, content="")
+            self._has.append(self._thought)
+            events = [
+                ReasoningStartEvent(message_id=ident),
+                ReasoningMessageStartEvent(message_id=ident),
             ]
-        thought.content += text
-        return [*events, ReasoningMessageContentEvent(message_id=thought.id, delta=text)]
+        self._thought.content += text
+        return [*events, ReasoningMessageContentEvent(message_id=self._thought.id, delta=text)]
+
+    def _thought_closed(self) -> list[BaseEvent]:
+        if self._thought is None:
+            return []
+        ident, self._thought = self._thought.id, None
+        return [ReasoningMessageEndEvent(message_id=ident), ReasoningEndEvent(message_id=ident)]
 
     def _closed(self) -> list[BaseEvent]:
-        """End the text or the thought that is open."""
-        if self._open is None:
-            return []
-        done, self._open = self._open, None
-        self._made.append(done)
-        if isinstance(done, ReasoningMessage):
-            return [ReasoningMessageEndEvent(message_id=done.id), ReasoningEndEvent(message_id=done.id)]
-        return [TextMessageEndEvent(message_id=done.id)]
+        """End the text and the thought that are open."""
+        events = self._thought_closed()
+        if self._text is not None:
+            events.append(TextMessageEndEvent(message_id=self._text.id))
+            self._text = None
+        return events
+
+    def _knows(self, call: str) -> bool:
+        return any(call == each.id for m in self._has for each in getattr(m, "tool_calls", None) or ())
 
     def _announced(self, proposal: ProposalView) -> list[BaseEvent]:
         """The call that became a proposal, unless the front end knows it; no text is open after it."""
-        if proposal["id"] in self._known:
+        if self._knows(proposal["id"]):
             return self._closed()
-        self._known.add(proposal["id"])
         return self._call(proposal["id"], proposal["tool_name"], proposal["tool_arguments"])
 
     def _again(self) -> list[BaseEvent]:
-        """The text since the last call was cut off and is said again: withdraw it."""
+        """What was said of this answer was cut off, and is said again: withdraw it."""
         events = self._closed()
-        said = []
-        for message in reversed(self._made):
-            if isinstance(message, ToolMessage) or getattr(message, "tool_calls", None):
-                break
-            said += [message] if isinstance(message, AssistantMessage) else []
+        said = [m for m in self._has if m.id.startswith(f"{self._answer}:again:") or m.id == self._answer]
         if said:
-            self._made = [message for message in self._made if message not in said]
-            events.append(MessagesSnapshotEvent(messages=[*self._run.messages, *self._made]))
+            self._restarts += 1  # no id is used twice
+            self._has = left = [message for message in self._has if message not in said]
+            events.append(MessagesSnapshotEvent(messages=list(left)))
         return events
 
     def _call(self, ident: str, name: str, arguments: Any) -> list[BaseEvent]:
-        text = json.dumps(arguments, ensure_ascii=False)
-        made = ToolCall(id=ident, function=FunctionCall(name=name, arguments=text))
+        made, text = made_call(ident, name, arguments)
         events = self._closed()
-        self._made.append(AssistantMessage(id=ident, tool_calls=[made]))
+        self._has.append(made)
         return [
             *events,
             ToolCallStartEvent(tool_call_id=ident, tool_call_name=name),
@@ -260,8 +306,9 @@ class RunStream:
         ]
 
     def _result(self, ident: str, text: str) -> BaseEvent:
-        self._made.append(ToolMessage(id=f"{ident}:result", tool_call_id=ident, content=text))
-        return ToolCallResultEvent(message_id=f"{ident}:result", tool_call_id=ident, content=text)
+        made = tool_result(ident, text)
+        self._has.append(made)
+        return ToolCallResultEvent(message_id=made.id, tool_call_id=ident, content=text)
 
     def _interrupt(self, proposal: ProposalView) -> Interrupt:
         ident = interrupt_id(proposal)
@@ -271,9 +318,21 @@ class RunStream:
             message=" ".join(t for t in (self._answers.get(proposal["id"]), proposal["headline"]) if t),
             tool_call_id=proposal["id"],
             response_schema=response_schema(proposal),
-            expires_at=proposal["expires_at"],
-            metadata={"nod": dict(proposal)},
+            metadata={"nod": dict(proposal)},  # with ``expires_at``: of the interrupt it would end the thread
         )
+
+
+def _text(message: Message) -> str:
+    return str(message.content or "")
+
+
+def _texts(messages: Sequence[Message]) -> list[str]:
+    """The ids of what people read as text."""
+    return [
+        m.id
+        for m in messages
+        if isinstance(m, UserMessage) or (isinstance(m, AssistantMessage) and m.content)
+    ]
 
 
 def interrupt_id(proposal: ProposalView) -> str:

@@ -135,7 +135,8 @@ async def _until_answered(
         if item is not None:
             ended = False
             event, payload = item
-            yield sse(payload)
+            if payload:
+                yield sse(payload)
             # a turn that was stopped before it read the message leaves nothing to wait for
             if isinstance(event, TurnEnded | TurnFailed) and (
                 event.seen >= message_id or await http.conversations.answered(conversation_id)
@@ -292,7 +293,10 @@ async def conversation_events(mine: Own, site: Here, streamed: Streaming) -> Res
         with http.hub.listen(mine.address.key) as listener:
             yield ": listening\n\n"
             async for item in heard(listener, http.pace.quiet):
-                yield sse(item[1]) if item else STILL_THERE
+                if item is None:
+                    yield STILL_THERE
+                elif item[1]:
+                    yield sse(item[1])
 
     return streamed(events())
 

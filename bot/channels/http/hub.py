@@ -7,6 +7,7 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from bot.domain.events import (
+    AnswerBegun,
     ProposalOpened,
     TextDelta,
     TextRestarted,
@@ -21,6 +22,7 @@ from bot.domain.events import (
 from bot.domain.redaction import redact, redact_text
 
 Heard = tuple[TurnEvent | None, dict[str, Any]]
+"""The payload is empty where there is nothing for people."""
 Listener = asyncio.Queue[Heard | None]
 """None says that nothing more will come."""
 
@@ -123,5 +125,5 @@ def payload(event: TurnEvent) -> dict[str, Any] | None:
             return {"type": "done", "ending": str(ending)}
         case TurnFailed(explanation):
             return {"type": "error", "error": explanation}
-        case ProposalOpened():
+        case AnswerBegun() | ProposalOpened():
             return None

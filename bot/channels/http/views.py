@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from typing import Any
 
 from bot.channels.http.wire import (
     ButtonView,
@@ -27,7 +28,7 @@ from bot.domain.people import Actor
 from bot.domain.plans import PlanLine
 from bot.domain.proposals import Proposal, State
 from bot.domain.questions import AskedQuestion
-from bot.domain.redaction import redact_text, secrets_in
+from bot.domain.redaction import redact, redact_text, secrets_in, shown
 from bot.domain.teams import Teammate, TeamStatus, about
 from bot.domain.verbs import Button, Verb
 from bot.lookup.admin import GrantInWords
@@ -242,7 +243,17 @@ def messages(transcript: Transcript, shelf: Shelf) -> list[MessageView]:
     return [_message(line, transcript.proposals, shelf) for line in transcript.lines]
 
 
-def _secrets_of(call: Call, shelf: Shelf) -> tuple[str, ...]:
+def arguments_of(call: Call, shelf: Shelf) -> Mapping[str, Any]:
+    """A read's arguments without secrets; empty where the model wrote no object."""
+    tool = shelf.tools.get(call.tool_name)
+    try:
+        given = json.loads(call.arguments or "{}")
+    except (ValueError, RecursionError):
+        return {}
+    return redact(shown(given, tool.parameters if tool else None)) if isinstance(given, dict) else {}
+
+
+def secrets_of(call: Call, shelf: Shelf) -> tuple[str, ...]:
     """The values in a call's arguments that are hidden, since its result may repeat them."""
     tool = shelf.tools.get(call.tool_name)
     try:
@@ -265,7 +276,7 @@ def _message(line: Line, found: Mapping[tuple[int, str], Proposal], shelf: Shelf
                 "call_id": call.id,
                 "tool_name": call.tool_name,
                 "summary": redact_text(call.summary),
-                "result": redact_text(line.results[call.id].text, _secrets_of(call, shelf)),
+                "result": redact_text(line.results[call.id].text, secrets_of(call, shelf)),
                 "ok": line.results[call.id].ok,
             }
             for call in line.calls

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from datetime import datetime
 from typing import Any
 from uuid import uuid4
 
@@ -44,9 +45,13 @@ async def ran(nod: Served, *given: Any, **more: Any) -> list[Json]:
     """The events of a run, which must be as the protocol has them."""
     answer = await sent(nod, *given, **more)
     assert answer.status_code == 200, answer.text
-    events = [json.loads(line[6:]) for line in answer.text.splitlines() if line.startswith("data: ")]
+    events = events_of(answer)
     assert_valid_agui(events)
     return events
+
+
+def events_of(answer: httpx.Response) -> list[Json]:
+    return [json.loads(line[6:]) for line in answer.text.splitlines() if line.startswith("data: ")]
 
 
 def kinds(events: list[Json]) -> list[str]:
@@ -229,15 +234,15 @@ async def test_an_answer_that_was_cut_off_is_withdrawn_before_it_is_said_again(s
     async with serve(model=model) as nod:
         events = await ran(nod, "go on")
         snapshots = [e for e in events if e["type"] == "MESSAGES_SNAPSHOT"]
-        assert [[m["role"] for m in s["messages"]] for s in snapshots] == [["user"]]
+        assert [m["role"] for m in snapshots[0]["messages"]] == ["user"]
         after = events[events.index(snapshots[0]) :]
         assert text_of(after) == "All of it."
+        assert [m["content"] for m in snapshots[-1]["messages"]] == ["go on", "All of it."]
 
 
 @pytest.mark.parametrize(
     ("body", "status"),
     [
-        ({"messages": []}, 422),
         ({"messages": [{"id": "1", "role": "user", "content": ""}]}, 422),
         ({"messages": [{"id": "1", "role": "user", "content": "\ud83d"}]}, 422),
         (
@@ -307,3 +312,143 @@ async def test_a_long_history_fits_and_is_not_read_again(serve: Serve):
         assert "xxx" not in str(nod.model.seen)
         too_long = await sent(nod, "x" * (1024 * 1024))
         assert too_long.status_code == 413
+
+
+class Page:
+    """What a front end has after each run, as the public clients keep it and send it with the next."""
+
+    def __init__(self, nod: Served, thread: str = "t1") -> None:
+        self.nod = nod
+        self.thread = thread
+        self.messages: list[Json] = []
+        self.open: list[Json] = []
+
+    async def run(self, said: str | None = None, *resume: Json, run_id: str = "") -> None:
+        if said is not None:
+            self.messages.append({"id": uuid4().hex, "role": "user", "content": said})
+        more = {"runId": run_id} if run_id else {}
+        answer = await sent(self.nod, None, *resume, thread=self.thread, messages=self.messages, **more)
+        assert answer.status_code == 200, answer.text
+        events = events_of(answer)
+        # the validator knows nothing of what the page sent: a result of a call of an earlier run is right
+        had = {each["id"] for each in self.messages}
+        assert_valid_agui([each for each in events if each.get("toolCallId") not in had])
+        for event in events:
+            self._take(event)
+        self.open = interrupts(events)
+
+    def _take(self, event: Json) -> None:
+        match event["type"]:
+            case "MESSAGES_SNAPSHOT":
+                now = {each["id"]: each for each in event["messages"]}
+                kept = [now.pop(each["id"]) for each in self.messages if each["id"] in now]
+                self.messages = [*kept, *now.values()]
+            case "TEXT_MESSAGE_START":
+                assert event["messageId"] not in [each["id"] for each in self.messages]
+                self.messages.append({"id": event["messageId"], "role": "assistant", "content": ""})
+            case "TEXT_MESSAGE_CONTENT":
+                (said,) = [each for each in self.messages if each["id"] == event["messageId"]]
+                said["content"] += event["delta"]
+            case "TOOL_CALL_START":
+                call = {"id": event["toolCallId"], "type": "function"}
+                call["function"] = {"name": event["toolCallName"], "arguments": ""}
+                assert call["id"] not in [each["id"] for each in self.messages]
+                self.messages.append({"id": call["id"], "role": "assistant", "toolCalls": [call]})
+            case "TOOL_CALL_RESULT":
+                ids = {"id": event["messageId"], "toolCallId": event["toolCallId"]}
+                assert ids["id"] not in [each["id"] for each in self.messages]
+                self.messages.append({**ids, "role": "tool", "content": event["content"]})
+
+    @property
+    def read(self) -> list[str]:
+        """What people read, in order; a call by its tool's name."""
+        return [m.get("content") or m["toolCalls"][0]["function"]["name"] for m in self.messages]
+
+
+async def test_texts_and_calls_keep_apart_where_a_client_answers_under_the_interrupted_runs_id(serve: Serve):
+    model = ScriptedModel(
+        ask(("read", {}), text="One."), ask(MILK, text="Two."), ask(("read", {}), text="Three."), say("Four.")
+    )
+    async with serve(model=model) as nod:
+        page = Page(nod)
+        await page.run("keep milk", run_id="r1")
+        await page.run(None, resolved(page.open[0], approved=True), run_id="r1")
+        assert page.read == [
+            *("keep milk", "One.", "read", "[]", "Two.", "keep", '{"kept": 1}'),
+            *("Three.", "read", '["milk"]', "Four."),
+        ]
+
+
+async def test_what_was_said_outside_a_run_is_there_at_the_next_in_order_and_once(serve: Serve):
+    model = ScriptedModel(ask(MILK, text="I keep it."), say("It is kept."), say("You're welcome."))
+    async with serve(model=model) as nod:
+        page = Page(nod)
+        await page.run("keep milk")
+        await nod.press(await nod.proposal(page.open[0]["toolCallId"]), "approve")
+        await nod.idle()
+        said = ["keep milk", "I keep it.", "keep", '{"kept": 1}', "It is kept."]
+        fresh = Page(nod)
+        await fresh.run()  # as a page does that was just loaded
+        assert (fresh.read, fresh.open) == (said, [])
+        await page.run("thank you", resolved(page.open[0]))
+        assert page.read == [*said, "thank you", "You're welcome."]
+        await fresh.run("and again")
+        assert fresh.read == [*page.read, "and again", "Understood."]
+        assert [each["id"] for each in fresh.messages[:7]] == [each["id"] for each in page.messages]
+        await page.run()
+        assert page.read == fresh.read
+        asked = [entry for entry in nod.model.seen[-1] if "thank you" in str(entry)]
+        assert len(asked) == 1
+
+
+async def test_a_page_that_was_just_loaded_shows_the_history_with_open_cards_and_an_empty_thread_is_empty(
+    serve: Serve,
+):
+    async with serve(
+        model=ScriptedModel(ask(("read", {"password": "hunter2"}), text="See."), ask(MILK))
+    ) as nod:
+        page, fresh, other = Page(nod), Page(nod), Page(nod, "another")
+        await page.run("keep milk")
+        await fresh.run()
+        assert (fresh.read, fresh.open) == (page.read, page.open)
+        assert [each["id"] for each in fresh.messages] == [each["id"] for each in page.messages]
+        assert "hunter2" not in str(fresh.messages)
+        await other.run()
+        assert (other.messages, other.open) == ([], [])
+        assert len((await nod.client.get("/api/conversations")).json()["conversations"]) == 1
+
+
+async def test_a_thread_goes_on_after_a_card_has_expired_whatever_its_page_then_answers(serve: Serve):
+    for answer in (
+        {"payload": {"approved": False}},
+        {"status": "cancelled"},
+        {"payload": {"approved": True}},
+    ):
+        async with serve(model=ScriptedModel(ask(MILK))) as nod:
+            page = Page(nod, str(answer))
+            await page.run("keep milk")
+            (interrupt,) = page.open
+            assert "expiresAt" not in interrupt  # clients refuse to answer, and all else, from then on
+            nod.clock.now = datetime.fromisoformat(interrupt["metadata"]["nod"]["expires_at"])
+            given = {"interruptId": interrupt["id"], "status": "resolved", **answer}
+            await page.run(None, given)
+            assert nod.notes.kept == []
+            if page.open:  # asked again, with what it says now
+                assert page.open[0]["id"] != interrupt["id"]
+                assert "expired" in page.open[0]["message"]
+            else:
+                assert "xpired" in str(page.read[-2:])
+            await page.run("go on", *(resolved(each) for each in page.open))
+            assert page.read[-1] == "Understood."
+
+
+async def test_a_press_after_somebody_elses_says_what_really_happened(serve: Serve):
+    async with serve(model=ScriptedModel(ask(MILK), say("Done."))) as nod:
+        page = Page(nod)
+        await page.run("keep milk")
+        await nod.press(await nod.proposal(page.open[0]["toolCallId"]), "approve")
+        await nod.idle()
+        await page.run(None, resolved(page.open[0], approved=False))
+        assert nod.notes.kept == ["milk"]
+        assert [text for text in page.read if "approved" in text.lower()], page.read
+        assert page.read.count("Done.") == 1
