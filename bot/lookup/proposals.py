@@ -24,6 +24,7 @@ from bot.store.webhooks import Webhook
 from bot.tools.registry import Registry, Shelf
 from bot.transactions import grants, rights
 
+_HEAVIEST = 500_000  # characters of arguments and previews in a page
 _LOOKS = 20  # how many pages are looked through for one that can be shown
 
 
@@ -194,7 +195,10 @@ class ProposalLookup:
                 before = None
                 break
             before = Mark.of(found[-1])
-        return self._seen(session, kept[:limit], actor, shelf), before
+        shown = _light(kept[:limit])
+        if len(shown) < min(len(kept), limit):
+            before = Mark.of(shown[-1])
+        return self._seen(session, shown, actor, shelf), before
 
     def _news(
         self,
@@ -250,6 +254,16 @@ class ProposalLookup:
         conversation = conversations.get_conversation(session, p.conversation_id)
         at = conversation.origin if conversation and _is_own(conversation.origin, actor) else None
         return rights.objection(session, self._policies, p, actor, at=at) is None
+
+
+def _light(found: Sequence[Proposal]) -> Sequence[Proposal]:
+    """The first of them that make a page together: one or more, whose values are not too long in all."""
+    weight = 0
+    for number, p in enumerate(found):
+        weight += len(str(p.arguments)) + len(str(p.preview))
+        if number and weight > _HEAVIEST:
+            return found[:number]
+    return found
 
 
 def progressed(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:

@@ -126,6 +126,7 @@ def fault_in_words(fault: ErrorDetails) -> str:
     if fault["input"] == "" and kind in ("string_too_short", "too_short"):
         return "This is empty. Write something."
     if kind in _BOUNDS:
+        kind = f"string_{kind}" if f"string_{kind}" in _BOUNDS and isinstance(fault["input"], str) else kind
         keyword, name = _BOUNDS[kind]
         return bound_in_words(keyword, context[name])
     if kind in ("literal_error", "enum"):

@@ -11,7 +11,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from ag_ui.core import BaseEvent, ResumeEntry, RunAgentInput, TextPart, UserMessage
+from ag_ui.core import BaseEvent, Context, ResumeEntry, RunAgentInput, TextPart, Tool, UserMessage
 from ag_ui.core import Message as AguiMessage
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, ValidationError, model_validator
 from starlette.responses import Response
@@ -39,6 +39,7 @@ router = api_routes("conversations")
 
 _STOPPING = "Nod stops. What was said is kept: run again to read the rest."
 _TEXT_ONLY = "Nod reads text only. Send the message as text."
+_MOST_VALUES = 50_000  # a front end sends its whole history with each run
 _UNKNOWN = "There is no such interrupt: {}"
 _ENDS = (TurnEnded, TurnFailed)
 
@@ -48,11 +49,15 @@ class AguiInput(RunAgentInput):
 
     thread_id: Annotated[str, Field(min_length=1, max_length=200)]
     run_id: Annotated[str, Field(min_length=1, max_length=200)]
+    messages: Annotated[list[AguiMessage], Field(max_length=5000)]
+    tools: Annotated[list[Tool], Field(max_length=200)] | None = None
+    context: Annotated[list[Context], Field(max_length=200)] | None = None
+    resume: Annotated[list[ResumeEntry], Field(max_length=100)] | None = None
 
     @model_validator(mode="before")
     @classmethod
     def _text(cls, value: Any) -> Any:
-        return check_storable(value)
+        return check_storable(value, _MOST_VALUES)
 
 
 class _Payload(BaseModel):
@@ -191,13 +196,14 @@ class _Run:
         """``said``: what the front end should have before this run tells more."""
         board = await self.http.conversations.team(self.conversation_id)
         every = await proposals_of(self.http, self.actor, self.conversation_id)
+        waiting = _open(every)
         state = {
             "conversation_id": self.conversation_id,
-            "proposals": _open(every),
+            "proposals": waiting,
             "team": views.board(board),
         }
         caught_up = self.stream.caught_up(said)
-        return [*self.stream.started(state), *caught_up, *answers, *self.stream.too_late(state["proposals"])]
+        return [*self.stream.started(state), *caught_up, *answers, *self.stream.too_late(waiting)]
 
     async def to_rest(self) -> AsyncIterator[str]:
         """What happens until the agent and its team are silent or wait for people, and the run's end."""

@@ -103,12 +103,12 @@ class RunStream:
         self._stored = set(ours)
         self._awaited -= {each.tool_call_id for each in said if isinstance(each, ToolMessage)}
         kept = [message for message in self._has if message.id in ours]
-        changed = [m for m in kept if isinstance(m, AssistantMessage) and _text(m) != _text(ours[m.id])]
+        changed = any(isinstance(m, AssistantMessage) and _text(m) != _text(ours[m.id]) for m in kept)
         # some clients keep what a person answered as the call's result
-        changed += [m for m in self._has if isinstance(m, ToolMessage) and m.id not in ours]
+        foreign = any(isinstance(m, ToolMessage) and m.id not in ours for m in self._has)
         have, told = _texts(kept), _texts(said)
         in_order = have == told[: len(have)]
-        if len(kept) == len(ours) and not changed and in_order:
+        if len(kept) == len(ours) and in_order and not (changed or foreign):
             return []
         alone: dict[str | None, list[Message]] = defaultdict(list)
         last = None

@@ -15,7 +15,7 @@ from bot.channels.http.body import Body
 from bot.channels.http.channel import NAME, HttpChannel, key_of
 from bot.channels.http.errors import later, problem
 from bot.channels.http.site import Caller, Here, Site, api_routes, ok
-from bot.channels.http.waiting import Wait, until
+from bot.channels.http.waiting import LongPoll, Waiting
 from bot.channels.http.wire import OneRequest, RequestView
 from bot.domain.chat import Address, Answer, Request
 from bot.domain.people import Actor
@@ -88,12 +88,12 @@ async def permit(body: Permission, actor: Caller, site: Here, idempotency_key: K
     summary="The status of a request; `wait` for its end",
     response_model=OneRequest,
 )
-async def look(proposal_id: str, actor: Caller, site: Here, wait: Wait = 0) -> JSONResponse:
+async def look(proposal_id: str, actor: Caller, site: Here, poll: Waiting) -> JSONResponse:
     """Returns after ``wait`` seconds (60 at most), or as soon as it ended.
 
     ``end`` says: waiting, approved, declined, expired, cancelled, undeliverable, failed or outcome_unknown.
     """
-    shown = await _ended(site.channel, proposal_id, actor, wait)
+    shown = await _ended(site.channel, proposal_id, actor, poll)
     return problem(404, "There is no such request.") if shown is None else ok(proposal=shown)
 
 
@@ -131,13 +131,13 @@ async def _open(
     return answer
 
 
-async def _ended(http: HttpChannel, proposal_id: str, actor: Actor, wait: float) -> RequestView | None:
+async def _ended(http: HttpChannel, proposal_id: str, actor: Actor, poll: LongPoll) -> RequestView | None:
     """The request once it ended, or as it is when the wait is over."""
 
     async def look() -> RequestView | None:
         return await _shown_to(http, proposal_id, actor)
 
-    return await until(http, look, lambda shown: shown["end"] != "waiting", wait)
+    return await poll.until(look, lambda shown: shown["end"] != "waiting")
 
 
 async def _shown_to(http: HttpChannel, proposal_id: str, actor: Actor) -> RequestView | None:

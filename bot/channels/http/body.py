@@ -1,11 +1,15 @@
 """What every request's body must be: known fields only, and text that can be stored and shown."""
 
+from collections.abc import Iterable
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, model_validator
 from pydantic_core import PydanticCustomError
 
 from bot.domain.text import halved
+
+MOST_VALUES = 2000  # in all lists and objects of a body
+DEEPEST = 32
 
 
 class Body(BaseModel):
@@ -19,19 +23,27 @@ class Body(BaseModel):
         return check_storable(value)
 
 
-def check_storable(value: Any) -> Any:
-    """The JSON as it is; raises PydanticCustomError where some text in it can't be stored."""
-    if not _storable(value):
-        raise PydanticCustomError("storable", "Text must be valid Unicode, without half a surrogate pair.")
-    return value
-
-
-def _storable(value: Any) -> bool:
-    match value:
-        case str():
-            return not halved(value)
-        case dict():
-            return all(_storable(key) and _storable(each) for key, each in value.items())
-        case list():
-            return all(map(_storable, value))
-    return True
+def check_storable(value: Any, most: int = MOST_VALUES) -> Any:
+    """The JSON as it is; raises PydanticCustomError where it is too much, or some text can't be stored."""
+    count = 0
+    level: Iterable[Any] = [value]
+    for _ in range(DEEPEST):
+        inside: list[Any] = []
+        for each in level:
+            count += 1
+            if count > most:
+                raise PydanticCustomError("values", f"At most {most:,} values in one request.")
+            match each:
+                case str() if halved(each):
+                    raise PydanticCustomError(
+                        "storable", "Text must be valid Unicode, without half a surrogate pair."
+                    )
+                case dict():
+                    inside += each
+                    inside += each.values()
+                case list():
+                    inside += each
+        if not inside:
+            return value
+        level = inside
+    raise PydanticCustomError("depth", f"At most {DEEPEST} levels of lists and objects.")

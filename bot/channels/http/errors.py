@@ -8,6 +8,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse
 
 from bot.channels.http.auth import Forbidden, Unauthenticated
+from bot.channels.http.streams import TooMany
 from bot.errors import NodError
 from bot.tools.signature import fault_in_words
 
@@ -43,6 +44,10 @@ def install(app: FastAPI) -> None:
     @app.exception_handler(Forbidden)
     async def _(_: Request, error: Forbidden) -> JSONResponse:
         return problem(403, error.message)
+
+    @app.exception_handler(TooMany)
+    async def _(_: Request, error: TooMany) -> JSONResponse:
+        return later(error.message)
 
     @app.exception_handler(Missing)
     async def _(_: Request, error: Missing) -> JSONResponse:

@@ -32,6 +32,7 @@ A stream is server-sent events, each one `data:` line of JSON with a `type`:
 | `proposal_opened` | a change waits for a decision: `proposal` |
 | `proposal_update` | a proposal changed: `proposal` |
 | `question_answered` | the agent answered a question about a proposal: `proposal_id`, `questions` |
+| `reload` | more changed while you were away than is told one by one: read the lists again |
 | `team_update` | a conversation's teammates changed: `team` |
 | `done` | the turn ended: `conversation_id`, `message_id`, `ending` (`done`, `waiting`, `stopped`) |
 | `error` | the turn could not continue: `conversation_id`, `error` in words |

@@ -17,6 +17,7 @@ log = logger(__name__)
 MAX_BODY = 256 * 1024  # bytes
 LARGER = {"/agui": 4 * MAX_BODY}  # a front end sends its whole history with each run
 _READ_ON = 16 * MAX_BODY  # of a body that is too large, so that its sender gets to read the answer
+ARRIVING = 100  # requests whose body is waited for at the same time
 _SLOW = "The body took too long to arrive. Send it again."
 _LATE = "The database isn't answering in time. Try again in a moment."
 _BROKEN = "Something went wrong. The log has the details. Your data is safe. Try again."
@@ -27,6 +28,7 @@ _HEADERS = (
     (b"x-frame-options", b"DENY"),
     (b"cross-origin-resource-policy", b"same-origin"),
 )
+_PRIVATE = ((b"cache-control", b"no-store"), (b"vary", b"Authorization, Cookie"))
 _PAGE_POLICY = (
     b"default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
     b"font-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -37,6 +39,19 @@ _DOCS_POLICY = _PAGE_POLICY.replace(b"style-src 'self'", b"style-src 'self' 'uns
 class BodyLimits:
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
+        self._arriving: dict[str, asyncio.Timeout] = {}  # whose body is waited for, the longest first
+
+    async def _part(self, request: str, receive: Receive, due: float) -> Message:
+        """The next part of a body. Where too many are waited for, the one that began longest ago ends."""
+        if len(self._arriving) >= ARRIVING:
+            with contextlib.suppress(RuntimeError):  # its time is over already
+                self._arriving.pop(next(iter(self._arriving))).reschedule(0)
+        try:
+            async with asyncio.timeout_at(due) as limit:
+                self._arriving[request] = limit
+                return await receive()
+        finally:
+            self._arriving.pop(request, None)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -54,8 +69,7 @@ class BodyLimits:
             if whole:  # what comes now is that the caller left
                 return await receive()
             try:
-                async with asyncio.timeout_at(due):
-                    message = await receive()
+                message = await self._part(request, receive, due)
             except TimeoutError:
                 raise HTTPException(408, _SLOW, {"Connection": "close"}) from None
             whole = not message.get("more_body")
@@ -63,18 +77,20 @@ class BodyLimits:
             if size <= most:
                 return message
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout_at(due):
-                    while message.get("more_body") and size < _READ_ON:
-                        message = await receive()
-                        size += len(message.get("body", b""))
+                while message.get("more_body") and size < _READ_ON:
+                    message = await self._part(request, receive, due)
+                    size += len(message.get("body", b""))
             raise HTTPException(413, f"The body is larger than {most // 1024} KiB. Send less in one request.")
 
         async def guarded(message: Message) -> None:
             nonlocal started
             if message["type"] == "http.response.start":
                 started = True
+                given = message.get("headers", [])
+                kept = any(name.lower() == b"cache-control" for name, _ in given)
                 message["headers"] = [
-                    *message.get("headers", []),
+                    *given,
+                    *(() if kept else _PRIVATE),
                     *_HEADERS,
                     (b"content-security-policy", policy),
                     (b"x-request-id", request.encode()),

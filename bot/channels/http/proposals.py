@@ -15,7 +15,7 @@ from bot.channels.http.errors import problem
 from bot.channels.http.pages import NO_PLACE, PAGE, Before, Limit, cursor, mark_of
 from bot.channels.http.site import Caller, Here, Streaming, api_routes, ok
 from bot.channels.http.streams import STILL_THERE, EventStream, sse
-from bot.channels.http.waiting import Wait, until
+from bot.channels.http.waiting import LongPoll, Waiting
 from bot.channels.http.wire import (
     AskedQuestions,
     Files,
@@ -25,6 +25,7 @@ from bot.channels.http.wire import (
     ProposalEvent,
     ProposalPage,
     QuestionAnswered,
+    Reload,
 )
 from bot.domain.chat import Address, Answer, Press
 from bot.domain.files import File
@@ -43,6 +44,7 @@ _APPROVING = (Verb.APPROVE, Verb.SIMILAR, Verb.EDIT)
 _RUNNING = (State.APPROVED, State.EXECUTING)
 _SAY_WHICH = "It was edited after it was proposed. Send what you saw of it: seen or round."
 _NEWEST_ROW = 2**63 - 1
+_REPLAYED = 200  # changes at most; who missed more reads the lists again
 _STATUS = {
     Answer.REFUSED: 403,
     Answer.UNKNOWN: 404,
@@ -108,9 +110,9 @@ async def listed(
 @router.get(
     "/proposals/{proposal_id}", summary="One proposal; `wait` for its end", response_model=OneProposal
 )
-async def one(proposal_id: str, actor: Caller, site: Here, wait: Wait = 0) -> JSONResponse:
+async def one(proposal_id: str, actor: Caller, site: Here, poll: Waiting) -> JSONResponse:
     """Returns after ``wait`` seconds (60 at most), or as soon as it was decided and has run."""
-    shown = await _ended(site.channel, proposal_id, actor, wait, (State.PROPOSED, *_RUNNING))
+    shown = await _ended(site.channel, proposal_id, actor, poll, (State.PROPOSED, *_RUNNING))
     return _nothing() if shown is None else ok(proposal=views.proposal(shown))
 
 
@@ -187,7 +189,7 @@ async def file(proposal_id: str, file_id: str, actor: Caller, site: Here) -> Res
 
 @router.post("/proposals/{proposal_id}/{verb}", summary="Decide: one press", response_model=PressedBody)
 async def press(
-    proposal_id: str, verb: Verb, actor: Caller, site: Here, body: Decide | None = None, wait: Wait = 0
+    proposal_id: str, verb: Verb, actor: Caller, site: Here, poll: Waiting, body: Decide | None = None
 ) -> JSONResponse:
     """A press that comes too late answers with the proposal as it already is, and changes nothing.
 
@@ -218,7 +220,8 @@ async def press(
             seen=given.seen,
         )
     )
-    ended = await _ended(site.channel, proposal_id, actor, 0 if reply.answer in _STATUS else wait)
+    poll = poll.at_once() if reply.answer in _STATUS else poll
+    ended = await _ended(site.channel, proposal_id, actor, poll)
     shown = views.proposal(ended) if ended else None
     if reply.answer in _STATUS:
         more = {"fields": dict(reply.fields)} if reply.fields else {}
@@ -227,14 +230,14 @@ async def press(
 
 
 async def _ended(
-    http: HttpChannel, proposal_id: str, actor: Actor, wait: float, ongoing: Collection[State] = _RUNNING
+    http: HttpChannel, proposal_id: str, actor: Actor, poll: LongPoll, ongoing: Collection[State] = _RUNNING
 ) -> Seen | None:
     """The proposal once its state is another than these, or as it is when the wait is over."""
 
     async def look() -> Seen | None:
         return await http.proposals.find(proposal_id, actor)
 
-    return await until(http, look, lambda seen: seen.proposal.state not in ongoing, wait)
+    return await poll.until(look, lambda seen: seen.proposal.state not in ongoing)
 
 
 @router.get(
@@ -242,7 +245,7 @@ async def _ended(
     summary="SSE: every change of a proposal you may see, and answers about it; resumes by Last-Event-ID",
     response_class=EventStream,
     response_model=None,
-    responses={200: {"model": ProposalEvent | QuestionAnswered}},
+    responses={200: {"model": ProposalEvent | QuestionAnswered | Reload}},
 )
 async def changes(
     actor: Caller,
@@ -251,11 +254,15 @@ async def changes(
     last_event_id: Annotated[int | None, Header(ge=0, le=_NEWEST_ROW)] = None,
 ) -> Response:
     http = site.channel
-    begin = last_event_id if last_event_id is not None else await http.proposals.newest_change()
-    return streamed(_changes(http, actor, begin))
+    newest = await http.proposals.newest_change()
+    begin = newest if last_event_id is None else last_event_id
+    return streamed(_changes(http, actor, begin, newest))
 
 
-async def _changes(http: HttpChannel, actor: Actor, seen: int) -> AsyncIterator[str]:
+async def _changes(http: HttpChannel, actor: Actor, seen: int, newest_row: int) -> AsyncIterator[str]:
+    if newest_row - seen > _REPLAYED:
+        seen = newest_row
+        yield f"id: {seen}\n" + sse({"type": "reload"})
     yield f"id: {seen}\n: listening\n\n"
     quiet = 0.0
     before = Feed((), {}, {})

@@ -19,7 +19,7 @@ from starlette.types import Receive, Scope, Send
 from bot.channels.http.auth import Doorkeeper, Forbidden, Unauthenticated
 from bot.channels.http.channel import HttpChannel
 from bot.channels.http.organisation import Organisation
-from bot.channels.http.streams import STILL_THERE, EventStream, streaming
+from bot.channels.http.streams import LONG_POLLS, STILL_THERE, STREAMS, EventStream, Places, streaming
 from bot.channels.http.wire import Problem
 from bot.channels.seam import Channel, Lookup
 from bot.domain.chat import Incoming, Reply
@@ -81,6 +81,8 @@ class Site(FastAPI):
         self.secure = secure
         self.base = base
         self.organisation = organisation
+        self.reading = Places(STREAMS)
+        self.waiting = Places(LONG_POLLS)
         self._describing = asyncio.Lock()
         self._description: bytes | memoryview | None = None
         self.up = False  # from when the start has finished until the end begins
@@ -164,11 +166,14 @@ Caller = Annotated[Actor, Depends(_caller)]
 """Who calls; everybody else got 401 or 403."""
 
 
-async def _guarded(request: Request, site: Here) -> Callable[[AsyncIterator[str]], EventStream]:
+async def _guarded(
+    request: Request, actor: Caller, site: Here
+) -> AsyncIterator[Callable[[AsyncIterator[str]], EventStream]]:
     def stream(events: AsyncIterator[str]) -> EventStream:
         return streaming(_while_known(request, site, events))
 
-    return stream
+    with site.reading.place(str(actor)):
+        yield stream
 
 
 async def _while_known(request: Request, site: Site, events: AsyncIterator[str]) -> AsyncIterator[str]:
@@ -235,12 +240,19 @@ class _Route(APIRoute):
             self._described = {}
 
 
+_MOST_PARAMETERS = 50
+
+
 async def _known_query(request: Request) -> None:  # else a thread does it, where others wait, too
     """Refuse a parameter that the route does not have: without a filter the answer is to another question."""
     known: list[str] = request.scope["route"].query
     said = (
         f"There is no such parameter. There is {', '.join(known)}." if known else "This takes no parameters."
     )
+    many = len(request.query_params.multi_items())
+    if many > _MOST_PARAMETERS:
+        said = f"At most {_MOST_PARAMETERS} parameters in one request."
+        raise RequestValidationError([{"type": "parameters", "loc": ("query",), "msg": said, "input": many}])
     faults = [
         {"type": "parameter", "loc": ("query", name), "msg": said, "input": value}
         for name, value in request.query_params.items()

@@ -2,15 +2,48 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections import Counter
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 from starlette.responses import StreamingResponse
 
 from bot.channels.http.hub import Heard, Listener
+from bot.errors import NodError
 
 STILL_THERE = ": still there\n\n"
+
+
+STREAMS = 50  # that one person may have open at the same time
+LONG_POLLS = 200  # likewise
+_TOO_MANY = "You have {} open at the same time, which is the most. Close one first."
+
+
+class TooMany(NodError):
+    """One person has too many of these open."""
+
+
+class Places:
+    """How many answers that stay open each person has; ``most`` at a time."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self.taken: Counter[str] = Counter()
+
+    @contextmanager
+    def place(self, person: str) -> Iterator[None]:
+        """Hold one; raises TooMany."""
+        if self.taken[person] >= self._most:
+            raise TooMany(_TOO_MANY.format(self._most))
+        self.taken[person] += 1
+        try:
+            yield
+        finally:
+            self.taken[person] -= 1
+            if not self.taken[person]:
+                del self.taken[person]
 
 
 @dataclass(frozen=True, slots=True)

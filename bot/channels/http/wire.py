@@ -623,6 +623,12 @@ class QuestionAnswered(TypedDict):
     questions: list[QuestionView]
 
 
+class Reload(TypedDict):
+    """More has changed than is told one by one: read the lists again."""
+
+    type: Literal["reload"]
+
+
 class TeamEvent(TypedDict):
     type: Literal["team_update"]
     team: TeamView

@@ -23,6 +23,7 @@ Summary = Annotated[Storable, Field(min_length=1, max_length=300)]
 Details = Annotated[Storable, Field(max_length=20_000)]
 Name = Annotated[Storable, Field(min_length=1, max_length=200)]
 Fields = Annotated[dict[Name, Details], Field(max_length=50)]
+Input = Annotated[dict[str, Any], Field(max_length=100)]  # each is a line of the card
 
 
 def request_tools() -> FixedToolset:
@@ -61,7 +62,7 @@ def request_tools() -> FixedToolset:
     )
     async def permit_tool_use(
         tool_name: Name,
-        input: dict[str, Any],  # noqa: A002 - as coding agents call it
+        input: Input,  # noqa: A002 - as coding agents call it
         tool_use_id: Name | None = None,
         summary: Summary | None = None,
     ) -> dict[str, Any]:

@@ -5,7 +5,7 @@ import json
 import re
 import threading
 from collections.abc import Iterator, Sequence
-from inspect import iscoroutinefunction
+from inspect import isasyncgenfunction, iscoroutinefunction
 from typing import Any
 
 import httpx
@@ -219,7 +219,8 @@ def _called(needs: Dependant) -> Iterator[Any]:
 
 
 def _awaited(call: Any) -> bool:
-    return iscoroutinefunction(call) or iscoroutinefunction(getattr(call, "__call__", None))  # noqa: B004
+    known = iscoroutinefunction(call) or isasyncgenfunction(call)
+    return known or iscoroutinefunction(getattr(call, "__call__", None))  # noqa: B004
 
 
 async def test_no_route_needs_one_of_the_few_threads_in_which_frameworks_call_plain_functions(serve: Serve):

@@ -1,5 +1,7 @@
 """Tokens made with ``nod token``: they work immediately, are kept as hashes, and end when revoked."""
 
+import asyncio
+
 import pytest
 from sqlmodel import Session
 
@@ -96,6 +98,20 @@ async def test_an_open_stream_ends_when_its_token_is_revoked(serve: Serve):
             ring(nod.app.database.engine)
             await nod.press(proposal, "decline")
             assert await stream.rest() == []
+
+
+async def test_a_long_poll_of_a_revoked_token_tells_nothing_of_what_happened_afterwards(serve: Serve):
+    async with serve(model=ScriptedModel(ask(("keep", {"text": "milk"})))) as nod:
+        token = await issued(nod)
+        async with nod.caller(token) as ci:
+            (proposal,) = await nod.proposed(client=ci)
+            polled = asyncio.create_task(ci.get(f"/api/proposals/{proposal['id']}?wait=20"))
+            while not nod.app.web.site.waiting.taken["http:ci"]:
+                await asyncio.sleep(0)
+            await revoked(nod, "ci")
+            await nod.press(proposal, "decline")
+            answer = await polled
+            assert (answer.status_code, "declined" in answer.text) == (401, False)
 
 
 async def test_agents_over_mcp_are_refused_with_a_revoked_token(serve: Serve):
