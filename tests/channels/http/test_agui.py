@@ -418,7 +418,7 @@ async def test_a_page_that_was_just_loaded_shows_the_history_with_open_cards_and
         assert len((await nod.client.get("/api/conversations")).json()["conversations"]) == 1
 
 
-async def test_a_thread_goes_on_after_a_card_has_expired_whatever_its_page_then_answers(serve: Serve):
+async def test_a_thread_continues_after_a_card_has_expired_whatever_its_page_then_answers(serve: Serve):
     for answer in (
         {"payload": {"approved": False}},
         {"status": "cancelled"},
@@ -442,7 +442,7 @@ async def test_a_thread_goes_on_after_a_card_has_expired_whatever_its_page_then_
             assert page.read[-1] == "Understood."
 
 
-async def test_a_press_after_somebody_elses_says_what_really_happened(serve: Serve):
+async def test_a_press_after_that_of_another_person_says_what_really_happened(serve: Serve):
     async with serve(model=ScriptedModel(ask(MILK), say("Done."))) as nod:
         page = Page(nod)
         await page.run("keep milk")

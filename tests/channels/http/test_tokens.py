@@ -106,7 +106,7 @@ async def test_a_long_poll_of_a_revoked_token_tells_nothing_of_what_happened_aft
         async with nod.caller(token) as ci:
             (proposal,) = await nod.proposed(client=ci)
             polled = asyncio.create_task(ci.get(f"/api/proposals/{proposal['id']}?wait=20"))
-            while not nod.app.web.site.waiting.taken["http:ci"]:
+            while not nod.app.web.site.waiting.taken["http:ci"]:  # noqa: ASYNC110 - it has no event for it
                 await asyncio.sleep(0)
             await revoked(nod, "ci")
             await nod.press(proposal, "decline")

@@ -1,4 +1,4 @@
-"""Too much from one caller is refused in words, and nobody else waits for it."""
+"""Too much from one caller is refused in words, and no one else waits for it."""
 
 import asyncio
 import contextlib
@@ -140,7 +140,7 @@ async def test_a_page_ends_early_where_its_values_are_long_and_the_next_continue
         assert pages > 1
 
 
-async def test_a_thousand_open_streams_of_one_member_leave_everybody_else_served(serve: Serve):
+async def test_a_thousand_open_streams_of_one_member_leave_all_others_served(serve: Serve):
     async with serve(**ADMIN, patience=240) as nod, contextlib.AsyncExitStack() as open_streams:
         limits = httpx.Limits(max_connections=None)
         headers = {"Authorization": f"Bearer {ANA}"}
