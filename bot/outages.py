@@ -1,7 +1,10 @@
 """Whether a fault is the database's own, whatever it was asked: then the same may succeed in a moment."""
 
+import sqlite3
+
 from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 
+_DAMAGE = ("SQLITE_CORRUPT", "SQLITE_NOTADB", "XX001", "XX002")
 _REFUSALS = ("25006", "25P03")
 """Codes of PostgreSQL's that psycopg takes for faults of ours: nothing may be written (a disk that is full, a
 replica), and a transaction took too long because its process was stopped."""
@@ -14,14 +17,28 @@ _OUTAGES = (
     "SQLITE_FULL",
     "SQLITE_IOERR",
     "SQLITE_READONLY",
+    *_DAMAGE,
 )  # how their codes begin
+
+
+class FileFault(OperationalError):
+    """The database's file is gone or damaged; ``words`` say what to do, for people."""
+
+    def __init__(self, words: str) -> None:
+        super().__init__(None, None, sqlite3.OperationalError(words))
+        self.words = words
+
+
+def is_damage(error: DBAPIError) -> bool:
+    """Whether the database can't read what it has written."""
+    return _code(error.orig).startswith(_DAMAGE)
 
 
 def is_outage(error: BaseException) -> bool:
     """Whether the database is away or takes nothing: what was asked counts, once it is back."""
     if isinstance(error, OperationalError | InterfaceError):
         return True
-    return isinstance(error, DBAPIError) and _code(error.orig) in _REFUSALS
+    return isinstance(error, DBAPIError) and (_code(error.orig) in _REFUSALS or is_damage(error))
 
 
 def in_a_line(error: BaseException | None) -> str:

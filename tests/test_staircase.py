@@ -20,6 +20,7 @@ FLOORS = (
         "store.tables",
         "store.snapshot",
         "store.lock",
+        "store.sqlite_file",
         "store.quick",
         "store.prepared",
         "store.waiting_line",

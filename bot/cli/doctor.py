@@ -31,8 +31,8 @@ from bot.errors import NodError, SettingsError, ToolError
 from bot.settings import Settings
 from bot.store import migrations, tokens
 from bot.store.database import Database
-from bot.store.engine import open_engine
-from bot.store.lock import at_work
+from bot.store.engine import check_pages, open_engine
+from bot.store.lock import at_work, check_not_lost
 from bot.tools.builtin.docker_daemon import Daemon
 from bot.tools.custom import ENTRY, unnamed
 from bot.tools.mcp.seam import McpServer, Servers
@@ -156,6 +156,10 @@ def look_at_database(settings: Settings) -> Finding:
     name = f"database {make_url(settings.database_url).render_as_string(hide_password=True)}"
     file = settings.sqlite_file
     if file is not None and not file.exists():
+        try:
+            check_not_lost(file)
+        except SettingsError as error:
+            return fail(name, error.message)
         if os.access(file.parent, os.W_OK):
             return ok(name, "will be created on first start")
         return fail(
@@ -163,7 +167,11 @@ def look_at_database(settings: Settings) -> Finding:
         )
     engine = open_engine(settings.database_url)
     try:
+        if file is not None:
+            check_pages(file)
         return _schema(name, engine)
+    except SettingsError as error:
+        return fail(name, error.message)
     except DBAPIError as error:
         said = str(error.orig).strip().splitlines()[0]
         return fail(name, f"NOD_DATABASE_URL: {said}")

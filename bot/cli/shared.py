@@ -21,6 +21,7 @@ from bot.errors import BadArguments, NodError, SettingsError
 from bot.settings import Settings
 from bot.store import migrations, proposals
 from bot.store.database import Database
+from bot.store.lock import check_not_lost
 
 DEMO = "nod-demo.db"  # the demo's database, in the folder where it was started
 
@@ -122,6 +123,8 @@ def opened(settings: Settings) -> Iterator[Database]:
     file = settings.sqlite_file
     if file is not None and not file.parent.is_dir():
         raise SettingsError(f"NOD_DATABASE_URL: there is no folder {file.parent}; create it first")
+    if file is not None:
+        check_not_lost(file)
     database = Database(settings.database_url, settings.audit_keys)
     try:
         migrations.upgrade(database.engine)

@@ -20,14 +20,15 @@ from functools import partial
 from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeVar
 
-from sqlalchemy import Connection, text
-from sqlalchemy.exc import OperationalError
+from sqlalchemy import Connection, event, make_url, text
+from sqlalchemy.exc import DBAPIError, OperationalError
 from sqlmodel import Session
 
 from bot.errors import LostRace
 from bot.store import snapshot
 from bot.store.engine import PATIENCE, POSTGRES_CONNECTIONS, open_engine
 from bot.store.quick import Quick
+from bot.store.sqlite_file import SQLiteFile
 from bot.store.threads import Threads
 from bot.store.transaction import OverConnection, begin, leave, run_and_commit
 from bot.store.writer import SQLiteWriter
@@ -59,7 +60,10 @@ class Database:
         self.engine = open_engine(url, audit_keys, readonly=readonly)
         self.dialect: str = self.engine.dialect.name
         sqlite = self.dialect == "sqlite"
-        self._writer = SQLiteWriter(self.engine, patience) if sqlite else None
+        self._file = SQLiteFile(Path(make_url(url).database or "")) if sqlite else None
+        self._writer = SQLiteWriter(self.engine, patience, self._file) if self._file else None
+        if self._file:
+            event.listen(self.engine, "connect", self._file.opened)
         self._writable_until = 0.0  # of time.monotonic()
         self._reading: Connection | None = None  # SQLite: the event loop's own, kept open
         self._threads = Threads(_SQLITE_THREADS if sqlite else POSTGRES_CONNECTIONS, "nod-db")
@@ -121,6 +125,8 @@ class Database:
 
         Raises SQLAlchemyError, or TimeoutError where that takes longer than `_CHECK`.
         """
+        if self._file:
+            self._file.check()
         if time.monotonic() < self._writable_until:
             return
         async with asyncio.timeout(_CHECK):
@@ -135,8 +141,12 @@ class Database:
         synced: bool = True,
         first: bool = False,
     ) -> T:
-        if self._writer is not None:
-            return await self._writer.submit(work, aside=aside, synced=synced, first=first)
+        if self._writer is not None and self._file is not None:
+            try:
+                return await self._writer.submit(work, aside=aside, synced=synced, first=first)
+            except DBAPIError as error:
+                self._file.failed(error)
+                raise
         return await self._threads.run(partial(self._until_it_wins, work, synced=synced), first=first)
 
     def write_now(
@@ -178,8 +188,10 @@ class Database:
             snapshot.begin(session)
             try:
                 value = function(session)
-            except BaseException:
+            except BaseException as error:
                 connection.rollback()
+                if self._file is not None:
+                    self._file.failed(error)
                 raise
             leave(connection)
             return value

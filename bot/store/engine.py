@@ -16,9 +16,11 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.exc import InvalidatePoolError
 from sqlalchemy.pool import ConnectionPoolEntry
 
+from bot.errors import NodError, SettingsError
 from bot.store.quick import PREPARED
 from bot.store.record.chain import KEYS
 from bot.store.session import session
+from bot.store.sqlite_file import damage
 
 PATIENCE = 10.0  # seconds to wait for another process that writes
 POSTGRES_CONNECTIONS = 8  # a process's, and so its threads
@@ -140,10 +142,21 @@ def _look_at(file: Path) -> sqlite3.Connection:
     return sqlite3.connect(uri, uri=True, check_same_thread=False)
 
 
+def check_pages(file: Path, most: float = math.inf) -> None:
+    """Raises SettingsError where pages are damaged. ``most``: bytes above which it is not looked for."""
+    if file.exists() and file.stat().st_size <= most:
+        with contextlib.closing(_look_at(file)) as connection:
+            if found := damage(connection):
+                raise SettingsError(
+                    f"NOD_DATABASE_URL: {file} is damaged ({found}). Keep it aside, and restore a backup."
+                )
+
+
 def back_up(file: Path, copy: Path) -> None:
     """Copy a SQLite database as it is at one moment, also while it is written to.
 
-    Raises OSError where ``copy`` exists or cannot be made, sqlite3.Error where the database cannot be read.
+    Raises OSError where ``copy`` exists or cannot be made, sqlite3.Error where the database cannot be read,
+    NodError where it is damaged.
     """
     os.close(os.open(copy, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
     try:
@@ -152,6 +165,8 @@ def back_up(file: Path, copy: Path) -> None:
             contextlib.closing(sqlite3.connect(copy)) as target,
         ):
             source.backup(target)
+            if found := damage(target):
+                raise NodError(f"{file} is damaged, so no copy was kept ({found}). Restore an older backup.")
     except BaseException:
         copy.unlink(missing_ok=True)
         raise

@@ -54,6 +54,17 @@ def _beside(database: Path, ending: str) -> Path:
     return true.with_name(true.name + ending)
 
 
+def check_not_lost(database: Path) -> None:
+    """Raises SettingsError where the lock file knows of a database that is gone or empty."""
+    marked = _beside(database, ".lock")
+    there = database.exists() and database.stat().st_size
+    if not there and marked.exists() and marked.stat().st_size:
+        raise SettingsError(
+            f"NOD_DATABASE_URL: there was a database {database}, and it is gone or empty. "
+            f"Put it back. For a new one, delete {marked} first."
+        )
+
+
 class FileLock:
     """Held while entered; raises SettingsError on entering where another process holds it."""
 
@@ -95,6 +106,11 @@ class FileLock:
             raise
         self._handle = handle
         return self
+
+    def mark(self) -> None:
+        """Say, for later starts, that there is a database."""
+        if self._handle is not None:
+            os.pwrite(self._handle, b"there is a database\n", 0)
 
     def _check_names(self) -> None:
         """SQLite keeps its newest writes in files named like the database: two names would split it."""

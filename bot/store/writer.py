@@ -14,6 +14,7 @@ from sqlalchemy.exc import OperationalError
 from sqlmodel import Session
 
 from bot.store.quick import Quick
+from bot.store.sqlite_file import SQLiteFile
 from bot.store.transaction import begin, execute, run
 from bot.store.waiting_line import WaitingLine
 
@@ -42,8 +43,9 @@ _Outcome = tuple[Any, Exception | None] | None  # None: its time is not over, so
 class SQLiteWriter:
     """This process's one connection that writes to the file: one transaction at a time."""
 
-    def __init__(self, engine: Engine, patience: float) -> None:
+    def __init__(self, engine: Engine, patience: float, file: SQLiteFile) -> None:
         self._engine = engine
+        self._file = file
         self._patience = patience
         self._thread = ThreadPoolExecutor(1, "nod-write")
         self._waiting: WaitingLine[_Job] = WaitingLine()
@@ -120,6 +122,7 @@ class SQLiteWriter:
         return _outcomes(self._connection, batch)
 
     def _begin(self, connection: Connection, *, synced: bool) -> None:
+        self._file.check()
         if synced is not self._synced:
             self._synced = False  # until all of it was done
             for pragma in _SYNCED if synced else _UNSYNCED:

@@ -1,7 +1,7 @@
 """Who else works on this database: no one (`Alone`, over SQLite), or others (``bot/upkeep/together.py``)."""
 
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Protocol
 
@@ -12,8 +12,11 @@ from bot.domain.jobs import Dispatcher
 from bot.domain.processes import Process
 from bot.store import processes
 from bot.store.database import Database
-from bot.store.lock import FileLock
+from bot.store.engine import check_pages
+from bot.store.lock import FileLock, check_not_lost
 from bot.upkeep.dispatcher import EmbeddedDispatcher, Handler, QueueOf
+
+_CHECKED = 64 * 1024**2  # bytes of a file whose pages are looked at at a start: some tenths of a second
 
 
 class Runner(Dispatcher, Protocol):
@@ -60,6 +63,7 @@ class Alone:
     """The only process; a second one is refused."""
 
     def __init__(self, file: Path, database: Database, process: Process, clock: Clock) -> None:
+        self._file = file
         self._lock = FileLock(file)
         self._database = database
         self._process = process
@@ -67,11 +71,16 @@ class Alone:
         self.others: Others | None = None
         self.dispatcher = EmbeddedDispatcher()
 
-    def claim(self) -> contextlib.AbstractContextManager[object]:
-        return self._lock
+    @contextlib.contextmanager
+    def claim(self) -> Iterator[object]:
+        with self._lock:
+            check_not_lost(self._file)
+            check_pages(self._file, _CHECKED)
+            yield self._lock
 
     @contextlib.asynccontextmanager
     async def at_work(self) -> AsyncIterator[None]:
+        self._lock.mark()
         self._database.write_now(processes.enter_alone, self._process, self._clock())
         yield
 

@@ -25,6 +25,7 @@ LIST_NOTHING = set(
     nod open
     nod audit anchor
     nod audit export
+    nod audit seal
     nod approve
     nod decline
     nod edit

@@ -47,7 +47,7 @@ from bot.domain.rules import Pause
 from bot.logs import logger
 from bot.lookup.settings import Doctor
 from bot.lookup.signing_in import SignedIn
-from bot.outages import in_a_line
+from bot.outages import FileFault, in_a_line
 from bot.settings import Network
 from bot.tools.mcp.seam import SignIns
 from bot.upkeep.webhooks import Callbacks
@@ -188,7 +188,7 @@ async def readyz(site: Here) -> JSONResponse:
         await site.channel.admin.check()
     except (SQLAlchemyError, TimeoutError) as error:
         log.warning("the database can't be written", why=in_a_line(error) or type(error).__name__)
-        return problem(503, "the database can't be written")
+        return problem(503, error.words if isinstance(error, FileFault) else "the database can't be written")
     if fault := site.fault():
         return problem(503, fault)
     for name, poster in posters(site.platforms).items():

@@ -10,7 +10,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from bot.channels.http.errors import NOTHING_HERE, problem
 from bot.logs import logger
-from bot.outages import is_outage
+from bot.outages import FileFault, is_outage
 
 log = logger(__name__)
 
@@ -106,5 +106,6 @@ class BodyLimits:
         except Exception as error:  # no one foresaw it; the log has it, the caller must not
             log.error("request failed", path=scope["path"], exc_info=error)
             if not started:
-                answer = problem(503, _LATE) if is_outage(error) else problem(500, _BROKEN)
+                words = error.words if isinstance(error, FileFault) else _LATE
+                answer = problem(503, words) if is_outage(error) else problem(500, _BROKEN)
                 await answer(scope, receive, guarded)
