@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from bot.domain.unseen import one_line
 
 _MOST = 2_000  # characters of what is quoted
-_THREAD = 8_000  # characters of a thread, beyond what began it
+_THREAD = 8_000  # characters of what is forwarded, and of a thread, beyond what began it
 _REASON = 300  # of a sentence that stands as a reason
 _ECHO = re.compile(r"Requested(?: by [^“]{1,100})?: “.*”", re.DOTALL)
 
@@ -21,7 +21,7 @@ def in_reply_to(author: str, quoted: str, words: str) -> str:
 
 def forwarded(author: str, quoted: str, words: str) -> str:
     """The same for what someone else wrote and a person passes on; ``words`` may be empty."""
-    return _above(f"Forwarded, written by {one_line(author)}", quoted, words)
+    return _above(f"Forwarded, written by {one_line(author)}", quoted, words, _THREAD)
 
 
 def in_thread(said: Sequence[tuple[str, str]], words: str) -> str:

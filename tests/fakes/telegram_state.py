@@ -81,6 +81,7 @@ class BotApi:
         self.people: dict[int, dict[str, Any]] = {}
         self.messages: list[Posted] = []
         self.drafts: list[tuple[int, int, str]] = []
+        self.actions: list[tuple[int, int | None, str]] = []
         self.queries: dict[str, Query] = {}
         self.commands: dict[str, list[str]] = {}
         self.calls: list[tuple[str, dict[str, Any]]] = []
@@ -266,6 +267,10 @@ class BotApi:
         if scope["type"] == "chat" and scope["chat_id"] not in self.chats:
             raise bad("chat not found")
         self.commands[json.dumps(scope)] = [c["command"] for c in params["commands"]]
+        return True
+
+    async def _do_sendChatAction(self, params: dict[str, Any]) -> bool:  # noqa: N802
+        self.actions.append((params["chat_id"], params.get("message_thread_id"), params["action"]))
         return True
 
     async def _do_sendMessage(self, params: dict[str, Any]) -> dict[str, Any]:  # noqa: N802

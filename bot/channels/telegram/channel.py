@@ -260,7 +260,7 @@ class TelegramChannel(Poster):
         return heard(self._polls.heard, self._elapsed(), told=False)
 
     def open_stream(self, address: Address, requester: Actor) -> TelegramStream:  # noqa: ARG002 - the seam's
-        return TelegramStream(self._transport, self._pace, self._moves.place(address))
+        return TelegramStream(self._transport, self._pace, self._moves.place(address), self._sleep)
 
     async def post(self, address: Address, markdown: str, after: int = 0) -> None:
         place = self._moves.place(address)

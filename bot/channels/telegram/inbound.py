@@ -25,7 +25,7 @@ from bot.errors import NotDeliverable
 
 _ONLY_TEXT = "I can only read text for now. Please say it in words."
 _NOT_SEEN = "I can't see {}. I'll go by your words."
-_EDITED = "I've already read what you first wrote. Send the change as a new message."
+_EDITED = "I don't read edited messages. Send the change as a new message."
 _ANONYMOUS = "I can't tell who you are while you write as a chat. Write as yourself."
 _PRIVATELY = "The answer is for you alone, and I may not write to you yet. Open a chat with me and ask there."
 _NO_COMMAND = "I don't know this command. /help lists the ones I know."
@@ -45,6 +45,8 @@ def place_of(message: MaybeInaccessibleMessage, moves: Moves) -> TelegramPlace |
 
 def meant_for(message: Message, me: User) -> bool:
     """In private everything; in a group a mention, a reply to the bot, or one of its commands."""
+    if message.is_automatic_forward:  # a channel's post, which Telegram puts into the channel's group
+        return False
     if _private(message.chat):
         return True
     answered = message.reply_to_message
@@ -115,7 +117,8 @@ class Inbound:
                 await self._say(place, _EDITED, message)
         elif not user.is_bot:
             who = Who(user, actor_of(user), place)
-            typed = commands.read(words_of(message, self.me))
+            # words of someone else command nothing
+            typed = None if message.forward_origin else commands.read(words_of(message, self.me))
             if typed is not None:
                 await self._command(who, typed, message)
             else:
@@ -128,7 +131,9 @@ class Inbound:
             await self._unseen(who.place, what, message)
         if not words:
             return
-        if await self.asker.answer(who, words, message.reply_to_message, message.message_id):
+        if not message.forward_origin and await self.asker.answer(
+            who, words, message.reply_to_message, message.message_id
+        ):
             return
         reply = await self.inbox(
             seam.Message(

@@ -53,6 +53,7 @@ _RETRIES = 3
 _QUIET_CHATS = 1000
 _PRESSED_IN_LINE = 40  # of a chat; only a client that presses by itself has more
 _ENDED_IN_LINE = 5  # cards of a chat that wait to say how they ended; the rest is drawn a moment later
+_UNPACED = ("sendMessageDraft", "sendChatAction")
 _SENT = "telegram sent"  # what processes tell each other
 
 
@@ -134,7 +135,7 @@ class ChatPace(BaseRateLimiter[int]):
         rate_limit_args: int | None,
     ) -> Any:
         chat_id = data.get("chat_id")
-        if not isinstance(chat_id, int) or endpoint == "sendMessageDraft":
+        if not isinstance(chat_id, int) or endpoint in _UNPACED:
             return await callback(*args, **kwargs)
         line, (count, seconds) = self._line(chat_id), _window(chat_id)
         urgency = Urgency.TEXT if rate_limit_args is None else Urgency(rate_limit_args)

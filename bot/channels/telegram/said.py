@@ -1,8 +1,8 @@
 """What a message holds besides its own words: what it replies to, and what Nod can't see. Pure."""
 
-from telegram import Message, User
+from telegram import Message, MessageOrigin, User
 
-from bot.domain.quoting import in_reply_to
+from bot.domain.quoting import forwarded, in_reply_to
 
 _KINDS = {
     "animation": "an animation",  # before document: Telegram fills both
@@ -32,6 +32,8 @@ def for_model(message: Message, words: str, me: User) -> str:
     if what := attached(message):
         name = message.document.file_name if message.document else None
         words = f"{words}\n\n({what} was attached that you can't see{f': {name}' if name else ''})"
+    if message.forward_origin is not None:
+        return forwarded(_origin(message.forward_origin), words, "")
     return in_reply_to(*_pointed_at(message, me), words)
 
 
@@ -40,14 +42,19 @@ def _pointed_at(message: Message, me: User) -> tuple[str, str]:
     quote = message.quote.text if message.quote else ""
     elsewhere, replied = message.external_reply, message.reply_to_message
     if elsewhere is not None:
-        origin = elsewhere.origin
-        user, chat = getattr(origin, "sender_user", None), getattr(origin, "chat", None)
-        author = user.full_name if user else getattr(origin, "sender_user_name", None)
-        return author or (chat.title if chat else None) or "someone in another chat", quote
+        return _origin(elsewhere.origin), quote
     if replied is None or replied.forum_topic_created:  # in a topic, everything replies to its beginning
         return "", ""
     said = quote or replied.text or replied.caption or (f"({what})" if (what := attached(replied)) else "")
     return _author(replied, me), said
+
+
+def _origin(origin: MessageOrigin) -> str:
+    """Who wrote what comes from elsewhere: a person, one who hides their account, a group or a channel."""
+    user = getattr(origin, "sender_user", None)
+    chat = getattr(origin, "sender_chat", None) or getattr(origin, "chat", None)
+    author = user.full_name if user else getattr(origin, "sender_user_name", None)
+    return author or (chat.title if chat else None) or "someone in another chat"
 
 
 def _author(message: Message, me: User) -> str:

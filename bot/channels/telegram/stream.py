@@ -3,7 +3,10 @@
 The pace decides when a preview may go out, so that a group keeps room for cards.
 """
 
+import asyncio
 import secrets
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
 
 from bot.channels.markdown import open_fence
 from bot.channels.posts import post_each
@@ -16,20 +19,37 @@ from bot.errors import ChannelError
 from bot.logs import logger
 
 _MARK = " ▍"  # the text is still being written
+_BETWEEN_SIGNS = 4.0  # seconds; Telegram shows each for five
+_SIGNS = 75  # five minutes: a turn that is given up says nothing more
 _DRAFTS = 2**31 - 1
 
 log = logger(__name__)
 
 
 class TelegramStream(Unfolding):
-    def __init__(self, transport: Transport, pace: ChatPace, place: TelegramPlace) -> None:
+    def __init__(
+        self,
+        transport: Transport,
+        pace: ChatPace,
+        place: TelegramPlace,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
         super().__init__()
+        self._sleep = sleep
         self._transport = transport
         self._pace = pace
         self._place = place
         self._draft_id = secrets.randbelow(_DRAFTS) + 1  # must not be zero
         self._shown: TelegramPosted | None = None
         self._previews = True
+        self._typing = asyncio.create_task(self._type())
+
+    async def _type(self) -> None:
+        """Show that Nod is at work until there is a word to read; it never disturbs, and it has an end."""
+        for _ in range(_SIGNS):
+            with suppress(ChannelError):
+                await self._transport.typing(self._place)
+            await self._sleep(_BETWEEN_SIGNS)
 
     async def preview(self, text: str, doing: str) -> None:
         said = bool(text.strip() or doing.strip())
@@ -41,6 +61,7 @@ class TelegramStream(Unfolding):
         pieces = split(unfinished)
         if not pieces:
             return
+        self._typing.cancel()
         latest = pieces[-1]
         try:
             if self._place.private:
@@ -55,6 +76,7 @@ class TelegramStream(Unfolding):
             raise
 
     async def finish(self, text: str, note: str) -> None:
+        self._typing.cancel()
         pieces, there = split(_before(text) + plain(note) if note else from_markdown(text)), 0
         if self._shown is not None:
             try:

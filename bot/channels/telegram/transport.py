@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
 from telegram import ForceReply, InlineKeyboardMarkup, MessageEntity, ReplyParameters
+from telegram.constants import ChatAction
 from telegram.error import BadRequest, ChatMigrated
 from telegram.ext import ExtBot
 
@@ -157,6 +158,13 @@ class Transport:
     async def delete(self, ref: TelegramPosted) -> None:
         async with self._changing(ref):
             await self._bot.delete_message(ref.chat_id, ref.message_id)
+
+    async def typing(self, place: TelegramPlace) -> None:
+        """Show for five seconds that an answer is on its way."""
+        with translated():
+            await self._bot.send_chat_action(
+                place.chat_id, ChatAction.TYPING, message_thread_id=place.thread_id
+            )
 
     async def draft(self, place: TelegramPlace, draft_id: int, rich: Rich) -> None:
         """Show unfinished text in a private chat for half a minute."""

@@ -1,5 +1,6 @@
 """One turn being shown: drafts in private, throttled edits in groups, the final text always."""
 
+import asyncio
 import sys
 
 import pytest
@@ -218,3 +219,29 @@ async def test_an_answer_of_list_markers_is_shown_as_it_was_written(
     text = "- " * 4000 + "word"
     await play(channel, seconds, HERE, *[TextDelta("- " * 40)] * 100, TextDelta("word"), end(text))
     assert "".join(m.text for m in telegram.shown(ANA)).replace(" ", "") == text.replace(" ", "")
+
+
+@pytest.mark.parametrize(("key", "chat", "topic"), [(str(ANA), ANA, None), (f"{TEAM}/5", TEAM, 5)])
+async def test_nod_types_until_its_first_word(
+    make_channel, core, telegram: FakeTelegram, key: str, chat: int, topic: int | None
+):
+    telegram.group(TEAM, forum=True)
+    ticks = asyncio.Semaphore(0)
+
+    async def sleep(_: float) -> None:
+        await ticks.acquire()
+
+    channel = make_channel()
+    channel._sleep = sleep
+    await channel.start(core.inbox, core)
+    stream = channel.open_stream(Address("telegram", key), WHO)
+    await telegram.until(lambda: telegram.actions)
+    ticks.release()
+    await telegram.until(lambda: len(telegram.actions) == 2)
+    assert set(telegram.actions) == {(chat, topic, "typing")}
+    await stream.send(TextDelta("Here it is."))
+    for _ in range(5):
+        ticks.release()
+    await stream.send(end("Here it is."))
+    assert len(telegram.actions) == 2
+    await channel.stop()
