@@ -170,7 +170,7 @@ class TelegramDriver:
         """Ana edits what she wrote last, and is told what to do instead."""
 
         def told() -> int:
-            return sum("already read" in each.text for each in self.telegram.shown(TEAM))
+            return sum("edited messages" in each.text for each in self.telegram.shown(TEAM))
 
         before = told()
         await self.telegram.edit_own(ANA, f"@nod_test_bot {text}", TEAM)

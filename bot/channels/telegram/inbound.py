@@ -117,7 +117,7 @@ class Inbound:
                 await self._say(place, _EDITED, message)
         elif not user.is_bot:
             who = Who(user, actor_of(user), place)
-            # words of someone else command nothing
+            # words of another author command nothing
             typed = None if message.forward_origin else commands.read(words_of(message, self.me))
             if typed is not None:
                 await self._command(who, typed, message)
