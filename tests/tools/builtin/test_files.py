@@ -81,6 +81,7 @@ class World:
             "file_read": {},
             "file_search": {"text": "secret"},
             "file_write": {"content": "overwritten"},
+            "file_edit": {"old": "secret", "new": "overwritten"},
             "file_move": {"to": "moved-here"},
             "file_delete": {},
         }.items():
@@ -429,6 +430,7 @@ def test_reading_writing_and_deleting_are_told_apart(hands):
         "file_read": Level.READ,
         "file_search": Level.READ,
         "file_write": Level.WRITE,
+        "file_edit": Level.WRITE,
         "file_move": Level.WRITE,
         "file_delete": Level.DESTRUCTIVE,
     }
@@ -442,3 +444,43 @@ async def test_the_folder_of_a_call_has_one_spelling(here):
     for path in ("../x", "relative-link/x", "/etc/x", ".git/x"):
         with pytest.raises(ToolError):
             await key({"path": path})
+
+
+async def test_an_edit_changes_one_place_and_its_card_shows_the_old_and_the_new_text(hands, tmp_path):
+    path = tmp_path / "lib.py"
+    path.write_text("one = 1\ntwo = 2\n")
+    shown = await hands.preview("file_edit", path="lib.py", old="two = 2", new="two = 3")
+    assert shown == [("content of lib.py", "one = 1\ntwo = 2\n", "one = 1\ntwo = 3\n")]
+    title = await hands.tools["file_edit"].title({"path": "lib.py", "old": "two = 2", "new": "two = 3"})
+    assert title == "Change lib.py (1 line)"
+    await hands.run_as_shown("file_edit", shown, path="lib.py", old="two = 2", new="two = 3")
+    assert path.read_text() == "one = 1\ntwo = 3\n"
+
+
+@pytest.mark.parametrize(
+    ("old", "words"),
+    [
+        ("three", "is not in lib.py. Read the file again."),
+        ("o", "is in lib.py 2 times. Give more of the lines around it."),
+    ],
+)
+async def test_an_edit_that_is_not_clear_is_refused_in_words(hands, tmp_path, old, words):
+    (tmp_path / "lib.py").write_text("one\ntwo\n")
+    with pytest.raises(ToolError, match=words):
+        await hands.preview("file_edit", path="lib.py", old=old, new="x")
+    assert (tmp_path / "lib.py").read_text() == "one\ntwo\n"
+
+
+async def test_an_edit_of_a_file_that_changed_since_it_was_shown_is_not_made(hands, tmp_path):
+    (tmp_path / "lib.py").write_text("one\ntwo\n")
+    shown = await hands.preview("file_edit", path="lib.py", old="two", new="three")
+    (tmp_path / "lib.py").write_text("ONE\ntwo\n")
+    with pytest.raises(ToolError):
+        await hands.run_as_shown("file_edit", shown, path="lib.py", old="two", new="three")
+    assert (tmp_path / "lib.py").read_text() == "ONE\ntwo\n"
+
+
+@pytest.mark.parametrize("path", ["../x", "/etc/passwd", ".git/config", "gone.txt"])
+async def test_an_edit_stays_in_the_workspace(hands, path):
+    with pytest.raises(ToolError):
+        await hands.preview("file_edit", path=path, old="a", new="b")

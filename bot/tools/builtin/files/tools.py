@@ -26,6 +26,7 @@ _SEARCH_SECONDS = 60.0
 
 PathText = Annotated[Storable, Field(min_length=1, max_length=2000)]
 Content = Annotated[Storable, Field(max_length=1_000_000)]
+Piece = Annotated[Storable, Field(min_length=1, max_length=1_000_000)]
 Line = Annotated[int, Field(ge=1, le=10_000_000)]
 T = TypeVar("T")
 Key = Callable[[Arguments], Awaitable[dict[str, str]]]
@@ -145,10 +146,36 @@ def _writes(jail: Jail) -> tuple[Tool, ...]:
             content: all of its new text
 
         """
-        found, new = changeable(path), content.encode()
+        return await put(changeable(path), content, context)
+
+    async def put(found: Names, content: str, context: CallContext) -> dict[str, Any]:
         old = [each.old_value for each in context.preview if each.field == _content_of(found)]
+        new = content.encode()
         await asyncio.to_thread(jail.write, found, new, Before(old[0]) if old else None)
         return {"written": shown(found), "bytes": len(new)}
+
+    def edited(look: Callable[[Jail, Arguments], T]) -> Callable[[Jail, Arguments], T]:
+        return lambda jail, arguments: look(jail, {**arguments, "content": _edited(jail, arguments)})
+
+    @tool(
+        group="fs",
+        summary="Change {path}",
+        title=_in_thread(jail, edited(_write_in_words)),
+        preview=_in_thread(jail, edited(_written)),
+        key=folder,
+        touches=_WORKSPACE,
+    )
+    async def file_edit(path: PathText, old: Piece, new: Content, context: CallContext) -> dict[str, Any]:
+        """Change a piece of a text file in the workspace: ``old`` must stand in it exactly once.
+
+        Args:
+            path: the file, relative to the workspace
+            old: the text to replace, letter for letter, with enough lines around it to be there once
+            new: the text in its place
+
+        """
+        content = await asyncio.to_thread(_edited, jail, {"path": path, "old": old, "new": new})
+        return await put(changeable(path), content, context)
 
     @tool(
         group="fs",
@@ -187,7 +214,7 @@ def _writes(jail: Jail) -> tuple[Tool, ...]:
         await asyncio.to_thread(jail.delete, found)
         return {"deleted": shown(found)}
 
-    return file_write, file_move, file_delete
+    return file_write, file_edit, file_move, file_delete
 
 
 def _in_thread(jail: Jail, look: Callable[[Jail, Arguments], T]) -> Callable[[Arguments], Awaitable[T]]:
@@ -209,6 +236,21 @@ def _written(jail: Jail, arguments: Arguments) -> Sequence[PreviewField]:
     if old == (new, True):
         raise ToolError(f"This would change nothing: {path} is like that already.")
     return [PreviewField(_content_of(found), None if old is None else old.text, new)]
+
+
+def _edited(jail: Jail, arguments: Arguments) -> str:
+    """All of a file's text after an edit. Raises ToolError where it is not clear what to replace."""
+    found, old = changeable(arguments["path"]), str(arguments["old"])
+    state = jail.state(found)
+    if not state.whole:
+        raise ToolError(f"{shown(found)} can't be edited: it is binary, or too long to show.")
+    count = state.text.count(old)
+    if count != 1:
+        there = f"is in {shown(found)} {count} times. Give more of the lines around it"
+        raise ToolError(
+            f"The old text {there if count else f'is not in {shown(found)}. Read the file again'}."
+        )
+    return state.text.replace(old, str(arguments["new"]))
 
 
 def _content_of(found: Names) -> str:
