@@ -23,7 +23,7 @@ def _like_nods_own(name: str) -> bool:
     return _NODS_OWN.fullmatch("".join(filter(str.isalnum, folded))) is not None
 
 
-class Standing(StrEnum):
+class Membership(StrEnum):
     """Whether an account belongs to the team that Nod works for, as its platform says."""
 
     MEMBER = "member"
@@ -42,7 +42,7 @@ class Actor:
     channel: str
     key: str
     name: str = field(default="", compare=False)
-    standing: Standing | None = field(default=None, compare=False)
+    standing: Membership | None = field(default=None, compare=False)
 
     def __str__(self) -> str:
         return f"{self.channel}:{self.key}"
@@ -50,7 +50,7 @@ class Actor:
     @property
     def outside(self) -> bool:
         """Whether their platform says that they are from outside, or could not be asked."""
-        return self.standing not in (None, Standing.MEMBER)
+        return self.standing not in (None, Membership.MEMBER)
 
     @property
     def label(self) -> str:
@@ -96,12 +96,12 @@ class Person:
     id: str
     name: str = field(default="", compare=False)
     accounts: frozenset[str] = field(default=frozenset(), compare=False)  # Actors, as text
-    standing: Standing = field(default=Standing.MEMBER, compare=False)  # of the account that they use
+    standing: Membership = field(default=Membership.MEMBER, compare=False)  # of the account that they use
 
     @property
     def outside(self) -> bool:
         """Whether they count as someone from outside the team: also where no one can say."""
-        return self.standing is not Standing.MEMBER
+        return self.standing is not Membership.MEMBER
 
 
 LOCAL = Actor("http", "local", "you")

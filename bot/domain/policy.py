@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
-from bot.domain.people import LOCAL, Person, Role, Standing, counts_at, workspace_of
+from bot.domain.people import LOCAL, Membership, Person, Role, counts_at, workspace_of
 from bot.domain.plans import Approver
 from bot.domain.proposals import Deciders, Kind, Proposal, clock
 from bot.domain.risk import Level, Risk
@@ -147,7 +147,7 @@ class Policy:
         """
         if not person.outside or self.book.hears_outsiders(place) or self.roles_of(person, place):
             return None
-        if person.standing is Standing.UNKNOWN:
+        if person.standing is Membership.UNKNOWN:
             return "I can't check who you are right now. Please send it again."
         return "I only work for people of this team. An admin can let guests write to me here."
 
@@ -237,7 +237,7 @@ class Policy:
             return None
         if person.accounts & set(deciders.people) or self.roles_for(person, proposal) & set(deciders.roles):
             return None
-        if person.standing is Standing.UNKNOWN:
+        if person.standing is Membership.UNKNOWN:
             return "I can't check who you are right now. Press again. It stays open."
         chats = (deciders.members, deciders.escalated)
         if not person.outside and at is not None and any(chat and same_chat(chat, at) for chat in chats):

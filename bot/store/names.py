@@ -6,7 +6,7 @@ from sqlalchemy import update
 from sqlmodel import Session, col, select
 
 from bot.domain.names import Names, with_names, within, written_in
-from bot.domain.people import Actor, Standing
+from bot.domain.people import Actor, Membership
 from bot.domain.text import storable
 from bot.store.inserts import insert_or_ignore
 from bot.store.tables.people import NameRow
@@ -31,7 +31,7 @@ def learn_standing(session: Session, actor: Actor) -> None:
 
     Where that changes the name does, too: it says so of one from outside.
     """
-    if actor.standing in (None, Standing.UNKNOWN):
+    if actor.standing in (None, Membership.UNKNOWN):
         return
     key, standing = str(actor), str(actor.standing)
     session.execute(insert_or_ignore(session, NameRow).values(key=key, name=actor.name))

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from sqlalchemy import bindparam
 from sqlmodel import Session, col, select
 
-from bot.domain.people import Actor, Person, Standing
+from bot.domain.people import Actor, Membership, Person
 from bot.domain.proposals import Proposal
 from bot.store import snapshot
 from bot.store.tables.people import AccountRow, NameRow
@@ -29,8 +29,8 @@ def person_of(session: Session, actor: Actor) -> Person:
 def _person_of(session: Session, actor: Actor) -> Person:
     person_id, last_said = session.connection().execute(_KNOWN, {"actor": str(actor)}).one()
     standing = actor.standing
-    if standing in (None, Standing.UNKNOWN):
-        standing = Standing(last_said or standing or Standing.MEMBER)
+    if standing in (None, Membership.UNKNOWN):
+        standing = Membership(last_said or standing or Membership.MEMBER)
     if person_id is None:
         return Person(str(actor), actor.label, frozenset({str(actor)}), standing)
     accounts = session.exec(select(AccountRow.actor).where(AccountRow.person_id == person_id))

@@ -703,6 +703,9 @@ class FakeSlack:
             raise Refusal("missing_scope", scope)
 
     async def _respond(self, request: web.Request) -> web.Response:
+        if self._faults["response_url"]:
+            fault = self._faults["response_url"].popleft()
+            return web.Response(status=fault.status if fault else 200)
         self.whispered[request.match_info["id"]].append(await request.json())
         self._changed.set()
         return web.Response(text="ok")

@@ -12,12 +12,14 @@ from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime, timedelta
 from http import HTTPStatus
 from typing import Any, TypeVar
+from weakref import WeakSet
 
+import aiohttp
 from slack_bolt.adapter.starlette.async_handler import AsyncSlackRequestHandler
 from slack_bolt.async_app import AsyncApp
 from slack_bolt.context.async_context import AsyncBoltContext
 from slack_bolt.response import BoltResponse
-from slack_sdk.errors import SlackApiError
+from slack_sdk.errors import SlackApiError, SlackClientError
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
@@ -95,6 +97,8 @@ class SlackChannel(Poster):
         self._clock = clock
         self._elapsed = elapsed
         self._connection = Connection("Slack", self._connect, sleep)
+        self._sleep = sleep
+        self._streams: WeakSet[SlackStream] = WeakSet()
         self._received: float | None = None  # the last signed request, of ``elapsed``
         self._started: datetime | None = None
         self._with_others = False
@@ -178,6 +182,7 @@ class SlackChannel(Poster):
 
     async def stop(self) -> None:
         await self._connection.close()
+        await asyncio.gather(*(each.abandon() for each in list(self._streams)), return_exceptions=True)
         if self._socket is not None:
             await self._socket.close()
             self._socket = None
@@ -247,11 +252,19 @@ class SlackChannel(Poster):
         except Exception:
             log.exception("command failed")
         try:
-            await respond(
+            answered = await respond(
                 text=text.escape(text.cut(words, 2000)[0]),
                 blocks=[b.markdown(words, context.team_id or "")],
                 response_type="ephemeral",
             )
+            if answered.status_code == HTTPStatus.OK:
+                return
+            log.warning("Slack did not take a command's answer, it is sent another way", why=answered.body)
+        except (SlackClientError, aiohttp.ClientError, OSError) as error:
+            log.warning("a command's answer is sent another way", why=str(error))
+        try:
+            place = SlackPlace(context.team_id or "", str(body["channel_id"]))
+            await self._ephemerals.tell(place, str(body["user_id"]), words)
         except Exception:
             log.exception("command answer not delivered")
 
@@ -269,7 +282,11 @@ class SlackChannel(Poster):
 
     def open_stream(self, address: Address, requester: Actor) -> Stream:
         place = SlackPlace.of(address)
-        return SlackStream(self._workspaces, self._sessions, self._clock, place, user_of(requester))
+        stream = SlackStream(
+            self._workspaces, self._sessions, self._clock, place, user_of(requester), self._sleep
+        )
+        self._streams.add(stream)
+        return stream
 
     async def post(self, address: Address, markdown: str, after: int = 0) -> None:
         place = SlackPlace.of(address)

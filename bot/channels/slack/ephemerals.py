@@ -6,10 +6,12 @@ from bot.channels.slack import blocks as b
 from bot.channels.slack import text
 from bot.channels.slack.errors import code_of, translated
 from bot.channels.slack.places import SlackPlace
-from bot.channels.slack.workspaces import Workspaces
+from bot.channels.slack.workspaces import Workspaces, within
 from bot.logs import logger
 
 log = logger(__name__)
+
+_WAITED = 5.0  # seconds
 
 
 class Ephemerals:
@@ -24,11 +26,13 @@ class Ephemerals:
             client = await self._workspaces.client(team)
             if place is not None:
                 try:
-                    await client.chat_postEphemeral(
-                        channel=place.channel, user=user, thread_ts=place.thread, text=words, blocks=shown
-                    )
-                except SlackApiError as error:
-                    log.info("no ephemeral message there, a direct one follows", why=code_of(error))
+                    async with within(_WAITED):
+                        await client.chat_postEphemeral(
+                            channel=place.channel, user=user, thread_ts=place.thread, text=words, blocks=shown
+                        )
+                except (SlackApiError, TimeoutError) as error:
+                    why = code_of(error) if isinstance(error, SlackApiError) else "no answer"
+                    log.info("no ephemeral message there, a direct one follows", why=why)
                 else:
                     return
             await client.chat_postMessage(

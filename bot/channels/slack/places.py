@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Self
 
 from bot.domain.chat import Address
-from bot.domain.people import Actor, Standing
+from bot.domain.people import Actor, Membership
 from bot.errors import NotDeliverable
 
 NAME = "slack"
@@ -74,9 +74,9 @@ def channel_in(address: str, team: str) -> str | None:
     return None
 
 
-def actor_of(team: str, user: str, name: str = "", standing: Standing | None = None) -> Actor:
+def actor_of(team: str, user: str, name: str = "", standing: Membership | None = None) -> Actor:
     """An account; one from outside is called what it is, wherever its name is read."""
-    if name and standing in (Standing.GUEST, Standing.OUTSIDER):
+    if name and standing in (Membership.GUEST, Membership.OUTSIDER):
         name = f"{name} ({standing})"
     return Actor(NAME, f"{team}/{user}", name, standing)
 

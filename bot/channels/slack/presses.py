@@ -20,7 +20,7 @@ from bot.channels.slack.forms import VALUE, blocks_of, read
 from bot.channels.slack.places import SlackPlace, SlackPosted
 from bot.channels.slack.said import channel_named
 from bot.channels.slack.screens import ModalSubject
-from bot.channels.slack.workspaces import Workspaces
+from bot.channels.slack.workspaces import Workspaces, within
 from bot.domain.cards import Card, Group, whole_text
 from bot.domain.chat import Address, Answer, Inbox, Press, Reply
 from bot.domain.forms import fields_of
@@ -46,6 +46,7 @@ _OPENERS = frozenset(
         *(each.value for each in Verb if button(each).needs in (Needs.FORM, Needs.LADDER, Needs.WORDS)),
     }
 )
+_TRIGGER = 2.0  # seconds; what a press may open is dead after three
 _NOT_AFFECTED = "The proposal is not affected."
 
 
@@ -244,7 +245,8 @@ class SlackPresses:
 
     async def _show(self, client: AsyncWebClient, click: Click, view: dict[str, Any]) -> None:
         with translated():
-            await client.views_open(trigger_id=click.trigger_id, view=view)
+            async with within(_TRIGGER):
+                await client.views_open(trigger_id=click.trigger_id, view=view)
 
     async def _attach(self, client: AsyncWebClient, click: Click, name: str, content: str) -> None:
         """Post everything as a file, for a change that no window can hold."""

@@ -4,19 +4,22 @@ It starts with ``chat.startStream``. Where Slack refuses that, or the stream die
 the same message continues by ``chat.update``, less often. What one message cannot hold continues in the next.
 """
 
+import asyncio
+import contextlib
 import re
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
+import aiohttp
 from slack_sdk.errors import SlackApiError
 from slack_sdk.web.async_client import AsyncWebClient
 
 from bot.channels.slack import limits, text
-from bot.channels.slack.errors import NEVER, code_of, translated
+from bot.channels.slack.errors import NEVER, code_of, passes, translated
 from bot.channels.slack.places import SlackPlace
 from bot.channels.slack.sessions import Sessions, Status
-from bot.channels.slack.workspaces import Workspaces
+from bot.channels.slack.workspaces import Workspaces, within
 from bot.domain.chat import Clock
 from bot.domain.events import (
     Ending,
@@ -29,6 +32,7 @@ from bot.domain.events import (
     TurnEvent,
     TurnFailed,
 )
+from bot.errors import ChannelError
 from bot.logs import logger
 
 log = logger(__name__)
@@ -37,6 +41,12 @@ STREAM_PACE = timedelta(seconds=0.6)  # appendStream: 100 a minute
 EDIT_PACE = timedelta(seconds=1.2)  # update: 50 a minute
 _LINES = 8  # tool lines shown above an edited message
 _STOPPED_BY_SLACK = "stopped_by_user"
+_STILL_OPEN = "streaming_state_conflict"
+_CLOSED = frozenset({_STOPPED_BY_SLACK, "message_not_in_streaming_state", "message_not_found"})
+_WAITED = 5.0  # seconds for a call that a person waits for
+_PAUSES = (1.0, 2.0, 5.0)  # seconds before a stream is closed again
+_LATE = 120.0  # seconds for which Slack may say to wait before a stream is closed
+_ABANDONED = "\n\n_I was restarted and start over._"
 _SIGNS = {"in_progress": "⏳", "complete": "✅", "error": "⚠️"}
 
 _BEGUN = re.compile(r"(?:<|\[[^\[\]\n]{0,300}(?:\](?:\([^()\n]{0,2000})?)?)$")
@@ -54,7 +64,9 @@ class SlackStream:
         clock: Clock,
         place: SlackPlace,
         recipient: tuple[str, str] | None,
+        sleep: Callable[[float], Awaitable[None]],
     ) -> None:
+        self._sleep = sleep
         self._workspaces = workspaces
         self._sessions = sessions
         self._clock = clock
@@ -63,6 +75,7 @@ class SlackStream:
         self._editing = place.thread is None or (recipient is None and not place.private)
         self._begun = False
         self._live = False
+        self._late: asyncio.Task[None] | None = None  # closes what could not be closed yet
         self._stopped = False
         self._ts: str | None = None
         self._shown = ""  # text of the current message
@@ -116,7 +129,7 @@ class SlackStream:
         self._pending = ""
         if not self._shown:
             return
-        await self._stop_stream(None, [])
+        await self._stop_stream(None)
         self._editing, self._shown = True, ""
 
     async def _end(self, event: TurnEnded) -> None:
@@ -127,11 +140,14 @@ class SlackStream:
         await self._finish(Status.SUSPENDED if event.ending is Ending.WAITING else Status.ACTIVE)
 
     async def _finish(self, status: Status) -> None:
-        self._stopped = False
-        await self._flush(last=True)
-        await self._sessions.settle(self._place)
-        if not await self._stop_stream(status, []):
-            await self._sessions.say(self._place, status)
+        self._stopped = said = False
+        try:
+            await self._flush(last=True)
+            await self._sessions.settle(self._place)
+            said = await self._stop_stream(status)
+        finally:
+            if not said:
+                await self._sessions.say(self._place, status)
 
     async def _flush(self, *, last: bool = False) -> None:
         """Send what is held when it is time; what may become a mention or a link waits for its end."""
@@ -151,7 +167,7 @@ class SlackStream:
         while text.width(self._shown) + text.width(ready) > text.POST:
             head, ready = text.divide(ready, text.POST - text.width(self._shown), before=self._shown)
             await self._write(head)
-            await self._stop_stream(None, [])
+            await self._stop_stream(None)
             self._ts, self._shown = None, ""
             self._tasks.clear()
         await self._write(ready)
@@ -175,15 +191,21 @@ class SlackStream:
             await self._edit()
 
     async def _append(self, chunks: list[Chunk]) -> bool:
-        """Add to the stream, or start it; False when Slack wants none."""
+        """Add to the stream, or start it; False when Slack wants none, and then it is closed."""
         client = await self._workspaces.client(self._place.team)
         try:
-            if self._live:
-                await client.chat_appendStream(channel=self._place.channel, ts=self._ts or "", chunks=chunks)
-            else:
-                await self._start(client, chunks)
-        except SlackApiError as error:
+            async with within(_WAITED):
+                if self._live:
+                    await client.chat_appendStream(
+                        channel=self._place.channel, ts=self._ts or "", chunks=chunks
+                    )
+                else:
+                    await self._start(client, chunks)
+        except (SlackApiError, aiohttp.ClientError, OSError) as error:
             self._fall_back(error)
+            if self._live and _code(error) not in _CLOSED:
+                await self._close(None)
+            self._live = False
             return False
         return True
 
@@ -200,31 +222,64 @@ class SlackStream:
         )
         self._ts, self._live = str(started["ts"]), True
 
-    async def _stop_stream(self, status: Status | None, chunks: list[Chunk]) -> bool:
-        """Close a running stream; True when it said ``status`` too."""
+    async def _stop_stream(self, status: Status | None) -> bool:
+        """Close a running stream; True when it said ``status`` too. What it may have missed is edited in."""
         if not self._live:
             return False
-        client = await self._workspaces.client(self._place.team)
-        self._live = False
-        try:
-            await client.chat_stopStream(
-                channel=self._place.channel, ts=self._ts or "", chunks=chunks or None, session_status=status
-            )
-        except SlackApiError as error:
-            self._fall_back(error)
-            await self._edit()
+        if not await self._close(status):
+            self._editing = True
+            if self._late is None:
+                await self._edit()
             return False
         if status is not None:
             self._sessions.noted(self._place, status)
         return status is not None
 
-    def _fall_back(self, error: SlackApiError) -> None:
+    async def _close(self, status: Status | None, word: str = "") -> bool:
+        """Close the stream, for an open one takes no edit; False where Slack did not say that it did so."""
+        self._live = False
+        client = await self._workspaces.client(self._place.team)
+        chunks = [{"type": "markdown_text", "text": word}] if word else None
+        for pause in (*_PAUSES, None):
+            try:
+                async with within(_WAITED):
+                    await client.chat_stopStream(
+                        channel=self._place.channel, ts=self._ts or "", chunks=chunks, session_status=status
+                    )
+            except (SlackApiError, aiohttp.ClientError, OSError) as error:
+                self._fall_back(error)
+                code = _code(error)
+                if not (code is None or passes(code)):
+                    return False
+                if pause is None:
+                    self._late = asyncio.create_task(self._close_late())
+                    return False
+                await self._sleep(pause)
+            else:
+                return True
+        return False
+
+    async def _close_late(self) -> None:
+        """Close it when Slack takes that again; all of its text is there."""
+        with contextlib.suppress(SlackApiError, aiohttp.ClientError, OSError, ChannelError):
+            async with within(_LATE):
+                client = await self._workspaces.client(self._place.team)
+                await client.chat_stopStream(channel=self._place.channel, ts=self._ts or "")
+
+    async def abandon(self) -> None:
+        """Close the stream of a turn that this process can't finish."""
+        if self._late is not None:
+            self._late.cancel()
+        if self._live:
+            await self._close(Status.ACTIVE, _ABANDONED)
+
+    def _fall_back(self, error: Exception) -> None:
         """Continue with edits; raises the error again if nothing can arrive at all."""
-        code = code_of(error)
+        code = _code(error)
         if code in NEVER:
             raise error
         log.info("a Slack stream ended early, edits follow", why=code, place=str(self._place.address))
-        self._live, self._editing = False, True
+        self._editing = True
         self._stopped = code == _STOPPED_BY_SLACK
 
     async def _edit(self) -> None:
@@ -244,7 +299,17 @@ class SlackStream:
             )
             self._ts = str(posted["ts"])
         else:
-            await client.chat_update(channel=self._place.channel, ts=self._ts, markdown_text=whole)
+            try:
+                await client.chat_update(channel=self._place.channel, ts=self._ts, markdown_text=whole)
+            except SlackApiError as error:
+                if code_of(error) != _STILL_OPEN or not await self._close(None):
+                    raise
+                await client.chat_update(channel=self._place.channel, ts=self._ts, markdown_text=whole)
+
+
+def _code(error: Exception) -> str | None:
+    """Slack's word for its refusal; None where it did not answer."""
+    return code_of(error) if isinstance(error, SlackApiError) else None
 
 
 def _line(chunk: Mapping[str, Any]) -> str:

@@ -3,7 +3,9 @@
 import asyncio
 import logging
 import math
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from contextlib import asynccontextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
@@ -27,7 +29,7 @@ from bot.channels.slack.places import actor_of
 from bot.channels.slack.text import link_text
 from bot.channels.waits import PATIENCE, Waits
 from bot.domain.chat import Clock
-from bot.domain.people import Actor, Standing
+from bot.domain.people import Actor, Membership
 from bot.errors import ChannelError, NotDeliverable
 from bot.settings import Settings
 from bot.store.database import Database
@@ -61,6 +63,20 @@ class Workspace:
     enterprise: str = ""  # the organisation that Nod is installed in as a whole
 
 
+_WITHIN: ContextVar[float] = ContextVar("within", default=PATIENCE)
+
+
+@asynccontextmanager
+async def within(seconds: float) -> AsyncIterator[None]:
+    """Ask Slack for no longer, also where it says to wait; raises TimeoutError then."""
+    token = _WITHIN.set(seconds)
+    try:
+        async with asyncio.timeout(seconds):
+            yield
+    finally:
+        _WITHIN.reset(token)
+
+
 class Client(AsyncWebClient):
     """Slack's client, which waits when Slack says so, or said so to another process; see `PATIENCE`.
 
@@ -76,7 +92,7 @@ class Client(AsyncWebClient):
         place = f"{self.team} {api_method} {given.get('channel', '')}"  # Slack counts by these
         waited = 0
         while True:
-            if (left := self.waits.left(place)) > PATIENCE:
+            if (left := self.waits.left(place)) > _WITHIN.get():
                 raise _limited()
             await asyncio.sleep(left)
             try:
@@ -255,8 +271,8 @@ class Workspaces(AsyncAuthorize):
         (said, fresh), workspace = await asyncio.gather(self._user(team, user), self.find(team))
         everywhere = workspace.enterprise if workspace else ""
         standing, own = standing_of(said, teams, team, everywhere)
-        if standing is Standing.MEMBER and not fresh:
-            standing = Standing.UNKNOWN
+        if standing is Membership.MEMBER and not fresh:
+            standing = Membership.UNKNOWN
         return actor_of(own, user, _display_name(said) or name, standing)
 
     async def _user(self, team: str, user: str) -> tuple[dict[str, Any], bool]:
@@ -311,7 +327,7 @@ class Workspaces(AsyncAuthorize):
 
 def standing_of(
     said: Mapping[str, Any], teams: Iterable[object], team: str, everywhere: str
-) -> tuple[Standing, str]:
+) -> tuple[Membership, str]:
     """What a person is to ``team``, and the team that they are an account of.
 
     ``said`` is Slack's own record of them, empty where it gave none; ``teams`` are those it named with what
@@ -326,11 +342,11 @@ def standing_of(
         bool(everywhere) and organisation.get("enterprise_id") == everywhere
     )
     if said.get("is_stranger") or (others and not colleague):
-        return Standing.OUTSIDER, (others or [team])[0]
+        return Membership.OUTSIDER, (others or [team])[0]
     if not said:
-        return Standing.UNKNOWN, team
+        return Membership.UNKNOWN, team
     restricted = said.get("is_restricted") or said.get("is_ultra_restricted")
-    return (Standing.GUEST if restricted else Standing.MEMBER), team
+    return (Membership.GUEST if restricted else Membership.MEMBER), team
 
 
 def _display_name(user: Mapping[str, Any]) -> str:

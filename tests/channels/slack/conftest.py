@@ -228,6 +228,12 @@ class Running:
     root: str = ""
 
 
+async def no_pause(seconds: float) -> None:
+    """What stands for waiting between two tries."""
+    assert seconds
+    await asyncio.sleep(0)
+
+
 @pytest.fixture(params=["http", "socket"])
 def transport(request: pytest.FixtureRequest) -> str:
     return str(request.param)
@@ -239,7 +245,7 @@ async def running(
 ) -> AsyncIterator[Running]:
     """The channel, started, over each transport."""
     app_token = APP_TOKEN if transport == "socket" else None
-    channel = SlackChannel(settings_for(slack, SLACK_APP_TOKEN=app_token), database, clock)
+    channel = SlackChannel(settings_for(slack, SLACK_APP_TOKEN=app_token), database, clock, no_pause)
     await channel.start(core.inbox, core)
     server = HttpServer(channel)
     root = await server.start()

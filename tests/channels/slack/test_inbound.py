@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from bot.domain.chat import Address, Answer, Command, Message, Reply
-from bot.domain.people import Standing
+from bot.domain.people import Membership
 from tests.channels.slack.conftest import Running
 from tests.fakes.slack_server import BOT_ID, BOT_USER, TEAM
 
@@ -195,7 +195,7 @@ async def test_slack_is_asked_once_more_who_a_message_is_from(running: Running) 
 
     assert isinstance(running.core.last, Message)
     assert running.core.last.actor.label == "Ana"
-    assert running.core.last.actor.standing is Standing.MEMBER
+    assert running.core.last.actor.standing is Membership.MEMBER
 
 
 async def test_a_message_arrives_though_slack_does_not_tell_who_it_is_from(running: Running) -> None:
@@ -205,7 +205,7 @@ async def test_a_message_arrives_though_slack_does_not_tell_who_it_is_from(runni
 
     assert isinstance(running.core.last, Message)
     assert running.core.last.actor.label == "slack:T1/U7"
-    assert running.core.last.actor.standing is Standing.UNKNOWN
+    assert running.core.last.actor.standing is Membership.UNKNOWN
 
 
 async def test_what_the_inbox_refuses_is_told_to_the_writer_alone(running: Running) -> None:
@@ -355,3 +355,12 @@ async def test_a_connection_that_slack_renews_loses_no_one(running: Running, tra
     await running.slack.say("U7", "after")
 
     assert [m.text for m in running.core.got if isinstance(m, Message)] == ["before", "after"]
+
+
+async def test_a_command_whose_answer_slack_does_not_take_is_answered_another_way(running: Running) -> None:
+    running.core.reply = Reply(Answer.ACCEPTED, "There are no rules.")
+    running.slack.fail("response_url", "", status=500, times=9)
+    sending = asyncio.create_task(running.slack.slash("U7", "/nod", "rules"))
+    found = await running.slack.until(lambda: [m for m in running.slack.posted if m.only_for == "U7"])
+    assert "There are no rules." in found[0].words
+    sending.cancel()

@@ -485,3 +485,15 @@ async def test_the_edit_windows_button_says_that_it_approves(running: Running, p
 
     modal = await running.slack.until(lambda: running.slack.modals and running.slack.modals[0])
     assert modal.view["submit"]["text"] == "Approve as edited"
+
+
+async def test_a_window_that_slack_limits_is_not_waited_for_until_its_press_is_dead(
+    running: Running, card_factory: Factory
+) -> None:
+    posted = await _post(running, card_factory())
+    running.slack.fail("views.open", "ratelimited", status=429, retry_after=5)
+    await running.slack.click(posted, "View all")
+
+    found = await running.slack.until(lambda: [m for m in running.slack.posted if m.only_for == "U7"])
+    assert "Press again" in found[0].words
+    assert len(running.slack.called("views.open")) == 1

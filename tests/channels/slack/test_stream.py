@@ -1,6 +1,7 @@
 """A turn is shown as it happens: a native stream, or edits where that is refused."""
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -267,3 +268,58 @@ async def test_a_workspace_without_agent_sessions_is_not_asked_twice(running: Ru
 
     assert len(running.slack.called("agents.sessions.setStatus")) == 1
     assert len(running.slack.in_channel("D7")) == 3
+
+
+REFUSALS: dict[str, dict[str, Any]] = {
+    "for a while": {"error": "ratelimited", "status": 429, "retry_after": 30},
+    "its own fault": {"error": "internal_error"},
+    "a gateway's": {"error": "", "status": 502},
+    "no answer": {"error": "", "cut_off": True},
+    "no answer, though done": {"error": "", "cut_off": True, "acts": True},
+    "a conflict": {"error": "streaming_state_conflict"},
+    "the stream is over": {"error": "message_not_in_streaming_state"},
+    "an unknown word": {"error": "a_word_of_tomorrow"},
+}
+
+
+@pytest.mark.parametrize("refusal", REFUSALS)
+@pytest.mark.parametrize("method", ["chat.startStream", "chat.appendStream", "chat.stopStream"])
+async def test_one_refusal_leaves_the_text_once_no_stream_open_and_a_status(
+    running: Running, clock: FakeClock, method: str, refusal: str
+) -> None:
+    if (method, refusal) == ("chat.startStream", "no answer, though done"):
+        pytest.skip("Slack alone knows of a stream whose start was not answered")
+    running.slack.fail(method, **REFUSALS[refusal])
+    stream = running.channel.open_stream(DM, ANA)
+    await _send_all(stream, clock, "One. ", "Two. ", "Three.")
+
+    (message,) = running.slack.in_channel("D7")
+    assert message.markdown == "One. Two. Three."
+    if (method, refusal) != ("chat.stopStream", "for a while"):  # closed when Slack takes that again
+        assert message.stream != "open"
+    await running.slack.until(lambda: running.slack.sessions["D7", "1700.1"][-1] == "active")
+    assert len(running.slack.calls) < 15
+
+
+async def test_a_stream_of_a_turn_that_a_restart_cut_off_is_closed_and_says_so(running: Running) -> None:
+    stream = running.channel.open_stream(DM, ANA)
+    await stream.send(TextDelta("Let me see"))
+    await running.channel.stop()
+
+    (message,) = running.slack.in_channel("D7")
+    assert message.stream == "closed"
+    assert "restarted" in message.markdown
+    assert len(running.slack.called("chat.stopStream")) == 1
+
+
+async def test_a_status_that_slack_limits_or_leaves_without_an_answer_holds_up_no_word(
+    running: Running,
+) -> None:
+    """The calls of the answer are made while the status still waits."""
+    running.slack.fail("agents.sessions.setStatus", "ratelimited", status=429, retry_after=10, times=9)
+    stream = running.channel.open_stream(DM, ANA)
+    await stream.send(TextDelta("All of it."))
+    await stream.send(_end("All of it."))
+
+    assert running.slack.in_channel("D7")[0].markdown == "All of it."
+    assert len(running.slack.called("agents.sessions.setStatus")) <= 2
