@@ -1,7 +1,13 @@
 """Structured logs without secrets: one event with its values a line, JSON where no one watches."""
 
+import atexit
+import contextlib
 import logging
+import os
+import queue
 import sys
+import threading
+import time
 from collections import Counter
 from collections.abc import Iterator, MutableMapping
 from contextlib import contextmanager
@@ -12,6 +18,9 @@ from typing import Any
 from bot.domain.redaction import redact
 
 _CHATTY = ("alembic", "apscheduler", "httpcore", "httpcore2", "httpx", "httpx2", "mcp", "uvicorn.access")
+_CLOSED = "socket.send() raised exception."  # asyncio's, once for each write after a caller has left
+_KEPT = 2000  # lines
+_AT_THE_END, _LOOK = 1.0, 0.01  # seconds
 _MUTE = ("mcp.client.auth",)  # it logs what a sign-in server answers, tokens and all
 
 
@@ -57,8 +66,46 @@ def _count(source: Any, level: str, event: MutableMapping[str, Any]) -> MutableM
     return event
 
 
-def configure(level: str) -> None:
-    """Set up logging for the whole process; libraries' own records go the same way."""
+class _Aside(logging.Handler):
+    """Writes lines from a thread: a reader who doesn't read stops no one. What doesn't fit is counted."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._lines: queue.Queue[str] = queue.Queue(_KEPT)
+        self._dropped = 0
+        threading.Thread(target=self._write, name="nod-log", daemon=True).start()
+        atexit.register(self._finish)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        try:
+            self._lines.put_nowait(self.format(record))
+        except queue.Full:
+            self._dropped += 1
+        except Exception:  # noqa: BLE001 - as every handler of the standard library does
+            self.handleError(record)
+
+    def _write(self) -> None:
+        while True:
+            line = self._lines.get()
+            if self._dropped:
+                line = f"{self._dropped} lines of the log did not fit and were dropped\n{line}"
+                self._dropped = 0
+            with contextlib.suppress(OSError):
+                os.write(2, f"{line}\n".encode(errors="replace"))  # past locks that the end would wait for
+            self._lines.task_done()
+
+    def _finish(self) -> None:
+        """Give what is left a moment, and no more: the end doesn't wait for a reader."""
+        until = time.monotonic() + _AT_THE_END
+        while self._lines.unfinished_tasks and time.monotonic() < until:
+            time.sleep(_LOOK)
+
+
+def configure(level: str, *, aside: bool = False) -> None:
+    """Set up logging for the whole process; libraries' own records go the same way.
+
+    ``aside``: lines are written by a thread, for a process that may not wait for who reads them.
+    """
     import structlog
 
     shared: list[Any] = [
@@ -76,7 +123,7 @@ def configure(level: str) -> None:
         logger_factory=structlog.stdlib.LoggerFactory(),
         wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelName(level.upper())),
     )
-    handler = logging.StreamHandler()
+    handler: logging.Handler = _Aside() if aside else logging.StreamHandler()
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
             foreign_pre_chain=shared,
@@ -86,6 +133,7 @@ def configure(level: str) -> None:
     root = logging.getLogger()
     root.handlers = [handler]
     root.setLevel(level.upper())
+    handler.addFilter(lambda record: record.getMessage() != _CLOSED)
     for chatty in _CHATTY:
         logging.getLogger(chatty).setLevel(max(logging.WARNING, root.level))
     for mute in _MUTE:

@@ -42,7 +42,7 @@ def serve(
     works: bool = True,
     clock: Clock = now,
 ) -> None:
-    """Run until SIGINT or SIGTERM; prints ``greeting`` with its ``{url}`` once everything is up.
+    """Run until SIGINT, SIGTERM or SIGHUP; prints ``greeting`` with its ``{url}`` once everything is up.
 
     ``receives``, ``works`` and ``clock`` are as in `build`.
 
@@ -62,12 +62,17 @@ async def _serve(app: App, greeting: str, *, seeded: bool, team: bool, browser: 
         if stopped.is_set():
             os._exit(_ENDED_TWICE)  # rows are safe at any instant
         stopped.set()
-        print("Stopping… Press Ctrl+C again to end now.", flush=True)
+        with contextlib.suppress(OSError):  # the terminal may be gone
+            print("Stopping… Press Ctrl+C again to end now.", flush=True)
         if main is not None and not up.is_set():
             main.cancel()  # a start may wait for others, and must not make people wait
 
-    for signal_ in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(signal_, stop)
+    def hang_up() -> None:
+        if not stopped.is_set():  # a terminal that closes says it twice
+            stop()
+
+    for signal_, end in ((signal.SIGINT, stop), (signal.SIGTERM, stop), (signal.SIGHUP, hang_up)):
+        asyncio.get_running_loop().add_signal_handler(signal_, end)
     try:
         await _run(app, greeting, stopped, up, seeded=seeded, team=team, browser=browser)
     except asyncio.CancelledError:

@@ -71,9 +71,9 @@ def database_url(named: str) -> str:
     return named if "://" in named else f"sqlite:///{named}"
 
 
-def log_at(usual: str) -> None:
-    """Log from this level on, or from what ``-q`` and ``-v`` say."""
-    logs.configure(chosen().log_level(usual))
+def log_at(usual: str, *, aside: bool = False) -> None:
+    """Log from this level on, or from what ``-q`` and ``-v`` say; ``aside`` as `logs.configure` has it."""
+    logs.configure(chosen().log_level(usual), aside=aside)
 
 
 @contextlib.contextmanager

@@ -26,7 +26,7 @@ def demo(
 
     with told():
         settings = load(demo=True, **{"NOD_PORT": port} if port is not None else {})
-        log_at("warning")
+        log_at("warning", aside=True)
         greeting = "Nod's console: {url}   (Ctrl+C stops it)"
         serve(settings, greeting, demo=True, team=team, browser=browser)
 
@@ -70,5 +70,5 @@ def _serve(greeting: str, *, receives: bool = True, works: bool = True, needs: s
             raise SettingsError(
                 f"NOD_DATABASE_URL: {needs} needs PostgreSQL. On SQLite one nod run does everything."
             )
-        log_at(settings.log_level)
+        log_at(settings.log_level, aside=True)
         serve(settings, greeting, receives=receives, works=works)
