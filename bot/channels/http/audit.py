@@ -1,13 +1,12 @@
 """The audit log for admins: its rows a page at a time, whether it is intact, and all of it as a file."""
 
-from datetime import UTC, datetime
 from typing import Annotated, Literal
 
 from fastapi import Depends, Query
 from fastapi.exceptions import RequestValidationError
 from starlette.responses import JSONResponse, Response
 
-from bot.channels.http.pages import Limit
+from bot.channels.http.pages import Limit, Since
 from bot.channels.http.site import Admin, Here, api_routes, ok
 from bot.channels.http.wire import AuditPage, Verified
 from bot.domain.people import Actor
@@ -26,7 +25,7 @@ async def _wanted(
         str, Query(max_length=64, description="one proposal, by the beginning of its ID")
     ] = "",
     grant: Annotated[int | None, Query(ge=1, le=999_999_999, description="7 for G-7")] = None,
-    since: Annotated[datetime | None, Query(description="only from then on; UTC unless it says")] = None,
+    since: Annotated[Since | None, Query(description="only from then on; UTC unless it says")] = None,
 ) -> Wanted:
     if who:
         try:
@@ -34,8 +33,7 @@ async def _wanted(
         except ValueError:
             fault = {"type": "account", "loc": ("query", "who"), "msg": _NO_ACCOUNT, "input": who}
             raise RequestValidationError([fault]) from None
-    begin = since.replace(tzinfo=UTC) if since and since.tzinfo is None else since
-    return Wanted(who, tool, proposal, begin, grant)
+    return Wanted(who, tool, proposal, since, grant)
 
 
 Sought = Annotated[Wanted, Depends(_wanted)]

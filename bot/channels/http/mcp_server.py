@@ -93,6 +93,8 @@ def agents_server(connect: Connect, patience: int) -> MCPServer[Any]:
         try:
             async with connect(context.headers) as client:
                 opened = await _asked(client, "POST", "/api/permissions", json=body, headers=headers)
+                if opened["known"] and opened["end"] != "waiting":  # agents count their uses from 0 again
+                    opened = await _asked(client, "POST", "/api/permissions", json=body)
                 shown = await _ended(client, opened, patience + _GRACE)
                 if shown["end"] == "waiting":  # approvals are paused, say: a late yes must not count
                     await client.post(f"/api/proposals/{shown['id']}/cancel")
@@ -129,7 +131,7 @@ async def _asked(client: httpx2.AsyncClient, method: str, path: str, **given: An
         raise ToolError("Nod does not know this token. `nod token new NAME` makes one for NOD_TOKEN.")
     if not said.get("ok") or "proposal" not in said:
         raise ToolError(str(said.get("error", f"Nod answered with HTTP {answer.status_code}.")))
-    shown: Json = said["proposal"]
+    shown: Json = said["proposal"] | {"known": answer.status_code == httpx2.codes.OK}
     return shown
 
 

@@ -13,11 +13,12 @@ import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import quote, urlencode, urlsplit
 
 import httpx2
 
 from bot.domain.people import Actor
+from bot.domain.text import storable
 from bot.errors import NodError
 from bot.logs import logger
 from bot.net.intake import TooLarge, bound
@@ -32,14 +33,24 @@ _PATIENCE = 10.0  # seconds
 _NAME = re.compile(r"[a-z0-9][a-z0-9._%+@-]{0,199}")
 
 
+_LONGEST_SUBJECT = 255  # OpenID Connect Core 1.0, 2
+
+
 class NotSignedIn(NodError):
     """Signing in failed. Try again, or ask an admin to look at Nod's log."""
 
 
 def account_of(name: str, said: str = "") -> Actor | None:
     """The account of someone whom the organisation calls this; None for what is no name or address."""
-    key = name.strip().lower()
-    return Actor("http", f"sso.{key}", said or name.strip()) if _NAME.fullmatch(key) else None
+    name = name.strip()
+    key = name.lower() if name.isascii() else ""  # some other letters become ASCII in lower case
+    return Actor("http", f"sso.{key}", said or name) if _NAME.fullmatch(key) else None
+
+
+def account_of_subject(subject: str, said: str = "") -> Actor | None:
+    """The account of someone whom the provider names by an ID of its own, letter for letter."""
+    key = quote(subject, safe="|@+", errors="replace")
+    return Actor("http", f"sso-id.{key}", said or subject) if 0 < len(key) <= _LONGEST_SUBJECT else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,8 +167,8 @@ class Organisation:
         if names.isdisjoint(each.lower() for each in self.allowed):
             log.warning("a sign-in was refused", why="not among those who may")
             raise NotSignedIn("You can't sign in to this Nod. Ask an admin to add you.")
-        said = str(claims.get("name") or "")[:80]
-        found = account_of(address, said) if "@" in address else account_of(f"id-{claims['sub']}", said)
+        said = storable(str(claims.get("name") or ""))[:80]
+        found = account_of(address, said) if "@" in address else account_of_subject(str(claims["sub"]), said)
         if found is None:
             raise NotSignedIn
         return found

@@ -1,9 +1,10 @@
 """Lists a page at a time: a page says with which ``before`` the next one begins."""
 
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Annotated
 
 from fastapi import Query
+from pydantic import AfterValidator
 
 from bot.domain.proposals import Mark
 
@@ -12,6 +13,17 @@ NO_PLACE = "Send what an earlier page gave as `next`."
 
 Limit = Annotated[int, Query(ge=1, le=PAGE, description="how many at most")]
 Before = Annotated[str | None, Query(max_length=100, description="what an earlier page gave as `next`")]
+
+
+def _since(value: datetime) -> datetime:
+    """UTC unless it says; the ends of the calendar have no UTC everywhere."""
+    try:
+        return (value if value.tzinfo else value.replace(tzinfo=UTC)).astimezone(UTC)
+    except OverflowError:
+        raise ValueError("this is too far away") from None
+
+
+Since = Annotated[datetime, AfterValidator(_since)]
 
 
 def cursor(mark: Mark | None) -> str | None:

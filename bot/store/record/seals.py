@@ -186,9 +186,12 @@ def as_jsonl(found: Iterable[dict[str, Any]]) -> str:
 
 
 def as_csv(found: Sequence[dict[str, Any]]) -> str:
-    """With a header line; a cell that a spreadsheet would run as a formula gets a quote before it."""
+    """With a header line; a cell that a spreadsheet would run as a formula gets a quote before it.
+
+    Each cell is quoted, so that no other separator begins one in it.
+    """
     out = io.StringIO()
-    writer = csv.DictWriter(out, fieldnames=EXPORTED)
+    writer = csv.DictWriter(out, fieldnames=EXPORTED, quoting=csv.QUOTE_ALL)
     writer.writeheader()
     for row in found:
         writer.writerow({name: _cell(value) for name, value in row.items()})

@@ -40,6 +40,7 @@ log = logger(__name__)
 
 REFUSED = -32041  # our own code: the server let the request in at all, so nothing was done
 _SECONDS = 30.0  # for one request to a sign-in server
+_YEAR = 366 * 86400  # seconds: no token is believed to last longer
 _LEEWAY = timedelta(seconds=30)  # a token that ends this soon is not sent any longer
 _MOST_CHALLENGE = 4000  # characters
 _LEASE = timedelta(seconds=60)
@@ -301,4 +302,4 @@ def metadata_of(back: str, scope: str | None = None) -> OAuthClientMetadata:
 
 def expiry(tokens: OAuthToken, now: datetime) -> datetime | None:
     """When the token ends; None where no one says."""
-    return None if tokens.expires_in is None else now + timedelta(seconds=tokens.expires_in)
+    return None if tokens.expires_in is None else now + timedelta(seconds=min(tokens.expires_in, _YEAR))

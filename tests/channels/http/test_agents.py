@@ -97,8 +97,12 @@ async def test_a_permission_prompt_is_allowed_with_what_people_let_through(serve
             "behavior": "allow",
             "updatedInput": {"command": "git push --dry-run", "headers": {"token": "a-true-secret"}},
         }
-        again = await call(client, "permission_prompt", **prompt)
-        assert again["behavior"] == "allow"  # the same use of the tool is asked once
+        # one approval counts once: agents begin to count their uses anew
+        asking = asyncio.create_task(call(client, "permission_prompt", **prompt))
+        again = await opened(nod)
+        assert again["id"] != proposal["id"]
+        await press(nod, again, "decline")
+        assert (await asking)["behavior"] == "deny"
 
 
 async def test_a_permission_prompt_tells_a_refusal_from_silence(serve: Serve):

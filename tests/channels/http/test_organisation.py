@@ -247,3 +247,30 @@ async def test_no_one_else_says_who_they_are(serve: Serve):
 def test_half_a_setting_does_not_start(given: dict[str, Any], fault: str):
     with pytest.raises(SettingsError, match=fault):
         Settings.load(**given)
+
+
+@pytest.mark.parametrize(
+    ("subject", "account"),
+    [
+        ("abc", "http:sso-id.abc"),
+        ("ABC", "http:sso-id.ABC"),
+        ("auth0|5f7c", "http:sso-id.auth0|5f7c"),
+        ("a/b", "http:sso-id.a%2Fb"),
+        ("\u212aim", "http:sso-id.%E2%84%AAim"),
+    ],
+)
+async def test_who_is_known_by_an_id_alone_has_the_account_of_just_that_id(
+    serve: Serve, provider: FakeProvider, subject: str, account: str
+):
+    given = {"NOD_OIDC_ISSUER": provider.url, "NOD_OIDC_CLIENT_ID": CLIENT, "NOD_OIDC_CLIENT_SECRET": SECRET}
+    async with serve(NOD_PUBLIC_URL=HOME, NOD_OIDC_ALLOWED=("*",), **given) as nod, nod.caller() as page:
+        provider.person = {"sub": subject, "name": "K\ud83d"}
+        assert (await comes_back(page, await away(page))).status_code == 303
+        assert (await page.get("/api/me")).json()["account"] == account
+
+
+async def test_an_address_in_letters_that_only_look_like_ascii_is_refused(
+    provider: FakeProvider, browser: Browser
+):
+    provider.person = {"sub": "9", "email": "\u212aim@example.com", "email_verified": True}
+    assert "Signing in failed." in await refused(browser())

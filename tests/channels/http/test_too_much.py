@@ -210,3 +210,17 @@ async def test_what_is_private_is_kept_by_no_cache(serve: Serve):
             assert answer.headers["cache-control"] == "no-store"
             assert answer.headers["vary"] == "Authorization, Cookie"
         assert (await nod.client.get("/")).headers["cache-control"] == "no-cache"
+
+
+async def test_a_time_at_the_end_of_the_calendar_is_refused_in_words(serve: Serve):
+    async with serve(**ADMIN) as nod:
+        for path in ("/api/usage", "/api/audit", "/api/audit/export"):
+            answer = await nod.client.get(path, params={"since": "0001-01-01T00:00:00+14:00"})
+            assert (answer.status_code, "too far away" in answer.json()["error"]) == (422, True)
+
+
+async def test_each_cell_of_an_exported_table_is_quoted(serve: Serve):
+    async with serve(**ADMIN, model=ScriptedModel(ask(("keep", {"text": "x;=cmd|calc"})))) as nod:
+        await nod.proposed()
+        lines = (await nod.client.get("/api/audit/export?format=csv")).text.splitlines()
+        assert all(line.startswith('"') and line.endswith('"') for line in lines)
