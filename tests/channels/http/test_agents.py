@@ -97,7 +97,7 @@ async def test_a_permission_prompt_is_allowed_with_what_people_let_through(serve
             "behavior": "allow",
             "updatedInput": {"command": "git push --dry-run", "headers": {"token": "a-true-secret"}},
         }
-        # one approval counts once: agents begin to count their uses anew
+        # one approval counts once: agents count their uses from 0 again
         asking = asyncio.create_task(call(client, "permission_prompt", **prompt))
         again = await opened(nod)
         assert again["id"] != proposal["id"]
