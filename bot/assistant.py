@@ -378,4 +378,7 @@ def _give_up(session: Session, turn: Turn, now: datetime) -> tuple[Job, ...]:
     if jobs := plans.fail(session, ident, _GIVEN_UP, now):
         return jobs
     messages.add_notice(session, ident, _GIVEN_UP, turn.transcript.seen, now, delivered=False)
+    if turns.joined(session, turn.id, ident):
+        turns.want_turn(session, ident, now)
+        return (Job(Work.DELIVER, ident), Job(Work.TURN, ident))
     return (Job(Work.DELIVER, ident),)

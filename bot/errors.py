@@ -13,6 +13,7 @@ NodError
 │   ├── KeyTaken         the idempotency key belongs to another request
 │   └── ToolTimedOut     the tool did not answer within its limit
 ├── ModelError           the model's server could not give an answer; the message is for people
+│   ├── ModelTooLong     the request was longer than the model takes; a shorter one may be answered
 │   ├── ModelCut         the answer was cut off in the middle; asking again may help
 │   └── ModelEmpty       the answer held no text and no call; asking again may help
 ├── SignInError          signing in at an MCP server failed; the message says what to do
@@ -86,6 +87,12 @@ class ToolTimedOut(ToolError):
 
 class ModelError(NodError):
     """The language model could not answer. Please try again."""
+
+    window: int | None = None  # how many tokens its server says that it takes
+
+
+class ModelTooLong(ModelError):
+    """This conversation doesn't fit the model. Set NOD_HISTORY_TOKENS lower, or start a new one."""
 
 
 class ModelCut(ModelError):

@@ -25,7 +25,7 @@ class Considered:
 def left_out(call: ToolCall, words: str, summary: str = "") -> Considered:
     """Answered without being looked at further."""
     kept = Call(call.id, call.name, call.arguments, summary or call.name)
-    return Considered(kept, result=CallResult(f"ERROR: {words}", ok=False))
+    return Considered(kept, result=CallResult(f"ERROR: {words}", ok=False, outside=False))
 
 
 def with_one_plan(considered: Sequence[Considered]) -> list[Considered]:
@@ -35,8 +35,8 @@ def with_one_plan(considered: Sequence[Considered]) -> list[Considered]:
     for each in considered:
         plans = each.proposal is not None and each.proposal.kind is Kind.PLAN
         if plans and planned:
-            said = CallResult("ERROR: You already submitted a plan in this answer. One is enough.", ok=False)
-            kept.append(Considered(each.call, result=said))
+            words = "ERROR: You already submitted a plan in this answer. One is enough."
+            kept.append(Considered(each.call, result=CallResult(words, ok=False, outside=False)))
         else:
             kept.append(each)
         planned = planned or plans

@@ -43,7 +43,7 @@ from bot.domain.proposals import Kind, digest
 from bot.domain.redaction import secrets_in
 from bot.domain.risk import Risk
 from bot.domain.teams import Teammate
-from bot.errors import KeyTaken, Refused, TooMuch
+from bot.errors import BadArguments, KeyTaken, Refused, TooMuch, UnknownTool
 from bot.logs import hiding
 from bot.store import conversations, people, proposals, tool_versions
 from bot.store import outputs as outputs_store
@@ -170,7 +170,8 @@ class Gate:
             )
             verdict = case.policy.judge(tool.name, risk, case.place, case.person, tool.kind)
             if verdict.judgement is Judgement.REFUSE:
-                return Considered(kept, result=CallResult(f"REFUSED: {verdict.rule}", ok=False))
+                why = CallResult(f"REFUSED: {verdict.rule}", ok=False, outside=False)
+                return Considered(kept, result=why)
             if verdict.judgement is Judgement.RUN and not verdict.risk.writes:
                 return Considered(kept, read=(tool, arguments))
             if full is not None:
@@ -186,8 +187,10 @@ class Gate:
             await self.keep_schema(tool)
         except Exception as error:  # noqa: BLE001 - a tool's own code; the model is told
             text = f"ERROR: {words_of(error, call.name)}"
+            own = isinstance(error, BadArguments | UnknownTool | Refused)
             return Considered(
-                Call(call.id, call.name, call.arguments, summary), result=CallResult(text, ok=False)
+                Call(call.id, call.name, call.arguments, summary),
+                result=CallResult(text, ok=False, outside=not own),
             )
         drafted = draft(
             tool,

@@ -9,8 +9,9 @@ anything but its own rows.
 
 import asyncio
 import json
+import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
@@ -21,17 +22,11 @@ from bot.agent.answer import Answer
 from bot.agent.considered import Considered
 from bot.agent.effects import take_effect
 from bot.agent.gate import Gate, offer
-from bot.agent.model import (
-    Finished,
-    Model,
-    Stop,
-    Thought,
-    ToolCall,
-)
+from bot.agent.model import Entry, Finished, Model, Stop, Text, Thought, ToolCall, ToolSpec, Waiting
 from bot.agent.prompt import Briefing, scene, system_prompt
 from bot.agent.reach import shelf_for
 from bot.agent.thoughts import Thoughts
-from bot.agent.transcript import REASON, entries
+from bot.agent.transcript import CHARACTERS_PER_TOKEN, NOTE, REASON, entries, size_of
 from bot.domain.bounds import CALLS_PER_ANSWER
 from bot.domain.chat import Clock
 from bot.domain.conversations import Call, CallResult, LineRole, Transcript, Turn, Usage
@@ -48,13 +43,14 @@ from bot.domain.events import (
     TurnEnded,
     TurnEvent,
     TurnFailed,
+    Waited,
 )
 from bot.domain.jobs import Job
 from bot.domain.proposals import Kind, Proposal
 from bot.domain.record import Act
 from bot.domain.redaction import secrets_in, shown, veiled
 from bot.domain.teams import TeamLimits, Teammate
-from bot.errors import ModelCut, ModelEmpty, ModelError, TakenOver
+from bot.errors import ModelCut, ModelEmpty, ModelError, ModelTooLong, TakenOver
 from bot.logs import logger
 from bot.store import conversations, exclusive, messages, moving, teams, turns
 from bot.store.database import Database
@@ -72,8 +68,14 @@ _TOO_MANY = (
     "Tell me to continue, or break it into smaller requests."
 )
 _BROKEN = "Something failed on my side. Please try again. The log has the details."
+_CONTINUE = (
+    f"{NOTE} Your answer reached its length limit and was cut. No call in it was used. Continue where it "
+    "stops, and make calls with shorter arguments, one after the other."
+)
 _CUT_SHORT = "\n\n(My answer ran into its length limit and stops here.)"
 _FILTERED = "\n\n(The provider of the language model withheld the rest of this answer.)"
+_LESS, _HALF = 2 / 3, 1 / 2  # of a history that did not fit, or may not have
+_LEAST_PER_TOKEN = 3  # characters, for a window that is known in tokens
 _BREAK = "\n\n"  # between what two answers of one turn say
 _NOTES = {Stop.LENGTH: _CUT_SHORT, Stop.FILTERED: _FILTERED}
 
@@ -131,6 +133,7 @@ class Loop:
         self._database = database
         self._clock = clock
         self._limits = limits
+        self._fits = sys.maxsize  # characters of a request that the model is known to take
 
     async def run(self, turn: Turn, *, delivered: bool) -> AsyncIterator[TurnEvent | Woke]:
         """Run a wanted turn to its end. ``delivered`` False: what is said still has to be shown."""
@@ -173,7 +176,8 @@ class Loop:
         finished = answer.finished
         if finished is None:
             raise ModelCut
-        if note := _NOTES.get(finished.stop):
+        again = finished.stop is Stop.LENGTH and not _continues(turn.transcript)
+        if (note := _NOTES.get(finished.stop)) and not again:
             yield TextDelta(answer.add(note))
         said = answer.text
         # calls of an answer that was cut may be cut themselves
@@ -201,8 +205,19 @@ class Loop:
             yield ToolFinished(call.id, call.tool_name, results[call.id].ok, text)
         run.turn = turn = replace(turn, usage=_spent(turn.usage, finished))
         run.said.append(said)
+        extras = {c.id: c.extra for c in calls}
+        considered = [replace(c, call=replace(c.call, extra=extras[c.call.id])) for c in considered]
         committed = await self._database.write(
-            _commit, self._gate.policies, turn, shelf, said, considered, results, run.delivered, self._clock()
+            _commit,
+            self._gate.policies,
+            turn,
+            shelf,
+            said,
+            considered,
+            results,
+            run.delivered,
+            self._clock(),
+            again=again,
         )
         run.ending = committed.ending
         if committed.jobs:
@@ -212,8 +227,10 @@ class Loop:
 
     async def _ask(
         self, transcript: Transcript, shelf: Shelf, answer: Answer, *, further: bool
-    ) -> AsyncIterator[TextDelta | ThoughtDelta | TextRestarted]:
+    ) -> AsyncIterator[TextDelta | ThoughtDelta | TextRestarted | Waited]:
         """Fill in the model's answer; one that breaks off is asked for again, from the start.
+
+        A request that is too long is asked again with less of the history, and so are those that follow.
 
         ``further``: the turn has said something before, so this is a paragraph of its own.
         """
@@ -221,35 +238,56 @@ class Loop:
         specs = tuple(offer(tool) for tool in reach)
         here = scene(transcript, self._clock(), self._briefing)
         prompt = system_prompt(reach, transcript.teammate, self._briefing, here)
-        history = entries(transcript, prompt, self._limits.history_tokens)
-        for attempt in range(_RETRIES + 1):
-            thoughts = Thoughts()
+        offered = sum(len(json.dumps(asdict(spec), default=dict)) for spec in specs)
+        room = min(self._limits.history_tokens * CHARACTERS_PER_TOKEN, self._fits - offered)
+        history, learned = entries(transcript, prompt, room), False
+        attempt = 0
+        while True:
             try:
-                async for part in self._model.stream(history, specs):
-                    said = thoughts.add(part.text) if isinstance(part, Thought) else thoughts.rest()
-                    if said:
-                        yield ThoughtDelta(said)
-                    if isinstance(part, Thought):
-                        continue
-                    if isinstance(part, Finished):
-                        answer.finished = part
-                        continue
-                    first = further and not answer.pieces
-                    if text := answer.add(part.text):
-                        yield TextDelta(_BREAK + text if first else text)
-                if text := answer.rest():
-                    yield TextDelta(text)
-                if answer.is_empty:
-                    raise ModelEmpty
+                async for event in self._stream(history, specs, answer, further=further):
+                    yield event
+                if learned:
+                    self._fits = room + offered
                 correction = () if attempt else answer.correction(specs)
                 if not correction:
                     return
                 history += correction
-            except (ModelCut, ModelEmpty):
-                if attempt == _RETRIES:
+            except ModelError as error:
+                sent = size_of(history)
+                less = _shorter(sent, offered, error) if _may_be_too_long(error, answer, attempt) else sent
+                shorter = entries(transcript, prompt, less)
+                if size_of(shorter) < sent:
+                    room, history, learned, attempt = less, shorter, True, attempt - 1
+                elif attempt == _RETRIES or not isinstance(error, ModelCut | ModelEmpty):
                     raise
+            attempt += 1
             if answer.restart():
                 yield TextRestarted()
+
+    async def _stream(
+        self, history: Sequence[Entry], specs: Sequence[ToolSpec], answer: Answer, *, further: bool
+    ) -> AsyncIterator[TextDelta | ThoughtDelta | Waited]:
+        """Fill in the answer to a history; raises ModelEmpty for one that says nothing where it should."""
+        thoughts = Thoughts()
+        async for part in self._model.stream(history, specs):
+            thought = thoughts.add(part.text) if isinstance(part, Thought) else thoughts.rest()
+            if thought:
+                yield ThoughtDelta(thought)
+            match part:
+                case Waiting(words):
+                    yield Waited(words)
+                case Text(text):
+                    first = further and not answer.pieces
+                    if shown := answer.add(text):
+                        yield TextDelta(_BREAK + shown if first else shown)
+                case Finished():
+                    answer.finished = part
+                case Thought():
+                    pass
+        if shown := answer.rest():
+            yield TextDelta(shown)
+        if answer.is_empty:
+            raise ModelEmpty
 
     async def _read(
         self, reads: Sequence[_Read], transcript: Transcript, results: dict[str, CallResult]
@@ -306,8 +344,13 @@ def _commit(
     results: dict[str, CallResult],
     delivered: bool,  # noqa: FBT001 - passed through by position
     now: datetime,
+    *,
+    again: bool,
 ) -> Committed:
-    """One transaction: what the model said, the proposals it led to, and the end of the turn if it ends."""
+    """One transaction: what the model said, the proposals it led to, and the end of the turn if it ends.
+
+    ``again``: the answer was cut at its length, and the model may continue it.
+    """
     calls = [c.call for c in considered]
     if any(c.proposal or c.effect for c in considered):
         exclusive.in_conversation(session, turn.transcript.conversation.id)
@@ -326,12 +369,33 @@ def _commit(
     moving.insert_all(session, opened, By.nod(Act.PROPOSE))
     ending = Ending.WAITING if opened else None if calls else Ending.DONE
     seen = turn.transcript.seen
+    if again:
+        messages.add_note(session, turn.transcript.conversation.id, _CONTINUE, now)
     if ending and not turns.end_turn(session, turn, ending, now, seen=seen):
         ending = None
     if turn.transcript.teammate:
         silent = ending is Ending.DONE
         jobs += teamwork.moved_on(session, turn.transcript.teammate, text, now, silent=silent)
     return Committed(opened, ending, tuple(jobs))
+
+
+def _continues(transcript: Transcript) -> bool:
+    """Whether the model was just told to continue an answer that was cut."""
+    return bool(transcript.lines) and transcript.lines[-1].text == _CONTINUE
+
+
+def _may_be_too_long(error: ModelError, answer: Answer, attempt: int) -> bool:
+    """Some servers just end the stream where a request is too long: twice before a word looks like that."""
+    return isinstance(error, ModelTooLong) or (
+        isinstance(error, ModelCut) and attempt > 0 and not answer.pieces
+    )
+
+
+def _shorter(sent: int, offered: int, error: ModelError) -> int:
+    """The characters to try next, where a history of so many did not fit; the tools take ``offered``."""
+    told = error.window * _LEAST_PER_TOKEN - offered if error.window else sent
+    share = _LESS if isinstance(error, ModelTooLong) else _HALF
+    return told if told < sent else int(sent * share)
 
 
 def _steps(turn: Turn) -> int:

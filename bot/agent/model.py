@@ -4,7 +4,7 @@
 """
 
 from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Protocol
 
@@ -24,11 +24,16 @@ class UserText:
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """One call the model asks for. ``arguments`` is the raw JSON text, unchecked."""
+    """One call the model asks for. ``arguments`` is the raw JSON text, unchecked.
+
+    ``extra`` is what its server sent with it and wants back: of the ``answer`` and the
+    ``call``, for the same ``model``.
+    """
 
     id: str
     name: str
     arguments: str
+    extra: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +78,13 @@ class Thought:
     text: str
 
 
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """The server is not ready, and is asked again in a while; ``words`` are for people."""
+
+    words: str
+
+
 class Stop(StrEnum):
     """Why the model fell silent."""
 
@@ -91,7 +103,7 @@ class Finished:
     completion_tokens: int = 0
 
 
-Part = Text | Thought | Finished
+Part = Text | Thought | Waiting | Finished
 
 
 class Model(Protocol):
@@ -103,7 +115,7 @@ class Model(Protocol):
         """Yield `Text` and `Thought` as they come and exactly one `Finished` last.
 
         Raises ModelError with words for people when the server cannot answer; `ModelCut` when the stream
-        was cut off in the middle, so that the loop may ask again.
+        was cut off in the middle, so that the loop may ask again; `ModelTooLong` when it must be shorter.
         """
 
     async def close(self) -> None: ...

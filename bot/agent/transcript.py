@@ -1,12 +1,22 @@
-"""The model's history, derived from rows each time: never stored, never patched."""
+"""The model's history, derived from rows each time: never stored, never patched.
+
+What does not fit is shortened in steps, each down to half of the room, in the same way for the same rows. So
+the requests between two steps begin alike, and a provider that keeps beginnings can use them again.
+"""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
+from enum import IntEnum
+from itertools import pairwise
+from typing import Any
 
 from bot.agent.model import AssistantText, Entry, SystemText, ToolCall, ToolResult, UserText
 from bot.domain.conversations import Call, Line, LineRole, Transcript
-from bot.domain.outcomes import for_model
-from bot.domain.proposals import Proposal, canonical
+from bot.domain.outcomes import EARLIER, WAITING, for_model, shortened
+from bot.domain.proposals import Proposal
+from bot.domain.unseen import one_line
 
 CHARACTERS_PER_TOKEN = 4  # a rough but steady measure, on the safe side for English and for JSON
 NOTE = "[Nod]"
@@ -15,67 +25,265 @@ NOTE = "[Nod]"
 REASON = "approval_reason"
 """The parameter every write tool gets in addition: the agent's stated reason, shown to who decides."""
 
+_LATER = f"{WAITING}: it was open for a while. A later note tells how it ended."
+_LEAST_ROOM = 2_000  # characters of history, however little a prompt leaves
+_WORD_FOR_WORD = 10  # exchanges, from one person's message to the next
+_KEPT = 200  # characters of what is cut
+_NOTED = 160  # characters of a call and its end, where its answer is left out
 
-def entries(transcript: Transcript, prompt: str, budget: int) -> list[Entry]:
-    """The transcript as the model reads it, at most about ``budget`` tokens.
 
-    What does not fit is dropped from the oldest end in whole exchanges (from one person's message to the
-    next), so a call is never without its result. The last exchange always stays.
+class _Length(IntEnum):
+    FULL = 0
+    BOUNDED = 1  # nothing of it takes more than its share of the room
+    THIN = 2  # what tools gave is a handle; long arguments are cut
+    BRIEF = 3  # so are words
+    GONE = 4  # only how its calls ended is told
+
+
+@dataclass(slots=True)
+class _Part:
+    """One line of the transcript as the model is given it; ``share`` of the room in characters."""
+
+    line: Line
+    transcript: Transcript
+    length: _Length = _Length.FULL
+    share: int = 0
+    running: bool = False  # it belongs to what is asked now
+    later: AbstractSet[str] = frozenset()  # ids of proposals whose end is told by a later note
+    entries: Sequence[Entry] = ()
+    size: int = 0
+    ends: Sequence[str] = field(default_factory=list)  # how its calls ended, once it is gone
+
+    def __post_init__(self) -> None:
+        self._render()
+
+    @property
+    def told(self) -> int:
+        """How many characters of the note are its own."""
+        return self.size if self.length is _Length.GONE else 0
+
+    def cut(self, length: _Length, share: int = 0) -> None:
+        if length > self.length:
+            self.length, self.share = length, share or self.share
+            self._render()
+
+    def _render(self) -> None:
+        gone = self.length is _Length.GONE
+        self.entries = () if gone else _line(self)
+        self.ends = _ends(self) if gone else ()
+        self.size = size_of(self.entries) + sum(map(len, self.ends))
+
+
+def entries(transcript: Transcript, prompt: str, room: int) -> list[Entry]:
+    """The transcript as the model reads it, after ``prompt``, in at most about ``room`` characters in all.
+
+    Tools' older answers become handles first. Then words before the last ten exchanges are cut, then the
+    oldest exchanges go: a note has how their calls ended. The first message always stays.
     """
-    exchanges: list[list[Entry]] = []
+    room = max(_LEAST_ROOM, room - len(prompt))
+    parts: list[_Part] = []
+    total, later = 0, _told_later(transcript)
     for line in transcript.lines:
         if line.role is LineRole.NOTICE:
             continue
-        if line.role is LineRole.USER or not exchanges:
-            exchanges.append([])
-        exchanges[-1] += _line(line, transcript)
-    room = budget * CHARACTERS_PER_TOKEN - len(prompt)
-    kept: list[list[Entry]] = []
-    for exchange in reversed(exchanges):
-        room -= sum(_size(entry) for entry in exchange)
-        if kept and room < 0:
-            break
-        kept.append(exchange)
-    return [SystemText(prompt), *(entry for exchange in reversed(kept) for entry in exchange)]
+        parts.append(_Part(line, transcript, later=later))
+        total += parts[-1].size
+        if total > room:
+            _shorten(parts, room)
+            total = sum(part.size for part in parts)
+    ends = [*_ends_before(transcript), *(end for part in parts for end in part.ends)]
+    left_out = any(part.length is _Length.GONE for part in parts) or ends
+    note = [_note(ends, parts, room // 4)] if parts and left_out else []
+    first, *rest = [part.entries for part in parts] or [()]
+    return [SystemText(prompt), *first, *note, *(entry for each in rest for entry in each)]
 
 
-def _line(line: Line, transcript: Transcript) -> Sequence[Entry]:
+def _shorten(parts: Sequence[_Part], room: int) -> None:
+    """Cut until what came before the last line takes half of the room, and the last line less than that."""
+    last, share = parts[-1], room * 2 // 5
+    if last.size > share:
+        last.cut(_Length.BOUNDED, share)
+    said = sum(part.size for part in parts[:-1])
+    told = sum(part.told for part in parts[:-1])
+    for group, length in _steps(parts):
+        if said - told + min(told, room // 4) <= room // 2:
+            return
+        for part in group:
+            if part is not last:
+                said, told = said - part.size, told - part.told
+                part.cut(length, room // 4)
+                said, told = said + part.size, told + part.told
+
+
+def _steps(parts: Sequence[_Part]) -> Iterator[tuple[Sequence[_Part], _Length]]:
+    """What is cut, one after the other: the oldest first, and what is asked now last."""
+    asked = [at for at, part in enumerate(parts) if part.line.role is LineRole.USER] or [0]
+    now, recent = asked[-1], asked[-_WORD_FOR_WORD:][0]
+    before = parts[1:now]
+    for part in parts[now:]:
+        part.running = True
+    for part in parts[:now]:
+        part.running = False
+    yield parts[:1], _Length.BOUNDED
+    yield from (([part], _Length.THIN) for part in parts[1:-1])
+    yield from (([part], _Length.BRIEF) for part in parts[1:recent])
+    begins = [at for at, part in enumerate(before) if part.line.role is LineRole.USER]
+    for start, end in zip([0, *begins], [*begins, len(before)], strict=True):
+        yield before[start:end], _Length.GONE
+    yield parts[now : now + 1], _Length.BOUNDED
+    for length in (_Length.BRIEF, _Length.GONE):
+        yield from (([part], length) for part in parts[max(1, now + 1) : -1])
+
+
+def _note(ends: Sequence[str], parts: Sequence[_Part], room: int) -> UserText:
+    """Say what is left out, and how the calls in it ended: the newest, and those that are open."""
+    told: list[tuple[int, str]] = []
+    for at, end in sorted(enumerate(ends), key=lambda each: (WAITING not in each[1], -each[0])):
+        room -= len(end)
+        if room >= 0:
+            told.append((at, end))
+    told.sort()
+    since = next((p for p in parts[1:] if p.length is not _Length.GONE), parts[-1]).line.created_at
+    before = f"before {since:%d %b %Y, %H:%M} UTC"
+    lines = [f"{NOTE} To save room, what else was said {before} is left out. You may ask people about it."]
+    if told:
+        some = f" ({len(told)} of {len(ends)})" if len(told) < len(ends) else ""
+        lines += [f"What you proposed then{some}:", *(end for _, end in told)]
+    return UserText("\n".join(lines))
+
+
+def _ends_before(transcript: Transcript) -> list[str]:
+    """How calls ended in answers before those that are read."""
+    read = {line.id for line in transcript.lines}
+    return [_end(p) for p in transcript.proposals.values() if p.called and p.message_id not in read]
+
+
+def _ends(part: _Part) -> list[str]:
+    """How the calls of a line ended that needed a decision, a line for each."""
+    found = (part.transcript.proposals.get((part.line.id, call.id)) for call in part.line.calls)
+    return [_end(p) for p in found if p]
+
+
+def _end(p: Proposal) -> str:
+    return f"- {one_line(p.description)[:_NOTED]}: {one_line(for_model(p))[:_NOTED]}"
+
+
+def _line(part: _Part) -> Sequence[Entry]:
+    line, transcript = part.line, part.transcript
+    text = _words(line.text, part)
     if line.role is not LineRole.ASSISTANT:
         told = not transcript.conversation.private or line.text.lstrip().startswith(NOTE)
         # a note may follow someone's request, but it is not in their words
         named = line.actor if told and line.role is LineRole.USER else None
-        return [UserText(line.text, named.label if named else "")]
+        return [UserText(text, named.label if named else "")]
     if not line.calls and not line.text.strip():
         return []  # servers refuse a history with an answer that is empty
-    proposals = {call.id: transcript.proposals.get((line.id, call.id)) for call in line.calls}
-    calls = tuple(ToolCall(c.id, c.tool_name, _arguments(c, proposals[c.id])) for c in line.calls)
-    results = [_result(c, line, proposals[c.id]) for c in line.calls]
-    return [AssistantText(line.text, calls), *results]
+    kept = part.running or part.length < _Length.THIN
+    calls = tuple(
+        ToolCall(c.id, c.tool_name, _arguments(c, part), c.extra if kept else {}) for c in line.calls
+    )
+    return [AssistantText(text, calls), *(_result(at, c, part) for at, c in enumerate(line.calls))]
 
 
-def _arguments(call: Call, proposal: Proposal | None) -> str:
-    """As the model wrote them, or as a person edited them."""
-    if proposal is not None and proposal.edited_by:
-        return canonical({**proposal.arguments, REASON: proposal.reason})
+def _words(text: str, part: _Part) -> str:
+    match part.length:
+        case _Length.FULL:
+            return text
+        case _Length.BOUNDED:
+            return _cut(text, max(_KEPT, part.share))
+        case _Length.THIN if part.line.role is not LineRole.NOTE:
+            return text
+        case _:
+            return _cut(text, _KEPT)
+
+
+def _cut(text: str, most: int) -> str:
+    if len(text) <= most + _KEPT // 4:  # what says that it is cut takes room itself
+        return text
+    return f"{text[:most]}… [{len(text) - most:,} more characters left out]"
+
+
+def _arguments(call: Call, part: _Part) -> str:
+    """As the model wrote them."""
     try:
         decoded = json.loads(call.arguments or "{}")
     except (ValueError, RecursionError):
-        return "{}"  # servers refuse a history with broken JSON; the result says what was wrong
-    return call.arguments if isinstance(decoded, dict) and call.arguments else "{}"
+        # servers refuse a history with broken JSON; the model is to see what it wrote
+        decoded = {"not_json": _cut(call.arguments, _KEPT)}
+    if not isinstance(decoded, dict):
+        decoded = {"not_an_object": _cut(call.arguments, _KEPT)}
+    most = part.share // max(1, len(part.line.calls)) if part.length is _Length.BOUNDED else _KEPT
+    if part.length is _Length.FULL or len(call.arguments) <= most:
+        return call.arguments if _is_object(call.arguments) else json.dumps(decoded, ensure_ascii=False)
+    thin = json.dumps(_thin(decoded), ensure_ascii=False)
+    return thin if len(thin) <= max(most, 4 * _KEPT) else json.dumps({"left_out": _cut(thin, _KEPT)})
 
 
-def _result(call: Call, line: Line, proposal: Proposal | None) -> ToolResult:
-    if proposal is not None:
-        return ToolResult(call.id, for_model(proposal))
+def _is_object(arguments: str) -> bool:
+    try:
+        return isinstance(json.loads(arguments), dict)
+    except (ValueError, RecursionError):
+        return False
+
+
+def _thin(value: Any) -> Any:
+    match value:
+        case str():
+            return _cut(value, _KEPT)
+        case list():
+            return [_thin(each) for each in value]
+        case dict():
+            return {key: _thin(each) for key, each in value.items()}
+        case _:
+            return value
+
+
+def _result(at: int, call: Call, part: _Part) -> ToolResult:
+    line, p = part.line, part.transcript.proposals.get((part.line.id, call.id))
     found = line.results.get(call.id)
-    if found is None:
-        return ToolResult(call.id, "ERROR: no result was kept for this call.")
-    return ToolResult(call.id, found.text, outside=True)
+    if p is not None:
+        text = _LATER if p.id in part.later else for_model(p)
+    else:
+        text = found.text if found else "ERROR: no result was kept for this call."
+    if part.length is _Length.BOUNDED:
+        text = shortened(text, f"call-{line.id}-{at}", max(500, part.share // len(line.calls)))
+    elif part.length >= _Length.THIN and len(text) > 2 * _KEPT:
+        left = f"{len(text) - _KEPT:,} more characters left out to save room"
+        text = f"{text[:_KEPT]}… [{left}: output_read(handle='call-{line.id}-{at}')]"
+    return ToolResult(call.id, text, outside=p is None and found is not None and found.outside)
+
+
+def _told_later(transcript: Transcript) -> set[str]:
+    """Ids of the proposals that ended after the conversation continued: a note of `settle` tells that."""
+    spoken = sorted((each for each in transcript.lines if each.role is not LineRole.NOTICE), key=_by_id)
+    notes = [line for line in spoken if line.role is LineRole.NOTE and EARLIER in line.text]
+    following = {line.id: after for line, after in pairwise(spoken)}
+    return {
+        p.id
+        for p in transcript.proposals.values()
+        if (after := following.get(p.message_id)) and after.created_at <= p.updated_at
+        for note in notes
+        if note.id > p.message_id and f"- {one_line(p.description)}: " in note.text
+    }
+
+
+def _by_id(line: Line) -> int:
+    return line.id
+
+
+def size_of(history: Sequence[Entry]) -> int:
+    """About how many characters a history takes in a request."""
+    return sum(_size(entry) for entry in history)
 
 
 def _size(entry: Entry) -> int:
     match entry:
         case AssistantText(text, calls):
-            return len(text) + sum(len(c.name) + len(c.arguments) for c in calls)
+            extra = sum(len(json.dumps(c.extra)) for c in calls if c.extra)
+            return len(text) + extra + sum(_OF_A_CALL + len(c.name) + len(c.arguments) for c in calls)
         case SystemText(text) | UserText(text, _) | ToolResult(_, text, _):
-            return len(text)
+            return len(text) + _OF_AN_ENTRY
+
+
+_OF_AN_ENTRY = 40  # characters around a text in a request
+_OF_A_CALL = 100

@@ -15,6 +15,7 @@ from bot.domain.events import (
     TurnEnded,
     TurnEvent,
     TurnFailed,
+    Waited,
 )
 from bot.errors import ChannelError
 from bot.logs import logger
@@ -44,6 +45,8 @@ class Unfolding(ABC):
                 self._text, self._doing, self._far = self._text + text, "", ""
             case TextRestarted():
                 self._text = ""
+            case Waited(words=words):
+                self._doing, self._far = words, ""
             case ToolStarted(summary=summary):
                 self._doing, self._far = summary, ""
             case ToolProgress(words=words):

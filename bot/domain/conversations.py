@@ -1,9 +1,10 @@
 """A conversation and its lines: what people, the agent and Nod said, in the order the model reads it."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
+from typing import Any
 
 from bot.domain.chat import Address
 from bot.domain.people import Actor
@@ -52,6 +53,7 @@ class Call:
     tool_name: str
     arguments: str
     summary: str
+    extra: Mapping[str, Any] = field(default_factory=dict)  # what the model's server wants back with it
 
     def __post_init__(self) -> None:
         for name in ("id", "tool_name", "arguments", "summary"):
@@ -60,10 +62,14 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class CallResult:
-    """How a call ended that never was a proposal: a read, or a call that could not be proposed."""
+    """How a call ended that never was a proposal: a read, or a call that could not be proposed.
+
+    ``outside``: the text is a tool's own, not Nod's.
+    """
 
     text: str
     ok: bool
+    outside: bool = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "text", storable(self.text))

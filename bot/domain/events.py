@@ -35,6 +35,13 @@ class TextRestarted:
 
 
 @dataclass(frozen=True, slots=True)
+class Waited:
+    """The model's server is not ready and is asked again; ``words`` say so to people."""
+
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
 class ToolStarted:
     """A read call runs. ``summary`` is plain language for people."""
 
@@ -96,6 +103,7 @@ TurnEvent = (
     | TextDelta
     | ThoughtDelta
     | TextRestarted
+    | Waited
     | ToolStarted
     | ToolProgress
     | ToolFinished

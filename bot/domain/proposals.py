@@ -121,6 +121,12 @@ class Edited:
         each = (f"{f.field}: {_brief(f.old_value)} → {_brief(f.new_value)}" for f in self.fields)
         return f"{self.by} changed {', '.join(each)}"
 
+    @property
+    def told(self) -> str:
+        """For example ``Ben changed color from red to blue``, for the model."""
+        each = (f"{f.field} from {_brief(f.old_value)} to {_brief(f.new_value)}" for f in self.fields)
+        return f"{self.by} changed {', '.join(each)}"
+
 
 def _brief(text: str | None) -> str:
     if text is None:

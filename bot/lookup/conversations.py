@@ -69,7 +69,7 @@ class ConversationLookup:
 
     async def transcript(self, conversation_id: str) -> Transcript | None:
         """Its last lines in reading order."""
-        return await self._database.read(conversations.read_transcript, conversation_id)
+        return await self._database.read(conversations.read_transcript, conversation_id, messages.SHOWN_LINES)
 
     async def in_full(self, conversation_id: str, actor: Actor) -> tuple[Transcript | None, list[Seen]]:
         """Every line and every proposal of it that this person may see, in one snapshot."""

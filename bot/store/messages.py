@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import bindparam, delete, func, insert, literal_column, update
+from sqlalchemy import bindparam, delete, func, insert, literal_column, true, update
 from sqlmodel import Session, col, select
 
 from bot.domain.conversations import HEARD, Call, CallResult, Line, LineRole
@@ -17,6 +17,7 @@ from bot.store.tables.conversations import MessageRow
 from bot.store.tables.row import among, table_of
 
 MAX_LINES = 400  # how far back a turn reads before the token budget has its say
+SHOWN_LINES = 500  # of a conversation that people open
 _MESSAGE = table_of(MessageRow)
 
 # What each cycle uses is built once: to build a statement costs several times what it costs to run it.
@@ -42,6 +43,10 @@ _LINES = select(
     )
 )
 _LAST_LINES = _LINES.where(_IN_CONVERSATION).order_by(_MESSAGE.c.id.desc()).limit(MAX_LINES)
+_FIRST_HEARD = (
+    _LINES.where(_IN_CONVERSATION, among(_MESSAGE.c.role, sorted(HEARD))).order_by(_MESSAGE.c.id).limit(1)
+)
+_COUNT_LINES = select(func.count()).select_from(_MESSAGE).where(_IN_CONVERSATION)
 _INSERT_LINE = insert(_MESSAGE).returning(_MESSAGE.c.id)
 HEARD_SINCE = (
     select(_MESSAGE.c.id)
@@ -118,8 +123,18 @@ def name_of(session: Session, conversation_id: str, actor: Actor) -> str:
 
 def add_results(session: Session, message_id: int, results: dict[str, CallResult]) -> None:
     """Set what the calls of an answer gave, where that was known only after it was stored."""
-    kept = {key: [r.text, r.ok] for key, r in results.items()}
+    kept = {key: result_row(r) for key, r in results.items()}
     session.execute(update(_MESSAGE).where(_MESSAGE.c.id == message_id).values(results=kept))
+
+
+def call_row(call: Call) -> list[Any]:
+    """As it is kept; what only some have is left out where it is not there."""
+    plain = [call.id, call.tool_name, call.arguments, call.summary]
+    return [*plain, dict(call.extra)] if call.extra else plain
+
+
+def result_row(result: CallResult) -> list[Any]:
+    return [result.text, result.ok] if result.outside else [result.text, result.ok, False]
 
 
 def last_heard(session: Session, conversation_id: str) -> int:
@@ -176,21 +191,32 @@ def mark_delivered(session: Session, message_ids: Sequence[int]) -> None:
     session.execute(update(MessageRow).where(col(MessageRow.id).in_(message_ids)).values(delivered=True))
 
 
-def get_line(session: Session, message_id: int) -> Line | None:
-    row = session.execute(_LINES.where(_MESSAGE.c.id == message_id)).one_or_none()
+def get_line(session: Session, message_id: int, conversation_id: str | None = None) -> Line | None:
+    """One line; None where there is none, or not in this conversation."""
+    here = true() if conversation_id is None else _MESSAGE.c.conversation_id == conversation_id
+    row = session.execute(_LINES.where(_MESSAGE.c.id == message_id, here)).one_or_none()
     return _line(row) if row else None
 
 
 def latest(session: Session, conversation_id: str, limit: int | None = MAX_LINES) -> list[Line]:
-    """The last ``limit`` lines of a conversation (None: all), newest first."""
+    """The last ``limit`` lines of a conversation (None: all), newest first.
+
+    What a turn reads (`MAX_LINES`) begins with the same line for many turns: of a long conversation the last
+    200 to 400, and the first message.
+    """
     if limit != MAX_LINES:
         newest = _MESSAGE.c.id.desc()
         every = _LINES.where(_MESSAGE.c.conversation_id == conversation_id).order_by(newest).limit(limit)
         return [_line(row) for row in session.connection().execute(every)]
-    return [
-        _line(row)
-        for row in session.connection().execute(_LAST_LINES, {"conversation_id": conversation_id}).all()
-    ]
+    whose = {"conversation_id": conversation_id}
+    rows = session.connection().execute(_LAST_LINES, whose).all()
+    if len(rows) == MAX_LINES:
+        half = MAX_LINES // 2
+        count: int = session.connection().execute(_COUNT_LINES, whose).scalar_one()
+        rows = rows[: half + count % half]
+        first = session.connection().execute(_FIRST_HEARD, whose).all()
+        rows = [*rows, *(row for row in first if row.id < rows[-1].id)]
+    return [_line(row) for row in rows]
 
 
 def _line(row: Any) -> Line:
@@ -216,7 +242,7 @@ def append(
     now: datetime,
     *,
     after: int | None = None,
-    calls: list[list[str]] | None = None,
+    calls: list[list[Any]] | None = None,
     results: dict[str, list[Any]] | None = None,
     delivered: bool = True,
     actor: Actor | None = None,

@@ -18,7 +18,7 @@ from sqlmodel.sql.sqltypes import UTCDateTime
 from bot.domain.files import File, fits_card, safe_name
 from bot.domain.proposals import Proposal
 from bot.domain.redaction import secrets_in, veiled
-from bot.store import tool_versions
+from bot.store import messages, proposals, tool_versions
 from bot.store.tables.conversations import ConversationRow
 from bot.store.tables.row import Row, changed, partial, table_of
 
@@ -182,10 +182,29 @@ def file(session: Session, conversation_id: str, handle: str) -> File | None:
 
 
 def part(session: Session, conversation_id: str, handle: str, offset: int, most: int) -> Part | None:
-    """Up to ``most`` characters from ``offset`` on; None for a handle this conversation does not have."""
-    query = select(OutputRow.text).where(OutputRow.id == handle, OutputRow.conversation_id == conversation_id)
-    text = session.exec(query).one_or_none()
+    """Up to ``most`` characters from ``offset`` on; None for a handle this conversation does not have.
+
+    ``call-MESSAGE-POSITION`` is what a call of an answer gave (``bot/agent/transcript.py``).
+    """
+    if handle.startswith("call-"):
+        text = _of_call(session, conversation_id, *map(int, handle.split("-")[1:]))
+    else:
+        query = select(OutputRow.text).where(
+            OutputRow.id == handle, OutputRow.conversation_id == conversation_id
+        )
+        text = session.exec(query).one_or_none()
     return None if text is None else Part(text[offset : offset + most], offset, len(text))
+
+
+def _of_call(session: Session, conversation_id: str, message_id: int, position: int) -> str | None:
+    line = messages.get_line(session, message_id, conversation_id)
+    if line is None or position >= len(line.calls):
+        return None
+    call = line.calls[position]
+    if call.id in line.results:
+        return line.results[call.id].text
+    found = (p for p in proposals.of_message(session, message_id) if p.call_id == call.id)
+    return next((p.result for p in found), None)
 
 
 def delete_all(session: Session, conversation_ids: Sequence[str]) -> None:

@@ -175,8 +175,8 @@ def answer(
         text,
         now,
         after=turn.transcript.seen,
-        calls=[[c.id, c.tool_name, c.arguments, c.summary] for c in calls] or None,
-        results={key: [r.text, r.ok] for key, r in results.items()} or None,
+        calls=[messages.call_row(c) for c in calls] or None,
+        results={key: messages.result_row(r) for key, r in results.items()} or None,
         delivered=delivered,
         event_id=turn.key(usage.model_calls),
     )
@@ -284,6 +284,17 @@ def give_up(session: Session, turn_id: int, process: str, most: int, explanation
     how = {"state": "failed", "ended_at": now, "error": explanation}
     which = {"turn_id": turn_id, "process": process, "most": most}
     return bool(changed(session.connection().execute(_GIVE_UP, how | which)))
+
+
+def joined(session: Session, turn_id: int, conversation_id: str) -> bool:
+    """Whether a person wrote after the turn was wanted, so that it joined the turn."""
+    wanted_at = select(TurnRow.created_at).where(TurnRow.id == turn_id).scalar_subquery()
+    said = select(MessageRow.id).where(
+        MessageRow.conversation_id == conversation_id,
+        MessageRow.role == LineRole.USER,
+        col(MessageRow.created_at) > wanted_at,
+    )
+    return session.execute(said.limit(1)).first() is not None
 
 
 def with_undelivered(session: Session, before: datetime) -> list[str]:

@@ -11,7 +11,7 @@ from sqlmodel import Session
 
 from bot.domain.files import File
 from bot.domain.jobs import Job, Work
-from bot.domain.outcomes import for_model
+from bot.domain.outcomes import EARLIER, for_model
 from bot.domain.proposals import Cause, PreviewField, Proposal, State, clock
 from bot.domain.record import Act
 from bot.domain.unseen import one_line
@@ -167,7 +167,7 @@ def settle(session: Session, p: Proposal, now: datetime) -> tuple[Job, ...]:
     if not resumed or messages.spoken_since(session, p.conversation_id, p.message_id):
         group = proposals.of_message(session, p.message_id)
         lines = "\n".join(f"- {one_line(each.description)}: {_indented(for_model(each))}" for each in group)
-        messages.add_note(session, p.conversation_id, f"[Nod] What you proposed earlier:\n{lines}", now)
+        messages.add_note(session, p.conversation_id, f"[Nod] {EARLIER}\n{lines}", now)
     return (Job(Work.TURN, p.conversation_id), *more)
 
 

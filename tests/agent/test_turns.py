@@ -11,6 +11,7 @@ from bot.agent.loop import TurnLimits
 from bot.agent.model import AssistantText, Stop
 from bot.domain.chat import Address, Answer
 from bot.domain.events import (
+    AnswerBegun,
     Ending,
     ProposalOpened,
     TextDelta,
@@ -54,7 +55,7 @@ async def test_a_turn_tells_of_its_reads_and_proposals_as_they_happen(nod: Nod) 
     await nod.idle()
     kinds: list[type[TurnEvent]] = []
     for event in nod.chat.streams[0].events:
-        if not kinds or kinds[-1] is not type(event):
+        if not isinstance(event, AnswerBegun) and (not kinds or kinds[-1] is not type(event)):
             kinds.append(type(event))
     assert kinds == [TextDelta, ToolStarted, ToolFinished, TextDelta, ProposalOpened, TurnEnded]
 
@@ -323,19 +324,29 @@ async def test_json_that_is_no_call_is_an_answer(nod: Nod) -> None:
     assert nod.chat.shown == text
 
 
-@pytest.mark.parametrize(
-    ("stop", "words"),
-    [(Stop.LENGTH, "ran into its length limit"), (Stop.FILTERED, "withheld the rest")],
-)
-async def test_an_answer_that_was_cut_says_so_and_its_calls_are_not_used(
-    nod: Nod, stop: Stop, words: str
-) -> None:
-    nod.model.will(says("I will paint", call("paint", RED), stop=stop))
+async def test_an_answer_that_the_provider_cut_says_so_and_its_calls_are_not_used(nod: Nod) -> None:
+    nod.model.will(says("I will paint", call("paint", RED), stop=Stop.FILTERED))
     await nod.say()
     await nod.idle()
-    assert words in nod.chat.shown
+    assert "withheld the rest" in nod.chat.shown
     assert await nod.proposals() == []
     assert [turn.state for turn in await turns(nod)] == ["done"]
+
+
+async def test_an_answer_that_was_cut_at_its_length_is_continued_once(nod: Nod) -> None:
+    cut = says("I will paint", call("paint", RED), stop=Stop.LENGTH)
+    nod.model.will(cut, says("it red.", call("paint", RED)))
+    await nod.say()
+    await nod.idle()
+    assert "length limit" in nod.model.heard[-1]
+    assert nod.chat.shown == "I will paint\n\nit red."
+    assert [p.state for p in await nod.proposals()] == [State.PROPOSED]
+    nod.model.will(cut, cut)
+    await nod.say("again")
+    await nod.idle()
+    assert len(nod.model.transcripts) == 4
+    assert nod.chat.shown.endswith("My answer ran into its length limit and stops here.)")
+    assert [turn.state for turn in await turns(nod)] == ["waiting", "done"]
 
 
 async def test_two_calls_under_one_id_are_told_apart(nod: Nod) -> None:

@@ -7,12 +7,15 @@ no index, one index for every call, complete calls in one chunk, the name again 
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 from uuid import uuid4
 
 from bot.agent.model import ToolCall
 from bot.agent.openai.deltas import joined
+
+_KNOWN = {"index", "id", "type", "function"}
+_OF_A_CALL = 100
 
 
 @dataclass(slots=True)
@@ -22,11 +25,18 @@ class _Open:
     index: int | None
     id: str = ""
     name: str = ""
-    arguments: str = ""
+    pieces: list[str] = field(default_factory=list)
+    extra: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def arguments(self) -> str:
+        return "".join(self.pieces)
 
     @property
     def whole(self) -> bool:
         """Whether the arguments are complete JSON already, so that more text cannot belong to them."""
+        if not self.pieces or not self.pieces[-1].rstrip().endswith("}"):
+            return False
         try:
             json.loads(self.arguments)
         except ValueError:
@@ -44,6 +54,7 @@ class Calls:
     def __init__(self, make_id: Callable[[], str] = _new_id) -> None:
         self._make_id = make_id
         self._open: list[_Open] = []
+        self.size = 0  # characters, about
 
     def add(self, fragments: Any) -> None:
         """Take one chunk's ``delta.tool_calls``: a list of objects, or null."""
@@ -55,13 +66,16 @@ class Calls:
                 arguments = ""
             elif not isinstance(arguments, str):  # an object instead of its text
                 arguments = json.dumps(arguments, ensure_ascii=False)
-            call = self._growing(given, name, index)
+            call = known = self._growing(given, name, index)
             if call is None:
                 call = _Open(index)
                 self._open.append(call)
             call.id = call.id or given or ""
             call.name = call.name or name or ""
-            call.arguments += arguments
+            if arguments:
+                call.pieces.append(arguments)
+            call.extra |= {key: value for key, value in fragment.items() if key not in _KNOWN and value}
+            self.size += len(arguments) + _OF_A_CALL * (call is not known)
 
     def _growing(self, given: str | None, name: str | None, index: int | None) -> _Open | None:
         """Find the open call a fragment belongs to; None when it begins a new one."""
@@ -89,7 +103,7 @@ class Calls:
         for call in self._open:
             if not call.name:
                 continue
-            call_id = call.id if call.id and call.id not in used else self._make_id()
+            call_id = joined(call.id if call.id and call.id not in used else self._make_id())
             used.add(call_id)
-            calls.append(ToolCall(call_id, call.name, joined(call.arguments) or "{}"))
+            calls.append(ToolCall(call_id, joined(call.name), joined(call.arguments) or "{}", call.extra))
         return tuple(calls)

@@ -1,13 +1,13 @@
 """What an OpenAI-compatible server's errors mean, in words for people. Pure; ``openai.py`` raises them."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import aiohttp
 import openai
 
-from bot.errors import ModelError
+from bot.errors import ModelError, ModelTooLong
 
 _SIGNS = (
     "context_length_exceeded",
@@ -15,6 +15,9 @@ _SIGNS = (
     "context window",
     "context size",
     "prompt is too long",
+    "input token count",
+    "maximum number of tokens",
+    "too many tokens",
 )
 _SHOWN = 200  # characters of a server's own words that fit a chat message
 
@@ -28,8 +31,6 @@ _FIELDS = {
 }
 _LATER = "Please try again in a moment."
 STRANGE = "The model's server gave an answer Nod does not understand. Check OPENAI_BASE_URL."
-
-TOO_LONG = "This conversation has grown too long for the model. Please start a new one."
 
 
 def too_long(code: Any, message: Any) -> bool:
@@ -79,19 +80,26 @@ def retry_after(error: openai.OpenAIError) -> float | None:
     return None
 
 
-def refused(content: bytes, key: str) -> str:
-    """What an error says that came as a plain JSON answer with status 200, or empty."""
+def error_in(answer: Any) -> Mapping[str, Any] | None:
+    """The error that an answer is, also in a list (Gemini); None where it is none."""
+    if isinstance(answer, list) and len(answer) == 1:
+        answer = answer[0]
+    error = answer.get("error") if isinstance(answer, dict) else None
+    return error if isinstance(error, dict) else {"message": error} if error else None
+
+
+def refused(content: bytes, key: str) -> ModelError | None:
+    """What an error says that came as a plain JSON answer with status 200; None where it is an answer."""
     try:
         answer = json.loads(content)
-    except ValueError:
-        return STRANGE
-    error = answer.get("error") if isinstance(answer, dict) else None
-    if not error:
-        return "" if isinstance(answer, dict) and answer.get("choices") else STRANGE
-    given = error if isinstance(error, dict) else {"message": error}
-    if too_long(given.get("code"), given.get("message")):
-        return TOO_LONG
-    return f"The model's server refused the request: {_line(given.get('message'), key)}"
+    except (ValueError, RecursionError):
+        return ModelError(STRANGE)
+    error = error_in(answer)
+    if error is None:
+        return None if isinstance(answer, dict) and answer.get("choices") else ModelError(STRANGE)
+    if too_long(error.get("code"), error.get("message")):
+        return ModelTooLong()
+    return ModelError(f"The model's server refused the request: {_line(error.get('message'), key)}")
 
 
 def explain(error: openai.OpenAIError, *, model: str, key: str, waited: float) -> ModelError:
@@ -106,8 +114,8 @@ def explain(error: openai.OpenAIError, *, model: str, key: str, waited: float) -
             return ModelError(f"The model's server closed the connection without an answer. {_LATER}")
         case openai.APIConnectionError():
             return ModelError(f"The model's server can't be reached. {_LATER}")
-        case openai.APIError() if too_long(error.code, error.message):
-            return ModelError(TOO_LONG)
+        case openai.APIError() if too_long(error.code, f"{error.message} {_said(error, '')}"):
+            return ModelTooLong()
         case openai.APIStatusError():
             return ModelError(_status(error, model, key))
         case _:
@@ -157,9 +165,10 @@ def _seconds(count: float) -> str:
     return "1 second" if whole == 1 else f"{whole} seconds"
 
 
-def _said(error: openai.APIStatusError, key: str) -> str:
+def _said(error: openai.APIError, key: str) -> str:
     body = error.body
-    return _line(body.get("message") if isinstance(body, dict) else None, key)
+    given = error_in(body) or (body if isinstance(body, dict) else {})
+    return _line(given.get("message"), key)
 
 
 def _line(said: Any, key: str) -> str:

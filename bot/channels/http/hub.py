@@ -18,6 +18,7 @@ from bot.domain.events import (
     TurnEnded,
     TurnEvent,
     TurnFailed,
+    Waited,
 )
 from bot.domain.redaction import redact, redact_text
 
@@ -98,6 +99,8 @@ def payload(event: TurnEvent) -> dict[str, Any] | None:
             return {"type": "thought", "text": text}
         case TextRestarted():
             return {"type": "restart"}
+        case Waited(words):
+            return {"type": "thought", "text": words}
         case ToolStarted(call_id, tool_name, summary, arguments):
             return {
                 "type": "tool_call_start",

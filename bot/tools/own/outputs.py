@@ -18,7 +18,7 @@ from bot.tools.tool import CallContext, FixedToolset, tool
 _PART = MAX_RESULT // 2  # a part must fit into one answer again, with what JSON adds to it
 GROUP = "outputs"
 
-Handle = Annotated[str, Field(pattern=r"^out-[0-9a-f]{16}$")]
+Handle = Annotated[str, Field(pattern=r"^(out-[0-9a-f]{16}|call-\d{1,18}-\d{1,3})$")]
 Offset = Annotated[int, Field(ge=0, le=10**9)]
 
 

@@ -19,9 +19,10 @@ from bot.agent.model import (
     ToolResult,
     ToolSpec,
     UserText,
+    Waiting,
 )
 from bot.agent.openai.model import OpenAIModel
-from bot.errors import ModelCut, ModelError
+from bot.errors import ModelCut, ModelError, ModelTooLong
 from tests.fakes.openai_server import (
     OpenAIServer,
     Reply,
@@ -85,7 +86,7 @@ async def make(server):
 
 async def answer(model, transcript=HELLO, tools=()) -> tuple[str, Finished]:
     *parts, finished = [part async for part in model.stream(transcript, tools)]
-    texts = [part for part in parts if not isinstance(part, Thought)]
+    texts = [part for part in parts if not isinstance(part, Thought | Waiting)]
     assert all(isinstance(part, Text) for part in texts)
     assert isinstance(finished, Finished)
     return "".join(part.text for part in texts), finished
@@ -360,8 +361,8 @@ async def test_a_key_that_no_header_can_hold_is_said(make):
         (fail(429, code="insufficient_quota"), "used up its quota"),
         (fail(500), "in trouble (HTTP 500)"),
         (fail(503), "in trouble (HTTP 503)"),
-        (fail(400, "too many", code="context_length_exceeded"), "grown too long"),
-        (fail(400, "This model's maximum context length is 8192 tokens"), "grown too long"),
+        (fail(400, "too many", code="context_length_exceeded"), "fit the model"),
+        (fail(400, "This model's maximum context length is 8192 tokens"), "fit the model"),
         (fail(400, "Unknown\nparameter: 'x', key test-key"), "HTTP 400): Unknown parameter: 'x', key …"),
         (fail(400, "y" * 900), "y…"),
     ],
@@ -373,7 +374,7 @@ async def test_a_servers_error_is_told_in_plain_words(server, make, reply, words
 
 async def test_a_conversation_too_long_is_said_also_when_the_stream_tells_it(server, make):
     server.reply(stream({"error": {"message": "exceeds the available context size"}}))
-    assert "too long" in await refused(make())
+    assert "fit the model" in await refused(make())
 
 
 async def test_a_busy_server_is_asked_again_after_the_time_it_names(server, make):
@@ -582,3 +583,104 @@ async def test_the_fake_refuses_what_openai_refuses(server, make):
         assert words in await refused(make(), transcript)
     assert "unique" in await refused(make(), tools=(NOTE, NOTE))
     assert "additionalProperties" in await refused(make(), tools=(replace(LOOSE, strict=True),))
+
+
+class Seconds:
+    """A clock that a test moves."""
+
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+async def test_what_a_server_sends_with_an_answer_and_its_calls_goes_back_to_the_same_model(server, make):
+    signed = {
+        **fragment(index=0, call_id="c1", name="note_add", arguments="{}"),
+        "extra_content": {"google": 1},
+    }
+    server.reply(
+        stream(
+            chunk({"reasoning_content": "I should "}),
+            chunk({"reasoning_content": "note it."}),
+            chunk({"tool_calls": [signed]}),
+            chunk(finish="tool_calls"),
+        ),
+        say("Done."),
+        say("Done."),
+    )
+    _, finished = await answer(make(), tools=(NOTE,))
+    history = (*HELLO, AssistantText("", finished.calls), ToolResult("c1", "noted"))
+    await answer(make(), history, tools=(NOTE,))
+    sent = server.requests[-1]["messages"][2]
+    assert sent["reasoning_content"] == "I should note it."
+    assert sent["tool_calls"][0]["extra_content"] == {"google": 1}
+    await answer(make(model="another"), history, tools=(NOTE,))
+    assert "reasoning_content" not in server.requests[-1]["messages"][2]
+    assert "extra_content" not in server.requests[-1]["messages"][2]["tool_calls"][0]
+
+
+async def test_a_text_without_an_end_is_cut_at_its_length(server, make):
+    server.reply(stream(*(chunk({"content": "x" * 1000}) for _ in range(500))))
+    text, finished = await answer(make())
+    assert finished.stop is Stop.LENGTH
+    assert 100_000 <= len(text) < 110_000
+
+
+async def test_arguments_without_an_end_are_cut_and_give_no_call(server, make):
+    begun = fragment(index=0, call_id="c1", name="note_add", arguments="{")
+    more = {"index": 0, "function": {"arguments": "x" * 10_000}}
+    server.reply(stream(chunk({"tool_calls": [begun]}), *(chunk({"tool_calls": [more]}) for _ in range(100))))
+    _, finished = await answer(make(), tools=(NOTE,))
+    assert (finished.stop, finished.calls) == (Stop.LENGTH, ())
+
+
+async def test_an_event_without_an_end_is_told(server, make):
+    server.reply(stream(*(b"data: " + b"x" * 65536 if not at else b"x" * 65536 for at in range(100))))
+    assert "too long to read" in await refused(make())
+
+
+@pytest.mark.parametrize(
+    ("first", "words"),
+    [
+        ({"reasoning_content": "hm"}, "said nothing within 5 min"),
+        ({"content": "a"}, "did not end within 15 min"),
+    ],
+)
+async def test_an_answer_that_never_ends_is_given_up_in_words(server, make, first, words):
+    clock = Seconds()
+    server.reply(stream(*(chunk(first) for _ in range(200))))
+    with pytest.raises(ModelError, match=words):  # noqa: PT012 - the clock moves with each part
+        async for _ in make(clock=clock).stream(HELLO, ()):
+            clock.now += 20
+
+
+async def test_what_a_busy_server_asks_for_is_waited_for_45_seconds_in_all_and_told(server, make):
+    waited = []
+
+    async def pause(seconds):
+        waited.append(seconds)
+
+    server.reply(*(fail(429, headers={"Retry-After": "30"}) for _ in range(6)))
+    said = []
+    with pytest.raises(ModelError, match="busy"):  # noqa: PT012 - what came before counts
+        async for part in make(max_retries=6, pause=pause).stream(HELLO, ()):
+            said.append(part)  # noqa: PERF401 - a list has nothing where the rest raises
+    assert waited == [30]
+    assert said == [Waiting("The model's server is busy. I'm trying again.")]
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        Reply(status=400, body=[{"error": {"code": 400, "message": "The input token count (9) exceeds 8."}}]),
+        Reply(
+            whole=b'[{"error": {"message": "The input token count (9) exceeds 8."}}]', kind="application/json"
+        ),
+        stream(b'data: [{"error": {"message": "input token count exceeds"}}]\n\n'),
+    ],
+)
+async def test_an_error_in_a_list_is_one(server, make, reply):
+    server.reply(reply)
+    with pytest.raises(ModelTooLong):
+        await answer(make())
