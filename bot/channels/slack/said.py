@@ -158,6 +158,11 @@ def readable(text: str, names: Mapping[str, str]) -> str:
     """Turn Slack's marks into words for the model: ``@Ana``, ``#general``, plain links."""
     text = _USER.sub(lambda m: f"@{names.get(m[1]) or m[2] or m[1]}", text)
     text = _CHANNEL.sub(lambda m: f"#{m[2] or m[1]}", text)
-    text = _LINK.sub(lambda m: m[1] if not m[2] or m[2] in m[1] else f"{m[2]} ({m[1]})", text)
-    text = _SPECIAL.sub(lambda m: m[2] or f"@{m[1]}", text)
+    text = _LINK.sub(lambda m: _bare(m[1]) if not m[2] or m[2] in m[1] else f"{m[2]} ({m[1]})", text)
+    text = _SPECIAL.sub(lambda m: m[2] or ("@group" if m[1] == "subteam" else f"@{m[1]}"), text)
     return unescape(text)
+
+
+def _bare(link: str) -> str:
+    """An address or a number as people write it."""
+    return link.removeprefix("mailto:").removeprefix("tel:")

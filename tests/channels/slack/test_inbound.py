@@ -364,3 +364,19 @@ async def test_a_command_whose_answer_slack_does_not_take_is_answered_another_wa
     found = await running.slack.until(lambda: [m for m in running.slack.posted if m.only_for == "U7"])
     assert "There are no rules." in found[0].words
     sending.cancel()
+
+
+@pytest.mark.parametrize(
+    ("written", "read"),
+    [
+        ("ask <mailto:a@b.example|a@b.example>", "ask a@b.example"),
+        ("call <tel:+4412345|+4412345>", "call +4412345"),
+        ("tell <!subteam^S1234>", "tell @group"),
+        ("tell <!subteam^S1234|@printers>", "tell @printers"),
+    ],
+)
+async def test_addresses_and_groups_are_read_as_people_see_them(
+    running: Running, written: str, read: str
+) -> None:
+    await running.slack.say("U7", written)
+    assert _said(running) == read
