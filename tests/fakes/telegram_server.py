@@ -142,6 +142,7 @@ class FakeTelegram(BotApi):
     async def begin_press(self, user_id: int, message: Posted, data: str, *, too_old: bool = False) -> Query:
         """Send it, and do not wait for the answer."""
         query = Query(str(next(self._ids)), user_id, too_old=too_old)
+        query.asked = self.now() if self.now is not None else 0.0
         self.queries[query.id] = query
         shown = self._shown(message)
         if message.inaccessible:

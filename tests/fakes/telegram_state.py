@@ -17,6 +17,8 @@ BOT = {"id": 4242, "is_bot": True, "first_name": "Nod", "username": "nod_test_bo
 _PATIENCE = 30.0
 _GROUP = (20, 60.0)  # sends and edits, seconds
 _PERSON = (30, 30.0)
+_ALL = (30, 1.0)
+QUERY_LIVES = 15.0  # seconds
 _SENDING = {"sendMessage", "editMessageText", "sendDocument", "editMessageReplyMarkup", "sendMessageDraft"}
 
 
@@ -65,6 +67,7 @@ class Query:
     text: str = ""
     alert: bool = False
     too_old: bool = False
+    asked: float = 0.0
 
 
 _SAME = (
@@ -81,6 +84,8 @@ class BotApi:
         self.people: dict[int, dict[str, Any]] = {}
         self.messages: list[Posted] = []
         self.drafts: list[tuple[int, int, str]] = []
+        self.over = 0
+        """How many requests came above the limits."""
         self.actions: list[tuple[int, int | None, str]] = []
         self.queries: dict[str, Query] = {}
         self.commands: dict[str, list[str]] = {}
@@ -205,13 +210,15 @@ class BotApi:
     def _check_pace(self, chat: int) -> None:
         if self.now is None:
             return
-        written, (most, seconds) = self._written[chat], _PERSON if chat > 0 else _GROUP
-        while written and written[0] <= self.now() - seconds:
-            written.popleft()
-        if len(written) >= most:
-            wait = int(written[0] + seconds - self.now()) + 1
-            raise Refusal(429, f"Too Many Requests: retry after {wait}", retry_after=wait)
-        written.append(self.now())
+        for line, (most, seconds) in ((chat, _PERSON if chat > 0 else _GROUP), (0, _ALL)):
+            written = self._written[line]
+            while written and written[0] <= self.now() - seconds:
+                written.popleft()
+            if len(written) >= most:
+                self.over += 1
+                wait = int(written[0] + seconds - self.now()) + 1
+                raise Refusal(429, f"Too Many Requests: retry after {wait}", retry_after=wait)
+            written.append(self.now())
 
     async def _do_getMe(self, _: dict[str, Any]) -> dict[str, Any]:  # noqa: N802
         return BOT | {
@@ -335,6 +342,8 @@ class BotApi:
 
     async def _do_answerCallbackQuery(self, params: dict[str, Any]) -> bool:  # noqa: N802
         query = self.queries.get(str(params["callback_query_id"]))
+        if query is not None and self.now is not None and self.now() - query.asked > QUERY_LIVES:
+            query.too_old = True
         if query is not None and query.too_old:
             query.answered = True
         if query is None or query.too_old:
