@@ -18,13 +18,13 @@ from typing import Any
 from sqlmodel import Session
 
 from bot import tracing
-from bot.agent.answer import Answer
 from bot.agent.considered import Considered
 from bot.agent.effects import take_effect
 from bot.agent.gate import Gate, offer
-from bot.agent.model import Entry, Finished, Model, Stop, Text, Thought, ToolCall, ToolSpec, Waiting
+from bot.agent.model import Busy, Entry, Finished, Model, Stop, Text, Thought, ToolCall, ToolSpec
 from bot.agent.prompt import Briefing, scene, system_prompt
 from bot.agent.reach import shelf_for
+from bot.agent.saying import Saying
 from bot.agent.thoughts import Thoughts
 from bot.agent.transcript import CHARACTERS_PER_TOKEN, NOTE, REASON, entries, size_of
 from bot.domain.bounds import CALLS_PER_ANSWER
@@ -169,7 +169,7 @@ class Loop:
         if turn.transcript.teammate and (spent := self._spent_up(turn.transcript.teammate)):
             raise ModelError(spent)
         yield AnswerBegun(turn.key(turn.usage.model_calls + 1))
-        answer = Answer(not turn.transcript.conversation.private and turn.transcript.teammate is None)
+        answer = Saying(not turn.transcript.conversation.private and turn.transcript.teammate is None)
         further = any(text.strip() for text in run.said)
         async for event in self._ask(turn.transcript, shelf, answer, further=further):
             yield event
@@ -226,7 +226,7 @@ class Loop:
             yield ProposalOpened(proposal)
 
     async def _ask(
-        self, transcript: Transcript, shelf: Shelf, answer: Answer, *, further: bool
+        self, transcript: Transcript, shelf: Shelf, answer: Saying, *, further: bool
     ) -> AsyncIterator[TextDelta | ThoughtDelta | TextRestarted | Waited]:
         """Fill in the model's answer; one that breaks off is asked for again, from the start.
 
@@ -265,7 +265,7 @@ class Loop:
                 yield TextRestarted()
 
     async def _stream(
-        self, history: Sequence[Entry], specs: Sequence[ToolSpec], answer: Answer, *, further: bool
+        self, history: Sequence[Entry], specs: Sequence[ToolSpec], answer: Saying, *, further: bool
     ) -> AsyncIterator[TextDelta | ThoughtDelta | Waited]:
         """Fill in the answer to a history; raises ModelEmpty for one that says nothing where it should."""
         thoughts = Thoughts()
@@ -274,7 +274,7 @@ class Loop:
             if thought:
                 yield ThoughtDelta(thought)
             match part:
-                case Waiting(words):
+                case Busy(words):
                     yield Waited(words)
                 case Text(text):
                     first = further and not answer.pieces
@@ -384,7 +384,7 @@ def _continues(transcript: Transcript) -> bool:
     return bool(transcript.lines) and transcript.lines[-1].text == _CONTINUE
 
 
-def _may_be_too_long(error: ModelError, answer: Answer, attempt: int) -> bool:
+def _may_be_too_long(error: ModelError, answer: Saying, attempt: int) -> bool:
     """Some servers just end the stream where a request is too long: twice before a word looks like that."""
     return isinstance(error, ModelTooLong) or (
         isinstance(error, ModelCut) and attempt > 0 and not answer.pieces

@@ -79,7 +79,7 @@ class Thought:
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
+class Busy:
     """The server is not ready, and is asked again in a while; ``words`` are for people."""
 
     words: str
@@ -103,7 +103,7 @@ class Finished:
     completion_tokens: int = 0
 
 
-Part = Text | Thought | Waiting | Finished
+Part = Text | Thought | Busy | Finished
 
 
 class Model(Protocol):

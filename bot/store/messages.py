@@ -192,7 +192,7 @@ def mark_delivered(session: Session, message_ids: Sequence[int]) -> None:
 
 
 def get_line(session: Session, message_id: int, conversation_id: str | None = None) -> Line | None:
-    """One line; None where there is none, or not in this conversation."""
+    """One line; None where no such line is in this conversation."""
     here = true() if conversation_id is None else _MESSAGE.c.conversation_id == conversation_id
     row = session.execute(_LINES.where(_MESSAGE.c.id == message_id, here)).one_or_none()
     return _line(row) if row else None

@@ -81,7 +81,7 @@ def retry_after(error: openai.OpenAIError) -> float | None:
 
 
 def error_in(answer: Any) -> Mapping[str, Any] | None:
-    """The error that an answer is, also in a list (Gemini); None where it is none."""
+    """The error that an answer is, also in a list (Gemini); None for any other."""
     if isinstance(answer, list) and len(answer) == 1:
         answer = answer[0]
     error = answer.get("error") if isinstance(answer, dict) else None

@@ -23,6 +23,7 @@ from openai.types.chat import ChatCompletionChunk
 
 from bot.agent.model import (
     AssistantText,
+    Busy,
     Entry,
     Finished,
     Part,
@@ -34,7 +35,6 @@ from bot.agent.model import (
     ToolResult,
     ToolSpec,
     UserText,
-    Waiting,
 )
 from bot.agent.openai.calls import Calls
 from bot.agent.openai.deltas import Deltas, joined
@@ -153,7 +153,7 @@ class OpenAIModel:
         }
         opened: openai.AsyncStream[ChatCompletionChunk]
         async for found in self._open(body):
-            if isinstance(found, Waiting):
+            if isinstance(found, Busy):
                 yield found
             else:
                 opened = found
@@ -186,7 +186,7 @@ class OpenAIModel:
             yield part
         yield answer.finished()
 
-    async def _open(self, body: _Json) -> AsyncIterator[Waiting | openai.AsyncStream[ChatCompletionChunk]]:
+    async def _open(self, body: _Json) -> AsyncIterator[Busy | openai.AsyncStream[ChatCompletionChunk]]:
         """Send the request until it is answered: that comes last."""
         began, tries, paused = self._clock(), 0, 0.0
         while True:
@@ -201,7 +201,7 @@ class OpenAIModel:
             else:
                 return
             if wait >= _NOTABLE_WAIT:
-                yield Waiting(_BUSY)
+                yield Busy(_BUSY)
             paused += wait
             await self._pause(wait)
 

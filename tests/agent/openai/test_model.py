@@ -10,6 +10,7 @@ import pytest
 
 from bot.agent.model import (
     AssistantText,
+    Busy,
     Finished,
     Stop,
     SystemText,
@@ -19,7 +20,6 @@ from bot.agent.model import (
     ToolResult,
     ToolSpec,
     UserText,
-    Waiting,
 )
 from bot.agent.openai.model import OpenAIModel
 from bot.errors import ModelCut, ModelError, ModelTooLong
@@ -86,7 +86,7 @@ async def make(server):
 
 async def answer(model, transcript=HELLO, tools=()) -> tuple[str, Finished]:
     *parts, finished = [part async for part in model.stream(transcript, tools)]
-    texts = [part for part in parts if not isinstance(part, Thought | Waiting)]
+    texts = [part for part in parts if not isinstance(part, Thought | Busy)]
     assert all(isinstance(part, Text) for part in texts)
     assert isinstance(finished, Finished)
     return "".join(part.text for part in texts), finished
@@ -667,7 +667,7 @@ async def test_what_a_busy_server_asks_for_is_waited_for_45_seconds_in_all_and_t
         async for part in make(max_retries=6, pause=pause).stream(HELLO, ()):
             said.append(part)  # noqa: PERF401 - a list has nothing where the rest raises
     assert waited == [30]
-    assert said == [Waiting("The model's server is busy. I'm trying again.")]
+    assert said == [Busy("The model's server is busy. I'm trying again.")]
 
 
 @pytest.mark.parametrize(

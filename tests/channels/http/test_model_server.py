@@ -195,7 +195,7 @@ async def test_where_the_stream_just_ends_less_of_the_history_is_asked_and_that_
         assert len(server.requests) == before + 1
 
 
-async def test_a_person_hears_which_setting_helps_where_nothing_is_short_enough(meet: Meet) -> None:
+async def test_a_person_is_told_which_setting_helps_where_nothing_is_short_enough(meet: Meet) -> None:
     def script(body: Json) -> Reply:
         return fail(400, "no", code="context_length_exceeded")
 

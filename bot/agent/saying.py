@@ -15,7 +15,7 @@ _WRITTEN = (
 
 
 @dataclass(slots=True)
-class Answer:
+class Saying:
     """``may_be_silent``: people there also talk with each other, so saying nothing is an answer."""
 
     may_be_silent: bool
