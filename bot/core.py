@@ -78,13 +78,13 @@ def core(
     """
     database, clock, bounds = ports.database, ports.clock, bounds or Bounds()
     channels, dispatcher, bell = ports.channels, ports.dispatcher, ports.bell
-    notices = Notices(channels, database, policies, routes)
+    notices = Notices(channels, database, policies, clock, routes)
     cards = Cards(channels, ports.registry, database, policies, clock, bell, notices, routes)
-    turns = Turns(channels, database, cards, clock, routes)
+    turns = Turns(channels, database, cards, clock, notices, routes)
     gate = Gate(ports.registry, policies, database, clock, ports.process.id, bounds)
     presses = Presses(database, gate, clock)
     loop = Loop(ports.model, gate, database, clock, limits or TurnLimits(), briefing or Briefing())
-    boards = TeamStatusDelivery(channels, database)
+    boards = TeamStatusDelivery(channels, database, clock)
     assistant = Assistant(
         database,
         gate,

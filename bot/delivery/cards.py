@@ -5,13 +5,14 @@ never: copies stay behind until their row says otherwise.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 
 from sqlmodel import Session
 
 from bot.channels.seam import Channel, Poster, poster_at, posters
 from bot.delivery.bell import Bell
 from bot.delivery.notices import Notices
+from bot.delivery.pauses import Pauses
 from bot.domain.cards import Card, Elsewhere, card_of, named_on, placed
 from bot.domain.chat import Address, Clock
 from bot.domain.conversations import Conversation
@@ -22,7 +23,7 @@ from bot.domain.policy import same_chat
 from bot.domain.proposals import Kind, Proposal, State
 from bot.errors import ChannelError, CopyGone, NotDeliverable
 from bot.logs import logger
-from bot.store import conversations, copies, names, people, proposals, rules
+from bot.store import conversations, copies, names, notices, people, proposals, rules
 from bot.store.copies import Copy, Known
 from bot.store.database import Database
 from bot.store.rules import Policies
@@ -63,6 +64,8 @@ class Cards:
         self._notices = notices
         self._routes = routes
         self._sleep = sleep
+        self._pauses: Pauses[tuple[int, int]] = Pauses(clock)  # by copy and the version it is to show
+        self._told: set[tuple[str, Address]] = set()  # of which refusals people know
 
     async def post_all(self, opened: Sequence[Proposal], jobs: list[Job], *, last: bool) -> None:
         """Post every card, adding to ``jobs``; then raise what hindered the first that may arrive yet.
@@ -87,35 +90,75 @@ class Cards:
         Raises ChannelError when it may still arrive at one more of them, unless this is the ``last`` try.
         """
         there = {copy.address for copy in await self._database.read(copies.of_proposal, proposal.id)}
-        failures: list[ChannelError] = []
-        for address in await self._database.read(self._addresses, proposal):
+        failures: dict[Address, ChannelError] = {}
+        wanted = await self._database.read(self._addresses, proposal)
+        for address in wanted:
             poster = poster_at(self._channels, address)
             if address in there or poster is None:
                 continue
             if error := await self._post_card(poster, proposal.id, address):
-                failures.append(error)
+                failures[address] = error
+                asker = _own_chat(proposal.requester)
+                if isinstance(error, NotDeliverable) and asker not in wanted and asker != address:
+                    wanted.append(asker)  # where they can still read it
             else:
                 there.add(address)
-        hopeful = [error for error in failures if not isinstance(error, NotDeliverable)]
+        hopeful = [error for error in failures.values() if not isinstance(error, NotDeliverable)]
+        final = {at: error for at, error in failures.items() if last or isinstance(error, NotDeliverable)}
+        if there and final:
+            await self._database.write(self._tell_unreached, proposal, there, final)
         if hopeful and not last:
             raise hopeful[0]
         if there or not failures:
             return ()
-        why = failures[0].message
-        jobs = await self._database.write(lifecycle.undeliverable, proposal.id, why, self._clock())
+        return await self._database.write(
+            self._undeliverable, proposal, next(iter(failures.values())).message
+        )
+
+    def _undeliverable(self, session: Session, proposal: Proposal, why: str) -> tuple[Job, ...]:
+        jobs = lifecycle.undeliverable(session, proposal.id, why, self._clock())
         if jobs:
-            await self._notices.tell_admins(
+            self._notices.for_admins(
+                session,
                 f"A proposal could not be delivered to anyone who may decide, so it was cancelled: "
-                f"{proposal.description}. Reason: {why}"
+                f"{proposal.description}. Reason: {why}",
             )
         return jobs
 
-    async def post_at(self, proposal_id: str, address: Address) -> None:
-        """Post the card in one more place, unless it is already there."""
-        poster = poster_at(self._channels, address)
-        if poster is None or await self._database.read(copies.is_at, proposal_id, address):
+    def _tell_unreached(
+        self,
+        session: Session,
+        proposal: Proposal,
+        there: Collection[Address],
+        final: Mapping[Address, ChannelError],
+    ) -> None:
+        """Have people told of the places that refused a card, once, unless one who may decide has it."""
+        if any(self._may_be_decided_at(session, proposal, address) for address in there):
             return
-        await self._post_card(poster, proposal_id, address)
+        for address, error in final.items():
+            if (proposal.id, address) not in self._told:
+                self._told.add((proposal.id, address))
+                self._notices.unreached(session, proposal, address, error.message)
+
+    def _may_be_decided_at(self, session: Session, proposal: Proposal, address: Address) -> bool:
+        """Whether it is a place for those who may decide: any but the requester's own, and where they asked.
+
+        Who reads along in a group, no platform tells.
+        """
+        conversation = conversations.get_conversation(session, proposal.conversation_id)
+        theirs = {_own_chat(proposal.requester), conversation.origin if conversation else None}
+        requester = people.person_of(session, proposal.requester)
+        objection = self._policies.load(session).objection
+        return address not in theirs or objection(proposal, requester, requester, str(address)) is None
+
+    async def post_at(self, proposal_id: str, address: Address) -> None:
+        """Post the card in one more place, unless it is already there; raises ChannelError."""
+        poster = poster_at(self._channels, address)
+        there = await self._database.read(copies.of_proposal, proposal_id)
+        if poster is None or any(copy.address == address and not copy.gone for copy in there):
+            return
+        if error := await self._post_card(poster, proposal_id, address):
+            raise error
 
     async def _post_card(self, poster: Poster, proposal_id: str, address: Address) -> ChannelError | None:
         """Post the card as it is now, and remember the copy; gives what hindered it."""
@@ -226,20 +269,29 @@ class Cards:
 
     async def _redraw(self, copy: Copy) -> bool:
         poster = poster_at(self._channels, copy.address)
-        if poster is None:
+        key = (copy.id, copy.wanted)
+        if poster is None or self._pauses.holds(key):
             return False
-        _, card = await self._at(copy.proposal_id, copy.address)
+        proposal, card = await self._at(copy.proposal_id, copy.address)
         try:
             if card.fingerprint != copy.shown:  # each edit counts against what a platform lets Nod send
                 await poster.redraw_card(copy.address, copy.ref, card)
         except (CopyGone, NotDeliverable):
-            await self._database.write(copies.mark_gone, copy)
+            await self._database.write(self._lost, copy, again=proposal.state is State.PROPOSED)
         except ChannelError as error:
             log.info("card not updated yet", proposal=copy.proposal_id, why=error.message)
+            self._pauses.refused(key)
             return False
         else:
             await self._database.write(copies.mark_rendered, copy, card.fingerprint)
+        self._pauses.over(key)
         return True
+
+    def _lost(self, session: Session, copy: Copy, *, again: bool) -> None:
+        """The copy is gone; while people still decide, another card takes its place."""
+        copies.mark_gone(session, copy)
+        if again:
+            notices.keep(session, copy.address, "", self._clock(), copy.proposal_id)
 
     async def changed(self) -> None:
         """Wake what waits for rows, and let every channel bring its lists up to date."""
@@ -263,6 +315,10 @@ class Cards:
         """The cards of what ``find`` gives, by proposal id, found and drawn in one read."""
         shelf = await self._registry.shelf()
         return await self._database.read_aside(_cards, find, shelf, self._policies)
+
+
+def _own_chat(actor: Actor) -> Address:
+    return Address(actor.channel, actor.key)
 
 
 def _behind(session: Session, message_id: int) -> list[tuple[Copy, bool]]:

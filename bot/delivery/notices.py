@@ -1,79 +1,143 @@
 """What Nod says by itself: to admins, to approvers, about a card that waits."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
 
 from sqlmodel import Session
 
-from bot.channels.seam import Channel, poster_at
-from bot.domain.chat import Address
+from bot.channels.seam import Channel, Poster, poster_at
+from bot.delivery.files import GIVE_UP
+from bot.delivery.pauses import pause
+from bot.domain.chat import Address, Clock
+from bot.domain.names import place_called
 from bot.domain.people import Actor, Role
-from bot.domain.proposals import Proposal
+from bot.domain.proposals import Proposal, State
 from bot.domain.text import as_written
-from bot.errors import ChannelError, CopyGone
+from bot.errors import ChannelError, CopyGone, NotDeliverable
 from bot.logs import logger
-from bot.store import copies, names
+from bot.store import conversations, copies, names, notices, proposals
 from bot.store.database import Database
+from bot.store.notices import Notice
 from bot.store.rules import Policies
 
 log = logger(__name__)
 
+_AT_A_TIME = 50
+
 
 class Notices:
-    """Posts texts of Nod's own. What cannot arrive is in the log."""
+    """Keeps what Nod says by itself as rows, and posts them: nothing is lost by a platform's bad moment.
+
+    What a place refuses for good is posted where the notice says instead; otherwise the person who asked for
+    what it is about is told, and the admins.
+    """
 
     def __init__(
         self,
         channels: Mapping[str, Channel],
         database: Database,
         policies: Policies,
+        clock: Clock,
         routes: Sequence[Address] = (),
     ) -> None:
         self._channels = channels
         self._database = database
         self._policies = policies
+        self._clock = clock
         self._routes = routes
 
-    async def tell_admins(self, text: str) -> None:
-        """Post a text of Nod's own to each admin."""
-        policy = await self._database.read(self._policies.load)
-        for admin in sorted(policy.holders(Role.ADMIN)):
-            await self.say(Address.parse(admin), text)
-
-    async def tell_approvers(self, text: str) -> None:
-        """Post a text of Nod's own in the approvers' chats, where the settings name some."""
-        for address in self._routes:
-            await self.say(address, text)
-
     async def say(self, address: Address, text: str) -> None:
-        """Post a text of Nod's own; what cannot arrive is in the log."""
-        poster = poster_at(self._channels, address)
-        if poster is None:
-            return
-        try:
-            await poster.post(address, text)
-        except ChannelError as error:
-            log.error("notice not delivered", address=str(address), why=error.message)
+        """Have a text posted."""
+        await self._database.write(notices.keep, address, text, self._clock())
 
-    async def nudge(self, proposal: Proposal, text: str) -> None:
-        """Say a line about a proposal once in each place where its card is, in reply to the card."""
-        text = as_written(text)
-        there = await self._database.read(copies.of_proposal, proposal.id)
-        people = await self._database.read(_deciders, proposal)
-        for address, copy in {copy.address: copy for copy in there}.items():
-            poster = poster_at(self._channels, address)
-            if poster is None:
+    def for_approvers(self, session: Session, text: str) -> None:
+        """As part of a transaction: have a text posted in the chats that the settings name for approvers."""
+        for address in self._routes:
+            notices.keep(session, address, text, self._clock())
+
+    def for_admins(self, session: Session, text: str) -> None:
+        """As part of a transaction: have each admin told."""
+        for admin in sorted(self._policies.load(session).holders(Role.ADMIN)):
+            notices.keep(session, Address.parse(admin), text, self._clock())
+
+    def nudge(self, session: Session, proposal: Proposal, text: str) -> None:
+        """As part of a transaction: have a line said once in each place where a proposal's card is."""
+        there = {copy.address for copy in copies.of_proposal(session, proposal.id) if not copy.gone}
+        for address in sorted(there, key=str):
+            notices.keep(session, address, as_written(text), self._clock(), proposal.id)
+
+    def unreached(self, session: Session, proposal: Proposal, address: Address, why: str) -> None:
+        """As part of a transaction: tell who asked and the admins where a card can't be posted."""
+        place = place_called(str(address), names.known(session, [str(address)]))
+        text = as_written(f"The card can't be shown in {place}: {proposal.description}. {why}")
+        text += "\nAn admin can decide it in the console."
+        conversation = conversations.get_conversation(session, proposal.conversation_id)
+        asker = Address(proposal.requester.channel, proposal.requester.key)
+        origin = conversation.origin if conversation else asker
+        admins = {Address.parse(each) for each in self._policies.load(session).holders(Role.ADMIN)}
+        for each in sorted({origin if origin != address else asker, *admins} - {address}, key=str):
+            notices.keep(session, each, text, self._clock(), None, asker if each == origin else None)
+
+    async def send(self, now: datetime, post_card: Callable[[str, Address], Awaitable[None]]) -> None:
+        """Post what is due. ``post_card`` posts a proposal's card in one more place; raises ChannelError."""
+        for notice in await self._database.read(notices.due, now, _AT_A_TIME):
+            poster = poster_at(self._channels, notice.address)
+            late = now - notice.created_at >= GIVE_UP
+            if poster is None and notice.address.channel not in self._channels and not late:
+                continue  # a process that has this channel posts it
+            if not await self._database.write(notices.claim, notice, now + pause(notice.tries)):
                 continue
             try:
-                await poster.remind(address, copy.ref, text, people)
-            except CopyGone:
-                await self.say(address, text)
+                if poster is not None:
+                    await self._post(poster, notice, post_card)
             except ChannelError as error:
-                log.error("reminder not delivered", address=str(address), why=error.message)
+                if not isinstance(error, NotDeliverable) and not late:
+                    log.warning("notice not delivered yet", address=str(notice.address), why=error.message)
+                    continue
+                log.error("notice not delivered", address=str(notice.address), why=error.message)
+                await self._database.write(self._refused, notice, error.message)
+            else:
+                await self._database.write(notices.over, notice)
+
+    async def _post(
+        self, poster: Poster, notice: Notice, post_card: Callable[[str, Address], Awaitable[None]]
+    ) -> None:
+        ident, address = notice.proposal_id, notice.address
+        if ident is None:
+            await poster.post(address, notice.text)
+            return
+        ref, people = await self._database.read(_card_at, ident, address)
+        if people is None:
+            return  # it was decided since
+        if notice.text and ref:
+            try:
+                await poster.remind(address, ref, notice.text, people)
+            except CopyGone:  # another card reminds, and has the buttons
+                await self._database.write(copies.lost, address.channel, ref)
+            else:
+                return
+        await post_card(ident, address)
+
+    def _refused(self, session: Session, notice: Notice, why: str) -> None:
+        """Go on where it is to be posted instead, or tell those who must know."""
+        notices.over(session, notice)
+        proposal = proposals.get(session, notice.proposal_id) if notice.proposal_id else None
+        if notice.instead is not None:
+            notices.keep(session, notice.instead, notice.text, self._clock(), notice.proposal_id)
+        elif proposal is not None:
+            self.unreached(session, proposal, notice.address, why)
+        elif str(notice.address) not in self._policies.load(session).holders(Role.ADMIN):
+            self.for_admins(session, f"I can't post in {notice.address}. {why}")
 
 
-def _deciders(session: Session, proposal: Proposal) -> list[Actor]:
-    """Those who may decide by name, with what they are called."""
+def _card_at(session: Session, ident: str, address: Address) -> tuple[str, list[Actor] | None]:
+    """The newest card of an open proposal there, if any, and who may decide by name; None: it is not open."""
+    proposal = proposals.get(session, ident)
+    if proposal is None or proposal.state is not State.PROPOSED:
+        return "", None
+    there = [c.ref for c in copies.of_proposal(session, ident) if c.address == address and not c.gone]
     found = proposal.deciders.named(proposal.requester)
     named = names.known(session, map(str, found))
-    return [replace(each, name=each.name or named.get(str(each), "")) for each in found]
+    people = [replace(each, name=each.name or named.get(str(each), "")) for each in found]
+    return (there or [""])[-1], people

@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from sqlmodel import Session
 
 from bot.channels.seam import Channel
+from bot.delivery.pauses import Pauses
+from bot.domain.chat import Clock
 from bot.domain.teams import TeamStatus
 from bot.errors import ChannelError, CopyGone, NotDeliverable
 from bot.logs import logger
@@ -21,8 +23,9 @@ _MAX_PASSES = 5  # of one board in a row; the next tick continues
 
 
 class TeamStatusDelivery:
-    def __init__(self, channels: Mapping[str, Channel], database: Database) -> None:
+    def __init__(self, channels: Mapping[str, Channel], database: Database, clock: Clock) -> None:
         self._channels = channels
+        self._pauses: Pauses[str] = Pauses(clock)  # by lead conversation
         self._database = database
 
     async def show(self, lead_id: str) -> None:
@@ -34,7 +37,7 @@ class TeamStatusDelivery:
 
     async def _show(self, copy: TeamStatusCopy, board: TeamStatus) -> bool:
         channel = self._channels.get(copy.address.channel)
-        if channel is None:
+        if channel is None or self._pauses.holds(copy.lead_id):
             return False
         try:
             ref = await channel.show_team(copy.address, copy.ref, board)
@@ -42,9 +45,11 @@ class TeamStatusDelivery:
             await self._database.write(team_status.mark_gone, copy)
         except ChannelError as error:
             log.warning("team status not updated yet", conversation=copy.lead_id, why=error.message)
+            self._pauses.refused(copy.lead_id)
             return False
         else:
             await self._database.write(team_status.mark_shown, copy, ref)
+        self._pauses.over(copy.lead_id)
         return True
 
 

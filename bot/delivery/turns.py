@@ -7,7 +7,7 @@ otherwise.
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from weakref import WeakValueDictionary
 
 from sqlmodel import Session
@@ -16,6 +16,8 @@ from bot.channels.seam import Channel, Stream, poster_at
 from bot.delivery.answers import Answers
 from bot.delivery.cards import Cards
 from bot.delivery.files import GIVE_UP, Attachments
+from bot.delivery.notices import Notices
+from bot.delivery.pauses import Pauses
 from bot.domain.chat import Address, Clock
 from bot.domain.conversations import Conversation, Line
 from bot.domain.events import TextDelta, TurnEnded, TurnEvent, TurnFailed
@@ -30,8 +32,6 @@ from bot.store.database import Database
 
 log = logger(__name__)
 
-_RETRY_AFTER = (1, 2, 5, 15)  # seconds after each refusal in a row; then always the last
-
 
 class Turns:
     """Shows turns as they happen, and posts later what could not be shown then."""
@@ -42,6 +42,7 @@ class Turns:
         database: Database,
         cards: Cards,
         clock: Clock,
+        notices: Notices,
         routes: Sequence[Address] = (),
     ) -> None:
         """``routes``: as in `Cards`."""
@@ -49,11 +50,12 @@ class Turns:
         self._database = database
         self._cards = cards
         self._clock = clock
+        self._notices = notices
         self._routes = routes
         self._attachments = Attachments(channels, database, clock)
         self._answers = Answers(channels, database, clock)
         self._failing: dict[int, datetime] = {}  # since when, by message id
-        self._refused: dict[str, tuple[int, datetime | None]] = {}  # by conversation id: how often, next try
+        self._pauses: Pauses[str] = Pauses(clock)  # by conversation id
         self._arrived: dict[int, int] = {}  # how many posts of a text, by message id
         self._told: set[int] = set()  # ids of messages whose text arrived, but not yet all their cards
         self._speaking: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()  # by conversation id
@@ -115,6 +117,8 @@ class Turns:
     async def deliver(self, conversation_id: str) -> tuple[Job, ...]:
         """Post what was said but not shown in a conversation; while that is under way, only its questions."""
         alone = self._alone(conversation_id)
+        if self._pauses.holds(conversation_id):
+            return ()
         if alone.locked():
             return await self._deliver(conversation_id, only=Kind.QUESTION)
         async with alone:
@@ -158,28 +162,18 @@ class Turns:
         refused = not await self._attachments.post(conversation_id) or refused
         refused = not await self._answers.tell(conversation_id) or refused
         if refused:
-            self._try_later(conversation_id)
+            self._pauses.refused(conversation_id)
         elif only is None:
-            self._refused.pop(conversation_id, None)
+            self._pauses.over(conversation_id)
         await self._cards.changed()
         return tuple(jobs)
 
-    def _try_later(self, conversation_id: str) -> None:
-        times, planned = self._refused.get(conversation_id, (0, None))
-        if planned is not None:
-            return
-        seconds = _RETRY_AFTER[min(times, len(_RETRY_AFTER) - 1)]
-        self._refused[conversation_id] = times + 1, self._clock() + timedelta(seconds=seconds)
-
-    def due(self, now: datetime) -> list[Job]:
+    def due(self) -> list[Job]:
         """Work for what a platform refused just now, once it is time to try again.
 
         Recovery from rows finds the same later, and after a crash; this is only quicker.
         """
-        due = [ident for ident, (_, at) in self._refused.items() if at is not None and at <= now]
-        for ident in due:
-            self._refused[ident] = self._refused[ident][0], None
-        return [Job(Work.DELIVER, ident) for ident in due]
+        return [Job(Work.DELIVER, ident) for ident in self._pauses.due()]
 
     async def _say(self, conversation: Conversation, line: Line) -> None:
         """Post the text of a line once; raises ChannelError when it may arrive another time."""
@@ -193,10 +187,19 @@ class Turns:
             log.warning(
                 "message can never be delivered", address=str(conversation.address), why=error.message
             )
+            await self._post_instead(conversation, line, error.message)
         except ChannelError as error:
             self._arrived[line.id] = max(error.arrived, self._arrived.get(line.id, 0))
             raise
         self._told.add(line.id)
+
+    async def _post_instead(self, conversation: Conversation, line: Line, why: str) -> None:
+        """Have a text that a place refuses for good posted in the own chat of the person it answers."""
+        heard = await self._database.read(messages.get_line, line.after)
+        actor = heard.actor if heard and heard.actor else conversation.requester
+        own = Address(actor.channel, actor.key)
+        if own not in (conversation.address, Address(actor.channel, conversation.address.key)):
+            await self._notices.say(own, f"I can't answer where you asked. {why}\n\n{line.text}")
 
 
 @dataclass(frozen=True, slots=True)

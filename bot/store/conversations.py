@@ -41,6 +41,7 @@ _BEGUN_SINCE = select(func.count().label("found")).select_from(
         _CONVERSATION.c.channel == bindparam("channel"),
         _CONVERSATION.c.owner == bindparam("owner"),
         _CONVERSATION.c.created_at > bindparam("since"),
+        _CONVERSATION.c.created_at <= bindparam("now"),
     )
     .limit(bindparam("most"))
     .subquery()
@@ -148,9 +149,9 @@ def drop_empty(session: Session, conversation_id: str) -> None:
     session.execute(delete(ConversationRow).where(col(ConversationRow.id) == conversation_id, ~said))
 
 
-def begun_since(session: Session, actor: Actor, since: datetime, most: int) -> int:
+def begun_since(session: Session, actor: Actor, since: datetime, now: datetime, most: int) -> int:
     """How many conversations an account has begun since then, counted up to ``most``."""
-    values = {"channel": actor.channel, "owner": str(actor), "since": since, "most": most}
+    values = {"channel": actor.channel, "owner": str(actor), "since": since, "now": now, "most": most}
     found: int = session.connection().execute(_BEGUN_SINCE, values).scalar_one()
     return found
 

@@ -25,6 +25,7 @@ class Copy:
     ref: str
     wanted: int
     shown: str | None = None  # a fingerprint of the card it shows, where that is known
+    gone: bool = False  # deleted there, or out of reach
 
 
 _COPY = table_of(CopyRow)
@@ -129,6 +130,12 @@ def mark_gone(session: Session, copy: Copy) -> None:
     session.execute(update(CopyRow).where(col(CopyRow.id) == copy.id).values(gone=True))
 
 
+def lost(session: Session, channel: str, ref: str) -> None:
+    """The posted message ``ref`` is gone."""
+    there = (col(CopyRow.channel) == channel) & (col(CopyRow.ref) == ref)
+    session.execute(update(CopyRow).where(there).values(gone=True))
+
+
 def is_at(session: Session, proposal_id: str, address: Address) -> bool:
     """Whether a copy of this proposal stands at this address."""
     found = session.exec(
@@ -190,4 +197,5 @@ def bearer(session: Session, proposal_id: str) -> str | None:
 
 
 def _copy(row: Any) -> Copy:
-    return Copy(row.id or 0, row.proposal_id, Address(row.channel, row.key), row.ref, row.wanted, row.shown)
+    at = Address(row.channel, row.key)
+    return Copy(row.id or 0, row.proposal_id, at, row.ref, row.wanted, row.shown, row.gone)

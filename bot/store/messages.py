@@ -68,6 +68,7 @@ _SAID_SINCE = select(func.count().label("found")).select_from(
         _MESSAGE.c.role == literal_column(f"'{LineRole.USER}'"),
         _MESSAGE.c.actor == bindparam("actor"),
         _MESSAGE.c.created_at > bindparam("since"),
+        _MESSAGE.c.created_at <= bindparam("now"),
     )
     .limit(bindparam("most"))
     .subquery()
@@ -89,9 +90,9 @@ def message_of_event(session: Session, channel: str, event_id: str) -> int | Non
     ).scalar_one_or_none()
 
 
-def said_since(session: Session, actor: Actor, since: datetime, most: int) -> int:
+def said_since(session: Session, actor: Actor, since: datetime, now: datetime, most: int) -> int:
     """How many messages an account has sent since then, counted up to ``most``."""
-    values = {"actor": str(actor), "since": since, "most": most}
+    values = {"actor": str(actor), "since": since, "now": now, "most": most}
     found: int = session.connection().execute(_SAID_SINCE, values).scalar_one()
     return found
 

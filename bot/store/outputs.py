@@ -20,7 +20,7 @@ from bot.domain.proposals import Proposal
 from bot.domain.redaction import secrets_in, veiled
 from bot.store import messages, proposals, tool_versions
 from bot.store.tables.conversations import ConversationRow
-from bot.store.tables.row import Row, changed, partial, table_of
+from bot.store.tables.row import Row, changed, partial, since, table_of
 
 
 class OutputRow(Row, table=True):
@@ -135,9 +135,10 @@ def unposted(session: Session, conversation_id: str) -> list[KeptOutput]:
     ]
 
 
-def with_unposted(session: Session, before: datetime) -> list[str]:
+def with_unposted(session: Session, before: datetime, now: datetime) -> list[str]:
     """Conversations in which people wait for a file since before then."""
-    query = select(OutputRow.conversation_id).where(~col(OutputRow.posted), OutputRow.created_at <= before)
+    old = since(OutputRow.created_at, before, now)
+    query = select(OutputRow.conversation_id).where(~col(OutputRow.posted), old)
     return list(dict.fromkeys(session.exec(query)))
 
 

@@ -14,6 +14,7 @@ from bot.domain.questions import AskedQuestion
 from bot.store import events
 from bot.store.tables.channels import DialogueRow
 from bot.store.tables.conversations import MessageRow
+from bot.store.tables.row import since
 from bot.store.turns import is_wanted
 
 _ASKED, _ANSWERED, _ASKERS = "ask", "answered", "askers"
@@ -70,10 +71,12 @@ def unanswered(session: Session) -> Mapping[str, str]:
     return {key: state["proposal_id"] for key, state in waiting if is_wanted(session, state["home"])}
 
 
-def untold(session: Session, before: datetime) -> Sequence[str]:
+def untold(session: Session, before: datetime, now: datetime) -> Sequence[str]:
     """Conversations with an answer that is awaited elsewhere since before then."""
     rows = session.exec(
-        select(DialogueRow.key).where(DialogueRow.channel == _ASKED, col(DialogueRow.updated_at) <= before)
+        select(DialogueRow.key).where(
+            DialogueRow.channel == _ASKED, since(DialogueRow.updated_at, before, now)
+        )
     )
     return list(dict.fromkeys(key.rpartition("/")[0] for key in rows))
 

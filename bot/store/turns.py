@@ -16,7 +16,7 @@ from bot.store.inserts import id_of_new
 from bot.store.tables.conversations import ConversationRow, MessageRow, TurnRow
 from bot.store.tables.people import AccountRow
 from bot.store.tables.proposals import ProposalRow
-from bot.store.tables.row import changed, table_of
+from bot.store.tables.row import changed, since, table_of
 
 WANTED = "wanted"
 _TURN = table_of(TurnRow)
@@ -297,7 +297,7 @@ def joined(session: Session, turn_id: int, conversation_id: str) -> bool:
     return session.execute(said.limit(1)).first() is not None
 
 
-def with_undelivered(session: Session, before: datetime) -> list[str]:
+def with_undelivered(session: Session, before: datetime, now: datetime) -> list[str]:
     """Conversations with a message from before then that was not shown, and no turn under way.
 
     What the command line opened is due immediately: its process posts nothing itself.
@@ -311,7 +311,7 @@ def with_undelivered(session: Session, before: datetime) -> list[str]:
     rows = session.exec(
         select(MessageRow.conversation_id).where(
             ~col(MessageRow.delivered),
-            or_(col(MessageRow.created_at) <= before, from_shell),
+            or_(since(MessageRow.created_at, before, now), from_shell),
             col(MessageRow.conversation_id).not_in(busy),
         )
     )

@@ -67,12 +67,12 @@ def accept(
 
 def _check(session: Session, actor: Actor, bounds: Bounds, now: datetime, *, begins: bool) -> None:
     """Raises TooMuch. The row is already written, so that a second delivery is never counted."""
-    if messages.said_since(session, actor, now - _HOUR, bounds.messages + 1) > bounds.messages:
+    if messages.said_since(session, actor, now - _HOUR, now, bounds.messages + 1) > bounds.messages:
         raise TooMuch(
             f"You sent {bounds.messages:,} messages within an hour. Please wait, then send it again."
         )
     most = bounds.conversations
-    if begins and conversations.begun_since(session, actor, now - _DAY, most + 1) > most:
+    if begins and conversations.begun_since(session, actor, now - _DAY, now, most + 1) > most:
         raise TooMuch(
             f"You started {most:,} conversations within a day. Please continue one of them, or wait."
         )

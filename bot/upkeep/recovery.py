@@ -74,7 +74,7 @@ class Recovery:
         jobs += [Job(Work.EXECUTE, ident) for ident in await read(proposals.approved)]
         jobs += [Job(Work.TURN, ident) for ident in await read(turns.wanted)]
         for behind in (turns.with_undelivered, outputs.with_unposted, questions.untold):
-            jobs += [Job(Work.DELIVER, ident) for ident in await read(behind, patience)]
+            jobs += [Job(Work.DELIVER, ident) for ident in await read(behind, patience, now)]
         jobs += [Job(Work.REDRAW, str(ident)) for ident in await read(copies.all_behind)]
         jobs += [Job(Work.TEAM, ident) for ident in await read(team_status.all_behind)]
         await self._dispatcher.find(*dict.fromkeys(jobs))
@@ -99,9 +99,9 @@ class Recovery:
             for ident in await self._database.read(proposals.stopping, tuple(self._under_way)):
                 self._gate.stop(ident)
 
-    async def retry(self, now: datetime) -> None:
+    async def retry(self, _: datetime) -> None:
         """Try again soon what a platform refused for a moment; `recover` is the net below."""
-        await self._dispatcher.wake(*self._shown.due(now))
+        await self._dispatcher.wake(*self._shown.due())
 
     async def purge(self, now: datetime) -> None:
         """Drop what no platform will deliver again, and long output of long ago."""

@@ -4,7 +4,6 @@ Due times live in the proposals' rows and each is taken by a guarded move, so se
 twice. Quiet hours hold back reminders and digests, not warnings before an expiry or escalations.
 """
 
-from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -17,10 +16,10 @@ from bot.domain.chat import Address
 from bot.domain.people import Role
 from bot.domain.proposals import Proposal
 from bot.domain.record import Act
-from bot.domain.rules import DailyDigest, QuietHours, Rulebook, Subject
+from bot.domain.rules import DailyDigest, QuietHours, Rule, Rulebook, Subject
 from bot.domain.times import span
 from bot.logs import logger
-from bot.store import moving, proposals, rules
+from bot.store import moving, notices, proposals, rules
 from bot.store.database import Database
 from bot.store.record import changes, seals
 from bot.store.record.audit import By
@@ -42,32 +41,30 @@ class Reminders:
         self._notices = notices
 
     async def remind(self, now: datetime) -> None:
-        """Send what is due. While paused only the audit anchor goes out."""
-        if anchor := await self._database.write_aside(seals.anchor_due, now):
-            log.info("audit anchor", anchor=anchor)
-            await self._notices.tell_approvers(f"Audit anchor `{anchor}`. {_KEEP}")
-        for text in await self._database.write_aside(_links_to_tell, now):
-            await self._notices.tell_admins(text)
+        """Send what is due. While paused only the audit anchor, and who became one person, is found."""
+        await self._database.write_aside(self._news, now)
         book = (await self._database.read(self._policies.load)).book
-        if book.paused:
-            return
-        await self._tell(await self._database.write(self._take, Act.WARN, now), self._warning, now)
-        if not is_quiet(book, now):
-            await self._tell(await self._database.write(self._take, Act.REMIND, now), self._reminder, now)
-            await self._digest(book, now)
-        for proposal in await self._database.write(self._take, Act.ESCALATE, now):
-            if proposal.escalate_to:
-                await self._cards.post_at(proposal.id, Address.parse(proposal.escalate_to))
+        if not book.paused:
+            quiet = is_quiet(book, now)
+            for what in (Act.WARN, Act.ESCALATE) if quiet else (Act.WARN, Act.REMIND, Act.ESCALATE):
+                await self._database.write(self._take, what, now)
+            if not quiet:
+                await self._digest(book, now)
+        await self.send(now)
 
-    async def _tell(
-        self, due: list[Proposal], words: Callable[[Proposal, datetime], str], now: datetime
-    ) -> None:
-        for proposal in due:
-            await self._notices.nudge(proposal, words(proposal, now))
+    def _news(self, session: Session, now: datetime) -> None:
+        if anchor := seals.anchor_due(session, now):
+            log.info("audit anchor", anchor=anchor)
+            self._notices.for_approvers(session, f"Audit anchor `{anchor}`. {_KEEP}")
+        for text in _links_to_tell(session, now):
+            self._notices.for_admins(session, text)
 
-    def _take(self, session: Session, what: Act, now: datetime) -> list[Proposal]:
-        """Claim what is due, each in a guarded move with its audit row."""
-        taken = []
+    async def send(self, now: datetime) -> None:
+        """Post what is to be said, or tried again, by now."""
+        await self._notices.send(now, self._cards.post_at)
+
+    def _take(self, session: Session, what: Act, now: datetime) -> None:
+        """Claim what is due, each in a guarded move with its audit row, and have it told."""
         for proposal in proposals.calling(session, what, now, _BATCH):
             changes: dict[str, Any] = {f"{what}_at": None}
             if what is Act.REMIND and proposal.remind_every:
@@ -80,28 +77,25 @@ class Reminders:
                 widened = tuple(dict.fromkeys((*before.roles, *roles)))
                 changes["deciders"] = replace(before, roles=widened, escalated=proposal.escalate_to)
             moved = moving.move(session, proposal, By.nod(what), now, **changes)
-            if moved is not None:
-                taken.append(moved)
-        return taken
-
-    @staticmethod
-    def _warning(proposal: Proposal, now: datetime) -> str:
-        return f"Expires in {span(proposal.expires_at - now)} if no one decides: {proposal.description}"
-
-    @staticmethod
-    def _reminder(proposal: Proposal, now: datetime) -> str:
-        return (
-            f"Still waiting for a decision ({span(proposal.expires_at - now)} left): {proposal.description}"
-        )
+            if moved is None:
+                continue
+            if what is not Act.ESCALATE:
+                self._notices.nudge(session, moved, _words(what, moved, now))
+            elif moved.escalate_to:
+                notices.keep(session, Address.parse(moved.escalate_to), "", now, moved.id)
 
     async def _digest(self, book: Rulebook, now: datetime) -> None:
         for rule in book.about(Subject.DIGEST):
             if not isinstance(rule.value, DailyDigest) or now.time() < rule.value.at:
                 continue
-            if not await self._database.write(_first_today, f"digest {rule.id}", now):
-                continue
-            text = await self._database.read_aside(_open_in, rule.scope, now)
-            await self._notices.say(Address.parse(rule.value.to), text)
+            await self._database.write_aside(_digest_once, rule, Address.parse(rule.value.to), now)
+
+
+def _words(what: Act, proposal: Proposal, now: datetime) -> str:
+    left = span(proposal.expires_at - now)
+    if what is Act.WARN:
+        return f"Expires in {left} if no one decides: {proposal.description}"
+    return f"Still waiting for a decision ({left} left): {proposal.description}"
 
 
 def _links_to_tell(session: Session, now: datetime) -> list[str]:
@@ -128,6 +122,11 @@ def _first_today(session: Session, name: str, now: datetime) -> bool:
         return False
     rules.keep_state(session, name, {"day": day})
     return True
+
+
+def _digest_once(session: Session, rule: Rule, to: Address, now: datetime) -> None:
+    if _first_today(session, f"digest {rule.id}", now):
+        notices.keep(session, to, _open_in(session, rule.scope, now), now)
 
 
 def _open_in(session: Session, scope: str, now: datetime) -> str:

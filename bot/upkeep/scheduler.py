@@ -1,18 +1,21 @@
 """The clock: APScheduler ticks in every process and decides nothing.
 
 Due times live in rows and every sweep is a conditional UPDATE, so any number of tickers is safe and a
-missed tick is made up for by the next.
+missed tick is made up for by the next. Ticks go on at their pace when the system's clock is set, back or
+ahead: what is due is then what the new time says.
 """
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 
 from apscheduler.schedulers.asyncio import AsyncIOScheduler
-from apscheduler.triggers.interval import IntervalTrigger
+from apscheduler.triggers.base import BaseTrigger
 
 from bot.domain.chat import Clock
 from bot.logs import logger
+from bot.outages import in_a_line
 from bot.upkeep.recovery import Recovery
 from bot.upkeep.reminders import Reminders
 from bot.upkeep.webhooks import Callbacks
@@ -26,8 +29,26 @@ STOP_SECONDS = 1
 RETRY_SECONDS = 1
 RECOVER_SECONDS = 5
 REMIND_SECONDS = 10
+SEND_SECONDS = 2
 PURGE_SECONDS = 3600
 CALLBACK_SECONDS = 2
+_JUMP = timedelta(
+    seconds=5
+)  # a clock that is only put right slowly never gains or loses that much in a second
+
+
+class _Pause(BaseTrigger):  # type: ignore[misc]  # the library has no types
+    """Due so many seconds from now, whenever it was due before.
+
+    The library's interval walks every run that a clock set ahead has missed, and holds the loop meanwhile.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self._pause = timedelta(seconds=seconds)
+
+    def get_next_fire_time(self, _: datetime | None, now: datetime) -> datetime:
+        """As the library asks for it."""
+        return now + self._pause
 
 
 class Scheduler:
@@ -37,10 +58,9 @@ class Scheduler:
         self._callbacks = callbacks
         self._clock = clock
         self._under_way: dict[str, asyncio.Task[None]] = {}  # by the sweep's name
-        self._ticker = AsyncIOScheduler(
-            timezone="UTC",
-            job_defaults={"misfire_grace_time": 60, "coalesce": True, "max_instances": 1},
-        )
+        self._watch: asyncio.Task[None] | None = None
+        self._outage = ""
+        self._ticker = AsyncIOScheduler(timezone="UTC", job_defaults={"misfire_grace_time": None})
 
     def start(self) -> None:
         """Begin to tick in the running loop."""
@@ -50,19 +70,34 @@ class Scheduler:
             (RETRY_SECONDS, self._recovery.retry),
             (RECOVER_SECONDS, self._recovery.recover),
             (REMIND_SECONDS, self._reminders.remind),
+            (SEND_SECONDS, self._reminders.send),
             (PURGE_SECONDS, self._recovery.purge),
             (CALLBACK_SECONDS, self._callbacks.sweep),
         ):
-            self._ticker.add_job(self._tick, IntervalTrigger(seconds=seconds), args=[sweep])
+            self._ticker.add_job(self._tick, _Pause(seconds), args=[sweep])
         self._ticker.start()
+        self._watch = asyncio.create_task(self._watch_clock(), name="clock")
 
     async def stop(self) -> None:
         """Tick no more, and interrupt the sweeps under way: their rows say what is left."""
         self._ticker.shutdown(wait=False)
-        under_way = list(self._under_way.values())
+        under_way = [*self._under_way.values(), *filter(None, [self._watch])]
         for task in under_way:
             task.cancel()
         await asyncio.gather(*under_way, return_exceptions=True)
+
+    async def _watch_clock(self) -> None:
+        """Set every job again once the clock was set: what is due in an hour by it would wait that hour."""
+        before, began = self._clock(), time.monotonic()
+        while True:
+            await asyncio.sleep(1)
+            now, at = self._clock(), time.monotonic()
+            jumped = now - before - timedelta(seconds=at - began)
+            before, began = now, at
+            if abs(jumped) >= _JUMP:
+                log.warning("the system's clock was set", by_seconds=round(jumped.total_seconds()))
+                for job in self._ticker.get_jobs():
+                    job.modify(next_run_time=datetime.now(UTC))
 
     async def _tick(self, sweep: Sweep) -> None:
         """Begin a sweep, unless its last one is still at it."""
@@ -72,7 +107,15 @@ class Scheduler:
     async def _sweep(self, sweep: Sweep) -> None:
         try:
             await sweep(self._clock())
+            if self._outage:
+                self._outage = ""
+                log.info("sweeps work again")
         except Exception as error:  # the next tick tries again; the log says what failed
-            log.error("scheduled sweep failed", sweep=sweep.__name__, exc_info=error)
+            why = in_a_line(error)
+            if not why:
+                log.error("scheduled sweep failed", sweep=sweep.__name__, exc_info=error)
+            elif not self._outage:  # the rest of the outage is the same line
+                log.error("sweeps wait for the database", why=why)
+            self._outage = why or self._outage
         finally:
             del self._under_way[sweep.__name__]

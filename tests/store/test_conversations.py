@@ -105,11 +105,11 @@ def test_what_was_said_and_not_shown_is_found_until_it_is_marked(rows: Rows) -> 
     assert message_id is not None
     read, now = rows.database.read_now, rows.clock()
     assert read(messages.undelivered, ident) == [message_id]
-    assert read(turns.with_undelivered, now) == []  # its turn is still under way
+    assert read(turns.with_undelivered, now, now) == []  # its turn is still under way
     rows.database.write_now(turns.end_turn, turn, "done", now)
-    assert read(turns.with_undelivered, now) == [ident]
+    assert read(turns.with_undelivered, now, now) == [ident]
     rows.database.write_now(messages.mark_delivered, [message_id])
-    assert read(turns.with_undelivered, now) == []
+    assert read(turns.with_undelivered, now, now) == []
 
 
 def _blocked(rows: Rows) -> bool:

@@ -33,8 +33,8 @@ OF_FEW = {
     for table in Row.metadata.sorted_tables
     for index in table.indexes
     if index.dialect_options["sqlite"]["where"] is not None
-}
-"""Indexes of those rows alone that are still to be dealt with."""
+} | {"notice_due"}
+"""Indexes of those rows alone that are still to be dealt with; a notice is deleted once it was posted."""
 PLAIN = ("SELECT", "INSERT", "UPDATE", "DELETE", "WITH")
 
 
@@ -175,9 +175,9 @@ def _steps(file: Path, waiting: int) -> Counter[str]:
         "questions left": (moving.questions_left, "me"),
         "approved": (proposals.approved,),
         "wanted": (turns.wanted,),
-        "undelivered": (turns.with_undelivered, before),
-        "unposted": (outputs.with_unposted, before),
-        "untold": (questions.untold, before),
+        "undelivered": (turns.with_undelivered, before, now),
+        "unposted": (outputs.with_unposted, before, now),
+        "untold": (questions.untold, before, now),
         "cards": (copies.all_behind,),
         "teams": (team_status.all_behind,),
     }

@@ -3,11 +3,28 @@
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import UniqueConstraint
+from sqlalchemy import Index, UniqueConstraint
 from sqlmodel import Field
 from sqlmodel.sql.sqltypes import UTCDateTime
 
 from bot.store.tables.row import Row, as_json, partial, serial
+
+
+class NoticeRow(Row, table=True):
+    """Something of Nod's own that wants to be posted: deleted once it was, or never can be."""
+
+    __tablename__ = "notice"
+    __table_args__ = (Index("notice_due", "next_at"),)
+
+    id: int | None = serial()
+    channel: str
+    key: str
+    instead: str = ""  # the address to try where this one refuses for good
+    proposal_id: str | None = None  # what it is about; without a text its card is what is posted
+    text: str = ""
+    tries: int = 0
+    created_at: datetime = Field(sa_type=UTCDateTime)
+    next_at: datetime = Field(sa_type=UTCDateTime)
 
 
 class EventRow(Row, table=True):

@@ -5,6 +5,7 @@ imports those that its foreign keys name, and no other. ``bot/store/migrations/s
 """
 
 from collections.abc import Collection
+from datetime import datetime
 from typing import Any
 
 from sqlalchemy import (
@@ -14,6 +15,7 @@ from sqlalchemy import (
     Index,
     Integer,
     literal_column,
+    or_,
     text,
 )
 from sqlmodel import Field, SQLModel
@@ -52,6 +54,11 @@ def partial(
 def among(column: Any, values: Collection[str]) -> Any:
     """``column IN (…)`` of constants, in the statement's text: a list of parameters is put in at each run."""
     return column.in_([literal_column(f"'{value}'") for value in values])
+
+
+def since(column: Any, before: datetime, now: datetime) -> Any:
+    """Whether a time is not after ``before``; one after ``now`` is of a clock that was set back since."""
+    return or_(column <= before, column > now)
 
 
 def changed(done: Any) -> int:

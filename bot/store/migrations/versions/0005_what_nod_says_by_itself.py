@@ -1,0 +1,36 @@
+"""what Nod says by itself"""
+
+import sqlalchemy as sa
+from alembic import op
+from sqlmodel.sql.sqltypes import UTCDateTime
+
+revision = "0005"
+down_revision = "0004"
+branch_labels = None
+depends_on = None
+
+
+def upgrade() -> None:
+    op.create_table(
+        "notice",
+        sa.Column(
+            "id",
+            sa.BigInteger().with_variant(sa.Integer(), "sqlite"),
+            autoincrement=True,
+            nullable=False,
+        ),
+        sa.Column("channel", sa.String(), nullable=False),
+        sa.Column("key", sa.String(), nullable=False),
+        sa.Column("instead", sa.String(), nullable=False),
+        sa.Column("proposal_id", sa.String(), nullable=True),
+        sa.Column("text", sa.String(), nullable=False),
+        sa.Column("tries", sa.Integer(), nullable=False),
+        sa.Column("created_at", UTCDateTime(), nullable=False),
+        sa.Column("next_at", UTCDateTime(), nullable=False),
+        sa.PrimaryKeyConstraint("id"),
+    )
+    op.create_index("notice_due", "notice", ["next_at"])
+
+
+def downgrade() -> None:
+    op.drop_table("notice")

@@ -1,0 +1,85 @@
+"""What Nod wants to post by itself, as rows: texts, reminders at a card, cards in further places.
+
+``bot/delivery/notices.py`` posts them; a crash before the row is gone posts one again rather than never.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from sqlalchemy import delete, or_, update
+from sqlmodel import Session, col, select
+
+from bot.domain.chat import Address
+from bot.store.tables.channels import NoticeRow
+from bot.store.tables.row import changed
+
+_LONGEST = timedelta(minutes=5)  # no next try is further away; one that is, a clock set back has left there
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """``instead``: where else, if ``address`` refuses for good. Without a ``text``: the proposal's card."""
+
+    id: int
+    address: Address
+    instead: Address | None
+    proposal_id: str | None
+    text: str
+    tries: int
+    created_at: datetime
+
+
+def keep(
+    session: Session,
+    address: Address,
+    text: str,
+    now: datetime,
+    proposal_id: str | None = None,
+    instead: Address | None = None,
+) -> None:
+    """Have it posted soon."""
+    session.add(
+        NoticeRow(
+            channel=address.channel,
+            key=address.key,
+            instead=str(instead) if instead and instead != address else "",
+            proposal_id=proposal_id,
+            text=text,
+            created_at=now,
+            next_at=now,
+        )
+    )
+    session.flush()
+
+
+def due(session: Session, now: datetime, limit: int) -> list[Notice]:
+    """Those whose time has come, oldest first."""
+    at = col(NoticeRow.next_at)
+    query = select(NoticeRow).where(or_(at <= now, at > now + _LONGEST)).order_by(at, col(NoticeRow.id))
+    return [
+        Notice(
+            row.id or 0,
+            Address(row.channel, row.key),
+            Address.parse(row.instead) if row.instead else None,
+            row.proposal_id,
+            row.text,
+            row.tries,
+            row.created_at,
+        )
+        for row in session.exec(query.limit(limit))
+    ]
+
+
+def claim(session: Session, notice: Notice, next_at: datetime) -> bool:
+    """Count one more try, to be repeated at ``next_at`` unless it arrives; False: another took it."""
+    mine = (col(NoticeRow.id) == notice.id) & (col(NoticeRow.tries) == notice.tries)
+    return bool(
+        changed(
+            session.execute(update(NoticeRow).where(mine).values(tries=notice.tries + 1, next_at=next_at))
+        )
+    )
+
+
+def over(session: Session, notice: Notice) -> None:
+    """It was posted, or never will be."""
+    session.execute(delete(NoticeRow).where(col(NoticeRow.id) == notice.id))
