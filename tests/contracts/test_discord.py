@@ -145,6 +145,7 @@ class DiscordDriver:
 
     def refuse_cards(self) -> None:
         self.discord.blocked.add(CHANNEL)
+        self.discord.fail("POST", "users/@me/channels", 50, status=403, body={"code": 50007})
 
     def fail_redraws(self, times: int) -> None:
         self.discord.fail("PATCH", f"channels/{CHANNEL}/messages", times)

@@ -189,7 +189,7 @@ class TelegramDriver:
         return "\n".join(m.text for m in found)
 
     def refuse_cards(self) -> None:
-        self.telegram.blocked[TEAM] = "bot was kicked from the supergroup chat"
+        self.telegram.blocked |= {TEAM: "bot was kicked from the supergroup chat", ANA: "bot was blocked"}
 
     def fail_redraws(self, times: int) -> None:
         self.telegram.fail("editMessageText", 500, "Internal Server Error", times)

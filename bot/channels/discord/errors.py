@@ -22,10 +22,19 @@ _NEVER = {
 }
 
 
+_PASSES = (401, 408, 429)
+"""Statuses after which the same may be accepted later, as after Discord's own faults."""
+_OWN_FAULT = 500
+
+
 class DiscordRefusal(ChannelError):
     """Discord refused, and may accept the same later; ``status`` is HTTP's."""
 
     status = 0
+
+
+class DiscordNever(DiscordRefusal, NotDeliverable):
+    """Discord refused, and would refuse the same again."""
 
 
 def refusal(status: int, told: Mapping[str, Any]) -> ChannelError:
@@ -35,6 +44,7 @@ def refusal(status: int, told: Mapping[str, Any]) -> ChannelError:
         return CopyGone(f"Discord: {words}")
     if code in _NEVER:
         return NotDeliverable(f"Discord refused ({code}): {_NEVER[code]}.")
-    error = DiscordRefusal(f"Discord refused ({code}): {words}")
+    kind = DiscordRefusal if status in _PASSES or status >= _OWN_FAULT else DiscordNever
+    error = kind(f"Discord refused ({code}): {words}")
     error.status = status
     return error

@@ -20,6 +20,8 @@ from slack_bolt.async_app import AsyncApp
 from slack_bolt.context.async_context import AsyncBoltContext
 from slack_bolt.response import BoltResponse
 from slack_sdk.errors import SlackApiError, SlackClientError
+from slack_sdk.web.async_client import AsyncWebClient
+from slack_sdk.web.async_slack_response import AsyncSlackResponse
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
@@ -32,7 +34,7 @@ from bot.channels.slack import doctor, lost, text
 from bot.channels.slack import team_status as boards
 from bot.channels.slack.card import SlackCard, brief, render
 from bot.channels.slack.ephemerals import Ephemerals
-from bot.channels.slack.errors import LIMITED, code_behind, code_of, passes, translated
+from bot.channels.slack.errors import LIMITED, NO_REPLIES, code_behind, code_of, passes, translated
 from bot.channels.slack.files import upload
 from bot.channels.slack.homes import Homes
 from bot.channels.slack.inbound import Events
@@ -294,13 +296,7 @@ class SlackChannel(Poster):
 
         async def post(piece: str) -> None:
             with translated():
-                await client.chat_postMessage(
-                    channel=place.channel,
-                    thread_ts=place.thread,
-                    markdown_text=piece,
-                    unfurl_links=False,
-                    unfurl_media=False,
-                )
+                await _said(client, place.channel, place.thread, markdown_text=piece)
 
         await post_each(text.split(text.neutralise(markdown)), after, post)
 
@@ -347,13 +343,12 @@ class SlackChannel(Poster):
             link = await client.chat_getPermalink(channel=card.channel, message_ts=card.ts)
             named = " ".join(f"<@{user}>" for user in users)
             below = b.marked(f"{named} <{link['permalink']}|Show the card>".strip())
-            await client.chat_postMessage(
-                channel=card.channel,
-                thread_ts=place.thread or card.ts,
+            await _said(
+                client,
+                card.channel,
+                place.thread or card.ts,
                 text=f"{named} {escape(markdown)}".strip(),
                 blocks=[b.markdown(markdown), {"type": "section", "text": below}],
-                unfurl_links=False,
-                unfurl_media=False,
             )
 
     async def show_team(self, address: Address, ref: str, team: TeamStatus) -> str:
@@ -364,14 +359,7 @@ class SlackChannel(Poster):
 
     async def _post(self, place: SlackPlace, full: SlackCard, less: SlackCard) -> str:
         async def post(shown: SlackCard) -> str:
-            posted = await client.chat_postMessage(
-                channel=place.channel,
-                thread_ts=place.thread,
-                text=shown.text,
-                blocks=shown.blocks,
-                unfurl_links=False,
-                unfurl_media=False,
-            )
+            posted = await _said(client, place.channel, place.thread, text=shown.text, blocks=shown.blocks)
             return str(SlackPosted(place.team, str(posted["channel"]), str(posted["ts"])))
 
         with translated():
@@ -396,6 +384,17 @@ class SlackChannel(Poster):
         """Refresh everybody's App Home soon, wherever the proposal lives."""
         if self._homes is not None:
             self._homes.changed()
+
+
+async def _said(client: AsyncWebClient, channel: str, thread: str | None, **what: Any) -> AsyncSlackResponse:
+    """Post without previews; in the channel itself where the thread takes no reply."""
+    what |= {"channel": channel, "unfurl_links": False, "unfurl_media": False}
+    try:
+        return await client.chat_postMessage(thread_ts=thread, **what)
+    except SlackApiError as error:
+        if thread is None or code_of(error) not in NO_REPLIES:
+            raise
+        return await client.chat_postMessage(**what)
 
 
 async def _accepted(full: SlackCard, less: SlackCard, show: Callable[[SlackCard], Awaitable[T]]) -> T:

@@ -1,4 +1,4 @@
-"""Slack's refusals as our errors: what will never work, what is gone, what may work later."""
+"""Slack's refusals as our errors: what may work later is listed, what is gone too; all else never will."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -29,13 +29,39 @@ NEVER = frozenset(
         "user_not_found",
     }
 )
+"""Refusals of a stream that an edit in its place would meet as well."""
 LIMITED = "ratelimited"
-TRANSIENT = frozenset({LIMITED, "internal_error", "fatal_error", "service_unavailable", "request_timeout"})
-"""Answers after which the same call may work; so may it after an HTTP error."""
+TRANSIENT = frozenset(
+    {
+        LIMITED,
+        "external_channel_migrating",
+        "fatal_error",
+        "internal_error",
+        "rate_limited",
+        "request_timeout",
+        "service_unavailable",
+        "streaming_state_conflict",
+        "team_added_to_org",
+    }
+)
+"""Answers after which the same call may work; so may it after an HTTP error that is Slack's own."""
 
-_GONE = frozenset({"message_not_found", "cant_update_message", "edit_window_closed", "thread_not_found"})
-OFF = frozenset({"account_inactive", "app_uninstalled", "invalid_auth", "token_revoked"})
-"""Answers that mean: this workspace's token no longer works."""
+_GONE = frozenset({"message_not_found", "cant_update_message", "edit_window_closed"})
+NO_REPLIES = frozenset(
+    {
+        "cannot_reply_to_message",
+        "restricted_action_non_threadable_channel",
+        "restricted_action_thread_locked",
+        "thread_not_found",
+    }
+)
+"""Refusals of a reply in a thread; the channel itself may take it."""
+
+OFF = frozenset(
+    {"account_inactive", "app_uninstalled", "invalid_auth", "not_authed", "token_expired", "token_revoked"}
+)
+"""Answers that mean: this workspace's token no longer works. One of them alone may be a mistake of Slack's:
+`Workspaces` asks again, and knows no such workspace from then on."""
 
 _TOO_LATE = frozenset(
     {
@@ -62,7 +88,8 @@ _WORDS = {
 
 def passes(code: str) -> bool:
     """Whether the same call may work another time."""
-    return code in TRANSIENT or code.startswith("http_")
+    http = code.startswith("http_") and (not code.startswith("http_4") or code in ("http_408", "http_429"))
+    return code in TRANSIENT or http
 
 
 def code_of(error: SlackApiError) -> str:
@@ -95,10 +122,9 @@ def translated() -> Iterator[None]:
     except SlackApiError as error:
         code = code_of(error)
         words = ": ".join(filter(None, (f"Slack refused ({code})", _WORDS.get(code))))
-        if code in NEVER:
-            raise NotDeliverable(words) from error
         if code in _GONE:
             raise CopyGone(words) from error
-        raise ChannelError(words) from error
+        kind = ChannelError if passes(code) or code in OFF else NotDeliverable
+        raise kind(words) from error
     except (SlackClientError, aiohttp.ClientError, OSError) as error:
         raise ChannelError(f"Slack could not be reached: {error or type(error).__name__}") from error

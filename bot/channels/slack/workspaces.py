@@ -80,10 +80,10 @@ async def within(seconds: float) -> AsyncIterator[None]:
 class Client(AsyncWebClient):
     """Slack's client, which waits when Slack says so, or said so to another process; see `PATIENCE`.
 
-    ``refused`` is told when Slack does not accept the token; ``team`` is whose client it is.
+    ``refused`` says whether a token that was refused is; ``team`` is whose client it is.
     """
 
-    refused: Callable[[str], Awaitable[None]] | None = None
+    refused: Callable[[str], Awaitable[bool]] | None = None
     waits = Waits("slack")
     team = ""
 
@@ -103,8 +103,9 @@ class Client(AsyncWebClient):
                     if waited < _WAITS:
                         waited += 1
                         continue
-                if self.refused is not None and (code := code_of(error)) in OFF:
-                    await self.refused(code)
+                code, refused = code_of(error), self.refused
+                if refused is not None and code in OFF and await refused(code):
+                    raise NotDeliverable(f"Slack no longer accepts the token ({code})") from error
                 raise
 
 
@@ -238,19 +239,21 @@ class Workspaces(AsyncAuthorize):
             self._clients[team] = known
         return known
 
-    async def _refused(self, team: str, code: str) -> None:
+    async def _refused(self, team: str, code: str) -> bool:
         """Slack refused the workspace's token: when it says so again, the workspace is off."""
         workspace = await self.find(team)
         if workspace is None:
-            return
+            return True
         try:
             await make_client(self._settings, workspace.token, self._session).auth_test()
         except SlackApiError as error:
             if code_of(error) in OFF:
                 sdk_logger.error("Slack workspace %s is off (%s). Install the app there again.", team, code)
                 await self.mark_off(team, f"Slack answered {code}")
-        except (aiohttp.ClientError, OSError):
-            return
+                return True
+        except (aiohttp.ClientError, OSError) as error:
+            sdk_logger.warning("Slack did not say whether a token works: %s", error)
+        return False
 
     async def mark_off(self, team: str, reason: str) -> None:
         """Stop using a workspace that removed the app or revoked its token."""

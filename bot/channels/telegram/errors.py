@@ -7,14 +7,6 @@ from telegram.error import BadRequest, ChatMigrated, Forbidden, InvalidToken, Te
 
 from bot.errors import ChannelError, CopyGone, NotDeliverable
 
-_NEVER = (
-    "chat not found",
-    "not enough rights",
-    "have no rights",
-    "thread not found",
-    "topic_",
-    "peer_id_invalid",
-)
 _GONE = (
     "message to edit not found",
     "message can't be edited",
@@ -42,8 +34,9 @@ def translated() -> Iterator[None]:
         said = error.message.lower()
         if "message is not modified" in said or "query is too old" in said:
             return
-        kind = CopyGone if any(w in said for w in _GONE) else ChannelError
-        kind = NotDeliverable if any(w in said for w in _NEVER) else kind
+        kind = (
+            CopyGone if any(w in said for w in _GONE) else NotDeliverable
+        )  # the same would be refused again
         raise kind(f"Telegram: {error.message}") from error
     except ChatMigrated as error:
         raise Moved(error.new_chat_id) from error

@@ -169,7 +169,9 @@ async def test_it_is_ready_only_when_its_start_has_finished(
     assert not app.web.site.up
 
 
-async def test_each_platform_tells_when_it_was_heard_and_a_dead_one_is_not_ready(serve: Serve) -> None:
+async def test_each_platform_tells_when_it_was_heard_and_a_dead_one_leaves_the_rest_ready(
+    serve: Serve,
+) -> None:
     async with serve() as nod:
         nod.app.channels["chat"] = chat = RecordingChannel()
         chat.heard = Hearing(3.4)
@@ -177,9 +179,10 @@ async def test_each_platform_tells_when_it_was_heard_and_a_dead_one_is_not_ready
         for path in ("/healthz", "/readyz"):
             assert (await nod.client.get(path)).json() == found
         chat.heard = Hearing(75.0, "nothing heard for 75 s")
-        assert (await nod.client.get("/healthz")).json()["channels"][0]["fault"] == "nothing heard for 75 s"
-        refused = await nod.client.get("/readyz")
-        assert (refused.status_code, refused.json()["error"]) == (503, "chat: nothing heard for 75 s")
+        for path in ("/healthz", "/readyz"):
+            answer = await nod.client.get(path)
+            assert answer.status_code == 200
+            assert answer.json()["channels"][0]["fault"] == "nothing heard for 75 s"
         del nod.app.channels["chat"]
 
 

@@ -291,3 +291,50 @@ async def test_a_card_that_a_process_posted_which_is_gone_is_not_posted_again_by
     assert await survivor.post_card(THREAD, card) == ref
     assert len(running.slack.cards("C1")) == 1
     await survivor.stop()
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "access_denied",
+        "enterprise_is_restricted",
+        "invalid_arguments",
+        "message_limit_exceeded",
+        "org_login_required",
+        "restricted_action_read_only_channel",
+        "storage_limit_reached",
+        "what_slack_adds_next_year",
+    ],
+)
+async def test_a_refusal_is_final_unless_it_is_known_to_pass(
+    running: Running, card_factory: Factory, code: str
+) -> None:
+    running.slack.fail("chat.postMessage", code)
+    with pytest.raises(NotDeliverable):
+        await running.channel.post_card(THREAD, card_factory())
+    ref = await running.channel.post_card(THREAD, card_factory())
+    running.slack.fail("chat.update", code)
+    with pytest.raises(NotDeliverable):
+        await running.channel.redraw_card(THREAD, ref, card_factory(state=State.SUCCEEDED))
+
+
+@pytest.mark.parametrize("code", ["internal_error", "fatal_error", "service_unavailable", "invalid_auth"])
+async def test_a_refusal_that_may_pass_is_no_final_one(
+    running: Running, card_factory: Factory, code: str
+) -> None:
+    running.slack.fail("chat.postMessage", code)
+    with pytest.raises(ChannelError) as refused:
+        await running.channel.post_card(THREAD, card_factory())
+    assert not isinstance(refused.value, NotDeliverable)
+    await running.channel.post_card(THREAD, card_factory())
+
+
+@pytest.mark.parametrize("code", ["cannot_reply_to_message", "thread_not_found"])
+async def test_where_a_thread_takes_no_reply_the_channel_gets_it(
+    running: Running, card_factory: Factory, code: str
+) -> None:
+    running.slack.fail("chat.postMessage", code)
+    await running.channel.post_card(THREAD, card_factory())
+    running.slack.fail("chat.postMessage", code)
+    await running.channel.post(THREAD, "Hello.")
+    assert [posted.thread for posted in running.slack.in_channel("C1")] == [None, None]
