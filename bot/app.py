@@ -76,6 +76,7 @@ log = logger(__name__)
 
 SHUTDOWN_SECONDS = 20.0
 _GRACE_SECONDS = 15.0
+_DRAIN_SECONDS = 2.0
 
 
 @dataclass(frozen=True)
@@ -161,6 +162,8 @@ class App:
                 stack.push_async_callback(self.scheduler.stop)
             watch = asyncio.create_task(self._watch(), name="rings")
             stack.push_async_callback(ended, watch)
+            if self.settings.public_url:  # a proxy asks again before the server is gone
+                stack.push_async_callback(asyncio.sleep, _DRAIN_SECONDS)
             stack.enter_context(self.web.site.ready())
             log.info("nod is up", host=self.settings.host, port=self.web.port, channels=list(self.channels))
             yield

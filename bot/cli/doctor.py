@@ -112,7 +112,7 @@ async def _running(settings: Settings) -> list[Finding]:
             else ok(f"{name}, {channel['name']}", _ago(channel["heard_seconds_ago"]))
             for channel in health["channels"]
         ]
-        if not ready["ok"] and not any(finding.failed for finding in heard):
+        if not ready["ok"]:
             return [*heard, fail(name, f"{ready['error']}. Its log says why.")]
     except (httpx2.HTTPError, ValueError, KeyError, TypeError):
         return [fail(name, f"{url} can't be reached, or is another program. Check NOD_HOST and NOD_PORT.")]
