@@ -26,7 +26,7 @@ def test_when_the_clock_is_set_what_is_due_by_it_still_ends_and_nothing_is_held_
         "run",
         NOD_PORT="0",
         NOD_HTTP_TOKENS="ops:a-token-of-the-operator",
-        NOD_ADMINS="http:ops",
+        NOD_ADMINS="http:boss",
         LD_PRELOAD=str(_LIBRARY),
         FAKETIME_TIMESTAMP_FILE=str(clock),
         FAKETIME_NO_CACHE="1",
