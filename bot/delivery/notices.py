@@ -120,7 +120,7 @@ class Notices:
         await post_card(ident, address)
 
     def _refused(self, session: Session, notice: Notice, why: str) -> None:
-        """Go on where it is to be posted instead, or tell those who must know."""
+        """Post it where it is to be posted instead, or tell those who must know."""
         notices.over(session, notice)
         proposal = proposals.get(session, notice.proposal_id) if notice.proposal_id else None
         if notice.instead is not None:

@@ -1,7 +1,7 @@
 """The clock: APScheduler ticks in every process and decides nothing.
 
 Due times live in rows and every sweep is a conditional UPDATE, so any number of tickers is safe and a
-missed tick is made up for by the next. Ticks go on at their pace when the system's clock is set, back or
+missed tick is made up for by the next. Ticks keep their pace when the system's clock is set, back or
 ahead: what is due is then what the new time says.
 """
 
@@ -40,7 +40,7 @@ _JUMP = timedelta(
 class _Pause(BaseTrigger):  # type: ignore[misc]  # the library has no types
     """Due so many seconds from now, whenever it was due before.
 
-    The library's interval walks every run that a clock set ahead has missed, and holds the loop meanwhile.
+    The interval of the library walks every run that a clock set ahead has missed, and holds the loop.
     """
 
     def __init__(self, seconds: float) -> None:

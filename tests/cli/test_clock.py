@@ -41,10 +41,10 @@ def test_when_the_clock_is_set_what_is_due_by_it_still_ends_and_nothing_is_held_
             body = {"summary": "Close the gate", "ttl_seconds": seconds}
             answer = client.post("/api/approvals", json=body)
             assert answer.is_success, answer.text
-            return str(answer.json()["id"])
+            return str(answer.json()["proposal"]["id"])
 
         def ended(ident: str) -> float:
-            """Wait for its expiry; gives the longest that an answer took meanwhile, in seconds."""
+            """Wait for its expiry; gives the longest that an answer took until then, in seconds."""
             longest, end = 0.0, time.monotonic() + _PATIENCE
             while sql(url, "SELECT state FROM proposal WHERE id = :id", id=ident)[0]["state"] == "proposed":
                 assert time.monotonic() < end, running.errors.read_text()
