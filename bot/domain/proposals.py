@@ -323,15 +323,22 @@ def digest(tool_name: str, tool_version: str, arguments: Mapping[str, Any]) -> s
     return hashlib.sha256(canonical([tool_name, tool_version, arguments]).encode()).hexdigest()
 
 
-class Mark(NamedTuple):
-    """A place in a list that runs from the newest change to the oldest: what stands there."""
+class Order(StrEnum):
+    """By what a list runs."""
 
-    updated_at: datetime
+    CHANGED = "changed"  # from the newest change to the oldest
+    EXPIRES = "expires"  # from what expires first to what expires last
+
+
+class Mark(NamedTuple):
+    """A place in a list, which runs by time: what stands there."""
+
+    at: datetime
     id: str
 
     @classmethod
-    def of(cls, proposal: Proposal) -> Self:
-        return cls(proposal.updated_at, proposal.id)
+    def of(cls, proposal: Proposal, order: Order) -> Self:
+        return cls(proposal.expires_at if order is Order.EXPIRES else proposal.updated_at, proposal.id)
 
 
 class Sought(NamedTuple):
@@ -348,3 +355,4 @@ class Sought(NamedTuple):
     words: str | None = None
     channel: str | None = None
     accounts: frozenset[str] | None = None
+    order: Order = Order.CHANGED

@@ -125,7 +125,7 @@ class ProposalLookup:
         *,
         to_decide: bool = False,
     ) -> tuple[list[Seen], Mark | None]:
-        """What this person may see, newest change first, and what the next page begins below, if any.
+        """What this person may see, in the order that is sought, and what the next page begins below, if any.
 
         ``to_decide``: only what they may decide.
         """
@@ -189,15 +189,15 @@ class ProposalLookup:
             seen = (p for p in found if rights.visible(session, self._policies, p, actor))
             kept += (p for p in seen if not to_decide or self._may_decide(session, p, actor))
             if len(kept) > limit:
-                before = Mark.of(kept[limit - 1])
+                before = Mark.of(kept[limit - 1], sought.order)
                 break
             if len(found) <= limit:
                 before = None
                 break
-            before = Mark.of(found[-1])
+            before = Mark.of(found[-1], sought.order)
         shown = _light(kept[:limit])
         if len(shown) < min(len(kept), limit):
-            before = Mark.of(shown[-1])
+            before = Mark.of(shown[-1], sought.order)
         return self._seen(session, shown, actor, shelf), before
 
     def _news(

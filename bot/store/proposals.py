@@ -15,6 +15,7 @@ from bot.domain.proposals import (
     Edited,
     Kind,
     Mark,
+    Order,
     PreviewField,
     Proposal,
     Sibling,
@@ -158,11 +159,11 @@ def seen_by(
     before: Mark | None = None,
     sought: Sought = Sought(),  # noqa: B008 - frozen
 ) -> list[Proposal]:
-    """What is within reach, newest change first; ``before`` continues a list below what stands there.
+    """What is within reach, in the order that is sought; ``before`` continues a list below what stands there.
 
-    Each part (a state of all, a state of one requester) is read from an index in that very order and no
+    Each part (a state of all, a state of one requester) is read from an index in the order of changes and no
     further than ``limit``, so a page costs the same however much there is. What else is ``sought`` is not
-    in an index: a rare tool may cost a look at all there is.
+    in an index: a rare tool, or what expires first, may cost a look at all there is.
     """
     parts = [_TABLE.c.state == state for state in states]
     if sought.own or not reach.everything:
@@ -171,8 +172,12 @@ def seen_by(
         parts = [whose & state for whose in own for state in parts]
         if not sought.own:
             parts.append(_TABLE.c.id.in_(named) & _TABLE.c.state.in_(states))
-    spot = (_TABLE.c.updated_at, _TABLE.c.id)
-    further = tuple_(*spot) < tuple_(*before) if before else true()
+    soonest = sought.order is Order.EXPIRES
+    spot = (_TABLE.c.expires_at if soonest else _TABLE.c.updated_at, _TABLE.c.id)
+    order = spot if soonest else _FALLING
+    further: Any = true()
+    if before:
+        further = tuple_(*spot) > tuple_(*before) if soonest else tuple_(*spot) < tuple_(*before)
     for column, value in (("tool_name", sought.tool), ("kind", sought.kind), ("level", sought.level)):
         if value is not None:
             further &= _TABLE.c[column] == value
@@ -184,13 +189,13 @@ def seen_by(
     if sought.channel:
         there = select(_CONVERSATION.c.id).where(_CONVERSATION.c.channel == sought.channel)
         further &= _TABLE.c.conversation_id.in_(there)
-    newest = [
-        select(select(*spot).where(part, further).order_by(*_FALLING).limit(limit).subquery())
-        for part in parts
+    first = [
+        select(select(*spot).where(part, further).order_by(*order).limit(limit).subquery()) for part in parts
     ]
-    found = union(*newest).subquery()
-    page = select(found.c.id).order_by(found.c.updated_at.desc(), found.c.id.desc()).limit(limit)
-    rows = session.connection().execute(ALL.where(_TABLE.c.id.in_(page)).order_by(*_FALLING))
+    found = union(*first).subquery()
+    placed = [found.c[each.name] if soonest else found.c[each.name].desc() for each in spot]
+    page = select(found.c.id).order_by(*placed).limit(limit)
+    rows = session.connection().execute(ALL.where(_TABLE.c.id.in_(page)).order_by(*order))
     return [from_row(row) for row in rows]
 
 

@@ -28,7 +28,7 @@ Since = Annotated[datetime, AfterValidator(_since)]
 
 def cursor(mark: Mark | None) -> str | None:
     """As a client sends it back."""
-    return f"{mark.updated_at.isoformat()}~{mark.id}" if mark else None
+    return f"{mark.at.isoformat()}~{mark.id}" if mark else None
 
 
 def mark_of(text: str) -> Mark | None:

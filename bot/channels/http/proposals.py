@@ -30,7 +30,7 @@ from bot.channels.http.wire import (
 from bot.domain.chat import Address, Answer, Press
 from bot.domain.files import File
 from bot.domain.people import Actor
-from bot.domain.proposals import Kind, Sought, State
+from bot.domain.proposals import Kind, Order, Sought, State
 from bot.domain.risk import Level
 from bot.domain.similarity import Lasting, Rung, Whose
 from bot.domain.verbs import Verb
@@ -76,7 +76,7 @@ class Decide(Body):
 
 @router.get(
     "/proposals",
-    summary="Proposals you may see, across all channels, newest change first",
+    summary="Proposals you may see, across all channels",
     response_model=ProposalPage,
 )
 async def listed(
@@ -92,6 +92,7 @@ async def listed(
     requester: Annotated[
         str | None, Query(max_length=200, description="who asked: an account, and those linked with it")
     ] = None,
+    order: Annotated[Order, Query(description="newest change, or what expires first")] = Order.CHANGED,
     limit: Limit = PAGE,
     before: Before = None,
 ) -> JSONResponse:
@@ -102,7 +103,7 @@ async def listed(
         return problem(422, NO_PLACE, fields={"before": NO_PLACE})
     states = [State.PROPOSED] if mine == "decide" and not state else state or list(State)
     accounts = None if requester is None else await http.admin.accounts_of(requester)
-    sought = Sought(tool, kind, risk, mine == "asked", q.strip() or None, channel, accounts)
+    sought = Sought(tool, kind, risk, mine == "asked", q.strip() or None, channel, accounts, order)
     shown, further = await http.proposals.page(actor, states, limit, mark, sought, to_decide=mine == "decide")
     return ok(proposals=await views.every(shown), next=cursor(further))
 

@@ -4,7 +4,7 @@ import { download, post } from "./api.js";
 import { announce, h, icon, keeping, link, redraw, safeAddress, shown } from "./dom.js";
 import * as channels from "./channels.js";
 import { changes, growing } from "./diff.js";
-import { similarForm, stepsForm, wordsForm } from "./decisions.js";
+import { similarForm, stepsForm, sureForm, wordsForm } from "./decisions.js";
 import { EditForm, exact } from "./form.js";
 import { markdown } from "./markdown.js";
 import { find, ladder, listen, me, press, questions, refresh, refreshQuestions, siblings, whenBack } from "./proposals.js";
@@ -49,9 +49,9 @@ function result(p) {
 }
 
 export class Card {
-  /** `own`: the person looks at their own conversation; `origin` tells where it was asked. */
-  constructor(id, { own = false, origin = false } = {}) {
-    Object.assign(this, { id, own, origin, busy: null, form: null, seen: null, resting: null });
+  /** `own`: the person looks at their own conversation; `origin` tells where it was asked; `further()` is called after a decision by a key. */
+  constructor(id, { own = false, origin = false, further = () => {} } = {}) {
+    Object.assign(this, { id, own, origin, further, byKey: false, busy: null, form: null, seen: null, resting: null });
     this.content = h("div", { class: "card-content" });
     this.word = h("p", { class: "card-word", hidden: true });
     this.slot = h("div", { class: "card-slot" });
@@ -208,8 +208,9 @@ export class Card {
     return h("span", {}, parts, ", ", ago(p.created_at));
   }
 
+  /** Only who asked there may read it. */
   conversation(p) {
-    return this.origin && p.channel === "http" && p.conversation_id
+    return this.origin && p.channel === "http" && p.conversation_id && p.requester_account === me.account
       ? h("a", { href: `#/c/${encodeURIComponent(p.conversation_id)}` }, "Open conversation") : null;
   }
 
@@ -297,10 +298,9 @@ export class Card {
   }
 
   groupBar(p, verbs) {
-    const open = siblings(p).filter((each) => each.state === "proposed");
-    const harm = open.filter((each) => each.risk === "destructive").length;
+    const harm = siblings(p).filter((each) => each.state === "proposed" && each.risk === "destructive").length;
     const { open: left, size } = p.group;
-    const words = `${left === size ? `${size} changes in this answer` : `${left} of ${size} changes in this answer are open`}${harm ? `, ${harm} can't be undone` : ""}.`;
+    const words = `${left === size ? `${size} changes in this answer` : `${left} of ${size} changes in this answer are open`}.${harm ? ` ${harm} can't be undone: approve on the card.` : ""}`;
     return h("div", { class: "group" }, h("p", {}, words), h("div", { class: "buttons" }, verbs.map((verb) => this.button(verb))));
   }
 
@@ -326,8 +326,14 @@ export class Card {
     }, words);
   }
 
-  pressed(verb) {
+  /** Whether there is a button for it that can be pressed now. */
+  offers(verb) {
+    return !this.busy && !this.resting && Boolean(this.buttons.querySelector(`[data-verb="${verb}"]`));
+  }
+
+  pressed(verb, byKey = false) {
     if (this.busy || this.resting) return;
+    this.byKey = byKey;
     const menu = this.buttons.querySelector(".menu[open]");
     if (menu) {
       menu.open = false;
@@ -336,8 +342,14 @@ export class Card {
     if (verb === "edit") this.edit();
     else if (verb === "similar") this.similar();
     else if (this.said(verb).question) this.open(wordsForm(this.said(verb), this.answers(verb)), verb);
+    else if (this.harms(verb)) this.open(sureForm(this.proposal, this.said(verb), this.answers(verb)), verb);
     else if (verb === "approve_steps") this.open(stepsForm(this.proposal, this.answers(verb)), verb);
     else this.send(verb);
+  }
+
+  /** What can't be undone asks once more, by its name. */
+  harms(verb) {
+    return this.proposal.risk === "destructive" && ["approve", "retry"].includes(verb);
   }
 
   edit() {
@@ -387,6 +399,10 @@ export class Card {
   }
 
   refocus(verb) {
+    if (this.byKey) {
+      this.element.focus({ preventScroll: true }); // where keys act
+      return;
+    }
     const button = verb && this.buttons.querySelector(`[data-verb="${verb}"]`);
     const menu = button && button.closest(".menu:not([open])");
     (menu?.firstElementChild || button || this.element).focus({ preventScroll: true });
@@ -414,6 +430,7 @@ export class Card {
       this.close(true);
       if (verb === "edit" || answer.answer !== "accepted" || this.proposal.state === p.state) this.say(answer.text);
       else announce(answer.text);
+      if (this.byKey && this.proposal.state !== "proposed") this.further();
     } catch (error) {
       if (this.form?.show && error.status === 422) this.form.show(error.fields, error.message);
       else this.say(error.message, true, error.status === 0);

@@ -3,7 +3,7 @@
 import * as api from "./api.js";
 import { announce, h, icon, recall, redraw, remember, shown } from "./dom.js";
 import { Inbox, notifyOf } from "./inbox.js";
-import { Audit, Files, Tools, Usage, You } from "./pages.js";
+import { Audit, Files, nothing, Tools, Usage, You } from "./pages.js";
 import { People } from "./people.js";
 import * as proposals from "./proposals.js";
 import { Rules } from "./rules.js";
@@ -58,7 +58,7 @@ const thread = new Thread($("thread"), {
 });
 const inbox = new Inbox($("inbox-list"));
 
-/** The pages, in the order of the menu; `may` says who sees it there. */
+/** The pages, in the order of the menu; those without a sign are not in it. `admins`: for no one else. */
 const PAGES = {
   inbox: { title: "Inbox", sign: "inbox", page: inbox },
   rules: { title: "Rules and grants", sign: "shield", page: paged("rules-list", (at) => new Rules(at, lookAgain)) },
@@ -66,9 +66,11 @@ const PAGES = {
   files: { title: "Files", sign: "file", page: paged("files-list", (at) => new Files(at)) },
   people: { title: "People", sign: "people", page: paged("people-list", (at) => new People(at)) },
   usage: { title: "Usage", sign: "bars", page: paged("usage-list", (at) => new Usage(at)) },
-  audit: { title: "Audit log", sign: "scroll", may: () => me.admin, page: paged("audit-list", (at) => new Audit(at)) },
-  settings: { title: "Settings and doctor", sign: "gear", may: () => me.admin, page: paged("settings-list", (at) => new Settings(at)) },
-  you: { title: "You", sign: "person", may: () => false, page: paged("you-list", (at) => new You(at)) },
+  audit: { title: "Audit log", sign: "scroll", admins: true, page: paged("audit-list", (at) => new Audit(at)) },
+  settings: { title: "Settings and doctor", sign: "gear", admins: true, page: paged("settings-list", (at) => new Settings(at)) },
+  you: { title: "You", page: paged("you-list", (at) => new You(at)) },
+  closed: { title: "For admins", page: paged("closed-list", (at) => at.append(nothing("Only admins see this page", "Ask an admin, or go back to your conversations.")) ?? {}) },
+  nowhere: { title: "Not found", page: paged("nowhere-list", (at) => at.append(nothing("There is no such page", "Choose one in the menu.")) ?? {}) },
 };
 
 /** A page in the common frame: made when it is opened for the first time. */
@@ -80,7 +82,7 @@ function paged(id, make) {
     show() {
       column.hidden = false;
       made ??= make(column);
-      made.show();
+      made.show?.();
     },
     hide() {
       column.hidden = true;
@@ -92,10 +94,10 @@ function paged(id, make) {
 // Views
 
 function route() {
-  const [, view, rest] = /^#\/([a-z]*)\/?([^/]*)/.exec(location.hash) ?? [];
-  const id = rest ? decodeURIComponent(rest) : null;
+  const [, view = "", rest = ""] = /^#?\/?([^/]*)\/?([^/]*)/.exec(location.hash) ?? [];
+  const id = decoded(rest);
   const conversation = view === "c" ? id : null;
-  const opened = Object.hasOwn(PAGES, view ?? "") ? view : null;
+  const opened = view === "" || conversation ? null : pageOf(view);
   const inChat = !opened;
   route.shown = location.hash;
   route.page = opened;
@@ -109,7 +111,6 @@ function route() {
   if (opened) PAGES[opened].page.show(id);
   if (inChat) {
     if (conversation !== thread.id || !conversation) {
-      keepDraft();
       remember(LAST, conversation ?? "");
       stuck = true;
       connection("conversation", "live");
@@ -125,11 +126,24 @@ function route() {
   drawSide();
 }
 
+const decoded = (text) => {
+  try {
+    return decodeURIComponent(text) || null;
+  } catch {
+    return null;
+  }
+};
+
+function pageOf(view) {
+  if (!Object.hasOwn(PAGES, view)) return "nowhere";
+  return PAGES[view].admins && !me.admin ? "closed" : view;
+}
+
 function drawSide() {
   const waiting = proposals.waiting();
   const mine = waiting.filter((p) => p.may_decide).length;
   const inChat = !route.page;
-  redraw($("pages"), ...Object.entries(PAGES).filter(([, { may }]) => !may || may()).map(([name, { title, sign }]) => {
+  redraw($("pages"), ...Object.entries(PAGES).filter(([, { sign, admins }]) => sign && (!admins || me.admin)).map(([name, { title, sign }]) => {
     const to = h("a", { class: "side-link", id: `to-${name}`, href: `#/${name}` }, h("span", {}, icon(sign), title), name === "inbox" && mine ? counted(mine) : null);
     current(to, name === route.page);
     return to;
@@ -496,7 +510,7 @@ async function start() {
   $("app").hidden = false;
   $("who").replaceChildren(me.name === "you" ? "Local session (no sign-in needed)" : shown(`Signed in as ${me.name}`));
   $("model").replaceChildren(shown(me.model), ...(me.demo ? [h("span", { class: "tag" }, "demo")] : []));
-  proposals.me.admin = me.admin;
+  Object.assign(proposals.me, { admin: me.admin, account: me.account });
   drawBanners();
   setInterval(lookAgain, LOOK_AGAIN);
   document.addEventListener("visibilitychange", lookAgain);

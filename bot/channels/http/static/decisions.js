@@ -10,9 +10,23 @@ const LASTING = {
 };
 let made = 0;
 
-function form(label, fields, submit, cancel) {
+function form(label, fields, submit, cancel, no = "Cancel") {
   return h("form", { class: "card-form", "aria-label": label }, fields,
-    h("div", { class: "buttons" }, submit, h("button", { type: "button", class: "button", onclick: cancel }, "Cancel")));
+    h("div", { class: "buttons" }, submit, h("button", { type: "button", class: "button", data: { part: "no" }, onclick: cancel }, no)));
+}
+
+/** Asks once more before what can't be undone, and names it: "Delete issue #5?", Delete or Keep. */
+export function sureForm({ headline }, { label }, { send, cancel }) {
+  const deletes = label === "Approve deletion";
+  const verb = deletes ? headline.split(" ")[0] : label;
+  const submit = h("button", { type: "submit", class: "button primary danger" }, verb);
+  const element = form(label, [h("p", { class: "label", dir: "auto" }, shown(`${headline}?`)), h("p", { class: "help" }, "This can't be undone.")],
+    submit, cancel, deletes ? "Keep" : "Don't");
+  element.addEventListener("submit", (event) => {
+    event.preventDefault();
+    send({});
+  });
+  return { element, submit, focus: () => element.querySelector("[data-part=no]").focus() };
 }
 
 /** Asks for the words that go with a press, as its button says; `send(body)` or `cancel()`. */

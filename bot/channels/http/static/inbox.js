@@ -9,6 +9,8 @@ import { find, list, listen, press, refresh } from "./proposals.js";
 import { ago, expiry } from "./times.js";
 
 const WAIT = 250; // milliseconds after a key before the list is asked for
+const ARMED = 5000; // milliseconds in which a second key approves
+const REST = 1000; // milliseconds without keys after one that meant nothing here, and after a move to another card
 const TABS = {
   decide: ["For you", "mine=decide"],
   waiting: ["Waiting", "state=proposed"],
@@ -21,11 +23,17 @@ const NOTHING = {
   asked: ["You asked for nothing yet", "What you ask Nod to change shows up here, with how it ended."],
   decided: ["Nothing was decided yet", "What was approved, declined or expired shows up here."],
 };
-const KEYS = { j: "next", k: "previous", x: "select or clear", a: "approve", d: "decline", e: "edit", "/": "search", "?": "these keys" };
+const KEYS = { j: "next", k: "previous", x: "select or clear", a: "approve: a or Enter within five seconds sends it", d: "decline", e: "edit", "/": "search", "?": "these keys" };
+const DECIDING = { a: "approve", d: "decline", e: "edit" };
+const BUSY = "a.button, button, input, textarea, select, summary, dialog, .card-form"; // what takes keys itself
+const ORDERS = { expires: "Expires first", changed: "Newest change" };
 const SIGNS = { proposed: "clock", approved: "clock", executing: "clock", succeeded: "check", failed: "warning", declined: "cross", expired: "clock", cancelled: "minus" };
 
-/** The order of the server's lists: the newest change first. */
-const order = (one, other) => ((one.at === other.at ? one.id < other.id : one.at < other.at) ? 1 : -1);
+/** The orders of the server's lists, of rows by when each was changed or expires, as it was placed. */
+const orders = {
+  changed: (one, other) => ((one.at === other.at ? one.id < other.id : one.at < other.at) ? 1 : -1),
+  expires: (one, other) => ((one.due === other.due ? one.id > other.id : one.due > other.due) ? 1 : -1),
+};
 
 /** A choice that is not there yet. */
 function offer(select, value, words) {
@@ -36,11 +44,13 @@ export class Inbox {
   constructor(element) {
     this.element = element;
     this.tab = "decide";
-    this.rows = new Map(); // by id, as they stand in the list: the element, and when it was changed as it was placed
+    this.rows = new Map(); // by id, as they stand in the list: the element, and what orders it as it was placed
     this.cards = new Map();
     this.chosen = new Set();
     this.current = null;
     this.next = null;
+    this.armed = null; // what a second key approves: its id and round
+    this.quiet = 0; // until then no key acts
     this.newest = new Newest();
     this.build();
     listen((p) => this.shown && this.heard(p));
@@ -49,16 +59,22 @@ export class Inbox {
 
   build() {
     this.tabs = h("div", { class: "tabs", role: "group", "aria-label": "Which proposals" }, Object.entries(TABS).map(([tab, [label]]) =>
-      h("button", { type: "button", class: "tab", data: { tab }, onclick: () => this.open(tab) }, label)));
+      h("button", { type: "button", class: "tab", data: { tab }, onclick: () => this.turn(tab) }, label)));
     this.search = h("input", { type: "search", placeholder: "Search", "aria-label": "Search proposals", autocomplete: "off" });
     this.tool = h("select", { "aria-label": "Tool" }, h("option", { value: "" }, "Any tool"));
     this.place = h("select", { "aria-label": "Place" }, h("option", { value: "" }, "Any place"));
     this.search.addEventListener("input", () => {
       clearTimeout(this.typing);
-      this.typing = setTimeout(() => this.load(), WAIT);
+      this.typing = setTimeout(() => this.turn(), WAIT);
     });
     this.person = h("select", { "aria-label": "Person" }, h("option", { value: "" }, "Any person"));
-    for (const each of [this.tool, this.place, this.person]) each.addEventListener("change", () => this.load());
+    this.order = h("select", { "aria-label": "Order" }, Object.entries(ORDERS).map(([value, words]) => h("option", { value }, words)));
+    this.order.value = recall("nod.order", true) || "expires";
+    this.order.addEventListener("change", () => remember("nod.order", this.order.value, true));
+    for (const each of [this.tool, this.place, this.person, this.order]) each.addEventListener("change", () => this.turn());
+    this.every = h("input", { type: "checkbox", data: { part: "every" } });
+    this.every.addEventListener("change", () => this.chooseAll(this.every.checked));
+    this.everyLine = h("label", { class: "every" }, this.every, "Select all");
     this.list = h("ul", { class: "rows", "aria-label": "Proposals" });
     this.nothing = h("div", { class: "nothing-here", hidden: true });
     this.more = h("button", { type: "button", class: "button small", hidden: true, onclick: () => this.load(this.next) }, "Show more");
@@ -66,14 +82,19 @@ export class Inbox {
     this.many = h("div", { class: "many", role: "group", "aria-label": "What is selected", hidden: true });
     this.word = h("p", { class: "notice-word", role: "status", hidden: true });
     this.detail = h("div", { class: "cards" });
-    this.back = h("a", { class: "back only-narrow", href: "#/inbox" }, "All proposals");
+    this.back = h("a", { class: "back", href: "#/inbox", onclick: () => this.open(false) }, "All proposals");
+    this.review = h("button", { type: "button", class: "button primary review", onclick: () => this.open(true) });
     this.copy = h("button", { type: "button", class: "link-button", onclick: () => this.send() }, "Copy link");
+    this.keys = h("input", { type: "checkbox" });
+    this.keys.checked = recall("nod.keys", true) !== "off";
+    this.keys.addEventListener("change", () => remember("nod.keys", this.keys.checked ? "" : "off", true));
     this.help = h("dialog", { class: "keys", "aria-label": "Keys" }, h("h2", {}, "Keys"),
+      h("label", { class: "every" }, this.keys, "Use these keys in this browser"),
       h("dl", { class: "facts" }, Object.entries(KEYS).map(([key, words]) => h("div", {}, h("dt", {}, h("kbd", {}, key)), h("dd", {}, words)))),
       h("form", { method: "dialog" }, h("button", { class: "button" }, "Close")));
     this.element.append(
-      h("div", { class: "pane list-pane" }, h("h2", { class: "hidden" }, "Proposals"), this.tabs, h("div", { class: "sieve" }, this.search, this.tool, this.place, this.person),
-        this.nothing, this.list, this.more,
+      h("div", { class: "pane list-pane" }, h("h2", { class: "hidden" }, "Proposals"), this.tabs, h("div", { class: "sieve" }, this.search, this.tool, this.place, this.person, this.order),
+        this.nothing, this.everyLine, this.list, this.more, this.review,
         h("p", { class: "pane-foot" }, h("button", { type: "button", class: "link-button", onclick: () => this.help.showModal() }, "Keys"), this.bell)),
       h("div", { class: "pane detail-pane", id: "inbox-detail", tabindex: -1 },
         h("h2", { class: "hidden" }, "What it changes"), h("div", { class: "detail-head" }, this.back, this.copy), this.many, this.word, this.detail),
@@ -86,10 +107,15 @@ export class Inbox {
     const first = !this.shown;
     this.shown = true;
     this.asked = id || null;
-    this.element.classList.toggle("one", Boolean(id));
+    this.open(Boolean(id));
     if (first) this.load();
     else if (id) this.pick(id);
     else if (!this.current) this.pickFirst();
+  }
+
+  /** Where there is no place for both: what is chosen instead of the list. */
+  open(one) {
+    this.element.classList.toggle("one", one);
   }
 
   hide() {
@@ -104,10 +130,18 @@ export class Inbox {
     this.drawDetail();
   }
 
-  open(tab) {
+  /** Another list was asked for: the address no longer says what stands next to it. */
+  turn(tab = this.tab) {
+    if (tab !== this.tab) this.chosen.clear();
     this.tab = tab;
-    this.chosen.clear();
+    this.asked = null;
+    if (location.hash !== "#/inbox") location.hash = "#/inbox";
     this.load();
+  }
+
+  /** What waits can be ordered by what expires first. */
+  ordered() {
+    return this.tab === "decide" || this.tab === "waiting" ? this.order.value : "changed";
   }
 
   sifted() {
@@ -116,7 +150,7 @@ export class Inbox {
 
   path(before) {
     const [, sought] = TABS[this.tab];
-    const more = { q: this.search.value.trim(), tool: this.tool.value, channel: this.place.value, requester: this.person.value, before, limit: 30 };
+    const more = { q: this.search.value.trim(), tool: this.tool.value, channel: this.place.value, requester: this.person.value, before, limit: 30, order: this.ordered() };
     const pairs = Object.entries(more).filter(([, value]) => value);
     return `api/proposals?${sought}&${new URLSearchParams(pairs)}`;
   }
@@ -142,7 +176,6 @@ export class Inbox {
     this.next = page.next;
     this.more.hidden = !page.next;
     this.arrange();
-    for (const id of [...this.chosen]) if (!this.rows.has(id)) this.chosen.delete(id);
     if (before) return;
     if (this.asked) await this.pick(this.asked);
     else if (this.rows.has(this.current)) this.drawDetail();
@@ -178,19 +211,19 @@ export class Inbox {
     else if (this.wants(p)) this.add([p]);
     this.arrange();
     if (!this.current && !this.asked) this.pickFirst();
-    else if (this.chosen.has(p.id)) this.drawMany();
+    else this.drawMany();
   }
 
   /** Rows for these, where they belong by their last change; what changes later stays in its place. */
   add(proposals) {
     for (const p of proposals) {
       const element = this.rows.get(p.id)?.element ?? h("li", { class: "row" });
-      this.rows.set(p.id, { id: p.id, at: p.updated_at, element });
+      this.rows.set(p.id, { id: p.id, at: p.updated_at, due: p.expires_at, element });
       offer(this.place, p.channel, channels.titled(p.channel));
       offer(this.tool, p.tool_name, p.tool_name);
       offer(this.person, p.requester_account, p.requester);
     }
-    this.rows = new Map([...this.rows.values()].sort(order).map((row) => [row.id, row]));
+    this.rows = new Map([...this.rows.values()].sort(orders[this.ordered()]).map((row) => [row.id, row]));
     settle(this.list, [...this.rows.values()].map((row) => row.element));
     proposals.forEach((p) => this.draw(p));
   }
@@ -223,6 +256,7 @@ export class Inbox {
   arrange() {
     const [title, words] = NOTHING[this.tab];
     this.nothing.hidden = this.rows.size > 0;
+    this.order.hidden = this.tab !== "decide" && this.tab !== "waiting";
     const sifted = this.sifted();
     this.nothing.replaceChildren(h("h2", {}, sifted ? "Nothing matches" : title), h("p", { class: "muted" }, sifted ? "Try fewer words, or any tool, place and person." : words));
   }
@@ -237,6 +271,20 @@ export class Inbox {
     this.drawDetail();
   }
 
+  /** Those of the list that may be decided. */
+  selectable() {
+    return [...this.rows.keys()].filter((id) => find(id)?.state === "proposed" && find(id).may_decide);
+  }
+
+  chooseAll(on) {
+    for (const id of this.selectable()) {
+      if (on) this.chosen.add(id);
+      else this.chosen.delete(id);
+    }
+    for (const id of this.rows.keys()) this.draw(find(id));
+    this.drawDetail();
+  }
+
   forget() {
     this.cards.forEach((card) => card.stop());
     this.cards.clear();
@@ -244,13 +292,14 @@ export class Inbox {
 
   /** One in full, or all that are selected, so that what is approved together is seen together. */
   drawDetail() {
-    const ids = this.chosen.size ? [...this.rows.keys()].filter((id) => this.chosen.has(id)) : this.current ? [this.current] : [];
+    const ids = this.chosen.size ? [...this.chosen] : this.current ? [this.current] : [];
+    if (ids.length !== 1 || ids[0] !== this.armed?.id) this.disarm();
     for (const [id, card] of this.cards) {
       if (ids.includes(id)) continue;
       card.stop();
       this.cards.delete(id);
     }
-    for (const id of ids) if (!this.cards.has(id)) this.cards.set(id, new Card(id, { origin: true }));
+    for (const id of ids) if (!this.cards.has(id)) this.cards.set(id, new Card(id, { origin: true, further: () => this.further(id) }));
     settle(this.detail, ids.map((id) => this.cards.get(id).element));
     this.copy.hidden = ids.length !== 1;
     for (const id of this.rows.keys()) this.mark(id);
@@ -259,16 +308,26 @@ export class Inbox {
 
   drawMany() {
     const open = [...this.chosen].map(find).filter((p) => p?.state === "proposed" && p.may_decide);
-    const harm = open.filter((p) => p.risk === "destructive").length;
-    const act = (words, verb, kind) => h("button", { type: "button", class: `button ${kind}`, data: { verb }, onclick: () => this.all(verb, open) }, words);
-    this.many.hidden = !this.chosen.size;
-    redraw(this.many, h("p", {}, `${this.chosen.size} selected${harm ? `, ${harm} can't be undone` : ""}.`),
-      h("div", { class: "buttons" }, open.length ? [act(`Approve ${open.length}`, "approve", "primary"), act(`Decline ${open.length}`, "decline", "")] : null,
+    const fit = open.filter((p) => p.risk !== "destructive");
+    const elsewhere = [...this.chosen].filter((id) => !this.rows.has(id)).length;
+    const act = (words, verb, kind, which) => (which.length ? h("button", { type: "button", class: `button ${kind}`, data: { verb }, onclick: () => this.all(verb, which) }, words) : null);
+    const words = [`${this.chosen.size} selected${elsewhere ? `, ${elsewhere} not in this list` : ""}.`];
+    if (fit.length < open.length) words.push(`${open.length - fit.length} can't be undone: approve on the card.`);
+    const free = this.selectable();
+    this.everyLine.hidden = free.length < 2;
+    this.every.checked = free.length > 0 && free.every((id) => this.chosen.has(id));
+    this.every.indeterminate = !this.every.checked && free.some((id) => this.chosen.has(id));
+    this.many.hidden = this.review.hidden = !this.chosen.size;
+    this.review.textContent = `Review ${this.chosen.size} selected`;
+    redraw(this.many, h("p", {}, words.join(" ")),
+      h("div", { class: "buttons" }, act(`Approve ${fit.length}`, "approve", "primary", fit), act(`Decline ${open.length}`, "decline", "", open),
         h("button", { type: "button", class: "button seldom", data: { verb: "clear" }, onclick: () => this.clear() }, "Clear")));
   }
 
   clear() {
-    for (const id of [...this.chosen]) this.choose(id, false);
+    this.chosen.clear();
+    for (const id of this.rows.keys()) this.draw(find(id));
+    this.drawDetail();
   }
 
   /** One press for each, one after another, each for what is on the screen. */
@@ -299,7 +358,7 @@ export class Inbox {
   }
 
   async send() {
-    const address = `${location.origin}${location.pathname}#/inbox/${encodeURIComponent(this.current ?? [...this.chosen][0])}`;
+    const address = `${location.origin}${location.pathname}#/inbox/${encodeURIComponent([...this.chosen][0] ?? this.current)}`;
     try {
       await navigator.clipboard.writeText(address);
       this.say("Copied. Only people who may see it can open it.");
@@ -310,46 +369,90 @@ export class Inbox {
 
   // Keys
 
+  /** The card that keys decide on: one of the list, and only while it is there to be seen. */
+  target() {
+    const id = this.chosen.size === 1 ? [...this.chosen][0] : this.current;
+    const card = this.rows.has(id) && this.chosen.size < 2 ? this.cards.get(id) : null;
+    return card?.element.checkVisibility() ? card : null;
+  }
+
   key(event) {
-    if (!this.shown || event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || !(event.key in KEYS)) return;
-    if (event.target.closest("input:not([type=checkbox]), textarea, select, dialog, .card-form")) return;
-    event.preventDefault();
-    if (event.key === "?") this.help.showModal();
-    else if (event.key === "/") this.search.focus();
-    else if (event.key === "j" || event.key === "k") this.step(event.key === "j" ? 1 : -1);
-    else if (event.key === "x" && this.current) this.toggle(this.current);
-    else this.decide({ a: "approve", d: "decline", e: "edit" }[event.key]);
+    const armed = this.armed;
+    if (!this.shown || event.key === "Shift") return;
+    this.disarm();
+    if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || event.isComposing || !this.keys.checked || event.target.closest(BUSY)) return;
+    const sends = event.key === "Enter" && armed;
+    const known = sends || event.key in KEYS;
+    if (!known && !/^\p{L}$/u.test(event.key)) return;
+    if (known) event.preventDefault();
+    // what is typed for a field that is not there is no command
+    if (Date.now() < this.quiet || !known || (event.repeat && (sends || event.key in DECIDING))) this.quiet = Date.now() + REST;
+    else if (!this.act(sends ? "a" : event.key, armed)) {
+      this.quiet = Date.now() + REST;
+      announce("That key does nothing here.");
+    }
+  }
+
+  /** Whether it did anything. */
+  act(key, armed) {
+    if (key === "?") this.help.showModal();
+    else if (key === "/") this.search.focus();
+    else if (key === "j" || key === "k") return this.step(key === "j" ? 1 : -1);
+    else if (key === "x") return this.toggle(this.current);
+    else return this.decide(DECIDING[key], armed);
+    return true;
   }
 
   step(by) {
     const ids = [...this.rows.keys()];
     const at = ids.indexOf(this.current);
-    const id = ids[Math.min(ids.length - 1, Math.max(0, at + by))];
-    if (!id) return;
-    if (location.hash === `#/inbox/${id}`) return;
+    return ids.length > 0 && this.go(ids[Math.min(ids.length - 1, Math.max(0, at + by))]);
+  }
+
+  go(id) {
     location.hash = `#/inbox/${encodeURIComponent(id)}`;
     this.rows.get(id).element.scrollIntoView({ block: "nearest" });
+    return true;
   }
 
   toggle(id) {
     const box = this.rows.get(id)?.element.querySelector("input");
-    if (box && !box.disabled) this.choose(id, !this.chosen.has(id));
+    if (!box || box.disabled) return false;
+    this.choose(id, !this.chosen.has(id));
+    return true;
   }
 
-  /** What can't be undone takes a second key: the first only goes to its button. */
-  decide(verb) {
-    if (!verb) return;
-    if (this.chosen.size > 1) {
-      this.many.querySelector(`[data-verb="${verb}"]`)?.focus();
-      return;
+  /** No single key approves: the first arms it, and a second one sends what the first was pressed on. */
+  decide(verb, armed) {
+    const card = this.target();
+    if (!card?.offers(verb)) return false;
+    const { id, round, risk } = card.proposal;
+    if (verb !== "approve" || risk === "destructive") card.pressed(verb, true);
+    else if (armed?.id === id && armed.round === round) card.pressed(verb, true);
+    else {
+      card.say("Press a or Enter within five seconds to approve.");
+      this.armed = { id, round, card, over: setTimeout(() => this.disarm(), ARMED) };
     }
-    const card = this.cards.get(this.current ?? [...this.chosen][0]);
-    const button = card?.element.querySelector(`.card-buttons [data-verb="${verb}"]`);
-    if (!button) return;
-    if (verb === "approve" && card.proposal.risk === "destructive") {
-      button.focus();
-      announce("This can't be undone. Press Enter to approve it.");
-    } else card.pressed(verb);
+    return true;
+  }
+
+  disarm() {
+    if (!this.armed) return;
+    clearTimeout(this.armed.over);
+    this.armed.card.say("");
+    this.armed = null;
+  }
+
+  /** After a decision by a key: the next one that waits for this person. */
+  further(id) {
+    if (id !== this.current || this.chosen.size) return;
+    const ids = [...this.rows.keys()];
+    const at = ids.indexOf(id);
+    const next = [...ids.slice(at + 1), ...ids.slice(0, at)].find((each) => this.selectable().includes(each));
+    if (!next) return;
+    this.quiet = Date.now() + REST;
+    this.rows.get(next).element.querySelector("a").focus();
+    this.go(next);
   }
 
   // Notifications of the browser

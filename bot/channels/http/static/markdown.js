@@ -16,6 +16,7 @@ const LAST_LEVEL = 6;
 const COPIED = 1500; // milliseconds for which the button says so
 const TASK = /^\[([ xX])\] /;
 const ALIGNED = { "text-align:right": "right", "text-align:center": "middle" };
+const ADDRESS = /(?:https?:\/\/|www\.)\S+|(?:[\w-]+\.)+(?:com|org|net|io|dev|app|gov|edu|info|ai|co|eu|uk|de)(?![\w.-])/gi; // as in channels/markdown.py
 const PLAIN = new Set(["p", "blockquote", "ul", "li", "thead", "tbody", "tr", "em", "strong", "s"]);
 
 /** Markdown text as a fragment. */
@@ -26,13 +27,30 @@ export function markdown(text) {
   return made;
 }
 
+const host = (address) => address.replace(/^[^/]*:\/\//, "").split(/[/?#\\]/)[0].replace(/^.*@/, "").toLowerCase().replace(/^www\./, "").replace(/[.,;:!]+$/, "");
+
+/** A link whose words name another host than the one it leads to is none, and shows where it leads. */
+function unmasked(tokens) {
+  tokens.forEach((token, at) => {
+    if (token.type !== "link_open") return;
+    const end = tokens.slice(at).find((each) => each.type === "link_close");
+    const words = tokens.slice(at + 1, tokens.indexOf(end)).map((each) => each.content).join("");
+    const address = token.attrGet("href");
+    if (!(words.match(ADDRESS) ?? []).some((each) => host(each) !== host(address))) return;
+    token.tag = "span";
+    end.meta = { leads: address };
+  });
+  return tokens;
+}
+
 /** Append what the tokens say; an element is open between its `nesting` 1 and -1. */
 function build(root, tokens, outline) {
   const open = [root];
   tokens.forEach((token, at) => {
     if (token.hidden) return; // the paragraphs of a tight list
     if (token.nesting === -1) {
-      open.pop();
+      const ended = open.pop();
+      if (token.meta?.leads) ended.append(" (", shown(token.meta.leads), ")");
       return;
     }
     const into = open.at(-1);
@@ -41,7 +59,7 @@ function build(root, tokens, outline) {
       if (token.type === "list_item_open") tick(inner, tokens[at + 2]);
       into.append(outer);
       open.push(inner);
-    } else if (token.type === "inline") build(into, token.children, outline);
+    } else if (token.type === "inline") build(into, unmasked(token.children), outline);
     else into.append(leaf(token));
   });
 }

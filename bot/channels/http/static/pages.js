@@ -133,10 +133,10 @@ export class Usage extends Page {
   }
 
   draw({ everyone, total, parts }) {
-    const most = Math.max(1, ...parts.map((each) => each.prompt_tokens + each.completion_tokens));
+    const all = Math.max(1, total.prompt_tokens + total.completion_tokens);
     const bar = (each) => {
-      const meter = h("meter", { min: 0, max: most, value: each.prompt_tokens + each.completion_tokens, "aria-label": "Tokens" });
-      return meter;
+      const part = Math.round((100 * (each.prompt_tokens + each.completion_tokens)) / all);
+      return h("span", { class: "nowrap" }, h("meter", { min: 0, max: 100, value: part, "aria-label": "Share of all tokens" }), ` ${part} %`);
     };
     const rows = parts.map((each) => [shown(String(each.name || each.key)), each.turns, each.model_calls, each.prompt_tokens, each.completion_tokens, bar(each)]);
     this.body.replaceChildren(
@@ -157,7 +157,7 @@ export class Audit extends Page {
     const field = (name, label, more = {}) => [h("label", { class: "hidden", for: `audit-${name}` }, label), (this[name] = h("input", { type: "text", id: `audit-${name}`, placeholder: label, autocomplete: "off", spellcheck: "false", ...more }))];
     const verify = h("button", { type: "button", class: "button small", onclick: () => this.verify() }, "Verify");
     const saves = ["csv", "jsonl"].map((form) => h("button", { type: "button", class: "button small", onclick: () => this.save(form) }, `Export ${form.toUpperCase()}`));
-    const sieve = h("form", { class: "sieve" }, field("who", "Account, such as slack:T1/U7"), field("tool", "Tool"), field("proposal", "Proposal"), h("button", { class: "button small" }, "Filter"));
+    const sieve = h("form", { class: "sieve" }, field("who", "Who: a name or an account"), field("tool", "Tool"), field("proposal", "Proposal"), h("button", { class: "button small" }, "Filter"));
     sieve.addEventListener("submit", (event) => {
       event.preventDefault();
       this.show();
@@ -170,8 +170,30 @@ export class Audit extends Page {
     return new URLSearchParams(Object.entries(pairs).filter(([, value]) => value));
   }
 
-  load() {
-    return get(`api/audit?${this.query({ limit: 50 })}`);
+  /** A name stands for the one account that has it. */
+  async named() {
+    const name = this.who.value.trim().toLowerCase();
+    if (!name || name.includes(":")) return;
+    const { people } = await get("api/people");
+    const all = people.flatMap(({ accounts }) => accounts.map((each) => [each.account, each.name]));
+    const seen = [...(this.rows?.querySelectorAll("[data-account]") ?? [])].map((each) => [each.dataset.account, ""]);
+    const found = [...all, ...seen].filter(([account, called]) => [called, account.slice(account.indexOf(":") + 1)].some((each) => each?.toLowerCase() === name));
+    const accounts = [...new Set(found.map(([account]) => account))];
+    const one = people.some((each) => accounts.every((account) => each.accounts.some((other) => other.account === account)));
+    if (accounts.length === 1 || (accounts.length && one)) this.who.value = accounts[0];
+    else throw new Error(accounts.length ? `Several have that name: ${accounts.join(", ")}.` : "No one here is called that. Write an account, such as slack:T1/U7.");
+  }
+
+  async load() {
+    try {
+      await this.named();
+      const found = await get(`api/audit?${this.query({ limit: 50 })}`);
+      this.say("");
+      return found;
+    } catch (error) {
+      this.body.replaceChildren(); // those rows are not what was asked for
+      throw error;
+    }
   }
 
   draw({ rows, next }, below = false) {
@@ -179,7 +201,7 @@ export class Audit extends Page {
       this.rows = h("tbody", {});
       this.further = h("button", { type: "button", class: "button small" }, "Show more");
       this.body.replaceChildren(h("div", { class: "table-box", tabindex: 0, role: "region", "aria-label": "Audit log" },
-        h("table", {}, h("thead", {}, h("tr", {}, ["When", "Who", "What", "About", "Reason"].map((each) => h("th", { scope: "col" }, each)))), this.rows)), this.further);
+        h("table", {}, h("thead", {}, h("tr", {}, ["When", "Who", "What", "About"].map((each) => h("th", { scope: "col" }, each)))), this.rows)), this.further);
       if (!rows.length) this.body.replaceChildren(nothing("Nothing here", "No row of the audit log matches."));
     }
     this.rows.append(...rows.map((row) => this.row(row)));
@@ -189,7 +211,8 @@ export class Audit extends Page {
 
   row({ at, actor, verb, proposal_id: id, thing, key, reason, tool_name: tool, description }) {
     const about = id ? h("a", { href: `#/inbox/${encodeURIComponent(id)}` }, shown(description || tool || id.slice(0, 8))) : shown([thing, key].filter(Boolean).join(" "));
-    return h("tr", {}, [stamp(at), shown(actor), shown(VERBS[verb] ?? verb), about, shown(reason ?? "")]
+    const why = reason ? h("p", { class: "help" }, shown(reason)) : null;
+    return h("tr", {}, [stamp(at), h("span", { data: { account: actor } }, shown(actor)), shown(VERBS[verb] ?? verb), [about, why]]
       .map((cell) => h("td", { dir: "auto" }, cell)));
   }
 

@@ -7,9 +7,11 @@ import httpx
 import pytest
 from playwright.sync_api import Page, expect
 
+from bot.agent.model import Finished, Stop, Text
 from bot.settings import SCRIPTED
 from tests.channels.http.console.conftest import Serve, Served
 from tests.channels.http.console.test_console import CARDS, NARROW, NewPage, ask, button, card, violations
+from tests.channels.http.scripted import ScriptedModel, say
 
 pytestmark = pytest.mark.browser
 
@@ -51,6 +53,90 @@ def filled(nod: Served, new_page: NewPage, **size: Any) -> Page:
     ask(page, f"close #2 and delete #5 and rename #1 to '{'long ' * 35}'")
     expect(page.locator(CARDS)).to_have_count(4)
     return page
+
+
+def test_a_draft_survives_a_reload(nod: Served, new_page: NewPage):
+    page = new_page(nod.url)
+    box = page.get_by_label("Message to Nod")
+    box.fill("what I was about to ask")
+    page.reload()
+    expect(box).to_have_value("what I was about to ask")
+
+
+def test_an_address_that_is_no_page_says_so(nod: Served, new_page: NewPage):
+    page = new_page(f"{nod.url}#/nonsense")
+    expect(page.get_by_role("heading", name="There is no such page")).to_be_visible()
+    expect(page.get_by_label("Message to Nod")).to_be_hidden()
+    page.goto(f"{nod.url}#/c/%")
+    expect(page.get_by_role("heading", name="There is no such page")).to_be_visible()
+    assert violations(page) == []
+
+
+def test_who_is_no_admin_sees_no_filters_of_the_audit_log_and_no_link_to_what_they_may_not_read(
+    serve: Serve, new_page: NewPage
+):
+    tokens = (f"ana:{'a' * 20}", f"fay:{'f' * 20}", f"chief:{'c' * 20}")
+    with serve(token="a" * 20, NOD_HTTP_TOKENS=tokens, NOD_ADMINS=("http:chief",)) as nod:
+        (proposal,) = nod.ask("close #2")
+        chief = {"Authorization": f"Bearer {'c' * 20}"}
+        to_fay = {"url": f"api/proposals/{proposal['id']}/reassign", "json": {"reason": "http:fay"}}
+        nod.client.post(**to_fay, headers=chief).raise_for_status()
+        page = new_page(nod.url)
+        page.get_by_label("Access token").fill("f" * 20)
+        page.keyboard.press("Enter")
+        expect(page.locator("#to-inbox")).to_be_visible()
+        page.goto(f"{nod.url}#/audit")
+        expect(page.get_by_role("heading", name="Only admins see this page")).to_be_visible()
+        expect(button(page, "Verify")).to_have_count(0)
+        page.goto(f"{nod.url}#/inbox")
+        expect(page.locator("#inbox-detail .card")).to_contain_text("Asked by ana")
+        expect(page.get_by_role("link", name="Open conversation")).to_have_count(0)
+
+
+def test_the_audit_log_is_filtered_by_a_name_and_shows_no_old_rows_under_one_it_refuses(
+    nod: Served, new_page: NewPage
+):
+    (proposal,) = nod.ask("close #2")
+    nod.press(proposal, "decline", reason="we need it until the end of the quarter")
+    page = new_page(f"{nod.url}#/audit")
+    reason = page.get_by_text("we need it until the end of the quarter")
+    expect(reason).to_be_visible()
+    box = reason.bounding_box()
+    assert box["x"] + box["width"] <= 1280
+    page.get_by_label("Who: a name or an account").fill("local")
+    page.keyboard.press("Enter")
+    expect(page.get_by_label("Who: a name or an account")).to_have_value("http:local")
+    expect(reason).to_be_visible()
+    page.get_by_label("Who: a name or an account").fill("nemo")
+    page.keyboard.press("Enter")
+    expect(page.locator("#audit-list .notice-word")).to_contain_text("No one here is called that.")
+    expect(page.locator("#audit-list td")).to_have_count(0)
+
+
+def test_a_link_whose_words_name_another_host_is_none_and_shows_where_it_leads(
+    serve: Serve, new_page: NewPage
+):
+    told = "[https://bank.example](https://evil.example/x) and [bank.com](https://evil.example)"
+    told += " and [the bank](https://bank.example) and [www.bank.example/a](https://bank.example/a)"
+    with serve(model=ScriptedModel(say(told))) as nod:
+        page = new_page(nod.url)
+        ask(page, "hello")
+        said = page.locator("#thread .assistant:not(.live) .said")
+        expect(said).to_contain_text("https://bank.example (https://evil.example/x)")
+        expect(said).to_contain_text("bank.com (https://evil.example)")
+        assert said.locator("a").evaluate_all("all => all.map((each) => each.host)") == ["bank.example"] * 2
+
+
+def test_the_bars_of_usage_are_shares_of_the_total(serve: Serve, new_page: NewPage):
+    ends = [[Text("Hello."), Finished(Stop.FINISHED, (), tokens, tokens)] for tokens in (100, 300)]
+    with serve(model=ScriptedModel(*ends)) as nod:
+        for words in ("one", "two"):
+            nod.client.post("api/chat", json={"message": words}).raise_for_status()
+        page = new_page(f"{nod.url}#/usage")
+        button(page, "Conversation").click()
+        bars = page.locator("#usage-list meter")
+        expect(bars).to_have_count(2)
+        assert sorted(bars.evaluate_all("all => all.map((each) => each.value / each.max)")) == [0.25, 0.75]
 
 
 @pytest.mark.parametrize("size", [{}, NARROW, SMALL], ids=["desktop", "phone", "small"])
