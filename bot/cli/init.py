@@ -27,6 +27,7 @@ commands = ShellCommands()
 
 Given = dict[str, str]
 _FILE = Path(".env")
+_CHATS = {"none", "and", *(kind.name for kind in CHANNELS)}
 _PLAIN = re.compile(r"[\w@%+=:,./-]*")  # what needs no quotes in a .env
 
 
@@ -78,7 +79,8 @@ def _said(words: str, default: str | None = "", *, secret: bool = False) -> str:
 
 
 def _yes(question: str) -> bool:
-    return typer.confirm(question, default=False)
+    """Anything but a yes is a no: what was typed for another question is no fault."""
+    return _said(f"{question} [y/N]").lower() in ("y", "yes")
 
 
 def _ask_database() -> Given:
@@ -102,10 +104,14 @@ def _ask_model() -> Given:
     server = _said("Its address, such as http://127.0.0.1:11434/v1, or openai")
     if not server:
         return {}
-    key = _said("Its key, if it needs one", secret=True)
-    given = {"OPENAI_API_KEY": key} if key else {}
-    if server.lower() != "openai":
-        given["OPENAI_BASE_URL"] = server
+    given = {} if server.lower() == "openai" else {"OPENAI_BASE_URL": server}
+    findings = _tried(SetupStep(_ask_model, _look_at_model), given) if given else []
+    if unreached := [each for each in findings if each.failed and "OPENAI_BASE_URL" in each.name + each.fix]:
+        print(f"  {doctor.in_words(unreached[0])}")
+        if not _yes("That can't work yet. Keep it anyway?"):
+            return _ask_model()
+    if key := _said("Its key, if it needs one", secret=True):
+        given["OPENAI_API_KEY"] = key
     return given | {"NOD_MODEL": _said("The model's name", _model_of(server, here))}
 
 
@@ -119,8 +125,10 @@ async def _look_at_model(settings: Settings) -> list[Finding]:
 
 def _ask_chats() -> Given:
     names = ", ".join(kind.name for kind in CHANNELS)
-    wanted = _said(f"Where do people talk to Nod, besides the console? {names}, or none", "none").lower()
-    found = [kind for kind in CHANNELS if kind.name in re.findall(r"[a-z]+", wanted)]
+    question = f"Where do people talk to Nod, besides the console? {names}, or none"
+    while unknown := set(wanted := re.findall(r"[a-z]+", _said(question, "none").lower())) - _CHATS:
+        print(f"  Nod doesn't know {', '.join(sorted(unknown))}. Write {names}, or none.")
+    found = [kind for kind in CHANNELS if kind.name in wanted]
     given = {key: _said(key, secret=True) for kind in found for key in kind.keys}
     accounts = [_said(f"Your account there, such as {kind.example}", None) for kind in found]
     return given | {"NOD_ADMINS": ",".join(accounts or [str(LOCAL)])}

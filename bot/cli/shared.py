@@ -173,9 +173,8 @@ def as_may_be(settings: Settings) -> Iterator[Database]:
 def _check_there(settings: Settings) -> None:
     file = settings.sqlite_file
     if file is not None and not file.exists():
-        raise SettingsError(
-            f"NOD_DATABASE_URL: there is no file {file} here. Name one with -d FILE; --demo takes {DEMO}."
-        )
+        else_ = "Start it here: nod demo" if chosen().demo else f"Name one with -d FILE; --demo takes {DEMO}"
+        raise SettingsError(f"NOD_DATABASE_URL: there is no file {file} here. {else_}.")
 
 
 def decoded(text: str) -> dict[str, Any]:

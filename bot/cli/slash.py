@@ -1,6 +1,7 @@
 """What is a slash command in the chats, typed in a shell: ``nod approvals``, ``nod link``, ``nod unlink``."""
 
 import asyncio
+import re
 from typing import Annotated
 
 import typer
@@ -18,6 +19,8 @@ from bot.settings import Settings
 from bot.store.database import Database
 
 commands = ShellCommands()
+
+_CHATTED = re.compile(r"(?<![\w./])/(?:nod )?(approvals|link|unlink|approve|decline|show|pending)\b")
 
 
 @commands.command()
@@ -68,11 +71,16 @@ def _say(name: str, text: str, *, as_json: bool = False) -> None:
             if as_json:
                 print_json({"answer": reply.answer, "text": reply.text, "rule": reply.rule})
             else:
-                print(plain(reply.text))
+                print(_typed(plain(reply.text)))
             if reply.answer is Answer.REFUSED:
                 raise NodError(f"you act as {command.actor} here; an admin can add it to NOD_ADMINS")
             if reply.answer is not Answer.ACCEPTED:
                 raise typer.Exit(1)
+
+
+def _typed(text: str) -> str:
+    """What a chat's reply says to type, as it is typed in a shell."""
+    return _CHATTED.sub(r"nod \1", text.replace("`", ""))
 
 
 async def _answered(settings: Settings, database: Database, command: Command) -> Reply:

@@ -71,4 +71,6 @@ def _serve(greeting: str, *, receives: bool = True, works: bool = True, needs: s
                 f"NOD_DATABASE_URL: {needs} needs PostgreSQL. On SQLite one nod run does everything."
             )
         log_at(settings.log_level, aside=True)
+        if settings.scripted and works and not chosen().quiet:
+            print("The scripted demo model answers. Set OPENAI_API_KEY or OPENAI_BASE_URL for a real one.")
         serve(settings, greeting, receives=receives, works=works)

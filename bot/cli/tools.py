@@ -13,6 +13,7 @@ from bot.cli.shared import (
     Json,
     decoded,
     existing,
+    fitted,
     line,
     load,
     log_at,
@@ -64,7 +65,7 @@ def list_(*, as_json: Json = False) -> None:
             return
         for tool in found:
             says = line(tool.description.partition("\n")[0])
-            print(f"{tool.name:<24} {tool.group:<12} {tool.harm:<12} {says[:80]}")
+            print(fitted(f"{tool.name:<24} {tool.group:<12} {tool.harm:<12} {says}"))
 
 
 def _told(tool: Tool) -> dict[str, Any]:

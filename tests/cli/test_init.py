@@ -61,8 +61,8 @@ async def test_each_answer_is_tried_out_and_asked_for_again_until_it_works(shell
             done = await init(
                 shell,
                 "/nowhere/nod.db", "n", "nod.db",
-                "ftp://models", "", "gpt-5-mini", "n", server.url, server.key, "gpt-5-mini",
-                "telegram", "12:wrong", "telegram:991", "n", "telegram", TOKEN, "ana", "n",
+                "ftp://models", server.url, server.url, server.key, "gpt-5-mini",
+                "telegrm", "telegram", "12:wrong", "telegram:991", "n", "telegram", TOKEN, "ana", "n",
                 "telegram", TOKEN, "telegram:991",
                 "Mars/Olympus", "n", "Europe/London",
                 "http", "n", "0",
@@ -74,6 +74,7 @@ async def test_each_answer_is_tried_out_and_asked_for_again_until_it_works(shell
     values = written(shell)
     assert (values["OPENAI_BASE_URL"], values["OPENAI_API_KEY"]) == (server.url, server.key)
     assert done.stdout.count("FAIL") == 6
+    assert "Nod doesn't know telegrm." in done.stdout
     for fix in (
         "choose a writable folder",
         "OPENAI_BASE_URL: write an address",

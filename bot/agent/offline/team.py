@@ -1,7 +1,7 @@
 """The offline demo model with a team: the lead agent starts teammates, a surveyor looks, an organiser plans.
 
 Pure, and decided from the transcript alone, as all of the offline model: `respond` gives None where no team
-is spoken of, and ``offline.py`` answers as ever.
+is spoken of, and ``model.py`` answers as ever.
 """
 
 import json

@@ -2,7 +2,7 @@
 
 OpenAI sends id and name once and then only arguments, told apart by ``index``. Compatible servers differ:
 no index, one index for every call, complete calls in one chunk, the name again in each chunk, no ids.
-``openai.py`` feeds the decoded ``delta.tool_calls`` in and takes the calls out when the stream has ended.
+``model.py`` feeds the decoded ``delta.tool_calls`` in and takes the calls out when the stream has ended.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""What an OpenAI-compatible server's errors mean, in words for people. Pure; ``openai.py`` raises them."""
+"""What an OpenAI-compatible server's errors mean, in words for people. Pure; ``model.py`` raises them."""
 
 import json
 from collections.abc import Iterator, Mapping

@@ -3,7 +3,7 @@
 The library opens the request (retries, Retry-After, errors); the stream is then read here as plain JSON,
 because building its typed chunks costs more than all other work of a turn, and because only the raw stream
 tells an answer that ended (``[DONE]``) from one that was cut. Fragments of calls are put together in
-``accumulator.py``, text is cleaned in ``deltas.py``, errors put into words in ``openai_errors.py``. Servers
+``calls.py``, text is cleaned in ``deltas.py``, errors put into words in ``errors.py``. Servers
 that do not stream answer with one JSON object, which is read as the one chunk it is.
 """
 

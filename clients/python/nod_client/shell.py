@@ -2,14 +2,17 @@
 
 import argparse
 import json
+import os
 import sys
 from typing import Any
 
 from nod_client.client import Nod, Question
-from nod_client.errors import Declined, NodError, NotApproved
+from nod_client.errors import Declined, NodError, NotApproved, Refused
 from nod_client.request import Request
 
 APPROVED, DECLINED, USAGE, NOT_DECIDED, NOT_ASKED = range(5)
+
+_NO_TOKEN = 401
 
 _EPILOG = """\
 exit codes: 0 approved, 1 declined, 2 wrong usage, 3 no one decided (expired, withdrawn, still waiting)
@@ -49,7 +52,8 @@ def main(argv: list[str] | None = None) -> int:
         _tell(error.request, as_json=given.json)
         return DECLINED if isinstance(error, Declined) else NOT_DECIDED
     except NodError as error:
-        print(f"nod-ask: {error}", file=sys.stderr)
+        untold = isinstance(error, Refused) and error.status == _NO_TOKEN and not os.environ.get("NOD_TOKEN")
+        print(f"nod-ask: {'this Nod wants a token. Set NOD_TOKEN.' if untold else error}", file=sys.stderr)
         return NOT_ASKED
     _tell(request, as_json=given.json)
     return APPROVED

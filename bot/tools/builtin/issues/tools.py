@@ -1,4 +1,4 @@
-"""The built-in issue tracker as tools. Rows: ``bot/store/issues.py``; previews: ``issue_previews.py``."""
+"""The built-in issue tracker as tools. Rows: ``bot/store/issues.py``; previews: ``previews.py``."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict

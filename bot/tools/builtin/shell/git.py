@@ -1,4 +1,4 @@
-"""What git can lose, overwrite at the other end, or be made to run. Part of ``shell_harm.py``.
+"""What git can lose, overwrite at the other end, or be made to run. Part of ``harm.py``.
 
 A subcommand that is not known could be an alias, which is any program. Configuration names programs too.
 """

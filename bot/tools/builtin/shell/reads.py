@@ -2,7 +2,7 @@
 
 A command that reads runs immediately, so it must also stay in the workspace: `Inside` tells whether an
 operand leads to a place in there. Flags are exact: an abbreviated long option is not on the list. Programs
-that need more than a table are in ``shell_reads_more.py``.
+that need more than a table are in ``git.py`` and ``languages.py``.
 """
 
 import re

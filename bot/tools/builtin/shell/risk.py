@@ -1,7 +1,7 @@
 """How much an argv can harm: read, write or destructive, by what stands in it.
 
-``sh -c`` is judged by its parsed script (``shell_script.py``); what is not understood is destructive. What
-only reads is listed in ``shell_reads.py``, what loses something in ``shell_harm.py``. The rest writes, and
+``sh -c`` is judged by its parsed script (``script.py``); what is not understood is destructive. What
+only reads is listed in ``reads.py``, what loses something in ``harm.py``. The rest writes, and
 it is vouched for only where `_VOUCHED` has it: most programs run others, and do what files tell them.
 """
 

@@ -1,7 +1,7 @@
 """A shell for the agent (group ``runtime``): one tool that runs an argv in the workspace.
 
-How much a call can harm is told from what it would run, in ``shell_risk.py``; a reading command runs
-immediately, everything else waits for a person. How it is bounded is in ``shell_process.py``.
+How much a call can harm is told from what it would run, in ``risk.py``; a reading command runs
+immediately, everything else waits for a person. How it is bounded is in ``process.py``.
 """
 
 import tempfile
