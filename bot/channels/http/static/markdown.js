@@ -29,7 +29,7 @@ export function markdown(text) {
 
 const host = (address) => address.replace(/^[^/]*:\/\//, "").split(/[/?#\\]/)[0].replace(/^.*@/, "").toLowerCase().replace(/^www\./, "").replace(/[.,;:!]+$/, "");
 
-/** A link whose words name another host than the one it leads to is none, and shows where it leads. */
+/** A link whose words name another host than the one it leads to becomes text that shows where it leads. */
 function unmasked(tokens) {
   tokens.forEach((token, at) => {
     if (token.type !== "link_open") return;

@@ -72,7 +72,7 @@ def test_an_address_that_is_no_page_says_so(nod: Served, new_page: NewPage):
     assert violations(page) == []
 
 
-def test_who_is_no_admin_sees_no_filters_of_the_audit_log_and_no_link_to_what_they_may_not_read(
+def test_who_is_not_an_admin_sees_no_filters_of_the_audit_log_and_no_link_to_what_they_may_not_read(
     serve: Serve, new_page: NewPage
 ):
     tokens = (f"ana:{'a' * 20}", f"fay:{'f' * 20}", f"chief:{'c' * 20}")
@@ -113,7 +113,7 @@ def test_the_audit_log_is_filtered_by_a_name_and_shows_no_old_rows_under_one_it_
     expect(page.locator("#audit-list td")).to_have_count(0)
 
 
-def test_a_link_whose_words_name_another_host_is_none_and_shows_where_it_leads(
+def test_a_link_whose_words_name_another_host_leads_nowhere_and_shows_where_it_leads(
     serve: Serve, new_page: NewPage
 ):
     told = "[https://bank.example](https://evil.example/x) and [bank.com](https://evil.example)"
