@@ -1,6 +1,6 @@
 """The language model as the loop sees it: a transcript in, a stream of parts out.
 
-``openai/model.py`` speaks to any OpenAI-compatible server; ``offline/model.py`` answers by itself for the demo.
+``openai/model.py`` speaks to any OpenAI-compatible server; ``offline/model.py`` answers for the demo.
 """
 
 from collections.abc import AsyncIterator, Mapping, Sequence

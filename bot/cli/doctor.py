@@ -217,7 +217,7 @@ def look_at_admins(settings: Settings) -> Finding:
     if not settings.admins:
         return warn("admins", "no one; NOD_ADMINS names those who may decide everything")
     if "slack:TEAM/USER" in settings.admins:
-        return fail("admins", "NOD_ADMINS: slack:TEAM/USER is a placeholder. Write /nod in Slack to see yours")
+        return fail("admins", "NOD_ADMINS: slack:TEAM/USER is a placeholder. Write your own there")
     named = {*settings.tokens.values(), *_issued(settings), "local"}
     unknown = [a for a in settings.admins if a.startswith("http:") and a.removeprefix("http:") not in named]
     if unknown:
