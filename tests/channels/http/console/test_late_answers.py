@@ -75,9 +75,9 @@ def test_a_proposal_that_came_while_the_list_was_on_its_way_stays(nod: Served, n
     held = reloaded(page, nod, LIST)
     nod.ask("delete #5")
     rows = page.locator(".row")
-    expect(rows).to_have_text([re.compile("Delete issue #5"), re.compile("Close issue #2")])
+    expect(rows).to_have_text([re.compile("Close issue #2"), re.compile("Delete issue #5")])
     held.come()
-    expect(rows).to_have_text([re.compile("Delete issue #5"), re.compile("Close issue #2")])
+    expect(rows).to_have_text([re.compile("Close issue #2"), re.compile("Delete issue #5")])
 
 
 def test_one_that_ended_while_the_list_was_on_its_way_does_not_wait_again(nod: Served, new_page: NewPage):
@@ -115,6 +115,7 @@ def test_what_came_back_from_an_outage_stands_in_the_order_of_the_list(nod: Serv
     for message in ("close #2", "assign #3 to Ana", "delete #5"):
         nod.ask(message)
     page = new_page("about:blank")
+    page.add_init_script("try { localStorage.setItem('nod.order', 'changed'); } catch {}")
     page.route("**/api/proposals?mine=*", lambda route: route.abort())
     page.goto(f"{nod.url}#/inbox")  # all it knows is what it asks for when the feed opens
     rows = page.locator(".row")
