@@ -23,7 +23,7 @@ async def test_what_was_edited_is_approved_only_by_who_says_which_content(serve:
         now = edited.json()["proposal"]
         blind = await nod.press(proposal, "approve")
         assert blind.status_code == 409
-        assert "Send the round or digest" in blind.json()["error"]
+        assert "Send what you saw of it: seen or round." in blind.json()["error"]
         assert (await nod.press(proposal, "approve", digest=proposal["digest"])).status_code == 409
         assert (await nod.press(proposal, "approve", digest=now["digest"])).status_code == 200
         await nod.idle()
