@@ -80,7 +80,9 @@ def for_model(p: Proposal) -> str:
 
 
 def _result(p: Proposal) -> str:
-    return f"{OUTSIDE} {shortened(p.result, p.output)}" if p.result else "no output"
+    if not p.result or p.kind is Kind.PLAN:  # of a plan it is Nod's own word
+        return p.result or "no output"
+    return f"{OUTSIDE} {shortened(p.result, p.output)}"
 
 
 def _failed(p: Proposal, who: str) -> str:

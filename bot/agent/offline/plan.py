@@ -12,6 +12,7 @@ from bot.agent.offline.pattern import ME
 from bot.agent.offline.scene import Scene
 from bot.agent.offline.smalltalk import HELP, ONLY
 from bot.agent.offline.wishes import LOOKUPS, DemoAnswer, Some, Wish
+from bot.domain.outcomes import OUTSIDE
 from bot.domain.quoting import requested
 
 Wanted = tuple[str, dict[str, Any]]
@@ -241,7 +242,7 @@ def _undone(scene: Scene) -> Wish | DemoAnswer:
     number = arguments.get("number")
     if tool == "close_issue":
         return Wish("update_issue", {"number": number, "state": "open"})
-    new = words.issues_in(earlier[last].result.partition("Result:")[2])
+    new = words.issues_in(earlier[last].result.replace(OUTSIDE, "").partition("Result:")[2])
     if tool == "create_issue" and new:
         return Wish("delete_issue", {"number": new[0]["number"]})
     seen = (issue for done in reversed(earlier[:last]) for issue in words.issues_in(done.result))

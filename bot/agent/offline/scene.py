@@ -10,6 +10,7 @@ from bot.agent.model import AssistantText, Entry, ToolCall, ToolResult, UserText
 from bot.agent.offline.wishes import LOOKUPS
 from bot.agent.offline.words import issues_in
 from bot.agent.transcript import NOTE
+from bot.domain.outcomes import OUTSIDE
 
 _MENTION = re.compile(r"#(\d+)")
 
@@ -112,7 +113,8 @@ def _arguments(call: ToolCall) -> dict[str, Any]:
 
 def _numbers(entry: Entry) -> set[int]:
     match entry:
-        case ToolResult(_, text, _):
+        case ToolResult(_, marked, _):
+            text = marked.replace(OUTSIDE, "")
             return {int(issue["number"]) for issue in issues_in(text.partition("Result:")[2] or text)}
         case AssistantText(text, calls):
             called = {_arguments(call).get("number") for call in calls}
