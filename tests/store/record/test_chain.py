@@ -56,6 +56,7 @@ NOT_COVERED = {
     # delivery bookkeeping: redrawn or sent again from the rows above
     "sign_in": "signed-in browsers; the link between the accounts is recorded",
     "copy": "where cards are posted",
+    "notice": "what Nod says by itself, until it was posted",
     "decider": "an index over the deciders and votes of proposals, for lists",
     "board": "where a team is shown",
     "event": "what a platform delivered, until it is handled",
