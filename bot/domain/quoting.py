@@ -31,15 +31,30 @@ def in_thread(said: Sequence[tuple[str, str]], words: str) -> str:
     """
     if len(said) < 2:  # noqa: PLR2004 - what began the thread, alone
         return in_reply_to(*said[0], words) if said else words
-    began, *later = [f"{one_line(author)}: {text.strip()[:_MOST]}" for author, text in said if text.strip()]
+    began, *later = _lines(said)
+    return _above("The thread so far", "\n".join([began, *_newest(later)]), words, _MOST + _THREAD + 100)
+
+
+def in_group(said: Sequence[tuple[str, str]], words: str) -> str:
+    """The same for what people said in a group since Nod was last called; of much the newest stays."""
+    lines = "\n".join(_newest(_lines(said)))
+    return _above("Said here since your last turn", lines, words, _THREAD + 100)
+
+
+def _lines(said: Sequence[tuple[str, str]]) -> list[str]:
+    return [f"{one_line(author)}: {text.strip()[:_MOST]}" for author, text in said if text.strip()]
+
+
+def _newest(lines: Sequence[str]) -> list[str]:
+    """As many of the last ones as there is room for, after a line that says how many are left out."""
     kept: list[str] = []
     room = _THREAD
-    for each in reversed(later):
-        if (room := room - len(each)) < 0:
-            kept.append(f"(… {len(later) - len(kept)} messages are left out)")
+    for each in reversed(lines):
+        if (room := room - len(each) - 1) < 0:
+            kept.append(f"(… {len(lines) - len(kept)} messages are left out)")
             break
         kept.append(each)
-    return _above("The thread so far", "\n".join([began, *reversed(kept)]), words, _MOST + _THREAD + 100)
+    return kept[::-1]
 
 
 def _above(head: str, quoted: str, words: str, most: int = _MOST) -> str:

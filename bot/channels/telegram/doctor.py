@@ -52,7 +52,7 @@ def _identity(me: User, settings: Settings) -> list[Finding]:
         fix = "To use it in groups: @BotFather, /setjoingroups, Enable."
         found.append(ok("Telegram groups: can't be added", fix))
     elif me.can_read_all_group_messages:
-        fix = "Nod only answers mentions, replies and commands: @BotFather, /setprivacy, Enable."
+        fix = "The model gets what was said before a mention. To stop that: @BotFather, /setprivacy, Enable."
         found.append(warn("Telegram privacy mode: off, it receives every group message", fix))
     else:
         found.append(ok("Telegram privacy mode: on"))

@@ -14,13 +14,14 @@ from bot.channels.telegram.dialogues import Who
 from bot.channels.telegram.forms import Asker
 from bot.channels.telegram.moves import Moves
 from bot.channels.telegram.places import NAME, TelegramPlace
-from bot.channels.telegram.said import attached, for_model
+from bot.channels.telegram.said import Overheard, attached, for_model
 from bot.channels.telegram.shown import ShownCards
 from bot.channels.telegram.text import from_markdown, plain
 from bot.channels.telegram.transport import Transport
 from bot.domain import chat as seam
 from bot.domain.chat import Answer, Inbox, Reply
 from bot.domain.people import Actor
+from bot.domain.quoting import in_group
 from bot.errors import NotDeliverable
 
 _ONLY_TEXT = "I can only read text for now. Please say it in words."
@@ -96,6 +97,7 @@ class Inbound:
     lookup: Lookup
     views: ShownCards
     me: User
+    overheard: Overheard = field(default_factory=Overheard)
     albums: deque[str] = field(default_factory=lambda: deque(maxlen=_ALBUMS))
 
     async def handle(self, message: Message, event_id: str, *, edited: bool = False) -> None:
@@ -106,7 +108,10 @@ class Inbound:
             return await moves.learn(message.migrate_from_chat_id, message.chat.id)
         place = place_of(message, moves)
         user = message.from_user
-        if place is None or user is None or not (_says_something(message) and meant_for(message, self.me)):
+        if place is None or user is None or not _says_something(message):
+            return None
+        if not meant_for(message, self.me):
+            self.overheard.keep(place, message, self.me, edited=edited)
             return None
         if not await self.admission.admits(user, message.chat.id):
             await self.admission.turn_away(user, place)
@@ -139,13 +144,15 @@ class Inbound:
             seam.Message(
                 who.place.address,
                 who.actor,
-                for_model(message, words, self.me),
+                in_group(self.overheard.since(who.place), for_model(message, words, self.me)),
                 event_id,
                 private=_private(message.chat),
                 names=who.place.named(message.chat.title),
             )
         )
-        if reply.answer not in (Answer.ACCEPTED, Answer.DUPLICATE) and reply.text:
+        if reply.answer in (Answer.ACCEPTED, Answer.DUPLICATE):
+            self.overheard.forget(who.place)
+        elif reply.text:
             await self._say(who.place, reply.text, message)
 
     async def _unseen(self, place: TelegramPlace, what: str, message: Message) -> None:
@@ -168,6 +175,8 @@ class Inbound:
             text = commands.introduction(typed, admin=admin, notice=self.lookup.notice)
             await self.transport.send(who.place, plain(text))
             return
+        if typed.name == "new":
+            self.overheard.forget(who.place)
         named = who.place.named(message.chat.title)
         command = typed.command(who.actor, who.place.address, private=_private(message.chat), names=named)
         reply = await self.inbox(command)

@@ -2,8 +2,12 @@
 
 from telegram import Message, MessageOrigin, User
 
+from bot.channels.telegram.places import TelegramPlace
 from bot.domain.quoting import forwarded, in_reply_to
 
+_PLACES = 200  # groups and topics whose last messages are kept
+_MESSAGES = 30  # of each
+_LONGEST = 2_000  # characters of one
 _KINDS = {
     "animation": "an animation",  # before document: Telegram fills both
     "photo": "a photo",
@@ -17,6 +21,35 @@ _KINDS = {
     "contact": "a contact",
     "poll": "a poll",
 }
+
+
+class Overheard:
+    """The last messages between people in groups, until Nod is called; a restart forgets them."""
+
+    def __init__(self) -> None:
+        self._said: dict[TelegramPlace, dict[int, tuple[str, str]]] = {}
+
+    def keep(self, place: TelegramPlace, message: Message, me: User, *, edited: bool) -> None:
+        """Keep who said what; an edit replaces what is kept and adds nothing."""
+        said = self._said.pop(place, {})
+        self._said[place] = said  # the place that was used last is the last to be forgotten
+        if not edited or message.message_id in said:
+            words = message.text or message.caption or f"({attached(message)})"
+            author = _author(message, me)
+            if message.forward_origin is not None:
+                author = f"{author}, forwarding {_origin(message.forward_origin)}"
+            said[message.message_id] = (author, words[:_LONGEST])
+        if len(said) > _MESSAGES:
+            del said[next(iter(said))]
+        if len(self._said) > _PLACES:
+            del self._said[next(iter(self._said))]
+
+    def since(self, place: TelegramPlace) -> list[tuple[str, str]]:
+        """Who said what since the last `forget`, the first one first."""
+        return list(self._said.get(place, {}).values())
+
+    def forget(self, place: TelegramPlace) -> None:
+        self._said.pop(place, None)
 
 
 def attached(message: Message) -> str:
