@@ -189,6 +189,22 @@ class FakeSlack:
         await self.deliver_event(event)
         return ts
 
+    async def edit(self, user: str, ts: str, text: str | None, *, channel: str = "") -> None:
+        """Change a person's message, or delete it (None), both versions in one event."""
+        channel = channel or self.dm(user)
+        message = self._find(channel, ts)
+        thread = {"thread_ts": message.thread} if message.thread else {}
+        before = {"type": "message", "user": user, "ts": ts, "text": message.text, **thread}
+        event = {"type": "message", "hidden": True, "channel": channel, "previous_message": before}
+        event["channel_type"] = "im" if channel.startswith("D") else "channel"
+        if text is None:
+            self.posted.remove(message)
+            await self.deliver_event(event | {"subtype": "message_deleted", "deleted_ts": ts})
+            return
+        message.text = text
+        now = before | {"text": text, "edited": {"user": user, "ts": self._ts()}}
+        await self.deliver_event(event | {"subtype": "message_changed", "message": now})
+
     async def mention(self, user: str, text: str, *, channel: str = "C1", thread: str | None = None) -> str:
         """Mention the bot in a channel: Slack delivers this twice, as app_mention and as message."""
         event, ts = self._message(user, f"<@{BOT_USER}> {text}", channel, thread, {})

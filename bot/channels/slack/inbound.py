@@ -21,6 +21,7 @@ from bot.channels.slack.places import SlackPlace
 from bot.channels.slack.said import (
     Said,
     channel_named,
+    corrected_in,
     mentioned_users,
     named_in,
     not_seen,
@@ -43,6 +44,9 @@ _MOST_READ = 200  # messages of a thread
 _MOST_NAMED = 10  # people in one text whose names are looked up
 _LOOKING = 1.5  # seconds; Slack waits 3 for its acknowledgement
 _GREETING = "I do the work and ask before I change anything. What do you need?"
+_CORRECTIONS = frozenset({"message_changed", "message_deleted"})
+_EDITED = "I don't read edited messages. Send the change as a new message."
+_DELETED = "I have read what you deleted. To stop me, press Slack's stop button in the thread."
 
 
 class Events:
@@ -72,6 +76,8 @@ class Events:
         """Keep what matters of an event before it is acknowledged; raises when it could not be kept."""
         event: Mapping[str, Any] = body.get("event") or {}
         match event.get("type"):
+            case "message" if event.get("subtype") in _CORRECTIONS:
+                await self._corrected(body, team)
             case "message" | "app_mention":
                 await self._message(body, team)
             case "agent_session_stopped":
@@ -84,6 +90,18 @@ class Events:
                 await self._workspaces.mark_off(team, "the bot token was revoked")
             case _:
                 pass  # subscribed for what Slack wants to see, nothing to do
+
+    async def _corrected(self, body: Mapping[str, Any], team: str) -> None:
+        """Say that a correction was not read where Nod has the words; hear a mention that came by it."""
+        workspace = await self._workspaces.find(team)
+        found = corrected_in(body, team, workspace.bot_user) if workspace else None
+        if found is None:
+            return
+        if await self._lookup.follows(found.place.address):
+            words = _DELETED if found.deleted else _EDITED
+            self._background.start(self._ephemerals.tell(found.place, found.user, words))
+        elif found.as_mention is not None:
+            await self._message({**body, "event": found.as_mention}, team)
 
     async def _message(self, body: Mapping[str, Any], team: str) -> None:
         workspace = await self._workspaces.find(team)

@@ -78,6 +78,32 @@ def said_in(body: Mapping[str, Any], team: str, bot_user: str) -> Said | None:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class Corrected:
+    """An edit or a deletion of what a person said."""
+
+    place: SlackPlace
+    user: str
+    deleted: bool
+    as_mention: Mapping[str, Any] | None  # the message as it is now, where the bot is named in it since then
+
+
+def corrected_in(body: Mapping[str, Any], team: str, bot_user: str) -> Corrected | None:
+    """Read an Events API body; None for what changes no person's words (previews of links, ourselves)."""
+    event = body.get("event") or {}
+    now, before = event.get("message") or {}, event.get("previous_message") or {}
+    user, ts = before.get("user"), before.get("ts")
+    deleted = event.get("subtype") == "message_deleted" or now.get("subtype") == "tombstone"
+    if not (user and ts and event.get("channel")) or user == bot_user or before.get("bot_id"):
+        return None
+    if not deleted and said_by(now) == said_by(before):
+        return None
+    place = SlackPlace(team, event["channel"], before.get("thread_ts") or ts)
+    named = [bot_user in mentioned_users(said_by(each)) for each in (before, now)]
+    mention = {**now, "type": "app_mention", "channel": place.channel, "edited": None}
+    return Corrected(place, user, deleted, mention if named == [False, True] and not place.private else None)
+
+
 def said_by(message: Mapping[str, Any]) -> str:
     """The words of a message, which some apps put into its blocks alone."""
     return str(message.get("text") or "") or "\n".join(_texts(message.get("blocks")))

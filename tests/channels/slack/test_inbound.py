@@ -149,6 +149,35 @@ async def test_edits_deletions_bots_and_the_bot_itself_are_ignored(
     assert running.core.got == []
 
 
+async def test_a_mention_that_an_edit_adds_is_heard_once(running: Running) -> None:
+    ts = await running.slack.say("U7", "close the roof", channel="C1")
+    assert running.core.got == []
+
+    await running.slack.edit("U7", ts, f"<@{BOT_USER}> close the roof", channel="C1")
+
+    (message,) = running.core.got
+    assert isinstance(message, Message)
+    assert (message.text, message.address) == ("close the roof", Address("slack", f"T1/C1/{ts}"))
+
+
+@pytest.mark.parametrize(
+    ("words", "told"), [("close the window", "I don't read edited"), (None, "I have read what you deleted")]
+)
+async def test_who_corrects_or_deletes_a_request_is_told_that_it_was_read(
+    running: Running, words: str | None, told: str
+) -> None:
+    ts = await running.slack.say("U7", "close the roof", channel="C1")
+    running.core.followed.add(Address("slack", f"T1/C1/{ts}"))
+
+    await running.slack.edit("U7", ts, "close the roof", channel="C1")  # a link's preview is no correction
+    await running.slack.edit("U7", ts, words, channel="C1")
+
+    note = await running.slack.until(lambda: [m for m in running.slack.posted if m.only_for == "U7"])
+    assert len(note) == 1
+    assert note[0].words.startswith(told)
+    assert running.core.got == []
+
+
 @pytest.mark.parametrize("kind", ["app_context_changed", "message_metadata_posted", "something_new"])
 async def test_every_other_event_is_acknowledged(running: Running, kind: str) -> None:
     assert (await running.slack.deliver_event({"type": kind})).status == 200
