@@ -3,6 +3,7 @@
 import asyncio
 import os
 import pwd
+import re
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
@@ -111,7 +112,9 @@ async def driver(database_of: Urls, monkeypatch: pytest.MonkeyPatch) -> AsyncIte
     driver = ShellDriver(world, database_of("nod"))
     code = (await HttpDriver.command(driver, "/nod link")).split("`")[1]
     said = await driver.command(f"/nod link {code} yes")
-    assert "one person" in await HttpDriver.command(driver, said.split("`")[1])
+    words = re.search(r"nod link yes \S+", said)
+    assert words, said
+    assert "one person" in await HttpDriver.command(driver, f"/{words[0]}")
     watching = asyncio.create_task(driver.watch())
     yield driver
     watching.cancel()

@@ -1,6 +1,7 @@
 """Starting, steering and ending teammates; what the lead agent is told and people see."""
 
 import json
+from datetime import timedelta
 
 from bot.agent.loop import TurnLimits
 from bot.domain.chat import Answer
@@ -291,7 +292,7 @@ async def test_a_board_that_could_not_be_shown_is_shown_later(nod: TeamNod) -> N
     await nod.begin(says("Done."))
     assert nod.chat.boards == {}
     nod.chat.refusals.clear()
-    await nod.tick()
+    await nod.tick(timedelta(seconds=1))  # the pause after a refusal
     assert [b.title for b in nod.chat.boards.values()] == ["Team: 1 teammate, all ended"]
 
 
