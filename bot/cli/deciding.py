@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Annotated
@@ -27,9 +28,10 @@ from bot.cli.shared import (
 )
 from bot.domain.chat import Answer, Press, Reply
 from bot.domain.proposals import Proposal
+from bot.domain.redaction import redact_text
 from bot.domain.redaction import shown as shown_arguments
 from bot.domain.similarity import Lasting, Rung, Whose
-from bot.domain.verbs import Verb
+from bot.domain.verbs import Verb, button
 from bot.errors import NodError, SettingsError
 from bot.settings import Settings
 from bot.store.database import Database
@@ -197,6 +199,8 @@ def _press(prefix: str, press: Press) -> None:
         log_at("error")
         with existing(settings) as database:
             found = find(database, prefix)
+            if press.verb in (Verb.APPROVE, Verb.SIMILAR) and not _sure(found):
+                raise typer.Exit(1)
             reply = asyncio.run(_taken(settings, database, replace(press, proposal_id=found.id)))
             print(plain(reply.text))
             if reply.answer is Answer.STALE:
@@ -207,6 +211,15 @@ def _press(prefix: str, press: Press) -> None:
                 raise NodError(f"you act as {press.actor} here; an admin can add it to NOD_ADMINS")
             if reply.answer is not Answer.ACCEPTED:
                 raise typer.Exit(1)
+
+
+def _sure(found: Proposal) -> bool:
+    """Ask a person at a terminal before what can't be undone."""
+    title = redact_text(found.description)
+    asked = button(Verb.APPROVE, kind=found.kind, level=found.risk.level, title=title).sure
+    if asked is None or not sys.stdin.isatty():
+        return True
+    return typer.confirm(f"{line(asked.question)} This can't be undone.")
 
 
 async def _taken(settings: Settings, database: Database, press: Press) -> Reply:

@@ -42,13 +42,14 @@ class Group:
     """All proposals of the same answer; ``round`` is the sum of all their rounds.
 
     A card may be too small for its change, so before all are approved together, a channel shows the
-    full content of each of ``members``.
+    full content of each of ``members``. What can't be undone is not among them: it is decided alone.
     """
 
     size: int
     open: int
     round: int
-    members: tuple[str, ...] = ()  # ids of those still open, in the order they were asked for
+    members: tuple[str, ...] = ()  # ids of those to approve together, in the order they were asked for
+    alone: int = 0  # how many of those still open can't be undone
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +103,7 @@ class Card:
             fillable=bool(self.schema.get("properties")),
             wait=self.wait,
             count=self.group.open if self.group and verb in _OF_GROUPS else None,
+            left_out=self.group.alone if self.group else 0,
         )
 
     @property
@@ -114,10 +116,9 @@ class Card:
         """What to know before approving beyond the change itself; empty for an ordinary one."""
         if self.kind is Kind.QUESTION or (self.level is not Level.DESTRUCTIVE and not self.risk_reason):
             return ""
-        said = self.risk_reason or "it cannot be undone"
-        if said == "it cannot be undone":
-            return "Can't be undone."
-        return f"{said[:1].upper()}{said[1:].rstrip('.')}."
+        said = "" if self.risk_reason == "it cannot be undone" else self.risk_reason.rstrip(".")
+        parts = [f"{said[:1].upper()}{said[1:]}."] if said else []
+        return " ".join(["Can't be undone.", *parts] if self.level is Level.DESTRUCTIVE else parts)
 
     @property
     def why(self) -> str:
@@ -196,6 +197,7 @@ class Card:
 REMOVED = "removed"
 """Behind the name of a field whose value goes and none comes."""
 
+_SEVERAL = 2  # from which a button decides them together
 _OF_GROUPS = (Verb.APPROVE_ALL, Verb.DECLINE_ALL)
 
 
@@ -296,7 +298,10 @@ def _verbs(
         alone = (Verb.STOP,)
     elif p.state is State.FAILED and p.cause not in (Cause.TOOL_CHANGED, Cause.REFUSED):
         alone = (Verb.RETRY,)
-    return (*alone, Verb.APPROVE_ALL, Verb.DECLINE_ALL) if group and group.open > 1 else alone
+    if group is None or group.open < _SEVERAL:
+        return alone
+    together = (Verb.APPROVE_ALL,) if group.open - group.alone >= _SEVERAL else ()
+    return (*alone, *together, Verb.DECLINE_ALL)
 
 
 def _redacted(
@@ -352,8 +357,10 @@ def card_of(
     """
     group = None
     if len(siblings) > 1:
-        waiting = tuple(s.id for s in siblings if s.state is State.PROPOSED)
-        group = Group(len(siblings), len(waiting), sum(s.round for s in siblings), waiting)
+        waiting = [s for s in siblings if s.state is State.PROPOSED]
+        together = tuple(s.id for s in waiting if s.risk.level is not Level.DESTRUCTIVE)
+        alone = len(waiting) - len(together)
+        group = Group(len(siblings), len(waiting), sum(s.round for s in siblings), together, alone)
     tone, outcome = (_plan_outcome(p) if p.kind is Kind.PLAN else None) or _outcome(p)
     notes = []
     if p.quorum > 1 and p.state is State.PROPOSED:

@@ -197,6 +197,7 @@ class Sibling(NamedTuple):
     id: str
     state: State
     round: int
+    risk: Risk
 
 
 @dataclass(frozen=True, slots=True)

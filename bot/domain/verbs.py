@@ -64,6 +64,15 @@ class AskedFor:
 
 
 @dataclass(frozen=True, slots=True)
+class Sure:
+    """The question before what can't be undone, and its two answers."""
+
+    question: str
+    yes: str
+    no: str
+
+
+@dataclass(frozen=True, slots=True)
 class Button:
     """``label`` is the same in every channel; ``doing`` is what it says while it works."""
 
@@ -75,6 +84,7 @@ class Button:
     rare: bool = False  # behind ⋯ where there is a menu
     command: str = ""  # what the command of this name does in the chats, after it an ID and words, if any
     asks: AskedFor | None = None  # of what needs a reason or words
+    sure: Sure | None = None  # asked before it counts
 
 
 _WHY = AskedFor("Why not?", "Nod tells the agent, so that it can do better.", "[reason]")
@@ -91,7 +101,6 @@ _BUTTONS: Mapping[Verb, Button] = {
             "Decline",
             "Declining…",
             Needs.REASON,
-            Look.DANGER,
             command="decline it",
             asks=_WHY,
         ),
@@ -137,7 +146,7 @@ _BUTTONS: Mapping[Verb, Button] = {
             asks=_WHO,
         ),
         Button(Verb.APPROVE_ALL, "Approve all", "Approving all…", look=Look.PRIMARY),
-        Button(Verb.DECLINE_ALL, "Decline all", "Declining all…", Needs.REASON, Look.DANGER, asks=_WHY),
+        Button(Verb.DECLINE_ALL, "Decline all", "Declining all…", Needs.REASON, asks=_WHY),
     )
 }
 
@@ -162,11 +171,12 @@ def button(
     fillable: bool = True,
     wait: timedelta | None = None,
     count: int | None = None,
+    left_out: int = 0,
 ) -> Button:
     """The button of a verb on a card.
 
     ``fillable``: a question has something to fill in. ``wait`` is how long it waits again; ``count`` how many
-    are still open in its group.
+    are still open in its group; ``left_out``: of these, what can't be undone.
     """
     found = _BUTTONS[verb]
     match verb, kind:
@@ -179,10 +189,15 @@ def button(
         case Verb.EDIT, Kind.QUESTION:
             return replace(found, label="Fill in")
         case Verb.APPROVE, _ if level is Level.DESTRUCTIVE:
-            label = "Approve deletion" if title.lower().startswith(_DELETES) else found.label
-            return replace(found, label=label, look=Look.DANGER)
+            sure = Sure(f"{title.rstrip('.?')}?", found.label, "Not now")
+            if title.lower().startswith(_DELETES):
+                found = replace(found, label="Approve deletion")
+                sure = replace(sure, yes=title.split(maxsplit=1)[0], no="Keep")
+            return replace(found, look=Look.DANGER, needs=Needs.CONFIRM, sure=sure)
         case Verb.EXTEND, _ if wait:
             return replace(found, label=f"Extend {span(wait)}")
+        case Verb.APPROVE_ALL, _ if count is not None and left_out:
+            return replace(found, label=f"Approve {count - left_out} of {count}")
         case ((Verb.APPROVE_ALL | Verb.DECLINE_ALL), _) if count is not None:
             return replace(found, label=f"{found.label} {count}")
     return found

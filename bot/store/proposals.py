@@ -66,7 +66,7 @@ _WAITING_HERE_AND_OF = select(
     _counted(_IN_CONVERSATION, "most_here").scalar_subquery(), _WAITING_OF.scalar_subquery()
 )
 _SIBLINGS = (
-    select(_TABLE.c.message_id, _TABLE.c.id, _TABLE.c.state, _TABLE.c.round)
+    select(*(_TABLE.c[name] for name in ("message_id", "id", "state", "round", "level")))
     .where(_TABLE.c.message_id.in_(bindparam("message_ids", expanding=True)))
     .order_by(_TABLE.c.message_id, _TABLE.c.position)
 )
@@ -97,8 +97,9 @@ def siblings(session: Session, message_ids: Collection[int]) -> dict[str, list[S
     """The proposals of each answer, by the id of the first: its card carries the buttons of the group."""
     groups: dict[int, list[Sibling]] = {}
     for message_id, *each in session.connection().execute(_SIBLINGS, {"message_ids": list(message_ids)}):
-        ident, state, round_ = each
-        groups.setdefault(message_id, []).append(Sibling(ident, State(state), round_))
+        ident, state, round_, level = each
+        found = Sibling(ident, State(state), round_, Risk(Level(level), ""))
+        groups.setdefault(message_id, []).append(found)
     return {group[0].id: group for group in groups.values()}
 
 

@@ -17,6 +17,7 @@ from bot.domain.policy import terms
 from bot.domain.proposals import Cause, Deciders, Kind, Proposal, State, clock
 from bot.domain.record import Act
 from bot.domain.redaction import secrets_in, veiled
+from bot.domain.risk import Level
 from bot.domain.times import when
 from bot.domain.verbs import Verb
 from bot.store import exclusive, moving, people, proposals, tool_versions
@@ -54,6 +55,12 @@ def _decide_group(
     if not waiting:
         return Decided(Reply(Answer.ALREADY, "All of these are already decided.", tuple(group)))
     verb = Verb.APPROVE if press.verb is Verb.APPROVE_ALL else Verb.DECLINE
+    alone = [p for p in waiting if verb is Verb.APPROVE and p.risk.level is Level.DESTRUCTIVE]
+    waiting = [p for p in waiting if p not in alone]
+    each_one = "it" if len(alone) == 1 else "each"
+    left = f"{len(alone)} can't be undone, so approve {each_one} on its own card."
+    if not waiting:
+        return Decided(Reply(Answer.INVALID, left, tuple(alone)))
     each = [
         _decide_one(
             session, replace(press, verb=verb, round=None, digest=None, seen=None), policies, now, p, None
@@ -67,7 +74,8 @@ def _decide_group(
         return Decided(refused[0].reply, jobs)
     done = "approved" if verb is Verb.APPROVE else "declined"
     text = f"{len(took)} {done}." + (f" {len(refused)} not: {refused[0].reply.text}" if refused else "")
-    changed = tuple(p for d in each for p in d.reply.proposals)
+    text = f"{text} {left}" if alone else text
+    changed = (*(p for d in each for p in d.reply.proposals), *alone)
     return Decided(Reply(Answer.ACCEPTED, text, changed), jobs)
 
 

@@ -7,6 +7,8 @@ from bot.channels.discord import card as discord
 from bot.channels.slack import card as slack
 from bot.channels.telegram import card as telegram
 from bot.domain.cards import Card, whole_text
+from bot.domain.risk import Level
+from bot.domain.verbs import Needs, Sure, Verb, button
 from bot.tools.builtin.files.tools import file_tools
 from bot.tools.tool import FixedToolset, tool
 from tests.fakes.slack_state import shown_text
@@ -81,3 +83,29 @@ async def test_a_deleted_file_is_shown_once_without_a_word_of_nothing(
         assert text.count("one\ntwo") == 1
         assert "nothing" not in text
     assert "nothing" not in whole_text(card)
+
+
+async def test_what_cannot_be_undone_is_red_and_asks_and_decline_is_plain(
+    make_nod: MakeNod,
+) -> None:
+    nod = make_nod()
+    card = await card_of_call(nod, "smash", lamp="desk")
+    buttons = slack.render(card).blocks[-1]["elements"]
+    approve, decline = buttons[:2]
+    assert (approve["style"], approve["confirm"]["title"]["text"]) == ("danger", "Smash lamp desk?")
+    assert (approve["confirm"]["confirm"]["text"], approve["confirm"]["deny"]["text"]) == (
+        "Approve",
+        "Not now",
+    )
+    assert "style" not in decline
+    asked = telegram.question(card)
+    assert asked is not None
+    assert [each.text for each in asked.inline_keyboard[0]] == ["Approve", "Not now"]
+    assert "Can't be undone." in shown_everywhere(card)["telegram"]
+    assert card.button(Verb.APPROVE).needs is Needs.CONFIRM  # Discord shows all of it first
+
+
+def test_a_deletion_asks_with_its_own_verb() -> None:
+    found = button(Verb.APPROVE, level=Level.DESTRUCTIVE, title="Delete issue #5 “Printer”")
+    assert found.label == "Approve deletion"
+    assert found.sure == Sure("Delete issue #5 “Printer”?", "Delete", "Keep")

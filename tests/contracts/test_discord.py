@@ -90,7 +90,8 @@ class DiscordDriver:
             raise LookupError(f"the card does not offer {verb}: {list(message.buttons)}")
         before = len(self.discord.messages)
         await self.discord.press_data(user, message, data)
-        needs_more = ":view:" in data or verb in (Verb.APPROVE_STEPS, Verb.RETRY)
+        asks = verb is Verb.APPROVE and "Can't be undone" in message.text.replace("\\", "")
+        needs_more = asks or ":view:" in data or verb in (Verb.APPROVE_STEPS, Verb.RETRY)
         if needs_more:
             below = await eventually(lambda: self._below(user, before), "everything there is to read")
             if (data := _data(below.buttons, verb)) is not None:

@@ -95,8 +95,16 @@ class TelegramDriver:
         for each in shown:
             if (data := _data(_buttons(each), verb)) is not None:
                 await self.telegram.press_data(user, each, data)
+                await self._answer(user, each)
                 return
         raise LookupError(f"the card does not offer {verb}: {message.labels}")
+
+    async def _answer(self, user: int, message: Posted) -> None:
+        """Where a press asked whether what can't be undone should be done: yes."""
+        for each in self.telegram.shown(TEAM):
+            sure = next((data for data in _buttons(each).values() if data.startswith("su.")), None)
+            if each.message_id == message.message_id and sure is not None:
+                await self.telegram.press_data(user, each, sure)
 
     async def press_remembered(self, card: Seen, verb: Verb) -> None:
         data = _data(card.handle.buttons, verb)

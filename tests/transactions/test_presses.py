@@ -10,7 +10,7 @@ from bot.domain.record import Act
 from bot.domain.verbs import Verb
 from bot.errors import ToolError
 from bot.store.record import audit
-from tests.kit import ADA, ANA, BEN, EVE, Hold, MakeNod, Nod
+from tests.kit import ADA, ANA, BEN, EVE, Hold, MakeNod, Nod, call
 from tests.kit.waiting import until
 from tests.kit.world import lamp_tools
 from tests.transactions.test_decisions import TEAM, red
@@ -177,3 +177,20 @@ async def test_a_digest_does_not_approve_what_was_offered_again_with_other_value
     for seen in ("", p.seen):
         assert (await nod.press(Verb.APPROVE, p, digest=p.digest, seen=seen)).answer is Answer.STALE
     assert (await nod.press(Verb.APPROVE, p, seen=now.seen)).answer is Answer.ACCEPTED
+
+
+async def test_approve_all_leaves_out_what_cannot_be_undone_and_says_so(make_nod: MakeNod) -> None:
+    nod = make_nod()
+    one, two, smash = await nod.asked(red(), red("door"), call("smash", lamp="roof"))
+    card = nod.chat.card_of(one)
+    assert card.button(Verb.APPROVE_ALL).label == "Approve 2 of 3"
+    assert nod.chat.card_of(smash).warning == "Can't be undone."
+    reply = await nod.press(Verb.APPROVE_ALL, one)
+    await nod.idle()
+    assert reply.text == "2 approved. 1 can't be undone, so approve it on its own card."
+    assert not reply.on_cards
+    states = [(await nod.now(each)).state for each in (one, two, smash)]
+    assert states == [State.SUCCEEDED, State.SUCCEEDED, State.PROPOSED]
+    again = await nod.press(Verb.APPROVE_ALL, one)
+    assert again.answer is Answer.INVALID
+    assert (await nod.now(smash)).state is State.PROPOSED

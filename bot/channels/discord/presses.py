@@ -72,12 +72,13 @@ class DiscordPresses:
         verb, needs, unread = data.verb, card.button(data.verb).needs, data.way is not Way.READ
         if data.way is Way.VIEW:
             return await self._everything(press, [card], card, APPROVING - {Verb.APPROVE_ALL})
-        if unread and needs is Needs.CONFIRM:
+        may = await self.lookup.may_press(data.id, press.actor, press.address, verb)
+        if unread and needs is Needs.CONFIRM and (may or verb not in APPROVING):
             return await self._everything(press, [card], card, {verb})
         if unread and verb in APPROVING and (hidden := await self._hidden(press, card)):
             return await self._everything(press, hidden, card, {verb})
         if needs is Needs.WORDS or data.way is Way.WHY:
-            if not await self.lookup.may_press(data.id, press.actor, press.address, verb):
+            if not may:
                 return Display(_NOT_OPEN)
             return Display(window=forms.reason(card, verb))
         if needs is Needs.LADDER:

@@ -167,6 +167,9 @@ def _button(shown: Button) -> ButtonView:
         "question": shown.asks.question if shown.asks else None,
         "hint": shown.asks.hint if shown.asks else None,
         "look": shown.look,
+        "sure": {"question": shown.sure.question, "yes": shown.sure.yes, "no": shown.sure.no}
+        if shown.sure
+        else None,
         "rare": shown.rare,
     }
 

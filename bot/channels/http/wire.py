@@ -143,9 +143,18 @@ class FieldView(TypedDict):
     secret: bool
 
 
+class SureView(TypedDict):
+    """The question before what can't be undone, and the labels of its two answers."""
+
+    question: str
+    yes: str
+    no: str
+
+
 class ButtonView(TypedDict):
     """``doing`` is what it says while it works; ``needs`` what it asks for first.
 
+    ``sure``: asked before what can't be undone, else null.
     ``question`` asks for words, where it needs any, and ``hint`` says what becomes of them; else null.
     """
 
@@ -156,6 +165,7 @@ class ButtonView(TypedDict):
     question: str | None
     hint: str | None
     look: Look
+    sure: SureView | None
     rare: bool
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from bot.channels.markdown import clean
 from bot.channels.slack import limits, text
+from bot.domain.verbs import Sure
 
 Block = dict[str, Any]
 BLANK = "(empty)"
@@ -133,7 +134,10 @@ def _rich(lines: list[ContextLine]) -> Block:
     return {"type": "rich_text", "elements": elements}
 
 
-def button(label: str, action_id: str, value: str, style: str = "", confirm: str = "") -> Block:
+def button(
+    label: str, action_id: str, value: str, style: str = "", confirm: str = "", sure: Sure | None = None
+) -> Block:
+    """``confirm`` says what to know before it counts; ``sure`` is the question, else the label asks."""
     element: Block = {
         "type": "button",
         "text": plain(label, limits.BUTTON_TEXT),
@@ -142,12 +146,13 @@ def button(label: str, action_id: str, value: str, style: str = "", confirm: str
     }
     if style:
         element["style"] = style
-    if confirm:
+    if confirm or sure:
+        sure = sure or Sure(f"{label}?", label, "Not now")
         element["confirm"] = {
-            "title": plain("Are you sure?", limits.CONFIRM_TITLE),
-            "text": plain(confirm, limits.CONFIRM_TEXT),
-            "confirm": plain("Yes", limits.CONFIRM_BUTTON),
-            "deny": plain("No", limits.CONFIRM_BUTTON),
+            "title": plain(text.link_text(sure.question), limits.CONFIRM_TITLE),
+            "text": plain(confirm or "This can't be undone.", limits.CONFIRM_TEXT),
+            "confirm": plain(sure.yes, limits.CONFIRM_BUTTON),
+            "deny": plain(sure.no, limits.CONFIRM_BUTTON),
         }
     return element
 

@@ -20,7 +20,7 @@ from bot.domain.files import RESULT_SHOWN
 from bot.domain.people import Actor
 from bot.domain.plans import Plan, PlanLine
 from bot.domain.proposals import Kind, PreviewField
-from bot.domain.verbs import DETAILS, VIEW_ALL, Needs, Verb, button, with_reason
+from bot.domain.verbs import DETAILS, VIEW_ALL, Look, Needs, Verb, button, with_reason
 
 REVIEW = "review"  # opens "View all", whose submit approves
 VIEW = "view"
@@ -230,10 +230,12 @@ def _pending(card: Card, team: str, *, whole: bool) -> list[Block]:
     if Verb.APPROVE in card.verbs:
         first = "Read all, then answer" if card.kind is Kind.QUESTION else "Read all, then approve"
         first = f"{first} plan" if plan else first
-        label, verb = (card.button(Verb.APPROVE).label, Verb.APPROVE) if whole else (first, REVIEW)
-        buttons.append(b.button(label, action_id(verb), value, "primary"))
+        pressed = card.button(Verb.APPROVE)
+        label, verb, sure = (pressed.label, Verb.APPROVE, pressed.sure) if whole else (first, REVIEW, None)
+        style = "danger" if pressed.look is Look.DANGER else "primary"
+        buttons.append(b.button(label, action_id(verb), value, style, sure=sure))
     if Verb.DECLINE in card.verbs:
-        buttons.append(_button(card, Verb.DECLINE, value, "danger"))
+        buttons.append(_button(card, Verb.DECLINE, value))
     buttons += [_button(card, verb, value) for verb in card.verbs if verb in _WORDED]
     if Verb.APPROVE_STEPS in card.verbs:
         label, verb = steps_button(card, whole=whole)
@@ -326,13 +328,15 @@ def _group(card: Card) -> list[Block]:
     value = value_of(card.proposal_id, card.group.round)
     count = card.group.open
     sure = f"This is for all {count} open changes of this answer; each has its own card."
+    left = card.group.alone
+    some = f"{sure} {left} can't be undone: approve {'it' if left == 1 else 'each'} there." if left else sure
     buttons = []
     if Verb.APPROVE_ALL in card.verbs:
-        also = f"{sure} What a card could not show in full is shown to you first."
+        also = f"{some} What a card could not show in full is shown to you first."
         buttons.append(_button(card, Verb.APPROVE_ALL, value, "primary", also))
     if Verb.DECLINE_ALL in card.verbs:
         buttons.append(
-            b.button(card.button(Verb.DECLINE_ALL).label, action_id(Verb.DECLINE_ALL), value, "danger", sure)
+            b.button(card.button(Verb.DECLINE_ALL).label, action_id(Verb.DECLINE_ALL), value, "", sure)
         )
     size = card.group.size
     open_ = f"{size} changes" if count == size else f"{count} of {size} changes"

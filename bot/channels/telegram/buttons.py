@@ -14,6 +14,8 @@ from bot.domain.verbs import Needs, Verb, button
 
 
 class Does(StrEnum):
+    SURE = "su"  # approve what can't be undone: the answer to the question that Approve asks
+    KEEP = "ke"  # the other answer
     APPROVE = "ap"
     DECLINE = "de"
     RETRY = "re"
@@ -42,6 +44,7 @@ class Does(StrEnum):
 
 
 VERBS = {
+    Does.SURE: Verb.APPROVE,
     Does.APPROVE: Verb.APPROVE,
     Does.DECLINE: Verb.DECLINE,
     Does.RETRY: Verb.RETRY,

@@ -14,7 +14,7 @@ from bot.channels.telegram.buttons import ButtonData, Does, does_of
 from bot.channels.telegram.limits import TEXT_UNITS
 from bot.channels.telegram.text import OUTLINER, Rich, split, styled, trimmed, web_link
 from bot.domain.cards import Card, everything
-from bot.domain.verbs import DETAILS, VIEW_ALL, Look, Verb, button, with_reason
+from bot.domain.verbs import DETAILS, VIEW_ALL, Look, Verb, with_reason
 
 _MESSAGES = 5  # a longer payload is sent as a file
 _STYLES = {
@@ -98,6 +98,14 @@ def keyboard(
     return InlineKeyboardMarkup(rows) if rows else None
 
 
+def question(card: Card) -> InlineKeyboardMarkup | None:
+    """The two answers to the question before what can't be undone."""
+    if (sure := card.button(Verb.APPROVE).sure) is None:
+        return None
+    answers = ((Does.SURE, sure.yes, KeyboardButtonStyle.DANGER), (Does.KEEP, sure.no, None))
+    return InlineKeyboardMarkup([[_viewing(card, does, label, style) for does, label, style in answers]])
+
+
 def whole(card: Card) -> list[Rich] | None:
     """Give `everything` as messages; None when it is so long that it should be a file."""
     pieces = split(styled(everything(card), "pre"), TEXT_UNITS)
@@ -112,8 +120,8 @@ def _viewing(
 
 
 def _button(card: Card, action: Verb) -> InlineKeyboardButton:
-    drawn = button(action)
+    drawn = card.button(action)
     style = None if drawn.rare else _STYLES[drawn.look]
     shown = card.group.round if action in _GROUP and card.group else card.round
     data = ButtonData(does_of(action) or action, card.proposal_id, shown).pack()
-    return InlineKeyboardButton(card.button(action).label, callback_data=data, style=style)
+    return InlineKeyboardButton(drawn.label, callback_data=data, style=style)

@@ -35,9 +35,9 @@ _UNSEEN = "Press View all first: the card does not show everything."
 _AGAIN = "Telegram didn't take my answer. Press again."
 _MOMENT = "One moment."  # this chat's pace is Nod's own, and others are before them
 _SOON = 2.0  # seconds for which a press waits for what it shows; its query lives little longer
-_ON_CARDS = frozenset({*VERBS, Does.MORE, Does.VIEW, Does.VIEW_GROUP, Does.REASON, Does.EDIT})
+_ON_CARDS = frozenset({*VERBS, Does.KEEP, Does.MORE, Does.VIEW, Does.VIEW_GROUP, Does.REASON, Does.EDIT})
 _PAIRING = frozenset({Does.LET_IN, Does.KEEP_OUT})
-_APPROVING = frozenset({Does.APPROVE, Does.APPROVE_STEPS, Does.APPROVE_ALL, *LADDER})
+_APPROVING = frozenset({Does.APPROVE, Does.SURE, Does.APPROVE_STEPS, Does.APPROVE_ALL, *LADDER})
 
 log = logger(__name__)
 
@@ -109,9 +109,9 @@ class TelegramPresses:
         if callback.asks:
             said = await self.asker.press(who, callback, card, message)
             return said, bool(said)
-        if callback.does is Does.MORE:
+        if callback.does in (Does.MORE, Does.KEEP):
             await who.answered()
-            await self.views.unfold(card, who.place, message)
+            await self.views.unfold(card, who.place, message, more=callback.does is Does.MORE)
             return "", False
         if callback.does in (Does.VIEW, Does.VIEW_GROUP):
             hidden = [card] if callback.does is Does.VIEW else await self._hidden(card, who)
@@ -122,6 +122,11 @@ class TelegramPresses:
             return "", False
         if callback.does in _APPROVING and await self._hidden(card, who, callback.does):
             return _UNSEEN, True
+        sure = card.button(Verb.APPROVE).sure if callback.does is Does.APPROVE and card.pending else None
+        may = sure and await self.lookup.may_press(callback.id, who.actor, who.place.address, Verb.APPROVE)
+        if sure is not None and may and callback.round == card.round:
+            await self.views.ask(card, message)
+            return sure.question, False
         if callback.does in LADDER:
             said = await self.ladder.press(who, callback, card, message)
             return said, bool(said) and callback.does is not Does.LASTING

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from bot.channels.seam import Lookup
-from bot.channels.telegram.card import TelegramCard, keyboard, rendered, whole
+from bot.channels.telegram.card import TelegramCard, keyboard, question, rendered, whole
 from bot.channels.telegram.limits import Urgency
 from bot.channels.telegram.places import NAME, TelegramPlace, TelegramPosted
 from bot.channels.telegram.transport import Transport
@@ -63,10 +63,16 @@ class ShownCards:
             await self._keep(card, replace(shown, cut=cut))
         return view
 
-    async def unfold(self, card: Card, place: TelegramPlace, message: TelegramPosted) -> None:
-        """Show all buttons of a card, until it is drawn again."""
-        view = rendered(card, await self._unseen(card, place.chat_id), more=True)
+    async def unfold(
+        self, card: Card, place: TelegramPlace, message: TelegramPosted, *, more: bool = True
+    ) -> None:
+        """Show all buttons of a card, until it is drawn again; or those it has anyway."""
+        view = rendered(card, await self._unseen(card, place.chat_id), more=more)
         await self._transport.dress(message, view.keyboard, urgency=Urgency.PRESSED)
+
+    async def ask(self, card: Card, message: TelegramPosted) -> None:
+        """Ask under a card whether what can't be undone should be done, in place of its buttons."""
+        await self._transport.dress(message, question(card), urgency=Urgency.PRESSED)
 
     async def put(self, card: Card, place: TelegramPlace, message: TelegramPosted | None = None) -> None:
         """Post a card, or make a message one, as a further copy that is kept up to date."""

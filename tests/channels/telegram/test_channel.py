@@ -374,7 +374,7 @@ async def test_a_card_is_posted_pressed_and_redrawn_without_its_buttons(
     posted = await telegram.see(ANA, "Close issue #7")
     assert ref == f"{ANA}/{posted.message_id}"
     assert posted.labels == ["Approve", "Decline", "Edit", "⋯ More"]
-    assert [b.get("style") for b in posted.buttons] == ["success", "danger", "primary", None]
+    assert [b.get("style") for b in posted.buttons] == ["success", "primary", "primary", None]
     core.reply = Reply(Answer.ACCEPTED, "Approved.")
     query = await telegram.press(ANA, posted, "Approve")
     actor = Actor("telegram", str(ANA))
