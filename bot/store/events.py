@@ -13,6 +13,7 @@ from sqlmodel import Session, col, select
 
 from bot.store.inserts import insert_or_ignore, insert_or_replace
 from bot.store.tables.channels import DialogueRow, EventRow
+from bot.store.tables.row import forget
 
 
 def record(
@@ -39,9 +40,9 @@ def unhandled(session: Session, channel: str) -> list[tuple[int, dict[str, Any]]
     return [(row.id or 0, row.payload) for row in rows]
 
 
-def forget_handled(session: Session, before: datetime) -> None:
-    """Drop handled events older than any platform's redelivery."""
-    session.execute(delete(EventRow).where(col(EventRow.handled_at) < before))
+def forget_handled(session: Session, before: datetime, most: int) -> int:
+    """Drop up to ``most`` handled events older than any platform's redelivery; returns how many."""
+    return forget(session, EventRow, "handled_at", before, most)
 
 
 def dialogue(session: Session, channel: str, key: str) -> dict[str, Any] | None:

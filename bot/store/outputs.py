@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from sqlalchemy import Text, bindparam, delete, func, update
+from sqlalchemy import Index, Text, bindparam, delete, func, update
 from sqlmodel import Field, Session, col, select
 from sqlmodel.sql.sqltypes import UTCDateTime
 
@@ -20,7 +20,7 @@ from bot.domain.proposals import Proposal
 from bot.domain.redaction import secrets_in, veiled
 from bot.store import messages, proposals, tool_versions
 from bot.store.tables.conversations import ConversationRow
-from bot.store.tables.row import Row, changed, partial, since, table_of
+from bot.store.tables.row import Row, forget, partial, since, table_of
 
 
 class OutputRow(Row, table=True):
@@ -36,6 +36,7 @@ class OutputRow(Row, table=True):
             where="posted = 0",
             postgresql="NOT posted",
         ),
+        Index("output_created", "created_at"),
     )
 
     id: str = Field(primary_key=True)
@@ -213,10 +214,9 @@ def delete_all(session: Session, conversation_ids: Sequence[str]) -> None:
     session.execute(delete(_OUTPUT).where(_OUTPUT.c.conversation_id.in_(conversation_ids)))
 
 
-def purge(session: Session, before: datetime) -> int:
-    """Forget what was kept before then; returns how many."""
-    done = session.execute(delete(OutputRow).where(col(OutputRow.created_at) < before))
-    return changed(done)
+def purge(session: Session, before: datetime, most: int) -> int:
+    """Forget up to ``most`` of what was kept before then; returns how many."""
+    return forget(session, OutputRow, "created_at", before, most)
 
 
 def _kept(row: Any) -> KeptOutput:

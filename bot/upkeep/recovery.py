@@ -104,7 +104,8 @@ class Recovery:
         await self._dispatcher.wake(*self._shown.due())
 
     async def purge(self, now: datetime) -> None:
-        """Drop what no platform will deliver again, and long output of long ago."""
-        await self._database.write_aside(events.forget_handled, now - _EVENTS_KEPT)
+        """Drop what no platform will deliver again, and long output of long ago, in pieces."""
         await self._database.write_aside(questions.purge, now)
-        await self._database.write_aside(outputs.purge, now - self._retention)
+        for forget, kept in ((events.forget_handled, _EVENTS_KEPT), (outputs.purge, self._retention)):
+            while await self._database.write_aside(forget, now - kept, _BATCH) == _BATCH:
+                pass

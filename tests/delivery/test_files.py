@@ -1,5 +1,6 @@
 """What is too long for a card reaches people as a file: durably, once, without secrets."""
 
+import asyncio
 import json
 from collections.abc import Callable, Sequence
 from datetime import timedelta
@@ -18,6 +19,7 @@ from bot.store import outputs
 from bot.tools.own.outputs import output_tools
 from bot.tools.tool import Tool, ToolOutput, tool
 from tests.kit import ROOM, MakeNod, Nod, ShowingChannel, call, says
+from tests.kit.sql import sql
 
 SECRET = "xoxb-1234567890-abcdefgh"
 
@@ -215,6 +217,26 @@ async def test_long_output_is_forgotten_after_its_time_and_the_record_keeps_the_
     assert len((await nod.now(p)).result or "") == 50_000
     await nod.asked(call("output_read", handle=p.output))
     assert "it may have been forgotten" in nod.model.results[-1]
+
+
+async def test_a_message_comes_between_the_pieces_in_which_old_output_is_forgotten(nod: Nod) -> None:
+    await nod.say("hi")
+    sql(
+        nod.url,
+        "INSERT INTO output (id, conversation_id, name, text, posted, created_at) "
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 600) "
+        "SELECT 'out-' || i, id, 'a.txt', 'old', true, '2020-01-01 00:00:00' FROM n, conversation",
+    )
+    ended: list[str] = []
+    purging = asyncio.create_task(nod.recovery.purge(nod.clock()))
+    purging.add_done_callback(lambda _: ended.append("purge"))
+    while sql(nod.url, "SELECT count(*) AS kept FROM output")[0]["kept"] == 600:  # noqa: ASYNC110 - rows ring nothing
+        await asyncio.sleep(0)
+    await nod.say("and now?")
+    ended.append("said")
+    await purging
+    assert ended == ["said", "purge"]
+    assert sql(nod.url, "SELECT id FROM output") == []
 
 
 def test_what_people_are_sent_has_no_secrets_and_an_end() -> None:

@@ -25,7 +25,7 @@ def test_only_what_was_handled_long_ago_is_forgotten(database: Database, clock: 
         row = database.write_now(events.record, "slack", f"e{number}", {}, clock())
         if number and row is not None:
             database.write_now(events.mark_handled, row, clock() + timedelta(days=number))
-    database.write_now(events.forget_handled, clock() + timedelta(days=2))
+    database.write_now(events.forget_handled, clock() + timedelta(days=2), 25)
     again = [database.write_now(events.record, "slack", f"e{n}", {}, clock()) for n in range(3)]
     assert [row is None for row in again] == [True, False, True]
 

@@ -134,6 +134,7 @@ async def test_nothing_that_happens_all_the_time_reads_a_table_from_end_to_end(n
     await nod.tick()
     await nod.tick(third.ttl)
     assert (await nod.now(third)).state is State.EXPIRED
+    await nod.recovery.purge(nod.clock())
     texts = list(asked.texts)
     assert len(texts) > 80
     found = {text: ends for text in texts if (ends := read_from_end_to_end(nod, text))}

@@ -62,6 +62,7 @@ def conversation_of_the_grant(session: Session) -> Address:
         ("0002", {"create_issue": None, "delete_issue": None, "plan_submit": None}),
         ("0003", {"create_issue": None, "delete_issue": None, "plan_submit": None}),
         ("0004", {"create_issue": None, "delete_issue": None, "plan_submit": None}),
+        ("0005", {"create_issue": None, "delete_issue": None, "plan_submit": None}),
     ],
 )
 async def test_what_waits_in_a_released_database_is_decided_and_done(

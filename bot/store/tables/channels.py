@@ -38,6 +38,7 @@ class EventRow(Row, table=True):
             "id",
             where="handled_at IS NULL",
         ),
+        partial("event_handled", "handled_at", where="handled_at IS NOT NULL"),
         UniqueConstraint("channel", "event_id", name="event_once"),
     )
 

@@ -14,11 +14,13 @@ from sqlalchemy import (
     Column,
     Index,
     Integer,
+    delete,
     literal_column,
     or_,
+    select,
     text,
 )
-from sqlmodel import Field, SQLModel
+from sqlmodel import Field, Session, SQLModel
 
 
 class Row(SQLModel):
@@ -64,6 +66,13 @@ def since(column: Any, before: datetime, now: datetime) -> Any:
 def changed(done: Any) -> int:
     """How many rows a statement changed."""
     return int(done.rowcount)
+
+
+def forget(session: Session, row: type[SQLModel], time: str, before: datetime, most: int) -> int:
+    """Delete up to ``most`` rows whose column ``time`` is before then, oldest first; returns how many."""
+    columns = table_of(row).c
+    old = select(columns.id).where(columns[time] < before).order_by(columns[time]).limit(most)
+    return changed(session.execute(delete(row).where(columns.id.in_(old))))
 
 
 def serial() -> Any:

@@ -84,7 +84,7 @@ async def test_old_texts_are_forgotten(database, clock, hands):
     old = handle_in(await cut(database, "c1", "x" * 30_000, clock))
     clock.forward(timedelta(days=2))
     new = handle_in(await cut(database, "c1", "y" * 30_000, clock))
-    assert await database.write(outputs.purge, clock() - timedelta(days=1)) == 1
+    assert await database.write(outputs.purge, clock() - timedelta(days=1), 25) == 1
     with pytest.raises(ToolError, match="forgotten"):
         await hands.run("output_read", handle=old)
     assert (await hands.run("output_read", handle=new))["total"] == 30_000

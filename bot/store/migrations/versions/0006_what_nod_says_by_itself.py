@@ -30,7 +30,12 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("id"),
     )
     op.create_index("notice_due", "notice", ["next_at"])
+    where = sa.text("handled_at IS NOT NULL")  # what housekeeping looks for
+    op.create_index("event_handled", "event", ["handled_at"], sqlite_where=where, postgresql_where=where)
+    op.create_index("output_created", "output", ["created_at"])
 
 
 def downgrade() -> None:
+    op.drop_index("event_handled", "event")
+    op.drop_index("output_created", "output")
     op.drop_table("notice")
