@@ -62,6 +62,7 @@ def _serve(greeting: str, *, receives: bool = True, works: bool = True, needs: s
     from bot.cli.serve import serve
     from bot.cli.shared import load, log_at, told
     from bot.errors import SettingsError
+    from bot.settings import SCRIPTED
 
     with told():
         settings = load()
@@ -72,5 +73,5 @@ def _serve(greeting: str, *, receives: bool = True, works: bool = True, needs: s
             )
         log_at(settings.log_level, aside=True)
         if settings.scripted and works and not chosen().quiet:
-            print("The scripted demo model answers. Set OPENAI_API_KEY or OPENAI_BASE_URL for a real one.")
+            greeting += f"\n{SCRIPTED}"
         serve(settings, greeting, receives=receives, works=works)

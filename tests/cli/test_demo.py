@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import socket
 import time
@@ -185,7 +186,7 @@ def test_a_file_that_is_no_database_is_one_line(shell: Shell):
     for words in (("run",), ("pending",), ("db", "upgrade")):
         refused = shell.nod(*words, NOD_PORT="0")
         assert refused.exit_code == 1
-        assert "nod: NOD_DATABASE_URL: file is not a database" in refused.stderr
+        assert re.search(r"nod: .*file is not a database", refused.stderr)
 
 
 def test_the_demo_with_a_team_goes_as_its_document_says(shell: Shell):
