@@ -92,7 +92,7 @@ class Events:
                 pass  # subscribed for what Slack wants to see, nothing to do
 
     async def _corrected(self, body: Mapping[str, Any], team: str) -> None:
-        """Say that a correction was not read where Nod has the words; hear a mention that came by it."""
+        """Say that a correction was not read where Nod has the words; take in a mention that came by it."""
         workspace = await self._workspaces.find(team)
         found = corrected_in(body, team, workspace.bot_user) if workspace else None
         if found is None:
