@@ -117,7 +117,7 @@ async def test_declined_with_a_reason_nothing_runs_and_the_model_is_told_why(
     card = await telegram.see(ANA, 'Rename it to "new"')
     await telegram.press(ANA, card, "Decline with a reason")
     await telegram.say(ANA, "the old name is fine", reply_to=await telegram.see(ANA, "why not?"))
-    await telegram.see(ANA, "So: DECLINED: Ana said no. Reason: the old name is fine")
+    await telegram.see(ANA, "So: DECLINED: Ana asked for something else: the old name is fine")
     await telegram.until(lambda: "Declined by Ana" in card.text)
     assert (ran, card.labels) == ([], ["Details"])
 
