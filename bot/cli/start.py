@@ -73,5 +73,5 @@ def _serve(greeting: str, *, receives: bool = True, works: bool = True, needs: s
             )
         log_at(settings.log_level, aside=True)
         if settings.scripted and works and not chosen().quiet:
-            greeting += f"\n{SCRIPTED}"
+            greeting = f"{SCRIPTED}\n{greeting}"
         serve(settings, greeting, receives=receives, works=works)

@@ -21,6 +21,7 @@ from bot.channels.http.channel import HttpChannel
 from bot.channels.waits import Waits
 from bot.domain.chat import Address, Answer, Message, Press, Reply
 from bot.domain.events import (
+    AnswerBegun,
     Ending,
     ProposalOpened,
     TextDelta,
@@ -32,6 +33,7 @@ from bot.domain.events import (
     TurnEnded,
     TurnEvent,
     TurnFailed,
+    Waited,
 )
 from bot.domain.jobs import Job, Work
 from bot.domain.people import Actor
@@ -293,7 +295,8 @@ async def test_a_stop_reaches_the_turn_that_runs_elsewhere(nods: Processes) -> N
     with http.hub.listen("ana/1") as listener:
         assert await ear.assistant.stop(Address("http", "ana/1"), ANA) == "Stopped."
         async with asyncio.timeout(60):
-            event, _ = await listener.get()
+            while not isinstance(event := (await listener.get())[0], TurnEnded):
+                pass
     assert event.ending is Ending.STOPPED
     await say(ear, "and now?")
     assert await eventually(lambda: _answered(ear, 3)) == ["please", "and now?", "OK."]
@@ -399,8 +402,10 @@ async def test_who_listens_in_one_process_follows_a_turn_that_runs_in_another(no
     text_ = "".join(each.text for each in heard if isinstance(each, TextDelta))
     assert text_ == "Let me look.\n\nI will."
     assert [kind for kind in kinds if kind is not TextDelta] == [
+        AnswerBegun,
         ToolStarted,
         ToolFinished,
+        AnswerBegun,
         ProposalOpened,
         TurnEnded,
     ]
@@ -415,6 +420,8 @@ async def test_who_listens_in_one_process_is_told_every_kind_of_event_and_more_a
     company: Any = here.company
     company.others.say("turn", ["http", "ana/1", ["http", "ana", "Ana"], "OfANewerRelease", {}])
     events: list[TurnEvent] = [
+        AnswerBegun("k1"),
+        Waited("The model is busy."),
         TextDelta("a"),
         ThoughtDelta("Hm."),
         TextRestarted(),

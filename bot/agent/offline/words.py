@@ -46,10 +46,11 @@ _WORDS = "|".join(_ENDS)
 _STATUS = re.compile(rf"({_WORDS})\b:?\s*")
 # in a description, what is quoted (a title) cannot pass for the end of it
 _NOTED = re.compile(rf"(?:- )?(?P<what>(?:“[^”]*”|[^“])*?)\W*\b(?P<end>{_WORDS})\b:?\s*(?P<details>.*)")
-_NO = re.compile(r"(?P<who>[^.]{1,80}) said no(?:\. Reason: (?P<why>.+))?", re.DOTALL)
+_NO = re.compile(r"(?P<who>[^.]{1,80}) (?:said no|asked for something else: (?P<why>.+))", re.DOTALL)
 _FOR_THE_MODEL = re.compile(
-    r" ?(?:Nothing was changed\.|Move on; do not ask again\.|Reason: none given\.|nothing has happened yet\."
-    r"|People decide with a card; do not ask again\.|\([^()]* edited the arguments; [^()]*\))"
+    r" ?(?:Nothing was changed\.|Move on; do not ask again\.|Change it accordingly and propose again\."
+    r"|nothing has happened yet\.|People decide with a card; do not ask again\."
+    r"|\([^()]* edited the arguments; [^()]*\))"
 )
 
 

@@ -337,7 +337,10 @@ async def test_thanks_need_no_help_text(talk):
     [
         ('SUCCEEDED: approved by Ana. Result: {"number": 2}', "Done: closed #2."),
         (
-            "DECLINED: Ana said no. Reason: still needed. Nothing was changed. Move on; do not ask again.",
+            (
+                "DECLINED: Ana asked for something else: still needed. Nothing was changed. "
+                "Change it accordingly and propose again."
+            ),
             "Ana declined closing #2 (“still needed”), so I've left it alone.",
         ),
         (
@@ -415,7 +418,7 @@ async def test_a_note_about_earlier_proposals_is_summed_up(talk):
     note = (
         "[Nod] What you proposed earlier:\n"
         '- Close issue #2: SUCCEEDED: approved by Ana. Result: {"number": 2}\n'
-        "- Create issue “x: SUCCEEDED: y”: DECLINED: Sam said no. Reason: none given. Nothing was changed."
+        "- Create issue “x: SUCCEEDED: y”: DECLINED: Sam said no. Nothing was changed."
     )
     text, proposed = await talk.say(note, name="")
     assert text.splitlines() == [

@@ -13,6 +13,7 @@ from bot.lookup import settings as looked
 from bot.lookup.settings import Doctor
 from bot.settings import Settings
 from tests.channels.http.conftest import ANA, CHIEF, TOKENS, Serve
+from tests.kit.urls import Urls
 
 pytestmark = pytest.mark.platform
 
@@ -27,8 +28,14 @@ GIVEN = {
 }
 
 
-async def test_admins_read_every_setting_and_no_secret(serve: Serve):
-    async with serve(token=CHIEF, **GIVEN) as nod:
+@pytest.fixture
+def sealed(database_of: Urls) -> str:
+    """A database that a Nod with the key will make."""
+    return database_of("sealed")
+
+
+async def test_admins_read_every_setting_and_no_secret(serve: Serve, sealed: str):
+    async with serve(token=CHIEF, NOD_DATABASE_URL=sealed, **GIVEN) as nod:
         answer = await nod.client.get("/api/settings")
         assert SECRET not in answer.text
         assert CHIEF not in answer.text
@@ -67,8 +74,10 @@ def test_the_variables_of_settings_make_the_same_settings(monkeypatch: pytest.Mo
 
 
 @pytest.mark.slow
-async def test_the_doctor_looks_at_the_nod_that_runs_and_tells_what_to_do(serve: Serve):
-    async with serve(token=CHIEF, patience=200, **GIVEN, NOD_APPROVERS=("http:nobody",)) as nod:
+async def test_the_doctor_looks_at_the_nod_that_runs_and_tells_what_to_do(serve: Serve, sealed: str):
+    async with serve(
+        token=CHIEF, patience=200, NOD_DATABASE_URL=sealed, **GIVEN, NOD_APPROVERS=("http:nobody",)
+    ) as nod:
         first, second = await asyncio.gather(*(nod.client.get("/api/doctor", timeout=150) for _ in range(2)))
         found = first.json()
         assert found == second.json()

@@ -14,7 +14,7 @@ from tests.channels.http.scripted import ScriptedModel, say
 
 pytestmark = pytest.mark.browser
 
-LIST = "api/proposals?mine=decide&limit=30"
+LIST = "api/proposals?mine=decide&limit=30&order=expires"
 COUNTS = """(() => {
     const { json } = Response.prototype;
     self.taken = [];
