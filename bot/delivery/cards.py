@@ -243,29 +243,32 @@ class Cards:
     async def redraw(self, message_id: int) -> None:
         """Bring every copy of an answer's cards up to date."""
         await self.changed()
-        if not self.stand_anywhere:
+        if not self.stand_anywhere or not await self._let_pass(message_id):
             return
-        await self._let_pass(message_id)
         for _ in range(_MAX_PASSES):
             behind = await self._database.read(copies.behind, message_id)
             done = [await self._redraw(copy) for copy in behind]
             if not any(done):
                 return
 
-    async def _let_pass(self, message_id: int) -> None:
+    async def _let_pass(self, message_id: int) -> bool:
         """Redraw what is decided or open; give what is about to run or runs a moment to end.
 
+        False once no copy is behind, so that there is nothing more to do.
         Most tools end within it, and each redraw counts against what a platform lets Nod send.
         """
         tried: set[Copy] = set()
         for _ in range(_MOMENTS):
             behind = await self._database.read(_behind, message_id)
+            if not behind:
+                return False
             for copy in [copy for copy, passing in behind if not passing and copy not in tried]:
                 tried.add(copy)
                 await self._redraw(copy)
             if not any(passing for _, passing in behind):
-                return
+                break
             await self._sleep(_MOMENT)
+        return True
 
     async def _redraw(self, copy: Copy) -> bool:
         poster = poster_at(self._channels, copy.address)
