@@ -263,6 +263,24 @@ class TestDiscord(Contract):
         assert [text.startswith("I don't work") for text in told] == [True, True]
         assert driver.world.model.seen == []
 
+    async def test_a_guest_of_the_server_is_not_heard_and_decides_nothing(
+        self, driver: DiscordDriver
+    ) -> None:
+        discord = driver.discord
+        await driver.command("/approvals approvers member")
+        driver.world.script(Says("Shall I?", (note("milk"),)))
+        await driver.say("note milk")
+        (card,) = await cards(driver)
+        heard = len(driver.world.model.seen)
+        discord.flags[EVE] = 1 << 4
+        await driver.press(card, Verb.APPROVE, eve=True)
+        await eventually(lambda: "may not decide" in "".join(driver.told(eve=True)), "a word for Eve")
+        for place in (CHANNEL, discord.dm(EVE)):
+            await discord.command(EVE, "nod", "ask who are you", place)
+        assert "people of this team" in driver.told(eve=True)[1]
+        assert driver.told(eve=True)[2].startswith("I don't work")
+        assert (len(driver.world.model.seen), driver.world.notes) == (heard, [])
+
     async def test_a_member_has_a_conversation_and_cards_in_direct_messages(
         self, driver: DiscordDriver
     ) -> None:

@@ -8,7 +8,7 @@ them. What Nod answers to an interaction is checked as Discord checks it; what D
 import asyncio
 import json
 import re
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -117,6 +117,7 @@ class FakeDiscord:
         self.url = ""
         self.app: Json = {"id": APP, "name": "Nod", "verify_key": self.public_key}
         self.people: dict[str, str] = {}
+        self.flags: Counter[str] = Counter()  # of a member, by person
         self.members: dict[str, set[str]] = {SERVER: set(), ELSEWHERE: set()}
         self.messages: list[Message] = []
         self.windows: list[Window] = []
@@ -213,7 +214,10 @@ class FakeDiscord:
         if channel == self.dm(user):
             body |= {"user": who, "context": 1}
         else:
-            body |= {"member": {"user": who, "nick": None}, "guild_id": self.server}
+            body |= {
+                "member": {"user": who, "nick": None, "flags": self.flags[user]},
+                "guild_id": self.server,
+            }
             body["channel"] = {"id": channel, "name": "general"}
         if under is not None:
             body["message"] = {"id": under.id, "flags": EPHEMERAL if under.only_for else 0, **under.body}
@@ -329,7 +333,7 @@ class FakeDiscord:
             case "GET", ["guilds", server, "members", user] if server in self.members:
                 if user not in self.members[server]:
                     raise Refusal(404, 10007, "Unknown Member")
-                return {"user": {"id": user}}
+                return {"user": {"id": user}, "flags": self.flags[user]}
             case "POST", ["users", "@me", "channels"]:
                 if body["recipient_id"] not in self.people:
                     raise Refusal(400, 50033, "Invalid Recipient(s)")

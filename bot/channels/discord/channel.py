@@ -24,7 +24,7 @@ from bot.channels.discord.card import render
 from bot.channels.discord.errors import DiscordRefusal
 from bot.channels.discord.inbound import COMMAND, COMMANDS, COMPONENT, EPHEMERAL, Interaction, signed
 from bot.channels.discord.limits import ACKNOWLEDGE, CONTENT
-from bot.channels.discord.places import NAME, DiscordPlace, ref_of
+from bot.channels.discord.places import NAME, DiscordPlace, is_guest, ref_of
 from bot.channels.discord.presses import DiscordPresses, Display
 from bot.channels.discord.stream import DiscordStream
 from bot.channels.discord.text import cut, literal, neutralise, split
@@ -170,13 +170,15 @@ class DiscordChannel(Poster):
         return Display(_BROKEN)
 
     async def _admits(self, call: Interaction) -> bool:
-        """Whether they write in a server that the settings name, or are a member of one."""
+        """Whether they write in a server that the settings name, or are a member of one and no guest."""
         servers = self._settings.discord_servers
         if not call.place.person:
             return call.place.server in servers
         for server in servers:
             with contextlib.suppress(ChannelError):
-                return bool(await self._rest.call("GET", f"/guilds/{server}/members/{call.actor.key}"))
+                return not is_guest(
+                    await self._rest.call("GET", f"/guilds/{server}/members/{call.actor.key}")
+                )
         return False
 
     async def _command(self, call: Interaction, inbox: Inbox, lookup: Lookup) -> Display:

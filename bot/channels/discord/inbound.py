@@ -69,7 +69,7 @@ class Interaction:
     def parse(cls, body: Mapping[str, Any]) -> Self:
         """Raises KeyError, TypeError, ValueError or AttributeError for what Discord would not send."""
         member = body.get("member") or {}
-        actor = actor_of(member.get("user") or body["user"], member.get("nick"))
+        actor = actor_of(member.get("user") or body["user"], member)
         server, channel, message = body.get("guild_id"), str(body["channel_id"]), body.get("message")
         place = DiscordPlace(str(server), channel) if server else DiscordPlace("", "", actor.key)
         called = one_line(str((body.get("channel") or {}).get("name") or ""))

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from bot.domain.chat import Address
-from bot.domain.people import Actor
+from bot.domain.people import Actor, Membership
 from bot.domain.unseen import one_line
 from bot.errors import CopyGone, NotDeliverable
 
 NAME = "discord"
+_GUEST = 1 << 4  # of a member's flags: resources/guild#guild-member-object-guild-member-flags
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,10 +37,19 @@ class DiscordPlace:
         return cls(server, channel) if channel else cls("", "", server)
 
 
-def actor_of(user: Mapping[str, Any], nick: str | None = None) -> Actor:
-    """A person, by the name that the server shows."""
-    name = nick or user.get("global_name") or user.get("username") or ""
-    return Actor(NAME, str(user["id"]), one_line(str(name)))
+def is_guest(member: Mapping[str, Any]) -> bool:
+    """Whether a server let them in as a guest."""
+    return bool((member.get("flags") or 0) & _GUEST)
+
+
+def actor_of(user: Mapping[str, Any], member: Mapping[str, Any] | None = None) -> Actor:
+    """A person, by the name that the server shows. ``member``: what they are there, where that is told."""
+    member = member or {}
+    standing = None
+    if "flags" in member:
+        standing = Membership.GUEST if is_guest(member) else Membership.MEMBER
+    name = member.get("nick") or user.get("global_name") or user.get("username") or ""
+    return Actor(NAME, str(user["id"]), one_line(str(name)), standing)
 
 
 def ref_of(message: Mapping[str, Any], channel: str = "") -> str:
