@@ -14,7 +14,7 @@ from bot.domain.proposals import PreviewField
 from bot.store import outputs
 from bot.tools.tool import ToolOutput, tool
 from tests.channels.http.conftest import Serve, Served
-from tests.fakes.openai_server import OpenAIServer, Reply, ask, fail, say, stream
+from tests.fakes.openai_server import OpenAIServer, Reply, ask, chunk, fail, fragment, say, stream
 from tests.kit.sql import sql
 
 pytestmark = pytest.mark.platform
@@ -222,3 +222,36 @@ async def test_what_was_left_out_can_be_read_again_by_its_handle(meet: Meet) -> 
         assert found is not None
         assert found.text.startswith("a fact. a fact.")
         assert await nod.app.database.read(outputs.part, "another", handle, 9, 100) is None
+
+
+SIGNED = {"google": {"thought_signature": "c2lnbmVk"}}
+THOUGHT = "The list needs milk."
+
+
+def jealous(body: Json) -> Reply:
+    """A model that thinks and signs its calls, and takes no history where either is missing."""
+    for message in body["messages"]:
+        for made in message.get("tool_calls") or ():
+            if made.get("extra_content") != SIGNED or message.get("reasoning_content") != THOUGHT:
+                return fail(400, "Function call is missing a thought_signature.")
+    if body["messages"][-1]["role"] != "user":
+        return say("Done.")
+    made = fragment(index=0, call_id="c1", name="keep", arguments=json.dumps({"text": "milk"}))
+    return stream(
+        chunk({"reasoning_content": THOUGHT}),
+        chunk({"tool_calls": [{**made, "extra_content": SIGNED}]}),
+        chunk(finish="tool_calls"),
+    )
+
+
+async def test_what_a_model_wants_back_comes_back_after_an_approval_and_a_restart(meet: Meet) -> None:
+    async with meet(OpenAIServer(script=jealous)) as (nod, server):
+        accepted, *_ = await nod.chat("note milk")
+        at = accepted["conversation_id"]
+        [p] = (await nod.client.get("/api/proposals")).json()["proposals"]
+    async with meet(OpenAIServer(script=jealous)) as (nod, server):
+        assert (await nod.press(p, "approve")).status_code == 200
+        await nod.idle()
+        messages = (await nod.client.get(f"/api/conversations/{at}/messages")).json()["messages"]
+        assert messages[-1]["text"] == "Done."
+        assert len(server.requests) == 1
