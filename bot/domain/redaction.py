@@ -34,6 +34,7 @@ _COUNTED = frozenset({"token", "tokens", "cookie", "cookies", "secret", "secrets
 _SHAPES = (
     r"xox[abeoprs]-[\w-]{8,}|xapp-[\w-]{8,}",  # Slack
     r"\d{6,12}:[\w-]{30,}",  # Telegram, also where "bot" stands before it
+    r"\b[MNO][\w-]{22,30}\.[\w-]{6}\.[\w-]{27,}",  # Discord
     r"\b[srp]k_(?:live|test)_\w{10,}|\bwhsec_[\w+/=]{16,}|\bsk-[\w-]{16,}",  # Stripe, OpenAI
     r"\bgh[opsur]_\w{20,}|\bgithub_pat_\w{20,}|\bglpat-[\w-]{16,}",  # GitHub, GitLab
     r"\b(?:AKIA|ASIA|AROA|AIDA)[0-9A-Z]{16}\b",  # AWS, by its prefix; the secret half is in _TESTED

@@ -22,6 +22,7 @@ CODE = "hunter2-0451"
     "secret",
     [
         "xoxb-" + "123456789-abcdef",
+        "MTk4NjIyNDgzNDcxOTI1MjQ4" + ".Cl2FMQ." + "ZnCjm1XVW7vRze4b7Cq4se7kKWs",
         "xapp-" + "1-A012345-678",
         "123456789:" + "A" * 35,
         "sk-" + "proj-0123456789abcdef",
