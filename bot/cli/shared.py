@@ -21,6 +21,7 @@ from bot.errors import BadArguments, NodError, SettingsError
 from bot.settings import Settings
 from bot.store import migrations, proposals
 from bot.store.database import Database
+from bot.store.engine import why_refused
 from bot.store.lock import check_not_lost
 
 DEMO = "nod-demo.db"  # the demo's database, in the folder where it was started
@@ -84,7 +85,7 @@ def told() -> Iterator[None]:
     except NodError as error:
         words = error.message
     except DBAPIError as error:
-        words = f"NOD_DATABASE_URL: {str(error.orig).strip().splitlines()[0]}; nod doctor looks closer"
+        words = why_refused(error.orig)
     else:
         return
     print(f"nod: {plain(words)}", file=sys.stderr)

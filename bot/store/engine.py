@@ -43,6 +43,14 @@ _LIMITS = (
 _PRAGMAS_OF_A_LOOK = (_PATIENCE, "PRAGMA query_only=ON")
 
 
+def why_refused(error: object) -> str:
+    """Why the database can't be used, in a line that names the setting."""
+    first = str(error).strip().splitlines()[0]
+    if "unsupported startup parameter" in first:  # PgBouncer's own words
+        first = "a pooler such as PgBouncer answers there. Name the PostgreSQL server itself"
+    return f"NOD_DATABASE_URL: {first}; nod doctor looks closer"
+
+
 def open_engine(url: str, audit_keys: Sequence[bytes] = (), *, readonly: bool = False) -> Engine:
     """An engine with our pragmas; SQLite leaves BEGIN and COMMIT to us (SQLAlchemy's documented recipe).
 

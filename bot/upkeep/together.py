@@ -19,6 +19,7 @@ from bot.errors import SettingsError
 from bot.logs import logger
 from bot.store import processes
 from bot.store.database import Database
+from bot.store.engine import why_refused
 from bot.store.wire import HERE, Wire
 from bot.upkeep.distributed import DistributedDispatcher, prepare
 
@@ -136,5 +137,4 @@ def _told() -> Iterator[None]:
     try:
         yield
     except (psycopg.Error, ConnectorException) as error:
-        first = str(error.__cause__ or error).strip().splitlines()[0]
-        raise SettingsError(f"NOD_DATABASE_URL: {first}; nod doctor looks closer") from None
+        raise SettingsError(why_refused(error.__cause__ or error)) from None
