@@ -125,6 +125,7 @@ class TelegramPresses:
         sure = card.button(Verb.APPROVE).sure if callback.does is Does.APPROVE and card.pending else None
         may = sure and await self.lookup.may_press(callback.id, who.actor, who.place.address, Verb.APPROVE)
         if sure is not None and may and callback.round == card.round:
+            await who.answered()
             await self.views.ask(card, message)
             return sure.question, False
         if callback.does in LADDER:

@@ -8,6 +8,7 @@ import pytest
 from bot.channels.telegram.channel import TelegramChannel
 from bot.channels.telegram.limits import ChatPace
 from bot.domain.chat import Address
+from bot.domain.risk import Level
 from bot.domain.verbs import Verb
 from bot.settings import Settings
 from bot.store import copies
@@ -76,6 +77,26 @@ async def test_in_a_chat_that_is_full_a_decision_counts_and_what_is_only_shown_s
     passes.set()
     await telegram.see(chat, "Which part")
     await telegram.until(lambda: any(label.startswith("Decline with") for label in shown.labels))
+    await waiting
+
+
+async def test_in_a_chat_that_is_full_who_approves_what_cant_be_undone_is_answered_before_they_are_asked(
+    channel, telegram: FakeTelegram, core: FakeCore, passes: asyncio.Event
+):
+    telegram.group(TEAM)
+    here = Address("telegram", str(TEAM))
+    core.propose(make_card(verbs=VERBS, level=Level.DESTRUCTIVE), here)
+    await channel.post_card(here, core.cards[PROPOSAL])
+    for i in range(19):
+        await channel.post(here, f"text {i}")
+    shown = telegram.shown(TEAM)[0]
+    waiting = asyncio.create_task(channel.post(here, "a text that waits already"))
+    approve = next(each for each in shown.buttons if each["text"].startswith("Approve"))
+    said = await telegram.press_data(ANA, shown, approve["callback_data"])
+    assert said.text == "One moment."
+    passes.set()
+    await telegram.until(lambda: "Not now" in shown.labels)
+    assert core.presses == []
     await waiting
 
 
