@@ -199,10 +199,12 @@ def _press(prefix: str, press: Press) -> None:
         log_at("error")
         with existing(settings) as database:
             found = find(database, prefix)
-            if press.verb in (Verb.APPROVE, Verb.SIMILAR) and not _sure(found):
+            approving = press.verb in (Verb.APPROVE, Verb.APPROVE_STEPS, Verb.SIMILAR)
+            if approving and not _sure(found):
                 raise typer.Exit(1)
             reply = asyncio.run(_taken(settings, database, replace(press, proposal_id=found.id)))
-            print(plain(reply.text))
+            named = f"{line(found.description)}: " if approving and reply.answer is Answer.ACCEPTED else ""
+            print(f"{named}{plain(reply.text)}")
             if reply.answer is Answer.STALE:
                 print(f"See: nod show {found.id}")
             if reply.answer is Answer.INVALID and press.verb is Verb.SIMILAR:

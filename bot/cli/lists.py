@@ -109,7 +109,8 @@ def show(proposal: Id, *, as_json: Json = False) -> None:
             return
         card = card_of(found, _schema(found, database))
         result = f"\n\nResult\n{card.result}" if card.result else ""
-        head = [f"{found.id}: {card.outcome}", f"Round: {card.round}"]
+        asked = f"{card.asked}, {when(found.created_at, now())}"
+        head = [f"{found.id}: {card.outcome}", asked, f"Round: {card.round}"]
         if card.pending:
             head += [f"May decide: {card.deciders}", f"Expires: {when(card.expires_at, now())}"]
         head += [*card.votes, *card.notes]

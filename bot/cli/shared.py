@@ -199,7 +199,9 @@ def operator() -> Actor:
 
 
 def find(database: Database, prefix: str) -> Proposal:
-    found = database.read_now(proposals.starting_with, prefix.lower()) if prefix else []
+    if len(prefix) < proposals.SHORTEST:
+        raise NodError(f"give at least {proposals.SHORTEST} characters of the ID; see: nod pending")
+    found = database.read_now(proposals.starting_with, prefix.lower())
     if not found:
         raise NodError(f"there is no proposal {prefix}; see: nod pending")
     if len(found) > 1:

@@ -60,8 +60,9 @@ class DecidingWords:
         schema = await self._database.read((await self._registry.shelf()).schema_of, found)
         card = card_of(found, schema)
         body = whole_text(card).replace("```", "'''")
-        may = f"\nMay decide: {card.deciders}." if card.pending else ""
-        text = f"`{found.id}` {card.outcome}{may}\n\n```\n{body}\n```\n" + "\n".join(lines)
+        head = [f"`{found.id}` {card.outcome}", f"{card.asked}, {when(found.created_at, now)}.", *card.notes]
+        head += [f"May decide: {card.deciders}."] if card.pending else []
+        text = "\n".join(head) + f"\n\n```\n{body}\n```\n" + "\n".join(lines)
         return Told(text, (found,))
 
     def _pressing(self, pressed: Button) -> Callable[[Command, str], Awaitable[Told]]:

@@ -27,7 +27,10 @@ async def find(database: Database, policies: Policies, actor: Actor, prefix: str
     """
     if not prefix:
         raise Misspoken("Which one? Give its ID (the first few characters are enough).")
-    found = await database.read(proposals.starting_with, prefix.strip("`").lower())
+    prefix = prefix.strip("`")
+    if len(prefix) < proposals.SHORTEST:
+        raise Misspoken(f"Give at least {proposals.SHORTEST} characters of the ID.")
+    found = await database.read(proposals.starting_with, prefix.lower())
     if len(found) == 1 and not await database.read(rights.visible, policies, found[0], actor):
         found = []
     if not found:

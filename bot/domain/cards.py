@@ -197,6 +197,7 @@ class Card:
 REMOVED = "removed"
 """Behind the name of a field whose value goes and none comes."""
 
+_EDITS = 5  # the newest, told on a card
 _SEVERAL = 2  # from which a button decides them together
 _OF_GROUPS = (Verb.APPROVE_ALL, Verb.DECLINE_ALL)
 
@@ -361,6 +362,7 @@ def card_of(
         together = tuple(s.id for s in waiting if s.risk.level is not Level.DESTRUCTIVE)
         alone = len(waiting) - len(together)
         group = Group(len(siblings), len(waiting), sum(s.round for s in siblings), together, alone)
+    secrets = secrets_in(p.arguments, schema)
     tone, outcome = (_plan_outcome(p) if p.kind is Kind.PLAN else None) or _outcome(p)
     notes = []
     if p.quorum > 1 and p.state is State.PROPOSED:
@@ -375,13 +377,13 @@ def card_of(
         notes.append(f"No one was asked: {with_names(p.rule, names)}.")
     if p.kind is Kind.PLAN and p.state is State.PROPOSED and (approvers := _WITH_LEAD.get(p.deciders.lead)):
         notes.append(f"{approvers}: {with_names(p.rule, names)}.")
-    if p.edited_by:
+    if p.edited_by and not p.edits:
         notes.append(f"Edited by {p.edited_by} before approval.")
+    notes += [redact_text(one_line(f"{edit.words}."), secrets) for edit in p.edits[-_EDITS:]]
     if p.changed and p.state is State.PROPOSED:
         notes.append("The data changed after approval, so this needs a new decision.")
     if p.result and p.told is None and not fits_card(p.result):
         notes.append("The result is long. All of it is in a file.")
-    secrets = secrets_in(p.arguments, schema)
     circle = p.deciders.circle(one_line(p.requester.label), names=names)
 
     def clean(text: str) -> str:

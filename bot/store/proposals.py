@@ -223,6 +223,10 @@ def soonest(
     return [from_row(row) for row in rows], many
 
 
+SHORTEST = 4
+"""Characters of an ID that people type at least: fewer name another proposal by a slip."""
+
+
 def starting_with(session: Session, prefix: str) -> list[Proposal]:
     """Proposals whose id starts with ``prefix``, for people who type; at most two, to see an ambiguity."""
     rows = session.connection().execute(ALL.where(_TABLE.c.id.startswith(prefix, autoescape=True)).limit(2))

@@ -30,7 +30,11 @@ def test_an_edit_is_begun_from_the_arguments_and_asks_again(shell: Shell, first:
     edited = shell.nod("edit", first, given.replace("First", "Primus"))
     assert (edited.exit_code, edited.stdout) == (0, "Edited. It needs approval in this form.\n")
     shown = shell.nod("show", first).stdout
-    for words in ("Primus", "Round: 2", "Edited by operator", "May decide: Ana or any admin"):
+    for words in ("Primus", "Round: 2", "May decide: Ana or any admin", "Asked by Ana, "):
+        assert words in shown
+    assert "operator changed title: First → Primus." in shown
+    for words in ("operator changed title: First → Primus.", "Asked by Ana, "):
+        shown = shell.nod("approvals", "show", first).stdout
         assert words in shown
 
 
@@ -71,7 +75,9 @@ def test_what_may_be_allowed_is_said_before_it_is(shell: Shell, first: str):
     assert "--whose here       Ana in the conversation where it was asked\n" in ladder.stdout
     assert "--for     conversation, 1h, 8h, 24h" in ladder.stdout
     allowed = shell.nod("approve", first, "--similar", "tool", "--for", "8h")
-    assert allowed.stdout.startswith("Approved. G-1 now allows create_issue with any arguments, for Ana in ")
+    assert allowed.stdout.startswith(
+        "Create issue “First”: Approved. G-1 now allows create_issue with any arguments, for Ana in "
+    )
     assert "G-1 by operator" in shell.nod("approvals", "grants").stdout
 
 
@@ -97,7 +103,15 @@ def test_a_late_approval_asks_again_with_what_is_there_now(shell: Shell, first: 
     assert "nothing ran. Here it is again with current values" in late.stdout
     assert f"See: nod show {first}" in late.stdout
     assert "Round: 2" in shell.nod("show", first).stdout
-    assert shell.nod("approve", first).stdout == "Approved.\n"
+    assert shell.nod("approve", first).stdout == "Create issue “First”: Approved.\n"
+
+
+@pytest.mark.parametrize("words", [("approve",), ("show",), ("approvals", "approve")])
+def test_fewer_than_four_characters_of_an_id_name_nothing(shell: Shell, first: str, words: tuple[str, ...]):
+    refused = shell.nod(*words, first[:3])
+    assert refused.exit_code == 1
+    assert "ive at least 4 characters of the ID" in refused.output
+    assert "Waiting for a decision" in shell.nod("show", first[:4]).stdout
 
 
 def test_all_of_one_answer_are_decided_together(shell: Shell, first: str):

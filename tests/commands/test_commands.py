@@ -107,9 +107,10 @@ async def test_an_admin_lists_shows_and_decides_by_the_beginning_of_an_id(nod: N
 async def test_an_id_that_names_nothing_or_several_changes_nothing(nod: Nod) -> None:
     found = await nod.asked(*(red() for _ in range(17)))
     shared = next(a.id[0] for a in found for b in found if a is not b and a.id[0] == b.id[0])
-    assert "matches several proposals" in (await nod.command(f"/approvals approve {shared}", by=ADA)).text
-    assert "There is no proposal xyz" in (await nod.command("/approvals approve xyz", by=ADA)).text
-    assert "There is no proposal %" in (await nod.command("/approvals approve %", by=ADA)).text
+    short = await nod.command(f"/approvals approve {shared}", by=ADA)
+    assert "Give at least 4 characters of the ID" in short.text
+    assert "There is no proposal xyzz" in (await nod.command("/approvals approve xyzz", by=ADA)).text
+    assert "There is no proposal %%%%" in (await nod.command("/approvals approve %%%%", by=ADA)).text
     assert "Which one?" in (await nod.command("/approvals approve", by=ADA)).text
     assert {p.state for p in await nod.proposals()} == {State.PROPOSED}
 

@@ -151,7 +151,7 @@ class Rules:
 
         anew = await becomes(driver, 0, "0 of 2 approvals")
         assert "bread" in anew.words
-        assert "Edited by" in anew.words
+        assert "milk → bread" in anew.words
 
     async def test_who_presses_on_what_someone_edited_is_told_what_changed(self, driver: Driver) -> None:
         driver.world.script(Says("Shall I?", (note("milk"),)))
