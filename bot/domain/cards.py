@@ -379,7 +379,8 @@ def card_of(
         notes.append(f"{approvers}: {with_names(p.rule, names)}.")
     if p.edited_by and not p.edits:
         notes.append(f"Edited by {p.edited_by} before approval.")
-    notes += [redact_text(one_line(f"{edit.words}."), secrets) for edit in p.edits[-_EDITS:]]
+    edits = [one_line(f"{edit.words[:1].upper()}{edit.words[1:]}.") for edit in p.edits[-_EDITS:]]
+    notes += [redact_text(words, secrets) for words in edits]
     if p.changed and p.state is State.PROPOSED:
         notes.append("The data changed after approval, so this needs a new decision.")
     if p.result and p.told is None and not fits_card(p.result):
