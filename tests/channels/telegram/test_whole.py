@@ -150,7 +150,7 @@ async def test_a_shown_proposal_can_be_decided_there(app: App, telegram: FakeTel
     ident = card.buttons[0]["callback_data"].split(".")[1]
     await telegram.say(ADMIN, f"/show {ident[:8]}")
     await telegram.see(ADMIN, ident)
-    copy = await telegram.see(ADMIN, "Asked by Ana")
+    copy = await telegram.see(ADMIN, "Asked by Ana", count=2)  # after the answer, which says so, too
     await telegram.press(ADMIN, copy, "Approve")
     await telegram.until(
         lambda: "Done. Approved by Ada" in card.text and "Done. Approved by Ada" in copy.text
