@@ -53,7 +53,7 @@ _FUNCTIONS: dict[str, Callable[[str], str | Iterable[str]]] = {
     "slack.with_mentions": lambda text: slack.with_mentions(text, "T1"),
     "slack.block": lambda text: str(blocks.markdown(text)),
     "slack.mentioned_users": said.mentioned_users,
-    "slack.with_addresses": lambda text: said.with_addresses(text, "T1"),
+    "slack.with_addresses": lambda text: said.with_addresses(text, "T1", {}),
     "slack.named_in": lambda text: said.named_in(text, "T1"),
     "slack.readable": lambda text: said.readable(text, {}),
     "discord.literal": discord.literal,
