@@ -32,8 +32,8 @@ def test_an_edit_is_begun_from_the_arguments_and_asks_again(shell: Shell, first:
     shown = shell.nod("show", first).stdout
     for words in ("Primus", "Round: 2", "May decide: Ana or any admin", "Asked by Ana, "):
         assert words in shown
-    assert "operator changed title: First → Primus." in shown
-    for words in ("operator changed title: First → Primus.", "Asked by Ana, "):
+    assert "Operator changed title: First → Primus." in shown
+    for words in ("Operator changed title: First → Primus.", "Asked by Ana, "):
         shown = shell.nod("approvals", "show", first).stdout
         assert words in shown
 
