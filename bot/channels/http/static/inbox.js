@@ -47,6 +47,7 @@ export class Inbox {
     this.rows = new Map(); // by id, as they stand in the list: the element, and what orders it as it was placed
     this.cards = new Map();
     this.chosen = new Set();
+    this.listed = false; // before the first answer, what is first in the list is not known
     this.current = null;
     this.next = null;
     this.armed = null; // what a second key approves: its id and round
@@ -124,6 +125,7 @@ export class Inbox {
     this.newest.overtake();
     this.forget();
     this.chosen.clear();
+    this.listed = false;
     this.current = null;
     this.rows.clear();
     this.list.replaceChildren();
@@ -163,9 +165,12 @@ export class Inbox {
       page = await this.newest.of(() => list(this.path(before)));
     } catch (error) {
       if (error.status !== 401) this.say(error.message, true);
+      this.listed = true;
+      if (!this.current && !this.asked) this.pickFirst();
       return;
     }
     if (!page) return;
+    this.listed = true;
     this.say("");
     const found = [...page.proposals, ...page.told.filter((p) => this.wants(p))];
     if (!before) {
@@ -210,7 +215,7 @@ export class Inbox {
     if (this.rows.has(p.id)) this.draw(p);
     else if (this.wants(p)) this.add([p]);
     this.arrange();
-    if (!this.current && !this.asked) this.pickFirst();
+    if (this.listed && !this.current && !this.asked) this.pickFirst();
     else this.drawMany();
   }
 

@@ -80,6 +80,17 @@ def test_a_proposal_that_came_while_the_list_was_on_its_way_stays(nod: Served, n
     expect(rows).to_have_text([re.compile("Close issue #2"), re.compile("Delete issue #5")])
 
 
+def test_what_is_shown_first_is_the_first_of_the_list_not_what_came_before_it(nod: Served, new_page: NewPage):
+    for message in ("close #2", "delete #5"):
+        nod.ask(message)
+    page = new_page(f"{nod.url}#/inbox")
+    held = reloaded(page, nod, LIST)
+    expect(page.locator(".row")).to_have_count(2)  # the feed begins with them, the newest first
+    held.come()
+    expect(page.locator("#inbox-detail .card")).to_contain_text("Close issue #2")
+    expect(page.locator(".row a").first).to_have_attribute("aria-current", "true")
+
+
 def test_one_that_ended_while_the_list_was_on_its_way_does_not_wait_again(nod: Served, new_page: NewPage):
     nod.ask("close #2")
     nod.ask("delete #5")
