@@ -282,6 +282,7 @@ def build(
         signed_in,
         doctor,
         fault=lambda: dispatcher.fault,
+        model_fails=lambda: bool(made.loop.fault),
         secure=(settings.public_url or "").startswith("https:"),
         base=settings.base_path,
         proxies=settings.trusted_proxies,

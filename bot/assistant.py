@@ -64,7 +64,7 @@ MAX_MESSAGE = 32_000  # characters of one person's message
 _MAX_ATTEMPTS = 2
 _GIVEN_UP = (
     "I kept being restarted while working on this, so I gave up. "
-    "Please try again, perhaps phrased differently."
+    "Send “continue” to try again, or phrase it differently."
 )
 _NOT_MY_CARD = "This card does not show that proposal. Nothing was changed."
 # what a log line is about, by the kind of work

@@ -52,6 +52,7 @@ class Core:
     """Everything that knows no platform, put together."""
 
     gate: Gate
+    loop: Loop
     cards: Cards
     turns: Turns
     assistant: Assistant
@@ -101,6 +102,7 @@ def core(
     )
     return Core(
         gate,
+        loop,
         cards,
         turns,
         assistant,

@@ -86,9 +86,10 @@ class ToolTimedOut(ToolError):
 
 
 class ModelError(NodError):
-    """The language model could not answer. Please try again."""
+    """The language model could not answer. Send “continue” to try again."""
 
     window: int | None = None  # how many tokens its server says that it takes
+    passing = False  # the same request may be answered later
 
 
 class ModelTooLong(ModelError):
@@ -96,11 +97,13 @@ class ModelTooLong(ModelError):
 
 
 class ModelCut(ModelError):
-    """The language model's answer was cut off. Please try again."""
+    """The language model's answer was cut off."""
+
+    passing = True
 
 
 class ModelEmpty(ModelError):
-    """The language model gave an empty answer. Please try again, perhaps phrased differently."""
+    """The language model gave an empty answer. Send “continue”, or phrase it differently."""
 
 
 class SignInError(NodError):

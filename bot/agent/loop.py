@@ -12,7 +12,7 @@ import json
 import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from sqlmodel import Session
@@ -64,10 +64,13 @@ log = logger(__name__)
 
 _RETRIES = 2  # of an answer that was cut off, was empty, or was a call written as text
 _TOO_MANY = (
-    "I stopped because this was taking too many steps. "
-    "Tell me to continue, or break it into smaller requests."
+    "I stopped because this was taking too many steps. Send “continue”, or break it into smaller requests."
 )
-_BROKEN = "Something failed on my side. Please try again. The log has the details."
+_BROKEN = "Something failed on my side. Send “continue” to try again. The log has the details."
+_BY_MYSELF = "I'll continue by myself when it answers again."
+_NO_LONGER = "I've tried for a day. Send “continue” once it answers again."
+_PATIENCE = timedelta(days=1)  # with a model that gives no answers
+_FIRST_PAUSE = timedelta(seconds=10)  # the next are as long as it has taken, up to `turns.LONGEST_PAUSE`
 _CONTINUE = (
     f"{NOTE} Your answer reached its length limit and was cut. No call in it was used. Continue where it "
     "stops, and make calls with shorter arguments, one after the other."
@@ -134,6 +137,7 @@ class Loop:
         self._clock = clock
         self._limits = limits
         self._fits = sys.maxsize  # characters of a request that the model is known to take
+        self.fault = ""  # why the model gave no answer last, in words
 
     async def run(self, turn: Turn, *, delivered: bool) -> AsyncIterator[TurnEvent | Woke]:
         """Run a wanted turn to its end. ``delivered`` False: what is said still has to be shown."""
@@ -154,10 +158,13 @@ class Loop:
             if not isinstance(error, ModelError):
                 log.error("a turn failed", conversation=turn.transcript.conversation.id, exc_info=error)
             words = error.message if isinstance(error, ModelError) else _BROKEN
-            jobs = await self._database.write(_fail, run.turn, words, delivered, self._clock())
+            passing = isinstance(error, ModelError) and error.passing
+            now = self._clock()
+            told, jobs = await self._database.write(_fail, run.turn, words, delivered, now, passing=passing)
             if jobs:
                 yield Woke(jobs)
-            yield TurnFailed(words, run.turn.transcript.seen)
+            seen = run.turn.transcript.seen
+            yield TurnFailed(told, seen) if told else TurnEnded(Ending.WAITING, seen, _joined(run.said))
         else:
             yield TurnEnded(run.ending, run.turn.transcript.seen, _joined(run.said))
 
@@ -246,6 +253,7 @@ class Loop:
             try:
                 async for event in self._stream(history, specs, answer, further=further):
                     yield event
+                self._note("")
                 if learned:
                     self._fits = room + offered
                 correction = () if attempt else answer.correction(specs)
@@ -259,10 +267,20 @@ class Loop:
                 if size_of(shorter) < sent:
                     room, history, learned, attempt = less, shorter, True, attempt - 1
                 elif attempt == _RETRIES or not isinstance(error, ModelCut | ModelEmpty):
+                    if not isinstance(error, ModelEmpty | ModelTooLong):
+                        self._note(error.message)
                     raise
             attempt += 1
             if answer.restart():
                 yield TextRestarted()
+
+    def _note(self, fault: str) -> None:
+        """Keep whether the model answers; the log has the first time that it does not, and the end."""
+        if fault and not self.fault:
+            log.error("the language model gives no answers", why=fault)
+        elif self.fault and not fault:
+            log.info("the language model answers again")
+        self.fault = fault
 
     async def _stream(
         self, history: Sequence[Entry], specs: Sequence[ToolSpec], answer: Saying, *, further: bool
@@ -431,22 +449,35 @@ def _fail(
     explanation: str,
     delivered: bool,  # noqa: FBT001 - passed through by position
     now: datetime,
-) -> tuple[Job, ...]:
-    """End the turn and tell people why. Messages that came in the meantime get a new turn.
+    *,
+    passing: bool,
+) -> tuple[str, tuple[Job, ...]]:
+    """End the turn and tell people why, once. Messages that came in the meantime get a new turn.
 
-    If it is a teammate's turn, the teammate fails and the lead agent is told.
+    What is ``passing`` is tried again later. If it is a teammate's turn, the teammate fails and the lead
+    agent is told. Gives the words for people, empty where they know, and the work it made.
     """
-    if turn.transcript.teammate:
-        teamwork.hold_lead(session, turn.transcript.teammate)
+    ident, seen, teammate = turn.transcript.conversation.id, turn.transcript.seen, turn.transcript.teammate
+    if teammate:
+        teamwork.hold_lead(session, teammate)
     turns.check_owned(session, turn)
-    turns.end_turn(session, turn, "failed", now, error=explanation)
-    if turn.transcript.teammate:
-        return plans.fail(session, turn.transcript.conversation.id, explanation, now)
-    ident, seen = turn.transcript.conversation.id, turn.transcript.seen
-    messages.add_notice(session, ident, explanation, seen, now, delivered=delivered)
+    last = [line for line in turn.transcript.lines[-1:] if line.role is LineRole.NOTICE]
+    since = [line.created_at for line in last if line.text.endswith(_BY_MYSELF)]  # people know
+    waited = now - since[0] if since else timedelta()
+    retry_at = None
+    if passing and not teammate:
+        if waited < _PATIENCE:
+            retry_at = now + min(max(waited, _FIRST_PAUSE), turns.LONGEST_PAUSE)
+        explanation = f"{explanation} {_BY_MYSELF if retry_at else _NO_LONGER}"
+    turns.end_turn(session, turn, "failed", now, error=explanation, retry_at=retry_at)
+    if teammate:
+        return explanation, plans.fail(session, ident, explanation, now)
+    told = "" if since and retry_at else explanation
+    if told:
+        messages.add_notice(session, ident, told, seen, now, delivered=delivered)
     if messages.heard_since(session, ident, seen):
         turns.want_turn(session, ident, now)
-    return ()
+    return told, ()
 
 
 def _asked(call: Call, shelf: Shelf) -> Mapping[str, Any]:

@@ -1,7 +1,7 @@
 """Turns as rows: wanted, taken up, answered in, ended. At most one per conversation is wanted at a time."""
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from sqlalchemy import bindparam, func, literal, literal_column, update
 from sqlmodel import Session, col, or_, select
@@ -37,7 +37,7 @@ _NOTE_USAGE = (
 _END_TURN = (
     update(_TURN)
     .where(_TURN.c.id == bindparam("turn_id"), _IS_WANTED)
-    .values({name: bindparam(name) for name in ("state", "ended_at", "error")})
+    .values({name: bindparam(name) for name in ("state", "ended_at", "error", "retry_at")})
 )
 _END_UNLESS_HEARD = _END_TURN.where(~messages.HEARD_SINCE.exists())
 _OWNER = select(_TURN.c.owner).where(_TURN.c.id == bindparam("turn_id"), _IS_WANTED)
@@ -84,6 +84,7 @@ _NEWEST_END = (
     .order_by(_TURN.c.id.desc())
     .limit(1)
 )
+LONGEST_PAUSE = timedelta(minutes=10)  # between two tries of a turn
 WAKE_UPS = Queue("wake-ups", 20, later=True)
 AFTER_A_CRASH = Queue("after a crash", 4)
 _NEW_TURN = {"owner": "", "attempts": 0, "model_calls": 0, "prompt_tokens": 0, "completion_tokens": 0}
@@ -197,9 +198,10 @@ def end_turn(
     *,
     seen: int | None = None,
     error: str | None = None,
+    retry_at: datetime | None = None,
 ) -> bool:
     """End a wanted turn. With ``seen``, only if no one spoke since; False says that it continues."""
-    end = {"turn_id": turn.id, "state": state, "ended_at": now, "error": error}
+    end = {"turn_id": turn.id, "state": state, "ended_at": now, "error": error, "retry_at": retry_at}
     if seen is None:
         session.connection().execute(_END_TURN, end)
         return True
@@ -207,6 +209,14 @@ def end_turn(
     since = {"heard_in": ident, "seen": seen}
     ended = changed(session.connection().execute(_END_UNLESS_HEARD, end | since))
     return bool(ended) or not messages.heard_since(session, ident, seen)
+
+
+def retry(session: Session, now: datetime) -> None:
+    """Want a turn for each that is due to be tried again; where nothing is left to say, it says nothing."""
+    due = since(_TURN.c.retry_at, now, now + LONGEST_PAUSE) & _TURN.c.retry_at.is_not(None)
+    found = update(_TURN).where(due).values(retry_at=None).returning(_TURN.c.conversation_id)
+    for conversation_id in session.execute(found).scalars().all():
+        want_turn(session, conversation_id, now)
 
 
 def newest_end(session: Session, conversation_id: str) -> TurnEnd | None:
@@ -235,11 +245,13 @@ def under_way(session: Session, conversation_ids: Sequence[str]) -> bool:
 
 
 def stop_turn(session: Session, conversation_id: str, now: datetime) -> bool:
-    """A person stops the wanted turn; False when there was none."""
+    """A person stops the turn that is wanted, or is to be tried again; False when there was none."""
     stopped = session.execute(
         update(TurnRow)
-        .where(col(TurnRow.conversation_id) == conversation_id, col(TurnRow.state) == WANTED)
-        .values(state="stopped", ended_at=now)
+        .where(
+            col(TurnRow.conversation_id) == conversation_id, or_(_IS_WANTED, _TURN.c.retry_at.is_not(None))
+        )
+        .values(state="stopped", ended_at=now, retry_at=None)
     )
     return bool(changed(stopped))
 

@@ -71,6 +71,7 @@ class Recovery:
         jobs = await self.take_over(now)
         patience = now if starting else now - _DELIVERY_PATIENCE
         read = self._database.read
+        await self._database.write(turns.retry, now)
         jobs += [Job(Work.EXECUTE, ident) for ident in await read(proposals.approved)]
         jobs += [Job(Work.TURN, ident) for ident in await read(turns.wanted)]
         for behind in (turns.with_undelivered, outputs.with_unposted, questions.untold):

@@ -229,7 +229,10 @@ async def test_what_breaks_unforeseen_is_told_without_its_inside(nod: Nod) -> No
     nod.model.will(breaks(KeyError("secret detail")))
     await nod.say()
     await nod.idle()
-    assert nod.chat.shown == "Something failed on my side. Please try again. The log has the details."
+    assert (
+        nod.chat.shown
+        == "Something failed on my side. Send “continue” to try again. The log has the details."
+    )
     await nod.say("again")
     await nod.idle()
     assert nod.chat.shown.endswith("OK.")
@@ -261,7 +264,7 @@ async def test_an_answer_that_breaks_off_three_times_is_told_in_words(nod: Nod) 
     await nod.say()
     await nod.idle()
     assert len(nod.model.transcripts) == 3
-    assert nod.chat.shown.endswith("The language model's answer was cut off. Please try again.")
+    assert "The language model's answer was cut off. I'll continue by myself" in nod.chat.shown
 
 
 @pytest.mark.parametrize("silence", ["", " \n\n"])

@@ -266,7 +266,7 @@ async def test_without_an_answer_of_the_model_people_are_told_and_the_next_messa
     ident = await one.asked(f"mark before it was {word}")
     one.model.faults[word] = fault
     conversation = await one.say(f"{word} now")
-    await one.answered(conversation, "ease try again")
+    await one.answered(conversation, "when it answers again.")
     assert await one.say(f"and after {word}", after=conversation) == conversation
     await one.answered(conversation)
     first, words, *rest = await one.said(conversation)

@@ -29,7 +29,7 @@ _FIELDS = {
     "stream_options": "NOD_MODEL_STREAM_OPTIONS",
     "strict": "NOD_MODEL_STRICT",
 }
-_LATER = "Please try again in a moment."
+_FIXED = "Send “continue” once that is fixed."
 STRANGE = "The model's server gave an answer Nod does not understand. Check OPENAI_BASE_URL."
 
 
@@ -109,11 +109,11 @@ def explain(error: openai.OpenAIError, *, model: str, key: str, waited: float) -
     """
     match error:
         case openai.APIConnectionError() if silent(error):
-            return ModelError(f"The model's server did not answer within {_seconds(waited)}. {_LATER}")
+            return ModelError(f"The model's server did not answer within {_seconds(waited)}.")
         case openai.APIConnectionError() if _comes_from(error, *_CLOSED):
-            return ModelError(f"The model's server closed the connection without an answer. {_LATER}")
+            return ModelError("The model's server closed the connection without an answer.")
         case openai.APIConnectionError():
-            return ModelError(f"The model's server can't be reached. {_LATER}")
+            return ModelError("The model's server can't be reached.")
         case openai.APIError() if too_long(error.code, f"{error.message} {_said(error, '')}"):
             return ModelTooLong()
         case openai.APIStatusError():
@@ -125,16 +125,16 @@ def explain(error: openai.OpenAIError, *, model: str, key: str, waited: float) -
 def _status(error: openai.APIStatusError, model: str, key: str) -> str:
     status = error.status_code
     words = {
-        401: "The model's server does not accept the API key. Please check OPENAI_API_KEY.",
-        403: f"The API key may not use the model {model}.",
-        404: f"The model's server does not know the model {model}. Please check NOD_MODEL.",
+        401: f"The model's server does not accept the API key. Please check OPENAI_API_KEY. {_FIXED}",
+        403: f"The API key may not use the model {model}. {_FIXED}",
+        404: f"The model's server does not know the model {model}. Please check NOD_MODEL. {_FIXED}",
         413: "The request is too large for the model's server.",
         429: _busy(error),
     }
     if status in words:
         return words[status]
     if status >= _SERVER_ERRORS:
-        return f"The model's server is in trouble (HTTP {status}). {_LATER}"
+        return f"The model's server is in trouble (HTTP {status})."
     said = _said(error, key)
     return f"The model's server refused the request (HTTP {status}): {said}{_remedy(said)}"
 
@@ -150,10 +150,9 @@ def _remedy(said: str) -> str:
 
 def _busy(error: openai.APIStatusError) -> str:
     if _no_quota(error):
-        return "The account at the model's provider has used up its quota."
+        return f"The account at the model's provider has used up its quota. {_FIXED}"
     wait = retry_after(error)
-    when = "in a moment" if wait is None else f"in {_seconds(wait)}"
-    return f"The model's server is busy. Please try again {when}."
+    return f"The model's server is busy{'' if wait is None else f' for {_seconds(wait)}'}."
 
 
 def _no_quota(error: openai.APIStatusError) -> bool:

@@ -73,6 +73,7 @@ _MOST_BYTES = 8 * 1024 * 1024  # of an answer that is not a stream
 _MOST_TEXT = 100_000  # characters of an answer
 _MOST_OTHER = 500_000  # characters of its calls' arguments, and as many of its thoughts
 _MOST_EVENTS = 200_000
+_AGAIN = "Send “continue” to try again."
 _TOO_LONG = "The model's answer is too long to read. Ask for less at a time."
 _KNOWN = {"role", "content", "tool_calls", "refusal", "function_call", "audio", "annotations"}
 _WINDOWS = ("max_model_len", "context_length", "context_window", "max_context_length", "n_ctx")
@@ -197,7 +198,9 @@ class OpenAIModel:
                 wait = self._patience(error, tries, paused)
                 if wait is None:
                     waited = self._clock() - began
-                    raise explain(error, model=self.name, key=self._key, waited=waited) from None
+                    refusal = explain(error, model=self.name, key=self._key, waited=waited)
+                    refusal.passing = worth_retrying(error)
+                    raise refusal from None
             else:
                 return
             if wait >= _NOTABLE_WAIT:
@@ -233,10 +236,10 @@ class OpenAIModel:
             taken = self._clock() - began
             if taken > self._longest:
                 minutes = f"{self._longest / 60:.0f} min"
-                raise ModelError(f"The model's answer did not end within {minutes}. Please try again.")
+                raise ModelError(f"The model's answer did not end within {minutes}. {_AGAIN}")
             if taken > self._speechless and not answer.spoke:
                 minutes = f"{self._speechless / 60:.0f} min"
-                raise ModelError(f"The model said nothing within {minutes}. Please try again.")
+                raise ModelError(f"The model said nothing within {minutes}. {_AGAIN}")
 
         return check
 

@@ -55,6 +55,7 @@ from bot.upkeep.webhooks import Callbacks
 log = logger(__name__)
 
 _STATIC = Path(__file__).parent / "static"
+_NO_ANSWERS = "The language model gives no answers."
 _CACHED = {"Cache-Control": "no-cache"}  # an upgrade must be seen
 _router = api_routes("status")
 
@@ -68,6 +69,7 @@ def create(
     doctor: Doctor,
     *,
     fault: Callable[[], str | None],
+    model_fails: Callable[[], bool],
     secure: bool,
     base: str,
     proxies: Sequence[Network],
@@ -87,6 +89,7 @@ def create(
         signed_in,
         doctor,
         fault=fault,
+        model_fails=model_fails,
         secure=secure,
         base=base,
         organisation=organisation,
@@ -176,7 +179,7 @@ async def healthz(site: Here) -> JSONResponse:
 
 @_router.get(
     "/readyz",
-    summary="It can do its work: started, takes writes; tells of each platform whether it is in touch",
+    summary="It can do its work: started, takes writes; tells whether the model and the platforms answer",
     response_model=HealthBody,
 )
 async def readyz(site: Here) -> JSONResponse:
@@ -197,6 +200,7 @@ async def readyz(site: Here) -> JSONResponse:
 def _healthy(site: Site) -> JSONResponse:
     found = {name: poster.hearing() for name, poster in posters(site.platforms).items()}
     return ok(
+        model_fault=_NO_ANSWERS if site.model_fails() else "",
         channels=[
             {
                 "name": name,
@@ -204,7 +208,7 @@ def _healthy(site: Site) -> JSONResponse:
                 "fault": hearing.fault,
             }
             for name, hearing in found.items()
-        ]
+        ],
     )
 
 

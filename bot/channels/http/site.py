@@ -48,7 +48,7 @@ class Site(FastAPI):
 
     ``secure``: people reach it over HTTPS; ``base``: the path where, as in ``/nod``. ``platforms`` are the
     other channels, whose health is told. ``organisation``: where its people sign in, if anywhere. ``fault``:
-    what keeps this process from its work, if anything.
+    what keeps this process from its work, if anything. ``model_fails``: whether the model gives no answers.
     """
 
     def __init__(
@@ -61,6 +61,7 @@ class Site(FastAPI):
         doctor: Doctor,
         *,
         fault: Callable[[], str | None],
+        model_fails: Callable[[], bool],
         secure: bool,
         base: str,
         organisation: Organisation | None,
@@ -78,6 +79,7 @@ class Site(FastAPI):
         self.signed_in = signed_in
         self.doctor = doctor
         self.fault = fault
+        self.model_fails = model_fails
         self.secure = secure
         self.base = base
         self.organisation = organisation

@@ -41,9 +41,10 @@ class HeardView(TypedDict):
 
 
 class HealthBody(TypedDict):
-    """``channels`` are the chat platforms."""
+    """``channels`` are the chat platforms. ``model_fault``: that the language model gives no answers."""
 
     ok: Yes
+    model_fault: str
     channels: list[HeardView]
 
 

@@ -90,6 +90,7 @@ class TurnRow(Row, table=True):
             unique=True,
             where="state = 'wanted'",
         ),
+        partial("turn_to_retry", "retry_at", where="retry_at IS NOT NULL"),
     )
 
     id: int | None = serial()
@@ -103,3 +104,4 @@ class TurnRow(Row, table=True):
     error: str | None = None
     created_at: datetime = Field(sa_type=UTCDateTime)
     ended_at: datetime | None = Field(default=None, sa_type=UTCDateTime)
+    retry_at: datetime | None = Field(default=None, sa_type=UTCDateTime)  # of one that failed and may pass

@@ -357,7 +357,7 @@ async def test_a_key_that_no_header_can_hold_is_said(make):
     [
         (fail(403), "may not use the model gpt-test"),
         (fail(404, "The model does not exist", code="model_not_found"), "does not know the model gpt-test"),
-        (fail(429, headers={"retry-after": "7"}), "busy. Please try again in 7 seconds"),
+        (fail(429, headers={"retry-after": "7"}), "The model's server is busy for 7 seconds."),
         (fail(429, code="insufficient_quota"), "used up its quota"),
         (fail(500), "in trouble (HTTP 500)"),
         (fail(503), "in trouble (HTTP 503)"),
@@ -370,6 +370,25 @@ async def test_a_key_that_no_header_can_hold_is_said(make):
 async def test_a_servers_error_is_told_in_plain_words(server, make, reply, words):
     server.reply(reply)
     assert words in await refused(make())
+
+
+@pytest.mark.parametrize(
+    ("reply", "passing"),
+    [
+        (fail(429), True),
+        (fail(503), True),
+        (Reply(slam=True), True),
+        (fail(401), False),
+        (fail(404), False),
+        (fail(400, "no"), False),
+        (fail(429, code="insufficient_quota"), False),
+    ],
+)
+async def test_what_may_pass_by_itself_is_told_from_what_someone_has_to_fix(server, make, reply, passing):
+    server.reply(reply)
+    with pytest.raises(ModelError) as caught:
+        await answer(make())
+    assert caught.value.passing is passing
 
 
 async def test_a_conversation_too_long_is_said_also_when_the_stream_tells_it(server, make):
@@ -410,7 +429,7 @@ async def test_patience_ends_and_people_are_told(server, make):
 
 async def test_a_server_that_asks_for_a_long_wait_is_not_asked_again(server, make):
     server.reply(fail(429, headers={"retry-after": "600"}))
-    assert "in 600 seconds" in await refused(make(max_retries=6))
+    assert "for 600 seconds" in await refused(make(max_retries=6))
     assert len(server.requests) == 1
 
 

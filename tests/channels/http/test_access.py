@@ -3,7 +3,9 @@
 import httpx
 import pytest
 
+from bot.errors import ModelError
 from tests.channels.http.conftest import ANA, TOKENS, Serve, Served
+from tests.channels.http.scripted import ScriptedModel, say
 
 OPEN = {"/healthz", "/readyz"}
 
@@ -129,9 +131,19 @@ async def test_the_pages_own_origin_is_welcome(serve: Serve):
 
 async def test_health_and_pages_need_no_token_and_tell_nothing(serve: Serve):
     async with serve(NOD_HTTP_TOKENS=TOKENS) as nod:
-        assert (await nod.client.get("/healthz")).json() == {"ok": True, "channels": []}
-        assert (await nod.client.get("/readyz")).json() == {"ok": True, "channels": []}
+        told = {"ok": True, "channels": [], "model_fault": ""}
+        assert (await nod.client.get("/healthz")).json() == told
+        assert (await nod.client.get("/readyz")).json() == told
         assert (await nod.client.get("/docs")).status_code == 200
+
+
+async def test_readiness_says_that_the_model_gives_no_answers_until_it_does(serve: Serve):
+    fault = ModelError("The model's server refused the key of team seven.")
+    async with serve(model=ScriptedModel([fault], say("Hello"))) as nod:
+        for told in ("The language model gives no answers.", ""):
+            await nod.chat("Hi")
+            answer = await nod.client.get("/readyz")
+            assert (answer.status_code, answer.json()["model_fault"]) == (200, told)
 
 
 async def test_ready_is_503_when_the_database_cannot_be_reached(serve: Serve):
