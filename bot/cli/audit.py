@@ -101,7 +101,7 @@ def _entries(entries: list[AuditEntry], *, as_json: bool) -> None:
     for e in entries:
         why = f" ({line(e.by.reason)})" if e.by.reason else ""
         who = f"{e.by.verb} by {e.by.actor}"
-        print(f"{e.at:%Y-%m-%d %H:%M:%S}  {e.proposal_id}  v{e.version}  {line(who)}{why} → {e.state}")
+        print(f"{e.at:%Y-%m-%d %H:%M:%S} UTC  {e.proposal_id}  v{e.version}  {line(who)}{why} → {e.state}")
         if e.about:
             asked = f"{e.about['summary']} {json.dumps(e.about['arguments'], ensure_ascii=False)}"
             print(line(f"    asked by {e.about['requester']} in {e.about['place']}: {asked}"))

@@ -77,10 +77,16 @@ class Signature:
         except ValidationError as error:
             raise BadArguments(
                 {
-                    ".".join(map(str, each["loc"])) or "arguments": fault_in_words(each)
+                    ".".join(map(str, each["loc"])) or "arguments": self._in_words(each)
                     for each in error.errors()
                 }
             ) from None
+
+    def _in_words(self, fault: ErrorDetails) -> str:
+        words = fault_in_words(fault)
+        if fault["type"] != "extra_forbidden" or len(fault["loc"]) != 1:
+            return words
+        return f"{words} There are: {', '.join(self.model.model_fields) or 'none'}."
 
 
 _BOUNDS = {

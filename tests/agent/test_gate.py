@@ -36,7 +36,10 @@ def red() -> ToolCall:
     [
         (call("paint", lamp="desk"), "color: This is needed."),
         (call("paint", lamp="desk", color="red", coats="many"), "coats: This must be a whole number."),
-        (call("paint", lamp="desk", color="red", shade=1), "shade: There is no such field."),
+        (
+            call("paint", lamp="desk", color="red", shade=1),
+            "shade: There is no such field. There are: lamp, color, coats.",
+        ),
         (call("paint", '{"lamp": "desk", "col'), "arguments: this is not JSON"),
         (call("paint", '["desk", "red"]'), "arguments: this must be a JSON object"),
         (call("pay", '{"amount": NaN}'), "arguments: this is not JSON"),

@@ -55,7 +55,7 @@ def test_the_later_of_two_edits_is_told_what_the_earlier_changed(shell: Shell, f
         ("[" * 100_000, "nod: JSON: this is not JSON"),
         ("[]", "nod: JSON: write a JSON object"),
         ("{}", "title: This is needed."),
-        ('{"title": "x", "bogus": 1}', "bogus: There is no such field."),
+        ('{"title": "x", "bogus": 1}', "bogus: There is no such field. There are: title, "),
     ],
 )
 def test_an_edit_that_does_not_fit_is_one_line_and_changes_nothing(

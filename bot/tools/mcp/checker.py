@@ -50,6 +50,9 @@ def _null(error: Any) -> str | None:
     return str(path[0]) if len(path) == 1 and error.instance is None else None
 
 
+_NAMED = 30  # fields of a server's schema
+
+
 def _told(error: Any) -> Iterable[tuple[str, str]]:
     """The fields that do not fit, each with what would."""
     path = [str(step) for step in error.absolute_path]
@@ -58,8 +61,9 @@ def _told(error: Any) -> Iterable[tuple[str, str]]:
         return [(".".join([*path, name]), "this is required") for name in missing]
     if error.validator == "additionalProperties" and isinstance(error.instance, dict):
         known = error.schema.get("properties", {})
+        there = ", ".join(list(known)[:_NAMED]) or "none"
         return [
-            (".".join([*path, name]), "there is no such field")
+            (".".join([*path, name]), f"there is no such field; there are: {there}")
             for name in error.instance
             if name not in known
         ]

@@ -211,7 +211,10 @@ NESTED = {
         ({"lamp": "a", "at": {}}, {"at.room": "this is required"}),
         ({"lamp": "a", "tags": ["x", 1]}, {"tags.1": "should be string"}),
         ({"lamp": "a", "who": []}, {"who": "fits none of the forms that are allowed here"}),
-        ({"lamp": "a", "shade": 1}, {"shade": "there is no such field"}),
+        (
+            {"lamp": "a", "shade": 1},
+            {"shade": "there is no such field; there are: lamp, color, coats, at, tags, who, note"},
+        ),
         ({"lamp": 1, "coats": 0}, {"lamp": "should be string", "coats": "should satisfy minimum 1"}),
         (["a"], {"arguments": "this must be a JSON object"}),
         ({"lamp": "\ud800"}, {"arguments": "this is not JSON (UnicodeEncodeError)"}),
