@@ -16,7 +16,7 @@ from bot.agent.gate import Gate
 from bot.agent.model import ToolCall
 from bot.core import policies_of
 from bot.domain.chat import Address
-from bot.domain.conversations import Conversation
+from bot.domain.conversations import Conversation, Transcript
 from bot.domain.times import now
 from bot.store import conversations
 from bot.tools.mcp.config import ServerConfig, Stdio, Trust
@@ -94,7 +94,8 @@ async def _mcp(where: Path, through: Callable[[Toolset, str], Call], rounds: int
 async def _through(gate: Gate, conversation: Conversation, name: str) -> None:
     """As the loop does it: the shelf, the judgement, the read."""
     shelf = await gate.registry.shelf()
-    [considered] = await gate.consider(shelf, [ToolCall("call_1", name, ARGUMENTS)], conversation, ANA, "")
+    calls = [ToolCall("call_1", name, ARGUMENTS)]
+    [considered] = await gate.consider(shelf, calls, Transcript(conversation, [], {}), "")
     assert considered.read is not None, considered.result
     result = await gate.read(*considered.read, conversation)
     assert result.text == str(FEW_WORDS)

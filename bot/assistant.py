@@ -45,6 +45,7 @@ from bot.domain.record import Act
 from bot.domain.verbs import Verb
 from bot.errors import BadArguments, KeyTaken, LostRace, Refused, TakenOver, ToolError, TooMuch
 from bot.logs import logger
+from bot.outages import in_a_line
 from bot.store import (
     conversations,
     exclusive,
@@ -265,11 +266,12 @@ class Assistant:
         if turn is None:
             return ()
         turn = replace(turn, owner=self._process)
-        if turn.id not in self._begun:
-            # what is counted are processes that died; where the machine did, the count may be lost
-            if not await self._database.write_unsynced(turns.take, turn.id, self._process, _MAX_ATTEMPTS):
-                return await self._database.write(_give_up, turn, self._clock())
-            self._begun.add(turn.id)
+        if turn.id in self._begun:  # the database failed it, no process died
+            await self._database.write(turns.release, turn.id, self._process)
+        # what is counted are processes that died; where the machine did, the count may be lost
+        if not await self._database.write_unsynced(turns.take, turn.id, self._process, _MAX_ATTEMPTS):
+            return await self._database.write(_give_up, turn, self._clock())
+        self._begun.add(turn.id)
         conversation = turn.transcript.conversation
         shows_rows = self._shown.shows_rows(conversation, policy.book)
         made: list[Job] = []
@@ -287,7 +289,8 @@ class Assistant:
         except TakenOver:
             log.warning("another process took over this turn; what was said here is dropped")
         finally:
-            self._begun.discard(turn.id)
+            if not in_a_line(sys.exception()):
+                self._begun.discard(turn.id)
         if conversation_id in self._asked:  # of what another process took in, the rows tell
             self._asked.discard(conversation_id)
             made.append(Job(Work.DELIVER, conversation_id))

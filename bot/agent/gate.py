@@ -33,7 +33,7 @@ from bot.agent.transcript import REASON
 from bot.domain import outward
 from bot.domain.bounds import CALLS_PER_ANSWER, AnswerRoom, Bounds
 from bot.domain.chat import Clock, Request
-from bot.domain.conversations import Call, CallResult, Conversation
+from bot.domain.conversations import Call, CallResult, Conversation, Transcript
 from bot.domain.files import File
 from bot.domain.jobs import Job, Wake
 from bot.domain.outcomes import bounded
@@ -42,7 +42,6 @@ from bot.domain.policy import Judgement, Place, Policy, Verdict
 from bot.domain.proposals import Kind, digest
 from bot.domain.redaction import secrets_in
 from bot.domain.risk import Risk
-from bot.domain.teams import Teammate
 from bot.errors import BadArguments, KeyTaken, Refused, TooMuch, UnknownTool
 from bot.logs import hiding
 from bot.store import conversations, people, proposals, tool_versions
@@ -107,25 +106,21 @@ class Gate:
         self,
         shelf: Shelf,
         calls: Sequence[ToolCall],
-        conversation: Conversation,
-        asker: Actor,
+        transcript: Transcript,
         said: str,
-        teammate: Teammate | None = None,
-        heard: str = "",
     ) -> list[Considered]:
-        """Judge every call of one answer. What cannot be proposed is answered with the reason.
+        """Judge every call of one answer, ``said``. What cannot be proposed is answered with the reason.
 
-        ``said`` is the answer, ``heard`` what a person said last. ``shelf`` holds all tools. The caller
-        (``teammate`` None: the lead agent) is limited to its share here.
+        ``shelf`` holds all tools. The caller is limited to its share here. Raises what the database raises.
         """
         if not calls:
             return []
         policy, person, room, declined = await self._database.read(
-            self._before_judging, asker, conversation.id
+            self._before_judging, transcript.asker, transcript.conversation.id
         )
         whole = shelf.offered
-        reach = shelf_for(whole, teammate)
-        case = _Case(reach, whole, conversation, asker, said, heard, policy, person, teammate, declined)
+        reach = shelf_for(whole, transcript.teammate)
+        case = _Case(reach, whole, transcript, said, policy, person, declined)
         considered: list[Considered] = []
         left = room.left
         for position, call in enumerate(calls):
@@ -165,9 +160,7 @@ class Gate:
             if tool.effect:
                 return Considered(kept, effect=(tool, arguments))
             plans = tool.kind is Kind.PLAN
-            risk = await self._risk(
-                tool, arguments, case.policy, case.place, case.person, case.conversation.id
-            )
+            risk = self._risk(tool, arguments, case.policy, case.place, case.person, case.transcript)
             verdict = case.policy.judge(tool.name, risk, case.place, case.person, tool.kind)
             if verdict.judgement is Judgement.REFUSE:
                 why = CallResult(f"REFUSED: {verdict.rule}", ok=False, outside=False)
@@ -177,14 +170,13 @@ class Gate:
             if full is not None:
                 return left_out(call, full.words, summary)
             if verdict.risk.writes and not plans:
-                check_unlocked(case.teammate, tool)
+                check_unlocked(case.transcript.teammate, tool)
             if plans:
-                summary, preview = plan_shown(case.whole, case.teammate, arguments)
+                summary, preview = plan_shown(case.whole, case.transcript.teammate, arguments)
             else:
                 preview = await preview_of(tool, arguments)
                 summary = await title_of(tool, arguments)
             key = await tool.key(arguments) if tool.key else None
-            await self.keep_schema(tool)
         except Exception as error:  # noqa: BLE001 - a tool's own code; the model is told
             text = f"ERROR: {words_of(error, call.name)}"
             own = isinstance(error, BadArguments | UnknownTool | Refused)
@@ -192,13 +184,14 @@ class Gate:
                 Call(call.id, call.name, call.arguments, summary),
                 result=CallResult(text, ok=False, outside=not own),
             )
+        await self.keep_schema(tool)
         drafted = draft(
             tool,
             arguments,
             preview,
             verdict,
-            case.asker,
-            stated(str(reason), case.said, case.heard),
+            case.transcript.asker,
+            stated(str(reason), case.said, case.transcript.heard),
             self._clock(),
             title=summary,
         )
@@ -207,10 +200,10 @@ class Gate:
             key=key,
             proposal=replace(
                 drafted,
-                conversation_id=case.conversation.id,
+                conversation_id=case.transcript.conversation.id,
                 call_id=call.id,
                 position=position,
-                teammate=case.teammate.name if case.teammate else "",
+                teammate=case.transcript.teammate.name if case.transcript.teammate else "",
             ),
         )
 
@@ -226,14 +219,15 @@ class Gate:
             # a question is opened unanswered: what people fill in is validated
             asked = tool.kind is Kind.QUESTION
             arguments = dict(request.arguments) if asked else await tool.checked(dict(request.arguments))
-            if before := await self._database.read(requests.opened_before, request):
-                return _same(before, tool, arguments)
-            if await self._database.read(self._has_enough, request.actor):
-                raise TooMuch(
-                    f"{self._bounds.open_by_person:,} of your proposals wait for a decision already. "
-                    "Try again once some are decided."
-                )
-            verdict = await self._judge(tool, arguments, request)
+        if before := await self._database.read(requests.opened_before, request):
+            return _same(before, tool, arguments)
+        if await self._database.read(self._has_enough, request.actor):
+            raise TooMuch(
+                f"{self._bounds.open_by_person:,} of your proposals wait for a decision already. "
+                "Try again once some are decided."
+            )
+        verdict = await self._judge(tool, arguments, request)
+        with told(tool.name):
             preview = await preview_of(tool, arguments)
             title = await title_of(tool, arguments)
             key = await tool.key(arguments) if tool.key else None
@@ -262,27 +256,27 @@ class Gate:
     async def _judge(self, tool: Tool, arguments: Mapping[str, Any], request: Request) -> Verdict:
         policy, person = await self._database.read(self.in_force, request.actor)
         place = Place(str(request.address), request.private)
-        risk = await self._risk(tool, arguments, policy, place, person)
+        with told(tool.name):
+            risk = self._risk(tool, arguments, policy, place, person)
         verdict = policy.judge(tool.name, risk, place, person, tool.kind)
         if verdict.judgement is Judgement.REFUSE:
             raise Refused(verdict.rule)
         return verdict
 
-    async def _risk(
+    def _risk(
         self,
         tool: Tool,
         arguments: Mapping[str, Any],
         policy: Policy,
         place: Place,
         person: Person,
-        conversation_id: str = "",
+        transcript: Transcript | None = None,
     ) -> Risk:
         """What the tool says of a call, and for one that reads, whether its addresses are known there."""
         risk = tool.classify(arguments)
         addresses = () if risk.writes or not tool.open_world else tuple(outward.sent(arguments))
         if not addresses:
             return risk
-        transcript = await self._database.read(conversations.read_transcript, conversation_id)
         known = outward.known(transcript, person.accounts, tool.name, addresses) if transcript else ()
         return outward.judged(risk, addresses, known, policy.book.hosts(place.address, tool.name))
 
@@ -316,7 +310,7 @@ class Gate:
         asker: Actor | None = None,
         show: Callable[[str], Awaitable[None]] | None = None,
     ) -> CallResult:
-        """Run a call that changes nothing. Never raises: the model is told what went wrong.
+        """Run a call that changes nothing. The model is told what went wrong with the tool.
 
         ``asker`` is whose call it is, where that is not who began the conversation. ``show`` is told how far
         it is.
@@ -330,12 +324,12 @@ class Gate:
             try:
                 async with room:
                     output = await in_time(watched(tool.run(arguments, context), tool.name), tool.timeout)
-                for file in output.files:
-                    await self._database.write(outputs_store.keep, conversation.id, file, self._clock())
-                text = await self._fitting(File(f"{tool.name}.txt", output.text), conversation)
-                return CallResult(text, ok=True)
             except Exception as error:  # noqa: BLE001 - a tool's own code; the model is told
                 return CallResult(f"ERROR: {words_of(error, tool.name)}", ok=False)
+            for file in output.files:
+                await self._database.write(outputs_store.keep, conversation.id, file, self._clock())
+            text = await self._fitting(File(f"{tool.name}.txt", output.text), conversation)
+            return CallResult(text, ok=True)
 
     async def _fitting(self, file: File, conversation: Conversation) -> str:
         """The text, cut to what the model may see in one result, with a handle for reading the rest."""
@@ -358,18 +352,16 @@ class _Case:
 
     shelf: Shelf
     whole: Shelf
-    conversation: Conversation
-    asker: Actor
+    transcript: Transcript
     said: str
-    heard: str
     policy: Policy
     person: Person
-    teammate: Teammate | None
     declined: Mapping[str, str]  # who, by digest, since the person's last message
 
     @property
     def place(self) -> Place:
-        return Place(str(self.conversation.origin), self.conversation.private)
+        there = self.transcript.conversation
+        return Place(str(there.origin), there.private)
 
 
 def _same(opened: Opened, tool: Tool, arguments: Mapping[str, Any]) -> Opened:

@@ -52,6 +52,7 @@ from bot.domain.redaction import secrets_in, shown, veiled
 from bot.domain.teams import TeamLimits, Teammate
 from bot.errors import ModelCut, ModelEmpty, ModelError, ModelTooLong, TakenOver
 from bot.logs import logger
+from bot.outages import in_a_line
 from bot.store import conversations, exclusive, messages, moving, teams, turns
 from bot.store.database import Database
 from bot.store.record.audit import By
@@ -155,6 +156,8 @@ class Loop:
         except TakenOver:
             raise
         except Exception as error:  # people are told that it failed, and may write again
+            if in_a_line(error):
+                raise  # the rows say to run it again
             if not isinstance(error, ModelError):
                 log.error("a turn failed", conversation=turn.transcript.conversation.id, exc_info=error)
             words = error.message if isinstance(error, ModelError) else _BROKEN
@@ -189,15 +192,7 @@ class Loop:
         said = answer.text
         # calls of an answer that was cut may be cut themselves
         calls = _unique(finished.calls) if finished.stop is Stop.FINISHED else []
-        considered = await self._gate.consider(
-            shelf,
-            calls,
-            turn.transcript.conversation,
-            turn.transcript.asker,
-            said,
-            turn.transcript.teammate,
-            turn.transcript.heard,
-        )
+        considered = await self._gate.consider(shelf, calls, turn.transcript, said)
         results = {c.call.id: c.result for c in considered if c.result}
         reads = [(c.call, *c.read) for c in considered if c.read]
         for call in (c.call for c in considered[:CALLS_PER_ANSWER] if c.result):

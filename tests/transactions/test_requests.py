@@ -163,13 +163,11 @@ async def test_the_gate_itself_knows_no_hidden_tool_whatever_shelf_it_is_handed(
     hide(nod)
     await nod.say()
     await nod.idle()
-    conversation = (await nod.transcript()).conversation
+    transcript = await nod.transcript()
     gate = nod.gate
     whole = await gate.registry.shelf()
     assert "paint" in whole.tools
-    [considered] = await gate.consider(
-        whole, [call("paint", lamp="desk", color="red")], conversation, ANA, ""
-    )
+    [considered] = await gate.consider(whole, [call("paint", lamp="desk", color="red")], transcript, "")
     assert considered.proposal is None
     assert considered.result.text.startswith("ERROR: There is no tool called 'paint'")
 
