@@ -13,10 +13,11 @@ from bot.commands.words import CommandWord, Misspoken, Told
 from bot.domain import outward
 from bot.domain.chat import Answer, Clock, Command
 from bot.domain.jobs import Job, Wake, Work
-from bot.domain.people import Role
-from bot.domain.policy import Place, Policy, explain
+from bot.domain.people import Person, Role
+from bot.domain.policy import Judgement, Place, Policy, explain
+from bot.domain.proposals import Kind
 from bot.domain.record import Wanted
-from bot.domain.risk import Level
+from bot.domain.risk import Level, Risk
 from bot.domain.rules import EVERYWHERE, EVERYWHERE_WORD, GivenRole, Mode, Rule, Rulebook, Subject, covers
 from bot.domain.times import when, written
 from bot.errors import ToolError
@@ -140,10 +141,22 @@ class RulingWords:
             _check_lowered(given, tools)
             rule, ended = await self._database.write(self._add, given, command)
             ended += "" if tools else f" There is no tool called {rule.pattern} right now."
+            if given.subject in (Subject.QUORUM, Subject.DECIDERS):
+                ended += await self._database.read(self._refused, given.scope, tools)
             said = await self._named(f"Set: {rule.words}.{ended}{_follows(given, tools)}")
             return Told(said, rule=rule.id)
 
         return do
+
+    def _refused(self, session: Session, scope: str, tools: Sequence[Tool]) -> str:
+        """What no one could decide there now, with a person asking who has no role."""
+        policy, place = self._policies.load(session), Place(scope, private=False)
+        for tool in (tool for tool in tools if tool.kind is Kind.CALL and not tool.reads):
+            risk = Risk(Level.DESTRUCTIVE if tool.destructive else Level.WRITE, "")
+            verdict = policy.judge(tool.name, risk, place, Person(""), tool.kind)
+            if verdict.judgement is Judgement.REFUSE:
+                return f" Calls of {tool.name} are refused now: {verdict.rule.partition(';')[0]}."
+        return ""
 
     def _add(self, session: Session, given: Setting, command: Command) -> tuple[Rule, str]:
         self._check_bound(session, given.scope, command)

@@ -186,12 +186,13 @@ class Policy:
         members = "member" in words and kind is not Kind.REQUEST  # a script is in no chat
         second = bool(others or set(named) - requester.accounts) or (members and not place.private)
         other = kind is Kind.REQUEST and (second or str(LOCAL) not in requester.accounts)
+        four_eyes = other or (risk.level is Level.DESTRUCTIVE and second)
         return Deciders(
             requester="requester" in words and not other,
             roles=roles,
-            people=named,
+            people=tuple(w for w in named if not (four_eyes and w in requester.accounts)),
             members=str(place.address) if members else None,
-            four_eyes=other or (risk.level is Level.DESTRUCTIVE and second),
+            four_eyes=four_eyes,
             lead=self._lead_of(place.address) if kind is Kind.PLAN else None,
             place=place.address,
         )

@@ -183,7 +183,8 @@ class Deciders:
         ]
         found += [f"anyone in {chat}"] if self.members else []
         found += ["anyone in the chat it was escalated to"] if self.escalated else []
-        return Circle(tuple(found), requester if self.four_eyes else "")
+        named = all(isinstance(each, Actor) for each in found)  # nobody is among them unnoticed
+        return Circle(tuple(found), requester if self.four_eyes and not named else "")
 
     def in_words(self, requester: str, *, elsewhere: bool = False) -> str:
         """For example ``Ana, any approver or any admin``; ``elsewhere``: read outside the chat it is from."""

@@ -156,6 +156,19 @@ async def test_with_n_of_m_it_takes_m_minus_n_plus_one_declines(ruled: Nod) -> N
     assert (await ruled.now(painted)).state is State.DECLINED
 
 
+async def test_setting_a_rule_says_what_no_one_could_decide_under_it(ruled: Nod) -> None:
+    assert "refused" not in (await ruled.command("/approvals approvers chat:ben for paint", by=ADA)).text
+    told = (await ruled.command("/approvals quorum 9", by=ADA)).text
+    assert "are refused now: 9 approvals are needed, but only" in told
+
+
+async def test_who_asked_and_is_named_is_not_among_those_who_decide_under_four_eyes(ruled: Nod) -> None:
+    await rule(ruled, f"approvers {ANA} {BEN} for smash")
+    [p] = await ruled.asked(call("smash", lamp="desk"))
+    assert p.deciders.four_eyes
+    assert p.deciders.in_words("Ana") == str(BEN)
+
+
 async def test_a_quorum_that_can_never_gather_is_refused_when_it_is_proposed(ruled: Nod) -> None:
     await rule(ruled, "approvers chat:ben")
     await rule(ruled, "quorum 2")
