@@ -11,7 +11,7 @@ from typing import Any
 from mcp import Client, StdioServerParameters, stdio_client
 
 from benchmarks.table import Row
-from benchmarks.world import ANA, running
+from benchmarks.world import running
 from bot.agent.gate import Gate
 from bot.agent.model import ToolCall
 from bot.core import policies_of

@@ -1,6 +1,7 @@
 """A turn: from a message until the agent is silent or must wait."""
 
 import asyncio
+from datetime import timedelta
 
 import pytest
 from sqlalchemy import update
@@ -379,3 +380,32 @@ async def test_of_many_reads_of_one_answer_only_four_run_at_the_same_time(nod: N
     await nod.idle()
     assert len(nod.world.reads) == 10
     assert [r for r in nod.model.results if r.startswith("ERROR")] == nod.model.results[-10:]
+
+
+async def test_a_message_that_came_while_a_turn_was_given_up_gets_a_turn_of_its_own(nod: Nod) -> None:
+    holds = [Hold(), Hold()]
+    nod.model.will(*(says("Never said.", hold=hold) for hold in holds), says("Both of you."))
+    await nod.say("one")
+    await holds[0].reached.wait()
+    nod.clock.forward(timedelta(seconds=1))
+    await nod.say("two", by=BEN)
+    for hold in holds:
+        await hold.reached.wait()
+        await nod.crash(wait=hold is holds[-1])
+    assert [turn.state for turn in await turns(nod)] == ["failed", "done"]
+    assert "I kept being restarted while working on this" in nod.chat.shown
+    assert (await nod.said())[-1] == "Both of you."
+
+
+async def test_a_process_that_dies_between_two_calls_of_the_model_does_not_count_twice(nod: Nod) -> None:
+    hold, late = Hold(), Hold()
+    nod.model.will(says("Let me look.", call("look", lamp="desk"), hold=hold))
+    nod.model.will(
+        says("And again.", call("look", lamp="desk")), says("White.", hold=late), says("It's white.")
+    )
+    await nod.say("which color?")
+    await hold.reached.wait()
+    await nod.crash(wait=False)
+    await late.reached.wait()
+    await nod.crash()
+    assert (await nod.said())[-1] == "It's white."
