@@ -239,7 +239,7 @@ def _outcome(p: Proposal) -> tuple[Tone, str]:
         case State.CANCELLED if p.cause is Cause.UNASKED:
             return Tone.QUIET, "Withdrawn: the call that asked this has ended."
         case State.CANCELLED:
-            return Tone.QUIET, f"Withdrawn by {who}."
+            return Tone.QUIET, f"Withdrawn by {who}{_because(p)}."
         case State.FAILED:
             return Tone.BAD, _failure(p, who)
 

@@ -4,11 +4,13 @@ Its tools speak to Nod's own HTTP interface (``approvals.py``), so ``nod mcp`` o
 running server do the same, each with its caller's token.
 """
 
+import asyncio
 import json
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from typing import Annotated, Any
 
+import anyio
 import httpx2
 from mcp.server import MCPServer
 from mcp.server.mcpserver import Context
@@ -26,6 +28,8 @@ Connect = Callable[[Mapping[str, str] | None], AbstractAsyncContextManager[httpx
 
 _GRACE = 30  # seconds more until someone must have told that it expired
 _MARGIN = 15  # seconds that an answer may take beyond its wait
+_STEP = 20  # seconds between two words of progress: some clients give up after 60 of silence
+_LEFT = "The agent stopped waiting"
 
 Wait = Annotated[int, Field(ge=0, le=3600, description="seconds to wait for people; 0 returns immediately")]
 Text = dict[str, str | int | float | bool | None]
@@ -66,8 +70,7 @@ def agents_server(connect: Connect, patience: int) -> MCPServer[Any]:
         """
         body = {"summary": summary, "details": details, "fields": fields or {}, "ttl_seconds": ttl_seconds}
         async with connect(context.headers) as client:
-            opened = await _asked(client, "POST", "/api/approvals", json=body)
-            return _told(await _ended(client, opened, wait_seconds))
+            return _told(await _put(client, "/api/approvals", body, context, wait_seconds))
 
     @server.tool(annotations=ToolAnnotations(read_only_hint=True))
     async def check_approval(
@@ -78,7 +81,7 @@ def agents_server(connect: Connect, patience: int) -> MCPServer[Any]:
         """Tell a request's status; `end` is waiting, approved, declined, expired, cancelled or failed."""
         async with connect(context.headers) as client:
             shown = await _asked(client, "GET", f"/api/approvals/{_plain(id)}")
-            return _told(await _ended(client, shown, wait_seconds))
+            return _told(await _ended(client, shown, context, wait_seconds))
 
     @server.tool(annotations=harmless, structured_output=False)
     async def permission_prompt(
@@ -89,15 +92,11 @@ def agents_server(connect: Connect, patience: int) -> MCPServer[Any]:
     ) -> str:
         """Ask people whether you may use a tool of yours; answers with JSON: allow or deny."""
         body = {"tool_name": tool_name, "input": input, "tool_use_id": tool_use_id, "ttl_seconds": patience}
-        headers = {"Idempotency-Key": f"tool-use-{tool_use_id}"} if tool_use_id else {}
         try:
             async with connect(context.headers) as client:
-                opened = await _asked(client, "POST", "/api/permissions", json=body, headers=headers)
-                if opened["known"] and opened["end"] != "waiting":  # agents count their uses from 0 again
-                    opened = await _asked(client, "POST", "/api/permissions", json=body)
-                shown = await _ended(client, opened, patience + _GRACE)
+                shown = await _put(client, "/api/permissions", body, context, patience + _GRACE)
                 if shown["end"] == "waiting":  # approvals are paused, say: a late yes must not count
-                    await client.post(f"/api/proposals/{shown['id']}/cancel")
+                    await _withdrawn(client, shown)
         except ToolError as error:
             return json.dumps({"behavior": "deny", "message": f"Nod could not ask anyone: {error}"})
         return json.dumps(_ruling(shown))
@@ -131,14 +130,40 @@ async def _asked(client: httpx2.AsyncClient, method: str, path: str, **given: An
         raise ToolError("Nod does not know this token. `nod token new NAME` makes one for NOD_TOKEN.")
     if not said.get("ok") or "proposal" not in said:
         raise ToolError(str(said.get("error", f"Nod answered with HTTP {answer.status_code}.")))
-    shown: Json = said["proposal"] | {"known": answer.status_code == httpx2.codes.OK}
+    shown: Json = said["proposal"]
     return shown
 
 
-async def _ended(client: httpx2.AsyncClient, shown: Json, wait: float) -> Json:
-    """The request once it ended, or its status after that many seconds."""
+async def _put(
+    client: httpx2.AsyncClient, path: str, body: Json, context: Context[Any, Any], wait: float
+) -> Json:
+    """A new request, once it ended or after ``wait`` seconds; withdrawn if the call that asks ends before.
+
+    A call ends with its cancellation, the end of input or the connection. Each call asks: agents count their
+    uses from 0 again in each session, so the same ID is not the same use.
+    """
+    with anyio.CancelScope(shield=True):  # without its ID it could not be withdrawn
+        shown = await _asked(client, "POST", path, json=body)
+    try:
+        return await _ended(client, shown, context, wait)
+    except (asyncio.CancelledError, ToolError):
+        with anyio.CancelScope(shield=True):
+            await _withdrawn(client, shown)
+        raise
+
+
+async def _withdrawn(client: httpx2.AsyncClient, shown: Json) -> None:
+    with suppress(httpx2.HTTPError):  # what no one waits for expires by itself
+        await client.post(f"/api/proposals/{shown['id']}/cancel", json={"reason": _LEFT}, timeout=_MARGIN)
+
+
+async def _ended(client: httpx2.AsyncClient, shown: Json, context: Context[Any, Any], wait: float) -> Json:
+    """The request once it ended, or its status after that many seconds; tells progress while it waits."""
+    waited = 0
     while shown["end"] == "waiting" and wait > 0:
-        part = min(wait, LONGEST_WAIT)
+        await context.report_progress(waited, message="Waiting for a person to decide")
+        waited += 1
+        part = min(wait, _STEP)
         shown = await _asked(client, "GET", f"/api/approvals/{shown['id']}", params={"wait": part})
         wait -= part
     return shown

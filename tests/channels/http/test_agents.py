@@ -173,3 +173,106 @@ async def test_over_stdio_without_a_running_nod_the_agent_is_told_what_to_do(ser
         denied = await call(client, "permission_prompt", tool_name="Bash", input={})
         assert denied["behavior"] == "deny"
         assert "Nod could not ask anyone" in denied["message"]
+
+
+@contextlib.asynccontextmanager
+async def over_older_http(nod: Served) -> AsyncIterator[Client]:
+    """As clients speak that know no version after 2025: their call ends with its connection."""
+    headers = {"Authorization": f"Bearer {ANA}"}
+    async with (
+        httpx2.AsyncClient(headers=headers, timeout=30) as http,
+        Client(streamable_http_client(f"{nod.url}/mcp", http_client=http), mode="legacy") as client,
+    ):
+        yield client
+
+
+async def ended(nod: Served, proposal: Json) -> Json:
+    """The request, as soon as it isn't open."""
+    rings = nod.app.channels["http"].bell  # type: ignore[attr-defined]
+    while True:
+        heard = rings.rings
+        shown = (await nod.client.get(f"/api/proposals/{proposal['id']}")).json()["proposal"]
+        if shown["state"] != "proposed":
+            return shown
+        await rings.wait(heard, 0.05)
+
+
+PROMPT = {"tool_name": "Bash", "input": {"command": "git push"}, "tool_use_id": "call_0"}
+ASK = {"summary": "Send the mail", "wait_seconds": 60}
+
+
+@BOTH
+@pytest.mark.parametrize(("tool", "given"), [("permission_prompt", PROMPT), ("request_approval", ASK)])
+async def test_a_call_that_is_cancelled_withdraws_its_card_and_says_why(
+    serve: Serve, agent: Agent, tool: str, given: Json
+):
+    async with serve(**SETTINGS) as nod, agent(nod) as client:
+        asking = asyncio.create_task(call(client, tool, **given))
+        proposal = await opened(nod)
+        asking.cancel()
+        shown = await ended(nod, proposal)
+        assert (shown["state"], shown["decline_reason"]) == ("cancelled", "The agent stopped waiting")
+        assert shown["outcome"] == "Withdrawn by ana: The agent stopped waiting."
+
+
+@pytest.mark.parametrize("agent", [over_http, over_older_http, over_stdio])
+async def test_an_agent_that_leaves_withdraws_what_it_waits_for(serve: Serve, agent: Agent):
+    async with serve(**SETTINGS) as nod:
+        async with agent(nod) as client:
+            asking = asyncio.create_task(call(client, "permission_prompt", **PROMPT))
+            proposal = await opened(nod)
+        await asyncio.wait([asking])
+        assert asking.exception() is not None
+        assert (await ended(nod, proposal))["state"] == "cancelled"
+
+
+async def test_what_is_only_looked_at_stays_open_when_the_look_ends(serve: Serve):
+    async with serve(**SETTINGS) as nod, over_http(nod) as client:
+        asked = await call(client, "request_approval", summary="Send the mail")
+        told = asyncio.Event()
+
+        async def progress(*_: object) -> None:
+            told.set()
+
+        looking = asyncio.create_task(
+            client.call_tool(
+                "check_approval", {"id": asked["id"], "wait_seconds": 60}, progress_callback=progress
+            )
+        )
+        await told.wait()
+        looking.cancel()
+        await asyncio.wait([looking])
+        await press(nod, asked, "approve")
+        assert (await call(client, "check_approval", id=asked["id"]))["end"] == "approved"
+
+
+@BOTH
+async def test_while_people_decide_the_agent_is_told_of_progress(serve: Serve, agent: Agent):
+    async with serve(**SETTINGS) as nod, agent(nod) as client:
+        said: asyncio.Queue[str | None] = asyncio.Queue()
+
+        async def progress(_: float, __: float | None, message: str | None) -> None:
+            await said.put(message)
+
+        asking = asyncio.create_task(
+            client.call_tool("permission_prompt", PROMPT, progress_callback=progress)
+        )
+        assert await said.get() == "Waiting for a person to decide"
+        await press(nod, await opened(nod), "approve")
+        assert not (await asking).is_error
+
+
+async def test_the_same_id_in_two_sessions_is_two_uses(serve: Serve):
+    async with serve(**SETTINGS) as nod, over_http(nod) as client, over_http(nod) as other:
+        first = asyncio.create_task(call(client, "permission_prompt", **PROMPT))
+        proposal = await opened(nod)
+        second = asyncio.create_task(call(other, "permission_prompt", **PROMPT))
+        while True:
+            found = await nod.client.get("/api/proposals", params={"state": "proposed"})
+            if len(found.json()["proposals"]) > 1 or second.done():
+                break
+            await asyncio.sleep(0.01)
+        await press(nod, proposal, "approve")
+        assert (await first)["behavior"] == "allow"
+        await press(nod, await opened(nod), "decline")
+        assert (await second)["behavior"] == "deny"
