@@ -139,8 +139,8 @@ def _manage(session: Session, pressed: Pressed, p: Proposal) -> Decided:
         case Verb.RETRY:
             return _retry(session, p, by, now)
         case Verb.CANCEL:
-            why = {"cause": Cause.TAKEN_BACK, "decline_reason": press.reason}
-            p, jobs = end(session, p, by, now, State.CANCELLED, pressed.who, **why)
+            given = {"cause": Cause.TAKEN_BACK, "decline_reason": press.reason}
+            p, jobs = end(session, p, by, now, State.CANCELLED, pressed.who, **given)
             return Decided(Reply(Answer.ACCEPTED, "Withdrawn.", (p,)), jobs)
         case Verb.EXPIRE:
             p, jobs = end(session, p, by, now, State.EXPIRED, pressed.who)
