@@ -26,6 +26,7 @@ from bot.tools.tool import Tool
 
 log = logger(__name__)
 
+_TITLE = 300  # characters; what a longer one leaves out is in the fields below it
 _PREVIEW_SECONDS = 20.0
 _WORD = 8  # characters of a saying that may well be a part of a reason of its own
 _PLACE = "\ue000"  # stands in for a value, to see where a summary puts it
@@ -47,16 +48,21 @@ def decoded(arguments: str) -> dict[str, Any]:
 
 def summary_of(tool: Tool, arguments: Mapping[str, Any]) -> str:
     """One line for people, for cards and lists; secrets are hidden first."""
-    return one_line(tool.summary(shown(arguments, tool.parameters)))
+    return _headline(tool.summary(shown(arguments, tool.parameters)))
 
 
 async def title_of(tool: Tool, arguments: Mapping[str, Any]) -> str:
     """The title of a card; it names the object where the tool can look its name up."""
     if tool.title is None:
         return summary_of(tool, arguments)
-    return one_line(
+    return _headline(
         await in_time(watched(tool.title(shown(arguments, tool.parameters)), tool.name), _PREVIEW_SECONDS)
     )
+
+
+def _headline(text: str) -> str:
+    said = one_line(text)
+    return said if len(said) <= _TITLE else f"{said[: _TITLE - 1]}…"
 
 
 async def preview_of(tool: Tool, arguments: Mapping[str, Any]) -> tuple[PreviewField, ...]:

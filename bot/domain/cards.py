@@ -146,6 +146,7 @@ class Card:
     def asked(self) -> str:
         """Who asked, and on a copy elsewhere also where, such as ``Asked by Ana in #general``."""
         whom = f"Asked {'of' if self.kind is Kind.QUESTION else 'by'} {self.asked_by}"
+        whom += ", whose script carries it out" if self.kind is Kind.REQUEST and self.pending else ""
         return f"{whom} in {self.asked_in}" if self.asked_in else whom
 
     @property

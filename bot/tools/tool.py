@@ -9,6 +9,7 @@ import asyncio
 import hashlib
 import inspect
 import json
+import string
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -335,13 +336,30 @@ def _summary(given: str | Callable[[Arguments], str] | None, name: str) -> Calla
         if template is None:
             inside = ", ".join(f"{key} = {shown(value)}" for key, value in arguments.items())
             return f"{name.replace('_', ' ').capitalize()}" + (f": {inside}" if inside else "")
-        return template.format_map(_Blank(arguments))
+        return _Wording().vformat(template, (), _Blank(arguments))
 
     return summary
 
 
 def _template(given: str) -> Callable[[Arguments], str]:
     return lambda arguments: given.format_map(_Blank(arguments))
+
+
+_NAMED = 3  # of a list, in a title; of a longer one, the first
+
+
+class _Wording(string.Formatter):
+    """Format strings for people: lists and objects in words."""
+
+    def format_field(self, value: Any, format_spec: str) -> str:
+        if isinstance(value, Mapping):
+            value = [f"{name}: {shown(each)}" for name, each in value.items()]
+        if not isinstance(value, list):
+            return str(super().format_field(value, format_spec))
+        first, more = value[:_NAMED], len(value) - 1
+        return (
+            f"{shown(first[0])} and {more} more" if more >= _NAMED else ", ".join(map(shown, first)) or "none"
+        )
 
 
 class _Blank(dict[str, Any]):

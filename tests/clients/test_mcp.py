@@ -40,7 +40,7 @@ async def test_a_call_runs_as_people_edited_it(house: House, asking):
     async with deployer() as client:
         call = asyncio.create_task(Approvals(asking).call_tool(client, "deploy", {"version": "1.4"}))
         proposal = await house.card()
-        assert (proposal["description"], RAN) == ("Let an agent use deploy", [])
+        assert (proposal["description"], RAN) == ("deploy: 1.4", [])
         await house.edit(version="1.3")
         assert (await call).content[0].text == "1.3 is out"
         assert RAN == ["1.3"]

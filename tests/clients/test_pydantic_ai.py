@@ -57,7 +57,7 @@ async def test_a_call_runs_as_people_edited_it(house: House, asking: AsyncNod):
     ran: list[str] = []
     run = asyncio.create_task(inline(ran, asking).run("Deploy 1.4"))
     proposal = await house.card()
-    assert proposal["description"] == "Let an agent use deploy"
+    assert proposal["description"] == "deploy: 1.4"
     await house.edit(version="1.3")
     assert (await run).output == "1.3 is out"
     assert ran == ["1.3"]

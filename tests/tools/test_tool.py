@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 import pytest
 from pydantic import BaseModel, Field
 
+from bot.agent.drafts import summary_of
 from bot.domain.proposals import PreviewField
 from bot.domain.risk import Level
 from bot.errors import BadArguments, SettingsError, UnknownTool
@@ -344,6 +345,19 @@ def test_a_summary_reads_arguments_that_were_not_given_as_nothing():
 
     assert close.summary({"number": 3}) == "Close #3"
     assert close.summary({"number": 3, "reason": ": done {number}"}) == "Close #3: done {number}"
+
+
+def test_a_summary_says_lists_and_objects_in_words():
+    @tool(summary="Invite {who} to {room}")
+    async def invite(who: list[str], room: dict[str, str]) -> None: ...
+
+    room = {"floor": "2", "name": "Oak"}
+    many = [f"p{number}@a.example" for number in range(120)]
+    assert invite.summary({"who": many[:2], "room": room}) == (
+        "Invite p0@a.example, p1@a.example to floor: 2, name: Oak"
+    )
+    assert invite.summary({"who": many, "room": {}}) == "Invite p0@a.example and 119 more to none"
+    assert len(summary_of(invite, {"who": ["x" * 5000], "room": room})) == 300
 
 
 def test_without_a_summary_the_call_is_told_with_its_arguments():

@@ -11,7 +11,6 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from bot.domain.proposals import Kind, PreviewField
-from bot.domain.risk import Level, Risk
 from bot.domain.text import shown
 from bot.tools.storable import Storable
 from bot.tools.tool import FixedToolset, tool
@@ -34,7 +33,7 @@ def request_tools() -> FixedToolset:
         details = arguments.get("details")
         return [*fields, *([PreviewField("details", None, details)] if details else [])]
 
-    @tool(summary="{summary}", preview=asked, classify=_risk, idempotent=True, group="requests")
+    @tool(summary="{summary}", preview=asked, idempotent=True, group="requests")
     async def request_approval(summary: Summary, details: Details = "", fields: Fields | None = None) -> str:
         """Ask people to approve what a script is about to do.
 
@@ -56,7 +55,6 @@ def request_tools() -> FixedToolset:
     @tool(
         summary=_headed,
         preview=given,
-        classify=_risk,
         idempotent=True,
         group="requests",
     )
@@ -82,10 +80,7 @@ def request_tools() -> FixedToolset:
     return FixedToolset("requests", tuple(replace(t, offered=False, kind=Kind.REQUEST) for t in both))
 
 
-def _risk(_: Mapping[str, Any]) -> Risk:
-    return Risk(Level.WRITE, "who asked does it once it is approved")
-
-
 def _headed(arguments: Mapping[str, Any]) -> str:
-    """What the agent says it will do; without that, what it wants to use."""
-    return str(arguments.get("summary") or f"Let an agent use {arguments['tool_name']}")
+    """What the agent says it will do; without that, what it wants to use, on what."""
+    inputs = ", ".join(shown(value) for value in arguments["input"].values())
+    return str(arguments.get("summary") or f"{arguments['tool_name']}: {inputs}".removesuffix(": "))

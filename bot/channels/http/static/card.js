@@ -204,6 +204,7 @@ export class Card {
   asked(p) {
     const by = p.kind === "question" ? "Asked of " : p.kind === "plan" ? "Plan by " : "Asked by ";
     const parts = [by, shown(p.requester)];
+    if (p.kind === "request" && p.state === "proposed") parts.push(", whose script carries it out");
     if (this.origin || p.channel !== "http") parts.push(` in ${channels.called(p.channel)}`);
     return h("span", {}, parts, ", ", ago(p.created_at));
   }
