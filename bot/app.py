@@ -69,6 +69,7 @@ from bot.tools.registry import Registry
 from bot.tools.tool import FixedToolset, Toolset
 from bot.upkeep.company import Alone, Company, Runner
 from bot.upkeep.recovery import Recovery
+from bot.upkeep.reminders import Reminders
 from bot.upkeep.scheduler import Scheduler
 from bot.upkeep.webhooks import Callbacks
 
@@ -95,6 +96,7 @@ class App:
     dispatcher: Runner
     assistant: Assistant
     recovery: Recovery
+    reminders: Reminders
     lookup: CoreLookup
     callbacks: Callbacks
     scheduler: Scheduler
@@ -307,6 +309,7 @@ def build(
         dispatcher=dispatcher,
         assistant=made.assistant,
         recovery=made.recovery,
+        reminders=made.reminders,
         lookup=made.lookup,
         callbacks=callbacks,
         scheduler=Scheduler(made.recovery, made.reminders, callbacks, clock),
