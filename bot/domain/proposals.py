@@ -183,7 +183,7 @@ class Deciders:
         ]
         found += [f"anyone in {chat}"] if self.members else []
         found += ["anyone in the chat it was escalated to"] if self.escalated else []
-        named = all(isinstance(each, Actor) for each in found)  # nobody is among them unnoticed
+        named = all(isinstance(each, Actor) for each in found)  # no one counts among them by a role
         return Circle(tuple(found), requester if self.four_eyes and not named else "")
 
     def in_words(self, requester: str, *, elsewhere: bool = False) -> str:
