@@ -60,7 +60,7 @@ _TOO_MANY_CALLS = (
 _READS_TOGETHER = 4  # of one conversation
 _REASON_SCHEMA = {
     "type": "string",
-    "description": "Why you want this change: one sentence for the person who decides.",
+    "description": "Why you want this: one sentence for the person who decides. Empty if it only reads.",
 }
 
 
@@ -71,7 +71,9 @@ def offer(tool: Tool) -> ToolSpec:
     parameters = dict(tool.parameters)
     parameters["properties"] = {**parameters.get("properties", {}), REASON: _REASON_SCHEMA}
     parameters["required"] = [*parameters.get("required", []), REASON]
-    description = f"{tool.description} (Needs approval by a person.)"
+    description = (
+        f"{tool.description} (What it changes, people approve first, unless their rules let it run.)"
+    )
     return ToolSpec(tool.name, description, parameters, tool.strict)
 
 

@@ -1,28 +1,32 @@
 """Calls that a model wrote into its text instead of making them: nothing runs, so the model is told. Pure."""
 
 import json
+import re
 from collections.abc import Set as AbstractSet
+from itertools import islice
 from typing import Any
 
 _LONGEST = 20_000  # characters; longer text is an answer, whatever it looks like
-_OPENINGS = ("```json", "```", "<tool_call>", "[TOOL_CALLS]", "<|python_tag|>")
-_CLOSINGS = ("```", "</tool_call>")
+_MOST = 20  # places looked at
+_TAGS = re.compile(r"<(?:function=|invoke name=)[\"']?([\w.-]{1,64})")  # as Qwen writes them
+_OBJECT = re.compile(r'\{\s{0,9}"(?:type|id|name|function|tool_calls|arguments|parameters|input)"')
+_DECODER = json.JSONDecoder()
 
 
 def is_written_call(text: str, names: AbstractSet[str]) -> bool:
-    """Whether all of the text is JSON that names one of the tools together with arguments for it."""
+    """Whether a tag, or JSON somewhere in it, names one of the tools together with arguments for it."""
     if len(text) > _LONGEST:
         return False
-    bare = text.strip()
-    for opening in _OPENINGS:
-        bare = bare.removeprefix(opening)
-    for closing in _CLOSINGS:
-        bare = bare.removesuffix(closing)
-    try:
-        written = json.loads(bare)
-    except (ValueError, RecursionError):
-        return False
-    return _names_tool(written, names)
+    if not names.isdisjoint(_TAGS.findall(text)):
+        return True
+    for begun in islice(_OBJECT.finditer(text), _MOST):
+        try:
+            written, _ = _DECODER.raw_decode(text, begun.start())
+        except (ValueError, RecursionError):
+            continue
+        if _names_tool(written, names):
+            return True
+    return False
 
 
 def _names_tool(written: Any, names: AbstractSet[str]) -> bool:

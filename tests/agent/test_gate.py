@@ -226,7 +226,10 @@ async def test_a_tool_is_offered_in_its_own_words_and_a_write_says_that_people_d
         assert offer(replace(look, strict=strict)) == plain
         assert offer(replace(paint, strict=strict)).strict is strict
     bare = offer(replace(paint, parameters={"type": "object"}))
-    assert bare.description == f"{paint.description} (Needs approval by a person.)"
+    assert (
+        bare.description
+        == f"{paint.description} (What it changes, people approve first, unless their rules let it run.)"
+    )
     assert (bare.parameters["required"], list(bare.parameters["properties"])) == ([REASON], [REASON])
     assert bare.parameters["properties"][REASON]["type"] == "string"
 

@@ -228,7 +228,7 @@ async def test_a_message_that_is_too_long_for_the_model_is_cut_and_says_so(make_
     short, long = nod.model.heard
     assert short == "short"
     assert long.startswith("long long")
-    assert long.endswith("29,200 more characters left out]")
+    assert long.endswith("29,152 more characters left out]")
 
 
 async def test_a_huge_result_is_given_to_the_model_in_part_and_says_so(nod: Nod) -> None:
@@ -256,12 +256,9 @@ async def test_in_a_shared_room_the_model_sees_who_speaks(nod: Nod) -> None:
     assert names == ["Ana", "Ben"]
 
 
-async def test_the_prompt_lists_what_it_can_read_and_what_it_can_do_with_approval(nod: Nod) -> None:
+async def test_the_model_is_told_of_each_tool_once_and_of_the_rules_that_let_some_run(nod: Nod) -> None:
     await nod.asked()
-    prompt = nod.model.transcripts[0][0]
-    reads, _, writes = str(prompt.text if hasattr(prompt, "text") else "").partition(
-        "What you can do with approval:"
-    )
-    assert "- look: Tell the color of a lamp." in reads
-    assert "- paint: Paint a lamp." in writes
-    assert "Never claim that something was done before its result says SUCCEEDED." in reads
+    assert "Never claim that something was done before its result says SUCCEEDED." in nod.model.prompt
+    assert "unless their rules let it run" in nod.model.prompt
+    assert "look" in {spec.name for spec in nod.model.offered[0]}
+    assert "Tell the color of a lamp." not in nod.model.prompt

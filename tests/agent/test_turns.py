@@ -309,6 +309,10 @@ def _silence_answers(session: Session) -> None:
         '```json\n{"name": "paint", "parameters": {"lamp": "desk"}}\n```',
         '<tool_call>{"function": {"name": "paint", "arguments": "{}"}}</tool_call>',
         '[TOOL_CALLS][{"name": "paint", "arguments": {"lamp": "desk"}}]',
+        'I will paint it.\n\n{"name": "paint", "arguments": {"lamp": "desk", "color": "red"}}\n\nOne moment.',
+        '<tool_call>{"name": "look", "arguments": {}}</tool_call>\n<tool_call>{"name": "paint"}</tool_call>',
+        "Sure.\n<tool_call>\n<function=paint>\n<parameter=lamp>\ndesk\n</parameter>\n</function>\n</tool_call>",
+        'First {"name": "Ana"}, then {"type": "function", "name": "paint", "parameters": {"lamp": "desk"}}',
     ],
 )
 async def test_a_call_written_as_text_runs_nothing_and_the_model_is_told_once(nod: Nod, text: str) -> None:
@@ -321,7 +325,7 @@ async def test_a_call_written_as_text_runs_nothing_and_the_model_is_told_once(no
 
 
 async def test_json_that_is_no_call_is_an_answer(nod: Nod) -> None:
-    text = '{"name": "Ana", "arguments": "none"}'
+    text = 'Here: {"name": "Ana", "arguments": "none"}, <function=map>, {"name": "paint"} and {"id": {"id": {'
     nod.model.will(says(text))
     await nod.say("my profile as JSON, please")
     await nod.idle()

@@ -1,10 +1,14 @@
 """Text as a stream brings it, made fit to show: halves of characters joined, thoughts told apart. Pure.
 
 Servers that cut text by UTF-16 units send one emoji as two lone surrogates in two chunks. Reasoning models
-behind servers without a field for it begin their answer with ``<think>…</think>``.
+behind servers without a field for it put ``<think>…</think>`` at the start of a line.
 """
 
+import re
+
 _OPEN, _CLOSE = "<think>", "</think>"
+_BEGUN = re.compile(r"(?:\A\s*|^[ \t]*)(<think>|<(?:t(?:h(?:i(?:n(?:k)?)?)?)?)?\Z)", re.MULTILINE)
+"""A thought, or what may become one, at the start of a line."""
 _HIGH = range(0xD800, 0xDC00)
 
 
@@ -21,7 +25,8 @@ class Deltas:
     def __init__(self) -> None:
         self._held = ""
         self._thought = ""
-        self._thinking: bool | None = None  # None until the answer's first words are known
+        self._line = ""  # the first letter of the line that was begun
+        self._thinking = False
 
     def add(self, text: str) -> str:
         """More of the answer; returns what of it can be shown now."""
@@ -46,20 +51,21 @@ class Deltas:
         return joined(held)
 
     def _without_thoughts(self) -> str:
-        if self._thinking is None:
-            begun = self._held.lstrip()
-            if _OPEN.startswith(begun[: len(_OPEN)]) and len(begun) < len(_OPEN):
-                return ""  # too short to tell
-            self._thinking = begun.startswith(_OPEN)
-            self._held = begun.removeprefix(_OPEN) if self._thinking else self._held
-        if self._thinking:
-            thought, found, after = self._held.partition(_CLOSE)
-            kept = 0 if found else len(_CLOSE) - 1  # it may be the beginning of the end
-            sure = max(0, len(thought) - kept)
-            self._thought += thought[:sure]
-            if not found:
-                self._held = thought[sure:]
-                return ""
-            self._held, self._thinking = after.lstrip(), False
-        shown, self._held = self._held, ""
-        return shown
+        shown = ""
+        while True:
+            if self._thinking:
+                thought, found, after = self._held.partition(_CLOSE)
+                kept = 0 if found else len(_CLOSE) - 1  # it may be the beginning of the end
+                sure = max(0, len(thought) - kept)
+                self._thought += thought[:sure]
+                if not found:
+                    self._held = thought[sure:]
+                    return shown
+                self._held, self._thinking = after.lstrip(), False
+            begun = _BEGUN.search(self._line + self._held)
+            at = begun.start() - len(self._line) if begun else len(self._held)
+            words, self._held = self._held[:at], self._held[at:]
+            shown, self._line = shown + words, (self._line + words).rpartition("\n")[2].strip()[:1]
+            if begun is None or begun[1] != _OPEN:
+                return shown
+            self._held, self._thinking = self._held.lstrip().removeprefix(_OPEN), True

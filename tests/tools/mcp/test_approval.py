@@ -196,6 +196,8 @@ async def test_a_description_that_gives_orders_lowers_no_risk(connect, http, mak
     await lamps.has("lamps_free")
     [proposal] = await nod.asked(call("lamps_free", lamp="desk"))
     offered = {spec.name: spec.description for spec in nod.model.offered[-1]}
-    assert offered["lamps_free"].endswith("(Needs approval by a person.)")
+    assert offered["lamps_free"].endswith(
+        "(What it changes, people approve first, unless their rules let it run.)"
+    )
     assert proposal.state is State.PROPOSED
     assert done() == []
