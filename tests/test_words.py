@@ -93,8 +93,6 @@ DOCUMENTS = [
 ]
 
 EXCEPTIONS: dict[tuple[str, str], str] = {
-    ("bot/agent/offline/grammar.py", "roll back|take back"): "what people may type",
-    ("bot/agent/offline/sentence.py", "a an the this that"): "what people may type",
     ("tests/tools/mcp/servers/lamps.py", "SYSTEM: this tool"): "what a hostile server says",
 }
 """File and text of a place where the word is right, and the reason."""

@@ -1,10 +1,9 @@
-"""The offline demo model: no network, no chance, the same answer each time.
+"""The demo model: no network, no chance, the same answer each time.
 
-It implements `Model` for ``nod demo``. `respond` decides from the transcript alone: ``scene.py`` says where
-the conversation stands, ``sentence.py`` cuts messages into words and clauses, ``grammar.py`` reads what
-people want into ``wishes.py`` (``smalltalk.py`` where they want nothing), ``plan.py`` makes calls of it, and
-``words.py`` tells what tools answered. One job takes up to four steps: look up the issues that were only
-described, read them, propose the writes, tell how they ended. A lead agent with teammates is in ``team.py``.
+It stands in for a language model in ``nod demo``, and decides from the transcript alone. ``conversation.py``
+says where that stands, ``sentences.py`` what people's sentences ask for, ``answer.py`` makes reads and
+proposals of it, and ``words.py`` tells what tools answered. One job takes up to four steps: find the issues
+that were only described, read, propose the writes, tell how they ended. ``team.py`` leads teammates.
 """
 
 import asyncio
@@ -13,8 +12,8 @@ from collections.abc import AsyncIterator, Sequence
 
 from bot.agent.model import Entry, Finished, Part, Stop, Text, ToolCall, ToolSpec
 from bot.agent.offline import team, words
-from bot.agent.offline.plan import DemoReply
-from bot.agent.offline.scene import Scene
+from bot.agent.offline.answer import Answer
+from bot.agent.offline.conversation import Conversation
 
 _WORD = re.compile(r"\s*\S+\s*?")
 
@@ -43,7 +42,7 @@ def respond(transcript: Sequence[Entry], tools: Sequence[ToolSpec]) -> tuple[str
     """Decide the next answer: its text and its calls."""
     if (answer := team.respond(transcript, tools)) is not None:
         return answer
-    scene = Scene.of(transcript)
-    if scene.writes:
-        return "\n".join(words.end(done.tool, done.arguments, done.result) for done in scene.writes), ()
-    return DemoReply(scene, {spec.name for spec in tools}).next()
+    conversation = Conversation.of(transcript)
+    if writes := conversation.writes:
+        return "\n".join(words.end(each.tool, each.arguments, each.result) for each in writes), ()
+    return Answer(conversation, {spec.name for spec in tools}).next()

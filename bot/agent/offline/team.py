@@ -1,19 +1,17 @@
-"""The offline demo model with a team: the lead agent starts teammates, a surveyor looks, an organiser plans.
+"""The team of the demo model: the lead agent starts teammates, a surveyor looks, an organiser plans. Pure.
 
-Pure, and decided from the transcript alone, as all of the offline model: `respond` gives None where no team
-is spoken of, and ``model.py`` answers as ever.
+`respond` gives None where no team is spoken of: then the demo model answers as it does without one.
 """
 
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from bot.agent.model import AssistantText, Entry, SystemText, ToolCall, ToolResult, ToolSpec, UserText
 from bot.agent.offline import words
-from bot.agent.offline.calls import calls_at
-from bot.agent.offline.wishes import READS
+from bot.agent.offline.conversation import READS, Done, calls_at, done
+from bot.agent.offline.sentences import LONGEST
 from bot.agent.transcript import NOTE
 
 REQUEST = "Have one teammate survey the open issues and another reorganise them; plan first"
@@ -27,20 +25,13 @@ _SPLIT = re.compile(
     re.IGNORECASE,
 )
 _PLAN = re.compile(
-    r"[\s,;.]*(?:\b(?:and|with a|it must|must|who|that|should)\b\s*)*\bplans?\b.*$", re.IGNORECASE
+    r"[\s,;.]{0,5}(?:\b(?:and|with a|it must|must|who|that|should)\b\s{0,5}){0,5}\bplans?\b.*$", re.IGNORECASE
 )
 _LOOKS = re.compile(r"(?:survey|look|list|count|review|read|check|report|find|summari[sz]e)", re.IGNORECASE)
 _NUMBER = re.compile(r"#(\d+)")
 _MOST = 3  # issues that the organiser gives to someone
 _OPEN: tuple[str, dict[str, Any]] = ("list_issues", {"state": "open"})
 _LOAD: tuple[str, dict[str, Any]] = ("workload", {})
-
-
-@dataclass(frozen=True, slots=True)
-class _Made:
-    tool: str
-    arguments: Mapping[str, Any]
-    result: str
 
 
 def respond(transcript: Sequence[Entry], tools: Sequence[ToolSpec]) -> Answer | None:
@@ -53,24 +44,22 @@ def respond(transcript: Sequence[Entry], tools: Sequence[ToolSpec]) -> Answer | 
 
 
 def _lead(transcript: Sequence[Entry], offered: set[str]) -> Answer | None:
-    said = _last_said(transcript)
-    made = _made(transcript)
+    answers = [place for place, entry in enumerate(transcript) if isinstance(entry, AssistantText)]
+    last = answers[-1] if answers else 0
+    made = done(transcript[last:]) if isinstance(transcript[-1], ToolResult) else []
     if made and all(each.tool == "spawn_teammate" for each in made):
-        faults = [each.result for each in made if not each.result.startswith("Started")]
-        names = [each.result.removeprefix("Started ").partition(".")[0] for each in made]
-        if faults:
+        if faults := [each.result for each in made if not each.result.startswith("Started")]:
             return f"That failed: {faults[0]}", ()
-        return (
-            f"I started {words.listed(names)}. I'll tell you what they find. Any changes need your approval.",
-            (),
-        )
-    asked = next((text for text in reversed(said) if not text.startswith(NOTE)), "")
+        names = words.listed([each.result.removeprefix("Started ").partition(".")[0] for each in made])
+        return f"I started {names}. I'll tell you what they find. Any changes need your approval.", ()
+    said = [entry.text for entry in transcript[last:] if isinstance(entry, UserText)]
+    asked = next((text for text in reversed(said) if not text.startswith(NOTE)), "")[:LONGEST]
     if made or "spawn_teammate" not in offered or not _TEAM.search(asked):
         return None
     plans = re.search(r"\bplan", asked, re.IGNORECASE) is not None
     tasks = [task for part in _SPLIT.split(_PLAN.sub("", asked))[1:] if (task := _task(part))]
     if not tasks:
-        return "What should the teammate do? For example: have one teammate survey the open issues.", ()
+        return f"What should the teammate do? For example:\n\n- → {REQUEST}", ()
     wanted = [("spawn_teammate", _started(task, plans=plans)) for task in tasks]
     count = "one teammate" if len(wanted) == 1 else f"{len(wanted)} teammates"
     return f"I give this to {count}.", calls_at(len(transcript), wanted)
@@ -94,7 +83,7 @@ def _started(task: str, *, plans: bool) -> dict[str, Any]:
 
 
 def _teammate(transcript: Sequence[Entry], task: str, offered: set[str]) -> Answer:
-    made = _made(transcript, whole=True)
+    made = done(transcript)
     known = {each.tool: each.result for each in made if each.tool in READS}
     missing = [read for read in (_OPEN, _LOAD) if read[0] not in known]
     if missing:
@@ -115,7 +104,7 @@ def _teammate(transcript: Sequence[Entry], task: str, offered: set[str]) -> Answ
     return _propose(transcript, changes)
 
 
-def _after_plan(transcript: Sequence[Entry], plans: Sequence[_Made], changes: list[dict[str, Any]]) -> Answer:
+def _after_plan(transcript: Sequence[Entry], plans: Sequence[Done], changes: list[dict[str, Any]]) -> Answer:
     last = plans[-1].result
     planned = {int(number) for step in plans[-1].arguments["steps"] for number in _NUMBER.findall(str(step))}
     kept = [change for change in changes if change["number"] in planned]
@@ -155,16 +144,9 @@ def _plan(transcript: Sequence[Entry], changes: list[dict[str, Any]], said: str)
 
 
 def _propose(transcript: Sequence[Entry], changes: list[dict[str, Any]]) -> Answer:
-    wanted: list[tuple[str, dict[str, Any]]] = [
-        (
-            "update_issue",
-            {
-                "number": each["number"],
-                "assignee": each["assignee"],
-                "approval_reason": "It has no owner, and they have the least to do.",
-            },
-        )
-        for each in changes
+    why = {"approval_reason": "It has no owner, and they have the least to do."}
+    wanted = [
+        ("update_issue", {"number": each["number"], "assignee": each["assignee"], **why}) for each in changes
     ]
     return words.proposing(wanted), calls_at(len(transcript), wanted)
 
@@ -193,35 +175,3 @@ def _changes(known: Mapping[str, str]) -> list[dict[str, Any]]:
         load[who] += 1
         given.append({"number": issue["number"], "title": issue.get("title", ""), "assignee": who})
     return given
-
-
-def _last_said(transcript: Sequence[Entry]) -> list[str]:
-    """What was said since the last answer."""
-    said: list[str] = []
-    for entry in reversed(transcript):
-        if not isinstance(entry, UserText | ToolResult | AssistantText) or isinstance(entry, AssistantText):
-            break
-        if isinstance(entry, UserText):
-            said.insert(0, entry.text)
-    return said
-
-
-def _made(transcript: Sequence[Entry], *, whole: bool = False) -> list[_Made]:
-    """The calls of the last answer, or of the ``whole`` transcript, with what came of them."""
-    results = {entry.call_id: entry.text for entry in transcript if isinstance(entry, ToolResult)}
-    answers = [entry for entry in transcript if isinstance(entry, AssistantText)]
-    if not whole:
-        answers = answers[-1:] if transcript and isinstance(transcript[-1], ToolResult) else []
-    return [
-        _Made(call.name, _decoded(call.arguments), results.get(call.id, ""))
-        for answer in answers
-        for call in answer.calls
-    ]
-
-
-def _decoded(arguments: str) -> Mapping[str, Any]:
-    try:
-        decoded = json.loads(arguments)
-    except ValueError:
-        return {}
-    return decoded if isinstance(decoded, dict) else {}

@@ -1,44 +1,50 @@
-"""Where a transcript stands: what people asked that is not answered yet, and what was done about it. Pure."""
+"""The conversation: what people asked that is not answered yet, and what was done about it. Pure."""
 
+import hashlib
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from bot.agent.model import AssistantText, Entry, ToolCall, ToolResult, UserText
-from bot.agent.offline.wishes import LOOKUPS
 from bot.agent.offline.words import issues_in
 from bot.agent.transcript import NOTE
 from bot.domain.outcomes import OUTSIDE
 
-_MENTION = re.compile(r"#(\d+)")
+READS = frozenset({"search_issues", "get_issue", "list_issues", "workload"})
+"""What the tracker can be asked."""
+LOOKUPS = READS | {"proposals_waiting", "my_decisions"}
+_MENTION = re.compile(r"#(\d{1,9})")
+
+Wanted = tuple[str, Mapping[str, Any]]
+"""A tool and its arguments."""
 
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """A call the model made and what came of it."""
+    """A call that the model made, and what came of it; empty where nothing is known yet."""
 
     tool: str
-    arguments: dict[str, Any]
+    arguments: Mapping[str, Any]
     result: str
 
 
 @dataclass(frozen=True, slots=True)
-class Scene:
-    """The transcript cut in three: long ago, what people asked since the last answer, the calls made for it.
+class Conversation:
+    """The transcript in three parts: before, what people asked since the last answer, the calls made for it.
 
     A message that came in while reads were running belongs to the same job. A proposal ends a job: what
     people say after it is a new one.
     """
 
     before: Sequence[Entry]
-    asked: tuple[UserText, ...]
-    since: tuple[Done, ...]
+    asked: Sequence[UserText]
+    since: Sequence[Done]
 
     @classmethod
-    def of(cls, transcript: Sequence[Entry]) -> "Scene":
-        last = max((i for i, entry in enumerate(transcript) if isinstance(entry, UserText)), default=-1)
+    def of(cls, transcript: Sequence[Entry]) -> "Conversation":
+        last = max((i for i, entry in enumerate(transcript) if isinstance(entry, UserText)), default=0)
         first = last
         for at in range(last - 1, -1, -1):
             entry = transcript[at]
@@ -46,21 +52,21 @@ class Scene:
                 first = at
             elif not isinstance(entry, ToolResult) and not _only_reads(entry):
                 break
-        job = transcript[max(first, 0) :]
-        asked = tuple(entry for entry in job if isinstance(entry, UserText))
-        return cls(transcript[: max(first, 0)], asked, tuple(_done(job)))
+        job = transcript[first:]
+        asked = [entry for entry in job if isinstance(entry, UserText)]
+        return cls(transcript[:first], asked, done(job))
 
     @property
     def reads(self) -> list[Done]:
-        return [done for done in self.since if done.tool in LOOKUPS]
+        return [each for each in self.since if each.tool in LOOKUPS]
 
     @property
     def writes(self) -> list[Done]:
-        return [done for done in self.since if done.tool not in LOOKUPS]
+        return [each for each in self.since if each.tool not in LOOKUPS]
 
     @property
     def notes(self) -> list[str]:
-        """What Nod itself told about earlier proposals."""
+        """What Nod itself told, such as how earlier proposals ended."""
         return [entry.text for entry in self.asked if entry.text.startswith(NOTE)]
 
     @property
@@ -68,39 +74,35 @@ class Scene:
         return [entry for entry in self.asked if not entry.text.startswith(NOTE)]
 
     @property
-    def earlier(self) -> list[Done]:
-        """The calls of what was asked before."""
-        return list(_done(self.before))
-
-    @property
-    def waits(self) -> bool:
-        """Whether a card of this conversation is open."""
-        return any(done.result.startswith("AWAITING APPROVAL") for done in self.earlier)
-
-    @property
-    def told(self) -> list[str]:
-        return [entry.text for entry in self.before if isinstance(entry, AssistantText)]
-
-    @property
     def it(self) -> int | None:
         """The issue spoken of last before this job, where it was a single one."""
         for entry in reversed(self.before):
-            numbers = _numbers(entry)
-            if numbers:
+            if numbers := _numbers(entry):
                 return numbers.pop() if len(numbers) == 1 else None
         return None
+
+
+def done(entries: Sequence[Entry]) -> list[Done]:
+    """All calls in these entries, with their results."""
+    results = {entry.call_id: entry.text for entry in entries if isinstance(entry, ToolResult)}
+    answers = [entry for entry in entries if isinstance(entry, AssistantText)]
+    calls = [call for answer in answers for call in answer.calls]
+    return [Done(call.name, _arguments(call), results.get(call.id, "")) for call in calls]
+
+
+def calls_at(place: int, wanted: Iterable[Wanted]) -> tuple[ToolCall, ...]:
+    """What is wanted as calls; the same ``place`` in the transcript gives the same IDs."""
+    made = []
+    for position, (tool, arguments) in enumerate(wanted):
+        text = json.dumps(arguments, ensure_ascii=False)
+        mark = hashlib.sha256(f"{place} {position} {tool} {text}".encode()).hexdigest()[:16]
+        made.append(ToolCall(f"call_{mark}", tool, text))
+    return tuple(made)
 
 
 def _only_reads(entry: Entry) -> bool:
     calls = entry.calls if isinstance(entry, AssistantText) else ()
     return bool(calls) and all(call.name in LOOKUPS for call in calls)
-
-
-def _done(entries: Sequence[Entry]) -> Iterable[Done]:
-    results = {entry.call_id: entry.text for entry in entries if isinstance(entry, ToolResult)}
-    for entry in entries:
-        for call in entry.calls if isinstance(entry, AssistantText) else ():
-            yield Done(call.name, _arguments(call), results.get(call.id, ""))
 
 
 def _arguments(call: ToolCall) -> dict[str, Any]:
@@ -112,6 +114,7 @@ def _arguments(call: ToolCall) -> dict[str, Any]:
 
 
 def _numbers(entry: Entry) -> set[int]:
+    """The issues that an entry speaks of."""
     match entry:
         case ToolResult(_, marked, _):
             text = marked.replace(OUTSIDE, "")
