@@ -6,17 +6,17 @@ from typing import Any
 
 from bot.agent.model import ToolCall
 from bot.agent.offline import words
-from bot.agent.offline.conversation import LOOKUPS, Conversation, Wanted, calls_at
+from bot.agent.offline.conversation import LOOKUPS, DemoConversation, Wanted, calls_at
 from bot.agent.offline.sentences import HELP, Talk, Wish, read
 from bot.domain.quoting import requested
 
 _FEW = 3  # sentences to press
 
 
-class Answer:
+class DemoAnswer:
     """The next answer: reads while something must be looked up, then words and the proposals."""
 
-    def __init__(self, conversation: Conversation, offered: set[str]) -> None:
+    def __init__(self, conversation: DemoConversation, offered: set[str]) -> None:
         self._conversation = conversation
         self._results = {(r.tool, str(r.arguments)): r.result for r in conversation.reads}
         self._said = [words.note(note) for note in conversation.notes]

@@ -31,7 +31,7 @@ class Done:
 
 
 @dataclass(frozen=True, slots=True)
-class Conversation:
+class DemoConversation:
     """The transcript in three parts: before, what people asked since the last answer, the calls made for it.
 
     A message that came in while reads were running belongs to the same job. A proposal ends a job: what
@@ -43,7 +43,7 @@ class Conversation:
     since: Sequence[Done]
 
     @classmethod
-    def of(cls, transcript: Sequence[Entry]) -> "Conversation":
+    def of(cls, transcript: Sequence[Entry]) -> "DemoConversation":
         last = max((i for i, entry in enumerate(transcript) if isinstance(entry, UserText)), default=0)
         first = last
         for at in range(last - 1, -1, -1):

@@ -12,8 +12,8 @@ from collections.abc import AsyncIterator, Sequence
 
 from bot.agent.model import Entry, Finished, Part, Stop, Text, ToolCall, ToolSpec
 from bot.agent.offline import team, words
-from bot.agent.offline.answer import Answer
-from bot.agent.offline.conversation import Conversation
+from bot.agent.offline.answer import DemoAnswer
+from bot.agent.offline.conversation import DemoConversation
 
 _WORD = re.compile(r"\s*\S+\s*?")
 
@@ -42,7 +42,7 @@ def respond(transcript: Sequence[Entry], tools: Sequence[ToolSpec]) -> tuple[str
     """Decide the next answer: its text and its calls."""
     if (answer := team.respond(transcript, tools)) is not None:
         return answer
-    conversation = Conversation.of(transcript)
+    conversation = DemoConversation.of(transcript)
     if writes := conversation.writes:
         return "\n".join(words.end(each.tool, each.arguments, each.result) for each in writes), ()
-    return Answer(conversation, {spec.name for spec in tools}).next()
+    return DemoAnswer(conversation, {spec.name for spec in tools}).next()

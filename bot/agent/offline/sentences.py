@@ -130,7 +130,7 @@ _DETAIL = re.compile(
 _OPEN_OR_NOT = r"(?P<state>open|closed)"
 _FILTER = re.compile(
     rf"(?:that are |that's |are |still ){{0,2}}{_OPEN_OR_NOT}\b|(?:with |of )?{_PRIORITY}\b(?:{_PRIO})?"
-    rf"|(?P<nobody>unassigned|(?:(?:have|has|with) no|without an?) (?:owner|assignee))"
+    rf"|(?P<unowned>unassigned|(?:(?:have|has|with) no|without an?) (?:owner|assignee))"
     rf"|(?:assigned to|owned by|of|for) {_NAME}|(?P<mine>my)\b|(?:labell?ed|tagged) (?P<label>{_LABEL})",
     re.IGNORECASE,
 )
@@ -151,23 +151,23 @@ _LISTED = rf"{_FILTERS}(?:(?P<bugs>bugs?)|(?:issue|ticket|task)s?|everything){_F
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class Sentence:
     """A sentence and the call that it asks for; its groups give the arguments, with ``fixed`` ones."""
 
-    sentence: str
+    pattern: str
     tool: str
     fixed: Mapping[str, Any] = field(default_factory=dict)
     view: str = ""
 
 
-def _row(sentence: str, tool: str = "update_issue", view: str = "", **fixed: Any) -> Row:
-    return Row(sentence, tool, fixed, view)
+def _row(pattern: str, tool: str = "update_issue", view: str = "", **fixed: Any) -> Sentence:
+    return Sentence(pattern, tool, fixed, view)
 
 
 @cache
-def _pattern(sentence: str) -> re.Pattern[str]:
+def _compiled(pattern: str) -> re.Pattern[str]:
     """Compiled when it is first needed, for a start that is quick."""
-    return re.compile(f"(?:{sentence}){_END}", re.IGNORECASE)
+    return re.compile(f"(?:{pattern}){_END}", re.IGNORECASE)
 
 
 _NEW = (
@@ -180,7 +180,7 @@ _BEFORE_A_VERB = rf"(?=$|\n|[.!?;]+(?:\s|$)|(?:,| and|, and|,? then) (?:{_VERB})
 _WHY = rf"(?:,? (?:because|since|as) (?P<reason>{_TEXT}))?"
 _SHOW = "(?:show|list|get|see|read|display|give|tell)(?: me| us)?(?: about)?"
 _TOP = ("list_issues", "top")
-_TABLE: tuple[Row, ...] = (
+_TABLE: tuple[Sentence, ...] = (
     _row(rf"{_NEW} (?P<title>{_QUOTED}){_DETAILS}", "create_issue"),
     _row(
         rf"{_NEW}(?: about| for| that| saying)? (?![{_MARKS}])(?P<title>{_TEXT}?){_DETAILS}{_BEFORE_A_VERB}",
@@ -312,18 +312,18 @@ class Reading:
 
     def part(self, text: str, place: int) -> int:
         """Read the part that begins there; gives where it ends, 0 where no row fits it."""
-        for sentence, talk in _TALK:
-            if found := _pattern(sentence).match(text, place):
+        for pattern, talk in _TALK:
+            if found := _compiled(pattern).match(text, place):
                 self.wishes.append(talk)
                 return found.end()
         for row in _TABLE:
-            found = _pattern(row.sentence).match(text, place)
+            found = _compiled(row.pattern).match(text, place)
             if found and (given := _groups(found)) is not None:
                 self._take(row, given, found[0])
                 return found.end()
         return 0
 
-    def _take(self, row: Row, given: Mapping[str, str], said: str) -> None:
+    def _take(self, row: Sentence, given: Mapping[str, str], said: str) -> None:
         arguments = {**row.fixed, **_arguments(given)}
         if str(arguments.get("assignee")).lower() in {"me", "myself", "my"}:
             if not self._speaker:
@@ -400,11 +400,11 @@ def _groups(found: re.Match[str]) -> dict[str, str] | None:
                 if value and name in given:
                     return None
                 if value:
-                    given[name] = "" if group == "nobody" else value
+                    given[name] = "" if group == "unowned" else value
     return given
 
 
-_SAME = {"rated": "priority", "given": "assignee", "nobody": "assignee", "mine": "assignee"}
+_SAME = {"rated": "priority", "given": "assignee", "unowned": "assignee", "mine": "assignee"}
 
 
 def _arguments(given: Mapping[str, str]) -> dict[str, Any]:
