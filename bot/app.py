@@ -5,6 +5,7 @@ import contextlib
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from urllib.parse import urlsplit
 
 from dotenv import dotenv_values
@@ -28,7 +29,7 @@ from bot.channels.http.mcp_mount import AgentDoor
 from bot.channels.http.metrics import MetricsServer
 from bot.channels.http.metrics import route as metrics_route
 from bot.channels.http.organisation import BACK as ORGANISATION_BACK
-from bot.channels.http.organisation import Organisation
+from bot.channels.http.organisation import Organisation, lets_in
 from bot.channels.http.server import WebServer
 from bot.channels.seam import Channel
 from bot.channels.table import CHANNELS
@@ -268,7 +269,7 @@ def build(
     def back() -> str:
         return site_url() + BACK
 
-    signed_in = SignedIn(database, policies, clock)
+    signed_in = SignedIn(database, policies, clock, partial(lets_in, settings.oidc_allowed))
     doctor = Doctor(settings, lambda: web.port, clock)
     logins = mcp.sign_ins(database, clock, back)
     application = api.create(

@@ -23,11 +23,12 @@ from bot.domain.times import when, written
 from bot.errors import ToolError
 from bot.store import conversations, copies, names, people, proposals, rules
 from bot.store.database import Database
+from bot.store.lock import ring
 from bot.store.record import seals
 from bot.store.rules import Policies
 from bot.tools.registry import Registry
 from bot.tools.tool import Tool
-from bot.transactions import grants, resuming
+from bot.transactions import grants, resuming, signing_in
 
 _SHOWN_AUDIT = 20
 _NAMED = 5  # tools in one sentence
@@ -71,6 +72,9 @@ class RulingWords:
                 "roles [add|remove ACCOUNT admin|approver [everywhere]]",
                 "who is admin or approver; everywhere: in every Slack workspace",
                 self._roles,
+            ),
+            "sessions": CommandWord(
+                "sessions [end ACCOUNT]", "who is signed in to the console; end someone's", self._sessions
             ),
             "outsiders": CommandWord(
                 "outsiders talk [in PLACE]",
@@ -124,7 +128,8 @@ class RulingWords:
     @property
     def everywhere(self) -> frozenset[str]:
         """Words that show or change something of every workspace."""
-        return frozenset({"rules", "roles", "grants", "revoke", "audit", "pause", "resume", "quiet"})
+        words = {"rules", "roles", "grants", "revoke", "audit", "pause", "resume", "quiet"}
+        return frozenset({*words, "sessions"})
 
     def _check_bound(self, session: Session, scope: str, command: Command) -> None:
         """Raises Misspoken where an admin of one workspace would rule in others."""
@@ -221,6 +226,19 @@ class RulingWords:
             return explain(policy.judge(name, sending, place, person, tool.kind), who.label)
 
         return await self._named(await self._database.read(judged))
+
+    async def _sessions(self, command: Command, text: str) -> str:
+        now = self._clock()
+        verb, _, who = text.partition(" ")
+        if verb == "end":
+            ended = await self._database.write(signing_in.end_all, account(who.strip()), command.actor, now)
+            ring(self._database.engine)  # what these sessions have open ends, too
+            return f"Ended: {ended}."
+        if text:
+            raise Misspoken("Write `/approvals sessions`, or `/approvals sessions end ACCOUNT`.")
+        found = await self._database.read(signing_in.sessions, now)
+        lines = [f"- {actor}: {actor.label}, until {when(until, now)}" for actor, until in found]
+        return await self._named("\n".join(lines) or "No one is signed in to the console.")
 
     async def _roles(self, command: Command, text: str) -> str | Told:
         words = text.split()

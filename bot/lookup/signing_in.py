@@ -1,6 +1,6 @@
 """Who is signed in to the console, and how they get in and out."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from bot.domain.chat import Clock
@@ -15,6 +15,7 @@ class SignedIn:
     database: Database
     policies: Policies
     clock: Clock
+    may: Callable[[Actor], bool]  # whether the settings still let this account in
     life = signing_in.SESSION_LIFE
     organisation_life = signing_in.ORGANISATION_LIFE
     away = signing_in.AWAY
@@ -36,7 +37,9 @@ class SignedIn:
         return await self.database.write(signing_in.sign_in_as, actor, self.clock())
 
     async def holder(self, secret: str) -> Actor | None:
-        return await self.database.read(signing_in.signed_in, secret, self.clock())
+        """Whose session this is; None where it has ended, or may no longer be."""
+        found = await self.database.read(signing_in.signed_in, secret, self.clock())
+        return found if found is not None and self.may(found) else None
 
     async def leave(self, actor: Actor, secret: str = "") -> None:
         """End the session of this secret; without one, all of this account's."""

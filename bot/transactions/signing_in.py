@@ -104,6 +104,23 @@ def sign_out(session: Session, actor: Actor, now: datetime, secret: str = "") ->
         _record(session, actor, Act.SIGN_OUT, actor, {"how": "here" if secret else "everywhere"}, now)
 
 
+def sessions(session: Session, now: datetime) -> list[tuple[Actor, datetime]]:
+    """Who is signed in, and until when."""
+    live = select(SignInRow).where(col(SignInRow.code).is_(False), SignInRow.expires_at > now)
+    rows = session.exec(live.order_by(col(SignInRow.account), col(SignInRow.expires_at)))
+    return [(Actor.parse(row.account, row.name), row.expires_at) for row in rows]
+
+
+def end_all(session: Session, who: Actor, by: Actor, now: datetime) -> int:
+    """End every session and link of a person; how many sessions that were."""
+    accounts = person_of(session, who).accounts | {str(who)}
+    ended = [actor for actor, _ in sessions(session, now) if str(actor) in accounts]
+    session.execute(delete(SignInRow).where(col(SignInRow.account).in_(accounts)))
+    for actor in dict.fromkeys(ended):
+        _record(session, actor, Act.SIGN_OUT, by, {"how": "by an admin"}, now)
+    return len(ended)
+
+
 def _record(
     session: Session, console: Actor, act: Act, by: Actor, how: Mapping[str, str], now: datetime
 ) -> None:

@@ -53,6 +53,18 @@ def account_of_subject(subject: str, said: str = "") -> Actor | None:
     return Actor("http", f"sso-id.{key}", said or subject) if 0 < len(key) <= _LONGEST_SUBJECT else None
 
 
+def lets_in(allowed: Sequence[str], actor: Actor) -> bool:
+    """Whether someone who signed in with an organisation's account still may; everybody else may."""
+    way, _, key = actor.key.partition(".") if actor.channel == "http" else ("", "", "")
+    return way not in ("sso", "sso-id") or _lets_in(allowed, key if way == "sso" else "")
+
+
+def _lets_in(allowed: Sequence[str], address: str) -> bool:
+    name = address.lower()
+    names = {"*", *((name, name.rpartition("@")[2]) if "@" in name else ())}
+    return not names.isdisjoint(each.lower() for each in allowed)
+
+
 @dataclass(frozen=True, slots=True)
 class Begun:
     """A sign-in under way; ``state`` is its key, the rest never leaves Nod."""
@@ -163,8 +175,7 @@ class Organisation:
     def _account(self, claims: Mapping[str, Any]) -> Actor:
         """By the address that the provider has verified; without one by its own ID, where all are let in."""
         address = str(claims.get("email", "")) if claims.get("email_verified") is True else ""
-        names = {"*", *({address.lower(), address.lower().rpartition("@")[2]} if "@" in address else ())}
-        if names.isdisjoint(each.lower() for each in self.allowed):
+        if not _lets_in(self.allowed, address):
             log.warning("a sign-in was refused", why="not among those who may")
             raise NotSignedIn("You can't sign in to this Nod. Ask an admin to add you.")
         said = storable(str(claims.get("name") or ""))[:80]

@@ -180,6 +180,23 @@ async def test_who_is_not_named_or_whose_address_is_not_verified_is_sent_away(
     assert "You can&#x27;t sign in to this Nod. Ask an admin to add you." in await refused(browser())
 
 
+async def test_who_is_no_longer_named_is_signed_out(serve: Serve, provider: FakeProvider):
+    given = {
+        "NOD_PUBLIC_URL": HOME,
+        "NOD_OIDC_ISSUER": provider.url,
+        "NOD_OIDC_CLIENT_ID": CLIENT,
+        "NOD_OIDC_CLIENT_SECRET": SECRET,
+    }
+    async with serve(**given, NOD_OIDC_ALLOWED=("example.com",)) as nod, nod.caller() as page:
+        await comes_back(page, await away(page))
+        assert (await page.get("/api/me")).status_code == 200
+        kept = {"Cookie": f"nod_session={page.cookies['nod_session']}"}
+    async with serve(**given, NOD_OIDC_ALLOWED=("sam@example.com",)) as nod, nod.caller(**kept) as page:
+        assert (await page.get("/api/me")).status_code == 401
+    async with serve(**given, NOD_OIDC_ALLOWED=("kim@example.com",)) as nod, nod.caller(**kept) as page:
+        assert (await page.get("/api/me")).status_code == 200
+
+
 async def test_a_provider_that_is_down_or_is_another_one_is_told(provider: FakeProvider, browser: Browser):
     provider.gone = True
     answer = await browser().get("/api/session/begin")

@@ -128,6 +128,28 @@ async def test_who_signed_in_and_out_when_and_how_is_in_the_audit_log(nod: Serve
     assert (await again.get("/api/audit/verify")).json()["intact"]
 
 
+async def test_an_admin_sees_who_is_signed_in_and_ends_it(nod: Served, browser: Browser):
+    guest = Actor("slack", "T1/U8", "Guest")
+    page = browser(Origin=nod.url)
+    await page.post("/api/session", json={"code": await link(nod, guest)})
+    console = (await page.get("/api/me")).json()["account"]
+    chief = await signed_in(nod, browser)
+
+    async def admin(text: str) -> str:
+        return (await chief.post("/api/commands", json={"name": "approvals", "text": text})).json()["text"]
+
+    assert f"{console}: Guest, until in 30 d" in await admin("sessions")
+    assert await admin("sessions end slack:T1/U8") == "Ended: 1."
+    assert (await page.get("/api/me")).status_code == 401
+    assert console not in await admin("sessions")
+    newest = (await chief.get("/api/audit")).json()["rows"][0]
+    assert (newest["verb"], newest["actor"], newest["key"]) == (
+        "sign out",
+        (await chief.get("/api/me")).json()["account"],
+        console,
+    )
+
+
 async def test_a_session_ends_after_thirty_days(nod: Served, browser: Browser):
     page = await signed_in(nod, browser)
     nod.clock.forward(timedelta(days=31))
