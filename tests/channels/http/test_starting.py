@@ -175,7 +175,8 @@ async def test_each_platform_tells_when_it_was_heard_and_a_dead_one_leaves_the_r
     async with serve() as nod:
         nod.app.channels["chat"] = chat = RecordingChannel()
         chat.heard = Hearing(3.4)
-        found = {"ok": True, "channels": [{"name": "chat", "heard_seconds_ago": 3, "fault": ""}]}
+        chats = [{"name": "chat", "heard_seconds_ago": 3, "fault": ""}]
+        found = {"ok": True, "model_fault": "", "channels": chats}
         for path in ("/healthz", "/readyz"):
             assert (await nod.client.get(path)).json() == found
         chat.heard = Hearing(75.0, "nothing heard for 75 s")
