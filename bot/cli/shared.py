@@ -17,6 +17,7 @@ from bot.cli.command import chosen, chosen_in
 from bot.domain.people import LOCAL, SHELL, Actor
 from bot.domain.proposals import Proposal, State
 from bot.domain.redaction import redact_text
+from bot.domain.unseen import escaped, made_visible
 from bot.errors import BadArguments, NodError, SettingsError
 from bot.settings import Settings
 from bot.store import migrations, proposals
@@ -94,7 +95,7 @@ def told() -> Iterator[None]:
 
 def plain(text: str) -> str:
     """Text of models and tools as a terminal may show it: control and direction characters made visible."""
-    return "".join(c if c.isprintable() or c == "\n" else c.encode("unicode_escape").decode() for c in text)
+    return made_visible(text, escaped)
 
 
 def fitted(text: str) -> str:

@@ -6,18 +6,13 @@ from starlette.responses import PlainTextResponse, Response
 
 from bot.channels.http.errors import problem
 from bot.domain.files import File, for_people, safe_name
-from bot.domain.unseen import made_visible
-
-
-def _code(point: int) -> str:
-    """As in a source text: ``cat`` must not act on what a tool said."""
-    return f"\\u{point:04x}" if point <= 0xFFFF else f"\\U{point:08x}"  # noqa: PLR2004 - the last of four digits
+from bot.domain.unseen import escaped, made_visible
 
 
 async def download(file: File | None) -> Response:
     """The file as an attachment, without secrets; 404 for None."""
     if file is None:
         return problem(404, "There is no such file. It may have expired (NOD_RETENTION).")
-    text = made_visible((await asyncio.to_thread(for_people, file.text)).replace("\r\n", "\n"), _code)
+    text = made_visible((await asyncio.to_thread(for_people, file.text)).replace("\r\n", "\n"), escaped)
     attached = f'attachment; filename="{safe_name(file.name)}"'
     return PlainTextResponse(text, headers={"Content-Disposition": attached})

@@ -23,7 +23,7 @@ from bot.channels.outline import Outliner, Pen
 from bot.channels.telegram.limits import ENTITIES, TEXT_UNITS
 from bot.channels.telegram.places import NAME
 from bot.domain.people import Actor
-from bot.domain.unseen import made_visible
+from bot.domain.unseen import escaped, made_visible
 
 _PICTURE = "\ue000"  # stands where a picture was; taken out of the source first, so it cannot be forged
 _PICTURE_SHOWN = "▣"
@@ -81,7 +81,7 @@ class Rich:
 
 def plain(text: str) -> Rich:
     """Text without any styling; characters that could make it lie about itself are shown as escapes."""
-    return Rich(made_visible(_whole(text), lambda code: f"\\u{code:04x}"))
+    return Rich(made_visible(_whole(text), escaped))
 
 
 def styled(text: str, *kinds: str, language: str | None = None) -> Rich:
