@@ -19,6 +19,7 @@ from bot.domain.policy import Judgement, Verdict, terms
 from bot.domain.proposals import PreviewField, Proposal, State, canonical, digest
 from bot.domain.quoting import is_echo, requested
 from bot.domain.redaction import HIDDEN, secrets_in, shown, veiled
+from bot.domain.text import shortened
 from bot.domain.unseen import one_line
 from bot.errors import BadArguments, ToolError, ToolTimedOut
 from bot.logs import logger
@@ -61,8 +62,7 @@ async def title_of(tool: Tool, arguments: Mapping[str, Any]) -> str:
 
 
 def _headline(text: str) -> str:
-    said = one_line(text)
-    return said if len(said) <= _TITLE else f"{said[: _TITLE - 1]}…"
+    return shortened(one_line(text), _TITLE)
 
 
 async def preview_of(tool: Tool, arguments: Mapping[str, Any]) -> tuple[PreviewField, ...]:

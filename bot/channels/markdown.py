@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from bot.domain.text import whole_until
 from bot.domain.unseen import made_visible
 
 _UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff]")
@@ -57,7 +58,7 @@ def prefix(text: str, limit: int, width: Width) -> str:
     for at, character in enumerate(text):
         used += width(character)
         if used > limit:
-            return text[:at]
+            return text[: whole_until(text, at)]
     return text
 
 

@@ -17,6 +17,7 @@ from bot.cli.command import chosen, chosen_in
 from bot.domain.people import LOCAL, SHELL, Actor
 from bot.domain.proposals import Proposal, State
 from bot.domain.redaction import redact_text
+from bot.domain.text import shortened
 from bot.domain.unseen import escaped, made_visible
 from bot.errors import BadArguments, NodError, SettingsError
 from bot.settings import Settings
@@ -101,7 +102,7 @@ def plain(text: str) -> str:
 def fitted(text: str) -> str:
     """A line cut to the terminal's width; in full where it is read by a program."""
     width = shutil.get_terminal_size().columns
-    return text if len(text) <= width or not sys.stdout.isatty() else f"{text[: width - 1]}…"
+    return shortened(text, width) if sys.stdout.isatty() else text
 
 
 def coloured(text: str, colour: str | None) -> str:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Self
 from bot.domain.names import NO_NAMES, Names
 from bot.domain.people import Actor
 from bot.domain.risk import Level, Risk
-from bot.domain.text import storable_or_none
+from bot.domain.text import shortened, storable_or_none
 
 
 class State(StrEnum):
@@ -131,7 +131,7 @@ class Edited:
 def _brief(text: str | None) -> str:
     if text is None:
         return "(nothing)"
-    return text if len(text) <= _BRIEF else f"{text[:_BRIEF]}…"
+    return shortened(text, _BRIEF)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,8 @@ import json
 import re
 from typing import Any
 
+import regex
+
 _NUL = "\x00"
 _MARKUP = re.compile(r"([\\`*_\[\]~<>|#])")
 
@@ -34,6 +36,27 @@ def halved(text: str) -> bool:
 def as_written(text: str) -> str:
     """CommonMark that shows a line of text as it is."""
     return _MARKUP.sub(r"\\\1", text)
+
+
+_CLUSTER = regex.compile(r"\X")
+_LONGEST = 64  # code points of what people see as one character, so that a long run of marks costs little
+
+
+def whole_until(text: str, at: int) -> int:
+    """Where to cut, ``at`` at the latest: not within what people see as one character, such as a family."""
+    if at >= len(text):
+        return len(text)
+    end = start = max(0, at - _LONGEST)
+    for found in _CLUSTER.finditer(text, start, at + _LONGEST):
+        if found.end() > at:
+            break
+        end = found.end()
+    return end if end > start else at
+
+
+def shortened(text: str, most: int) -> str:
+    """The text, or its beginning and ``…``: at most so many characters."""
+    return text if len(text) <= most else f"{text[: whole_until(text, most - 1)]}…"
 
 
 def shown(value: Any, *, indent: int | None = None) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 import aiohttp
 import openai
 
+from bot.domain.text import shortened
 from bot.errors import ModelError, ModelTooLong
 
 _SIGNS = (
@@ -173,4 +174,4 @@ def _said(error: openai.APIError, key: str) -> str:
 def _line(said: Any, key: str) -> str:
     line = " ".join(str(said or "no reason given").split())
     line = line.replace(key, "…") if key else line
-    return line if len(line) <= _SHOWN else f"{line[: _SHOWN - 1]}…"
+    return shortened(line, _SHOWN)

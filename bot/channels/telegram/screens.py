@@ -12,6 +12,7 @@ from bot.channels.telegram.text import Rich, joined, plain, styled
 from bot.channels.telegram.transport import Markup
 from bot.domain.forms import Field, Shape, spoken
 from bot.domain.similarity import Lasting, Rung, Whose
+from bot.domain.text import shortened
 from bot.domain.verbs import Button
 
 _VALUE = 1200  # characters of a value in a question
@@ -49,7 +50,7 @@ def ask(dialogue: Dialogue, field: Field, person: User, trouble: str = "") -> Sc
     if field.description:
         lines.append(styled(_label(field.description, 300), "italic"))
     if now.strip():
-        lines += [plain("It is:"), styled(now if len(now) <= _VALUE else f"{now[:_VALUE]}…", "pre")]
+        lines += [plain("It is:"), styled(shortened(now, _VALUE), "pre")]
     else:
         lines.append(plain("It is empty."))
     if field.choices:
@@ -202,7 +203,7 @@ def _brief(field: Field, value: object) -> str:
 
 
 def _label(text: str, most: int = _LABEL) -> str:
-    return text if len(text) <= most else f"{text[: most - 1]}…"
+    return shortened(text, most)
 
 
 def _save(dialogue: Dialogue) -> InlineKeyboardButton:

@@ -23,6 +23,7 @@ from bot.channels.outline import Outliner, Pen
 from bot.channels.telegram.limits import ENTITIES, TEXT_UNITS
 from bot.channels.telegram.places import NAME
 from bot.domain.people import Actor
+from bot.domain.text import whole_until
 from bot.domain.unseen import escaped, made_visible
 
 _PICTURE = "\ue000"  # stands where a picture was; taken out of the source first, so it cannot be forged
@@ -298,7 +299,7 @@ def _cut(rich: Rich, units: int) -> int:
             at = rich.text.rfind(mark, least, at)
         if at > least and (code or not inside(at + len(mark))):
             return at + len(mark)
-    return max(furthest, 1)
+    return max(whole_until(rich.text, furthest), 1)
 
 
 def _part(rich: Rich, start: int, end: int) -> Rich:

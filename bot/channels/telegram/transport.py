@@ -19,6 +19,7 @@ from bot.channels.telegram.limits import CAPTION_UNITS, TOAST, Urgency
 from bot.channels.telegram.moves import Moves
 from bot.channels.telegram.places import TelegramPlace, TelegramPosted
 from bot.channels.telegram.text import Rich, split
+from bot.domain.text import shortened
 from bot.errors import ChannelError, CopyGone
 from bot.logs import logger
 
@@ -200,7 +201,7 @@ class Transport:
 
     async def toast(self, query_id: str, text: str = "", *, alert: bool = False) -> None:
         """Answer a pressed button; ``alert`` shows it until it is dismissed."""
-        shown = text if len(text) <= TOAST else f"{text[: TOAST - 1]}…"
+        shown = shortened(text, TOAST)
         with translated():
             await self._bot.answer_callback_query(query_id, shown or None, show_alert=alert)
 

@@ -15,6 +15,7 @@ from jsonschema import Draft202012Validator, SchemaError  # type: ignore[import-
 from jsonschema.validators import validator_for  # type: ignore[import-untyped]
 from referencing import Registry
 
+from bot.domain.text import shortened
 from bot.tools.child import serve
 
 _MOST = 160  # characters of what a schema asks for in an error
@@ -75,8 +76,7 @@ def _words(keyword: str, wanted: Any) -> str:
         return f"should be {' or '.join([wanted] if isinstance(wanted, str) else wanted)}"
     if keyword in ("anyOf", "oneOf", "not"):
         return "fits none of the forms that are allowed here"
-    value = json.dumps(wanted, ensure_ascii=False)
-    value = value if len(value) <= _MOST else f"{value[:_MOST]}…"
+    value = shortened(json.dumps(wanted, ensure_ascii=False), _MOST)
     return f"should be one of {value}" if keyword == "enum" else f"should satisfy {keyword} {value}"
 
 

@@ -12,7 +12,7 @@ from mcp import types
 
 from bot.domain.proposals import canonical
 from bot.domain.risk import Level, Risk
-from bot.domain.text import shown
+from bot.domain.text import shortened, shown
 from bot.errors import ToolError
 from bot.tools.mcp.config import ServerConfig, Trust
 from bot.tools.mcp.schemas import Arguments, as_offered, is_strict
@@ -164,4 +164,4 @@ def _words(name: str) -> str:
 def cut(text: str) -> str:
     """One line of a server's words."""
     line = " ".join(text.split())
-    return line if len(line) <= _SHOWN else f"{line[: _SHOWN - 1]}…"
+    return shortened(line, _SHOWN)
