@@ -47,7 +47,7 @@ export class Inbox {
     this.rows = new Map(); // by id, as they stand in the list: the element, and what orders it as it was placed
     this.cards = new Map();
     this.chosen = new Set();
-    this.listed = false; // before the first answer, what is first in the list is not known
+    this.listed = false; // whether the list has arrived since the page is shown
     this.current = null;
     this.next = null;
     this.armed = null; // what a second key approves: its id and round
@@ -165,11 +165,11 @@ export class Inbox {
       page = await this.newest.of(() => list(this.path(before)));
     } catch (error) {
       if (error.status !== 401) this.say(error.message, true);
-      this.listed = true;
-      if (!this.current && !this.asked) this.pickFirst();
       return;
     }
     if (!page) return;
+    // until the first list is there, what is shown is only what the feed brought first: it stays where it is in use
+    const keeps = this.listed || this.detail.contains(document.activeElement);
     this.listed = true;
     this.say("");
     const found = [...page.proposals, ...page.told.filter((p) => this.wants(p))];
@@ -183,7 +183,7 @@ export class Inbox {
     this.arrange();
     if (before) return;
     if (this.asked) await this.pick(this.asked);
-    else if (this.rows.has(this.current)) this.drawDetail();
+    else if (keeps && this.rows.has(this.current)) this.drawDetail();
     else this.pickFirst();
   }
 
@@ -215,7 +215,7 @@ export class Inbox {
     if (this.rows.has(p.id)) this.draw(p);
     else if (this.wants(p)) this.add([p]);
     this.arrange();
-    if (this.listed && !this.current && !this.asked) this.pickFirst();
+    if (!this.current && !this.asked) this.pickFirst();
     else this.drawMany();
   }
 
