@@ -63,6 +63,7 @@ def conversation_of_the_grant(session: Session) -> Address:
         ("0003", {"create_issue": None, "delete_issue": None, "plan_submit": None}),
         ("0004", {"create_issue": None, "delete_issue": None, "plan_submit": None}),
         ("0005", {"create_issue": None, "delete_issue": None, "plan_submit": None}),
+        ("0006", {"create_issue": None, "delete_issue": None, "plan_submit": None}),
     ],
 )
 async def test_what_waits_in_a_released_database_is_decided_and_done(
@@ -88,7 +89,7 @@ async def test_what_waits_in_a_released_database_is_decided_and_done(
         ended = [await app.database.read(proposals.get, proposal.id) for proposal in found]
         assert {p.tool_name: p.cause for p in ended if p} == causes
         there = await app.database.read(conversation_of_the_grant)
-        await app.assistant.handle(Message(there, LOCAL, "comment 'more' on #1", "e-new"))
+        await app.assistant.handle(Message(there, LOCAL, "comment on #1 'more'", "e-new"))
         await app.dispatcher.idle()
         allowed = [p for p in await in_state(app, State.SUCCEEDED) if p.grant_id == 1]
         assert len(allowed) == (1 if Cause.TOOL_CHANGED in causes.values() else 2)
