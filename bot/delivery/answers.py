@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from datetime import datetime
 
 from bot.channels.seam import Channel, poster_at
-from bot.delivery.files import GIVE_UP
+from bot.delivery.notices import Notices
+from bot.delivery.pauses import GIVE_UP
 from bot.domain.chat import Clock
 from bot.domain.outcomes import bounded
 from bot.domain.people import Actor
@@ -23,10 +24,13 @@ _LONGEST = 3000  # characters; a platform's message holds that many, with who as
 class Answers:
     """Tells answers where they are awaited; the conversation itself has them already."""
 
-    def __init__(self, channels: Mapping[str, Channel], database: Database, clock: Clock) -> None:
+    def __init__(
+        self, channels: Mapping[str, Channel], database: Database, clock: Clock, notices: Notices
+    ) -> None:
         self._channels = channels
         self._database = database
         self._clock = clock
+        self._notices = notices
 
     async def tell(self, home: str) -> bool:
         """Tell every answer of a conversation that is there; False when one may arrive yet."""
@@ -45,14 +49,16 @@ class Answers:
         if address is None or poster is None:
             return True
         asked, answer = as_written(question.text), bounded(question.answer, _LONGEST)
+        asker = Actor.parse(question.asker, question.name)
+        words = f"“{asked}”\n\n{answer}"
         try:
             if question.ref:
-                asker = Actor.parse(question.asker, question.name)
-                await poster.remind(address, question.ref, f"“{asked}”\n\n{answer}", [asker])
+                await poster.remind(address, question.ref, words, [asker])
             else:
                 await poster.post(address, f"> {asked}\n\n{answer}")
         except (CopyGone, NotDeliverable) as error:
             log.warning("answer not delivered", address=str(address), why=error.message)
+            await self._notices.answer_privately(asker, address, error.message, words)
         except ChannelError as error:
             log.warning("answer not delivered yet", address=str(address), why=error.message)
             return self._clock() - datetime.fromisoformat(question.asked_at) >= GIVE_UP

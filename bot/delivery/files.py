@@ -6,10 +6,13 @@ belongs to. A crash before the row says otherwise posts it again later rather th
 
 import asyncio
 from collections.abc import Mapping
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from bot.channels.seam import Channel, Poster, poster_at
+from bot.delivery.notices import Notices
+from bot.delivery.pauses import GIVE_UP
 from bot.domain.chat import Address, Clock
+from bot.domain.conversations import Conversation
 from bot.domain.files import for_people
 from bot.errors import ChannelError, NotDeliverable
 from bot.logs import logger
@@ -19,14 +22,15 @@ from bot.store.outputs import KeptOutput
 
 log = logger(__name__)
 
-GIVE_UP = timedelta(hours=12)  # how long a platform that cannot be reached is tried again
-
 
 class Attachments:
-    def __init__(self, channels: Mapping[str, Channel], database: Database, clock: Clock) -> None:
+    def __init__(
+        self, channels: Mapping[str, Channel], database: Database, clock: Clock, notices: Notices
+    ) -> None:
         self._channels = channels
         self._database = database
         self._clock = clock
+        self._notices = notices
         self._failing: dict[str, datetime] = {}  # since when, by handle
 
     async def post(self, conversation_id: str) -> bool:
@@ -43,16 +47,16 @@ class Attachments:
         poster = poster_at(self._channels, conversation.origin)
         done = True
         for kept in waiting:
-            if poster is not None and not await self._posted(poster, conversation.origin, kept):
+            if poster is not None and not await self._posted(poster, conversation, kept):
                 done = False
                 continue
             await self._database.write(outputs.mark_posted, kept.handle)
             self._failing.pop(kept.handle, None)
         return done
 
-    async def _posted(self, poster: Poster, address: Address, kept: KeptOutput) -> bool:
+    async def _posted(self, poster: Poster, conversation: Conversation, kept: KeptOutput) -> bool:
         """Post one; False when it may arrive another time."""
-        text = await asyncio.to_thread(for_people, kept.file.text)
+        text, address = await asyncio.to_thread(for_people, kept.file.text), conversation.origin
         try:
             await poster.post_file(address, kept.file.name, text)
         except ChannelError as error:
@@ -60,14 +64,12 @@ class Attachments:
             since = self._failing.setdefault(kept.handle, self._clock())
             if not isinstance(error, NotDeliverable) and self._clock() - since < GIVE_UP:
                 return False
-            await self._say_where(poster, address, kept, error.message)
+            where = "Ask me for the part you need."
+            if kept.proposal_id:
+                where = (
+                    f"It is in the web console with the proposal; `nod show {kept.proposal_id}` prints it."
+                )
+            words = f"I could not post the file `{kept.file.name}` here ({error.message}). {where}"
+            asker = conversation.requester
+            await self._notices.say(address, words, instead=Address(asker.channel, asker.key))
         return True
-
-    async def _say_where(self, poster: Poster, address: Address, kept: KeptOutput, why: str) -> None:
-        where = "Ask me for the part you need."
-        if kept.proposal_id:
-            where = f"It is in the web console with the proposal; `nod show {kept.proposal_id}` prints it."
-        try:
-            await poster.post(address, f"I could not post the file `{kept.file.name}` here ({why}). {where}")
-        except ChannelError as error:
-            log.error("fallback notice not delivered", file=kept.handle, why=error.message)

@@ -7,8 +7,7 @@ from datetime import datetime
 from sqlmodel import Session
 
 from bot.channels.seam import Channel, Poster, poster_at
-from bot.delivery.files import GIVE_UP
-from bot.delivery.pauses import pause
+from bot.delivery.pauses import GIVE_UP, pause
 from bot.domain.chat import Address, Clock
 from bot.domain.names import place_called
 from bot.domain.people import Actor, Role
@@ -47,9 +46,15 @@ class Notices:
         self._clock = clock
         self._routes = routes
 
-    async def say(self, address: Address, text: str) -> None:
-        """Have a text posted."""
-        await self._database.write(notices.keep, address, text, self._clock())
+    async def say(self, address: Address, text: str, instead: Address | None = None) -> None:
+        """Have a text posted; ``instead``: where else, if that place refuses it for good."""
+        await self._database.write(notices.keep, address, text, self._clock(), None, instead)
+
+    async def answer_privately(self, person: Actor, refused: Address, why: str, text: str) -> None:
+        """Have what a place refused for good posted in the own chat of the person whom it answers."""
+        own = Address(person.channel, person.key)
+        if own != refused:
+            await self.say(own, f"I can't answer where you asked. {why}\n\n{text}")
 
     def for_approvers(self, session: Session, text: str) -> None:
         """As part of a transaction: have a text posted in the chats that the settings name for approvers."""

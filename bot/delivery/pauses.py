@@ -9,6 +9,9 @@ from bot.domain.chat import Clock
 AFTER = tuple(timedelta(seconds=s) for s in (1, 2, 5, 15, 30, 60))
 """After each refusal in a row; then always the last."""
 
+GIVE_UP = timedelta(hours=12)
+"""How long a platform that cannot be reached is tried again."""
+
 _MANY = 1000
 
 Key = TypeVar("Key", bound=Hashable)

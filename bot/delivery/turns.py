@@ -15,9 +15,9 @@ from sqlmodel import Session
 from bot.channels.seam import Channel, Stream, poster_at
 from bot.delivery.answers import Answers
 from bot.delivery.cards import Cards
-from bot.delivery.files import GIVE_UP, Attachments
+from bot.delivery.files import Attachments
 from bot.delivery.notices import Notices
-from bot.delivery.pauses import Pauses
+from bot.delivery.pauses import GIVE_UP, Pauses
 from bot.domain.chat import Address, Clock
 from bot.domain.conversations import Conversation, Line
 from bot.domain.events import TextDelta, TurnEnded, TurnEvent, TurnFailed
@@ -52,8 +52,8 @@ class Turns:
         self._clock = clock
         self._notices = notices
         self._routes = routes
-        self._attachments = Attachments(channels, database, clock)
-        self._answers = Answers(channels, database, clock)
+        self._attachments = Attachments(channels, database, clock, notices)
+        self._answers = Answers(channels, database, clock, notices)
         self._failing: dict[int, datetime] = {}  # since when, by message id
         self._pauses: Pauses[str] = Pauses(clock)  # by conversation id
         self._arrived: dict[int, int] = {}  # how many posts of a text, by message id
@@ -187,19 +187,13 @@ class Turns:
             log.warning(
                 "message can never be delivered", address=str(conversation.address), why=error.message
             )
-            await self._post_instead(conversation, line, error.message)
+            heard = await self._database.read(messages.get_line, line.after)
+            asker = heard.actor if heard and heard.actor else conversation.requester
+            await self._notices.answer_privately(asker, conversation.address, error.message, line.text)
         except ChannelError as error:
             self._arrived[line.id] = max(error.arrived, self._arrived.get(line.id, 0))
             raise
         self._told.add(line.id)
-
-    async def _post_instead(self, conversation: Conversation, line: Line, why: str) -> None:
-        """Have a text that a place refuses for good posted in the own chat of the person it answers."""
-        heard = await self._database.read(messages.get_line, line.after)
-        actor = heard.actor if heard and heard.actor else conversation.requester
-        own = Address(actor.channel, actor.key)
-        if own not in (conversation.address, Address(actor.channel, conversation.address.key)):
-            await self._notices.say(own, f"I can't answer where you asked. {why}\n\n{line.text}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -89,3 +89,13 @@ class Driver(Protocol):
 
         Raises AssertionError when others could read the answer too, where the channel has private answers.
         """
+
+
+class PlacedDriver(Driver, Protocol):
+    """A channel where Nod posts: a place may go away, and people have chats of their own."""
+
+    def lose_place(self) -> None:
+        """Someone deletes the place of the conversation."""
+
+    def privately(self, containing: str) -> Sequence[str]:
+        """What Nod wrote to Ana in her own chat with these words."""

@@ -11,7 +11,7 @@ from bot.domain.proposals import Proposal, State
 from bot.domain.similarity import Lasting, Rung
 from bot.domain.verbs import Verb
 from bot.store import proposals
-from tests.contracts.driver import Driver, Seen
+from tests.contracts.driver import Driver, PlacedDriver, Seen
 from tests.contracts.world import Says, eventually
 
 
@@ -231,6 +231,53 @@ async def planned(driver: Driver, *answers: Says) -> Seen:
     driver.world.script_teammate("noter", Says("My plan.", (plan("Milk is noted"),)), *answers)
     await driver.say("have milk noted, plan first")
     return (await cards(driver))[0]
+
+
+async def approved_elsewhere(driver: Driver) -> None:
+    """Ana approves what waits, in a place that is still there."""
+    (proposal,) = waiting(driver)
+    press = Press(proposal.requester, Verb.APPROVE, proposal.id, proposal.round)
+    assert (await driver.world.app.assistant.handle(press)).answer is Answer.ACCEPTED
+
+
+class Places:
+    """Where Nod posts: the place of a conversation may go away while something is asked there."""
+
+    async def test_an_answer_to_a_place_that_is_gone_goes_to_the_person_who_asked_and_says_why(
+        self, driver: PlacedDriver
+    ) -> None:
+        driver.world.script(Says("Shall I?", (note("milk"),)), Says("It is noted."))
+        await driver.say("note milk")
+        await cards(driver)
+        driver.lose_place()
+        await approved_elsewhere(driver)
+        await eventually(lambda: driver.world.notes, "the note")
+        await settles(driver)
+
+        (told,) = driver.privately("It is noted.")
+        assert "I can't answer where you asked." in told
+
+    async def test_a_file_for_a_place_that_is_gone_is_told_to_the_person_who_asked(
+        self, driver: PlacedDriver
+    ) -> None:
+        driver.world.script(Says("Shall I?", (("print_lines", {"count": 1000}),)), Says("It is printed."))
+        await driver.say("print a thousand lines")
+        await cards(driver)
+        driver.lose_place()
+        await approved_elsewhere(driver)
+        await settles(driver)
+
+        assert driver.privately("It is printed.")
+        (told,) = driver.privately("I could not post the file")
+        assert "nod show" in told
+
+
+async def settles(driver: Driver) -> None:
+    """What is still to be said is said, and said again where it was refused."""
+    for _ in range(3):
+        await driver.world.let_pass(timedelta(minutes=1))
+        await driver.world.app.reminders.send(driver.world.clock())
+        await driver.world.app.dispatcher.idle()
 
 
 class Contract(Rules):

@@ -14,7 +14,7 @@ from bot.domain.similarity import Lasting, Rung
 from bot.domain.verbs import Verb
 from bot.settings import Settings
 from tests.contracts.driver import Seen
-from tests.contracts.scenarios import Contract, cards, note
+from tests.contracts.scenarios import Contract, Places, cards, note
 from tests.contracts.world import Says, World, eventually
 from tests.fakes.discord_server import APP, CHANNEL, ELSEWHERE, SERVER, TOKEN, FakeDiscord, Message, Window
 from tests.kit import FakeClock
@@ -148,6 +148,12 @@ class DiscordDriver:
         self.discord.blocked.add(CHANNEL)
         self.discord.fail("POST", "users/@me/channels", 50, status=403, body={"code": 50007})
 
+    def lose_place(self) -> None:
+        self.discord.gone.add(CHANNEL)
+
+    def privately(self, containing: str) -> list[str]:
+        return [m.text for m in self.discord.seen(self.discord.dm(ANA)) if containing in m.text]
+
     def fail_redraws(self, times: int) -> None:
         self.discord.fail("PATCH", f"channels/{CHANNEL}/messages", times)
 
@@ -196,7 +202,7 @@ async def driver(database_of: Urls, clock: FakeClock) -> AsyncIterator[DiscordDr
     assert discord.refused == []
 
 
-class TestDiscord(Contract):
+class TestDiscord(Contract, Places):
     """Every scenario of the contract, and what only Discord does."""
 
     async def test_what_discord_did_not_sign_now_is_refused(self, driver: DiscordDriver) -> None:

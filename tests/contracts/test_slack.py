@@ -16,7 +16,7 @@ from bot.domain.similarity import Lasting, Rung
 from bot.domain.verbs import Verb, button
 from bot.settings import Settings
 from tests.contracts.driver import Seen
-from tests.contracts.scenarios import Contract, note
+from tests.contracts.scenarios import Contract, Places, note
 from tests.contracts.world import Says, World, eventually
 from tests.fakes.slack_server import APP_TOKEN, BOT_TOKEN, BOT_USER, FakeSlack
 from tests.fakes.slack_state import Modal, Posted
@@ -137,6 +137,12 @@ class SlackDriver:
     def refuse_cards(self) -> None:
         self.slack.fail("chat.postMessage", "is_archived", times=50)
 
+    def lose_place(self) -> None:
+        del self.slack.channels["C1"]
+
+    def privately(self, containing: str) -> list[str]:
+        return [m.words for m in self.slack.in_channel(self.slack.dm(ANA)) if containing in m.words]
+
     def fail_redraws(self, times: int) -> None:
         self.slack.fail("chat.update", "internal_error", times=times)
 
@@ -214,7 +220,7 @@ async def in_slack(
     await slack.stop()
 
 
-class TestSlack(Contract):
+class TestSlack(Contract, Places):
     """Every scenario of the contract."""
 
     async def test_home_follows_proposals_that_never_were_in_slack(self, driver: SlackDriver) -> None:

@@ -15,7 +15,7 @@ from bot.domain.similarity import Lasting, Rung
 from bot.domain.verbs import Verb, button
 from bot.settings import Settings
 from tests.contracts.driver import Seen
-from tests.contracts.scenarios import Contract
+from tests.contracts.scenarios import Contract, Places
 from tests.contracts.world import World, eventually
 from tests.fakes.telegram_server import TOKEN, FakeTelegram, Posted
 from tests.kit import FakeClock
@@ -62,9 +62,10 @@ class TelegramDriver:
     def __init__(self, telegram: FakeTelegram, world: World) -> None:
         self.telegram = telegram
         self.world = world
+        self.topic: int | None = None
 
     async def say(self, text: str) -> None:
-        await self.telegram.say(ANA, f"@nod_test_bot {text}", TEAM)
+        await self.telegram.say(ANA, f"@nod_test_bot {text}", TEAM, thread=self.topic)
 
     def cards(self) -> list[Seen]:
         return [_seen(m) for m in self.telegram.shown(TEAM) if m.text.startswith(SIGNS)]
@@ -199,6 +200,15 @@ class TelegramDriver:
     def refuse_cards(self) -> None:
         self.telegram.blocked |= {TEAM: "bot was kicked from the supergroup chat", ANA: "bot was blocked"}
 
+    def lose_place(self) -> None:
+        if self.topic is None:
+            del self.telegram.chats[TEAM]
+        else:
+            self.telegram.delete_topic(TEAM, self.topic)
+
+    def privately(self, containing: str) -> list[str]:
+        return [m.text for m in self.telegram.shown(ANA, containing)]
+
     def fail_redraws(self, times: int) -> None:
         self.telegram.fail("editMessageText", 500, "Internal Server Error", times)
 
@@ -277,5 +287,15 @@ async def in_telegram(url: str, clock: Clock, *, elsewhere: bool = False) -> Asy
     await telegram.stop()
 
 
-class TestTelegram(Contract):
+class TestTelegram(Contract, Places):
     """Every scenario of the contract."""
+
+
+class TestTopic(Places):
+    """A topic of a group, where the group stays when the topic is deleted."""
+
+    @pytest.fixture
+    async def driver(self, database_of: Urls, clock: FakeClock) -> AsyncIterator[TelegramDriver]:
+        async with in_telegram(database_of("nod"), clock) as driver:
+            driver.topic = 7
+            yield driver

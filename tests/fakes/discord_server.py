@@ -127,6 +127,7 @@ class FakeDiscord:
         self.faults: list[Fault] = []
         self.requests: deque[tuple[str, str]] = deque(maxlen=500)
         self.blocked: set[str] = set()  # channels Nod may not write to
+        self.gone: set[str] = set()  # channels that were deleted
         self.server = SERVER  # where people are
         self.strict = False  # what follows an interaction is refused until its answer was read
         self.room: int | None = None  # messages, and edits, that a channel takes in five seconds
@@ -287,6 +288,8 @@ class FakeDiscord:
             body, files = await _read(request)
             if not path.startswith("webhooks/") and request.headers.get("Authorization") != f"Bot {TOKEN}":
                 raise Refusal(401, 0, "401: Unauthorized")
+            if self.gone.intersection(path.split("/")):
+                raise Refusal(404, 10003, "Unknown Channel")
             headers = self._counted(method, path.split("/"))
             answer = self._act(method, path.split("/"), body, files)
         except Refusal as refused:

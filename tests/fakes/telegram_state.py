@@ -99,6 +99,7 @@ class BotApi:
         self.local = False
         """A Bot API server of one's own: it takes a webhook without https."""
         self.blocked: dict[int, str] = {}
+        self.deleted_topics: set[tuple[int, int]] = set()
         self.webhook: dict[str, str] = {}
         self.deliveries: list[tuple[int, int]] = []
         self.privacy = True
@@ -109,6 +110,12 @@ class BotApi:
         self._written: dict[int, deque[float]] = defaultdict(deque)
         self._poller: asyncio.Event | None = None
         self._changed = asyncio.Condition()
+
+    def delete_topic(self, chat_id: int, thread: int) -> None:
+        """Someone deletes a topic, and with it all that was written there."""
+        self.deleted_topics.add((chat_id, thread))
+        for each in self.messages:
+            each.deleted = each.deleted or (each.chat_id, each.thread) == (chat_id, thread)
 
     async def until(self, holds: Callable[[], Any], why: str = "") -> Any:
         """Wait until something is true here; whatever the client does wakes this up."""
@@ -201,6 +208,8 @@ class BotApi:
             raise Refusal(403, f"Forbidden: {self.blocked[chat]}")
         if chat not in self.chats:
             raise bad("chat not found")
+        if (chat, params.get("message_thread_id")) in self.deleted_topics:
+            raise bad("message thread not found")
         if method in _SENDING and self.limited[chat]:
             seconds = self.limited[chat].popleft()
             raise Refusal(429, f"Too Many Requests: retry after {seconds}", retry_after=seconds)

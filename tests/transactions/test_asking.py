@@ -9,7 +9,7 @@ from bot.domain.chat import Answer
 from bot.domain.proposals import State
 from bot.domain.redaction import HIDDEN
 from bot.domain.verbs import Verb
-from bot.errors import ChannelError
+from bot.errors import ChannelError, NotDeliverable
 from bot.store.record import audit
 from tests.kit import ANA, BEN, EVE, ROOM, WALL, MakeNod, Nod, RecordingChannel, call, says
 from tests.transactions.test_decisions import TEAM, red
@@ -141,6 +141,24 @@ async def test_a_platform_that_is_down_for_hours_gets_the_answer_when_it_is_back
     wall.refusals.clear()
     await nod.tick(timedelta(hours=1))
     assert [told[1] for told in wall.reminders] == ["“Which?”\n\nThe one by the window."]
+
+
+async def test_an_answer_whose_place_is_gone_goes_to_the_person_who_asked_and_says_why(
+    make_nod: MakeNod,
+) -> None:
+    wall = RecordingChannel("wall")
+    nod = make_nod(channels=[RecordingChannel(), wall], routes=[WALL])
+    (p,) = await nod.asked(red())
+    nod.model.will(says("The one by the window."))
+    (ref,) = wall.places
+    wall.refusals["remind"] = NotDeliverable("the channel does not exist")
+    await nod.press(Verb.ASK, p, at=WALL, ref=ref, reason="Which?")
+    await nod.idle()
+    await nod.tick(timedelta(minutes=2))
+    _, (place, told) = nod.chat.texts  # below what was asked
+    assert str(place) == str(ANA)
+    assert told.startswith("I can't answer where you asked. the channel does not exist")
+    assert told.endswith("“Which?”\n\nThe one by the window.")
 
 
 async def test_a_question_is_shown_as_it_was_written_below_the_card(make_nod: MakeNod) -> None:
