@@ -97,5 +97,8 @@ class PlacedDriver(Driver, Protocol):
     def lose_place(self) -> None:
         """Someone deletes the place of the conversation."""
 
+    def delete_card(self, card: Seen) -> None:
+        """Someone deletes the message of a card."""
+
     def privately(self, containing: str) -> Sequence[str]:
         """What Nod wrote to Ana in her own chat with these words."""

@@ -271,12 +271,28 @@ class Places:
         (told,) = driver.privately("I could not post the file")
         assert "nod show" in told
 
+    async def test_a_waiting_card_that_someone_deleted_is_there_again_when_it_is_reminded_of(
+        self, driver: PlacedDriver
+    ) -> None:
+        await driver.command("/approvals remind 1h")
+        driver.world.script(Says("Shall I?", (note("milk"),)))
+        await driver.say("note milk")
+        (card,) = await cards(driver)
+        driver.delete_card(card)
+        await driver.world.let_pass(timedelta(hours=1))
+        await settles(driver)
+
+        (card,) = driver.cards()
+        await driver.press(card, Verb.APPROVE)
+        await becomes(driver, 0, "Done. Approved by")
+        assert driver.world.notes == ["milk"]
+
 
 async def settles(driver: Driver) -> None:
     """What is still to be said is said, and said again where it was refused."""
     for _ in range(3):
         await driver.world.let_pass(timedelta(minutes=1))
-        await driver.world.app.reminders.send(driver.world.clock())
+        await driver.world.app.reminders.remind(driver.world.clock())
         await driver.world.app.dispatcher.idle()
 
 

@@ -151,6 +151,9 @@ class DiscordDriver:
     def lose_place(self) -> None:
         self.discord.gone.add(CHANNEL)
 
+    def delete_card(self, card: Seen) -> None:
+        self.discord.messages.remove(card.handle.message)
+
     def privately(self, containing: str) -> list[str]:
         return [m.text for m in self.discord.seen(self.discord.dm(ANA)) if containing in m.text]
 

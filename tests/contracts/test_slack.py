@@ -140,6 +140,9 @@ class SlackDriver:
     def lose_place(self) -> None:
         del self.slack.channels["C1"]
 
+    def delete_card(self, card: Seen) -> None:
+        card.handle.deleted = True
+
     def privately(self, containing: str) -> list[str]:
         return [m.words for m in self.slack.in_channel(self.slack.dm(ANA)) if containing in m.words]
 

@@ -206,6 +206,9 @@ class TelegramDriver:
         else:
             self.telegram.delete_topic(TEAM, self.topic)
 
+    def delete_card(self, card: Seen) -> None:
+        card.handle.message.deleted = True
+
     def privately(self, containing: str) -> list[str]:
         return [m.text for m in self.telegram.shown(ANA, containing)]
 

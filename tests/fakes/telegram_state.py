@@ -302,6 +302,12 @@ class BotApi:
 
     def _put(self, params: dict[str, Any], text: str) -> Posted:
         check_markup(params.get("reply_markup"))
+        reply = params.get("reply_parameters") or {}
+        there = {m.message_id for m in self.messages if m.chat_id == params["chat_id"] and not m.deleted}
+        if reply and reply["message_id"] not in there:
+            if not reply.get("allow_sending_without_reply"):
+                raise bad("message to be replied not found")
+            reply = {}
         posted = Posted(
             params["chat_id"],
             self.message_id(params["chat_id"]),
@@ -309,7 +315,7 @@ class BotApi:
             params.get("entities", []),
             params.get("reply_markup"),
             params.get("message_thread_id"),
-            reply_to=(params.get("reply_parameters") or {}).get("message_id"),
+            reply_to=reply.get("message_id"),
         )
         self.messages.append(posted)
         return posted

@@ -302,7 +302,7 @@ class TelegramChannel(Poster):
         named = [] if place.private else [each for each in people if each.channel == self.name]
         rich = joined([*([joined(map(mention, named), ", ")] if named else []), from_markdown(markdown)])
         await self._transport.send(
-            place, rich, answer_to=card.message_id if card.chat_id == place.chat_id else None
+            place, rich, below=card.message_id if card.chat_id == place.chat_id else None
         )
 
     async def post_file(self, address: Address, name: str, text: str) -> None:

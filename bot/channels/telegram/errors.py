@@ -12,6 +12,8 @@ _GONE = (
     "message can't be edited",
     "message_id_invalid",
     "message to delete not found",
+    "message to be replied not found",
+    "message to reply not found",
 )
 
 

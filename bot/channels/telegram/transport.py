@@ -46,16 +46,27 @@ class Transport:
         markup: Markup = None,
         *,
         answer_to: int | None = None,
+        below: int | None = None,
         urgency: Urgency = Urgency.TEXT,
     ) -> TelegramPosted:
-        """Send as many messages as the text needs, the markup under the last; return the last one."""
+        """Send as many messages as the text needs, the markup under the last; return the last one.
+
+        ``answer_to`` is the message that it answers, if that is still there; without the one that it is to
+        stand ``below``, it is not sent: CopyGone.
+        """
         pieces = split(rich) or [Rich("…")]
+        reply = _replying(answer_to, must=False) or _replying(below, must=True)
         for piece in pieces[:-1]:
-            await self._send_one(place, piece, None, answer_to, urgency)
-        return await self._send_one(place, pieces[-1], markup, answer_to, urgency)
+            await self._send_one(place, piece, None, reply, urgency)
+        return await self._send_one(place, pieces[-1], markup, reply, urgency)
 
     async def _send_one(
-        self, place: TelegramPlace, rich: Rich, markup: Markup, answer_to: int | None, urgency: Urgency
+        self,
+        place: TelegramPlace,
+        rich: Rich,
+        markup: Markup,
+        reply: ReplyParameters | None,
+        urgency: Urgency,
     ) -> TelegramPosted:
         async def send(chat_id: int, rich: Rich, markup: Markup) -> TelegramPosted:
             sent = await self._bot.send_message(
@@ -64,7 +75,7 @@ class Transport:
                 entities=rich.entities,
                 message_thread_id=place.thread_id,
                 reply_markup=markup,
-                reply_parameters=_replying(answer_to),
+                reply_parameters=reply,
                 rate_limit_args=urgency,
             )
             return TelegramPosted(sent.chat_id, sent.message_id)
@@ -213,5 +224,5 @@ def _without_links(markup: Markup) -> Markup:
     return InlineKeyboardMarkup([row for row in rows if row])
 
 
-def _replying(message_id: int | None) -> ReplyParameters | None:
-    return None if message_id is None else ReplyParameters(message_id, allow_sending_without_reply=True)
+def _replying(message_id: int | None, *, must: bool) -> ReplyParameters | None:
+    return None if message_id is None else ReplyParameters(message_id, allow_sending_without_reply=not must)
