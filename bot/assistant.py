@@ -111,7 +111,15 @@ class Assistant:
         self._policies = gate.policies
         self._presses = presses
         self._commands = Commands(
-            database, gate.policies, gate.registry, clock, self.handle, self.stop, dispatcher.wake, site_url
+            database,
+            gate.policies,
+            gate.registry,
+            clock,
+            self.handle,
+            self.stop,
+            dispatcher.wake,
+            site_url,
+            cards.hindrance,
         )
         self._stopping: set[str] = set()
         self._asked: set[str] = set()  # ids of conversations whose answer may be awaited elsewhere

@@ -10,9 +10,9 @@ from typing import Protocol
 from starlette.routing import BaseRoute
 
 from bot.channels.seam import Poster
-from bot.domain.chat import Clock
-from bot.domain.findings import Finding, fail, ok
-from bot.errors import SettingsError
+from bot.domain.chat import Address, Clock
+from bot.domain.findings import Finding, fail, ok, warn
+from bot.errors import ChannelError, SettingsError
 from bot.settings import Settings, require
 from bot.store.database import Database
 
@@ -39,7 +39,7 @@ class ChannelKind:
     keys: tuple[str, ...]
     configured: Callable[[Settings], bool]  # whether any setting asks for it
     make: Callable[[Settings, Database, Clock], Platform]  # raises SettingsError where a setting is wrong
-    examine: Callable[[Settings], Awaitable[list[Finding]]]
+    examine: Callable[[Settings, Sequence[Address]], Awaitable[list[Finding]]]
     libraries: tuple[str, ...] = ()
 
     def build(self, settings: Settings, database: Database, clock: Clock) -> Platform:
@@ -50,12 +50,27 @@ class ChannelKind:
             raise SettingsError(str(error)) from None
         return self.make(settings, database, clock)
 
-    async def check(self, settings: Settings) -> list[Finding]:
-        """For the doctor; never raises for what it finds."""
+    async def check(self, settings: Settings, places: Sequence[Address] = ()) -> list[Finding]:
+        """For the doctor, with the places where Nod is to post; never raises for what it finds."""
         if not self.configured(settings):
             return [ok(self.label, f"not set up; {self.hint}")]
         try:
             require(self.label, self.name, *self.libraries)
         except ValueError as error:
             return [fail(self.label, str(error))]
-        return await self.examine(settings)
+        return await self.examine(settings, [each for each in places if each.channel == self.name])
+
+
+async def look_at_places(
+    places: Sequence[Address], ask: Callable[[Address], Awaitable[None]]
+) -> list[Finding]:
+    """Whether Nod can post in each; ``ask`` raises ChannelError where it can't."""
+    found = []
+    for place in places:
+        try:
+            await ask(place)
+        except ChannelError as error:
+            found.append(warn(f"posting in {place}", error.message))
+        else:
+            found.append(ok(f"posting in {place}"))
+    return found

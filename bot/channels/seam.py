@@ -165,6 +165,9 @@ class Poster(Channel, Protocol):
     def hearing(self) -> Hearing:
         """Whether people can reach it; no one is asked."""
 
+    async def check_place(self, address: Address) -> None:
+        """Ask the platform whether Nod can post there, showing nothing that stays; raises ChannelError."""
+
     async def post(self, address: Address, markdown: str, after: int = 0) -> None:
         """Post CommonMark text, split as the platform needs, without the first ``after`` of those posts.
 

@@ -5,6 +5,7 @@ The modules that ``NOD_TOOLS`` names are imported and MCP servers are started, a
 """
 
 import asyncio
+import contextlib
 import difflib
 import os
 import stat
@@ -25,6 +26,7 @@ from bot.channels.table import CHANNELS, require_admin
 from bot.cli.command import ShellCommands
 from bot.cli.shared import Json, coloured, given, log_at, looking, plain, print_json, told
 from bot.core import policies_of
+from bot.domain.chat import Address
 from bot.domain.findings import Finding, Health, fail, ok, warn
 from bot.domain.times import now
 from bot.errors import NodError, SettingsError, ToolError
@@ -90,7 +92,16 @@ async def check(settings: Settings) -> list[Finding]:
 
 
 async def _channels(settings: Settings) -> list[Finding]:
-    return [finding for kind in CHANNELS for finding in await kind.check(settings)]
+    places = _places(settings)
+    return [finding for kind in CHANNELS for finding in await kind.check(settings, places)]
+
+
+def _places(settings: Settings) -> list[Address]:
+    """Where the settings and the rules have Nod post; only the settings' where the rules can't be read."""
+    named = list(settings.approver_chats)
+    with contextlib.suppress(NodError, DBAPIError, ModuleNotFoundError), looking(settings) as database:
+        named += [rule.posts_at for rule in database.read_now(policies_of(settings).load).book.rules]
+    return [Address.parse(each) for each in dict.fromkeys(named) if each]
 
 
 async def _running(settings: Settings) -> list[Finding]:

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from bot.channels.table import CHANNELS
 from bot.cli.command import ShellCommands
 from bot.cli.gates import presses_of
 from bot.cli.shared import Json, as_may_be, load, log_at, operator, plain, print_json, told
@@ -90,6 +91,11 @@ async def _answered(settings: Settings, database: Database, command: Command) ->
     async def wake(*_: Job) -> None:
         """The running nod finds in the rows what there is to do."""
 
+    async def hindrance(place: Address) -> str:
+        kinds = [kind for kind in CHANNELS if kind.name == place.channel]
+        found = [each for kind in kinds for each in await kind.check(settings, [place])]
+        return next((each.fix for each in found if each.name == f"posting in {place}"), "")
+
     async with presses_of(settings, database) as presses:
 
         async def press(incoming: Incoming) -> Reply:
@@ -99,6 +105,6 @@ async def _answered(settings: Settings, database: Database, command: Command) ->
 
         gate = presses.gate
         words = SlashCommands(
-            database, gate.policies, gate.registry, now, press, stop, wake, settings.site_url
+            database, gate.policies, gate.registry, now, press, stop, wake, settings.site_url, hindrance
         )
         return await words.handle(command)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from bot.commands.decide import DecidingWords
 from bot.commands.everyone import EveryonesWords, Stop
 from bot.commands.link import LinkingWords
-from bot.commands.rules import RulingWords
+from bot.commands.rules import Hindrance, RulingWords
 from bot.commands.words import Words
 from bot.domain.chat import Answer, Clock, Command, Inbox, Reply
 from bot.domain.jobs import Wake
@@ -28,13 +28,14 @@ class Commands:
         stop: Stop,
         wake: Wake,
         site_url: Callable[[], str],
+        hindrance: Hindrance,
     ) -> None:
         self._database = database
         self._policies = policies
         linking = LinkingWords(database, policies, clock, site_url)
         self._everyone = EveryonesWords(database, policies, clock, stop, linking.words)
         deciding = DecidingWords(database, policies, registry, inbox, clock)
-        ruling = RulingWords(database, policies, registry, clock, wake)
+        ruling = RulingWords(database, policies, registry, clock, wake, hindrance)
         self._admins = Words("approvals", deciding.words | ruling.words | linking.admins)
         self._everywhere = ruling.everywhere | linking.admins.keys()
 

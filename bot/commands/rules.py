@@ -11,7 +11,7 @@ from bot.commands.lists import mentioned, recorded
 from bot.commands.values import Setting, account, as_and_in, number, parse, seconds
 from bot.commands.words import CommandWord, Misspoken, Told
 from bot.domain import outward
-from bot.domain.chat import Answer, Clock, Command
+from bot.domain.chat import Address, Answer, Clock, Command
 from bot.domain.jobs import Job, Wake, Work
 from bot.domain.people import Person, Role
 from bot.domain.policy import Judgement, Place, Policy, explain
@@ -36,15 +36,26 @@ _JUDGING = frozenset({Subject.POLICY, Subject.RISK, Subject.QUORUM, Subject.DECI
 """Rules that say how a call is judged: earlier grants were given under them."""
 
 
+Hindrance = Callable[[Address], Awaitable[str]]
+"""Why Nod can't post at an address, as its platform says it; empty where it can."""
+
+
 class RulingWords:
     def __init__(
-        self, database: Database, policies: Policies, registry: Registry, clock: Clock, wake: Wake
+        self,
+        database: Database,
+        policies: Policies,
+        registry: Registry,
+        clock: Clock,
+        wake: Wake,
+        hindrance: Hindrance,
     ) -> None:
         self._database = database
         self._policies = policies
         self._registry = registry
         self._clock = clock
         self._wake = wake
+        self._hindrance = hindrance
         rest = "[for TOOLS] [in PLACE]"
         self.words = {
             "rules": CommandWord("rules", "every current rule, by number", self._rules),
@@ -148,6 +159,8 @@ class RulingWords:
             ended += "" if tools else f" There is no tool called {rule.pattern} right now."
             if given.subject in (Subject.QUORUM, Subject.DECIDERS):
                 ended += await self._database.read(self._refused, given.scope, tools)
+            if rule.posts_at and (why := await self._hindrance(Address.parse(rule.posts_at))):
+                ended += f" Nod can't post there. {why.rstrip('.')}."
             said = await self._named(f"Set: {rule.words}.{ended}{_follows(given, tools)}")
             return Told(said, rule=rule.id)
 

@@ -36,6 +36,7 @@ _PASSING = frozenset({State.APPROVED, State.EXECUTING})
 _MOMENT = 0.05  # seconds
 _MOMENTS = 20
 _MOST_ASKED = 10  # people who get a card in their own chats
+_ASKED_FOR = 5.0  # seconds that a platform has to say whether Nod can post somewhere
 _MAX_PASSES = 5  # redraws of one card in a row; the next tick continues
 
 
@@ -150,6 +151,18 @@ class Cards:
         requester = people.person_of(session, proposal.requester)
         objection = self._policies.load(session).objection
         return address not in theirs or objection(proposal, requester, requester, str(address)) is None
+
+    async def hindrance(self, address: Address) -> str:
+        """Why the platform will never take a card there; empty where it does, or does not say in time."""
+        if (poster := poster_at(self._channels, address)) is not None:
+            try:
+                async with asyncio.timeout(_ASKED_FOR):
+                    await poster.check_place(address)
+            except NotDeliverable as error:
+                return error.message
+            except (ChannelError, TimeoutError) as error:
+                log.info("a place was not checked", address=str(address), why=str(error))
+        return ""
 
     async def post_at(self, proposal_id: str, address: Address) -> None:
         """Post the card in one more place, unless it is already there; raises ChannelError."""

@@ -147,6 +147,13 @@ class Rule:
         return self.pattern == EVERYWHERE or _compiled(self.pattern).match(tool_name) is not None
 
     @property
+    def posts_at(self) -> str:
+        """The address, as text, where it has Nod post; empty where it names none."""
+        if isinstance(self.value, Escalation | DailyDigest):
+            return self.value.to
+        return str(self.value) if self.subject is Subject.ROUTE else ""
+
+    @property
     def words(self) -> str:
         """For example ``rule 7: policy always for delete_* in slack:T1/C2``."""
         return f"rule {self.id}: {self.said}"

@@ -94,6 +94,9 @@ class Driver(Protocol):
 class PlacedDriver(Driver, Protocol):
     """A channel where Nod posts: a place may go away, and people have chats of their own."""
 
+    closed: str
+    """The address of a place where Nod can't post."""
+
     def lose_place(self) -> None:
         """Someone deletes the place of the conversation."""
 

@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
+from bot.cli.doctor import check
 from bot.domain.chat import Answer, Press
+from bot.domain.findings import Health
 from bot.domain.proposals import Proposal, State
 from bot.domain.similarity import Lasting, Rung
 from bot.domain.verbs import Verb
@@ -286,6 +288,26 @@ class Places:
         await driver.press(card, Verb.APPROVE)
         await becomes(driver, 0, "Done. Approved by")
         assert driver.world.notes == ["milk"]
+
+    async def test_a_rule_that_names_a_place_where_nod_can_not_post_says_so_when_it_is_set(
+        self, driver: PlacedDriver
+    ) -> None:
+        for rule in ("route", "escalate 4h", "digest 09:00"):
+            said = await driver.command(f"/approvals {rule} {driver.closed}")
+            assert "Set: rule" in said
+            assert "Nod can't post there." in said
+            said = await driver.command(f"/approvals {rule} here")
+            assert "Set: rule" in said
+            assert "can't post" not in said
+
+    async def test_the_doctor_asks_about_the_places_of_rules_and_settings(self, driver: PlacedDriver) -> None:
+        await driver.command(f"/approvals route {driver.closed}")
+        await driver.command("/approvals digest 09:00 here")
+        found = await check(driver.world.settings())
+
+        posting = {each.name: each.health for each in found if each.name.startswith("posting in ")}
+        assert posting.pop(f"posting in {driver.closed}") is Health.WARN
+        assert list(posting.values()) == [Health.OK]
 
 
 async def settles(driver: Driver) -> None:

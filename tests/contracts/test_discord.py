@@ -51,6 +51,7 @@ class Looked:
 
 class DiscordDriver:
     ben = f"discord:{BEN}"
+    closed = "discord:10/999"
 
     def __init__(self, discord: FakeDiscord, world: World) -> None:
         self.discord = discord

@@ -31,6 +31,7 @@ REVIEW = "Read all, then approve"
 
 class SlackDriver:
     ben = f"slack:T1/{BEN}"
+    closed = "slack:T1/C9"
     stopped = "Stopped."
 
     def __init__(self, slack: FakeSlack, world: World) -> None:

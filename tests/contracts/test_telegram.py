@@ -57,6 +57,7 @@ class Looked:
 
 class TelegramDriver:
     ben = f"telegram:{BEN}"
+    closed = "telegram:-100999"
     stopped = "⏹ Stopped."
 
     def __init__(self, telegram: FakeTelegram, world: World) -> None:

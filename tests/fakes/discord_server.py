@@ -343,7 +343,8 @@ class FakeDiscord:
                 return {"id": self.dm(body["recipient_id"])}
             case "POST", ["channels", channel, "messages"]:
                 return self._post(channel, body, files)
-            case "POST", ["channels", _, "typing"]:
+            case "POST", ["channels", channel, "typing"]:
+                self._check_open(channel)
                 return None
             case "DELETE", ["channels", channel, "messages", message]:
                 self.messages.remove(self._find(channel, message))
@@ -355,11 +356,7 @@ class FakeDiscord:
         raise Refusal(404, 0, "404: Not Found")
 
     def _post(self, channel: str, body: Json, files: list[str]) -> Json:
-        known = {CHANNEL, *map(self.dm, self.people)}
-        if channel not in known:
-            raise Refusal(404, 10003, "Unknown Channel")
-        if channel in self.blocked:
-            raise Refusal(403, 50001, "Missing Access")
+        self._check_open(channel)
         check_message(body, files=bool(files))
         if body.get("enforce_nonce"):
             same = [m for m in self.messages if m.body.get("nonce") == body["nonce"]]
@@ -372,6 +369,13 @@ class FakeDiscord:
             errors = {"message_reference": {"_errors": [{"code": "REPLIES_UNKNOWN_MESSAGE"}]}}
             raise Refusal(404, 50035, "Invalid Form Body", errors=errors)
         return self._shown(self._add(channel, body, files=files))
+
+    def _check_open(self, channel: str) -> None:
+        known = {CHANNEL, *map(self.dm, self.people)}
+        if channel not in known:
+            raise Refusal(404, 10003, "Unknown Channel")
+        if channel in self.blocked:
+            raise Refusal(403, 50001, "Missing Access")
 
     def _find(self, channel: str, ident: str) -> Message:
         found = [m for m in self.messages if m.id == ident and m.channel == channel and not m.only_for]

@@ -211,6 +211,9 @@ class DiscordChannel(Poster):
     def open_stream(self, address: Address, requester: Actor) -> DiscordStream:  # noqa: ARG002 - the seam's
         return DiscordStream(self._rest, self._clock, DiscordPlace.of(address))
 
+    async def check_place(self, address: Address) -> None:
+        await self._rest.check(DiscordPlace.of(address))
+
     async def post(self, address: Address, markdown: str, after: int = 0) -> None:
         place = DiscordPlace.of(address)
         await post_each(

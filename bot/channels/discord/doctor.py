@@ -1,8 +1,12 @@
 """Is the Discord application set up? Every fault comes with its fix."""
 
 import re
+from collections.abc import Sequence
 
+from bot.channels.discord.places import DiscordPlace
 from bot.channels.discord.transport import DiscordRest
+from bot.channels.kind import look_at_places
+from bot.domain.chat import Address
 from bot.domain.findings import Finding, fail, ok
 from bot.errors import ChannelError
 from bot.settings import Settings
@@ -30,11 +34,12 @@ def local(settings: Settings) -> list[Finding]:
     return [fail(name, fix) for fits, (name, fix) in zip(good, _FIXES.items(), strict=True) if not fits]
 
 
-async def check(settings: Settings) -> list[Finding]:
-    """Look at the Discord settings and ask Discord about them."""
+async def check(settings: Settings, places: Sequence[Address] = ()) -> list[Finding]:
+    """Look at the Discord settings and ask Discord about them, and about the places where Nod is to post."""
     rest = DiscordRest(settings)
     try:
-        return local(settings) or await _asked(settings, rest)
+        asked = local(settings) or await _asked(settings, rest)
+        return [*asked, *await look_at_places(places, lambda each: rest.check(DiscordPlace.of(each)))]
     except ChannelError as error:
         return [fail("Discord", f"{error.message}. Check DISCORD_BOT_TOKEN and DISCORD_API_URL.")]
     finally:

@@ -109,6 +109,10 @@ class DiscordRest:
             self._direct[place.person] = str(opened["id"])
         return self._direct[place.person] if place.person else place.channel
 
+    async def check(self, place: DiscordPlace) -> None:
+        """Show for some seconds that Nod writes, as only those may who can post."""
+        await self.call("POST", f"/channels/{await self.channel_of(place)}/typing")
+
     async def post(self, place: DiscordPlace, message: Json, nonce: str = "", **more: Any) -> Json:
         """Post a message; gives it as Discord keeps it. ``nonce``: at most 25 characters."""
         once = {"nonce": nonce or secrets.token_hex(12), "enforce_nonce": True}

@@ -35,7 +35,7 @@ from bot.channels.slack import team_status as boards
 from bot.channels.slack.card import SlackCard, brief, render
 from bot.channels.slack.ephemerals import Ephemerals
 from bot.channels.slack.errors import LIMITED, NO_REPLIES, code_behind, code_of, passes, translated
-from bot.channels.slack.files import upload
+from bot.channels.slack.files import check, upload
 from bot.channels.slack.homes import Homes
 from bot.channels.slack.inbound import Events
 from bot.channels.slack.install import INSTALL_PATH, REDIRECT_PATH, oauth_flow
@@ -289,6 +289,11 @@ class SlackChannel(Poster):
         )
         self._streams.add(stream)
         return stream
+
+    async def check_place(self, address: Address) -> None:
+        place = SlackPlace.of(address)
+        with translated():
+            await check(await self._workspaces.client(place.team), place)
 
     async def post(self, address: Address, markdown: str, after: int = 0) -> None:
         place = SlackPlace.of(address)

@@ -1,24 +1,37 @@
 """Is the Slack app set up? Every fault comes with its fix."""
 
 import re
+from collections.abc import Sequence
 
 import aiohttp
 from slack_sdk.errors import SlackApiError, SlackClientError
 
-from bot.channels.slack.errors import code_of
+from bot.channels.kind import look_at_places
+from bot.channels.slack.errors import code_of, translated
+from bot.channels.slack.files import check as check_place
 from bot.channels.slack.manifest import SCOPES
+from bot.channels.slack.places import SlackPlace
 from bot.channels.slack.workspaces import make_client
+from bot.domain.chat import Address
 from bot.domain.findings import Finding, fail, ok
 from bot.settings import Settings
 
 _WHERE = "api.slack.com/apps, your app"
 
 
-async def check(settings: Settings) -> list[Finding]:
-    """Look at the Slack settings and ask Slack about them."""
+async def check(settings: Settings, places: Sequence[Address] = ()) -> list[Finding]:
+    """Look at the Slack settings and ask Slack about them, and about the places where Nod is to post."""
     findings = local(settings)
     if settings.slack_bot_token is not None:
-        findings += await _bot_token(settings, settings.slack_bot_token.get_secret_value())
+        token = settings.slack_bot_token.get_secret_value()
+        findings += await _bot_token(settings, token)
+        client = make_client(settings, token)
+
+        async def ask(address: Address) -> None:
+            with translated():
+                await check_place(client, SlackPlace.of(address))
+
+        findings += await look_at_places(places, ask)
     if settings.slack_app_token is not None:
         findings.append(await _app_token(settings, settings.slack_app_token.get_secret_value()))
     if settings.slack_client_id and settings.slack_client_secret:

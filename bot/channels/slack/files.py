@@ -27,6 +27,11 @@ async def upload(
     )
 
 
+async def check(client: AsyncWebClient, place: SlackPlace) -> None:
+    """Read one message where Nod would post, as only members of a channel can; a person needs a DM."""
+    await client.conversations_history(channel=await channel_of(client, place), limit=1)
+
+
 async def channel_of(client: AsyncWebClient, place: SlackPlace) -> str:
     """Give the channel of a place; a person's place is their DM."""
     if not place.channel.startswith(("U", "W")):

@@ -262,6 +262,9 @@ class TelegramChannel(Poster):
     def open_stream(self, address: Address, requester: Actor) -> TelegramStream:  # noqa: ARG002 - the seam's
         return TelegramStream(self._transport, self._pace, self._moves.place(address), self._sleep)
 
+    async def check_place(self, address: Address) -> None:
+        await self._transport.typing(self._moves.place(address))
+
     async def post(self, address: Address, markdown: str, after: int = 0) -> None:
         place = self._moves.place(address)
         pieces = split(from_markdown(markdown))

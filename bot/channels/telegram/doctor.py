@@ -1,10 +1,16 @@
 """Whether Telegram will work: the token, the webhook or its absence, what the bot may read in groups."""
 
+from collections.abc import Sequence
+
 from telegram import Bot, User, WebhookInfo
 from telegram.error import InvalidToken, TelegramError
 
+from bot.channels.kind import look_at_places
 from bot.channels.telegram.admission import Admitted
 from bot.channels.telegram.channel import WEBHOOK, webhook_fault, webhook_secret
+from bot.channels.telegram.places import TelegramPlace
+from bot.channels.telegram.transport import type_in
+from bot.domain.chat import Address
 from bot.domain.findings import Finding, fail, ok, warn
 from bot.errors import SettingsError
 from bot.settings import Settings
@@ -12,10 +18,10 @@ from bot.settings import Settings
 _PENDING = 50  # updates that wait at Telegram before it is worth a word
 
 
-async def check(settings: Settings) -> list[Finding]:
-    """Ask Telegram; never raises for what Telegram or the network says."""
+async def check(settings: Settings, places: Sequence[Address] = ()) -> list[Finding]:
+    """Ask Telegram, also about the places where Nod is to post; never raises for what it says."""
     token = settings.telegram_bot_token
-    asked = await _asked(settings, token.get_secret_value()) if token else []
+    asked = await _asked(settings, token.get_secret_value(), places) if token else []
     return [*_local(settings), *asked]
 
 
@@ -33,12 +39,16 @@ def _local(settings: Settings) -> list[Finding]:
     return found
 
 
-async def _asked(settings: Settings, token: str) -> list[Finding]:
+async def _asked(settings: Settings, token: str, places: Sequence[Address]) -> list[Finding]:
     root = settings.telegram_api_url.rstrip("/")
     bot = Bot(token, f"{root}/bot", f"{root}/file/bot")
     try:
         async with bot:
-            return [*_identity(bot.bot, settings), *_webhook(await bot.get_webhook_info(), settings)]
+            return [
+                *_identity(bot.bot, settings),
+                *_webhook(await bot.get_webhook_info(), settings),
+                *await look_at_places(places, lambda each: type_in(bot, TelegramPlace.of(each))),
+            ]
     except InvalidToken:
         return [fail("Telegram token", "Set TELEGRAM_BOT_TOKEN to what @BotFather gave you.")]
     except TelegramError as error:

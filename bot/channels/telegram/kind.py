@@ -1,8 +1,10 @@
 """Telegram, as the table of channels knows it."""
 
+from collections.abc import Sequence
+
 from bot.channels.kind import ChannelKind, Platform
 from bot.channels.telegram.places import NAME
-from bot.domain.chat import Clock
+from bot.domain.chat import Address, Clock
 from bot.domain.findings import Finding
 from bot.settings import Settings
 from bot.store.database import Database
@@ -18,10 +20,10 @@ def _make(settings: Settings, database: Database, clock: Clock) -> Platform:
     return TelegramChannel(settings, database, clock)
 
 
-async def _examine(settings: Settings) -> list[Finding]:
+async def _examine(settings: Settings, places: Sequence[Address]) -> list[Finding]:
     from bot.channels.telegram.doctor import check
 
-    return await check(settings)
+    return await check(settings, places)
 
 
 KIND = ChannelKind(

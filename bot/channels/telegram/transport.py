@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
-from telegram import ForceReply, InlineKeyboardMarkup, MessageEntity, ReplyParameters
+from telegram import Bot, ForceReply, InlineKeyboardMarkup, MessageEntity, ReplyParameters
 from telegram.constants import ChatAction
 from telegram.error import BadRequest, ChatMigrated
 from telegram.ext import ExtBot
@@ -173,10 +173,7 @@ class Transport:
 
     async def typing(self, place: TelegramPlace) -> None:
         """Show for five seconds that an answer is on its way."""
-        with translated():
-            await self._bot.send_chat_action(
-                place.chat_id, ChatAction.TYPING, message_thread_id=place.thread_id
-            )
+        await type_in(self._bot, place)
 
     async def draft(self, place: TelegramPlace, draft_id: int, rich: Rich) -> None:
         """Show unfinished text in a private chat for half a minute."""
@@ -215,6 +212,12 @@ class Transport:
         shown = shortened(text, TOAST)
         with translated():
             await self._bot.answer_callback_query(query_id, shown or None, show_alert=alert)
+
+
+async def type_in(bot: Bot, place: TelegramPlace) -> None:
+    """Show for five seconds that Nod writes, as only those may who can post."""
+    with translated():
+        await bot.send_chat_action(place.chat_id, ChatAction.TYPING, message_thread_id=place.thread_id)
 
 
 def _without_links(markup: Markup) -> Markup:
