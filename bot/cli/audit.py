@@ -1,13 +1,11 @@
 """``nod audit``: the audit log, shown, checked, printed."""
 
 import json
+from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Annotated, Any
+from typing import Any
 
-import typer
-
-from bot.cli.command import ShellCommands
-from bot.cli.shared import Id, Json, existing, find, line, load, looking, operator, print_json, told
+from bot.cli.shared import existing, find, line, load, looking, operator, print_json, told
 from bot.commands.values import account
 from bot.domain.record import Wanted
 from bot.domain.times import now
@@ -17,22 +15,17 @@ from bot.store.lock import at_work
 from bot.store.record import audit, chain, changes, seals
 from bot.store.record.audit import AuditEntry
 
-commands = ShellCommands(help="Show and verify the audit log.")
-
 _LISTED = 50
 
 
-@commands.callback(invoke_without_command=True)
-def newest(context: typer.Context, *, as_json: Json = False) -> None:
+def newest(*, as_json: bool) -> None:
     """Show the newest changes, and whether the audit log is intact."""
-    if context.invoked_subcommand is None:
-        with told(), looking(load()) as database:
-            _entries(list(reversed(database.read_now(audit.newest, _LISTED))), as_json=as_json)
-            _verified(database, as_json=as_json)
+    with told(), looking(load()) as database:
+        _entries(list(reversed(database.read_now(audit.newest, _LISTED))), as_json=as_json)
+        _verified(database, as_json=as_json)
 
 
-@commands.command(name="show")
-def show(proposal: Id, *, as_json: Json = False) -> None:
+def show(proposal: str, *, as_json: bool) -> None:
     """Show everything that happened to one proposal, and whether the audit log is intact."""
     with told(), looking(load()) as database:
         found = find(database, proposal)
@@ -40,23 +33,15 @@ def show(proposal: Id, *, as_json: Json = False) -> None:
         _verified(database, as_json=as_json)
 
 
-@commands.command(name="verify")
-def verify(
-    anchor: Annotated[
-        list[str] | None, typer.Option(help="what `nod audit anchor` printed earlier; may be repeated")
-    ] = None,
-    *,
-    as_json: Json = False,
-) -> None:
+def verify(anchors: Sequence[str], *, as_json: bool) -> None:
     """Check every row; names what was changed, removed or inserted."""
     with told(), looking(load()) as database:
-        faults = database.read_now(seals.faults, anchor or ())
+        faults = database.read_now(seals.faults, anchors)
         if as_json:
             print_json({"intact": not faults, "faults": faults})
         _tell(database, faults, as_json=as_json)
 
 
-@commands.command(name="seal")
 def seal() -> None:
     """Seal an audit log that has no seal yet with NOD_AUDIT_KEY, once. Stop nod first."""
     with told():
@@ -69,21 +54,13 @@ def seal() -> None:
             _verified(database)
 
 
-@commands.command(name="anchor")
 def anchor() -> None:
     """Print the number and hash of the newest row, to keep outside the database."""
     with told(), looking(load()) as database:
         print(database.read_now(chain.anchor) or "Nothing is recorded yet.")
 
 
-@commands.command(name="export")
-def export(
-    form: Annotated[str, typer.Option("--format", help="one of jsonl, csv")] = "jsonl",
-    who: Annotated[str, typer.Option(help="one account, and those linked with it")] = "",
-    tool: Annotated[str, typer.Option(help="one tool, and the rules about it")] = "",
-    proposal: Annotated[str, typer.Option("--id", help="one proposal, by the beginning of its ID")] = "",
-    since: Annotated[datetime | None, typer.Option(help="only from then on, UTC")] = None,
-) -> None:
+def export(form: str, who: str, tool: str, proposal: str, since: datetime | None) -> None:
     """Print the full audit log, oldest first, without secrets: proposals, rules, grants, linked accounts."""
     with told(), looking(load()) as database:
         if who:

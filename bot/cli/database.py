@@ -3,12 +3,9 @@
 import contextlib
 import sqlite3
 from pathlib import Path
-from typing import Annotated
 
-import typer
 from sqlalchemy.engine import make_url
 
-from bot.cli.command import ShellCommands
 from bot.cli.shared import database_url, load, opened, plain, told
 from bot.errors import NodError, SettingsError
 from bot.settings import database_address
@@ -18,10 +15,7 @@ from bot.store.engine import back_up
 from bot.store.lock import at_work
 from bot.store.transfer import transfer
 
-commands = ShellCommands(no_args_is_help=True, help="Upgrade and copy the database.")
 
-
-@commands.command(name="upgrade")
 def upgrade() -> None:
     """Bring the schema to this release's version (also done at every start)."""
     with told(), opened(load()) as database:
@@ -32,11 +26,7 @@ def upgrade() -> None:
         print(f"The schema is at {migrations.current(database.engine)}.")
 
 
-@commands.command(name="copy")
-def copy(
-    source: Annotated[str, typer.Argument(help="the database to read: a file or a URL")],
-    target: Annotated[str, typer.Argument(help="an empty one to fill: a new file or a URL")],
-) -> None:
+def copy(source: str, target: str) -> None:
     """Copy an installation to another database, such as from SQLite to PostgreSQL. Stop nod first."""
     with told(), contextlib.ExitStack() as stack:
         keys = load().audit_keys
@@ -67,10 +57,7 @@ def shown(url: str, given: str) -> str:
     return make_url(url).render_as_string(hide_password=True) if "://" in given else given
 
 
-@commands.command(name="backup")
-def backup(
-    file: Annotated[Path, typer.Argument(help="where the copy goes; it must not exist yet")],
-) -> None:
+def backup(file: Path) -> None:
     """Copy the SQLite database to one file, also while nod runs. For PostgreSQL use pg_dump."""
     with told():
         source = load().sqlite_file

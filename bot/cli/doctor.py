@@ -23,8 +23,7 @@ from sqlalchemy.exc import DBAPIError
 from bot.app import registry_of
 from bot.channels.http.server import listen
 from bot.channels.table import CHANNELS, require_admin
-from bot.cli.command import ShellCommands
-from bot.cli.shared import Json, coloured, given, log_at, looking, plain, print_json, told
+from bot.cli.shared import coloured, given, log_at, looking, plain, print_json, told
 from bot.core import policies_of
 from bot.domain.chat import Address
 from bot.domain.findings import Finding, Health, fail, ok, warn
@@ -39,8 +38,6 @@ from bot.tools.builtin.docker_daemon import Daemon
 from bot.tools.custom import ENTRY, unnamed
 from bot.tools.mcp.seam import McpServer, Servers
 
-commands = ShellCommands()
-
 _MODEL_SECONDS = 10.0
 _DOCKER_SECONDS = 10.0
 _NOD_SECONDS = 5.0
@@ -53,8 +50,7 @@ def in_words(found: Finding) -> str:
     return f"{coloured(f'{found.health:<4}', _COLOURS[found.health])} {said}"
 
 
-@commands.command()
-def doctor(*, as_json: Json = False) -> None:
+def doctor(*, as_json: bool) -> None:
     """Check the settings and what they reach; tells you how to fix each problem."""
     with told():
         log_at("critical")  # what it would log is among the findings

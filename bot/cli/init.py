@@ -14,7 +14,6 @@ from dotenv import dotenv_values
 
 from bot.channels.table import CHANNELS
 from bot.cli import doctor
-from bot.cli.command import ShellCommands
 from bot.cli.local_models import LocalServer, local_servers
 from bot.cli.shared import database_url, line, log_at, told
 from bot.domain.findings import Finding, ok
@@ -22,8 +21,6 @@ from bot.domain.people import LOCAL
 from bot.domain.times import now
 from bot.errors import NodError
 from bot.settings import Settings
-
-commands = ShellCommands()
 
 Given = dict[str, str]
 _FILE = Path(".env")
@@ -39,7 +36,6 @@ class SetupStep:
     look: Callable[[Settings], Coroutine[None, None, list[Finding]]]
 
 
-@commands.command()
 def init() -> None:
     """Write a .env: asks five questions, and tries each answer out."""
     with told():

@@ -4,12 +4,9 @@ import contextlib
 import json
 import time
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Any
 
-import typer
-
-from bot.cli.command import ShellCommands
-from bot.cli.shared import Id, Json, coloured, find, fitted, line, load, looking, plain, print_json, told
+from bot.cli.shared import coloured, find, fitted, line, load, looking, plain, print_json, told
 from bot.domain.proposals import Proposal
 from bot.domain.redaction import redact_text
 from bot.domain.redaction import shown as shown_arguments
@@ -18,16 +15,11 @@ from bot.domain.times import now, when
 from bot.store import proposals, tool_versions
 from bot.store.database import Database
 
-commands = ShellCommands()
-
 _LISTED = 200
 _LOOK_SECONDS = 1.0
 
-Watch = Annotated[bool, typer.Option("--watch", "-w", help="Print what changes, too, until Ctrl+C.")]
 
-
-@commands.command()
-def pending(*, as_json: Json = False, watch: Watch = False) -> None:
+def pending(*, as_json: bool, watch: bool) -> None:
     """List what is waiting for a decision, soonest to expire first."""
     with told(), looking(load()) as database:
         if watch:
@@ -97,8 +89,7 @@ def _told(p: Proposal, database: Database) -> dict[str, Any]:
     }
 
 
-@commands.command()
-def show(proposal: Id, *, as_json: Json = False) -> None:
+def show(proposal: str, *, as_json: bool) -> None:
     """Show one proposal in full."""
     from bot.domain.cards import card_of, whole_text
 

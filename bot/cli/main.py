@@ -1,75 +1,78 @@
-"""The ``nod`` command: what there is, by section, and the module of `bot.cli` that has it.
+"""The ``nod`` command: every command with its options. What it does is in the other modules of `bot.cli`.
 
-Nothing else is imported here: ``nod --help`` and a misspelt command answer right away.
+Each is imported only when it is used: ``nod --help`` and a misspelt command answer right away.
 """
 
-from typing import Annotated, Any
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated
 
 import typer
 
 from bot import __version__
-from bot.cli.command import ShellCommands, ShellGroup, doors
+from bot.cli.command import command, shared_options, with_shared_options
+from bot.domain.similarity import Lasting, Rung, Whose
 
-SECTIONS = {
-    "Start": (
-        ("init", "init", "Write a .env: asks five questions, and tries each answer out."),
-        ("demo", "start", "Try Nod: offline model, issue tracker, console. No account, no key."),
-        ("run", "start", "Run Nod with the settings of the environment and .env."),
-        ("worker", "start", "Only work, for nod run processes on the same PostgreSQL."),
-        ("doctor", "doctor", "Check the settings and what they reach; tells you how to fix each problem."),
-    ),
-    "Look": (
-        ("open", "open", "Open the console of the running nod in a browser, signed in as you."),
-        ("pending", "lists", "List what is waiting for a decision, soonest to expire first."),
-        ("show", "lists", "Show one proposal in full."),
-        ("team", "team", "List the teammates of all conversations with their plans."),
-        ("audit", "audit", "Show and verify the audit log."),
-    ),
-    "Decide": (
-        ("approve", "deciding", "Approve a proposal as it is now; the running nod executes it."),
-        ("decline", "deciding", "Decline a proposal."),
-        ("similar", "deciding", "Say what approving calls like it may allow, narrowest first."),
-        ("edit", "deciding", "Change a proposal's arguments; it needs approval again."),
-        ("ask", "deciding", "Ask the agent about an open proposal; this decides nothing."),
-        ("revise", "deciding", "Send a teammate's plan back for changes."),
-        ("cancel", "deciding", "Withdraw a proposal you asked for (an admin: anyone's)."),
-        ("extend", "deciding", "Restart a proposal's expiry timer."),
-        ("stop", "deciding", "Stop a proposal's tool while it runs."),
-        ("retry", "deciding", "Run a failed proposal again."),
-    ),
-    "Rules and people": (
-        ("approvals", "slash", "Run an /approvals admin command."),
-        ("link", "slash", "Link your account here with another of yours."),
-        ("unlink", "slash", "Separate one of your linked accounts again."),
-    ),
-    "Tools and agents": (
-        ("tools", "tools", "List tools and call one manually."),
-        ("token", "token", "Make, list and revoke tokens for the HTTP interface."),
-        ("mcp", "mcp", "Let another agent ask people over MCP; sign in at MCP servers."),
-    ),
-    "Set up": (
-        (
-            "backup",
-            "database",
-            "Copy the SQLite database to one file, also while nod runs. For PostgreSQL use pg_dump.",
-        ),
-        ("db", "database", "Upgrade and copy the database."),
-        ("slack", "slack", "Print what Slack needs to know about Nod."),
-    ),
-}
+START, LOOK, DECIDE = "Start", "Look", "Decide"
+RULES, TOOLS, SET_UP = "Rules and people", "Tools and agents", "Set up"
 
 
-class _Nod(ShellGroup):
-    def __init__(self, **given: Any) -> None:
-        super().__init__(**given | {"commands": doors(SECTIONS)})
+def _ids(context: typer.Context, incomplete: str) -> list[tuple[str, str]]:  # noqa: ARG001 - typer hands it
+    from bot.cli import shared
+
+    return shared.complete_id(incomplete)
 
 
-main = ShellCommands(
-    cls=_Nod,
+def _tools(context: typer.Context, incomplete: str) -> list[tuple[str, str]]:  # noqa: ARG001 - typer hands it
+    from bot.cli import tools
+
+    return tools.complete_tool(incomplete)
+
+
+Id = Annotated[
+    str,
+    typer.Argument(metavar="ID", help="The proposal's ID, or its first characters.", autocompletion=_ids),
+]
+Tool = Annotated[
+    str,
+    typer.Argument(metavar="TOOL", help="The tool's name, as in: nod tools list", autocompletion=_tools),
+]
+Server = Annotated[
+    str, typer.Argument(metavar="NAME", help="The server's name in the file of NOD_MCP_CONFIG.")
+]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Seen = Annotated[
+    int | None,
+    typer.Option(
+        "--round", help="The round you looked at, as nod show says it; refused if it has changed since."
+    ),
+]
+Every = Annotated[bool, typer.Option("--all", help="Also all other open ones of the same answer.")]
+
+main = typer.Typer(
     no_args_is_help=True,
     context_settings={"help_option_names": ["-h", "--help"]},
+    pretty_exceptions_enable=False,
     help="An AI teammate that asks, with buttons, before it changes anything.",
 )
+audit = typer.Typer()
+tools = typer.Typer(callback=shared_options, no_args_is_help=True, help="List tools and call one manually.")
+token = typer.Typer(
+    callback=shared_options,
+    no_args_is_help=True,
+    help="Make, list and revoke tokens for the HTTP interface.",
+)
+mcp = typer.Typer()
+db = typer.Typer(callback=shared_options, no_args_is_help=True, help="Upgrade and copy the database.")
+slack = typer.Typer(
+    callback=shared_options, no_args_is_help=True, help="Print what Slack needs to know about Nod."
+)
+main.add_typer(audit, name="audit", rich_help_panel=LOOK)
+main.add_typer(tools, name="tools", rich_help_panel=TOOLS)
+main.add_typer(token, name="token", rich_help_panel=TOOLS)
+main.add_typer(mcp, name="mcp", rich_help_panel=TOOLS)
+main.add_typer(db, name="db", rich_help_panel=SET_UP)
+main.add_typer(slack, name="slack", rich_help_panel=SET_UP)
 
 
 def _version(wanted: bool) -> None:  # noqa: FBT001 - typer's way
@@ -79,13 +82,477 @@ def _version(wanted: bool) -> None:  # noqa: FBT001 - typer's way
 
 
 @main.callback()
+@with_shared_options
 def _nod(
     *,
-    _: Annotated[
+    version: Annotated[
         bool, typer.Option("--version", help="Print the version and exit.", callback=_version, is_eager=True)
     ] = False,
 ) -> None:
     """Take the options of ``nod`` itself."""
+
+
+@command(main, section=START)
+def init() -> None:
+    """Write a .env: asks five questions, and tries each answer out."""
+    from bot.cli import init
+
+    init.init()
+
+
+@command(main, section=START)
+def demo(
+    *,
+    port: Annotated[
+        int | None, typer.Option(envvar="PORT", metavar="N", help="Where the console listens.")
+    ] = None,
+    team: Annotated[bool, typer.Option("--team", help="Start with a lead agent and two teammates.")] = False,
+    browser: Annotated[bool, typer.Option(help="Open the console in a browser, if there is one.")] = True,
+) -> None:
+    """Try Nod: offline model, issue tracker, console. No account, no key."""
+    from bot.cli import start
+
+    start.demo(port, team=team, browser=browser)
+
+
+@command(main, section=START)
+def run(
+    *,
+    no_work: Annotated[
+        bool, typer.Option("--no-work", help="Only receive; nod worker processes do the work (PostgreSQL).")
+    ] = False,
+) -> None:
+    """Run Nod with the settings of the environment and .env.
+
+    On PostgreSQL several may run.
+    """
+    from bot.cli import start
+
+    start.run(no_work=no_work)
+
+
+@command(main, section=START)
+def worker() -> None:
+    """Only work, for nod run processes on the same PostgreSQL.
+
+    Several may run.
+    """
+    from bot.cli import start
+
+    start.worker()
+
+
+@command(main, section=START)
+def doctor(*, as_json: Json = False) -> None:
+    """Check the settings and what they reach; tells you how to fix each problem."""
+    from bot.cli import doctor
+
+    doctor.doctor(as_json=as_json)
+
+
+@command(main, "open", LOOK)
+def open_(
+    *, only_print: Annotated[bool, typer.Option("--print", help="Print the address, open nothing.")] = False
+) -> None:
+    """Open the console of the running nod in a browser, signed in as you."""
+    from bot.cli import open as opening
+
+    opening.open_console(only_print=only_print)
+
+
+@command(main, section=LOOK)
+def pending(
+    *,
+    as_json: Json = False,
+    watch: Annotated[
+        bool, typer.Option("--watch", "-w", help="Print what changes, too, until Ctrl+C.")
+    ] = False,
+) -> None:
+    """List what is waiting for a decision, soonest to expire first."""
+    from bot.cli import lists
+
+    lists.pending(as_json=as_json, watch=watch)
+
+
+@command(main, section=LOOK)
+def show(proposal: Id, *, as_json: Json = False) -> None:
+    """Show one proposal in full."""
+    from bot.cli import lists
+
+    lists.show(proposal, as_json=as_json)
+
+
+@command(main, section=LOOK)
+def team(*, as_json: Json = False) -> None:
+    """List the teammates of all conversations with their plans."""
+    from bot.cli import team
+
+    team.team(as_json=as_json)
+
+
+@audit.callback(invoke_without_command=True)
+@with_shared_options
+def audit_(context: typer.Context, *, as_json: Json = False) -> None:
+    """Show and verify the audit log."""
+    if context.invoked_subcommand is None:
+        from bot.cli import audit
+
+        audit.newest(as_json=as_json)
+
+
+@command(audit, "show")
+def audit_show(proposal: Id, *, as_json: Json = False) -> None:
+    """Show everything that happened to one proposal, and whether the audit log is intact."""
+    from bot.cli import audit
+
+    audit.show(proposal, as_json=as_json)
+
+
+@command(audit)
+def verify(
+    anchor: Annotated[
+        list[str] | None, typer.Option(help="What `nod audit anchor` printed earlier; may be repeated.")
+    ] = None,
+    *,
+    as_json: Json = False,
+) -> None:
+    """Check every row; names what was changed, removed or inserted."""
+    from bot.cli import audit
+
+    audit.verify(anchor or (), as_json=as_json)
+
+
+@command(audit)
+def seal() -> None:
+    """Seal an audit log that has no seal yet with NOD_AUDIT_KEY, once. Stop nod first."""
+    from bot.cli import audit
+
+    audit.seal()
+
+
+@command(audit)
+def anchor() -> None:
+    """Print the number and hash of the newest row, to keep outside the database."""
+    from bot.cli import audit
+
+    audit.anchor()
+
+
+@command(audit)
+def export(
+    form: Annotated[str, typer.Option("--format", help="One of jsonl, csv.")] = "jsonl",
+    who: Annotated[str, typer.Option(help="One account, and those linked with it.")] = "",
+    tool: Annotated[str, typer.Option(help="One tool, and the rules about it.")] = "",
+    proposal: Annotated[str, typer.Option("--id", help="One proposal, by the beginning of its ID.")] = "",
+    since: Annotated[datetime | None, typer.Option(help="Only from then on, UTC.")] = None,
+) -> None:
+    """Print the full audit log, oldest first, without secrets: proposals, rules, grants, linked accounts."""
+    from bot.cli import audit
+
+    audit.export(form, who, tool, proposal, since)
+
+
+@command(main, section=DECIDE)
+def approve(
+    proposal: Id,
+    *,
+    similar: Annotated[
+        Rung | None, typer.Option(help="Allow calls like it from now on, as nod similar says them.")
+    ] = None,
+    lasting: Annotated[Lasting | None, typer.Option("--for", help="How long --similar holds.")] = None,
+    seen: Seen = None,
+    reach: Annotated[
+        Whose, typer.Option("--whose", help="Whose calls --similar lets run, and where.")
+    ] = Whose.HERE,
+    steps: Annotated[bool, typer.Option("--steps", help="A plan: also allow the tools it names.")] = False,
+    every: Every = False,
+) -> None:
+    """Approve a proposal as it is now; the running nod executes it."""
+    from bot.cli import deciding
+
+    deciding.approve(proposal, similar, lasting, seen, reach, steps=steps, every=every)
+
+
+@command(main, section=DECIDE)
+def decline(
+    proposal: Id,
+    reason: Annotated[str | None, typer.Argument()] = None,
+    *,
+    seen: Seen = None,
+    every: Every = False,
+) -> None:
+    """Decline a proposal."""
+    from bot.cli.deciding import press
+    from bot.domain.verbs import Verb
+
+    press(proposal, Verb.DECLINE_ALL if every else Verb.DECLINE, seen, reason=reason)
+
+
+@command(main, section=DECIDE)
+def similar(proposal: Id, *, as_json: Json = False) -> None:
+    """Say what approving calls like it may allow, narrowest first."""
+    from bot.cli import deciding
+
+    deciding.similar(proposal, as_json=as_json)
+
+
+@command(main, section=DECIDE)
+def edit(
+    proposal: Id,
+    arguments: Annotated[
+        str | None, typer.Argument(help="All arguments, as a JSON object.", metavar="JSON")
+    ] = None,
+    *,
+    seen: Seen = None,
+) -> None:
+    """Change a proposal's arguments; it needs approval again.
+
+    Without JSON, print the current ones to start from.
+    """
+    from bot.cli import deciding
+
+    deciding.edit(proposal, arguments, seen)
+
+
+@command(main, section=DECIDE)
+def ask(
+    proposal: Id,
+    question: Annotated[str, typer.Argument(help="What you want to know.")],
+    *,
+    seen: Seen = None,
+) -> None:
+    """Ask the agent about an open proposal; this decides nothing.
+
+    It answers in its conversation.
+    """
+    from bot.cli.deciding import press
+    from bot.domain.verbs import Verb
+
+    press(proposal, Verb.ASK, seen, reason=question)
+
+
+@command(main, section=DECIDE)
+def revise(
+    proposal: Id, changes: Annotated[str, typer.Argument(help="What should change.")], *, seen: Seen = None
+) -> None:
+    """Send a teammate's plan back for changes."""
+    from bot.cli.deciding import press
+    from bot.domain.verbs import Verb
+
+    press(proposal, Verb.REVISE, seen, reason=changes)
+
+
+@command(main, section=DECIDE)
+def cancel(proposal: Id) -> None:
+    """Withdraw a proposal you asked for (an admin: anyone's)."""
+    from bot.cli.deciding import press
+    from bot.domain.verbs import Verb
+
+    press(proposal, Verb.CANCEL)
+
+
+@command(main, section=DECIDE)
+def extend(proposal: Id) -> None:
+    """Restart a proposal's expiry timer."""
+    from bot.cli.deciding import press
+    from bot.domain.verbs import Verb
+
+    press(proposal, Verb.EXTEND)
+
+
+@command(main, section=DECIDE)
+def stop(proposal: Id) -> None:
+    """Stop a proposal's tool while it runs.
+
+    The running nod does so within a second. What the tool did until then stays done.
+    """
+    from bot.cli.deciding import press
+    from bot.domain.verbs import Verb
+
+    press(proposal, Verb.STOP)
+
+
+@command(main, section=DECIDE)
+def retry(proposal: Id) -> None:
+    """Run a failed proposal again."""
+    from bot.cli.deciding import press
+    from bot.domain.verbs import Verb
+
+    press(proposal, Verb.RETRY)
+
+
+@command(main, section=RULES)
+def approvals(
+    words: Annotated[
+        list[str] | None, typer.Argument(metavar="WORDS", help="As in the chats; try: help")
+    ] = None,
+    *,
+    as_json: Json = False,
+) -> None:
+    """Run an /approvals admin command.
+
+    Such as: policy, approvers, grants, pause; nod approvals help lists them.
+    """
+    from bot.cli import slash
+
+    slash.say("approvals", " ".join(words or []), as_json=as_json)
+
+
+@command(main, section=RULES)
+def link(
+    words: Annotated[
+        list[str] | None, typer.Argument(metavar="CODE", help="The code you got elsewhere; yes.")
+    ] = None,
+) -> None:
+    """Link your account here with another of yours.
+
+    Without a code: get one, for the other account.
+    """
+    from bot.cli import slash
+
+    slash.say("nod", f"link {' '.join(words or [])}")
+
+
+@command(main, section=RULES)
+def unlink(account: Annotated[str, typer.Argument(help="One of yours.")] = "") -> None:
+    """Separate one of your linked accounts again.
+
+    Without a name: the account of this shell.
+    """
+    from bot.cli import slash
+
+    slash.say("nod", f"unlink {account}")
+
+
+@command(tools, "list")
+def tools_list(*, as_json: Json = False) -> None:
+    """List every tool: name, group, what it does to the world, one line."""
+    from bot.cli import tools
+
+    tools.list_(as_json=as_json)
+
+
+@command(tools, "show")
+def tools_show(name: Tool, *, as_json: Json = False) -> None:
+    """Show one tool in full: what it does, its risk, and the JSON schema of its arguments."""
+    from bot.cli import tools
+
+    tools.show(name, as_json=as_json)
+
+
+@command(tools)
+def call(
+    name: Tool,
+    arguments: Annotated[str, typer.Argument(help="A JSON object.", metavar="JSON")] = "{}",
+    *,
+    wait: Annotated[bool, typer.Option("--wait", help="Wait until it was decided and has run.")] = False,
+) -> None:
+    """Call a tool: what reads runs here and now; what writes becomes a proposal for people to decide."""
+    from bot.cli import tools
+
+    tools.call(name, arguments, wait=wait)
+
+
+@command(token)
+def new(name: Annotated[str, typer.Argument(help="Whose it is, such as ci: the account http:ci.")]) -> None:
+    """Make a token and print it, once: only its hash is kept."""
+    from bot.cli import token
+
+    token.new(name)
+
+
+@command(token, "list")
+def token_list(*, as_json: Json = False) -> None:
+    """List the tokens that work: label, account, who made it, when."""
+    from bot.cli import token
+
+    token.list_(as_json=as_json)
+
+
+@command(token)
+def revoke(
+    which: Annotated[str, typer.Argument(metavar="LABEL", help="Its label, or a name for all of that name.")],
+) -> None:
+    """Revoke a token: the running nod refuses it from then on, and ends its streams."""
+    from bot.cli import token
+
+    token.revoke(which)
+
+
+@mcp.callback(invoke_without_command=True)
+@with_shared_options
+def mcp_(
+    context: typer.Context,
+    *,
+    patience: Annotated[int, typer.Option(min=1, help="Seconds a permission prompt waits.")] = 600,
+) -> None:
+    """Let another agent ask people over MCP; sign in at MCP servers.
+
+    Alone it is an MCP server on stdin and stdout, in front of the running nod.
+    """
+    if context.invoked_subcommand is None:
+        from bot.cli import mcp
+
+        mcp.serve(patience)
+
+
+@command(mcp)
+def login(name: Server) -> None:
+    """Sign in at an MCP server: prints the page to open, and waits until you were there."""
+    from bot.cli import mcp
+
+    mcp.login(name)
+
+
+@command(mcp)
+def logout(name: Server) -> None:
+    """Forget the sign-in at an MCP server."""
+    from bot.cli import mcp
+
+    mcp.logout(name)
+
+
+@command(db, "backup")
+@command(main, section=SET_UP)
+def backup(
+    file: Annotated[Path, typer.Argument(help="Where the copy goes; it must not exist yet.")],
+) -> None:
+    """Copy the SQLite database to one file, also while nod runs. For PostgreSQL use pg_dump."""
+    from bot.cli import database
+
+    database.backup(file)
+
+
+@command(db)
+def upgrade() -> None:
+    """Bring the schema to this release's version (also done at every start)."""
+    from bot.cli import database
+
+    database.upgrade()
+
+
+@command(db)
+def copy(
+    source: Annotated[str, typer.Argument(help="The database to read: a file or a URL.")],
+    target: Annotated[str, typer.Argument(help="An empty one to fill: a new file or a URL.")],
+) -> None:
+    """Copy an installation to another database, such as from SQLite to PostgreSQL. Stop nod first."""
+    from bot.cli import database
+
+    database.copy(source, target)
+
+
+@command(slack)
+def manifest(
+    http: Annotated[
+        str | None,
+        typer.Option(metavar="URL", help="The bot's public https address; without it Socket Mode."),
+    ] = None,
+) -> None:
+    """Print the manifest to paste where Slack creates an app."""
+    from bot.cli import slack
+
+    slack.manifest(http)
 
 
 if __name__ == "__main__":

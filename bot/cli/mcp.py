@@ -3,36 +3,20 @@
 import asyncio
 import contextlib
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any
+from typing import Any
 
 import httpx2
-import typer
 
 from bot.channels.http.mcp_server import agents_server
-from bot.cli.command import ShellCommands
 from bot.cli.shared import load, log_at, plain, told
 from bot.errors import NodError
 from bot.settings import Settings
 
-commands = ShellCommands(
-    invoke_without_command=True,
-    help="Let another agent ask people over MCP; sign in at MCP servers.\n\n"
-    "Alone it is an MCP server on stdin and stdout, in front of the running nod.",
-)
-
 _SECONDS = 60.0  # for one answer of the running nod, which waits up to 20 for a person
 
-Name = Annotated[str, typer.Argument(metavar="NAME", help="the server's name in the file of NOD_MCP_CONFIG")]
 
-
-@commands.callback()
-def mcp_(
-    context: typer.Context,
-    patience: Annotated[int, typer.Option(min=1, help="seconds a permission prompt waits")] = 600,
-) -> None:
-    """Serve on stdin and stdout, unless a command is named."""
-    if context.invoked_subcommand is not None:
-        return
+def serve(patience: int) -> None:
+    """Serve on stdin and stdout; a permission prompt waits ``patience`` seconds."""
     with told():
         settings = load()
         log_at("error")
@@ -43,8 +27,7 @@ def mcp_(
         asyncio.run(agents_server(connect, patience).run_stdio_async())
 
 
-@commands.command(name="login")
-def login(name: Name) -> None:
+def login(name: str) -> None:
     """Sign in at an MCP server: prints the page to open, and waits until you were there."""
     with told(), _running() as nod:
         begun = _said(nod.post(f"/api/mcp/{name}/login"))
@@ -55,8 +38,7 @@ def login(name: Name) -> None:
         print(plain(text))
 
 
-@commands.command(name="logout")
-def logout(name: Name) -> None:
+def logout(name: str) -> None:
     """Forget the sign-in at an MCP server."""
     with told(), _running() as nod:
         print(plain(_said(nod.delete(f"/api/mcp/{name}/login"))["text"]))

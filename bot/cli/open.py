@@ -1,27 +1,18 @@
 """``nod open``: the console of the running nod, in a browser."""
 
 import webbrowser
-from typing import Annotated
 
 import httpx2
-import typer
 
-from bot.cli.command import ShellCommands
 from bot.cli.shared import existing, load, operator, plain, told
 from bot.domain.times import now
 from bot.errors import NodError
 from bot.transactions import signing_in
 
-commands = ShellCommands()
-
 _SECONDS = 5.0
 
 
-@commands.command(name="open")
-def open_(
-    *, only_print: Annotated[bool, typer.Option("--print", help="print the address, open nothing")] = False
-) -> None:
-    """Open the console of the running nod in a browser, signed in as you."""
+def open_console(*, only_print: bool) -> None:
     with told():
         settings = load()
         try:

@@ -7,13 +7,13 @@ import pwd
 import shutil
 import sys
 from collections.abc import Iterator
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 from sqlalchemy.exc import DBAPIError
 
 from bot import logs
-from bot.cli.command import chosen, chosen_in
+from bot.cli.command import chosen
 from bot.domain.people import LOCAL, SHELL, Actor
 from bot.domain.proposals import Proposal, State
 from bot.domain.redaction import redact_text
@@ -29,20 +29,13 @@ from bot.store.lock import check_not_lost
 DEMO = "nod-demo.db"  # the demo's database, in the folder where it was started
 
 
-def _ids(context: typer.Context, incomplete: str) -> list[tuple[str, str]]:
+def complete_id(incomplete: str) -> list[tuple[str, str]]:
     """What the shell completes an ID with: what can be decided or retried."""
-    with contextlib.suppress(NodError, DBAPIError), chosen_in(context):
+    with contextlib.suppress(NodError, DBAPIError):
         with looking(load()) as database:
             found = database.read_now(proposals.in_states, [State.PROPOSED, State.FAILED])
         return [(p.id, line(p.description)) for p in found if p.id.startswith(incomplete.lower())]
     return []
-
-
-Id = Annotated[
-    str,
-    typer.Argument(metavar="ID", help="the proposal's ID, or its first characters", autocompletion=_ids),
-]
-Json = Annotated[bool, typer.Option("--json", help="print JSON")]
 
 
 def load(*, demo: bool = False, **more: Any) -> Settings:

@@ -1,25 +1,13 @@
 """``nod slack``: what Slack needs to know about Nod."""
 
 import re
-from typing import Annotated
-
-import typer
 
 from bot.channels.slack.manifest import manifest_yaml
-from bot.cli.command import ShellCommands
 from bot.cli.shared import told
 from bot.errors import SettingsError
 
-commands = ShellCommands(no_args_is_help=True, help="Print what Slack needs to know about Nod.")
 
-
-@commands.command(name="manifest")
-def manifest(
-    http: Annotated[
-        str | None,
-        typer.Option(metavar="URL", help="the bot's public https address; without it Socket Mode"),
-    ] = None,
-) -> None:
+def manifest(http: str | None) -> None:
     """Print the manifest to paste where Slack creates an app."""
     with told():
         if http is not None and not re.fullmatch(r"https://[^\s/]+(/\S*)?", http):

@@ -2,14 +2,12 @@
 
 import asyncio
 import re
-from typing import Annotated
 
 import typer
 
 from bot.channels.table import CHANNELS
-from bot.cli.command import ShellCommands
 from bot.cli.gates import presses_of
-from bot.cli.shared import Json, as_may_be, load, log_at, operator, plain, print_json, told
+from bot.cli.shared import as_may_be, load, log_at, operator, plain, print_json, told
 from bot.commands import Commands as SlashCommands
 from bot.domain.chat import Address, Answer, Command, Incoming, Press, Reply
 from bot.domain.jobs import Job
@@ -19,49 +17,10 @@ from bot.errors import NodError
 from bot.settings import Settings
 from bot.store.database import Database
 
-commands = ShellCommands()
-
 _CHATTED = re.compile(r"(?<![\w./])/(?:nod )?(approvals|link|unlink|approve|decline|show|pending)\b")
 
 
-@commands.command()
-def approvals(
-    words: Annotated[
-        list[str] | None, typer.Argument(metavar="WORDS", help="as in the chats; try: help")
-    ] = None,
-    *,
-    as_json: Json = False,
-) -> None:
-    """Run an /approvals admin command.
-
-    Such as: policy, approvers, grants, pause; nod approvals help lists them.
-    """
-    _say("approvals", " ".join(words or []), as_json=as_json)
-
-
-@commands.command()
-def link(
-    words: Annotated[
-        list[str] | None, typer.Argument(metavar="CODE", help="the code you got elsewhere; yes")
-    ] = None,
-) -> None:
-    """Link your account here with another of yours.
-
-    Without a code: get one, for the other account.
-    """
-    _say("nod", f"link {' '.join(words or [])}")
-
-
-@commands.command()
-def unlink(account_: Annotated[str, typer.Argument(metavar="ACCOUNT", help="one of yours")] = "") -> None:
-    """Separate one of your linked accounts again.
-
-    Without a name: the account of this shell.
-    """
-    _say("nod", f"unlink {account_}")
-
-
-def _say(name: str, text: str, *, as_json: bool = False) -> None:
+def say(name: str, text: str, *, as_json: bool = False) -> None:
     """Say a slash command at this shell."""
     with told():
         settings = load()

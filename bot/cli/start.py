@@ -1,24 +1,9 @@
 """``nod demo`` and ``nod run``. They say that they start, and only then import what serves."""
 
-from typing import Annotated
-
-import typer
-
-from bot.cli.command import ShellCommands, chosen
-
-commands = ShellCommands()
+from bot.cli.command import chosen
 
 
-@commands.command()
-def demo(
-    port: Annotated[
-        int | None, typer.Option(envvar="PORT", metavar="N", help="where the console listens")
-    ] = None,
-    *,
-    team: Annotated[bool, typer.Option("--team", help="start with a lead agent and two teammates")] = False,
-    browser: Annotated[bool, typer.Option(help="open the console in a browser, if there is one")] = True,
-) -> None:
-    """Try Nod: offline model, issue tracker, console. No account, no key."""
+def demo(port: int | None, *, team: bool, browser: bool) -> None:
     if not chosen().quiet:
         print("Starting…", flush=True)
     from bot.cli.serve import serve
@@ -31,26 +16,11 @@ def demo(
         serve(settings, greeting, demo=True, team=team, browser=browser)
 
 
-@commands.command()
-def run(
-    *,
-    no_work: Annotated[
-        bool, typer.Option("--no-work", help="only receive; nod worker processes do the work (PostgreSQL)")
-    ] = False,
-) -> None:
-    """Run Nod with the settings of the environment and .env.
-
-    On PostgreSQL several may run.
-    """
+def run(*, no_work: bool) -> None:
     _serve("Nod is up: {url}", works=not no_work, needs="nod run --no-work" if no_work else "")
 
 
-@commands.command()
 def worker() -> None:
-    """Only work, for nod run processes on the same PostgreSQL.
-
-    Several may run.
-    """
     _serve("Nod is at work.", receives=False, needs="nod worker")
 
 

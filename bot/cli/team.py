@@ -2,18 +2,14 @@
 
 from typing import Any
 
-from bot.cli.command import ShellCommands
-from bot.cli.shared import Json, load, looking, plain, print_json, told
+from bot.cli.shared import load, looking, plain, print_json, told
 from bot.commands.team import listed
 from bot.domain.redaction import redact_text
 from bot.domain.teams import Teammate, about
 from bot.store import teams
 
-commands = ShellCommands()
 
-
-@commands.command()
-def team(*, as_json: Json = False) -> None:
+def team(*, as_json: bool) -> None:
     """List the teammates of all conversations with their plans."""
     with told(), looking(load()) as database:
         found = database.read_now(teams.at, None)

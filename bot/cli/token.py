@@ -1,23 +1,16 @@
 """``nod token``: tokens of the HTTP interface, made, listed and revoked."""
 
 import sys
-from typing import Annotated
 
-import typer
-
-from bot.cli.command import ShellCommands
-from bot.cli.shared import Json, existing, load, looking, operator, plain, print_json, told
+from bot.cli.shared import existing, load, looking, operator, plain, print_json, told
 from bot.domain.times import now, when
 from bot.errors import NodError
 from bot.store import tokens
 from bot.store.lock import ring
 from bot.store.tokens import IssuedToken
 
-commands = ShellCommands(no_args_is_help=True, help="Make, list and revoke tokens for the HTTP interface.")
 
-
-@commands.command(name="new")
-def new(name: Annotated[str, typer.Argument(help="whose it is, such as ci: the account http:ci")]) -> None:
+def new(name: str) -> None:
     """Make a token and print it, once: only its hash is kept."""
     with told(), existing(load()) as database:
         token = database.write_now(tokens.issue, name, operator(), now())
@@ -27,8 +20,7 @@ def new(name: Annotated[str, typer.Argument(help="whose it is, such as ci: the a
         print(words, file=sys.stderr)
 
 
-@commands.command(name="list")
-def list_(*, as_json: Json = False) -> None:
+def list_(*, as_json: bool) -> None:
     """List the tokens that work: label, account, who made it, when."""
     with told():
         settings = load()
@@ -57,10 +49,7 @@ def _line(
     return {"label": label, "account": account, "made_by": made_by, "made_at": made_at}
 
 
-@commands.command(name="revoke")
-def revoke(
-    which: Annotated[str, typer.Argument(metavar="LABEL", help="its label, or a name for all of that name")],
-) -> None:
+def revoke(which: str) -> None:
     """Revoke a token: the running nod refuses it from then on, and ends its streams."""
     with told():
         settings = load()

@@ -3,14 +3,12 @@
 import asyncio
 import contextlib
 import json
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
-from bot.cli.command import ShellCommands, chosen_in
 from bot.cli.gates import gate_of, tools_of
 from bot.cli.shared import (
-    Json,
     decoded,
     existing,
     fitted,
@@ -34,28 +32,19 @@ from bot.store.database import Database
 from bot.tools.registry import Shelf
 from bot.tools.tool import Tool
 
-commands = ShellCommands(no_args_is_help=True, help="List tools and call one manually.")
-
 _LOOK_SECONDS = 0.5  # how often another process's work is looked for
 
 
-def _tools(context: typer.Context, incomplete: str) -> list[tuple[str, str]]:
+def complete_tool(incomplete: str) -> list[tuple[str, str]]:
     """What the shell completes a tool with. MCP servers are not started for a press of Tab."""
-    with contextlib.suppress(NodError, ImportError), chosen_in(context):
+    with contextlib.suppress(NodError, ImportError):
         offered = asyncio.run(_offered(load(NOD_MCP_CONFIG=None)))
         found = [tool for tool in offered if tool.name.startswith(incomplete)]
         return [(tool.name, line(tool.description.partition("\n")[0])) for tool in found]
     return []
 
 
-Name = Annotated[
-    str,
-    typer.Argument(metavar="TOOL", help="the tool's name, as in: nod tools list", autocompletion=_tools),
-]
-
-
-@commands.command(name="list")
-def list_(*, as_json: Json = False) -> None:
+def list_(*, as_json: bool) -> None:
     """List every tool: name, group, what it does to the world, one line."""
     with told():
         found = asyncio.run(_offered(load()))
@@ -73,8 +62,7 @@ def _told(tool: Tool) -> dict[str, Any]:
     return about | {"parameters": tool.parameters}
 
 
-@commands.command(name="show")
-def show(name: Name, *, as_json: Json = False) -> None:
+def show(name: str, *, as_json: bool) -> None:
     """Show one tool in full: what it does, its risk, and the JSON schema of its arguments."""
     with told():
         tool = _named(asyncio.run(_offered(load())), name)
@@ -86,12 +74,7 @@ def show(name: Name, *, as_json: Json = False) -> None:
         print(plain(f"{tool.name} ({tool.group})\n{tool.description}\n\nrisk: {tool.harm}, {how}\n{schema}"))
 
 
-@commands.command(name="call")
-def call(
-    name: Name,
-    arguments: Annotated[str, typer.Argument(help="a JSON object", metavar="JSON")] = "{}",
-    wait: Annotated[bool, typer.Option("--wait", help="wait until it was decided and has run")] = False,  # noqa: FBT002 - typer's way
-) -> None:
+def call(name: str, arguments: str, *, wait: bool) -> None:
     """Call a tool: what reads runs here and now; what writes becomes a proposal for people to decide."""
     with told():
         settings = load()

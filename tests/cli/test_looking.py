@@ -11,7 +11,6 @@ import pytest
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from bot.cli.command import Door
 from bot.cli.main import main
 from tests.cli.conftest import Shell
 
@@ -81,11 +80,10 @@ _WEAK = ("setpriv", "--bounding-set=-dac_override,-dac_read_search")  # root, bu
 
 def commands(group: TyperGroup, path: str = "nod") -> Iterator[tuple[str, TyperCommand]]:
     for name, command in group.commands.items():
-        real = command.opened() if isinstance(command, Door) else command
-        if isinstance(real, TyperGroup):
-            yield from commands(real, f"{path} {name}")
+        if isinstance(command, TyperGroup):
+            yield from commands(command, f"{path} {name}")
         else:
-            yield f"{path} {name}", real
+            yield f"{path} {name}", command
 
 
 def takes_json(command: TyperCommand) -> bool:

@@ -11,10 +11,11 @@ from threading import Thread
 from typing import Any
 
 import pytest
+import typer
 import yaml
 
 import bot
-from bot.cli.main import SECTIONS
+from bot.cli.main import main
 from bot.settings import Settings
 from tests.cli.test_package import built
 
@@ -26,7 +27,7 @@ MANIFESTS = list(yaml.safe_load_all((DEPLOY / "kubernetes.yaml").read_text()))
 UNIT = (DEPLOY / "nod.service").read_text()
 HEALTHCHECK = json.loads(re.search(r"^HEALTHCHECK[^\[]*(\[.*\])$", CONTAINERFILE, re.MULTILINE)[1])  # type: ignore[index]
 SETTINGS = {str(field.validation_alias) for field in Settings.model_fields.values()}
-COMMANDS = {name for rows in SECTIONS.values() for name, _, _ in rows}
+COMMANDS = {*typer.main.get_group(main).commands}
 NOD_NAMES = re.compile(r"\b(?:NOD|SLACK|TELEGRAM|OPENAI)_[A-Z_]+\b")
 
 
