@@ -6,13 +6,13 @@ import logging
 import os
 import queue
 import sys
-import threading
 import time
 from collections import Counter
 from collections.abc import Iterator, MutableMapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cached_property
+from logging.handlers import QueueHandler, QueueListener
 from typing import Any
 
 from bot.domain.redaction import redact
@@ -20,6 +20,7 @@ from bot.domain.redaction import redact
 _CHATTY = ("alembic", "apscheduler", "httpcore", "httpcore2", "httpx", "httpx2", "mcp", "uvicorn.access")
 _CLOSED = "socket.send() raised exception."  # asyncio's, once for each write after a caller has left
 _KEPT = 2000  # lines
+_DROPPED = ("dropped", "logs")  # level and part, in `problems`
 _AT_THE_END, _LOOK = 1.0, 0.01  # seconds
 _MUTE = ("mcp.client.auth",)  # it logs what a sign-in server answers, tokens and all
 
@@ -55,7 +56,7 @@ def _outage_in_a_line(_: Any, __: str, event: MutableMapping[str, Any]) -> Mutab
 
 
 problems: Counter[tuple[str, str]] = Counter()
-"""How many warnings and errors this process logged, by level and part of Nod."""
+"""How many warnings and errors this process logged, and lines it dropped, by level and part of Nod."""
 
 
 def _count(source: Any, level: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
@@ -66,39 +67,45 @@ def _count(source: Any, level: str, event: MutableMapping[str, Any]) -> MutableM
     return event
 
 
-class _Aside(logging.Handler):
-    """Writes lines from a thread: a reader who doesn't read stops no one. What doesn't fit is counted."""
+class _Aside(QueueHandler):
+    """Hands lines to a thread that writes them: a reader who doesn't read stops no one.
+
+    What doesn't fit is dropped, and counted in `problems`.
+    """
 
     def __init__(self) -> None:
-        super().__init__()
-        self._lines: queue.Queue[str] = queue.Queue(_KEPT)
-        self._dropped = 0
-        threading.Thread(target=self._write, name="nod-log", daemon=True).start()
-        atexit.register(self._finish)
+        lines: queue.Queue[logging.LogRecord] = queue.Queue(_KEPT)
+        super().__init__(lines)
+        _Listener(lines).start()
+        atexit.register(_finish, lines)
 
-    def emit(self, record: logging.LogRecord) -> None:
+    def enqueue(self, record: logging.LogRecord) -> None:
         try:
-            self._lines.put_nowait(self.format(record))
+            self.queue.put_nowait(record)
         except queue.Full:
-            self._dropped += 1
-        except Exception:  # noqa: BLE001 - as every handler of the standard library does
-            self.handleError(record)
+            problems[_DROPPED] += 1
 
-    def _write(self) -> None:
-        while True:
-            line = self._lines.get()
-            if self._dropped:
-                line = f"{self._dropped} lines of the log did not fit and were dropped\n{line}"
-                self._dropped = 0
-            with contextlib.suppress(OSError):
-                os.write(2, f"{line}\n".encode(errors="replace"))  # past locks that the end would wait for
-            self._lines.task_done()
 
-    def _finish(self) -> None:
-        """Give what is left a moment, and no more: the end doesn't wait for a reader."""
-        until = time.monotonic() + _AT_THE_END
-        while self._lines.unfinished_tasks and time.monotonic() < until:
-            time.sleep(_LOOK)
+class _Listener(QueueListener):
+    def __init__(self, lines: "queue.Queue[logging.LogRecord]") -> None:
+        super().__init__(lines)
+        self._lines = lines
+        self._told = 0
+
+    def handle(self, record: logging.LogRecord) -> None:
+        with contextlib.suppress(OSError):
+            # past locks of handlers and of sys.stderr, which the end would wait for
+            os.write(2, f"{record.getMessage()}\n".encode(errors="replace"))
+        if (many := problems[_DROPPED] - self._told) and self._lines.qsize() < _KEPT // 2:
+            self._told += many
+            logger(__name__).warning("lines of the log did not fit and were dropped", lines=many)
+
+
+def _finish(lines: "queue.Queue[logging.LogRecord]") -> None:
+    """Give what is left a moment, and no more: the end doesn't wait for a reader."""
+    until = time.monotonic() + _AT_THE_END
+    while lines.unfinished_tasks and time.monotonic() < until:
+        time.sleep(_LOOK)
 
 
 def configure(level: str, *, aside: bool = False) -> None:

@@ -93,7 +93,10 @@ class Metrics:
         )
         self._told = Tally[tuple[str, str]]()  # of `problems`
         self._problems = Counter(
-            "nod_problems", "Warnings and errors that this process logged.", ["level", "part"], registry=here
+            "nod_problems",
+            "Warnings and errors that this process logged, and lines that it dropped.",
+            ["level", "part"],
+            registry=here,
         )
         self._model = Histogram(
             "nod_model_seconds",

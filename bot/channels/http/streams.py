@@ -73,7 +73,14 @@ def sse(payload: dict[str, Any]) -> str:
 
 def streaming(events: AsyncIterator[str]) -> EventStream:
     headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-    return EventStream(events, headers=headers)
+    return EventStream(_with_pauses(events), headers=headers)
+
+
+async def _with_pauses(events: AsyncIterator[str]) -> AsyncIterator[str]:
+    """The events, and after each the loop's chance to note that the connection is closed."""
+    async for block in events:
+        yield block
+        await asyncio.sleep(0)
 
 
 async def heard(listener: Listener, quiet: float) -> AsyncIterator[Heard | None]:
