@@ -66,7 +66,11 @@ def test_what_a_log_that_no_one_reads_drops_is_counted_and_everything_else_works
     (shell.folder / "own.py").write_text(_TOOLS)
     reader, writer = _full_pipe()
     token, scraping = "a-token-of-the-operator", "a-token-of-prometheus"
-    given = {"NOD_HTTP_TOKENS": f"ops:{token},boss:another-{token}", "NOD_METRICS_TOKEN": scraping, "NOD_TOOLS": "own"}
+    given = {
+        "NOD_HTTP_TOKENS": f"ops:{token},boss:another-{token}",
+        "NOD_METRICS_TOKEN": scraping,
+        "NOD_TOOLS": "own",
+    }
     process, address = _start(shell, ["run"], writer, **given, NOD_ADMINS="http:boss")
     with httpx.Client(base_url=address, timeout=30, headers={"Authorization": f"Bearer {token}"}) as client:
 
@@ -77,13 +81,17 @@ def test_what_a_log_that_no_one_reads_drops_is_counted_and_everything_else_works
         assert client.get("/healthz").status_code == 200
         asked = client.post("/api/approvals", json={"summary": "Close the gate"}).json()
         ident = asked["proposal"]["id"]
-        pressed = client.post(f"/api/proposals/{ident}/approve", headers={"Authorization": f"Bearer another-{token}"})
+        pressed = client.post(
+            f"/api/proposals/{ident}/approve", headers={"Authorization": f"Bearer another-{token}"}
+        )
         assert pressed.json()["ok"] is True, pressed.text
         many = dropped()
         assert many >= 5000 - 2000 - 1
         log = _all_of(reader, "did not fit and were dropped")
         kept = len(re.findall(r"line \d+", log))
-        (told,) = re.findall(r'"lines": (\d+).*did not fit', log) or re.findall(r'did not fit.*"lines": (\d+)', log)
+        (told,) = re.findall(r'"lines": (\d+).*did not fit', log) or re.findall(
+            r'did not fit.*"lines": (\d+)', log
+        )
         assert (int(told), kept < 5000) == (many, True)
     process.terminate()
     assert process.wait(60) == 0

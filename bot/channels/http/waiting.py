@@ -29,16 +29,16 @@ class LongPoll:
         """
         http = self.site.channel
         loop = asyncio.get_running_loop()
-        last = loop.time() + self.seconds
+        last, first = loop.time() + self.seconds, True
         while True:
             rings = http.bell.rings
             shown = await look()
-            left = last - loop.time()
+            if not first:  # after the look: what is shown may have happened since the token was revoked
+                await self.site.doorkeeper(self.request)
+            first, left = False, last - loop.time()
             if shown is None or ended(shown) or left <= 0 or http.hub.closed:
                 return shown
             await http.bell.wait(rings, min(left, http.pace.feed))
-            if http.bell.rings != rings:
-                await self.site.doorkeeper(self.request)
 
     def at_once(self) -> "LongPoll":
         """The same without waiting."""

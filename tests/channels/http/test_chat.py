@@ -1,6 +1,10 @@
 """``POST /api/chat``: what is streamed, in which order, and when."""
 
 import asyncio
+import json
+import logging
+import socket
+import struct
 
 import pytest
 
@@ -315,3 +319,21 @@ async def test_open_streams_end_immediately_when_the_server_stops(serve: Serve):
         assert [event["type"] for event in await heard.rest()] in ([], ["delta"])  # it may have come first
         for each in (*stack, hearing):
             await each.__aexit__(None, None, None)
+
+
+async def test_a_stream_whose_reader_left_is_not_written_to(serve: Serve, caplog: pytest.LogCaptureFixture):
+    caplog.set_level(logging.WARNING, "asyncio")
+    go_on = asyncio.Event()
+    many = [Text(f"word {number} ") for number in range(300)]
+    async with serve(model=ScriptedModel([Text("So: "), go_on, *many, Finished(Stop.FINISHED)])) as nod:
+        reader, writer = await asyncio.open_connection("127.0.0.1", nod.app.web.port)
+        body = json.dumps({"message": "Hi"}).encode()
+        head = f"POST /api/chat HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: {len(body)}\r\n"
+        writer.write(f"{head}Content-Type: application/json\r\n\r\n".encode() + body)
+        await reader.readuntil(b"So: ")
+        at_once = struct.pack("ii", 1, 0)
+        writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, at_once)
+        writer.transport.abort()
+        go_on.set()
+        await nod.idle()
+    assert [each.getMessage() for each in caplog.records if "socket.send()" in each.getMessage()] == []

@@ -5,6 +5,7 @@ import asyncio
 import pytest
 from sqlmodel import Session
 
+from bot.channels.http.streams import Pace
 from bot.domain.people import Actor
 from bot.errors import NodError
 from bot.store import tokens
@@ -13,6 +14,7 @@ from bot.store.record import seals
 from bot.store.tables.row import Row
 from tests.channels.http.conftest import ANA, TOKENS, Serve, Served
 from tests.channels.http.scripted import ScriptedModel, ask
+from tests.kit import sql
 
 ADA = Actor("cli", "ada")
 
@@ -112,6 +114,21 @@ async def test_a_long_poll_of_a_revoked_token_tells_nothing_of_what_happened_aft
             await nod.press(proposal, "decline")
             answer = await polled
             assert (answer.status_code, "declined" in answer.text) == (401, False)
+
+
+async def test_a_long_poll_tells_nothing_either_where_no_word_of_the_change_arrives(serve: Serve):
+    async with serve(model=ScriptedModel(ask(("keep", {"text": "milk"}))), pace=Pace(feed=0.01)) as nod:
+        token = await issued(nod)
+        async with nod.caller(token) as ci:
+            (proposal,) = await nod.proposed(client=ci)
+            polled = asyncio.create_task(ci.get(f"/api/proposals/{proposal['id']}?wait=20"))
+            while not nod.app.web.site.waiting.taken["http:ci"]:  # noqa: ASYNC110 - it has no event for it
+                await asyncio.sleep(0)
+            await revoked(nod, "ci")
+            url = nod.app.database.engine.url.render_as_string(hide_password=False)
+            sql(url, "UPDATE proposal SET state = 'expired' WHERE id = :id", id=proposal["id"])
+            answer = await polled
+            assert (answer.status_code, "expired" in answer.text) == (401, False)
 
 
 async def test_agents_over_mcp_are_refused_with_a_revoked_token(serve: Serve):
