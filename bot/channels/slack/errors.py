@@ -8,28 +8,6 @@ from slack_sdk.errors import SlackApiError, SlackClientError
 
 from bot.errors import ChannelError, CopyGone, NotDeliverable
 
-NEVER = frozenset(
-    {
-        "account_inactive",
-        "app_uninstalled",
-        "cannot_dm_bot",
-        "channel_not_found",
-        "ekm_access_denied",
-        "invalid_auth",
-        "is_archived",
-        "missing_scope",
-        "no_permission",
-        "not_authed",
-        "not_in_channel",
-        "restricted_action",
-        "team_access_not_granted",
-        "token_expired",
-        "token_revoked",
-        "user_disabled",
-        "user_not_found",
-    }
-)
-"""Refusals of a stream that an edit in its place would meet as well."""
 LIMITED = "ratelimited"
 TRANSIENT = frozenset(
     {

@@ -1,6 +1,6 @@
-"""Cards that Slack posted although no answer said so: looked for before one is posted a second time."""
+"""Cards and streams that Slack made although no answer said so: looked for before there is a second one."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -17,6 +17,7 @@ log = logger(__name__)
 
 _SKEW = timedelta(minutes=5)  # between Slack's clock and ours
 _LOOKED_AT = 200  # messages
+_MAYBE_STREAMS = 3  # the newest messages
 
 
 async def find(
@@ -24,8 +25,36 @@ async def find(
 ) -> SlackPosted | None:
     """Find a card with buttons of this proposal that Nod itself posted at a place since then.
 
-    Raises what the client raises when Slack cannot be reached. Finds none where Nod may not look.
+    Raises what the client raises when Slack cannot be reached.
     """
+    channel, said = await _own(client, place, bot_user, since)
+    for message in said:
+        if holds(_blocks(message), proposal_id):
+            return SlackPosted(place.team, channel, str(message["ts"]))
+    return None
+
+
+async def close_stream(client: AsyncWebClient, place: SlackPlace, bot_user: str, since: datetime) -> str:
+    """Close the stream that was started in a thread since then; gives its ts, or nothing where none is open.
+
+    Slack alone knows what streams, and closes nothing else. Raises as `find` does.
+    """
+    channel, said = await _own(client, place, bot_user, since)
+    for message in said[: -_MAYBE_STREAMS - 1 : -1]:
+        try:
+            await client.chat_stopStream(channel=channel, ts=str(message["ts"]))
+        except SlackApiError as error:
+            log.info("not the stream that was lost", why=code_of(error), ts=message["ts"])
+        else:
+            return str(message["ts"])
+    return ""
+
+
+async def _own(
+    client: AsyncWebClient, place: SlackPlace, bot_user: str, since: datetime
+) -> tuple[str, Sequence[Mapping[str, Any]]]:
+    """The channel, and what Nod posted at a place since then; nothing where it may not look."""
+    channel = place.channel
     try:
         channel = await channel_of(client, place)
         given: dict[str, Any] = {"channel": channel, "oldest": f"{(since - _SKEW).timestamp():.6f}"}
@@ -34,14 +63,10 @@ async def find(
         else:
             page = await client.conversations_history(limit=_LOOKED_AT, **given)
     except SlackApiError as error:
-        log.info(
-            "a card is posted without looking for a lost one", why=code_of(error), place=str(place.address)
-        )
-        return None
-    for message in page.get("messages") or ():
-        if message.get("user") == bot_user and holds(_blocks(message), proposal_id):
-            return SlackPosted(place.team, channel, str(message["ts"]))
-    return None
+        log.info("a lost post was not looked for", why=code_of(error), place=str(place.address))
+        return channel, ()
+    found = [each for each in page.get("messages") or () if each.get("user") == bot_user]
+    return channel, sorted(found, key=lambda each: float(each["ts"]))
 
 
 def _blocks(message: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:

@@ -15,8 +15,8 @@ import aiohttp
 from slack_sdk.errors import SlackApiError
 from slack_sdk.web.async_client import AsyncWebClient
 
-from bot.channels.slack import limits, text
-from bot.channels.slack.errors import NEVER, code_of, passes, translated
+from bot.channels.slack import limits, lost, text
+from bot.channels.slack.errors import LIMITED, code_of, passes, translated
 from bot.channels.slack.places import SlackPlace
 from bot.channels.slack.sessions import Sessions, Status
 from bot.channels.slack.workspaces import Workspaces, within
@@ -205,9 +205,18 @@ class SlackStream:
             self._fall_back(error)
             if self._live and _code(error) not in _CLOSED:
                 await self._close(None)
+            elif not self._live and _unsure(error):
+                self._ts = await self._lost(client)
             self._live = False
             return False
         return True
+
+    async def _lost(self, client: AsyncWebClient) -> str | None:
+        """Close the stream that Slack may have started without an answer; edits continue it."""
+        workspace = await self._workspaces.find(self._place.team)
+        bot_user = workspace.bot_user if workspace else ""
+        async with within(_WAITED):
+            return await lost.close_stream(client, self._place, bot_user, self._clock()) or None
 
     async def _start(self, client: AsyncWebClient, chunks: list[Chunk]) -> None:
         await self._sessions.settle(self._place)
@@ -274,10 +283,8 @@ class SlackStream:
             await self._close(Status.ACTIVE, _ABANDONED)
 
     def _fall_back(self, error: Exception) -> None:
-        """Continue with edits; raises the error again if nothing can arrive at all."""
+        """Continue with edits; where nothing can arrive at all, they are refused as well."""
         code = _code(error)
-        if code in NEVER:
-            raise error
         log.info("a Slack stream ended early, edits follow", why=code, place=str(self._place.address))
         self._editing = True
         self._stopped = code == _STOPPED_BY_SLACK
@@ -310,6 +317,12 @@ class SlackStream:
 def _code(error: Exception) -> str | None:
     """Slack's word for its refusal; None where it did not answer."""
     return code_of(error) if isinstance(error, SlackApiError) else None
+
+
+def _unsure(error: Exception) -> bool:
+    """Whether it may have been done all the same."""
+    code = _code(error)
+    return code is None or (passes(code) and code != LIMITED)
 
 
 def _line(chunk: Mapping[str, Any]) -> str:
