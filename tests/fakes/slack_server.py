@@ -59,6 +59,7 @@ class Fault:
     retry_after: int | None = None
     cut_off: bool = False  # the connection breaks before an answer
     acts: bool = False  # what was asked for is done all the same
+    until: asyncio.Event | None = None  # no answer comes before this
 
 
 @dataclass
@@ -438,6 +439,8 @@ class FakeSlack:
                 answer = {"ok": False, "error": refusal.code, "detail": refusal.detail}
         self._changed.set()
         if fault is not None:
+            if fault.until is not None:
+                await fault.until.wait()
             if fault.cut_off and request.transport is not None:
                 request.transport.abort()
             headers = {} if fault.retry_after is None else {"Retry-After": str(fault.retry_after)}

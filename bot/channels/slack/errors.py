@@ -105,4 +105,4 @@ def translated() -> Iterator[None]:
         kind = ChannelError if passes(code) or code in OFF else NotDeliverable
         raise kind(words) from error
     except (SlackClientError, aiohttp.ClientError, OSError) as error:
-        raise ChannelError(f"Slack could not be reached: {error or type(error).__name__}") from error
+        raise ChannelError(f"Slack could not be reached: {str(error) or type(error).__name__}") from error

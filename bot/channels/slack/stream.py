@@ -5,7 +5,6 @@ the same message continues by ``chat.update``, less often. What one message cann
 """
 
 import asyncio
-import contextlib
 import re
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime, timedelta
@@ -270,10 +269,13 @@ class SlackStream:
 
     async def _close_late(self) -> None:
         """Close it when Slack takes that again; all of its text is there."""
-        with contextlib.suppress(SlackApiError, aiohttp.ClientError, OSError, ChannelError):
+        try:
             async with within(_LATE):
                 client = await self._workspaces.client(self._place.team)
                 await client.chat_stopStream(channel=self._place.channel, ts=self._ts or "")
+        except (SlackApiError, aiohttp.ClientError, OSError, ChannelError) as error:
+            why = _code(error) or str(error)
+            log.warning("a Slack stream was left open", why=why, place=str(self._place.address))
 
     async def abandon(self) -> None:
         """Close the stream of a turn that this process can't finish."""

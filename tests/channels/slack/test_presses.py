@@ -1,5 +1,6 @@
 """Presses and modals reach the inbox with who, what and which round; every refusal is told to one person."""
 
+import asyncio
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -7,7 +8,7 @@ from typing import Any
 import pytest
 
 from bot.domain.cards import Card
-from bot.domain.chat import Address, Answer, Press, Reply
+from bot.domain.chat import Address, Answer, Message, Press, Reply
 from bot.domain.people import Actor
 from bot.domain.proposals import PreviewField, State
 from bot.domain.risk import Level, Risk
@@ -497,3 +498,21 @@ async def test_a_window_that_slack_limits_is_not_waited_for_until_its_press_is_d
     found = await running.slack.until(lambda: [m for m in running.slack.posted if m.only_for == "U7"])
     assert "Press again" in found[0].words
     assert len(running.slack.called("views.open")) == 1
+
+
+async def test_a_window_that_slack_leaves_without_an_answer_holds_up_no_other_press_and_no_message(
+    running: Running, posted: Posted
+) -> None:
+    """They arrive while Slack still owes the answer, before the person at the window is told."""
+    answer = asyncio.Event()
+    running.slack.fail("views.open", until=answer)
+    await running.slack.click(posted, "View all")
+    await running.slack.until(lambda: running.slack.called("views.open"))
+    await running.slack.click(posted, "Approve")
+    await running.slack.say("U7", "And another thing")
+
+    await running.slack.until(lambda: len(running.core.got) == 2)
+    told = [m for m in running.slack.posted if m.only_for]
+    answer.set()
+    assert told == []
+    assert {type(each) for each in running.core.got} == {Press, Message}
