@@ -19,7 +19,7 @@ from bot.delivery.files import Attachments
 from bot.delivery.notices import Notices
 from bot.delivery.pauses import GIVE_UP, Pauses
 from bot.domain.chat import Address, Clock
-from bot.domain.conversations import Conversation, Line
+from bot.domain.conversations import Conversation, Line, LineRole
 from bot.domain.events import TextDelta, TurnEnded, TurnEvent, TurnFailed
 from bot.domain.jobs import Job, Work
 from bot.domain.people import SHELL, Actor
@@ -101,17 +101,19 @@ class Turns:
             left = await self._database.read(messages.undelivered, conversation.id)
             stream = channel.open_stream(conversation.address, requester)
             shown = await _pump(stream, events)
-            said = await self._database.read(messages.undelivered, conversation.id)
-            await self._note(shown, [each for each in said if each not in left])
+            said = await self._database.read(messages.undelivered_lines, conversation.id)
+            self._note(shown, [each for each in said if each.id not in left])
             return (*jobs, *await self._deliver(conversation.id))
 
-    async def _note(self, shown: "_Shown", said: Sequence[int]) -> None:
-        """Remember what of a turn's messages need not be posted, or not all of it."""
-        if shown.complete:
-            self._told.update(said)
-        elif shown.arrived and len(said) == 1:
-            line = await self._database.read(messages.get_line, said[0])
-            if line is not None and line.text == shown.text:
+    def _note(self, shown: "_Shown", said: Sequence[Line]) -> None:
+        """Remember what of a turn's messages need not be posted, or not all of it.
+
+        A notice that came while it was shown is none of them, unless it says why the turn failed.
+        """
+        for line in said:
+            if shown.complete and (line.role is LineRole.ASSISTANT or line.text == shown.text):
+                self._told.add(line.id)
+            elif shown.arrived and len(said) == 1 and line.text == shown.text:
                 self._arrived[line.id] = shown.arrived
 
     async def deliver(self, conversation_id: str) -> tuple[Job, ...]:
@@ -198,7 +200,7 @@ class Turns:
 
 @dataclass(frozen=True, slots=True)
 class _Shown:
-    """What a stream showed: all of it, or so many posts of the turn's last text."""
+    """What a stream showed: all of it, or so many posts of the turn's last text, or of why it failed."""
 
     complete: bool = False
     arrived: int = 0
@@ -224,10 +226,9 @@ async def _pump(stream: Stream, events: AsyncIterator[TurnEvent]) -> _Shown:
                     await stream.send(event)
             except ChannelError as error:
                 log.warning("a stream failed", why=error.message)
-                text = event.text if isinstance(event, TurnEnded) else ""
-                return _Shown(arrived=error.arrived, text=text)
+                return _Shown(arrived=error.arrived, text=_last_words(event))
             if ended and not waiting:
-                return _Shown(complete=True)
+                return _Shown(complete=True, text=_last_words(event))
 
     sender = asyncio.create_task(send())
     try:
@@ -239,6 +240,15 @@ async def _pump(stream: Stream, events: AsyncIterator[TurnEvent]) -> _Shown:
     finally:
         if not sender.done():
             sender.cancel()
+
+
+def _last_words(event: TurnEvent) -> str:
+    """The answer with which a turn ended, or why it failed; empty for what is no end."""
+    match event:
+        case TurnEnded(text=text) | TurnFailed(explanation=text):
+            return text
+        case _:
+            return ""
 
 
 def _joined(events: Sequence[TurnEvent]) -> list[TurnEvent]:

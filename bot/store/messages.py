@@ -183,6 +183,12 @@ def undelivered(session: Session, conversation_id: str) -> list[int]:
     return [ident for ident in rows if ident is not None]
 
 
+def undelivered_lines(session: Session, conversation_id: str) -> list[Line]:
+    """The same as lines."""
+    waiting = (_MESSAGE.c.conversation_id == conversation_id) & ~_MESSAGE.c.delivered
+    return [_line(row) for row in session.execute(_LINES.where(waiting).order_by(_MESSAGE.c.id))]
+
+
 def delete_all(session: Session, conversation_ids: Sequence[str]) -> None:
     """Delete everything that was said in these conversations."""
     session.execute(delete(_MESSAGE).where(_MESSAGE.c.conversation_id.in_(conversation_ids)))

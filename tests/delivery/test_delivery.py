@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from bot.agent.model import ToolCall
-from bot.delivery.files import GIVE_UP
+from bot.delivery.pauses import GIVE_UP
 from bot.domain.cards import Card
 from bot.domain.chat import Address, Answer
 from bot.domain.policy import Policy
@@ -194,6 +194,22 @@ async def test_a_stream_that_breaks_does_not_stop_the_turn_and_the_whole_text_fo
     assert [text for _, text in nod.chat.texts] == ["It is white."]
     [p] = await nod.proposals()
     assert nod.chat.card_of(p).pending
+
+
+async def test_a_question_about_a_card_that_is_asked_while_an_answer_is_streamed_is_told_after_it(
+    nod: Nod,
+) -> None:
+    (p,) = await nod.asked(red())
+    hold = Hold()
+    nod.model.will(says("It is white.", hold=hold), says("The one by the window."))
+    await nod.say("And the desk?")
+    await hold.reached.wait()
+    await nod.press(Verb.ASK, p, at=ROOM, reason="Which lamp?")
+    hold.go.set()
+    await nod.idle()
+    [told] = [text for _, text in nod.chat.texts if "Which lamp?" in text]
+    assert told.startswith("Question from Ana")
+    assert "The one by the window." in nod.chat.streams[-1].text
 
 
 async def test_text_that_a_place_takes_never_goes_to_who_asked_and_is_not_tried_there_again(nod: Nod) -> None:
