@@ -153,6 +153,8 @@ class App:
             if self.receives:
                 stack.push_async_callback(self.door.stop)
                 await self.door.start(self.web.site)
+                if self.web.site.organisation is not None:
+                    stack.push_async_callback(self.web.site.organisation.close)
                 stack.push_async_callback(self.web.stop)
                 await self.web.start()
             elif self.watched is not None:
@@ -290,7 +292,7 @@ def build(
         base=settings.base_path,
         proxies=settings.trusted_proxies,
         user_header=settings.user_header,
-        organisation=_organisation(settings, site_url),
+        organisation=_organisation(settings, site_url, clock),
         model_name=model.name,
         demo=demo,
         platforms=ports.channels,
@@ -415,7 +417,7 @@ def _mcp(
     )
 
 
-def _organisation(settings: Settings, site_url: Callable[[], str]) -> Organisation | None:
+def _organisation(settings: Settings, site_url: Callable[[], str], clock: Clock) -> Organisation | None:
     """Where an organisation's people sign in, if the settings say so."""
     secret = settings.oidc_client_secret
     if not settings.oidc_issuer:
@@ -427,6 +429,7 @@ def _organisation(settings: Settings, site_url: Callable[[], str]) -> Organisati
         secret.get_secret_value() if secret else "",
         settings.oidc_allowed,
         lambda: f"{site_url()}{ORGANISATION_BACK}",
+        clock,
     )
 
 

@@ -24,9 +24,12 @@ class SignedIn:
         """The secret of a new session, for the code of a link; None where it can't be used."""
         return await self.database.write(signing_in.sign_in, self.policies, code, self.clock())
 
-    async def begin(self, state: str, kept: Mapping[str, str]) -> None:
-        """Keep what a browser is checked by when it comes back from the organisation's sign-in."""
-        await self.database.write(signing_in.begin, state, kept, self.clock())
+    async def begin(self, state: str, kept: Mapping[str, str]) -> bool:
+        """Keep what a browser is checked by when it comes back from the organisation's sign-in.
+
+        False where too many are under way.
+        """
+        return await self.database.write(signing_in.begin, state, kept, self.clock())
 
     async def come_back(self, state: str) -> Mapping[str, str] | None:
         """What was kept, once."""

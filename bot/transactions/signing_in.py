@@ -9,7 +9,7 @@ import secrets
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 
-from sqlmodel import Session, col, delete, select
+from sqlmodel import Session, col, delete, func, select
 
 from bot.domain.people import Actor
 from bot.domain.record import Act
@@ -29,6 +29,7 @@ SESSION_LIFE = timedelta(days=30)
 ORGANISATION_LIFE = timedelta(hours=12)
 AWAY = timedelta(minutes=10)
 _BEGUN = "sign-in"
+_MOST_BEGUN = 10_000
 
 
 def new_link(session: Session, actor: Actor, now: datetime) -> str:
@@ -57,11 +58,18 @@ def sign_in(session: Session, policies: Policies, code: str, now: datetime) -> s
     return _keep(session, console, until, code=False)
 
 
-def begin(session: Session, state: str, kept: Mapping[str, str], now: datetime) -> None:
-    """A browser goes to the organisation's sign-in; what it is checked by when it comes back."""
+def begin(session: Session, state: str, kept: Mapping[str, str], now: datetime) -> bool:
+    """A browser goes to the organisation's sign-in; what it is checked by when it comes back.
+
+    False, and nothing is kept, where too many have gone there and not come back: it needs no token.
+    """
     old = (col(DialogueRow.channel) == _BEGUN) & (col(DialogueRow.updated_at) <= now - AWAY)
     session.execute(delete(DialogueRow).where(old))
+    there = select(func.count()).select_from(DialogueRow).where(col(DialogueRow.channel) == _BEGUN)
+    if session.exec(there).one() >= _MOST_BEGUN:
+        return False
     events.keep_dialogue(session, _BEGUN, _hash(state), kept, now)
+    return True
 
 
 def come_back(session: Session, state: str, now: datetime) -> Mapping[str, str] | None:

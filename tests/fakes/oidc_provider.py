@@ -3,6 +3,7 @@
 It refuses as providers do (RFC 6749 5.2, RFC 7636 4.6, OpenID Connect Core 1.0 3.1.3).
 """
 
+import asyncio
 import base64
 import gzip
 import hashlib
@@ -31,7 +32,8 @@ class FakeProvider:
     """``person``: the claims about who signs in next. ``lie`` changes what the next ID token claims.
 
     ``sign`` may sign it otherwise. ``late``: seconds that its codes have waited already. ``flood``: which of
-    its ends (about, keys, token) sends too much, and of what: long, deep, many, packed.
+    its ends (about, keys, token) sends too much, and of what: long, deep, many, packed. ``asked``: its ends,
+    as they were asked. ``answers``: cleared, its token end keeps who asks waiting until it is set.
     """
 
     def __init__(self, back: str) -> None:
@@ -42,6 +44,9 @@ class FakeProvider:
         self.late = 0
         self.gone = False
         self.flood: dict[str, str] = {}
+        self.asked: list[str] = []
+        self.answers = asyncio.Event()
+        self.answers.set()
         self.given: list[str] = []  # the ID tokens, newest last
         self.key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
         self.sign: Callable[[dict[str, Any]], str] = self.signed
@@ -64,6 +69,7 @@ class FakeProvider:
     @web.middleware
     async def _flooding(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         end = "about" if "openid-configuration" in request.path else request.path.strip("/")
+        self.asked.append(end)
         much = self.flood.get(end)
         if much is None:
             return await handler(request)
@@ -112,6 +118,7 @@ class FakeProvider:
     async def _token(self, request: web.Request) -> web.Response:
         if request.headers.get("Authorization") != _BASIC:
             return web.json_response({"error": "invalid_client"}, status=401)
+        await self.answers.wait()
         form = await request.post()
         kept = self._codes.pop(str(form["code"]), None)  # once
         digest = hashlib.sha256(str(form["code_verifier"]).encode()).digest()

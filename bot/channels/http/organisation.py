@@ -12,11 +12,13 @@ import re
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
 
 import httpx2
 
+from bot.domain.chat import Clock
 from bot.domain.people import Actor
 from bot.domain.text import storable
 from bot.errors import NodError
@@ -26,10 +28,13 @@ from bot.net.intake import TooLarge, bound
 log = logger(__name__)
 
 BACK = "/api/session/back"
+MANY = "Many people are signing in right now. Try again in a minute."
 _SIGNED = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")
 _NEEDED = ["exp", "iat", "iss", "aud", "sub", "nonce"]
 _LEEWAY = 60  # seconds that two clocks may differ
 _PATIENCE = 10.0  # seconds
+_KEPT = timedelta(hours=1)
+_TOGETHER = 20
 _NAME = re.compile(r"[a-z0-9][a-z0-9._%+@-]{0,199}")
 
 
@@ -78,7 +83,7 @@ class Begun:
         return cls(*(secrets.token_urlsafe(32) for _ in range(3)))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Organisation:
     """``name``: what people call it. ``allowed``: addresses, domains, or ``*`` for everyone it knows."""
 
@@ -88,6 +93,11 @@ class Organisation:
     client_secret: str
     allowed: Sequence[str]
     back: Callable[[], str]
+    clock: Clock
+    _client: httpx2.AsyncClient | None = None  # to make one takes long
+    _under_way: int = 0
+    _asked: "asyncio.Task[Mapping[str, str]] | None" = None  # for what the provider says about itself
+    _asked_at: datetime = datetime.min  # noqa: DTZ901 - read only after `_asked`
 
     async def address(self, begun: Begun) -> str:
         """Where the browser goes to sign in; raises NotSignedIn."""
@@ -102,19 +112,22 @@ class Organisation:
             "code_challenge": base64.urlsafe_b64encode(digest).rstrip(b"=").decode(),
             "code_challenge_method": "S256",
         }
-        async with _client() as client:
-            about = await self._about(client)
-        at = about["authorization_endpoint"]
+        at = (await self._about())["authorization_endpoint"]
         return f"{at}{'&' if urlsplit(at).query else '?'}{urlencode(asked)}"
 
     async def enter(self, begun: Begun, code: str) -> Actor:
         """Whose account it is; raises NotSignedIn."""
         import jwt  # and cryptography with it, which few need
 
-        async with _client() as client:
-            about = await self._about(client)
-            given = await self._exchanged(client, about, begun, code)
-            keys = await _json(client, "GET", about["jwks_uri"])
+        if self._under_way >= _TOGETHER:
+            raise NotSignedIn(MANY)
+        self._under_way += 1
+        try:
+            about = await self._about()
+            given = await self._exchanged(about, begun, code)
+            keys = await self._json("GET", about["jwks_uri"])
+        finally:
+            self._under_way -= 1
         try:
             claims = self._checked(str(given.get("id_token", "")), keys, about["issuer"], begun)
         except (jwt.PyJWTError, ValueError, TypeError) as error:
@@ -122,8 +135,22 @@ class Organisation:
             raise NotSignedIn from None
         return self._account(claims)
 
-    async def _about(self, client: httpx2.AsyncClient) -> Mapping[str, str]:
-        about = await _json(client, "GET", f"{self.issuer.rstrip('/')}/.well-known/openid-configuration")
+    async def close(self) -> None:
+        if self._client is not None:
+            await self._client.aclose()
+
+    async def _about(self) -> Mapping[str, str]:
+        """What the provider says about itself: asked once for everyone who waits, and kept for an hour."""
+        asked, now = self._asked, self.clock()
+        if asked is None or (
+            asked.done() and (asked.exception() or not self._asked_at <= now < self._asked_at + _KEPT)
+        ):
+            asked = self._asked = asyncio.create_task(self._described())
+            self._asked_at = now
+        return await asyncio.shield(asked)
+
+    async def _described(self) -> Mapping[str, str]:
+        about = await self._json("GET", f"{self.issuer.rstrip('/')}/.well-known/openid-configuration")
         ends = [about.get(name) for name in ("authorization_endpoint", "token_endpoint", "jwks_uri")]
         schemes = ("https", urlsplit(self.issuer).scheme)
         fits = all(isinstance(end, str) and urlsplit(end).scheme in schemes for end in ends)
@@ -132,9 +159,7 @@ class Organisation:
             raise NotSignedIn
         return about
 
-    async def _exchanged(
-        self, client: httpx2.AsyncClient, about: Mapping[str, str], begun: Begun, code: str
-    ) -> Mapping[str, Any]:
+    async def _exchanged(self, about: Mapping[str, str], begun: Begun, code: str) -> Mapping[str, Any]:
         form = {
             "grant_type": "authorization_code",
             "code": code,
@@ -143,7 +168,7 @@ class Organisation:
             "code_verifier": begun.verifier,
         }
         auth = (self.client_id, self.client_secret) if self.client_secret else None
-        return await _json(client, "POST", about["token_endpoint"], data=form, auth=auth)
+        return await self._json("POST", about["token_endpoint"], data=form, auth=auth)
 
     def _checked(self, token: str, keys: Mapping[str, Any], issuer: str, begun: Begun) -> Mapping[str, Any]:
         """What the ID token claims, once its signature, sender, audience, time and nonce fit."""
@@ -184,22 +209,29 @@ class Organisation:
             raise NotSignedIn
         return found
 
-
-def _client() -> httpx2.AsyncClient:
-    headers = {"Accept": "application/json", "Accept-Encoding": "identity"}
-    return httpx2.AsyncClient(timeout=_PATIENCE, headers=headers, event_hooks={"response": [bound]})
-
-
-async def _json(client: httpx2.AsyncClient, method: str, url: str, **sent: Any) -> Mapping[str, Any]:
-    """What the provider answers, bounded in size and in time; raises NotSignedIn."""
-    try:
-        async with asyncio.timeout(_PATIENCE):
-            answer = await client.request(method, url, **sent)
-        answer.raise_for_status()
-        found = answer.json()
-    except (httpx2.HTTPError, httpx2.InvalidURL, TooLarge, TimeoutError, ValueError, RecursionError) as error:
-        log.warning("the sign-in provider refused, or can't be reached", why=type(error).__name__, url=url)
-        raise NotSignedIn from None
-    if not isinstance(found, dict):
-        raise NotSignedIn
-    return found
+    async def _json(self, method: str, url: str, **sent: Any) -> Mapping[str, Any]:
+        """What the provider answers, bounded in size and in time; raises NotSignedIn."""
+        if self._client is None:
+            headers = {"Accept": "application/json", "Accept-Encoding": "identity"}
+            hooks = {"response": [bound]}
+            self._client = httpx2.AsyncClient(timeout=_PATIENCE, headers=headers, event_hooks=hooks)
+        try:
+            async with asyncio.timeout(_PATIENCE):
+                answer = await self._client.request(method, url, **sent)
+            answer.raise_for_status()
+            found = answer.json()
+        except (
+            httpx2.HTTPError,
+            httpx2.InvalidURL,
+            TooLarge,
+            TimeoutError,
+            ValueError,
+            RecursionError,
+        ) as error:
+            log.warning(
+                "the sign-in provider refused, or can't be reached", why=type(error).__name__, url=url
+            )
+            raise NotSignedIn from None
+        if not isinstance(found, dict):
+            raise NotSignedIn
+        return found

@@ -12,7 +12,7 @@ from starlette.responses import JSONResponse, RedirectResponse, Response
 from bot.channels.http.auth import COOKIE
 from bot.channels.http.body import Body
 from bot.channels.http.errors import problem
-from bot.channels.http.organisation import BACK, Begun, NotSignedIn
+from bot.channels.http.organisation import BACK, MANY, Begun, NotSignedIn
 from bot.channels.http.plain import plain_page
 from bot.channels.http.site import Caller, Here, Site, api_routes, ok
 from bot.channels.http.wire import DoneBody
@@ -60,7 +60,8 @@ async def go(request: Request, site: Here) -> Response:
         away = await site.organisation.address(begun)
     except NotSignedIn as error:
         return plain_page(error.message, 502, site.base)
-    await site.signed_in.begin(begun.state, asdict(begun))
+    if not await site.signed_in.begin(begun.state, asdict(begun)):
+        return plain_page(MANY, 503, site.base)
     answer = RedirectResponse(away, 303, headers={"Cache-Control": "no-store"})
     _give(answer, _AWAY, begun.state, site.signed_in.away, request, site, samesite="lax")
     return answer

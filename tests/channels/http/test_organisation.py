@@ -1,5 +1,7 @@
 """Signing in with an organisation's accounts: a provider on loopback, and a proxy that says who it is."""
 
+import asyncio
+import itertools
 import time
 from collections.abc import AsyncIterator, Callable
 from datetime import timedelta
@@ -15,6 +17,7 @@ from bot.errors import SettingsError
 from bot.settings import Settings
 from tests.channels.http.conftest import ANA, TOKENS, Serve, Served
 from tests.fakes.oidc_provider import CLIENT, SECRET, FakeProvider
+from tests.kit import sql
 
 pytestmark = pytest.mark.platform
 
@@ -201,6 +204,58 @@ async def test_a_provider_that_is_down_or_is_another_one_is_told(provider: FakeP
     provider.gone = True
     answer = await browser().get("/api/session/begin")
     assert (answer.status_code, "Signing in failed." in answer.text) == (502, True)
+
+
+async def test_a_provider_says_once_an_hour_where_people_sign_in_however_many_begin(
+    nod: Served, provider: FakeProvider, browser: Browser
+):
+    provider.gone = True
+    pages = [browser() for _ in range(30)]
+    assert {a.status_code for a in await _begun(pages)} == {502}
+    provider.gone = False
+    assert {a.status_code for a in await _begun(pages)} == {303}
+    failed = provider.asked.count("about") - 1
+    assert 1 <= failed < 30  # those who came while it was asked have the same answer
+    nod.clock.forward(timedelta(minutes=59))
+    assert {a.status_code for a in await _begun(pages)} == {303}
+    assert provider.asked.count("about") == failed + 1
+    nod.clock.forward(timedelta(minutes=1))
+    assert {a.status_code for a in await _begun(pages)} == {303}
+    assert provider.asked.count("about") == failed + 2
+
+
+async def _begun(pages: list[httpx.AsyncClient]) -> list[httpx.Response]:
+    return await asyncio.gather(*(page.get("/api/session/begin") for page in pages))
+
+
+async def test_only_so_many_are_checked_with_the_provider_at_the_same_time(
+    provider: FakeProvider, browser: Browser
+):
+    pages = [browser() for _ in range(25)]
+    backs = [await away(page) for page in pages]
+    provider.answers.clear()
+    coming = [asyncio.create_task(comes_back(*each)) for each in zip(pages, backs, strict=True)]
+    refused = [await each for each in itertools.islice(asyncio.as_completed(coming), 5)]
+    assert all("Many people are signing in right now." in each.text for each in refused)
+    provider.answers.set()
+    statuses = [each.status_code for each in await asyncio.gather(*coming)]
+    assert (statuses.count(403), statuses.count(303)) == (5, 20)
+
+
+async def test_sign_ins_that_never_come_back_are_bounded_and_forgotten(nod: Served, browser: Browser):
+    url = nod.app.database.engine.url.render_as_string(hide_password=False)
+    await away(browser())
+    sql(
+        url,
+        "INSERT INTO dialogue (channel, key, state, updated_at) "
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 9999) "
+        "SELECT channel, 'held ' || i, state, updated_at FROM dialogue, n",
+    )
+    (answer,) = await _begun([browser()])
+    assert (answer.status_code, "Many people are signing in right now." in answer.text) == (503, True)
+    nod.clock.forward(timedelta(minutes=11))
+    assert (await browser().get("/api/session/begin")).status_code == 303
+    assert sql(url, "SELECT count(*) AS many FROM dialogue") == [{"many": 1}]
 
 
 @pytest.mark.parametrize("end", ["about", "keys", "token"])
