@@ -108,7 +108,7 @@ class Turns:
     def _note(self, shown: "_Shown", said: Sequence[Line]) -> None:
         """Remember what of a turn's messages need not be posted, or not all of it.
 
-        A notice that came while it was shown is none of them, unless it says why the turn failed.
+        A notice that came while it was shown still has to be, unless it says why the turn failed.
         """
         for line in said:
             if shown.complete and (line.role is LineRole.ASSISTANT or line.text == shown.text):
