@@ -142,6 +142,7 @@ class App:
             stack.push_async_callback(self.mcp.stop)
             self.questions.start(self.assistant.handle)
             stack.push_async_callback(self.dispatcher.close, SHUTDOWN_SECONDS)
+            stack.push_async_callback(self.questions.give_up)
             await self.own.start()
             for channel in self.channels.values():
                 stack.push_async_callback(channel.stop)

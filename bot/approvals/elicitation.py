@@ -77,6 +77,11 @@ class Questions:
         """Allow questions from now on."""
         self._inbox = inbox
 
+    async def give_up(self) -> None:
+        """Tell every call that waits that no answer comes, so that it can end before this process does."""
+        self._inbox = None
+        self._bell.ring(far=False)
+
     async def stop(self) -> None:
         """Wait for questions that are being closed."""
         await asyncio.gather(*self._ending, return_exceptions=True)
@@ -109,7 +114,10 @@ class Questions:
             if not reply.proposals:
                 log.warning("a server's question could not be asked", server=question.server, why=reply.text)
                 return Elicited(Action.DECLINE)
-            return await self._heard(question, reply.proposals[0])
+            heard = await self._heard(question, reply.proposals[0])
+            if heard is None:
+                self._end(opening)
+            return heard or Elicited(Action.CANCEL)
         except BaseException:  # the call was cancelled, and with it its question, even one just being opened
             self._end(opening)
             raise
@@ -136,8 +144,9 @@ class Questions:
     def _over_elsewhere(self, name: str) -> None:
         self._elsewhere.pop(name, None)
 
-    async def _heard(self, question: Question, opened: Proposal) -> Elicited:
-        while True:
+    async def _heard(self, question: Question, opened: Proposal) -> Elicited | None:
+        """The answer; None where this process ends first."""
+        while self._inbox is not None:
             rings = self._bell.rings
             proposal = await self._database.read(proposals.get, opened.id)
             if proposal is not None and proposal.state is State.SUCCEEDED:
@@ -146,6 +155,7 @@ class Questions:
                 declined = proposal is not None and proposal.state is State.DECLINED
                 return Elicited(Action.DECLINE if declined else Action.CANCEL)
             await self._bell.wait(rings, _LOOK_SECONDS)
+        return None
 
     def _made(self, question: Question, name: str, waiting: Mapping[str, object]) -> Tool:
         """The tool of one question. No server can bring one of this name: it has a colon. Blocks."""

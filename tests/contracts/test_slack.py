@@ -12,9 +12,11 @@ from bot.channels.slack.channel import SlackChannel
 from bot.domain.chat import Address, Clock, Message
 from bot.domain.forms import label_of
 from bot.domain.people import Actor
+from bot.domain.proposals import State
 from bot.domain.similarity import Lasting, Rung
 from bot.domain.verbs import Verb, button
 from bot.settings import Settings
+from bot.store import proposals
 from tests.contracts.driver import Seen
 from tests.contracts.scenarios import Contract, Places, note
 from tests.contracts.world import Says, World, eventually
@@ -281,6 +283,19 @@ class TestSlack(Contract, Places):
             answer = await driver.command(f"/approvals {words}")
             assert "is not" not in answer, answer
         assert "#ops" in await driver.command("/approvals rules")
+
+    async def test_a_stop_does_not_wait_for_a_question_that_no_one_answers(self, driver: SlackDriver) -> None:
+        """The call is told that no answer comes, and ends before the process does."""
+        driver.world.script(Says("Shall I?", (("paint_as_asked", {}),)))
+        await driver.say("paint it")
+        await eventually(driver.cards, "the card")
+        await driver.press(driver.cards()[0], Verb.APPROVE)
+        await eventually(lambda: len(driver.cards()) == 2, "the question")
+        await driver.world.restart()
+
+        painted = driver.world.app.database.read_now(proposals.in_states, [State.SUCCEEDED])
+        assert [each.tool_name for each in painted] == ["paint_as_asked"]
+        assert "cancel" in str(painted[0].result)
 
     async def test_words_that_need_a_thread_are_not_offered_and_say_why(self, driver: SlackDriver) -> None:
         offered = await driver.command("/nod help")

@@ -117,7 +117,12 @@ class World:
             answer = await self._worker.questions.ask(question)
             return f"{answer.action}: {answer.content.get('color', 'nothing')}"
 
-        return FixedToolset("asking", (inquire,))
+        @tool(writes=True)
+        async def paint_as_asked(context: CallContext) -> str:
+            """Paint it in the color that the person is asked for."""
+            return await inquire.run({}, context)
+
+        return FixedToolset("asking", (inquire, paint_as_asked))
 
     async def start(self) -> None:
         make_tables(self.settings().database_url)
