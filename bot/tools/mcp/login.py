@@ -7,12 +7,12 @@ under way, and so does `patience`; people begin again.
 """
 
 import asyncio
+import contextlib
 import secrets
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
 
 import httpx2
 from mcp import types
@@ -31,7 +31,7 @@ from bot.store.mcp import SignIn
 from bot.tools.mcp.config import Http, OAuthClient
 from bot.tools.mcp.seam import OVER, UNKNOWN
 from bot.tools.mcp.server import Server
-from bot.tools.mcp.signin import Discovered, Keys, Nowhere, expiry, metadata_of, sign_in_client
+from bot.tools.mcp.signin import Discovered, Memory, expiry, metadata_of, sign_in_client
 
 log = logger(__name__)
 
@@ -184,16 +184,22 @@ class Logins:
         config, keys = going.server.config, going.server.keys
         if not isinstance(config.launch, Http) or keys is None:
             raise SignInError(f"No one signs in at {config.name}.")
-        back = self.back()
+        back, client = self.back(), config.launch.client
+        instead, more = " ".join(client.scopes), await keys.scopes() if keys.wanted else ""
+        about, kept = metadata_of(back), Memory(_configured(client, back))
 
         async def redirect(url: str) -> None:
-            if urlsplit(url).scheme not in ("http", "https"):
+            page = httpx2.URL(url)
+            if page.scheme not in ("http", "https"):
                 raise SignInError(f"{config.name} names no web page to sign in at.")
-            going.state = parse_qs(urlsplit(url).query)["state"][0]
+            about.scope = union_scopes(instead or about.scope, more)
+            if kept.client is not None and client.id:
+                kept.client.token_endpoint_auth_method = _method(client, flow.context.oauth_metadata)
+            going.state = page.params["state"]
             now = self.clock()
             until = now + timedelta(seconds=self.patience)
             await self.database.write(store.begin, going.ident, going.state, config.name, now, until)
-            going.page.set_result(url)
+            going.page.set_result(str(_asking_for(page, about.scope)))
 
         async def callback() -> AuthorizationCodeResult:
             while not going.answer.done():
@@ -210,22 +216,19 @@ class Logins:
                     _answer(going, said | {"state": going.state})
             return going.answer.result()
 
-        flow = _Flow(
-            config.launch, keys.challenge, back, await _scopes(config.launch.client, keys), redirect, callback
-        )
-        async with sign_in_client(config.launch.url, auth=flow) as client:
-            async with client.stream(
+        flow = OAuthClientProvider(config.launch.url, about, kept, redirect, callback)
+        async with sign_in_client(config.launch.url, auth=_Asked(flow, keys.challenge)) as http:
+            async with http.stream(
                 "POST", config.launch.url, json=_HELLO, headers=dict(config.launch.headers) | _HELLO_HEADERS
             ) as response:
                 if response.status_code in (httpx2.codes.UNAUTHORIZED, httpx2.codes.FORBIDDEN):
                     raise SignInError(f"{config.name} does not accept the token of its own sign-in server.")
                 session = response.headers.get("mcp-session-id")
             if session:
-                await client.delete(
+                await http.delete(
                     config.launch.url, headers=dict(config.launch.headers) | {"mcp-session-id": session}
                 )
-        tokens = flow.context.current_tokens
-        info = flow.context.client_info
+        tokens, info = kept.tokens, kept.client
         if tokens is None or info is None:
             raise OAuthTokenError("no token came")
         found = Discovered(
@@ -258,60 +261,43 @@ _HELLO = {
 _HELLO_HEADERS = {"Accept": "application/json, text/event-stream"}
 
 
-class _Flow(OAuthClientProvider):
-    """The SDK's flow, also at a server that lets anyone say hello; and with a client that was configured."""
+class _Asked(httpx2.Auth):
+    """The SDK's flow, also at a server that lets anyone say hello."""
 
-    def __init__(
-        self, launch: Http, challenge: str, back: str, scopes: "_Scopes", redirect: object, callback: object
-    ) -> None:
+    requires_response_body = True
+
+    def __init__(self, flow: OAuthClientProvider, challenge: str) -> None:
+        self._flow = flow
         self._challenge = {"WWW-Authenticate": challenge} if challenge else {}
-        self._scopes = scopes
-        self._configured = launch.client
-        known = None
-        if launch.client.id:
-            known = OAuthClientInformationFull(
-                client_id=launch.client.id,
-                client_secret=launch.client.secret or None,
-                redirect_uris=[AnyUrl(back)],
-            )
-        super().__init__(launch.url, metadata_of(back), Nowhere(known), redirect, callback)  # type: ignore[arg-type]
-        self._asked = False
 
-    async def _auth_flow(self, request: httpx2.Request) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
-        flow = super()._auth_flow(request)
-        try:
-            outgoing = await anext(flow)
-            while True:
-                response = yield outgoing
-                if not self._asked and response.status_code not in (401, 403):
-                    response = httpx2.Response(401, headers=self._challenge, request=request)
-                self._asked = True
-                outgoing = await flow.asend(response)
-        except StopAsyncIteration:
-            return
-        finally:
-            await flow.aclose()
-
-    async def _perform_authorization_code_grant(self) -> tuple[str, str]:
-        given = self.context.client_metadata
-        given.scope = union_scopes(self._scopes.instead or given.scope, self._scopes.more)
-        info = self.context.client_info
-        if info is not None and self._configured.id:
-            info.token_endpoint_auth_method = _method(self._configured, self.context.oauth_metadata)
-        return await super()._perform_authorization_code_grant()
+    async def async_auth_flow(
+        self, request: httpx2.Request
+    ) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
+        signed_in = self._flow.context.current_tokens is not None
+        async with contextlib.aclosing(self._flow.async_auth_flow(request)) as flow:
+            response = yield await anext(flow)
+            if not signed_in and response.status_code not in (401, 403):
+                response = httpx2.Response(401, headers=self._challenge, request=request)
+            with contextlib.suppress(StopAsyncIteration):
+                while True:
+                    response = yield await flow.asend(response)
 
 
-@dataclass(frozen=True, slots=True)
-class _Scopes:
-    """``instead`` of what the server asks for; ``more`` in any case."""
+def _configured(client: OAuthClient, back: str) -> OAuthClientInformationFull | None:
+    """The client that was registered by people; None where Nod is to register itself."""
+    if not client.id:
+        return None
+    return OAuthClientInformationFull(
+        client_id=client.id, client_secret=client.secret or None, redirect_uris=[AnyUrl(back)]
+    )
 
-    instead: str
-    more: str
 
-
-async def _scopes(client: OAuthClient, keys: Keys) -> _Scopes:
-    """Those of the configuration; and, to allow more, all that was allowed before."""
-    return _Scopes(" ".join(client.scopes), await keys.scopes() if keys.wanted else "")
+def _asking_for(page: httpx2.URL, scope: str | None) -> httpx2.URL:
+    """The page with this scope; OpenID Connect lets no one be offline without consent."""
+    if not scope:
+        return page
+    page = page.copy_set_param("scope", scope).copy_remove_param("prompt")
+    return page.copy_set_param("prompt", "consent") if "offline_access" in scope.split() else page
 
 
 def _method(client: OAuthClient, server: OAuthMetadata | None) -> str:

@@ -8,11 +8,13 @@ needs no person here (refreshing) and what does in ``bot/tools/mcp/login.py`` (s
 import asyncio
 import json
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
+from urllib.parse import urljoin
 
 import httpx2
-from mcp.client.auth import OAuthClientProvider
+from mcp.client.auth.oauth2 import OAuthContext
 from mcp.client.auth.utils import (
     extract_field_from_www_auth,
     extract_scope_from_www_auth,
@@ -154,7 +156,7 @@ class Keys:
         self._trouble = ""
         try:
             async with sign_in_client(self._launch.url) as client:
-                response = await client.send(await _Refresher(held).request())
+                response = await client.send(_renewal(held))
                 if response.status_code == httpx2.codes.OK:
                     fresh = OAuthToken.model_validate_json(response.content)
                     before = OAuthToken.model_validate_json(held.tokens)
@@ -171,38 +173,45 @@ class Keys:
         return None, final
 
 
-class _Refresher(OAuthClientProvider):
-    """Makes the SDK's request for new tokens of what is kept."""
+def _renewal(held: SignIn) -> httpx2.Request:
+    """The request for new tokens (RFC 6749, section 6; RFC 8707 for the resource)."""
+    found = Discovered.model_validate_json(held.found)
+    client = OAuthClientInformationFull.model_validate_json(held.client)
+    context = OAuthContext(
+        held.url, metadata_of("http://127.0.0.1/"), Memory(), None, None,
+        client_info=client, protected_resource_metadata=found.resource,
+    )  # fmt: skip
+    tokens = OAuthToken.model_validate_json(held.tokens)
+    form = {
+        "grant_type": "refresh_token",
+        "refresh_token": tokens.refresh_token or "",
+        "client_id": client.client_id or "",
+    }
+    if found.resource is not None:
+        form["resource"] = context.get_resource_url()
+    form, headers = context.prepare_token_auth(form, {})
+    address = str(found.server.token_endpoint) if found.server else urljoin(held.url, "/token")
+    return httpx2.Request("POST", address, data=form, headers=headers)
 
-    def __init__(self, held: SignIn) -> None:
-        super().__init__(held.url, metadata_of("http://127.0.0.1/"), Nowhere())
-        found = Discovered.model_validate_json(held.found)
-        self.context.client_info = OAuthClientInformationFull.model_validate_json(held.client)
-        self.context.current_tokens = OAuthToken.model_validate_json(held.tokens)
-        self.context.protected_resource_metadata = found.resource
-        self.context.oauth_metadata = found.server
 
-    async def request(self) -> httpx2.Request:
-        return await self._refresh_token()
+@dataclass
+class Memory:
+    """The SDK's ``TokenStorage``, for one sign-in: that becomes one row, written when all is known."""
 
-
-class Nowhere:
-    """The SDK's ``TokenStorage`` that keeps nothing: a sign-in is one row, written when all is known."""
-
-    def __init__(self, client: OAuthClientInformationFull | None = None) -> None:
-        self._client = client
+    client: OAuthClientInformationFull | None = None
+    tokens: OAuthToken | None = None
 
     async def get_tokens(self) -> OAuthToken | None:
-        return None
+        return self.tokens
 
     async def set_tokens(self, tokens: OAuthToken) -> None:
-        """Leave it to the one who asked."""
+        self.tokens = tokens
 
     async def get_client_info(self) -> OAuthClientInformationFull | None:
-        return self._client
+        return self.client
 
     async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
-        """Leave it to the one who asked."""
+        self.client = client_info
 
 
 class Bearer(httpx2.Auth):

@@ -270,6 +270,23 @@ async def test_a_client_that_was_registered_beforehand_is_used_as_it_is(
     assert guarded.gatekeeper.granted[-1] == ["look"]
 
 
+async def test_the_page_asks_for_the_configured_scopes_and_for_consent_to_act_offline(
+    guarded: Guarded, connect: Connect, database: Database, clock: FakeClock
+) -> None:
+    await guarded.sign_in()
+    [known] = guarded.gatekeeper.clients.values()
+    asked = {}
+    for scopes in (("look",), ("look", "offline_access")):
+        client = OAuthClient(known.client_id, "", scopes)
+        lamps = connect(ServerConfig("lamps", Http(guarded.served.url, client=client)), database=database)
+        logins = Logins(lamps.toolset.servers, database, clock, lambda: BACK)
+        _, page = await logins.begin("lamps", "http:ana")
+        query = dict(parse_qsl(urlsplit(page).query))
+        asked[query["scope"]] = query.get("prompt")
+        await logins.stop()
+    assert asked == {"look": None, "look offline_access": "consent"}
+
+
 async def test_a_server_without_a_sign_in_says_that_it_has_none(
     http_lamps: HttpLamps, connect: Connect, database: Database, clock: FakeClock
 ) -> None:
