@@ -247,7 +247,8 @@ async def _console(browser: Browser, url: str) -> None:
     await cards.nth(1).get_by_role("button", name=re.compile("^Approve:")).click()
     await page.locator("#thread .assistant .said").filter(has_text="Done").wait_for()
     frames.append(await page.screenshot())
-    (_FOLDER / "ask-to-done.png").write_bytes(animated(frames, seconds=2))
+    # where pictures do not move, the card is all people see
+    (_FOLDER / "ask-to-done.png").write_bytes(animated([*frames[2:], *frames[:2]], seconds=2))
     await page.goto(f"{url}#/")
     await page.locator(".example").first.wait_for()
     await _ask(page, "Delete #5 and create an issue 'Printer is on fire' with high priority", 2)
