@@ -204,6 +204,7 @@ async def in_slack(
     url: str, clock: Clock, *, elsewhere: bool = False, **changes: str
 ) -> AsyncIterator[SlackDriver]:
     slack = FakeSlack()
+    slack.now = clock
     await slack.start()
 
     def settings() -> Settings:

@@ -12,6 +12,7 @@ import time
 from collections import defaultdict, deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 from urllib.parse import urlencode
 
@@ -99,6 +100,7 @@ class FakeSlack:
         self._http: aiohttp.ClientSession | None = None
         self.events_url = ""
         self.secret = SECRET
+        self.now: Callable[[], datetime] | None = None  # the time that messages are given
 
     # --- running
 
@@ -514,6 +516,7 @@ class FakeSlack:
         shown = [
             {"type": "message", "ts": m.ts, "user": m.user, "text": m.text, "blocks": m.blocks}
             | ({"thread_ts": m.thread} if m.thread else {})
+            | ({"metadata": m.metadata} if m.metadata and how.get("include_all_metadata") else {})
             for m in self.posted
             if m.channel == place
             and (m.thread == thread or (thread is not None and m.ts == thread))
@@ -539,6 +542,7 @@ class FakeSlack:
     ) -> dict[str, Any]:
         message = Posted(self._place(channel), self._ts(), thread_ts, BOT_USER)
         message.unfurls = content.get("unfurl_links", True) or content.get("unfurl_media", True)
+        message.metadata = content.get("metadata") or {}
         self._fill(message, content)
         self.posted.append(message)
         return {"channel": message.channel, "ts": message.ts}
@@ -733,7 +737,8 @@ class FakeSlack:
 
     def _ts(self) -> str:
         count = next(self._count)
-        return f"{1_772_442_000 + count}.{count:06d}"
+        second = int(self.now().timestamp()) if self.now else 1_772_442_000 + count
+        return f"{second}.{count:06d}"
 
     def _trigger(self, user: str) -> str:
         trigger = f"{next(self._count)}.trigger"

@@ -25,6 +25,7 @@ class Posted:
     status: str | None = None
     unfurls: bool = True
     file: str | None = None
+    metadata: dict[str, Any] = field(default_factory=dict)
     remembered: dict[str, dict[str, Any]] = field(default_factory=dict)  # buttons a slow person still sees
 
     @property

@@ -34,7 +34,15 @@ from bot.channels.slack import doctor, lost, text
 from bot.channels.slack import team_status as boards
 from bot.channels.slack.card import SlackCard, brief, render
 from bot.channels.slack.ephemerals import Ephemerals
-from bot.channels.slack.errors import LIMITED, NO_REPLIES, code_behind, code_of, passes, translated
+from bot.channels.slack.errors import (
+    LIMITED,
+    NO_REPLIES,
+    code_behind,
+    code_of,
+    maybe_done,
+    passes,
+    translated,
+)
 from bot.channels.slack.files import check, upload
 from bot.channels.slack.homes import Homes
 from bot.channels.slack.inbound import Events
@@ -104,9 +112,8 @@ class SlackChannel(Poster):
         self._received: float | None = None  # the last signed request, of ``elapsed``
         self._started: datetime | None = None
         self._with_others = False
-        self._unsure: set[tuple[SlackPlace, str]] = (
-            set()
-        )  # cards, by proposal id, whose post was not answered
+        self._unsure: dict[tuple[SlackPlace, str], datetime] = {}
+        """Since when it is open whether a card, by proposal id, or a text was posted."""
         self._workspaces = Workspaces(settings, database, clock)
         self._sessions = Sessions(self._workspaces)
         self._ephemerals = Ephemerals(self._workspaces)
@@ -297,13 +304,29 @@ class SlackChannel(Poster):
 
     async def post(self, address: Address, markdown: str, after: int = 0) -> None:
         place = SlackPlace.of(address)
-        client = await self._workspaces.client(place.team)
 
         async def post(piece: str) -> None:
             with translated():
-                await _said(client, place.channel, place.thread, markdown_text=piece)
+                await self._say_once(place, piece, markdown_text=piece)
 
         await post_each(text.split(text.neutralise(markdown)), after, post)
+
+    async def _say_once(self, place: SlackPlace, words: str, **what: Any) -> None:
+        """Post it, unless an earlier post of these words arrived without an answer."""
+        client = await self._workspaces.client(place.team)
+        key = place, words
+        since = self._unsure.get(key)
+        try:
+            if since is None or not await lost.is_there(
+                client, place, await self._workspaces.bot_user(place.team), words, since
+            ):
+                self._unsure.setdefault(key, self._clock())
+                await _said(client, place.channel, place.thread, metadata=lost.mark_of(words), **what)
+        except SlackApiError as error:
+            if not maybe_done(error):
+                self._unsure.pop(key, None)
+            raise
+        self._unsure.pop(key, None)
 
     async def post_card(self, address: Address, card: Card) -> str:
         """Post a card, unless it is already there: an earlier post may have arrived without an answer."""
@@ -311,14 +334,14 @@ class SlackChannel(Poster):
         if (there := await self._posted_before(place, card)) is not None:
             await self._redraw(there, render(card, place.team), brief(card, place.team))
             return str(there)
-        self._unsure.add((place, card.proposal_id))
+        self._unsure[place, card.proposal_id] = self._clock()
         try:
             ref = await self._post(place, render(card, place.team), brief(card, place.team))
         except ChannelError as error:
             if isinstance(error, NotDeliverable) or code_behind(error) == LIMITED:
-                self._unsure.discard((place, card.proposal_id))
+                del self._unsure[place, card.proposal_id]
             raise
-        self._unsure.discard((place, card.proposal_id))
+        del self._unsure[place, card.proposal_id]
         return ref
 
     async def _posted_before(self, place: SlackPlace, card: Card) -> SlackPosted | None:
@@ -331,8 +354,7 @@ class SlackChannel(Poster):
             return None
         with translated():
             client = await self._workspaces.client(place.team)
-            workspace = await self._workspaces.find(place.team)
-            bot_user = workspace.bot_user if workspace else ""
+            bot_user = await self._workspaces.bot_user(place.team)
             return await lost.find(client, place, bot_user, card.proposal_id, card.asked_at)
 
     async def redraw_card(self, address: Address, ref: str, card: Card) -> None:  # noqa: ARG002 - the copy knows its place
@@ -348,10 +370,9 @@ class SlackChannel(Poster):
             link = await client.chat_getPermalink(channel=card.channel, message_ts=card.ts)
             named = " ".join(f"<@{user}>" for user in users)
             below = b.marked(f"{named} <{link['permalink']}|Show the card>".strip())
-            await _said(
-                client,
-                card.channel,
-                place.thread or card.ts,
+            await self._say_once(
+                SlackPlace(card.team, card.channel, place.thread or card.ts),
+                markdown,
                 text=f"{named} {escape(markdown)}".strip(),
                 blocks=[b.markdown(markdown), {"type": "section", "text": below}],
             )

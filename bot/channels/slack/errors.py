@@ -70,6 +70,12 @@ def passes(code: str) -> bool:
     return code in TRANSIENT or http
 
 
+def maybe_done(error: Exception) -> bool:
+    """Whether what the client raised leaves open that Slack did it all the same."""
+    code = code_of(error) if isinstance(error, SlackApiError) else None
+    return code is None or (passes(code) and code != LIMITED)
+
+
 def code_of(error: SlackApiError) -> str:
     """Slack's word for the refusal, such as ``not_in_channel``; otherwise the HTTP status."""
     try:

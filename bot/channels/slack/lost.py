@@ -1,7 +1,8 @@
-"""Cards and streams that Slack made although no answer said so: looked for before there is a second one."""
+"""Texts, cards and streams that Slack made although no answer said so: looked for before the next try."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
+from hashlib import sha256
 from typing import Any
 
 from slack_sdk.errors import SlackApiError
@@ -34,6 +35,19 @@ async def find(
     return None
 
 
+def mark_of(words: str) -> dict[str, Any]:
+    """What goes with a text, so that it is known again; no one sees it."""
+    return {"event_type": "nod_text", "event_payload": {"key": sha256(words.encode()).hexdigest()}}
+
+
+async def is_there(
+    client: AsyncWebClient, place: SlackPlace, bot_user: str, words: str, since: datetime
+) -> bool:
+    """Whether a text stands there that Nod posted since then. Raises as `find` does."""
+    _, said = await _own(client, place, bot_user, since)
+    return any(message.get("metadata") == mark_of(words) for message in said)
+
+
 async def close_stream(client: AsyncWebClient, place: SlackPlace, bot_user: str, since: datetime) -> str:
     """Close the stream that was started in a thread since then; gives its ts, or nothing where none is open.
 
@@ -57,7 +71,11 @@ async def _own(
     channel = place.channel
     try:
         channel = await channel_of(client, place)
-        given: dict[str, Any] = {"channel": channel, "oldest": f"{(since - _SKEW).timestamp():.6f}"}
+        given: dict[str, Any] = {
+            "channel": channel,
+            "include_all_metadata": True,
+            "oldest": f"{(since - _SKEW).timestamp():.6f}",
+        }
         if place.thread:
             page = await client.conversations_replies(ts=place.thread, limit=_LOOKED_AT, **given)
         else:

@@ -15,7 +15,7 @@ from slack_sdk.errors import SlackApiError
 from slack_sdk.web.async_client import AsyncWebClient
 
 from bot.channels.slack import limits, lost, text
-from bot.channels.slack.errors import LIMITED, code_of, passes, translated
+from bot.channels.slack.errors import code_of, maybe_done, passes, translated
 from bot.channels.slack.places import SlackPlace
 from bot.channels.slack.sessions import Sessions, Status
 from bot.channels.slack.workspaces import Workspaces, within
@@ -204,7 +204,7 @@ class SlackStream:
             self._fall_back(error)
             if self._live and _code(error) not in _CLOSED:
                 await self._close(None)
-            elif not self._live and _unsure(error):
+            elif not self._live and maybe_done(error):
                 self._ts = await self._lost(client)
             self._live = False
             return False
@@ -212,8 +212,7 @@ class SlackStream:
 
     async def _lost(self, client: AsyncWebClient) -> str | None:
         """Close the stream that Slack may have started without an answer; edits continue it."""
-        workspace = await self._workspaces.find(self._place.team)
-        bot_user = workspace.bot_user if workspace else ""
+        bot_user = await self._workspaces.bot_user(self._place.team)
         async with within(_WAITED):
             return await lost.close_stream(client, self._place, bot_user, self._clock()) or None
 
@@ -319,12 +318,6 @@ class SlackStream:
 def _code(error: Exception) -> str | None:
     """Slack's word for its refusal; None where it did not answer."""
     return code_of(error) if isinstance(error, SlackApiError) else None
-
-
-def _unsure(error: Exception) -> bool:
-    """Whether it may have been done all the same."""
-    code = _code(error)
-    return code is None or (passes(code) and code != LIMITED)
 
 
 def _line(chunk: Mapping[str, Any]) -> str:

@@ -224,6 +224,11 @@ class Workspaces(AsyncAuthorize):
         everywhere = team if team.startswith("E") else ""
         return Workspace(row.team, row.token, row.bot_id, row.bot_user, everywhere) if row else None
 
+    async def bot_user(self, team: str) -> str:
+        """Nod's own account in a workspace; empty where Nod is not installed."""
+        workspace = await self.find(team)
+        return workspace.bot_user if workspace else ""
+
     async def client(self, team: str) -> Client:
         """Give the client of a workspace; raises NotDeliverable where Nod is not installed."""
         workspace = await self.find(team)

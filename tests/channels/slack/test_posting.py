@@ -192,6 +192,23 @@ async def test_a_card_that_slack_posted_without_saying_so_is_found_and_not_poste
     assert "Ben asked, too" in posted.words
 
 
+@pytest.mark.parametrize("key", ["T1/C1/1700.1", "T1/C2", "T1/U8"])
+@pytest.mark.parametrize("how", [{"cut_off": True}, {"status": 503}, {"error": "internal_error"}])
+async def test_a_text_that_slack_posted_without_saying_so_is_found_and_not_posted_again(
+    running: Running, key: str, how: dict[str, Any]
+) -> None:
+    there, words = Address("slack", key), " ".join(f"word{n}" for n in range(4000))
+    await running.channel.post(there, "Said before.")
+    running.slack.fail("chat.postMessage", acts=True, after=1, **how)
+    with pytest.raises(ChannelError) as refused:
+        await running.channel.post(there, words)
+    await running.channel.post(there, words, refused.value.arrived)
+    await running.channel.post(there, "Said before.")
+
+    said = [each.markdown for each in running.slack.posted]
+    assert " ".join(said) == f"Said before. {words} Said before."
+
+
 async def test_a_card_posted_right_before_a_crash_is_found_after_it(
     running: Running, card_factory: Factory, clock: FakeClock, database: Database
 ) -> None:
