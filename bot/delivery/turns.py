@@ -148,15 +148,13 @@ class Turns:
                 continue
             last = self._clock() - self._failing.get(line.id, self._clock()) >= GIVE_UP
             try:
-                await self._say(conversation, line)
+                await self._say(conversation, line, last=last)
                 await self._cards.post_all(opened, jobs, last=last)
             except ChannelError as error:
                 log.warning("message not delivered", message=line.id, why=error.message)
                 self._failing.setdefault(line.id, self._clock())
-                if not last:
-                    refused = True
-                    continue
-                await self._cards.post_all(opened, jobs, last=True)
+                refused = True
+                continue
             await self._database.write(messages.mark_delivered, [line.id])
             self._told.discard(line.id)
             self._arrived.pop(line.id, None)
@@ -177,24 +175,25 @@ class Turns:
         """
         return [Job(Work.DELIVER, ident) for ident in self._pauses.due()]
 
-    async def _say(self, conversation: Conversation, line: Line) -> None:
-        """Post the text of a line once; raises ChannelError when it may arrive another time."""
+    async def _say(self, conversation: Conversation, line: Line, *, last: bool) -> None:
+        """Post the text of a line once, after the ``last`` try to the person whom it answers.
+
+        Raises ChannelError when it may arrive another time.
+        """
         silent = conversation.shown_at is not None
         poster = poster_at(self._channels, conversation.origin)
         if poster is None or silent or line.id in self._told or not line.text.strip():
             return
         try:
             await poster.post(conversation.address, line.text, self._arrived.get(line.id, 0))
-        except NotDeliverable as error:
-            log.warning(
-                "message can never be delivered", address=str(conversation.address), why=error.message
-            )
+        except ChannelError as error:
+            if not (last or isinstance(error, NotDeliverable)):
+                self._arrived[line.id] = max(error.arrived, self._arrived.get(line.id, 0))
+                raise
+            log.warning("message not delivered there", address=str(conversation.address), why=error.message)
             heard = await self._database.read(messages.get_line, line.after)
             asker = heard.actor if heard and heard.actor else conversation.requester
             await self._notices.answer_privately(asker, conversation.address, error.message, line.text)
-        except ChannelError as error:
-            self._arrived[line.id] = max(error.arrived, self._arrived.get(line.id, 0))
-            raise
         self._told.add(line.id)
 
 

@@ -270,6 +270,20 @@ async def test_a_card_that_does_not_arrive_for_half_a_day_ends_its_proposal(nod:
     assert (await nod.now(p)).cause is Cause.UNDELIVERABLE
 
 
+async def test_text_that_does_not_arrive_for_half_a_day_goes_to_who_asked_and_says_why(nod: Nod) -> None:
+    down = ChannelError("the channel takes nothing")
+    nod.chat.refusals |= {"send": down, "post": down}
+    nod.model.will(says("Hello."))
+    await nod.say("hi")
+    await nod.idle()
+    await nod.tick(GIVE_UP)
+    nod.chat.refusals.clear()
+    await later(nod)
+    [(place, told)] = nod.chat.texts
+    assert place == Address("chat", ANA.key)
+    assert told == "I can't answer where you asked. the channel takes nothing\n\nHello."
+
+
 async def test_what_a_platform_refuses_for_a_moment_is_tried_again_later_each_time(
     nod: Nod,
 ) -> None:
