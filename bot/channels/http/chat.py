@@ -1,13 +1,16 @@
 """Saying something and reading what was said: the routes of conversations, each its owner's alone."""
 
+import asyncio
+import json
 import secrets
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import ExitStack
-from typing import Annotated
+from dataclasses import replace
+from typing import Annotated, Any, TypeVar
 
 from fastapi import Depends, Header, Query
 from pydantic import Field
-from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
 
 from bot.channels.http import views
 from bot.channels.http.body import Body
@@ -25,6 +28,7 @@ from bot.channels.http.wire import (
     Files,
     KeptFiles,
     Messages,
+    MessageView,
     Proposals,
     ProposalView,
     SaidBody,
@@ -32,12 +36,14 @@ from bot.channels.http.wire import (
     TurnEvents,
 )
 from bot.domain.chat import Address, Answer, Command, Message
-from bot.domain.conversations import Conversation
+from bot.domain.conversations import Conversation, Line
 from bot.domain.events import TurnEnded, TurnFailed
 from bot.domain.people import Actor
 from bot.domain.proposals import State
 
 router = api_routes("conversations", prefix="/api")
+T = TypeVar("T")
+_PIECE = 500  # messages or proposals of an export
 
 
 class Chat(Body):
@@ -190,24 +196,49 @@ async def delete(mine: Own, actor: Caller, site: Here) -> JSONResponse:
     return ok()
 
 
+async def _exporting(actor: Caller, site: Here) -> AsyncIterator[None]:
+    with site.exporting.place(str(actor)):
+        yield
+
+
 @router.get(
     "/conversations/{conversation_id}/export",
     summary="All of a conversation, as a JSON file",
     response_model=Export,
 )
-async def export(mine: Own, actor: Caller, site: Here) -> Response:
+async def export(mine: Own, actor: Caller, site: Here, _: Annotated[None, Depends(_exporting)]) -> Response:
     """Its messages and proposals, secrets hidden."""
     http = site.channel
-    lines, seen = await http.conversations.in_full(mine.id, actor)
+    said, seen = await http.conversations.in_full(mine.id, actor)
     shelf = await http.registry.shelf()
-    exported: Export = {
-        **views.conversation(mine, sum(each.proposal.state is State.PROPOSED for each in seen)),
-        "messages": views.messages(lines, shelf) if lines else [],
-        "proposals": await views.every(seen),
-    }
-    answer = JSONResponse(exported)
-    answer.headers["Content-Disposition"] = f'attachment; filename="conversation-{mine.id}.json"'
-    return answer
+    about = views.conversation(mine, sum(each.proposal.state is State.PROPOSED for each in seen))
+
+    def messages(some: Sequence[Line]) -> list[MessageView]:
+        return views.messages(replace(said, lines=some), shelf) if said else []
+
+    async def pieces() -> AsyncIterator[str]:
+        yield f'{json.dumps(about, ensure_ascii=False)[:-1]}, "messages": ['
+        lines = said.lines if said else []
+        async for piece in _pieces(lines, messages):
+            yield piece
+        yield '], "proposals": ['
+        async for piece in _pieces(seen, lambda some: [views.proposal(each) for each in some]):
+            yield piece
+        yield "]}"
+
+    attached = {"Content-Disposition": f'attachment; filename="conversation-{mine.id}.json"'}
+    return StreamingResponse(pieces(), media_type="application/json", headers=attached)
+
+
+async def _pieces(every: Sequence[T], views_of: Callable[[Sequence[T]], Sequence[Any]]) -> AsyncIterator[str]:
+    """The views as items of a JSON list, some at a time: a thread makes them, and others come in between."""
+
+    def made(some: Sequence[T]) -> str:
+        return json.dumps(views_of(some), ensure_ascii=False)[1:-1]
+
+    for at in range(0, len(every), _PIECE):
+        piece = await asyncio.to_thread(made, every[at : at + _PIECE])
+        yield f", {piece}" if at else piece
 
 
 @router.get(

@@ -19,7 +19,15 @@ from starlette.types import Receive, Scope, Send
 from bot.channels.http.auth import Doorkeeper, Forbidden, Unauthenticated
 from bot.channels.http.channel import HttpChannel
 from bot.channels.http.organisation import Organisation
-from bot.channels.http.streams import LONG_POLLS, STILL_THERE, STREAMS, EventStream, Places, streaming
+from bot.channels.http.streams import (
+    EXPORTS,
+    LONG_POLLS,
+    STILL_THERE,
+    STREAMS,
+    EventStream,
+    Places,
+    streaming,
+)
 from bot.channels.http.wire import Problem
 from bot.channels.seam import Channel, Lookup
 from bot.domain.chat import Incoming, Reply
@@ -85,6 +93,7 @@ class Site(FastAPI):
         self.organisation = organisation
         self.reading = Places(STREAMS)
         self.waiting = Places(LONG_POLLS)
+        self.exporting = Places(EXPORTS)
         self._describing = asyncio.Lock()
         self._description: bytes | memoryview | None = None
         self.up = False  # from when the start has finished until the end begins

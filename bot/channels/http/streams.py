@@ -18,6 +18,7 @@ STILL_THERE = ": still there\n\n"
 
 STREAMS = 50  # that one person may have open at the same time
 LONG_POLLS = 200  # likewise
+EXPORTS = 2  # likewise, of conversations
 _TOO_MANY = "You have {} open at the same time, which is the most. Close one first."
 
 

@@ -2,6 +2,8 @@
 
 import asyncio
 import contextlib
+import itertools
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,6 +12,7 @@ import pytest
 
 from tests.channels.http.conftest import ANA, BEN, CHIEF, TOKENS, Json, Serve, Served
 from tests.channels.http.scripted import ScriptedModel, ask
+from tests.kit import sql
 
 ADMIN = {"NOD_HTTP_TOKENS": TOKENS, "NOD_ADMINS": ("http:chief",), "token": CHIEF}
 MORE_THAN_ANY = 60_000
@@ -224,3 +227,39 @@ async def test_each_cell_of_an_exported_table_is_quoted(serve: Serve):
         await nod.proposed()
         lines = (await nod.client.get("/api/audit/export?format=csv")).text.splitlines()
         assert all(line.startswith('"') and line.endswith('"') for line in lines)
+
+
+async def test_an_export_of_a_long_conversation_holds_no_one_up_and_two_at_a_time_are_enough(serve: Serve):
+    async with serve(NOD_HTTP_TOKENS=TOKENS, token=ANA) as nod:
+        (began, *_) = await nod.chat("hello")
+        url = nod.app.database.engine.url.render_as_string(hide_password=False)
+        copied = "conversation_id, role, text, actor, name, calls, results, created_at, delivered"
+        sql(
+            url,
+            f"INSERT INTO message ({copied}) "
+            "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 20000) "
+            f"SELECT {copied} FROM message, n WHERE role = 'assistant'",
+        )
+        calls, results = [["c", "read", "{}", "Read the notes"]], {"c": ["note " * 200, True]}
+        many = {"calls": json.dumps(calls), "results": json.dumps(results)}
+        sql(url, "UPDATE message SET calls = :calls, results = :results WHERE role = 'assistant'", **many)
+        path = f"/api/conversations/{began['conversation_id']}/export"
+        loop = asyncio.get_running_loop()
+        began_at, passes = loop.time(), [loop.time()]
+        answering = asyncio.create_task(nod.client.get(path))
+        while not answering.done():
+            await asyncio.sleep(0)
+            passes.append(loop.time())
+        answer = await answering
+        assert len(answer.json()["messages"]) == 20_002
+        longest = max(after - before for before, after in itertools.pairwise(passes))
+        took = loop.time() - began_at
+        print(f"the export took {took:.2f} s, and held the loop for {longest:.2f} s at most")  # noqa: T201 - with -s
+        assert longest < took / 10
+        async with contextlib.AsyncExitStack() as stack:
+            for _ in range(2):
+                await stack.enter_async_context(nod.client.stream("GET", path))
+            refused = await nod.client.get(path)
+            assert refused.status_code == 429
+            assert "the most" in refused.json()["error"]
+        assert (await nod.client.get(path)).status_code == 200
