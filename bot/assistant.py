@@ -42,6 +42,7 @@ from bot.domain.people import Actor
 from bot.domain.policy import Policy
 from bot.domain.proposals import State
 from bot.domain.record import Act
+from bot.domain.unseen import made_visible
 from bot.domain.verbs import Verb
 from bot.errors import BadArguments, KeyTaken, LostRace, Refused, TakenOver, ToolError, TooMuch
 from bot.logs import logger
@@ -182,7 +183,7 @@ class Assistant:
         return await self._database.read(turns.queue, job.key, self._bounds.turns_by_person)
 
     async def _message(self, message: Message, new: Names) -> Reply:
-        if not message.text.strip():
+        if not made_visible(message.text, lambda _: "").strip():
             return Reply(Answer.INVALID, "I can only read text. Please write what you need.")
         if len(message.text) > MAX_MESSAGE:
             return Reply(

@@ -14,7 +14,12 @@ _UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff]")
 _FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})(.*)$")
 _MARKS = 100  # characters kept of a fence
 _GUARD = "\u200b"  # zero width: what it stands between no longer touches
-_LINK = re.compile(r"\[([^\[\]\n]{1,300})\]\(\s*<?([^()\s<>]{1,2000})[^()\n]{0,300}\)")
+_LINK = re.compile(
+    r"\[((?:\\.|[^\[\]\\]|\[[^\[\]]{0,100}\]){1,300})\]"  # words, which may hold brackets and lines
+    r"\(\s*<?([^\s<>]{1,2000})"  # where it leads; what follows stays as it is
+)
+_DEFINITION = re.compile(r"^( {0,3}\[[^\]\n]{1,300}\]):", re.MULTILINE)  # of an address, for [words][name]
+_ESCAPED = re.compile(r"\\([!-/:-@\[-`{-~])")
 _ENDS = "com|org|net|io|dev|app|gov|edu|info|ai|co|eu|uk|de"
 _ADDRESS = re.compile(rf"(?i:(?:https?://|www\.)\S+|(?:[\w-]+\.)+(?:{_ENDS})(?![\w.-]))")
 
@@ -31,23 +36,28 @@ def clean(text: str) -> str:
 
 
 def neutralised(markdown: str, special: re.Pattern[str]) -> str:
-    """CommonMark in which no ``<`` that ``special`` finds begins a mention and no link names another host."""
-    return special.sub(f"<{_GUARD}", _LINK.sub(_honest, clean(markdown)))
+    """CommonMark in which no ``<`` that ``special`` finds begins a mention and no link names another host.
+
+    Addresses defined apart from their links stay text.
+    """
+    text = _DEFINITION.sub(rf"\1{_GUARD}:", _LINK.sub(_honest, clean(markdown)))
+    return special.sub(f"<{_GUARD}", text)
 
 
 def _honest(found: re.Match[str]) -> str:
-    return f"{found[1]} ({found[2]})" if misleads(found[1], found[2]) else found[0]
+    return f"{found[1]} ({found[2]}" if misleads(found[1], found[2]) else found[0]
 
 
 def misleads(label: str, address: str) -> bool:
     """Whether the words of a link name another host than the one it leads to."""
-    hosts = (_host(named[0]) for named in _ADDRESS.finditer(label))
+    hosts = (_host(named[0]) for named in _ADDRESS.finditer(_ESCAPED.sub(r"\1", label)))
     return any(host != _host(address) for host in hosts)
 
 
 def _host(address: str) -> str:
     bare = address.partition("://")[2] or address
-    return re.split(r"[/?#\\]", bare)[0].rpartition("@")[2].lower().removeprefix("www.").rstrip(".,;:!")
+    host = re.split(r"[/?#\\]", bare)[0].rpartition("@")[2].partition(")")[0].partition("(")[0]
+    return host.lower().removeprefix("www.").rstrip(".,;:!")
 
 
 def prefix(text: str, limit: int, width: Width) -> str:

@@ -9,7 +9,7 @@ from bot.commands.decide import DecidingWords
 from bot.commands.everyone import EveryonesWords, Stop
 from bot.commands.link import LinkingWords
 from bot.commands.rules import Hindrance, RulingWords
-from bot.commands.words import Words
+from bot.commands.words import Words, first_word
 from bot.domain.chat import Answer, Clock, Command, Inbox, Reply
 from bot.domain.jobs import Wake
 from bot.store.database import Database
@@ -48,7 +48,7 @@ class Commands:
                 return await self._everyone.words.answer(command)
             case "approvals" if await self._database.read(self._policies.is_admin, command.actor):
                 bound = await self._database.read(self._policies.bound_to, command.actor)
-                if bound and command.text.strip().partition(" ")[0].lower() in self._everywhere:
+                if bound and first_word(command.text)[0].lower() in self._everywhere:
                     return Reply(
                         Answer.REFUSED, f"This concerns every workspace. You are an admin of {bound}."
                     )

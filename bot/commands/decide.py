@@ -6,7 +6,7 @@ from sqlmodel import Session
 
 from bot.commands.lists import SHORT_ID, find, titled
 from bot.commands.values import account
-from bot.commands.words import CommandWord, Misspoken, Told
+from bot.commands.words import CommandWord, Misspoken, Told, first_word
 from bot.domain.cards import card_of, whole_text
 from bot.domain.chat import Clock, Command, Inbox, Press
 from bot.domain.people import Actor, Role
@@ -69,7 +69,7 @@ class DecidingWords:
         async def press(command: Command, rest: str) -> Told:
             prefix, words = rest, ""
             if pressed.asks:
-                prefix, _, words = rest.partition(" ")
+                prefix, words = first_word(rest)
             if pressed.verb is Verb.REASSIGN:
                 _check_who(words.split())
             found = await self._find(command, prefix)

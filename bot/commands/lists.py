@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from bot.commands.words import Misspoken
+from bot.commands.words import Misspoken, unquoted
 from bot.domain.names import Names, place_called, with_names, written_in
 from bot.domain.people import Actor
 from bot.domain.proposals import Proposal
@@ -27,7 +27,7 @@ async def find(database: Database, policies: Policies, actor: Actor, prefix: str
     """
     if not prefix:
         raise Misspoken("Which one? Give its ID (the first few characters are enough).")
-    prefix = prefix.strip("`")
+    prefix = unquoted(prefix).strip("*<>")
     if len(prefix) < proposals.SHORTEST:
         raise Misspoken(f"Give at least {proposals.SHORTEST} characters of the ID.")
     found = await database.read(proposals.starting_with, prefix.lower())

@@ -9,7 +9,7 @@ from sqlmodel import Session
 
 from bot.commands.lists import mentioned, recorded
 from bot.commands.values import Setting, account, as_and_in, number, parse, seconds
-from bot.commands.words import CommandWord, Misspoken, Told
+from bot.commands.words import CommandWord, Misspoken, Told, first_word, unquoted
 from bot.domain import outward
 from bot.domain.chat import Address, Answer, Clock, Command
 from bot.domain.jobs import Job, Wake, Work
@@ -211,9 +211,10 @@ class RulingWords:
     async def _policy(self, command: Command, text: str) -> str | Told:
         if not text:
             return await self._rules(command, "")
-        if not text.startswith("test "):
+        verb, rest = first_word(text)
+        if verb != "test":
             return await self._set(Subject.POLICY)(command, text)
-        name, _, rest = text.removeprefix("test ").strip().partition(" ")
+        name, rest = first_word(rest)
         try:
             tool = (await self._registry.shelf()).get(name)
             raw, rest = _object(rest)
@@ -335,7 +336,7 @@ class RulingWords:
             return Wanted(since=self._clock() - timedelta(seconds=seconds(text)))
         if text in (await self._registry.shelf()).tools:
             return Wanted(tool=text)
-        ident = text.strip("`").lower()
+        ident = unquoted(text).lower()
         if await self._database.read(proposals.starting_with, ident):
             return Wanted(proposal=ident)
         return Wanted(tool=text, known=not text)

@@ -8,7 +8,7 @@ from datetime import time, timedelta
 from typing import Any
 
 from bot.channels.seam import CHANNEL_NAMES
-from bot.commands.words import Misspoken
+from bot.commands.words import Misspoken, unquoted
 from bot.domain.chat import Address, Command
 from bot.domain.people import Actor, Role
 from bot.domain.plans import Approver
@@ -50,9 +50,9 @@ def parse(subject: Subject, text: str, command: Command) -> Setting:
     text = f" {text.strip()}"
     while found := _ENDING.search(text):
         if found[1] == "for":
-            pattern = found[2]
+            pattern = unquoted(found[2])
         else:
-            scope = _place(found[2], command)
+            scope = _place(unquoted(found[2]), command)
         text = text[: found.start()]
     words = text.split()
     if not words:

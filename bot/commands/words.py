@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from bot.domain.chat import Answer, Command, Reply
 from bot.domain.proposals import Proposal
+from bot.domain.unseen import made_visible
 from bot.errors import NodError
 
 
@@ -47,6 +48,20 @@ class CommandWord:
     also: tuple[str, ...] = ()  # what people type who mean this word
 
 
+_QUOTES = "`'\"\u2018\u2019\u201a\u201c\u201d\u201e\u00ab\u00bb\u2039\u203a"
+
+
+def unquoted(word: str) -> str:
+    """A word without the quotation marks and unseen characters that phones and copying put around it."""
+    return made_visible(word, lambda _: "").strip(_QUOTES)
+
+
+def first_word(text: str) -> tuple[str, str]:
+    """The first word, and what follows it; any white space ends a word."""
+    word, *rest = text.split(maxsplit=1) or [""]
+    return unquoted(word), "".join(rest).strip()
+
+
 class Words:
     """The words of ``/<name>``. ``help`` is always one of them."""
 
@@ -56,7 +71,7 @@ class Words:
 
     async def answer(self, command: Command) -> Reply:
         """Do what the words say. An unknown word changes nothing and gets one line, with the near word."""
-        name, _, rest = command.text.strip().partition(" ")
+        name, rest = first_word(command.text)
         word = self._words.get(name.lower() or "help")
         if word is None:
             meant = [each for each, word in self._words.items() if name.lower() in word.also]
@@ -70,7 +85,7 @@ class Words:
         if word.here and not command.in_conversation:
             return Reply(Answer.INVALID, _NOT_HERE)
         try:
-            said = await word.do(command, rest.strip())
+            said = await word.do(command, rest)
         except Misspoken as error:
             return Reply(Answer.INVALID, f"{error.message}\nUsage: `/{self._name} {word.usage}`")
         told = said if isinstance(said, Told) else Told(said)

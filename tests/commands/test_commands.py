@@ -115,6 +115,26 @@ async def test_an_id_that_names_nothing_or_several_changes_nothing(nod: Nod) -> 
     assert {p.state for p in await nod.proposals()} == {State.PROPOSED}
 
 
+@pytest.mark.parametrize(
+    "pasted", ["show “{}”", "show *{}*", "show\u00a0{}", "show\n{}", "“show” <{}>", "show `{}`\u200b"]
+)
+async def test_an_id_pasted_with_marks_and_other_spaces_is_found(nod: Nod, pasted: str) -> None:
+    [found] = await nod.asked(red())
+    assert found.id in (await nod.command(f"/approvals {pasted.format(found.id[:8])}", by=ADA)).text
+
+
+async def test_a_rule_for_a_tool_in_smart_quotes_is_for_that_tool(nod: Nod) -> None:
+    said = await nod.command("/approvals policy never for “paint_wall”", by=ADA)
+    assert said.answer is Answer.ACCEPTED
+    assert "paint_wall" in (rules := (await nod.command("/approvals rules", by=ADA)).text)
+    assert "“" not in rules
+
+
+@pytest.mark.parametrize("unseen", ["\u200b", "\u2060\u3164", "\ufe0f \u200b\n"])
+async def test_a_message_of_unseen_characters_alone_starts_nothing(nod: Nod, unseen: str) -> None:
+    assert (await nod.say(unseen)).answer is Answer.INVALID
+
+
 async def test_five_wrong_link_codes_in_a_minute_are_all_that_an_account_may_try(nod: Nod) -> None:
     code = (await nod.command("/nod link", by=BEN)).text.split("`")[1]
     for _ in range(5):

@@ -11,7 +11,7 @@ from bot.channels import markdown as commonmark
 from bot.channels.markdown import clean, prefix
 from bot.channels.slack.places import NAME
 
-_SPECIAL = re.compile(r"<(?=[!@#])")
+_SPECIAL = re.compile(r"<(?=[!@#]|(?:https?|mailto|tel):[^<>|\s]*\|)")
 
 POST = 11_000
 """How long one post of CommonMark may get, below `limits.MARKDOWN` with room for a closing fence."""
@@ -29,7 +29,7 @@ def neutralise(markdown: str) -> str:
 
 def harmless(markdown: str, limit: int) -> str:
     """CommonMark within ``limit`` units that notifies no one: cut first, since a guard adds to the length."""
-    room = limit * 5 // 6 if _SPECIAL.search(markdown) else limit  # at most one unit to five
+    room = limit * 5 // 6 if _SPECIAL.search(markdown) or "]:" in markdown else limit  # one to five
     return neutralise(cut(markdown, room)[0])
 
 

@@ -1,0 +1,40 @@
+"""A link whose words name another address shows where it leads, however it is written."""
+
+import pytest
+
+from bot.channels.discord import text as discord
+from bot.channels.slack import text as slack
+
+WRITTEN = [
+    "[https://bank.example](https://evil.example)",
+    "[see [1] https://bank.example](https://evil.example)",
+    "[https://bank.example](https://evil.example/a_(b))",
+    "[https://bank.example](<https://evil.example/a(b>)",
+    "[pay at\nhttps://bank.example](https://evil.example)",
+    r"[https\://bank.example](https://evil.example)",
+    '[https://bank.example](https://evil.example "a (title]")',
+    "[https://bank.example](https://bank.example@evil.example)",
+]
+DEFINED = [
+    "[https://bank.example][x]\n\n[x]: https://evil.example",
+    "[https://bank.example]\n\n  [https://bank.example]: https://evil.example",
+]
+HONEST = (
+    "[the page](https://bank.example/a_(b)), [bank.com](https://bank.com/x) and [https://a.io](https://a.io)"
+)
+
+
+@pytest.mark.parametrize("neutral", [slack.neutralise, discord.neutralise])
+def test_no_link_names_another_address_than_it_leads_to(neutral: object) -> None:
+    assert callable(neutral)
+    for text in WRITTEN:
+        shown = neutral(text)
+        assert "](" not in shown, text
+        assert "(https://" in shown, text
+    for text in DEFINED:
+        assert "]: https" not in neutral(text), text
+    assert neutral(HONEST) == HONEST
+
+
+def test_slacks_own_links_are_text() -> None:
+    assert slack.neutralise("<https://evil.example|https://bank.example>").startswith("<\u200b")
