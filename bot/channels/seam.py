@@ -11,7 +11,7 @@ This page lies below the delivery, which calls channels without knowing any; the
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol, TypeGuard, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 from bot.domain.cards import Card
 from bot.domain.chat import Address, Inbox
@@ -203,20 +203,9 @@ def heard(since: float | None, now: float, *, told: bool) -> Hearing:
 def poster_at(channels: Mapping[str, Channel], address: Address) -> Poster | None:
     """What posts at the address; None where people read rows themselves, or no channel is there."""
     found = channels.get(address.channel)
-    return found if found is not None and _posts(found) else None
+    return found if isinstance(found, Poster) else None
 
 
 def posters(channels: Mapping[str, Channel]) -> Mapping[str, Poster]:
     """The channels to which Nod posts, by name."""
-    return {name: channel for name, channel in channels.items() if _posts(channel)}
-
-
-def _posts(channel: Channel) -> TypeGuard[Poster]:
-    """Asked only the first time for each kind of channel, since that costs as much as a query."""
-    kind = type(channel)
-    if kind not in _POSTS:
-        _POSTS[kind] = isinstance(channel, Poster)
-    return _POSTS[kind]
-
-
-_POSTS: dict[type, bool] = {}
+    return {name: channel for name, channel in channels.items() if isinstance(channel, Poster)}

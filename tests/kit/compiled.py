@@ -19,4 +19,4 @@ def share() -> None:
 
 
 def _use(connection: Connection) -> None:
-    connection.engine._compiled_cache = _COMPILED
+    connection.execution_options(compiled_cache=_COMPILED)

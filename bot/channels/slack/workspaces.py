@@ -130,15 +130,15 @@ def _told_to_wait(error: SlackApiError) -> float | None:
 class _AfterServerError(AsyncServerErrorRetryHandler):
     """Tries again after a 5xx, unless the call may have posted something before it failed."""
 
-    async def _can_retry_async(self, *, request: HttpRequest, **given: Any) -> bool:
-        return _repeatable(request) and await super()._can_retry_async(request=request, **given)
+    async def can_retry_async(self, *, request: HttpRequest, **given: Any) -> bool:
+        return _repeatable(request) and await super().can_retry_async(request=request, **given)
 
 
 class _AfterLostConnection(AsyncConnectionErrorRetryHandler):
     """Tries again after a lost connection, unless the call may have posted something before."""
 
-    async def _can_retry_async(self, *, request: HttpRequest, **given: Any) -> bool:
-        return _repeatable(request) and await super()._can_retry_async(request=request, **given)
+    async def can_retry_async(self, *, request: HttpRequest, **given: Any) -> bool:
+        return _repeatable(request) and await super().can_retry_async(request=request, **given)
 
 
 def _repeatable(request: HttpRequest) -> bool:
