@@ -297,6 +297,7 @@ def build(
         model_name=model.name,
         demo=demo,
         platforms=ports.channels,
+        connections=settings.max_connections,
         more_routes=routes,
     )
     web = WebServer(application, settings.host, settings.port, settings.max_connections)

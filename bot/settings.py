@@ -49,7 +49,7 @@ _ACCOUNTS = (
     "Use slack:T0123/U0456 (workspace and member ID, in Slack's profile menu), telegram:991 (a numeric id) "
     "or http:NAME (a name in NOD_HTTP_TOKENS); `nod doctor` prints the ids it can see"
 )
-_LOOPBACK = ("127.0.0.1", "::1", "localhost")
+LOOPBACK = ("127.0.0.1", "::1", "localhost")
 _TOKEN_LENGTH = 16
 _SHOWN = 60  # characters of a wrong value
 
@@ -347,7 +347,7 @@ class Settings(BaseSettings):
 
     @model_validator(mode="after")
     def _whole(self) -> Self:
-        if not (self.http_tokens or self.organised) and self.host not in _LOOPBACK:
+        if not (self.http_tokens or self.organised) and self.host not in LOOPBACK:
             raise ValueError("NOD_HTTP_TOKENS: needed when NOD_HOST is not loopback; add name:token")
         if self.user_header and not self.trusted_proxies:
             raise ValueError(
@@ -372,7 +372,7 @@ class Settings(BaseSettings):
         for words, value in needed.items():
             if not value:
                 raise ValueError(words)
-        if not issuer.startswith("https://") and urlsplit(issuer).hostname not in _LOOPBACK:
+        if not issuer.startswith("https://") and urlsplit(issuer).hostname not in LOOPBACK:
             raise ValueError("NOD_OIDC_ISSUER: must begin with https://")
 
     @property

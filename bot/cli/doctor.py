@@ -29,7 +29,7 @@ from bot.domain.chat import Address
 from bot.domain.findings import Finding, Health, fail, ok, warn
 from bot.domain.times import now
 from bot.errors import NodError, SettingsError, ToolError
-from bot.settings import Settings
+from bot.settings import LOOPBACK, Settings
 from bot.store import migrations, tokens
 from bot.store.database import Database
 from bot.store.engine import check_pages, open_engine
@@ -78,6 +78,7 @@ async def check(settings: Settings) -> list[Finding]:
         *_private(settings),
         look_at_database(settings),
         look_at_port(settings, running=running),
+        *_in_front(settings),
         look_at_admins(settings),
         _tokens(settings),
         *await _tools(settings),
@@ -214,6 +215,15 @@ def look_at_port(settings: Settings, *, running: bool) -> Finding:
             return ok(name, "a nod is running on this database")
         return fail(name, error.message)
     return ok(name, "free")
+
+
+def _in_front(settings: Settings) -> Iterator[Finding]:
+    """Silent connections and those of one address are bounded by a reverse proxy alone."""
+    if settings.host not in LOOPBACK and not settings.trusted_proxies:
+        yield warn(
+            f"address {settings.host}",
+            "others reach it without a proxy. Put one in front and name it in NOD_HTTP_TRUSTED_PROXIES",
+        )
 
 
 def look_at_admins(settings: Settings) -> Finding:

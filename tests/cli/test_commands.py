@@ -300,6 +300,14 @@ def test_doctor_warns_of_an_admin_of_a_channel_that_is_not_set_up(shell: Shell):
     assert "warn admins telegram:@ana: Telegram is not set up, so no one can act as them" in shown
 
 
+def test_doctor_warns_where_others_reach_nod_without_a_proxy(shell: Shell):
+    given = {"NOD_PORT": "0", "NOD_HOST": "0.0.0.0", "NOD_HTTP_TOKENS": "ana:0123456789abcdef"}  # noqa: S104
+    warning = "warn address 0.0.0.0: others reach it without a proxy."
+    assert warning in shell.nod("doctor", **given).stdout
+    for fine in ({"NOD_HTTP_TRUSTED_PROXIES": "10.0.0.1"}, {"NOD_HOST": "127.0.0.1"}):
+        assert "without a proxy" not in shell.nod("doctor", **given | fine).stdout
+
+
 def test_doctor_tells_wrong_values_and_still_looks_at_the_rest(shell: Shell):
     checked = shell.nod("doctor", NOD_PORT="eighty", NOD_MODEL_STRICT="perhaps", NOD_PROT="1")
     assert checked.exit_code == 1

@@ -34,11 +34,11 @@ from bot.channels.http import (
 )
 from bot.channels.http.auth import COOKIE, Doorkeeper
 from bot.channels.http.channel import HttpChannel
-from bot.channels.http.crowd import files_left
 from bot.channels.http.errors import install, problem
-from bot.channels.http.limits import BodyLimits
+from bot.channels.http.limits import BodyLimits, Capacity
 from bot.channels.http.organisation import Organisation
 from bot.channels.http.proxies import Forwarded
+from bot.channels.http.server import files_left, most_connections
 from bot.channels.http.site import Caller, Here, LateRoutes, Site, api_routes, ok
 from bot.channels.http.wire import HealthBody, Me
 from bot.channels.seam import Channel, posters
@@ -78,9 +78,13 @@ def create(
     model_name: str,
     demo: bool,
     platforms: Mapping[str, Channel],
+    connections: int,
     more_routes: Sequence[BaseRoute] = (),
 ) -> Site:
-    """Build the ASGI application over a channel that is started elsewhere."""
+    """Build the ASGI application over a channel that is started elsewhere.
+
+    ``connections``: how many the server holds at a time.
+    """
     site = Site(
         channel,
         doorkeeper,
@@ -106,6 +110,7 @@ def create(
         redirect_slashes=False,
     )
     install(site)
+    site.add_middleware(Capacity, most=most_connections(connections) * 3 // 4)  # the rest is for probes
     site.add_middleware(BodyLimits)
     site.add_middleware(Forwarded, networks=proxies, user_header=user_header)
     site.router.routes.extend(more_routes)

@@ -1,4 +1,4 @@
-"""ASGI middleware: bounded bodies, safe headers on every answer, a plain message when something fails."""
+"""ASGI middleware: bounded requests, safe headers on every answer, a plain message when something fails."""
 
 import asyncio
 import contextlib
@@ -16,8 +16,10 @@ log = logger(__name__)
 
 MAX_BODY = 256 * 1024  # bytes
 LARGER = {"/agui": 4 * MAX_BODY}  # a front end sends its whole history with each run
+PROBES = frozenset({"/healthz", "/readyz"})  # answered however many requests are under way
 _READ_ON = 16 * MAX_BODY  # of a body that is too large, so that its sender gets to read the answer
 ARRIVING = 100  # requests whose body is waited for at the same time
+_FULL = "Too many requests are under way. Try again in a moment."
 _SLOW = "The body took too long to arrive. Send it again."
 _LATE = "The database isn't answering in time. Try again in a moment."
 _BROKEN = "Something went wrong. The log has the details. Your data is safe. Try again."
@@ -34,6 +36,29 @@ _PAGE_POLICY = (
     b"font-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
 _DOCS_POLICY = _PAGE_POLICY.replace(b"style-src 'self'", b"style-src 'self' 'unsafe-inline'")
+
+
+class Capacity:
+    """``most``: requests and streams under way at the same time, below what the server itself holds."""
+
+    def __init__(self, app: ASGIApp, most: int) -> None:
+        self._app = app
+        self._most = most
+        self._under_way = 0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or scope["path"] in PROBES:
+            await self._app(scope, receive, send)
+        elif self._under_way >= self._most:
+            answer = problem(503, _FULL)
+            answer.headers.update({"Retry-After": "5", "Connection": "close"})
+            await answer(scope, receive, send)
+        else:
+            self._under_way += 1
+            try:
+                await self._app(scope, receive, send)
+            finally:
+                self._under_way -= 1
 
 
 class BodyLimits:

@@ -16,7 +16,6 @@ from starlette.routing import Route
 from bot.channels.http.auth import Unauthenticated
 from bot.channels.http.errors import refused
 from bot.channels.http.server import bounded, listen, said_seldom
-from bot.channels.http.streams import Pace
 
 _FORMAT = "text/plain; version=0.0.4; charset=utf-8"
 _CONNECTIONS = 20
@@ -38,15 +37,14 @@ def route(token: str, figures: Callable[[], Awaitable[bytes]]) -> Route:
 class MetricsServer:
     """Serves one route on a port of its own, to as many at a time as ever ask for figures."""
 
-    def __init__(self, page: Route, host: str, port: int, pace: Pace | None = None) -> None:
+    def __init__(self, page: Route, host: str, port: int) -> None:
         self._page, self._host, self._port = page, host, port
-        self._pace = pace or Pace()
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[int]:
         """The port, while it serves. Raises SettingsError where it is taken."""
         application = Starlette(routes=[self._page], exception_handlers={Unauthenticated: refused})
-        server = bounded(application, _CONNECTIONS, lambda: self._pace.headers)
+        server = bounded(application, _CONNECTIONS)
         with said_seldom(), listen(self._host, self._port, "NOD_METRICS_PORT") as listening:
             serving = asyncio.create_task(server.serve([listening]), name="metrics")
             try:

@@ -4,17 +4,68 @@ import asyncio
 import contextlib
 import errno
 import logging
+import os
+import resource
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import uvicorn
 from starlette.types import ASGIApp
 
-from bot.channels.http.crowd import ACCEPTED_TOGETHER, Crowd, Seldom, raise_file_limit
 from bot.channels.http.site import Site
 from bot.errors import SettingsError
 
+_ACCEPTED_TOGETHER = 100  # connections that the loop may open in one step
+_HEADERS = 16 * 1024  # bytes of a request's first line and headers
+_KEEP_ALIVE = 5  # seconds that a connection may be silent after an answer
+_MOST_FILES = 65_536
+_MINUTE = 60.0
 _TALKATIVE = ("asyncio", "uvicorn.error")
+
+
+def raise_file_limit() -> int:
+    """Let this process open as many files as the system allows it; says how many those are."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = _MOST_FILES if hard == resource.RLIM_INFINITY else min(hard, _MOST_FILES)
+    if soft != resource.RLIM_INFINITY and soft < most:
+        with contextlib.suppress(ValueError, OSError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+            return most
+    return most if soft == resource.RLIM_INFINITY else soft
+
+
+def files_left() -> bool:
+    """Whether this process can open one more file, without which it takes no connection and makes none."""
+    try:
+        os.close(os.open(os.devnull, os.O_RDONLY))
+    except OSError:
+        return False
+    return True
+
+
+def most_connections(wanted: int) -> int:
+    """How many connections are served at a time: half of the files this process may open at most."""
+    return min(wanted, raise_file_limit() // 2)
+
+
+class Seldom(logging.Filter):
+    """Lets what a flood of connections makes libraries say again and again through once a minute."""
+
+    _REPEATED = ("Invalid HTTP request", "Exceeded concurrency", "Unsupported upgrade", "socket.accept()")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._last: dict[str, float] = {}
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        text = str(record.msg)
+        known = next((each for each in self._REPEATED if text.startswith(each)), None)
+        if known is None:
+            return True
+        if record.created - self._last.get(known, 0.0) < _MINUTE:
+            return False
+        self._last[known] = record.created
+        return True
 
 
 class QuietServer(uvicorn.Server):
@@ -25,18 +76,16 @@ class QuietServer(uvicorn.Server):
         yield
 
 
-def bounded(application: ASGIApp, connections: int, patience: Callable[[], float]) -> QuietServer:
-    """A server that holds so many connections at a time, and half of the files it may open at most.
-
-    ``patience``: for how many seconds each may keep the headers of a request back.
-    """
-    most = min(connections, raise_file_limit() // 2)
+def bounded(application: ASGIApp, connections: int) -> QuietServer:
+    """A server that answers 503 while it has more connections."""
     return QuietServer(
         uvicorn.Config(
             application,
-            http=Crowd(most, patience).protocol(),
-            backlog=ACCEPTED_TOGETHER,
-            limit_concurrency=most + 1,
+            http="h11",
+            h11_max_incomplete_event_size=_HEADERS,
+            backlog=_ACCEPTED_TOGETHER,
+            limit_concurrency=most_connections(connections) + 1,  # it refuses from there on
+            timeout_keep_alive=_KEEP_ALIVE,
             log_config=None,
             proxy_headers=False,  # believes any program of this machine; `Forwarded` does it
             lifespan="off",
@@ -67,7 +116,7 @@ class WebServer:
         self.site = site
         self._host = host
         self.port = port
-        self._server = bounded(site, connections, lambda: site.channel.pace.headers)
+        self._server = bounded(site, connections)
         self._quiet = contextlib.ExitStack()
         self._listening: socket.socket | None = None
         self._task: asyncio.Task[None] | None = None

@@ -52,12 +52,11 @@ class Pace:
     """In seconds. ``feed``: how soon changes made by other processes are noticed at the latest.
 
     ``quiet``: a silent stream gets a comment line this often, so that no proxy closes it.
-    ``headers`` and ``body``: how long a request may take to arrive.
+    ``body``: how long one may take to arrive.
     """
 
     feed: float = 2.0
     quiet: float = 15.0
-    headers: float = 10.0
     body: float = 30.0
 
 

@@ -7,10 +7,12 @@ import resource
 
 import pytest
 
-from bot.channels.http.crowd import Seldom, raise_file_limit
 from bot.channels.http.hub import Hub
+from bot.channels.http.server import Seldom, raise_file_limit
 from bot.channels.http.streams import Pace
+from bot.domain.chat import Address, Message
 from bot.domain.events import TextDelta
+from bot.domain.people import Actor
 from tests.channels.http.conftest import Serve
 
 pytestmark = pytest.mark.slow
@@ -18,6 +20,7 @@ pytestmark = pytest.mark.slow
 Pipe = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 HALF = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-Never: "
+WHOLE = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
 
 
 async def _half(port: int, said: bytes = HALF) -> Pipe:
@@ -40,20 +43,6 @@ async def _rest(pipe: Pipe) -> bytes:
     return said
 
 
-async def test_half_a_request_is_let_go_after_its_time(serve: Serve):
-    async with serve(pace=Pace(headers=0.05)) as nod:
-        for said in (b"", HALF):
-            assert await _rest(await _half(nod.app.web.port, said)) == b""
-
-
-async def test_a_second_request_on_a_connection_has_the_same_deadline(serve: Serve):
-    async with serve(pace=Pace(headers=0.05)) as nod:
-        whole = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
-        said = await _rest(await _half(nod.app.web.port, whole + HALF))
-        assert said.startswith(b"HTTP/1.1 200")
-        assert b'\r\n\r\n{"ok":true' in said
-
-
 async def test_a_body_that_never_ends_is_408(serve: Serve):
     async with serve(pace=Pace(body=0.05)) as nod:
         head = b"POST /api/chat HTTP/1.1\r\nHost: localhost\r\nContent-Length: 90\r\n"
@@ -63,17 +52,38 @@ async def test_a_body_that_never_ends_is_408(serve: Serve):
         assert b"The body took too long to arrive. Send it again." in answer
 
 
-async def test_a_thousand_half_requests_silence_no_one(serve: Serve):
-    async with serve(NOD_MAX_CONNECTIONS=50) as nod:
-        pipes = []
-        for n in range(1100):
-            pipes.append(await _half(nod.app.web.port))
-            if n % 100 == 0:
-                answer = await nod.client.get("/healthz", headers={"Connection": "close"})
-                assert answer.status_code == 200
-        assert (await nod.client.get("/healthz")).status_code == 200
-        for _, writer in pipes:
-            writer.transport.abort()
+async def test_while_the_limit_of_requests_is_reached_probes_and_the_chats_are_answered(serve: Serve):
+    async with serve(NOD_MAX_CONNECTIONS=20) as nod, contextlib.AsyncExitStack() as streams:
+        for _ in range(15):
+            await streams.enter_async_context(nod.stream("GET", "/api/events"))
+        refused = await nod.client.get("/api/me")
+        assert (refused.status_code, refused.headers["retry-after"]) == (503, "5")
+        assert refused.json()["error"] == "Too many requests are under way. Try again in a moment."
+        assert refused.headers["x-content-type-options"] == "nosniff"
+        for path in ("/healthz", "/readyz"):
+            assert (await nod.client.get(path)).status_code == 200
+        said = Message(Address("shell", "here"), Actor("shell", "ana"), "hello", "event-1", private=True)
+        await nod.app.assistant.handle(said)
+        await nod.idle()
+        assert len(nod.model.seen) == 1
+
+
+async def test_with_more_connections_than_served_a_request_is_503_until_they_end(serve: Serve):
+    async with serve(NOD_MAX_CONNECTIONS=20) as nod:
+        silent = [await _half(nod.app.web.port, b"") for _ in range(20)]
+        answer = await _rest(await _half(nod.app.web.port, WHOLE))
+        assert answer.startswith(b"HTTP/1.1 503")
+        for _, writer in silent:
+            writer.close()
+            await writer.wait_closed()
+        answer = await _rest(await _half(nod.app.web.port, WHOLE))
+        assert answer.startswith(b"HTTP/1.1 200")
+
+
+async def test_headers_that_never_end_are_refused(serve: Serve):
+    async with serve() as nod:
+        answer = await _rest(await _half(nod.app.web.port, HALF + b"x" * 70_000))
+        assert answer.startswith(b"HTTP/1.1 400")
 
 
 async def test_this_process_may_open_as_many_files_as_the_system_lets_it():

@@ -1,7 +1,6 @@
 """``/metrics``: who may read it, and that its figures are what happened."""
 
 import asyncio
-import contextlib
 import shutil
 from collections.abc import AsyncIterator, Sequence
 from datetime import timedelta
@@ -14,7 +13,6 @@ from bot import __version__
 from bot.agent.model import Entry, Finished, Part, Stop, Text, ToolSpec
 from bot.app import build
 from bot.channels.http.metrics import MetricsServer, route
-from bot.channels.http.streams import Pace
 from bot.errors import ModelError
 from bot.settings import Settings
 from tests.channels.http.conftest import TOKENS, Serve, Served
@@ -70,36 +68,6 @@ async def test_a_worker_serves_its_figures_to_their_token_and_nothing_else():
         assert (refused.status_code, refused.headers["www-authenticate"]) == (401, "Bearer")
         assert "NOD_METRICS_TOKEN" in refused.json()["error"]
         assert (await client.get("/", headers=headers)).status_code == httpx.codes.NOT_FOUND
-
-
-async def test_connections_that_want_nothing_keep_no_one_from_a_workers_figures():
-    async def counted() -> bytes:
-        return b"nod_info 1\n"
-
-    server = MetricsServer(route(TOKEN, counted), "127.0.0.1", 0, Pace(headers=600))
-    async with server.running() as port, contextlib.AsyncExitStack() as stack:
-        pipes = [await asyncio.open_connection("127.0.0.1", port) for _ in range(100)]
-        for _, writer in pipes:
-            stack.callback(writer.transport.abort)
-            writer.write(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nX-Never: ")
-        with contextlib.suppress(ConnectionError):
-            assert await pipes[0][0].read() == b""  # it made room
-        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}") as client:
-            answer = await client.get("/metrics", headers={"Authorization": f"Bearer {TOKEN}"})
-        assert answer.text == "nod_info 1\n"
-
-
-async def test_half_a_request_for_a_workers_figures_is_let_go_after_its_time():
-    async def counted() -> bytes:
-        return b""
-
-    server = MetricsServer(route(TOKEN, counted), "127.0.0.1", 0, Pace(headers=0.05))
-    async with server.running() as port:
-        reader, writer = await asyncio.open_connection("127.0.0.1", port)
-        writer.write(b"GET /metrics HTTP/1.1\r\nX-Never: ")
-        with contextlib.suppress(ConnectionError):
-            assert await reader.read() == b""
-        writer.close()
 
 
 def test_a_worker_has_that_port_where_the_settings_name_one(database_of: Urls):
