@@ -69,7 +69,7 @@ def words_of(message: Message, me: User) -> str:
 
 def _says_something(message: Message) -> bool:
     """Say no for joins, pins and other notices of the chat itself."""
-    return bool(message.text or message.caption or message.effective_attachment)
+    return bool(message.text or message.caption or attached(message))
 
 
 def _private(chat: Chat) -> bool:

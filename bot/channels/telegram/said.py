@@ -20,6 +20,7 @@ _KINDS = {
     "location": "a location",
     "contact": "a contact",
     "poll": "a poll",
+    "checklist": "a checklist",  # not among the library's `effective_attachment`
 }
 
 

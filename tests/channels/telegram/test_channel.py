@@ -239,6 +239,10 @@ async def test_commands_are_listed_by_scope(channel, telegram: FakeTelegram):
     ("more", "said"),
     [
         ({"photo": [{"file_id": "f", "file_unique_id": "u", "width": 1, "height": 1}]}, "only read text"),
+        (
+            {"checklist": {"title": "To do", "tasks": [{"id": 1, "text": "Paint"}]}},
+            "only read text",
+        ),
         ({"new_chat_title": "x"}, None),
     ],
 )
