@@ -92,6 +92,11 @@ class Typed:
         words = f"{entry.text} {arguments}".strip()
         return Command(actor, entry.name, words, address, private, names=names)
 
+    def as_typed(self, usage: str) -> str:
+        """The core's words on how to write the command, with its name here; raises KeyError as `command`."""
+        entry = _BY_NAME[self.name]
+        return usage.replace(f"/{entry.name} {entry.text}", f"/{entry.typed}") if entry.text else usage
+
 
 def introduction(typed: Typed, *, admin: bool, notice: str = "") -> str:
     """What to answer to `/start` and `/help`, with the commands as they are typed here."""

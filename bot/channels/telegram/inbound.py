@@ -1,7 +1,7 @@
 """What people write: which of it is meant for Nod, and what it is to the core."""
 
 from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from telegram import Chat, MaybeInaccessibleMessage, Message, MessageEntity, User
 from telegram.constants import ChatType
@@ -180,6 +180,8 @@ class Inbound:
         named = who.place.named(message.chat.title)
         command = typed.command(who.actor, who.place.address, private=_private(message.chat), names=named)
         reply = await self.inbox(command)
+        if reply.answer is Answer.INVALID:
+            reply = replace(reply, text=typed.as_typed(reply.text))
         if not typed.confidential or who.place.private:
             await self._answer(who, reply, who.place, message.message_id)
             return

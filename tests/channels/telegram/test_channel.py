@@ -256,6 +256,14 @@ async def test_what_is_not_text_is_answered_in_words(
     assert bool(telegram.shown(ANA, "only read text")) == bool(said)
 
 
+async def test_how_to_write_a_command_is_said_with_its_name_here(
+    channel, telegram: FakeTelegram, core: FakeCore
+):
+    core.reply = Reply(Answer.INVALID, "Which one?\nUsage: `/approvals show ID`")
+    await telegram.say(ANA, "/show")
+    assert (await telegram.see(ANA, "Which one?")).text == "Which one?\nUsage: /show ID"
+
+
 PHOTO = [{"file_id": "f", "file_unique_id": "u", "width": 1, "height": 1}]
 FILE = {"file_id": "f", "file_unique_id": "u", "file_name": "numbers.csv"}
 
