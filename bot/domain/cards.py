@@ -529,21 +529,25 @@ def _plain(result: str | None, secrets: Sequence[str]) -> str:
 
 
 def whole_text(card: Card) -> str:
-    """All of it as plain text, nothing cut: what "View all" shows. Each value appears once."""
+    """All of it as plain text, nothing cut: what "View all" shows. Each value appears once.
+
+    The further lines of a value are indented, so that they can't look like fields of their own.
+    """
     risk = ", ".join(filter(None, (card.level, card.risk_reason)))
     lines = [card.title, "", f"Tool: {card.tool_name}", f"Risk: {risk}"]
     if card.reason:
-        lines += [f"Reason: {card.reason}"]
+        lines += [f"Reason: {_indented(card.reason)}"]
     lines += ["", "Changes"]
     for f in card.fields:
         if (compared := diff(f.old_value, f.new_value, folded=False)) is not None:
-            lines += [f"- {f.field}", compared]
+            lines += [f"- {f.field}", f"    {_indented(compared)}"]
         elif f.old_value is None or f.old_value == f.new_value:
-            lines += [f"- {f.field}: {_text(f.new_value)}"]
+            lines += [f"- {f.field}: {_indented(_text(f.new_value))}"]
         elif f.new_value is None:
-            lines += [f"- {f.field} ({REMOVED}): {f.old_value}"]
+            lines += [f"- {f.field} ({REMOVED}): {_indented(f.old_value)}"]
         else:
-            lines += [f"- {f.field}", f"  old: {f.old_value}", f"  new: {f.new_value}"]
+            old, new = (_indented(value) for value in (f.old_value, f.new_value))
+            lines += [f"- {f.field}", f"  old: {old}", f"  new: {new}"]
     if rest := {name: value for name, value in card.arguments.items() if not _shown(card, name, value)}:
         lines += ["", "Arguments", json.dumps(rest, indent=2, ensure_ascii=False, sort_keys=True)]
     if left := _by_default(card):
@@ -551,6 +555,10 @@ def whole_text(card: Card) -> str:
     if card.data:
         lines += ["", "Result", card.data]
     return "\n".join(lines)
+
+
+def _indented(value: str) -> str:
+    return value.replace("\r", "␍").replace("\n", "\n    ")
 
 
 def _by_default(card: Card) -> list[str]:
