@@ -16,7 +16,8 @@ _MARKS = 100  # characters kept of a fence
 _GUARD = "\u200b"  # zero width: what it stands between no longer touches
 _LINK = re.compile(
     r"\[((?:\\.|[^\[\]\\]|\[[^\[\]]{0,100}\]){1,300})\]"  # words, which may hold brackets and lines
-    r"\(\s*<?([^\s<>]{1,2000})"  # where it leads; what follows stays as it is
+    r"\(\s*<?([^\s<>]{1,2000})"  # where it leads
+    r"""(?:>?\s+(?:"[^"]{0,300}"|'[^']{0,300}')(?=\s*\)))?"""  # a title; what follows stays as it is
 )
 _DEFINITION = re.compile(r"^( {0,3}\[[^\]\n]{1,300}\]):", re.MULTILINE)  # of an address, for [words][name]
 _ESCAPED = re.compile(r"\\([!-/:-@\[-`{-~])")

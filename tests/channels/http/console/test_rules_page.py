@@ -104,8 +104,8 @@ def test_hostile_words_stay_text(nod: Served, new_page: NewPage):
     say(nod, "policy always for <img/src=x/onerror=alert(1)>\u202e*")
     page = rules_page(nod, new_page)
     shown = page.get_by_role("article", name="Rule 1")
-    expect(shown).to_contain_text("<img/src=x/onerror=alert(1)>")
-    expect(shown.locator(".unseen").first).to_have_text("U+202E")
+    expect(shown).to_contain_text("policy always for <img/src=x/onerror=alert(1)>*")  # without the unseen
+    expect(shown).not_to_contain_text("\u202e")
     assert page.locator("#rules img").count() == 0
 
 
