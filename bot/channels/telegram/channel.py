@@ -29,7 +29,7 @@ from telegram.ext import Application, Defaults, ExtBot, TypeHandler
 
 from bot.channels.connecting import Connection
 from bot.channels.posts import post_each
-from bot.channels.seam import Hearing, Lookup, Others, Poster, heard
+from bot.channels.seam import SILENT, Hearing, Lookup, Others, Poster, heard
 from bot.channels.telegram import commands
 from bot.channels.telegram import team_status as boards
 from bot.channels.telegram.admission import Admission
@@ -261,6 +261,8 @@ class TelegramChannel(Poster):
             return heard(self._received, self._elapsed(), told=True)
         if self._others is not None and not (self._app.updater and self._app.updater.running):
             return Hearing()  # another process polls
+        if self._polls.contested is not None and self._elapsed() - self._polls.contested < SILENT:
+            return Hearing(fault="another program polls with this token. Give each its own bot")
         return heard(self._polls.heard, self._elapsed(), told=False)
 
     def open_stream(self, address: Address, requester: Actor) -> TelegramStream:  # noqa: ARG002 - the seam's
