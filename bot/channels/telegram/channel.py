@@ -28,7 +28,7 @@ from telegram.error import BadRequest, Conflict, InvalidToken, TelegramError
 from telegram.ext import Application, Defaults, ExtBot, TypeHandler
 
 from bot.channels.connecting import Connection
-from bot.channels.posts import post_each
+from bot.channels.posts import in_few, post_each
 from bot.channels.seam import SILENT, Hearing, Lookup, Others, Poster, heard
 from bot.channels.telegram import commands
 from bot.channels.telegram import team_status as boards
@@ -278,8 +278,8 @@ class TelegramChannel(Poster):
 
     async def post(self, address: Address, markdown: str, after: int = 0) -> None:
         place = self._moves.place(address)
-        pieces = split(from_markdown(markdown))
-        await post_each(pieces, after, lambda piece: self._transport.send(place, piece))
+        posts = in_few(split(from_markdown(markdown)), markdown)
+        await post_each(posts, after, lambda each: self._transport.post(place, each))
 
     async def post_card(self, address: Address, card: Card) -> str:
         """Post a card; the reference is ``chat/message``."""

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
 from bot.channels.markdown import open_fence
-from bot.channels.posts import post_each
+from bot.channels.posts import in_few, post_each
 from bot.channels.telegram.limits import TEXT_UNITS, ChatPace, Urgency
 from bot.channels.telegram.places import TelegramPlace, TelegramPosted
 from bot.channels.telegram.text import Rich, from_markdown, plain, split, styled
@@ -90,7 +90,8 @@ class TelegramStream(Unfolding):
             except ChannelError as error:  # someone removed it: post it all again
                 log.info("telegram preview lost", chat=self.place.chat_id, why=error.message)
             self._shown = None
-        await post_each(pieces, there, lambda piece: self._transport.send(self.place, piece))
+        posts = in_few(pieces, f"{text}\n\n{note}" if note else text)
+        await post_each(posts, there, lambda each: self._transport.post(self.place, each))
 
 
 def _latest(text: str) -> str:
