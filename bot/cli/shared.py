@@ -145,7 +145,7 @@ def looking(settings: Settings) -> Iterator[Database]:
     try:
         current, newest = migrations.current(database.engine), migrations.newest()
         if current != newest:
-            look = migrations.damage if current is None else migrations.too_new
+            look = migrations.damage if current is None else migrations.unknown
             at = current or "empty"
             fault = (
                 look(database.engine)

@@ -46,8 +46,8 @@ def test_a_script_reads_one_object_a_line(shell: Shell, first: str):  # noqa: F8
     assert watching.stdout.read() == ""
 
 
-def test_a_database_of_the_first_release_is_upgraded_as_the_document_says(shell: Shell):
-    frozen = Path(__file__).parent.parent / "store" / "frozen" / "schema_0001.sql"
+def test_a_database_of_an_older_schema_is_upgraded_as_the_document_says(shell: Shell):
+    frozen = Path(__file__).parent.parent / "store" / "frozen" / "schema_0004.sql"
     with contextlib.closing(sqlite3.connect(shell.folder / "nod.db")) as database:
         database.executescript(frozen.read_text())
     refused = shell.nod("pending")
@@ -62,7 +62,7 @@ def test_a_database_of_the_first_release_is_upgraded_as_the_document_says(shell:
     assert shell.nod("pending").exit_code == 0
 
     shutil.move(shell.folder / "nod-before.db", shell.folder / "nod.db")  # back: what the old release reads
-    assert "the schema is 0001" in shell.nod("pending").stderr
+    assert "the schema is 0004" in shell.nod("pending").stderr
 
 
 def test_a_backup_of_a_running_nod_is_put_back_as_the_document_says(shell: Shell, first: str):  # noqa: F811

@@ -56,14 +56,9 @@ def conversation_of_the_grant(session: Session) -> Address:
 @pytest.mark.parametrize(
     ("release", "causes"),
     [
-        # their tools have changed since their cards were shown, so they are not run, and people see why
-        ("0001", dict.fromkeys(["create_issue", "delete_issue"], Cause.TOOL_CHANGED)),
         # one vote of two on the deletion, and a plan of a teammate
-        ("0002", {"create_issue": None, "delete_issue": None, "plan_submit": None}),
-        ("0003", {"create_issue": None, "delete_issue": None, "plan_submit": None}),
         ("0004", {"create_issue": None, "delete_issue": None, "plan_submit": None}),
-        ("0005", {"create_issue": None, "delete_issue": None, "plan_submit": None}),
-        ("0006", {"create_issue": None, "delete_issue": None, "plan_submit": None}),
+        ("0007", {"create_issue": None, "delete_issue": None, "plan_submit": None}),
     ],
 )
 async def test_what_waits_in_a_released_database_is_decided_and_done(

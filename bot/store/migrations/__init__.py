@@ -7,10 +7,12 @@ looked at: each takes a tenth of a second.
 import contextlib
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from sqlalchemy import Engine, inspect, text
 
 from bot.errors import SettingsError
+from bot.store.migrations.first_schema import NUMBER, OLDEST
 from bot.store.session import apart
 
 _VERSIONS = "alembic_version"
@@ -25,14 +27,24 @@ def upgrade(engine: Engine) -> None:
     Raises SettingsError where the database is not one of Nod's, is from a newer one, or parts of it are gone.
     """
     if current(engine) != newest():
-        from bot.store.migrations.steps import up
+        from alembic import command
 
         with alone(engine):
-            if fault := damage(engine) or too_new(engine):
+            if fault := damage(engine) or unknown(engine):
                 raise SettingsError(f"NOD_DATABASE_URL: {fault}")
-            up(engine)
+            command.upgrade(config(engine), "head")
     if fault := damage(engine):
         raise SettingsError(f"NOD_DATABASE_URL: {fault}")
+
+
+def config(engine: Engine) -> Any:
+    """Alembic's configuration for this database, without a file."""
+    from alembic.config import Config
+
+    settings = Config()
+    settings.set_main_option("script_location", str(HERE).replace("%", "%%"))
+    settings.attributes["engine"] = engine
+    return settings
 
 
 @contextlib.contextmanager
@@ -89,13 +101,17 @@ def _some(names: list[str]) -> str:
     return ", ".join(names[:_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
-def too_new(engine: Engine) -> str:
-    """What to say where a newer Nod made the schema; empty where this one knows it."""
+def unknown(engine: Engine) -> str:
+    """What to say where this release can't bring the schema up to date; empty where it can."""
     version = current(engine)
-    if version is None or version in known():
+    if version is None or version in known() or OLDEST <= version < NUMBER:
         return ""
     if not version.isdecimal():
         return f"its schema {version} is another program's. Name an empty one."
+    if version < OLDEST:
+        return (
+            f"schema {version} is older than this nod upgrades. Keep the nod of then, or name an empty one."
+        )
     return f"schema {version} is from a newer nod. Upgrade this one."
 
 

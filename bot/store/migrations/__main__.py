@@ -8,20 +8,17 @@ from alembic import command
 
 from bot.store import migrations
 from bot.store.engine import open_engine
-from bot.store.migrations.steps import config
 
 
-def revise(name: str, versions: Path | None = None) -> Path:
-    """Write the next version into ``versions`` (the project's own), and return the file."""
+def revise(name: str) -> Path:
+    """Write the next version, and return the file."""
     with tempfile.TemporaryDirectory() as folder:
         engine = open_engine(f"sqlite:///{folder}/nod.db")
-        settings = config(engine)
+        settings = migrations.config(engine)
         command.upgrade(settings, "head")
         settings.set_main_option("truncate_slug_length", "60")
         number = f"{int(migrations.newest()) + 1:04}"
-        made = command.revision(
-            settings, name, autogenerate=True, rev_id=number, version_path=str(versions) if versions else None
-        )
+        made = command.revision(settings, name, autogenerate=True, rev_id=number)
         engine.dispose()
     if made is None or isinstance(made, list):
         raise RuntimeError("alembic wrote no version")

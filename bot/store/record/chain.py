@@ -21,7 +21,7 @@ from datetime import UTC, datetime
 from heapq import merge
 from typing import Any
 
-from sqlalchemy import Connection, Insert, bindparam, func, insert, literal_column, update
+from sqlalchemy import Connection, Insert, bindparam, func, literal_column, update
 from sqlmodel import Session, select
 
 from bot.errors import NodError
@@ -329,15 +329,6 @@ _OLD = {
     ),
 }
 """The columns of rows that are older than the one chain."""
-
-
-def begin(connection: Connection, row: dict[str, Any], number: int) -> None:
-    """Write the first row of the chain, which follows an older record; without a key."""
-    row = row | {"id": number, "previous": before_the_chain(connection, number)}
-    row["hash"] = _hash(b"", row)
-    connection.execute(insert(_LEDGER), row)
-    end = {"number": number, "hash": row["hash"], "key": "", "mark": _mark(b"", number, row["hash"])}
-    connection.execute(update(_ENDS).values(end))
 
 
 def before_the_chain(connection: Connection, least: int) -> str:
