@@ -1,5 +1,6 @@
 """The command as people run it: a real process in a folder of its own."""
 
+import contextlib
 import os
 import pwd
 import re
@@ -31,9 +32,10 @@ class Shell:
     command: tuple[str, ...] = NOD
     started: list[subprocess.Popen[str]] = field(default_factory=list)
 
-    def nod(self, *words: str, **more: str) -> Result:
-        """In this process: for commands that look and go."""
-        return CliRunner().invoke(main, words, env=self.environment | more, catch_exceptions=False)
+    def nod(self, *words: str, input: str | None = None, **more: str) -> Result:  # noqa: A002 - as click's
+        """In this process: for commands that look and go; ``input``: what a person types."""
+        environment = self.environment | more
+        return CliRunner().invoke(main, words, input=input, env=environment, catch_exceptions=False)
 
     def process(self, *words: str, **more: str) -> subprocess.CompletedProcess[str]:
         """In a process of its own, to its end."""
@@ -96,15 +98,16 @@ class Running:
         return self.process.wait(_SECONDS)
 
 
-@pytest.fixture
-def shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Shell]:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(pwd, "getpwuid", lambda _: SimpleNamespace(pw_name="operator"))
+@contextlib.contextmanager
+def shell_in(folder: Path, patch: pytest.MonkeyPatch) -> Iterator[Shell]:
+    """A shell in that folder, in which no setting is made; what it started ends with it."""
+    patch.chdir(folder)
+    patch.setattr(pwd, "getpwuid", lambda _: SimpleNamespace(pw_name="operator"))
     for name in {str(f.validation_alias) for f in Settings.model_fields.values()} | {"PORT"}:
-        monkeypatch.delenv(name, raising=False)
+        patch.delenv(name, raising=False)
     root = Path(__file__).parent.parent.parent
     inherited = {k: v for k, v in os.environ.items() if not k.startswith("NOD_")}
-    made = Shell(tmp_path, inherited | {"PYTHONPATH": str(root), "NO_COLOR": "1"})
+    made = Shell(folder, inherited | {"PYTHONPATH": str(root), "NO_COLOR": "1"})
     yield made
     for process in made.started:
         if process.poll() is None:
@@ -112,3 +115,9 @@ def shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Shell]:
             process.wait()
         if process.stdout is not None:
             process.stdout.close()
+
+
+@pytest.fixture
+def shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Shell]:
+    with shell_in(tmp_path, monkeypatch) as made:
+        yield made

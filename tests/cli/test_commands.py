@@ -390,8 +390,8 @@ def test_doctor_starts_each_mcp_server_and_tells_which_do_not_answer_and_why(she
     server = {"command": sys.executable, "args": [lamps.__file__, "."], "env": {"PYTHONPATH": here}}
     servers = {"lamps": server, "closed": {**server, "allow": []}, "lost": {"command": "no-such-program"}}
     (shell.folder / "mcp.json").write_text(json.dumps({"mcpServers": servers}))
-    checked = shell.process("doctor", NOD_PORT="0", NOD_MCP_CONFIG="mcp.json")
-    assert checked.returncode == 1
+    checked = shell.nod("doctor", NOD_PORT="0", NOD_MCP_CONFIG="mcp.json")
+    assert checked.exit_code == 1
     assert re.search(r"^ok   MCP server lamps: offers \d+ tools$", checked.stdout, re.MULTILINE)
     assert 'ok   MCP server closed: offers no tools; look at its "allow" and "deny"' in checked.stdout
     assert "FAIL MCP server lost: NOD_MCP_CONFIG: there is no program or file 'no-such-pr" in checked.stdout
@@ -399,7 +399,7 @@ def test_doctor_starts_each_mcp_server_and_tells_which_do_not_answer_and_why(she
 
     servers["lamps"]["env"]["LAMP_TOKEN"] = "${LAMP_TOKEN}"
     (shell.folder / "mcp.json").write_text(json.dumps({"mcpServers": servers}))
-    checked = shell.process("doctor", NOD_PORT="0", NOD_MCP_CONFIG="mcp.json")
+    checked = shell.nod("doctor", NOD_PORT="0", NOD_MCP_CONFIG="mcp.json")
     assert "FAIL tools: mcp.json: server 'lamps': env.LAMP_TOKEN: the environment" in checked.stdout
 
 
@@ -487,7 +487,7 @@ async def test_doctor_says_where_no_one_is_signed_in_and_how_and_makes_no_file(s
     await server.up()
     (shell.folder / "mcp.json").write_text(json.dumps({"mcpServers": {"lamps": {"url": server.url}}}))
     given = {"NOD_PORT": "0", "NOD_MCP_CONFIG": "mcp.json", "NOD_PUBLIC_URL": "https://nod.example"}
-    checked = await asyncio.to_thread(shell.process, "doctor", **given)
+    checked = await asyncio.to_thread(shell.nod, "doctor", **given)
     await server.down()
     words = "no one is signed in there. Run: nod mcp login lamps, or sign in at https://nod.example/#/rules"
     assert f"FAIL MCP server lamps: {words}\n" in checked.stdout

@@ -133,8 +133,8 @@ def test_sigterm_ends_it_cleanly_even_with_open_streams(shell: Shell):
 
 def test_a_second_nod_on_the_same_file_is_refused_in_one_line(shell: Shell):
     shell.start("demo", PORT="0")
-    second = shell.process("demo", PORT="0")
-    assert second.returncode == 1
+    second = shell.nod("demo", PORT="0")
+    assert second.exit_code == 1
     (line,) = second.stderr.splitlines()
     assert line.startswith("nod: NOD_DATABASE_URL: another nod is running on nod-demo.db.")
 
@@ -144,8 +144,8 @@ def test_a_port_in_use_is_one_line(shell: Shell):
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = str(taken.getsockname()[1])
-        refused = shell.process("demo", "--port", port)
-    assert refused.returncode == 1
+        refused = shell.nod("demo", "--port", port)
+    assert refused.exit_code == 1
     (line,) = refused.stderr.splitlines()
     assert line.startswith(f"nod: NOD_PORT: cannot listen on 127.0.0.1:{port} (Address already in use);")
 
@@ -221,7 +221,7 @@ def test_the_demo_with_a_team_goes_as_its_document_says(shell: Shell):
 
         until(told)
     assert demo.end() == 0
-    assert "issue-organiser" in shell.process("team", NOD_DATABASE_URL="sqlite:///nod-demo.db").stdout
+    assert "issue-organiser" in shell.nod("team", NOD_DATABASE_URL="sqlite:///nod-demo.db").stdout
     again = shell.start("demo", "--team", PORT="0")
     with again.client() as client:
         assert len(client.get(f"{home}/team").json()["team"]["teammates"]) == 2

@@ -4,11 +4,11 @@ import asyncio
 import base64
 import socket
 import stat
-import subprocess
 from pathlib import Path
 
 import httpx
 import pytest
+from click.testing import Result
 from dotenv import dotenv_values
 
 from tests.cli.conftest import Shell
@@ -18,19 +18,10 @@ from tests.fakes.telegram_server import TOKEN, FakeTelegram
 pytestmark = pytest.mark.slow
 
 
-async def init(shell: Shell, *answers: str, **more: str) -> subprocess.CompletedProcess[str]:
+async def init(shell: Shell, *answers: str, **more: str) -> Result:
     """Answer its questions, a line each."""
-    return await asyncio.to_thread(
-        subprocess.run,
-        [*shell.command, "init"],
-        cwd=shell.folder,
-        env=shell.environment | more,
-        input="".join(f"{answer}\n" for answer in answers),
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    given = "".join(f"{answer}\n" for answer in answers)
+    return await asyncio.to_thread(shell.nod, "init", input=given, **more)
 
 
 def written(shell: Shell) -> dict[str, str | None]:
@@ -39,7 +30,7 @@ def written(shell: Shell) -> dict[str, str | None]:
 
 async def test_with_enter_alone_it_writes_what_runs_here(shell: Shell):
     done = await init(shell, "", "", "", "", "0")
-    assert (done.returncode, done.stderr) == (0, "")
+    assert (done.exit_code, done.stderr) == (0, "")
     assert "5 of 5" in done.stdout
     made = written(shell)
     secret = made.pop("NOD_WEBHOOK_SECRET") or ""
@@ -54,7 +45,7 @@ async def test_with_enter_alone_it_writes_what_runs_here(shell: Shell):
     assert stat.S_IMODE((shell.folder / ".env").stat().st_mode) == 0o600
     running = shell.start("run")
     port = running.url.rpartition(":")[2]
-    assert shell.process("open", "--print", NOD_PORT=port).stdout == f"{running.url}\n"
+    assert shell.nod("open", "--print", NOD_PORT=port).stdout == f"{running.url}\n"
     assert running.end() == 0
 
 
@@ -75,7 +66,7 @@ async def test_each_answer_is_tried_out_and_asked_for_again_until_it_works(shell
             )  # fmt: skip
     finally:
         await telegram.stop()
-    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.exit_code == 0, done.stdout + done.stderr
     values = written(shell)
     assert (values["OPENAI_BASE_URL"], values["OPENAI_API_KEY"]) == (server.url, server.key)
     assert done.stdout.count("FAIL") == 6
@@ -96,17 +87,17 @@ async def test_a_file_that_is_there_is_replaced_only_after_a_yes(shell: Shell):
     kept.write_text("NOD_MODEL=mine\n")
     for answers in ((), ("",), ("n",)):
         done = await init(shell, *answers)
-        assert done.returncode == 1
+        assert done.exit_code == 1
         assert kept.read_text() == "NOD_MODEL=mine\n"
     done = await init(shell, "y", "other file's.db", "", "", "", "0")
-    assert done.returncode == 0, done.stdout
+    assert done.exit_code == 0, done.stdout
     assert written(shell)["NOD_DATABASE_URL"] == "sqlite:///other file's.db"
     assert "NOD_MODEL" not in written(shell)
 
 
 async def test_ended_half_way_it_writes_nothing(shell: Shell):
     done = await init(shell, "nod.db", "")
-    assert done.returncode == 1
+    assert done.exit_code == 1
     assert list(shell.folder.iterdir()) == []
 
 

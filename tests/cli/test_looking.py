@@ -1,18 +1,20 @@
 """Every command that looks: it has ``--json``, no colour where no person reads, and leaves no trace."""
 
-import contextlib
 import json
 import os
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 import typer
 from typer.core import TyperCommand, TyperGroup
 
 from bot.cli.main import main
-from tests.cli.conftest import Shell
+from tests.cli.conftest import Shell, shell_in
 
 # what makes, changes or serves something, and what prints one thing in a form of its own
 LIST_NOTHING = set(
@@ -74,6 +76,7 @@ LOOKS = (
     "approvals audit",
     "approvals audit verify",
 )
+CHANGES = ("approvals pause", "approvals quorum 2", "link")
 WITHOUT_JSON = ("audit anchor", "audit export", "edit {id}", "slack manifest")
 _WEAK = ("setpriv", "--bounding-set=-dac_override,-dac_read_search")  # root, but bound by a file's mode
 
@@ -90,13 +93,24 @@ def takes_json(command: TyperCommand) -> bool:
     return any("--json" in parameter.opts for parameter in command.params)
 
 
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """The demo's database in which one proposal waits, made once, and the ID of that."""
+    folder = tmp_path_factory.mktemp("demo")
+    with pytest.MonkeyPatch.context() as patch, shell_in(folder, patch) as shell:
+        assert shell.nod("db", "upgrade", "--demo").exit_code == 0
+        assert shell.nod("tools", "call", "create_issue", '{"title": "Lamp"}', "--demo").exit_code == 0
+        [waiting] = json.loads(shell.nod("pending", "--json", "--demo").stdout)
+        assert shell.nod("backup", "copy.db", "--demo").exit_code == 0
+    return folder / "copy.db", str(waiting["id"])
+
+
 @pytest.fixture
-def asked(shell: Shell) -> str:
+def asked(shell: Shell, demo: tuple[Path, str]) -> str:
     """The ID of a proposal that waits in the demo's database."""
-    assert shell.nod("db", "upgrade", "--demo").exit_code == 0
-    assert shell.nod("tools", "call", "create_issue", '{"title": "Lamp"}', "--demo").exit_code == 0
-    [waiting] = json.loads(shell.nod("pending", "--json", "--demo").stdout)
-    return str(waiting["id"])
+    file, ident = demo
+    shutil.copy(file, shell.folder / "nod-demo.db")
+    return ident
 
 
 def test_each_command_has_json_or_lists_nothing() -> None:
@@ -134,46 +148,58 @@ def bound_by_modes() -> tuple[str, ...]:
     return _WEAK
 
 
-@contextlib.contextmanager
-def read_only_copy(shell: Shell) -> Iterator[None]:
-    """The shell is where ``copy.db`` is, and may write nothing there; nothing is left behind."""
-    shell.command = (*bound_by_modes(), *shell.command)
-    there = shell.folder / "there"
-    there.mkdir()
-    assert shell.nod("backup", str(there / "copy.db"), "--demo").exit_code == 0
-    (there / "copy.db").chmod(0o400)
-    there.chmod(0o500)
-    shell.folder = there
+Done = dict[str, Any]
+
+
+@pytest.fixture(scope="module")
+def on_a_read_only_copy(
+    tmp_path_factory: pytest.TempPathFactory, demo: tuple[Path, str]
+) -> Iterator[dict[str, Done]]:
+    """What each command did, one after another in a process that may write nothing there."""
+    file, ident = demo
+    folder = tmp_path_factory.mktemp("there")
+    shutil.copy(file, folder)
+    (folder / "copy.db").chmod(0o400)
+    folder.chmod(0o500)
+    every = [*LOOKS, *WITHOUT_JSON, *CHANGES]
+    commands = [[*each.format(id=ident).split(), "-d", "copy.db"] for each in every]
     try:
-        yield
-        left = [path.name for path in there.iterdir()]
+        with pytest.MonkeyPatch.context() as patch, shell_in(folder, patch) as shell:
+            ended = subprocess.run(  # noqa: S603 - our own command
+                [*bound_by_modes(), sys.executable, "-m", "tests.cli.several"],
+                cwd=folder,
+                env=shell.environment | {"NOD_PORT": "0", "NOD_ADMINS": f"cli:{whoami()}"},
+                input=json.dumps(commands),
+                capture_output=True,
+                text=True,
+                timeout=120,
+                check=False,
+            )
+        assert ended.returncode == 0, ended.stderr
+        yield dict(zip(every, json.loads(ended.stdout), strict=True))
     finally:
-        there.chmod(0o700)
-    assert left == ["copy.db"]
+        folder.chmod(0o700)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("look", [*LOOKS, *WITHOUT_JSON])
 def test_what_looks_works_on_a_read_only_copy_and_leaves_nothing_behind(
-    shell: Shell, asked: str, look: str
+    on_a_read_only_copy: dict[str, Done], look: str
 ) -> None:
-    with read_only_copy(shell):
-        done = shell.process(
-            *look.format(id=asked).split(), "-d", "copy.db", NOD_PORT="0", NOD_ADMINS=f"cli:{whoami()}"
-        )
+    done = on_a_read_only_copy[look]
+    assert done["files"] == ["copy.db"]
     if look == "doctor":  # it says that a nod could not run here
-        assert "attempt to write a readonly database" in done.stdout
+        assert "attempt to write a readonly database" in done["stdout"]
     else:
-        assert (done.stderr, done.returncode) == ("", 0)
-        assert done.stdout
+        assert (done["stderr"], done["code"]) == ("", 0)
+        assert done["stdout"]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("words", ["approvals pause", "approvals quorum 2", "link"])
+@pytest.mark.parametrize("words", CHANGES)
 def test_what_changes_rows_says_of_a_read_only_copy_that_it_cannot(
-    shell: Shell, asked: str, words: str
+    on_a_read_only_copy: dict[str, Done], words: str
 ) -> None:
-    with read_only_copy(shell):
-        done = shell.process(*words.split(), "-d", "copy.db", NOD_PORT="0", NOD_ADMINS=f"cli:{whoami()}")
-    assert (done.stdout, done.returncode) == ("", 1)
-    assert "attempt to write a readonly database" in done.stderr
+    done = on_a_read_only_copy[words]
+    assert (done["stdout"], done["code"], done["files"]) == ("", 1, ["copy.db"])
+    assert "attempt to write a readonly database" in done["stderr"]
