@@ -49,7 +49,8 @@ def plan_shown(
     if unknown:
         raise ToolError(f"Your steps name tools that you do not have: {', '.join(unknown)}.")
     before = Plan.of(teammate.plan.arguments) if teammate.plan else None
-    title = f"{teammate.name}'s plan, version {teammate.rounds + 1}: {plan.summary}"
+    version = f", version {teammate.rounds + 1}" if teammate.rounds else ""
+    title = f"Plan{version}: {plan.summary}"
     return one_line(title), fields(plan, before)
 
 

@@ -22,6 +22,7 @@ from bot.domain.proposals import Cause, Circle, Kind, PreviewField, Proposal, Si
 from bot.domain.quoting import is_echo
 from bot.domain.redaction import redact, redact_text, secrets_in
 from bot.domain.risk import Level
+from bot.domain.text import sentence
 from bot.domain.times import when
 from bot.domain.unseen import one_line
 from bot.domain.verbs import Button, Verb, button
@@ -116,9 +117,8 @@ class Card:
         """What to know before approving beyond the change itself; empty for an ordinary one."""
         if self.kind is Kind.QUESTION or (self.level is not Level.DESTRUCTIVE and not self.risk_reason):
             return ""
-        said = "" if self.risk_reason == "it cannot be undone" else self.risk_reason.rstrip(".")
-        parts = [f"{said[:1].upper()}{said[1:]}."] if said else []
-        return " ".join(["Can't be undone.", *parts] if self.level is Level.DESTRUCTIVE else parts)
+        said = "" if self.risk_reason == "it cannot be undone" else sentence(self.risk_reason)
+        return f"Can't be undone. {said}".strip() if self.level is Level.DESTRUCTIVE else said
 
     @property
     def why(self) -> str:
@@ -146,7 +146,8 @@ class Card:
     def asked(self) -> str:
         """Who asked, and on a copy elsewhere also where, such as ``Asked by Ana in #general``."""
         whom = f"Asked {'of' if self.kind is Kind.QUESTION else 'by'} {self.asked_by}"
-        whom += ", whose script carries it out" if self.kind is Kind.REQUEST and self.pending else ""
+        if self.kind is Kind.REQUEST and self.pending:
+            return f"{whom}, whose script carries it out"
         return f"{whom} in {self.asked_in}" if self.asked_in else whom
 
     @property
@@ -380,7 +381,7 @@ def card_of(
         notes.append(f"{approvers}: {with_names(p.rule, names)}.")
     if p.edited_by and not p.edits:
         notes.append(f"Edited by {p.edited_by} before approval.")
-    edits = [one_line(f"{edit.words[:1].upper()}{edit.words[1:]}.") for edit in p.edits[-_EDITS:]]
+    edits = [one_line(sentence(edit.words)) for edit in p.edits[-_EDITS:]]
     notes += [redact_text(words, secrets) for words in edits]
     if p.changed and p.state is State.PROPOSED:
         notes.append("The data changed after approval, so this needs a new decision.")

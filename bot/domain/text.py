@@ -54,6 +54,13 @@ def whole_until(text: str, at: int) -> int:
     return end if end > start else at
 
 
+def sentence(words: str) -> str:
+    """Words as a sentence: a capital and a full stop. An account that they begin with stays as it is."""
+    account = re.match(r"\w+:\S", words)
+    begun = words if account else f"{words[:1].upper()}{words[1:]}"
+    return f"{begun.removesuffix('.')}." if begun else ""
+
+
 def shortened(text: str, most: int) -> str:
     """The text, or its beginning and ``…``: at most so many characters."""
     return text if len(text) <= most else f"{text[: whole_until(text, most - 1)]}…"

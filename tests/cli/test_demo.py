@@ -206,10 +206,10 @@ def test_the_demo_with_a_team_goes_as_its_document_says(shell: Shell):
             return found
 
         [plan] = until(proposed)
-        assert plan["description"].startswith("issue-organiser's plan, version 1")
+        assert plan["description"].startswith("Plan: ")
         client.post(f"/api/proposals/{plan['id']}/revise", json={"reason": "only #4"})
         [plan] = until(proposed)
-        assert plan["description"].startswith("issue-organiser's plan, version 2")
+        assert plan["description"].startswith("Plan, version 2: ")
         client.post(f"/api/proposals/{plan['id']}/approve")
         [change] = until(proposed)
         assert (change["kind"], change["teammate"]) == ("call", "issue-organiser")

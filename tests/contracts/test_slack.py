@@ -28,7 +28,7 @@ from tests.kit.urls import Urls
 pytestmark = pytest.mark.platform
 
 ANA, BEN, EVE = "U7", "U8", "U9"
-REVIEW = "Read all, then approve"
+REVIEW = "View all, then approve"
 
 
 class SlackDriver:
@@ -133,7 +133,7 @@ class SlackDriver:
         await self.slack.press(card.handle, remembered[_label_among(remembered, verb)], ANA)
 
     async def read_all(self, card: Seen) -> str:
-        modal = await self._open(card, "View all", ANA)
+        modal = await self._open(card, REVIEW if REVIEW in card.handle.buttons else "View all", ANA)
         modal.open = False
         return modal.words
 

@@ -89,7 +89,7 @@ async def test_approving_the_plan_unlocks_the_teammate_and_it_continues_by_itsel
 async def test_the_card_shows_the_whole_plan_and_its_own_buttons(nod: TeamNod) -> None:
     await nod.begin(says("I plan.", plan()), plans=True)
     card = nod.chat.card_of(await nod.open_plan())
-    assert card.title == "painter's plan, version 1: All lamps red"
+    assert card.title == "Plan: All lamps red"
     assert {f.field: f.new_value for f in card.fields} == {
         "Summary": "All lamps red",
         "Step 1": "Look at every lamp (tools: look)",
@@ -129,7 +129,7 @@ async def test_asking_for_changes_gives_the_feedback_and_the_next_version_shows_
     assert nod.chat.card_of(first).outcome == ("Sent back for changes by Ana: the door, not the desk.")
     second = await nod.open_plan()
     card = nod.chat.card_of(second)
-    assert card.title.startswith("painter's plan, version 2")
+    assert card.title.startswith("Plan, version 2")
     changed = {f.field: f.old_value for f in card.fields if f.old_value != f.new_value}
     assert changed == {"Step 2": "Paint the desk lamp (tools: paint; about 500 tokens)"}
     assert (await nod.one()).locked
@@ -559,7 +559,7 @@ async def test_a_person_may_ask_for_a_plan_to_be_four_eyed_by_quorum(make_nod: M
 
 async def test_an_answer_submits_one_plan(nod: TeamNod) -> None:
     await nod.begin(says("Two plans.", plan(), plan(summary="Another")), plans=True)
-    assert [p.description for p in await nod.plans()] == ["painter's plan, version 1: All lamps red"]
+    assert [p.description for p in await nod.plans()] == ["Plan: All lamps red"]
     await nod.press(Verb.DECLINE, await nod.open_plan())
     await nod.idle()
     assert "One is enough" in nod.heard_by("painter")

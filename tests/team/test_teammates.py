@@ -302,7 +302,7 @@ async def test_nod_team_lists_teammates_plans_and_what_they_wait_for(nod: TeamNo
     [p] = await nod.plans()
     text = (await nod.command("/nod team")).text
     assert "**painter** (painter), waiting for its plan to be approved (version 1)" in text
-    assert f"waits: `{p.id[:8]}` painter's plan, version 1: All lamps red" in text
+    assert f"waits: `{p.id[:8]}` Plan: All lamps red" in text
     elsewhere = await nod.command("/nod team", at=ROOM.__class__("chat", "other"))
     assert elsewhere.text == "There are no teammates here."
 

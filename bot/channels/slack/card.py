@@ -226,12 +226,13 @@ def _pending(card: Card, team: str, *, whole: bool) -> list[Block]:
     footer = [b.footer(_asked(card, team), _deciders(card, team), votes, label="Expires", at=card.expires_at)]
     value = value_of(card.proposal_id, card.round)
     plan = card.kind is Kind.PLAN
-    buttons = []
+    buttons, views = [], [(VIEW_ALL, f"{VIEW}:{value}")]
     if Verb.APPROVE in card.verbs:
-        first = "Read all, then answer" if card.kind is Kind.QUESTION else "Read all, then approve"
+        first = "View all, then answer" if card.kind is Kind.QUESTION else "View all, then approve"
         first = f"{first} plan" if plan else first
         pressed = card.button(Verb.APPROVE)
         label, verb, sure = (pressed.label, Verb.APPROVE, pressed.sure) if whole else (first, REVIEW, None)
+        views = views if whole else []
         style = "danger" if pressed.look is Look.DANGER else "primary"
         buttons.append(b.button(label, action_id(verb), value, style, sure=sure))
     if Verb.DECLINE in card.verbs:
@@ -242,8 +243,9 @@ def _pending(card: Card, team: str, *, whole: bool) -> list[Block]:
         buttons.append(b.button(label, action_id(verb), value, confirm=steps_words(card)))
     if Verb.EDIT in card.verbs:
         buttons.append(_button(card, Verb.EDIT, value))
-    hidden = (each for each in more(card, whole=whole) if each[1].partition(":")[0] not in _BUTTONS)
-    buttons.append(b.overflow(MORE, [*hidden, (VIEW_ALL, f"{VIEW}:{value}")]))
+    hidden = [each for each in more(card, whole=whole) if each[1].partition(":")[0] not in _BUTTONS]
+    if hidden or views:
+        buttons.append(b.overflow(MORE, [*hidden, *views]))
     return [*footer, b.actions(*buttons)]
 
 
@@ -261,7 +263,7 @@ def more(card: Card, *, whole: bool) -> Iterator[tuple[str, str]]:
         label, steps = steps_button(card, whole=whole)
         yield label, f"{steps}:{value}"
     if Verb.SIMILAR in card.verbs:
-        label = card.button(Verb.SIMILAR).label if whole else "Read all, then approve similar"
+        label = card.button(Verb.SIMILAR).label if whole else "View all, then approve similar"
         yield label, f"{Verb.SIMILAR}:{value}"
     yield from _entries(card, value, Needs.NOTHING)
 
@@ -284,7 +286,7 @@ def steps_button(card: Card, *, whole: bool) -> tuple[str, str]:
     """Its label, and what a press does."""
     if whole:
         return card.button(Verb.APPROVE_STEPS).label, Verb.APPROVE_STEPS
-    return "Read all, then approve plan and its steps", REVIEW_STEPS
+    return "View all, then approve plan and its steps", REVIEW_STEPS
 
 
 def steps_words(card: Card) -> str:

@@ -251,7 +251,7 @@ async def test_blocks_slack_refuses_after_all_fall_back_to_a_brief_card(
 
     (posted,) = running.slack.cards("C1")
     assert "could not show this card in full" in posted.words
-    assert "Read all, then approve" in posted.buttons
+    assert "View all, then approve" in posted.buttons
 
 
 async def test_a_file_is_uploaded_whole_into_the_thread(running: Running) -> None:

@@ -112,7 +112,7 @@ async def test_in_a_circle_of_anyone_there_the_place_of_the_card_counts(
     running.core.circles = {str(THREAD)}
     long = card_factory(preview=(PreviewField("body", "", "x" * 9000),))
     posted = await _post(running, long)
-    await running.slack.click(posted, "Read all, then approve", "U8")
+    await running.slack.click(posted, "View all, then approve", "U8")
     await running.slack.until(lambda: running.slack.modals)
     await running.slack.submit("U8")
 
@@ -160,7 +160,7 @@ async def test_approve_similar_on_a_cut_card_shows_everything_first(
     body = "_*[<&😀" * 900
     posted = await _post(running, card_factory(preview=(PreviewField("body", "", body),)))
     assert "Approve similar" not in posted.buttons
-    await running.slack.click(posted, "Read all, then approve similar")
+    await running.slack.click(posted, "View all, then approve similar")
 
     modal = await running.slack.until(lambda: running.slack.modals and running.slack.modals[0])
     assert body in modal.words.replace("\n", "")
@@ -355,7 +355,7 @@ async def test_a_long_change_is_approved_from_view_all_only(running: Running, ca
     posted = await _post(running, card_factory(preview=(PreviewField("body", "", body),)))
     assert "Approve" not in posted.buttons
 
-    await running.slack.click(posted, "Read all, then approve")
+    await running.slack.click(posted, "View all, then approve")
     modal = await running.slack.until(lambda: running.slack.modals and running.slack.modals[0])
     assert body in modal.words.replace("\n", "")
     assert running.core.got == []
@@ -367,7 +367,7 @@ async def test_a_forged_approve_on_a_cut_card_opens_view_all_instead(
     running: Running, card_factory: Factory
 ) -> None:
     posted = await _post(running, card_factory(preview=(PreviewField("body", "", "x" * 9000),)))
-    action = posted.buttons["Read all, then approve"] | {"action_id": "nod:approve"}
+    action = posted.buttons["View all, then approve"] | {"action_id": "nod:approve"}
     await running.slack.press(posted, action)
 
     await running.slack.until(lambda: running.slack.modals)
@@ -377,7 +377,7 @@ async def test_a_forged_approve_on_a_cut_card_opens_view_all_instead(
 async def test_what_no_window_can_hold_comes_as_a_file(running: Running, card_factory: Factory) -> None:
     body = "é" * 300_000
     posted = await _post(running, card_factory(preview=(PreviewField("body", "", body),)))
-    await running.slack.click(posted, "View all")
+    await running.slack.click(posted, "View all, then approve")
 
     (file,) = await running.slack.until(lambda: [m for m in running.slack.posted if m.file])
     assert body in file.file

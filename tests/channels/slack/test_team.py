@@ -65,7 +65,7 @@ def plan_card(steps: int = 2, length: int = 40) -> Card:
             tool_name="plan_submit",
             arguments=arguments,
             preview=fields(Plan.of(arguments)),
-            description="painter's plan, version 1: All lamps red",
+            description="Plan: All lamps red",
             teammate="painter",
         ),
         {},
@@ -87,7 +87,7 @@ def test_a_plan_too_long_for_a_card_is_read_whole_before_it_or_its_steps_are_app
     shown = render(card)
     check_blocks(shown.blocks)
     labels = set(buttons_in(shown.blocks))
-    assert {"Read all, then approve plan", "Read all, then approve plan and its steps"} <= labels
+    assert {"View all, then approve plan", "View all, then approve plan and its steps"} <= labels
     assert not {"Approve plan", "Approve plan and its steps"} & labels
     review = review_steps(card, ModalSubject(card.proposal_id, 1), "what it allows", may_approve=True)
     check_view(review.view)

@@ -55,7 +55,7 @@ def test_no_written_escape_is_a_read(judge, argv):
 def test_a_command_that_runs_code_asks_one_person_and_is_never_vouched_for(judge, argv):
     risk = judge(json.loads(argv))
     assert (risk.level, risk.vouched) == (Level.WRITE, False)
-    assert "inspect" in risk.reason or "git -c" in risk.reason
+    assert "inspect" in risk.reason or "“git -c”" in risk.reason
     assert Mode.DESTRUCTIVE.asks(risk)
 
 
@@ -153,10 +153,12 @@ def test_of_jq_only_plain_filters_read(judge, flt, reads):
 
 
 def test_the_reason_says_what_it_was(judge):
-    assert judge(["git", "push", "--force"]).reason == "git push --force can lose something or run a program"
+    assert (
+        judge(["git", "push", "--force"]).reason == "“git push --force” can lose something or run a program"
+    )
     assert (
         judge(["cat", "/etc/passwd"]).reason
-        == "cat may change something: “/etc/passwd” is outside the workspace"
+        == "“cat” may change something: “/etc/passwd” is outside the workspace"
     )
     assert judge(["sh", "-c", "for f in a; do ls; done"]).reason == (
         "the script is not understood: it uses for statement"

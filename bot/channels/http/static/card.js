@@ -205,7 +205,7 @@ export class Card {
     const by = p.kind === "question" ? "Asked of " : p.kind === "plan" ? "Plan by " : "Asked by ";
     const parts = [by, shown(p.requester)];
     if (p.kind === "request" && p.state === "proposed") parts.push(", whose script carries it out");
-    if (this.origin || p.channel !== "http") parts.push(` in ${channels.called(p.channel)}`);
+    else if (this.origin || p.channel !== "http") parts.push(` in ${channels.called(p.channel)}`);
     return h("span", {}, parts, ", ", ago(p.created_at));
   }
 
@@ -360,6 +360,7 @@ export class Card {
     }
     this.open(new EditForm(this.proposal, {
       save: (values) => this.send("edit", { arguments: values }),
+      approve: this.offers("approve") && !this.harms("approve") ? (values) => this.send("approve", { arguments: values }) : null,
       cancel: () => this.close(true),
     }), "edit");
   }

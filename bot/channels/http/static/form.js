@@ -14,8 +14,8 @@ export function exact(value) {
 }
 
 export class EditForm {
-  /** `save(arguments)` is called with all arguments; `cancel()` when the person leaves. */
-  constructor(proposal, { save, cancel }) {
+  /** `save(arguments)` and, where one may, `approve(arguments)` are called with all arguments; `cancel()` when the person leaves. */
+  constructor(proposal, { save, approve, cancel }) {
     const question = proposal.kind === "question";
     this.given = proposal.tool_arguments ?? {};
     this.fields = new Map();
@@ -23,25 +23,31 @@ export class EditForm {
     this.rows = h("div", { class: "form-rows" });
     this.more = h("div", { class: "form-more" });
     this.fault = h("p", { class: "fault", role: "alert", hidden: true });
-    this.submit = h("button", { type: "submit", class: "button primary" }, question ? "Save" : "Ask again");
+    const approves = approve && !question;
+    this.submit = h("button", { type: "submit", class: "button primary" }, question ? "Save" : approves ? "Approve as edited" : "Ask again");
+    const again = approves ? h("button", { type: "button", class: "button", onclick: () => this.give(save) }, "Ask again") : null;
     this.element = h(
       "form",
       { class: "card-form", "aria-label": `Edit: ${proposal.description}`, novalidate: true },
       this.rows,
       this.more,
       this.fault,
-      h("div", { class: "buttons" }, this.submit, h("button", { type: "button", class: "button", onclick: cancel }, "Cancel")),
-      h("p", { class: "hint" }, question ? "Nothing is sent yet." : "The card asks again with these values. Nothing is approved yet."),
+      h("div", { class: "buttons" }, this.submit, again, h("button", { type: "button", class: "button", onclick: cancel }, "Cancel")),
+      h("p", { class: "hint" }, question ? "Nothing is sent yet." : approves ? "Ask again shows the card with these values, and approves nothing." : "The card asks again with these values. Nothing is approved yet."),
     );
     this.element.addEventListener("submit", (event) => {
       event.preventDefault();
-      const values = this.read();
-      if (values) save(values);
+      this.give(approves ? approve : save);
     });
     const fields = proposal.fields ?? [];
     for (const asked of fields) this.take(asked);
     if (!fields.length) this.rows.append(h("p", {}, "This tool takes no arguments."));
     this.offer();
+  }
+
+  give(send) {
+    const values = this.read();
+    if (values) send(values);
   }
 
   take(asked) {

@@ -203,6 +203,7 @@ export class Inbox {
     if (id !== this.asked) return; // another was opened since
     this.current = fault ? null : id;
     this.drawDetail();
+    this.rows.get(this.current)?.element.scrollIntoView({ block: "nearest" });
     if (fault) this.say(fault, true);
   }
 

@@ -5,6 +5,7 @@ import { announce, h, keeping, shown } from "./dom.js";
 import { stamp } from "./times.js";
 
 const number = new Intl.NumberFormat("en");
+const GROUPS = { fs: "Files", runtime: "Commands and containers", web: "Web pages" };
 const RISKS = { read: ["Reads", "quiet"], write: ["Changes", "waiting"], destructive: ["Can't be undone", "bad"] };
 
 /** A page: `load()` gives what to show, `draw(found)` shows it in `this.body`. */
@@ -75,7 +76,7 @@ export class Tools extends Page {
       heard === null ? "nothing heard yet" : `heard ${heard} s ago`]);
     this.body.replaceChildren(...[
       health.length ? [h("h2", { class: "section" }, "Channels"), table("Channels", ["Channel", "State", "Last word"], health)] : null,
-      [...groups].map(([group, found]) => [h("h2", { class: "section" }, shown(group.replace(/^./, (first) => first.toUpperCase()) || "Other tools")), h("div", { class: "tools" }, found.map(tool))]),
+      [...groups].map(([group, found]) => [h("h2", { class: "section" }, shown(GROUPS[group] ?? (group.replace(/^./, (first) => first.toUpperCase()) || "Other tools"))), h("div", { class: "tools" }, found.map(tool))]),
     ].flat(3).filter(Boolean));
   }
 }

@@ -39,20 +39,20 @@ def harm(arguments: Sequence[str]) -> str | None:
     while rest[:1] == ["-c"]:
         rest = rest[2:]
     if not rest or rest[0] not in _KNOWN:
-        return f"git {' '.join(rest[:1])} can lose something, or is not known here"
+        return f"“{' '.join(['git', *rest[:1]])}” can lose something, or is not known here"
     part, given = rest[0], rest[1:]
     for each in given:
         name = each.partition("=")[0]
         if name[:2] == "--" and name[2:] and _means(name, _LONG):
-            return f"git {part} {name} can lose something or run a program"
+            return f"“git {part} {name}” can lose something or run a program"
         if re.match(r"-[^-]", each) and set(each[1:]) & set(_LETTERS.get(part, "")):
-            return f"git {part} {each} can lose something or run a program"
+            return f"“git {part} {each}” can lose something or run a program"
         if each in _WORDS.get(part, ()) or "::" in each:
-            return f"git {part} {each} can lose something or run a program"
+            return f"“git {part} {each}” can lose something or run a program"
         if part in ("push", "fetch", "pull") and each[:1] in ("+", ":"):
-            return f"git {part} {each} overwrites or deletes what is at the end"
+            return f"“git {part} {each}” overwrites or deletes what is at the end"
     if part == "checkout" and given[:1] != ["-b"]:
-        return "git checkout can throw changes away; git switch does not"
+        return "“git checkout” can throw changes away. “git switch” does not"
     return None
 
 

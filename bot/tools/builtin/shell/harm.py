@@ -84,18 +84,18 @@ def harm(words: Sequence[str], *, fed: bool) -> str | None:
     program, arguments = program_name(words[0]), words[1:]
     names = {program, words[0].rpartition("/")[2].lower()}  # sqlite3, m4: a number may be a part of the name
     if names & _LOSES or program.startswith("mkfs"):
-        return f"{program} can lose something"
+        return f"“{program}” can lose something"
     if names & _RUNS or (fed and (program.endswith("sh") or (names & _LANGUAGES and not _plain(arguments)))):
-        return f"{program} runs code Nod can't inspect"
+        return f"“{program}” runs code that Nod can't inspect"
     if device := next(filter(on_system, words), None):
         return f"{device} belongs to the machine, not to the workspace"
     if check := _CHECKS.get(program):
         return check(arguments)
     if part := _HARMLESS_PARTS.get(_PART_OF.get(program, program)):
         known = bool(arguments) and arguments[0] in part
-        return None if known else f"{program} {' '.join(arguments[:1])} can lose something"
+        return None if known else f"“{' '.join([program, *arguments[:1]])}” can lose something"
     if word := next((each for each in _plain(arguments)[:3] if _LAST_WORDS.fullmatch(each)), None):
-        return f"{program} {word} may not be undone"
+        return f"“{program} {word}” may not be undone"
     return None
 
 
@@ -103,11 +103,11 @@ def runs_code(words: Sequence[str]) -> str | None:
     """Why what this command does can't be told from its words, where `harm` finds nothing in them."""
     program = program_name(words[0])
     if "/" in words[0] and not _in_system(words[0]):
-        return f"{words[0]} runs code that Nod can't inspect"
+        return f"“{words[0]}” runs code that Nod can't inspect"
     if program in _LANGUAGES:
-        return f"{program} runs code that Nod can't inspect"
+        return f"“{program}” runs code that Nod can't inspect"
     if program == "git" and "-c" in words[1:2]:
-        return "git -c can make git run a program"
+        return "“git -c” can make git run a program"
     return None
 
 
@@ -127,7 +127,7 @@ def _plain(arguments: Sequence[str]) -> list[str]:
 
 def _find(arguments: Sequence[str]) -> str | None:
     if found := next((a for a in arguments if re.match(r"-(delete|exec|ok|fprint|fls)", a)), None):
-        return f"find {found} changes what it finds"
+        return f"“find {found}” changes what it finds"
     return None
 
 
@@ -138,30 +138,30 @@ def _modes(arguments: Sequence[str]) -> str | None:
 
 
 def _tee(arguments: Sequence[str]) -> str | None:
-    return None if "-a" in arguments or "--append" in arguments else "tee overwrites a file"
+    return None if "-a" in arguments or "--append" in arguments else "“tee” overwrites a file"
 
 
 def _link(arguments: Sequence[str]) -> str | None:
     forced = any(re.match(r"-[a-zA-Z]*f|--f", each) for each in arguments)
-    return "ln -f replaces what is there" if forced else None
+    return "“ln -f” replaces what is there" if forced else None
 
 
 def _web(arguments: Sequence[str]) -> str | None:
     for each in arguments:
         if _WEB_SENDS.match(each):
-            return f"{each} sends or overwrites something"
+            return f"“{each}” sends or overwrites something"
     return None
 
 
 def _sort(arguments: Sequence[str]) -> str | None:
     found = next((each for each in arguments if re.match(r"-[A-Za-z]*o|--(o|com)", each)), None)
-    return f"sort {found} overwrites a file or runs a program" if found else None
+    return f"“sort {found}” overwrites a file or runs a program" if found else None
 
 
 def _tar(arguments: Sequence[str]) -> str | None:
     flags = [each if each.startswith("-") else f"-{each}" for each in arguments[:1]]  # “tar xf” is “-xf”
     found = next((each for each in [*flags, *arguments[1:]] if _TAR_RUNS.match(each)), None)
-    return f"tar {found} can run a program or lose files" if found else None
+    return f"“tar {found}” can run a program or lose files" if found else None
 
 
 _CHECKS: dict[str, Callable[[Sequence[str]], str | None]] = {

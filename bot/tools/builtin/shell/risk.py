@@ -75,7 +75,7 @@ def _simple(command: Simple, inside: Inside) -> Risk:
     if code := runs_code(words):
         return Risk(Level.WRITE, code, vouched=False)
     vouched = worst.vouched and _shape(command) is None and _vouched(words, inside)
-    return Risk(Level.WRITE, f"{name} may change something: {objection}", vouched)
+    return Risk(Level.WRITE, f"“{name}” may change something: {objection}", vouched)
 
 
 def _worst(risks: Sequence[Risk]) -> Risk:

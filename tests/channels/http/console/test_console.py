@@ -165,6 +165,21 @@ def test_an_edit_the_server_refuses_says_so_at_the_field_then_goes_through(nod: 
     assert issue(nod, 7)["title"] == "Export as CSV"
 
 
+def test_an_edit_is_approved_where_it_is_made(nod: Served, new_page: NewPage):
+    page = new_page(nod.url)
+    ask(page, "create an issue 'Add CSV export' with high priority")
+    shown = card(page, "Create issue “Add CSV export”")
+    button(shown, "Edit").click()
+    title = shown.get_by_label("Title", exact=True)
+    title.fill("")
+    button(shown, "Approve as edited").click()
+    expect(title).to_have_attribute("aria-invalid", "true")
+    title.fill("Export as CSV")
+    button(shown, "Approve as edited").click()
+    expect(card(page, "Create issue “Export as CSV”").locator(".state")).to_have_text("Done")
+    assert issue(nod, 7)["title"] == "Export as CSV"
+
+
 def test_what_the_model_thinks_is_folded_away_and_no_part_of_the_answer(serve: Serve, new_page: NewPage):
     more = asyncio.Event()  # never comes: the answer stays unfinished
     model = ScriptedModel([Thought("There are <b>two</b> lamps.\n"), Text("Hello"), more])

@@ -270,6 +270,30 @@ def test_at_each_width_the_card_and_its_buttons_are_seen_and_nothing_covers_them
     assert violations(page) == []
 
 
+@pytest.mark.parametrize("width", [820, 1024])
+def test_no_label_is_broken_in_a_word_and_an_empty_value_says_so(width: int, nod: Served, new_page: NewPage):
+    body = {"summary": "Deploy", "fields": {"environment": "none", "recipient_account_holder": ""}}
+    nod.client.post("api/approvals", json=body).raise_for_status()
+    page = inbox(nod, new_page, 1, width=width)
+    page.locator(".row a").first.click()
+    shown = page.locator("#inbox-detail .card")
+    label = shown.locator("dt", has_text="Environment")
+    lines = "each => [each.getBoundingClientRect().height, parseFloat(getComputedStyle(each).lineHeight)]"
+    height, line = label.evaluate(lines)
+    assert height < 1.5 * line
+    expect(shown.locator(".value.new")).to_have_text("new value: none")
+    expect(shown.locator(".nothing")).to_have_text("new value: empty text")
+
+
+def test_the_row_of_the_card_that_an_address_names_is_in_view(nod: Served, new_page: NewPage):
+    for at in range(25):
+        body = {"summary": f"Deploy 1.{at}", "ttl_seconds": 3600 + at}
+        nod.client.post("api/approvals", json=body).raise_for_status()
+    (last,) = (p for p in nod.waiting() if p["description"] == "Deploy 1.24")
+    page = new_page(f"{nod.url}#/inbox/{last['id']}")
+    expect(page.locator(".row a[aria-current=true]")).to_be_in_viewport()
+
+
 def test_the_answer_to_a_question_comes_below_the_card_without_a_reload(nod: Served, new_page: NewPage):
     nod.ask("close #4")
     page = inbox(nod, new_page, 1)
