@@ -9,14 +9,17 @@ run.
 import json
 import math
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
 from bot.domain.redaction import HIDDEN, redact
+from bot.domain.text import shortened, whole_until
 
 MOST_FIELDS = 60
+_MORE_FIELDS = "More fields than fit here. The others stay as they are."
 _DEEPEST = 8  # references and unions inside one another
 _MOST_OPTIONS = 100
 _MULTILINE = 400  # a text that may be longer than this gets several lines
@@ -142,6 +145,26 @@ _EXPECTED = {
 def fields_of(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> tuple[Field, ...]:
     """Every argument in the schema's order, then those the schema does not name; at most `MOST_FIELDS`."""
     return tuple(_all_fields(schema, arguments, MOST_FIELDS))
+
+
+def leaves_out(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> str:
+    """Say so where there are more arguments than `fields_of` gives; empty where there are not."""
+    known = schema.get("properties")
+    names = {*arguments, *(known if isinstance(known, Mapping) else ())}
+    return _MORE_FIELDS if len(names) > MOST_FIELDS else ""
+
+
+def option_labels(options: Sequence[Any], most: int) -> list[str]:
+    """What to call options in at most so many characters: those that begin alike show how they end, too."""
+    said = [spoken(each) for each in options]
+    cut = [shortened(each, most) for each in said]
+    twice = {label for label, times in Counter(cut).items() if times > 1}
+    return [_ends(f"{at}. ", said[at - 1], most) if each in twice else each for at, each in enumerate(cut, 1)]
+
+
+def _ends(number: str, text: str, most: int) -> str:
+    half = (most - len(number)) // 2
+    return f"{number}{shortened(text, half)}{text[whole_until(text, max(0, len(text) - half)) :]}"
 
 
 def _all_fields(

@@ -159,6 +159,7 @@ VIEW_ALL = "View all"
 DETAILS = "Details"
 """The same on a card that has ended and is folded."""
 
+_TOLD_FROM = timedelta(minutes=1)  # a length of time on a button
 _DELETES = ("delete ", "remove ", "drop ", "erase ", "purge ")
 
 
@@ -194,7 +195,7 @@ def button(
                 found = replace(found, label="Approve deletion")
                 sure = replace(sure, yes=title.split(maxsplit=1)[0], no="Keep")
             return replace(found, look=Look.DANGER, needs=Needs.CONFIRM, sure=sure)
-        case Verb.EXTEND, _ if wait:
+        case Verb.EXTEND, _ if wait and wait >= _TOLD_FROM:
             return replace(found, label=f"Extend {span(wait)}")
         case Verb.APPROVE_ALL, _ if count is not None and left_out:
             return replace(found, label=f"Approve {count - left_out} of {count}")

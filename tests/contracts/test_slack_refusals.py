@@ -24,6 +24,7 @@ PASSING: dict[str, dict[str, Any]] = {
     "away": {"error": "service_unavailable"},
     "a channel on its way": {"error": "external_channel_migrating"},
     "a gateway's": {"error": "", "status": 502},
+    "plain text": {"error": "Bad gateway", "plain": True},
     "no answer": {"error": "", "cut_off": True},
     "no answer, though done": {"error": "", "cut_off": True, "acts": True},
     "a token, by mistake": {"error": "invalid_auth"},

@@ -277,6 +277,8 @@ def test_each_button_has_one_name_whatever_the_channel() -> None:
         Verb.EXTEND: "Extend 24 h",
         Verb.SIMILAR: "Approve similar",
     }
+    short = card_of(make_proposal(ttl=timedelta(seconds=30)), {})
+    assert short.button(Verb.EXTEND).label == "Extend"
     plan = card_of(make_proposal(kind=Kind.PLAN, teammate="painter"), {})
     assert [plan.button(a).label for a in plan.verbs[:2]] == ["Approve plan", "Reject"]
     asked = card_of(make_proposal(kind=Kind.QUESTION), {})

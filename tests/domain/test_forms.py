@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.domain.forms import BadAnswer, Field, Shape, fields_of, label_of, spoken, told_values
+from bot.domain.forms import BadAnswer, Field, Shape, fields_of, label_of, option_labels, spoken, told_values
 from bot.domain.redaction import HIDDEN
 from tests.channels.telegram.core import ARGUMENTS, SCHEMA
 
@@ -174,3 +174,12 @@ def test_any_schema_can_be_read(schema: Any):
     whole = {"properties": {"it": schema}, "required": schema}
     for field in fields_of(whole, {"it": "x"}):
         assert isinstance(field.fault("x"), str)
+
+
+def test_options_that_begin_alike_are_told_apart():
+    begin = "a branch of the repository with a name that is far too long to read " * 2
+    labels = option_labels([f"{begin}one", f"{begin}two", "short"], 75)
+    assert [each[:3] for each in labels[:2]] == ["1. ", "2. "]
+    assert [each[-4:] for each in labels[:2]] == [" one", " two"]
+    assert labels[2] == "short"
+    assert all(len(each) <= 75 for each in labels)

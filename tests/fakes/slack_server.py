@@ -58,6 +58,7 @@ class Fault:
     error: str
     status: int = 200
     retry_after: int | None = None
+    plain: bool = False  # the answer is no JSON, but text
     cut_off: bool = False  # the connection breaks before an answer
     acts: bool = False  # what was asked for is done all the same
     until: asyncio.Event | None = None  # no answer comes before this
@@ -445,6 +446,8 @@ class FakeSlack:
                 await fault.until.wait()
             if fault.cut_off and request.transport is not None:
                 request.transport.abort()
+            if fault.plain:
+                return web.Response(text=fault.error, status=fault.status)
             headers = {} if fault.retry_after is None else {"Retry-After": str(fault.retry_after)}
             return web.json_response(
                 {"ok": False, "error": fault.error}, status=fault.status, headers=headers

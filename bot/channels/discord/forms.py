@@ -12,7 +12,7 @@ from bot.channels.discord.text import cut, literal, width
 from bot.channels.markdown import clean
 from bot.domain.buttons import ButtonMark, Way
 from bot.domain.cards import Card
-from bot.domain.forms import BadAnswer, Field, Shape, spoken
+from bot.domain.forms import BadAnswer, Field, Shape, option_labels
 from bot.domain.similarity import Lasting, Rung, Whose
 from bot.domain.verbs import Needs, Verb
 
@@ -99,8 +99,10 @@ def _asked(ident: str, field: Field) -> Json:
     many = field.shape is Shape.CHOICES
     if options := _options(field):
         on = field.value if many and isinstance(field.value, list) else [field.value]
+        labels = zip(option_labels(options, OPTION), options, strict=True)
         shown = (
-            (spoken(each), str(at), field.value is not None and each in on) for at, each in enumerate(options)
+            (label, str(at), field.value is not None and each in on)
+            for at, (label, each) in enumerate(labels)
         )
         return _menu(ident, shown, needed=needed, many=many)
     value = clean(field.as_text)

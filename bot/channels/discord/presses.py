@@ -16,7 +16,7 @@ from bot.channels.seam import Lookup
 from bot.domain.buttons import ButtonMark, Way
 from bot.domain.cards import Card, everything
 from bot.domain.chat import Answer, Inbox, Press, Reply
-from bot.domain.forms import fields_of
+from bot.domain.forms import fields_of, leaves_out
 from bot.domain.proposals import Kind
 from bot.domain.similarity import Lasting, Rung, Whose
 from bot.domain.verbs import Needs, Verb
@@ -120,7 +120,8 @@ class DiscordPresses:
             return Display(window=forms.form(card, data.page, pages[data.page]))
         names = (cut(", ".join(field.label for field in page), BUTTON) for page in pages)
         parts = [labelled(card, Verb.EDIT, Way.FILL, name, page) for page, name in enumerate(names)]
-        return Display("Which part?" if parts else "It has nothing to edit here.", laid_out(in_rows(parts)))
+        asked = f"Which part? {leaves_out(card.schema, arguments)}".strip()
+        return Display(asked if parts else "It has nothing to edit here.", laid_out(in_rows(parts)))
 
     async def _sent(self, press: Press, card: Card, page: int, sent: Mapping[str, Any]) -> Display:
         if press.verb is Verb.EDIT:

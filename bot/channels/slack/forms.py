@@ -13,7 +13,7 @@ from bot.channels.markdown import clean
 from bot.channels.slack import limits, text
 from bot.channels.slack.blocks import Block, plain
 from bot.channels.slack.places import actor_of, user_of
-from bot.domain.forms import Field, Shape, spoken
+from bot.domain.forms import Field, Shape, option_labels, spoken
 from bot.domain.people import Actor
 
 VALUE = "value"
@@ -71,11 +71,11 @@ def _element(asked: Field, team: str) -> Block:
             chosen = options[not asked.value] if isinstance(asked.value, bool) else None
             return _with({"type": "static_select", "options": options}, "initial_option", chosen)
         case Shape.CHOICE:
-            options = [_option(spoken(v), str(i)) for i, v in enumerate(asked.options)]
+            options = _options(asked)
             chosen = options[asked.options.index(asked.value)] if asked.value in asked.options else None
             return _with({"type": "static_select", "options": options}, "initial_option", chosen)
         case Shape.CHOICES:
-            options = [_option(spoken(v), str(i)) for i, v in enumerate(asked.options)]
+            options = _options(asked)
             given = asked.value if isinstance(asked.value, list) else []
             chosen_all = [o for o, v in zip(options, asked.options, strict=True) if v in given]
             return _with({"type": "multi_static_select", "options": options}, "initial_options", chosen_all)
@@ -99,6 +99,11 @@ def _text_element(asked: Field) -> Block:
 
 def _with(element: Block, key: str, value: Any) -> Block:
     return element | {key: value} if value else element
+
+
+def _options(asked: Field) -> list[Block]:
+    labels = option_labels(asked.options, limits.OPTION_TEXT)
+    return [_option(label, str(at)) for at, label in enumerate(labels)]
 
 
 def _option(label: str, value: str) -> Block:

@@ -14,7 +14,7 @@ from bot.channels.slack import limits, text
 from bot.channels.slack.blocks import Block, ContextLine, Run
 from bot.channels.slack.forms import VALUE, inputs
 from bot.domain.cards import Card, whole_text
-from bot.domain.forms import fields_of
+from bot.domain.forms import fields_of, leaves_out
 from bot.domain.proposals import Kind
 from bot.domain.similarity import Lasting, Rung, Whose
 from bot.domain.verbs import Verb, button
@@ -195,8 +195,8 @@ def edit(
     title = text.cut(text.link_text(card.title), 300)[0]
     fields = fields_of(card.schema, arguments)
     shown = [b.context(title), *inputs(fields, team)]
-    if len(arguments) > len(fields):
-        shown.append(b.context("More fields than fit here. The others stay as they are."))
+    if words := leaves_out(card.schema, arguments):
+        shown.append(b.context(words))
     shown.append(_choice("Then", AFTERWARDS, afterwards))
     view = _modal(card.button(Verb.EDIT).label, shown, EDIT, subject)
     approves = "Approve as edited" if may_approve else "Ask again"

@@ -97,6 +97,8 @@ class Client(AsyncWebClient):
             await asyncio.sleep(left)
             try:
                 return await super().api_call(api_method, **kwargs)
+            except AttributeError as error:  # the client takes a 200 in plain text for an answer
+                raise aiohttp.ClientPayloadError("its answer can't be read") from error
             except SlackApiError as error:
                 if (seconds := _told_to_wait(error)) is not None:
                     self.waits.told(place, seconds)

@@ -19,7 +19,7 @@ from bot.channels.telegram.text import plain
 from bot.channels.telegram.transport import Transport
 from bot.domain.cards import Card
 from bot.domain.chat import Answer, Clock, Inbox, Press
-from bot.domain.forms import BadAnswer, Field, fields_of, label_of
+from bot.domain.forms import BadAnswer, Field, fields_of, label_of, leaves_out
 from bot.domain.verbs import Verb
 from bot.errors import ChannelError
 from bot.logs import logger
@@ -249,7 +249,8 @@ class Asker:
         if dialogue.step is DialogueStep.CONFIRM:
             screen = screens.confirm(dialogue, form.fields)
         else:
-            screen = screens.pick(dialogue, form.fields, form.card.title)
+            more = leaves_out(form.card.schema, form.arguments)
+            screen = screens.pick(dialogue, form.fields, form.card.title, more)
         await self._show(who, dialogue, screen, message)
 
     async def _show(

@@ -10,7 +10,7 @@ from bot.channels.telegram.buttons import ButtonData, Does
 from bot.channels.telegram.dialogue import Dialogue
 from bot.channels.telegram.text import Rich, joined, plain, styled
 from bot.channels.telegram.transport import Markup
-from bot.domain.forms import Field, Shape, spoken
+from bot.domain.forms import Field, Shape, option_labels, spoken
 from bot.domain.similarity import Lasting, Rung, Whose
 from bot.domain.text import shortened
 from bot.domain.verbs import Button
@@ -30,14 +30,17 @@ class Screen:
     replies: bool = False
 
 
-def pick(dialogue: Dialogue, fields: Sequence[Field], title: str) -> Screen:
+def pick(dialogue: Dialogue, fields: Sequence[Field], title: str, left_out: str = "") -> Screen:
+    """Ask which field to change; ``left_out`` says that there are more."""
     rows = [
         [_button(dialogue, Does.FIELD, _label(f"{f.label}: {_brief(f, _current(dialogue, f))}"), index=i)]
         for i, f in enumerate(fields)
     ]
     close = _button(dialogue, Does.CLOSE, "Cancel")
     rows.append([_save(dialogue), close] if dialogue.changes else [close])
-    text = styled("Edit: ", "bold") + plain(_label(title, 200)) + plain("\nWhich part should change?")
+    text = styled("Edit: ", "bold") + plain(f"{_label(title, 200)}\nWhich part should change?")
+    if left_out:
+        text += plain(f"\n{left_out}")
     return Screen(text, InlineKeyboardMarkup(rows))
 
 
@@ -55,8 +58,8 @@ def ask(dialogue: Dialogue, field: Field, person: User, trouble: str = "") -> Sc
         lines.append(plain("It is empty."))
     if field.choices:
         rows = [
-            [_button(dialogue, Does.CHOOSE, _label(spoken(choice)), index=i)]
-            for i, choice in enumerate(field.choices)
+            [_button(dialogue, Does.CHOOSE, label, index=i)]
+            for i, label in enumerate(option_labels(field.choices, _LABEL))
         ]
         if field.nullable:
             rows.append([_button(dialogue, Does.CLEAR, "Leave it empty")])

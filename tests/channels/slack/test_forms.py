@@ -12,7 +12,7 @@ from bot.domain.cards import card_of
 from bot.domain.forms import fields_of
 from tests.channels.slack.conftest import SCHEMA, make_proposal
 from tests.fakes.slack_rules import check_view
-from tests.fakes.slack_state import Modal
+from tests.fakes.slack_state import Modal, shown_text
 
 pytestmark = pytest.mark.platform
 
@@ -133,3 +133,16 @@ def test_what_cannot_be_read_is_said_at_the_field(label: str, entered: str, word
 )
 def test_a_tool_without_a_schema_can_be_edited_too(arguments: dict[str, Any]) -> None:
     assert _filled({}, arguments, {}) == (arguments, {})
+
+
+def test_options_that_begin_alike_look_different_and_more_fields_than_fit_are_told() -> None:
+    begin = "refs/heads/" + "x" * 80
+    branches = [f"{begin}-{each}" for each in ("one", "two")]
+    named = {"branch": {"enum": branches}} | {f"field_{n}": {"type": "string"} for n in range(130)}
+    arguments = {"branch": branches[0]}
+    card = card_of(make_proposal(arguments=arguments), {"type": "object", "properties": named})
+    view = edit(card, arguments, ModalSubject("p1", 1), "T1")
+    check_view(view)
+    options = [each["text"]["text"] for each in view["blocks"][1]["element"]["options"]]
+    assert [each[-4:] for each in options] == ["-one", "-two"]
+    assert any("More fields than fit here" in shown for shown in shown_text(view["blocks"]))

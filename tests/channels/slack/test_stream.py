@@ -276,6 +276,7 @@ REFUSALS: dict[str, dict[str, Any]] = {
     "a gateway's": {"error": "", "status": 502},
     "no answer": {"error": "", "cut_off": True},
     "no answer, though done": {"error": "", "cut_off": True, "acts": True},
+    "plain text": {"error": "Bad gateway", "plain": True},
     "a conflict": {"error": "streaming_state_conflict"},
     "the stream is over": {"error": "message_not_in_streaming_state"},
     "an unknown word": {"error": "a_word_of_tomorrow"},
