@@ -13,7 +13,7 @@ from benchmarks.table import Row
 from bot.channels.slack.channel import SlackChannel
 from bot.domain.times import now
 from bot.settings import Settings
-from tests.contracts.world import Says, World
+from bot.testing.world import Says, World
 from tests.fakes.slack_server import APP_TOKEN, BOT_TOKEN, FakeSlack
 
 _WARM = 20

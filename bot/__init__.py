@@ -1,7 +1,7 @@
 """Nod: an AI teammate that asks, with buttons, before it changes anything.
 
-What those who write tools import is here: ``from bot import tool``. Everything below this is inside, and may
-change. The names are looked up when they are first used, so importing `bot` loads nothing.
+What those who write tools or channels import is here: ``from bot import tool``. Everything below, but for
+`bot.testing`, is internal and may change. Names are looked up when first used: importing `bot` loads nothing.
 """
 
 from importlib import import_module
@@ -10,13 +10,29 @@ from typing import Any
 __version__ = "0.1.0"  # the only place that says it
 
 _PUBLIC = {
+    "Actor": "bot.domain.people",
+    "Address": "bot.domain.chat",
     "CallContext": "bot.tools.tool",
+    "ChannelError": "bot.errors",
+    "ChannelKind": "bot.channels.kind",
+    "Command": "bot.domain.chat",
+    "CopyGone": "bot.errors",
     "File": "bot.domain.files",
+    "Lasting": "bot.domain.similarity",
     "Level": "bot.domain.risk",
+    "Message": "bot.domain.chat",
+    "NotDeliverable": "bot.errors",
+    "Platform": "bot.channels.kind",
+    "Press": "bot.domain.chat",
     "PreviewField": "bot.domain.proposals",
     "Risk": "bot.domain.risk",
+    "Rung": "bot.domain.similarity",
+    "StreamedMessage": "bot.channels.unfolding",
     "ToolError": "bot.errors",
     "ToolOutput": "bot.tools.tool",
+    "Verb": "bot.domain.verbs",
+    "card_text": "bot.channels.outline",
+    "team_text": "bot.channels.outline",
     "tool": "bot.tools.tool",
 }
 

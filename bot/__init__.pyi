@@ -1,9 +1,25 @@
 # the types of what __init__.py looks up when it is used
 
+from bot.channels.kind import ChannelKind as ChannelKind
+from bot.channels.kind import Platform as Platform
+from bot.channels.outline import card_text as card_text
+from bot.channels.outline import team_text as team_text
+from bot.channels.unfolding import StreamedMessage as StreamedMessage
+from bot.domain.chat import Address as Address
+from bot.domain.chat import Command as Command
+from bot.domain.chat import Message as Message
+from bot.domain.chat import Press as Press
 from bot.domain.files import File as File
+from bot.domain.people import Actor as Actor
 from bot.domain.proposals import PreviewField as PreviewField
 from bot.domain.risk import Level as Level
 from bot.domain.risk import Risk as Risk
+from bot.domain.similarity import Lasting as Lasting
+from bot.domain.similarity import Rung as Rung
+from bot.domain.verbs import Verb as Verb
+from bot.errors import ChannelError as ChannelError
+from bot.errors import CopyGone as CopyGone
+from bot.errors import NotDeliverable as NotDeliverable
 from bot.errors import ToolError as ToolError
 from bot.tools.tool import CallContext as CallContext
 from bot.tools.tool import ToolOutput as ToolOutput

@@ -32,7 +32,7 @@ from bot.channels.http.organisation import BACK as ORGANISATION_BACK
 from bot.channels.http.organisation import Organisation, lets_in
 from bot.channels.http.server import WebServer
 from bot.channels.seam import Channel
-from bot.channels.table import CHANNELS
+from bot.channels.table import channels_of
 from bot.core import Ports, core, policies_of
 from bot.delivery.bell import Bell
 from bot.delivery.cards import Cards
@@ -264,7 +264,7 @@ def build(
     callbacks = Callbacks(database, secret.get_secret_value() if secret else None, settings.webhook_hosts)
     door = AgentDoor()
     routes.append(door.route())
-    for kind in CHANNELS:
+    for kind in channels_of(settings):
         if kind.configured(settings):
             ports.channels[kind.name] = channel = kind.build(settings, database, clock)
             routes += channel.routes()

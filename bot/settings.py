@@ -237,6 +237,7 @@ class Settings(BaseSettings):
     fetch_ports: Ports = Field((80, 443), validation_alias="NOD_FETCH_PORTS")
     mcp_config: Path | None = Field(None, validation_alias="NOD_MCP_CONFIG")
     tools: Words = Field((), validation_alias="NOD_TOOLS")
+    channels: Words = Field((), validation_alias="NOD_CHANNELS")
 
     slack_bot_token: SecretStr | None = Field(None, validation_alias="SLACK_BOT_TOKEN")
     slack_app_token: SecretStr | None = Field(None, validation_alias="SLACK_APP_TOKEN")

@@ -14,7 +14,7 @@ CHANNELS = tuple(sorted(f"channels.{each.parent.name}" for each in ROOT.glob("bo
 FLOORS = (
     ("errors", "outages"),
     ("domain",),
-    ("settings", "logs", "channels.seam", "otel", "store.session"),
+    ("settings", "plugins", "logs", "channels.seam", "otel", "store.session"),
     (
         "tracing",
         "store.tables",
@@ -54,6 +54,7 @@ FLOORS = (
     ("core",),
     ("app",),
     ("cli",),
+    ("testing",),
 )
 HEIGHT = {part: height for height, floor in enumerate(FLOORS) for part in floor}
 PLATFORMS = {"slack_bolt", "slack_sdk", "telegram", "fastapi", "starlette", "uvicorn"}

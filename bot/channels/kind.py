@@ -1,6 +1,6 @@
 """What a kind of channel says of itself: how to tell that it is wanted, to build it and to check it.
 
-Each channel's folder has one, and `bot/channels/table.py` lists them.
+Each channel has one: an entry point of the group ``nod.channels`` (``bot/channels/table.py``).
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -21,7 +21,8 @@ class Platform(Poster, Protocol):
     """A chat platform that may call Nod's own web server."""
 
     def routes(self) -> Sequence[BaseRoute]:
-        """What the web server mounts for it."""
+        """What the web server mounts for it; nothing, where it calls the platform itself."""
+        return ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +30,8 @@ class ChannelKind:
     """``label`` is what people call it; ``example`` an account there, as settings and rules name it.
 
     ``hint``: how it is turned on; ``keys``: the settings that do so. The platform's libraries are an extra of
-    its name, loaded by ``make`` and ``examine``; ``libraries`` names them as they are imported.
+    its name, loaded by ``make`` and ``examine``; ``libraries`` names them as they are imported. ``rank``: its
+    place in lists of Nod's own channels.
     """
 
     name: str
@@ -39,8 +41,9 @@ class ChannelKind:
     keys: tuple[str, ...]
     configured: Callable[[Settings], bool]  # whether any setting asks for it
     make: Callable[[Settings, Database, Clock], Platform]  # raises SettingsError where a setting is wrong
-    examine: Callable[[Settings, Sequence[Address]], Awaitable[list[Finding]]]
+    examine: Callable[[Settings, Sequence[Address]], Awaitable[list[Finding]]] | None = None
     libraries: tuple[str, ...] = ()
+    rank: int = 0
 
     def build(self, settings: Settings, database: Database, clock: Clock) -> Platform:
         """Raises SettingsError where a setting is wrong, or a library is missing."""
@@ -58,6 +61,8 @@ class ChannelKind:
             require(self.label, self.name, *self.libraries)
         except ValueError as error:
             return [fail(self.label, str(error))]
+        if self.examine is None:
+            return [ok(self.label, "set up")]
         return await self.examine(settings, [each for each in places if each.channel == self.name])
 
 

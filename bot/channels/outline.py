@@ -5,6 +5,7 @@ a style is its `Pen`. A card whose change does not fit is cut with a mark, and V
 it can be approved. A long reason is only shortened.
 """
 
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
@@ -19,6 +20,8 @@ from bot.domain.plans import PlanLine
 from bot.domain.proposals import Kind, PreviewField
 from bot.domain.redaction import redact_text
 from bot.domain.teams import Standing, Teammate, TeamStatus, about
+from bot.domain.text import whole_until
+from bot.domain.unseen import escaped, made_visible
 
 _CUT = "… cut here: View all shows the rest, then it can be approved."
 _VALUE_UNITS = 700  # of one value of the change; longer ones are cut
@@ -244,3 +247,40 @@ class Outliner(Generic[T]):
     def _lines(self, lines: Iterator[tuple[T, bool]]) -> tuple[T, bool]:
         found = [*lines]
         return self.pen.joined(part for part, _ in found), any(cut for _, cut in found)
+
+
+class PlainPen(Pen[str]):
+    """Writes text without styles, for channels and shells that have none."""
+
+    folds = True  # no length is too long
+
+    def write(self, text: str, *_: str) -> str:
+        return made_visible(text, escaped)
+
+    def moment(self, at: datetime, *, relative: bool = False) -> str:  # noqa: ARG002 - the same for every reader
+        return f"{at:%Y-%m-%d %H:%M} UTC"
+
+    def mention(self, actor: Actor) -> str:
+        return self.write(actor.label)
+
+    def joined(self, parts: Iterable[str], between: str = "\n") -> str:
+        return between.join(parts)
+
+    def size(self, made: str) -> tuple[int, ...]:
+        return (len(made),)
+
+    def cut(self, text: str, units: int) -> str:
+        return text[: whole_until(text, units)]
+
+
+_PLAIN = Outliner(PlainPen(), (sys.maxsize,))
+
+
+def card_text(card: Card) -> str:
+    """All of a card as plain text; times in UTC."""
+    return _PLAIN.card(card).made
+
+
+def team_text(team: TeamStatus) -> str:
+    """A team as plain text, a line or two for each teammate."""
+    return _PLAIN.team(team, "/nod team")

@@ -6,7 +6,6 @@ What is shown on the way is a preview and may be skipped; the final text is not.
 from abc import ABC, abstractmethod
 
 from bot.domain.events import (
-    STOPPED,
     Ending,
     TextDelta,
     TextRestarted,
@@ -24,7 +23,7 @@ from bot.logs import logger
 log = logger(__name__)
 
 
-class Unfolding(ABC):
+class StreamedMessage(ABC):
     """Raises ChannelError only when the final text could not be posted."""
 
     def __init__(self) -> None:
@@ -55,7 +54,7 @@ class Unfolding(ABC):
             case ToolFinished():
                 self._doing = self._far = ""
             case TurnEnded(ending=Ending.STOPPED):
-                return await self.finish(self._text, f"⏹ {STOPPED}")
+                return await self.finish(self._text, "⏹ Stopped.")
             case TurnEnded(text=text):
                 return await self.finish(text, "")
             case TurnFailed(explanation=explanation):

@@ -9,7 +9,7 @@ import contextlib
 import difflib
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -22,20 +22,20 @@ from sqlalchemy.exc import DBAPIError
 
 from bot.app import registry_of
 from bot.channels.http.server import listen
-from bot.channels.table import CHANNELS, require_admin
+from bot.channels.table import channels_of, require_admin
 from bot.cli.shared import coloured, given, log_at, looking, plain, print_json, told
 from bot.core import policies_of
 from bot.domain.chat import Address
 from bot.domain.findings import Finding, Health, fail, ok, warn
 from bot.domain.times import now
 from bot.errors import NodError, SettingsError, ToolError
+from bot.plugins import CHANNELS, ENTRY, TOOLS, origin, unnamed
 from bot.settings import LOOPBACK, Settings
 from bot.store import migrations, tokens
 from bot.store.database import Database
 from bot.store.engine import check_pages, open_engine
 from bot.store.lock import at_work, check_not_lost
 from bot.tools.builtin.docker_daemon import Daemon
-from bot.tools.custom import ENTRY, unnamed
 from bot.tools.mcp.seam import McpServer, Servers
 
 _MODEL_SECONDS = 10.0
@@ -81,7 +81,6 @@ async def check(settings: Settings) -> list[Finding]:
         *_in_front(settings),
         look_at_admins(settings),
         _tokens(settings),
-        *_webhooks(settings),
         *await _tools(settings),
         await look_at_model(settings),
         *await _channels(settings),
@@ -91,7 +90,23 @@ async def check(settings: Settings) -> list[Finding]:
 
 async def _channels(settings: Settings) -> list[Finding]:
     places = _places(settings)
-    return [finding for kind in CHANNELS for finding in await kind.check(settings, places)]
+    found = _not_loaded(CHANNELS, "NOD_CHANNELS", settings.channels)
+    try:
+        kinds = channels_of(settings)
+    except SettingsError as error:
+        return [fail("channels", error.message), *found]
+    return [*[finding for kind in kinds for finding in await kind.check(settings, places)], *found]
+
+
+def _not_loaded(group: str, setting: str, names: Sequence[str]) -> list[Finding]:
+    """What installed packages would add if ``setting`` named it; none of it is imported."""
+    return [
+        ok(
+            f"{group} {point.name} of {origin(point)}",
+            f"not loaded; {ENTRY}{point.name} in {setting} loads it",
+        )
+        for point in unnamed(group, names)
+    ]
 
 
 def _places(settings: Settings) -> list[Address]:
@@ -240,7 +255,7 @@ def look_at_admins(settings: Settings) -> Finding:
     unknown = [a for a in settings.admins if a.startswith("http:") and a.removeprefix("http:") not in named]
     if unknown:
         return warn(f"admins {', '.join(unknown)}", "no token has that name; nod token new NAME makes one")
-    off = {kind.name: kind.label for kind in CHANNELS if not kind.configured(settings)}
+    off = {kind.name: kind.label for kind in channels_of(settings) if not kind.configured(settings)}
     idle = [account for account in settings.admins if account.partition(":")[0] in off]
     if idle:
         labels = " and ".join(dict.fromkeys(off[account.partition(":")[0]] for account in idle))
@@ -255,15 +270,6 @@ def _tokens(settings: Settings) -> Finding:
     return ok("tokens", f"{named} in NOD_HTTP_TOKENS, {len(issued)} made with nod token new")
 
 
-def _webhooks(settings: Settings) -> Iterator[Finding]:
-    secret = settings.webhook_secret
-    if secret is not None and not secret.get_secret_value().startswith("whsec_"):
-        yield warn(
-            "webhooks",
-            "libraries of Standard Webhooks can't read NOD_WEBHOOK_SECRET. Write whsec_ and base64 there",
-        )
-
-
 def _issued(settings: Settings) -> list[str]:
     """The names of the tokens in the database, one each; none where it can't be read as it is."""
     try:
@@ -275,13 +281,7 @@ def _issued(settings: Settings) -> list[str]:
 
 async def _tools(settings: Settings) -> list[Finding]:
     """The tools turned on; and what installed packages would add if ``NOD_TOOLS`` named it."""
-    found = [
-        ok(
-            f"entry point {point.name}",
-            f"not loaded; {ENTRY}{point.name} in NOD_TOOLS loads it",
-        )
-        for point in unnamed(settings.tools)
-    ]
+    found = _not_loaded(TOOLS, "NOD_TOOLS", settings.tools)
     try:
         database = Database(settings.database_url, settings.audit_keys)
     except ModuleNotFoundError:

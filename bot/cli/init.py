@@ -1,11 +1,9 @@
 """``nod init``: five questions, each answer tried out before the next, and a ``.env`` of them."""
 
 import asyncio
-import base64
 import io
 import os
 import re
-import secrets
 import sys
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from dataclasses import dataclass
@@ -14,7 +12,7 @@ from pathlib import Path
 import typer
 from dotenv import dotenv_values
 
-from bot.channels.table import CHANNELS
+from bot.channels.table import own_channels
 from bot.cli import doctor
 from bot.cli.local_models import LocalServer, local_servers
 from bot.cli.shared import database_url, line, log_at, told
@@ -26,7 +24,6 @@ from bot.settings import Settings
 
 Given = dict[str, str]
 _FILE = Path(".env")
-_CHATS = {"none", "and", *(kind.name for kind in CHANNELS)}
 _PLAIN = re.compile(r"[\w@%+=:,./-]*")  # what needs no quotes in a .env
 
 
@@ -45,17 +42,12 @@ def init() -> None:
         if _FILE.exists() and not _yes(f"There is a {_FILE} here. Replace it?"):
             raise NodError(f"{_FILE} is as it was. nod doctor checks it.")
         print("Five questions. Enter takes what is in brackets; Ctrl+C ends this and writes nothing.")
-        given = {"NOD_WEBHOOK_SECRET": _webhook_secret()}
+        given: Given = {}
         for number, step in enumerate(_STEPS, start=1):
             print(f"\n{number} of {len(_STEPS)}")
             given |= _answered(step, given)
         _write(given)
         print(f"\nWrote {_FILE}, for your eyes only. Next: nod run")
-
-
-def _webhook_secret() -> str:
-    """A key of 32 random bytes, as https://www.standardwebhooks.com writes it."""
-    return f"whsec_{base64.b64encode(secrets.token_bytes(32)).decode()}"
 
 
 def _answered(step: SetupStep, given: Given) -> Given:
@@ -127,11 +119,16 @@ async def _look_at_model(settings: Settings) -> list[Finding]:
 
 
 def _ask_chats() -> Given:
-    names = ", ".join(kind.name for kind in CHANNELS)
+    kinds = {kind.name: kind for kind in own_channels()}
+    names = ", ".join(kinds)
     question = f"Where do people talk to Nod, besides the console? {names}, or none"
-    while unknown := set(wanted := re.findall(r"[a-z]+", _said(question, "none").lower())) - _CHATS:
+    while unknown := set(wanted := re.findall(r"[a-z]+", _said(question, "none").lower())) - {
+        "none",
+        "and",
+        *kinds,
+    }:
         print(f"  Nod doesn't know {', '.join(sorted(unknown))}. Write {names}, or none.")
-    found = [kind for kind in CHANNELS if kind.name in wanted]
+    found = [kind for name, kind in kinds.items() if name in wanted]
     given = {key: _said(key, secret=True) for kind in found for key in kind.keys}
     accounts = [_said(f"Your account there, such as {kind.example}", None) for kind in found]
     return given | {"NOD_ADMINS": ",".join(accounts or [str(LOCAL)])}
@@ -139,7 +136,7 @@ def _ask_chats() -> Given:
 
 async def _look_at_chats(settings: Settings) -> list[Finding]:
     found = [doctor.look_at_admins(settings)]
-    for kind in CHANNELS:
+    for kind in own_channels():
         if kind.configured(settings):
             found += await kind.check(settings)
     return found

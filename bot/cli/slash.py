@@ -5,7 +5,7 @@ import re
 
 import typer
 
-from bot.channels.table import CHANNELS
+from bot.channels.table import channels_of
 from bot.cli.gates import presses_of
 from bot.cli.shared import as_may_be, load, log_at, operator, plain, print_json, told
 from bot.commands import Commands as SlashCommands
@@ -17,8 +17,7 @@ from bot.errors import NodError
 from bot.settings import Settings
 from bot.store.database import Database
 
-_CHATTED = re.compile(r"(?<![\w./])/(?:nod )?(approvals|link|unlink|approve|decline|show|pending|help)\b")
-_ELSEWHERE = "(Telegram: "  # stands behind what is to be sent from an account in a chat
+_CHATTED = re.compile(r"(?<![\w./])/(?:nod )?(approvals|link|unlink|approve|decline|show|pending)\b")
 
 
 def say(name: str, text: str, *, as_json: bool = False) -> None:
@@ -41,8 +40,7 @@ def say(name: str, text: str, *, as_json: bool = False) -> None:
 
 def _typed(text: str) -> str:
     """What a chat's reply says to type, as it is typed in a shell."""
-    text = text.replace("`", "")
-    return text if _ELSEWHERE in text else _CHATTED.sub(r"nod \1", text).replace("nod help", "nod --help")
+    return _CHATTED.sub(r"nod \1", text.replace("`", ""))
 
 
 async def _answered(settings: Settings, database: Database, command: Command) -> Reply:
@@ -53,7 +51,7 @@ async def _answered(settings: Settings, database: Database, command: Command) ->
         """The running nod finds in the rows what there is to do."""
 
     async def hindrance(place: Address) -> str:
-        kinds = [kind for kind in CHANNELS if kind.name == place.channel]
+        kinds = [kind for kind in channels_of(settings) if kind.name == place.channel]
         found = [each for kind in kinds for each in await kind.check(settings, [place])]
         return next((each.fix for each in found if each.name == f"posting in {place}"), "")
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from datetime import time, timedelta
 from typing import Any
 
-from bot.channels.seam import CHANNEL_NAMES
 from bot.commands.words import Misspoken, unquoted
 from bot.domain.chat import Address, Command
 from bot.domain.people import Actor, Role
@@ -25,6 +24,7 @@ from bot.domain.rules import (
     Subject,
 )
 from bot.domain.times import duration
+from bot.plugins import channel_names
 
 _NUMBER = re.compile(r"[0-9]{1,9}")
 _HOST = re.compile(r"(\*\.)?[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)+|[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*")
@@ -95,7 +95,7 @@ def _address(text: str) -> Address:
 
 def _check_channel(channel: str) -> None:
     """Raises Misspoken for a near miss: a rule for ``slak:`` would never apply, and no one would notice."""
-    near = difflib.get_close_matches(channel, CHANNEL_NAMES, 1)
+    near = difflib.get_close_matches(channel, channel_names(), 1)
     if near and near[0] != channel:
         raise Misspoken(f"There is no channel {channel}. Did you mean {near[0]}?")
 

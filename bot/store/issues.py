@@ -18,7 +18,7 @@ from sqlmodel.sql.sqltypes import UTCDateTime
 
 from bot.errors import Hopeless
 from bot.store.inserts import insert_or_ignore
-from bot.store.tables.row import Row, value_of
+from bot.store.tables.row import Row
 
 IssueState = Literal["open", "closed"]
 Priority = Literal["low", "normal", "high", "urgent"]
@@ -87,7 +87,8 @@ class Load:
 
 
 def _issue(row: IssueRow) -> Issue:
-    return value_of(Issue, row, labels=tuple(row.labels))
+    values = row.model_dump(exclude={"idempotency_key"})
+    return Issue(**{**values, "labels": tuple(row.labels)})
 
 
 def find(session: Session, number: int, *, lock: bool = False) -> Issue:

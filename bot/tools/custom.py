@@ -1,29 +1,27 @@
 """A team's own tools: the modules and entry points that ``NOD_TOOLS`` names, loaded once at the start.
 
-Such code is trusted: it runs in Nod's process with all that Nod may do. So nothing joins by being installed;
-an entry point of the group ``nod.tools`` is loaded only where ``NOD_TOOLS`` names it (``entry:NAME``).
+An entry point of the group ``nod.tools`` is loaded only where ``NOD_TOOLS`` names it (``bot/plugins.py``).
 How a tool is written: ``docs/tools.md``.
 """
 
-import importlib
 import inspect
 import re
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from bot.errors import SettingsError
 from bot.logs import logger
+from bot.plugins import ENTRY, TOOLS, imported, where_it_failed
+from bot.plugins import load as load_entry
 from bot.tools.tool import FixedToolset, Tool, Toolset
 
 log = logger(__name__)
 
-GROUP = "nod.tools"
-ENTRY = "entry:"
+_SETTING = "NOD_TOOLS"
 _TAKEN_BY_MODELS = re.compile(r"[A-Za-z0-9_\-]{1,64}")
 
 
@@ -90,7 +88,7 @@ async def _tools_of(source: Source) -> tuple[list[Tool], list[str]]:
                 each if each.open_world is not None else replace(each, open_world=True) for each in brought
             ]
         except Exception as error:  # noqa: BLE001 - their code; one toolset must not stop every turn
-            faults.append(f"NOD_TOOLS: a toolset of {source.name} failed ({_said(error)}); fix it")
+            faults.append(f"NOD_TOOLS: a toolset of {source.name} failed ({where_it_failed(error)}); fix it")
     return found, faults
 
 
@@ -106,13 +104,8 @@ def load(names: Sequence[str], taken: frozenset[str] = frozenset()) -> OwnTools:
     return OwnTools([_source(name, seen) for name in dict.fromkeys(names)], taken)
 
 
-def unnamed(names: Sequence[str]) -> list[EntryPoint]:
-    """The entry points that installed packages offer and ``NOD_TOOLS`` does not name."""
-    return [point for point in sorted(entry_points(group=GROUP)) if f"{ENTRY}{point.name}" not in names]
-
-
 def _source(name: str, seen: set[int]) -> Source:
-    value = _entry(name) if name.startswith(ENTRY) else _imported(name, name)
+    value = load_entry(TOOLS, _SETTING, name) if name.startswith(ENTRY) else imported(_SETTING, name, name)
     tools, toolsets = [], []
     for each in _public(value):
         if id(each) in seen:
@@ -130,44 +123,6 @@ def _source(name: str, seen: set[int]) -> Source:
     return Source(name, (FixedToolset(name, alone), *toolsets))
 
 
-def _entry(name: str) -> Any:
-    word = name.removeprefix(ENTRY)
-    found = sorted(entry_points(group=GROUP, name=word))
-    if not found:
-        there = ", ".join(sorted({point.name for point in entry_points(group=GROUP)})) or "none"
-        raise SettingsError(
-            f"NOD_TOOLS: no installed package has the entry point {word!r} of {GROUP} (there are: {there}); "
-            "install the package, or take the name out"
-        )
-    if len(found) > 1:
-        brought = ", ".join(sorted({point.dist.name if point.dist else point.value for point in found}))
-        raise SettingsError(
-            f"NOD_TOOLS: {name} is brought by several packages ({brought}); name the module instead"
-        )
-    module = _imported(name, found[0].module)
-    value: Any = module
-    for part in filter(None, (found[0].attr or "").split(".")):
-        value = getattr(value, part, None)
-    if value is None:
-        raise SettingsError(f"NOD_TOOLS: {name} leads to {found[0].value}, which is not there; upgrade it")
-    return value
-
-
-def _imported(name: str, module: str) -> ModuleType:
-    importlib.invalidate_caches()
-    try:
-        return importlib.import_module(module)
-    except ModuleNotFoundError as error:
-        missing = error.name or module
-        if missing == module or module.startswith(f"{missing}."):
-            mend = f"there is no module {missing}; install it, or start nod in the folder that has it"
-        else:
-            mend = f"it needs the module {missing}; install that"
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - their code may raise anything
-        mend = f"it failed to import ({_said(error)}); fix it"
-    raise SettingsError(f"NOD_TOOLS: {name}: {mend}")
-
-
 def _public(value: Any) -> Iterator[Tool | Toolset]:
     """The tools and toolsets that a module shows, or the one that stands there itself."""
     values = [value]
@@ -182,12 +137,3 @@ def _is_toolset(value: Any) -> bool:
     if isinstance(value, type) or not isinstance(getattr(value, "name", None), str):
         return False
     return inspect.iscoroutinefunction(getattr(value, "tools", None))
-
-
-def _said(error: BaseException) -> str:
-    """What failed and where, on one line."""
-    trace = error.__traceback__
-    while trace is not None and trace.tb_next is not None:
-        trace = trace.tb_next
-    at = f", {Path(trace.tb_frame.f_code.co_filename).name} line {trace.tb_lineno}" if trace else ""
-    return f"{type(error).__name__}: {' '.join(str(error).split())}{at}"

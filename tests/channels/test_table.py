@@ -5,20 +5,20 @@ from pathlib import Path
 import pytest
 
 from bot.channels.kind import ChannelKind
-from bot.channels.seam import CHANNEL_NAMES
-from bot.channels.table import CHANNELS, require_admin
+from bot.channels.table import own_channels, require_admin
 from bot.domain.names import channel_called
 from bot.domain.people import Actor
 from bot.errors import SettingsError
+from bot.plugins import channel_names
 from bot.settings import Settings
 
 
 def test_every_platform_has_one_name_and_an_account_as_example():
-    assert len({kind.name for kind in CHANNELS}) == len(CHANNELS)
-    for kind in CHANNELS:
+    assert len({kind.name for kind in own_channels()}) == len(own_channels())
+    for kind in own_channels():
         assert Actor.parse(kind.example).channel == kind.name
         assert channel_called(kind.name) == kind.label
-    assert {"http", "cli", *(kind.name for kind in CHANNELS)} == CHANNEL_NAMES
+    assert {"http", "cli", *(kind.name for kind in own_channels())} == channel_names()
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ def test_where_people_reach_nod_someone_has_to_be_an_admin(given: dict[str, str]
 
 async def test_a_platform_that_is_not_set_up_is_no_failure():
     settings = Settings.load()
-    for kind in CHANNELS:
+    for kind in own_channels():
         assert not kind.configured(settings)
         assert not any(finding.failed for finding in await kind.check(settings))
 
@@ -63,7 +63,7 @@ JOBS = [
 ]
 
 
-@pytest.mark.parametrize("kind", CHANNELS, ids=lambda kind: kind.name)
+@pytest.mark.parametrize("kind", own_channels(), ids=lambda kind: kind.name)
 def test_every_platform_has_the_same_file_for_the_same_job(kind: ChannelKind):
     folder = Path(__file__).parents[2] / "bot" / "channels" / kind.name
     assert [job for job in JOBS if not (folder / f"{job}.py").exists()] == []

@@ -1,16 +1,20 @@
 """What is handed out: an archive of the source that builds, and a wheel that runs in an empty folder."""
 
+import json
 import os
 import re
 import shutil
+import socket
 import subprocess
 import sys
 import tarfile
 import venv
+from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from runpy import run_path
+from typing import Any
 from zipfile import ZipFile
 
 import httpx
@@ -176,3 +180,90 @@ def test_what_needs_an_extra_says_which_in_one_line(bare: Shell, setting: str, t
     assert examined.returncode == 1
     assert f"{told}. {fix}" in examined.stdout
     assert examined.stderr == ""
+
+
+# --- a plugin, as docs/plugins.md has it
+
+_PAGE = (ROOT / "docs" / "plugins.md").read_text(encoding="utf-8")
+
+
+def _block(kind: str) -> str:
+    found = re.search(rf"```{kind}\n(.*?)```", _PAGE, re.DOTALL)
+    assert found is not None
+    return found[1]
+
+
+@pytest.fixture
+def plugin(bare: Shell, fresh: Path, tmp_path: Path) -> Iterator[Path]:
+    """The distribution of the page, built and installed next to Nod; gives its module's file."""
+    source = tmp_path / "nod-lines"
+    source.mkdir()
+    (source / "pyproject.toml").write_text(_block("toml"))
+    (source / "nod_lines.py").write_text(_block("python"))
+    wheel = built("wheel", source, tmp_path)
+    [packages] = fresh.parent.parent.glob("lib/python*/site-packages")
+    with ZipFile(wheel) as packed:
+        names = packed.namelist()
+        packed.extractall(packages)  # noqa: S202 - our own wheel
+    yield packages / "nod_lines.py"
+    for name in names:
+        (packages / name).unlink()
+
+
+def _free_port() -> int:
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return int(one.getsockname()[1])
+
+
+def test_the_channel_of_an_installed_package_is_talked_to_once_a_setting_names_it(bare: Shell, plugin: Path):
+    port = _free_port()
+    settings = "NOD_CHANNELS=entry:lines\nNOD_ADMINS=lines:ana\nNOD_PORT=0\n"
+    (bare.folder / ".env").write_text(settings)
+    running = bare.start("run", LINES_PORT=str(port))
+    with socket.create_connection(("127.0.0.1", port), timeout=30) as talk, talk.makefile("rw") as lines:
+
+        def until(key: str) -> dict[str, Any]:
+            for line in lines:
+                if key in (said := json.loads(line)):
+                    return said
+            raise AssertionError(f"no {key} came")
+
+        lines.write('{"who": "ana", "say": "create an issue called Toner"}\n')
+        lines.flush()
+        card = until("card")
+        assert "Toner" in card["card"]
+        lines.write(json.dumps({"who": "ana", "press": "approve", "id": card["id"], "round": 1}) + "\n")
+        lines.flush()
+        while "Created issue" not in until("card")["card"]:
+            pass
+    assert running.end() == 0
+
+
+def test_a_package_that_no_setting_names_is_listed_and_not_imported(bare: Shell, plugin: Path):
+    plugin.write_text("import pathlib; pathlib.Path('imported').touch()")
+    (bare.folder / ".env").write_text("NOD_PORT=0\n")
+    said = bare.process("doctor").stdout
+    assert "lines of nod-lines 1.0" in said
+    assert "NOD_CHANNELS" in said
+    assert not (bare.folder / "imported").exists()
+
+
+@pytest.mark.parametrize(
+    ("code", "told"),
+    [
+        ("1 / 0", "NOD_CHANNELS: entry:lines: it failed to import (ZeroDivisionError: division by zero"),
+        ("KIND = 1", "NOD_CHANNELS: entry:lines leads to no ChannelKind"),
+        ("", "NOD_CHANNELS: entry:lines leads to nod_lines:KIND, which is not there"),
+    ],
+)
+def test_a_package_that_is_named_and_broken_stops_the_start_in_one_line(
+    bare: Shell, plugin: Path, code: str, told: str
+):
+    plugin.write_text(code)
+    (bare.folder / ".env").write_text("NOD_CHANNELS=entry:lines\nNOD_ADMINS=http:ana\nNOD_PORT=0\n")
+    refused = bare.process("run", "--quiet")
+    assert refused.returncode == 1
+    assert told in refused.stderr
+    assert refused.stderr.count("\n") == 1
+    assert told in bare.process("doctor").stdout

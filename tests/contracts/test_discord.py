@@ -13,11 +13,11 @@ from bot.domain.forms import label_of
 from bot.domain.similarity import Lasting, Rung
 from bot.domain.verbs import Verb
 from bot.settings import Settings
-from tests.contracts.driver import Seen
-from tests.contracts.scenarios import Contract, Places, cards, note
-from tests.contracts.world import Says, World, eventually
+from bot.testing.contract import Contract, PlacesContract, cards, note
+from bot.testing.driver import SeenCard
+from bot.testing.world import Says, World, eventually
 from tests.fakes.discord_server import APP, CHANNEL, ELSEWHERE, SERVER, TOKEN, FakeDiscord, Message, Window
-from tests.kit import FakeClock
+from tests.kit import FakeClock, make_tables
 from tests.kit.urls import Urls
 
 pytestmark = pytest.mark.platform
@@ -60,7 +60,7 @@ class DiscordDriver:
     async def say(self, text: str) -> None:
         await self.discord.command(ANA, "nod", f"ask {text}")
 
-    def cards(self) -> list[Seen]:
+    def cards(self) -> list[SeenCard]:
         return [_seen(m) for m in self.discord.seen(CHANNEL) if m.text.startswith(SIGNS)]
 
     def boards(self) -> list[str]:
@@ -75,13 +75,13 @@ class DiscordDriver:
     def told(self, *, eve: bool = False) -> list[str]:
         return [m.text for m in self.discord.messages if m.only_for == (EVE if eve else ANA)]
 
-    async def press(self, card: Seen, verb: Verb, *, eve: bool = False) -> None:
+    async def press(self, card: SeenCard, verb: Verb, *, eve: bool = False) -> None:
         await self._press(EVE if eve else ANA, card, verb)
 
-    async def ben_presses(self, card: Seen, verb: Verb) -> None:
+    async def ben_presses(self, card: SeenCard, verb: Verb) -> None:
         await self._press(BEN, card, verb)
 
-    async def _press(self, user: str, card: Seen, verb: Verb) -> None:
+    async def _press(self, user: str, card: SeenCard, verb: Verb) -> None:
         """Press; where everything is shown first, press below that."""
         message: Message = card.handle.message
         data = _data(message.buttons, verb)
@@ -101,12 +101,12 @@ class DiscordDriver:
     def _below(self, user: str, before: int) -> Message | None:
         return next((m for m in self.discord.messages[before:] if m.only_for == user), None)
 
-    async def press_remembered(self, card: Seen, verb: Verb) -> None:
+    async def press_remembered(self, card: SeenCard, verb: Verb) -> None:
         data = _data(card.handle.buttons, verb)
         assert data is not None
         await self.discord.press_data(ANA, card.handle.message, data)
 
-    async def read_all(self, card: Seen) -> str:
+    async def read_all(self, card: SeenCard) -> str:
         message: Message = card.handle.message
         if "View all" not in message.buttons:
             return message.text
@@ -115,23 +115,23 @@ class DiscordDriver:
         below = await eventually(lambda: self._below(ANA, before), "everything there is to read")
         return "\n".join([below.text, *below.files])
 
-    async def _open(self, card: Seen, label: str) -> Window:
+    async def _open(self, card: SeenCard, label: str) -> Window:
         before = len(self.discord.windows)
         await self.discord.press(ANA, card.handle.message, label)
         if len(self.discord.windows) == before:
             raise LookupError(f"{label} opened no window: {self.told()[-1:]}")
         return self.discord.windows[-1]
 
-    async def write(self, card: Seen, verb: Verb, words: str) -> None:
+    async def write(self, card: SeenCard, verb: Verb, words: str) -> None:
         await self.discord.submit(await self._open(card, LABELS[verb][0]), reason=words)
 
-    async def fill_in(self, card: Seen, name: str, text: str) -> None:
+    async def fill_in(self, card: SeenCard, name: str, text: str) -> None:
         before = len(self.discord.messages)
         await self.discord.submit(await self._open(card, "Fill in"), **{label_of(name): text})
         below = await eventually(lambda: self._below(ANA, before), "the answer as it will be sent")
         await self.discord.press(ANA, below, "Send answer")
 
-    async def approve_similar(self, card: Seen, rung: Rung, lasting: Lasting) -> str:
+    async def approve_similar(self, card: SeenCard, rung: Rung, lasting: Lasting) -> str:
         window = await self._open(card, "Approve similar")
         await self.discord.submit(window, rung=rung, lasting=lasting)
         return window.words
@@ -152,7 +152,7 @@ class DiscordDriver:
     def lose_place(self) -> None:
         self.discord.gone.add(CHANNEL)
 
-    def delete_card(self, card: Seen) -> None:
+    def delete_card(self, card: SeenCard) -> None:
         self.discord.messages.remove(card.handle.message)
 
     def privately(self, containing: str) -> list[str]:
@@ -170,10 +170,10 @@ def _data(buttons: Mapping[str, dict[str, Any]], verb: Verb) -> str | None:
     return None
 
 
-def _seen(message: Message) -> Seen:
+def _seen(message: Message) -> SeenCard:
     buttons = message.buttons
     offered = tuple(verb for verb in LABELS if _data(buttons, verb) is not None)
-    return Seen(message.text, offered, Looked(message, buttons))
+    return SeenCard(message.text, offered, Looked(message, buttons))
 
 
 @pytest.fixture
@@ -198,7 +198,7 @@ async def driver(database_of: Urls, clock: FakeClock) -> AsyncIterator[DiscordDr
         }
         return Settings(_env_file=None, **values)
 
-    world = World(settings, lambda _: None, clock)
+    world = World(settings, lambda _: None, clock, make_tables)
     await world.start()
     yield DiscordDriver(discord, world)
     await world.stop()
@@ -206,7 +206,7 @@ async def driver(database_of: Urls, clock: FakeClock) -> AsyncIterator[DiscordDr
     assert discord.refused == []
 
 
-class TestDiscord(Contract, Places):
+class TestDiscord(Contract, PlacesContract):
     """Every scenario of the contract, and what only Discord does."""
 
     async def test_what_discord_did_not_sign_now_is_refused(self, driver: DiscordDriver) -> None:

@@ -5,10 +5,10 @@ from collections.abc import AsyncIterator
 import pytest
 
 from bot.domain.verbs import Verb
-from tests.contracts.scenarios import Contract, cards, hears, note
+from bot.testing.contract import Contract, cards, hears, note
+from bot.testing.world import Says
 from tests.contracts.test_slack import SlackDriver, in_slack
 from tests.contracts.test_telegram import TelegramDriver, in_telegram
-from tests.contracts.world import Says
 from tests.kit import FakeClock, Hold
 from tests.kit.urls import POSTGRES_URL, schema
 

@@ -13,10 +13,10 @@ from bot.channels.seam import posters
 from bot.domain.similarity import Lasting, Rung
 from bot.domain.verbs import Verb
 from bot.settings import Settings
-from tests.contracts.driver import Seen
-from tests.contracts.scenarios import Contract
-from tests.contracts.world import World
-from tests.kit import FakeClock
+from bot.testing.contract import Contract
+from bot.testing.driver import SeenCard
+from bot.testing.world import World
+from tests.kit import FakeClock, make_tables
 from tests.kit.urls import Urls
 
 pytestmark = pytest.mark.platform
@@ -73,7 +73,7 @@ class HttpDriver:
                     event = json.loads(line[6:])
                     self._conversation = event.get("conversation_id", self._conversation)
 
-    def cards(self) -> Sequence[Seen]:
+    def cards(self) -> Sequence[SeenCard]:
         return [_seen(p) for p in self._proposals]
 
     def texts(self) -> Sequence[str]:
@@ -92,16 +92,16 @@ class HttpDriver:
     def told(self, *, eve: bool = False) -> Sequence[str]:
         return self._told["eve" if eve else "ana"]
 
-    async def press(self, card: Seen, verb: Verb, *, eve: bool = False) -> None:
+    async def press(self, card: SeenCard, verb: Verb, *, eve: bool = False) -> None:
         now = next(p for p in self._proposals if p["id"] == card.handle["id"])
         if verb not in now["verbs"]:
             raise LookupError(verb)
         await self._press(now, verb, "eve" if eve else "ana")
 
-    async def press_remembered(self, card: Seen, verb: Verb) -> None:
+    async def press_remembered(self, card: SeenCard, verb: Verb) -> None:
         await self._press(card.handle, verb, "ana")
 
-    async def ben_presses(self, card: Seen, verb: Verb) -> None:
+    async def ben_presses(self, card: SeenCard, verb: Verb) -> None:
         await self._press(card.handle, verb, "ben")
 
     async def _press(self, proposal: dict[str, Any], verb: Verb, who: str, **more: Any) -> None:
@@ -112,7 +112,7 @@ class HttpDriver:
         if answer.status_code != 200 or body["answer"] != "accepted":
             self._told[who].append(body.get("text") or body["error"])
 
-    async def read_all(self, card: Seen) -> str:
+    async def read_all(self, card: SeenCard) -> str:
         return json.dumps(card.handle["tool_arguments"], ensure_ascii=False).replace("\\\\", "\\")
 
     def refuse_cards(self) -> None:
@@ -121,7 +121,7 @@ class HttpDriver:
     def fail_redraws(self, times: int) -> None:
         raise NotImplementedError("nothing is redrawn: people read rows")
 
-    async def approve_similar(self, card: Seen, rung: Rung, lasting: Lasting) -> str:
+    async def approve_similar(self, card: SeenCard, rung: Rung, lasting: Lasting) -> str:
         path = f"/api/proposals/{card.handle['id']}/ladder"
         offered = (await self._clients["ana"].get(self._url(path))).json()
         if Verb.SIMILAR not in card.verbs or rung not in [step["rung"] for step in offered["ladder"]]:
@@ -129,10 +129,10 @@ class HttpDriver:
         await self._press(card.handle, Verb.SIMILAR, "ana", rung=rung, lasting=lasting)
         return json.dumps(offered)
 
-    async def write(self, card: Seen, verb: Verb, words: str) -> None:
+    async def write(self, card: SeenCard, verb: Verb, words: str) -> None:
         await self._press(card.handle, verb, "ana", reason=words)
 
-    async def fill_in(self, card: Seen, name: str, text: str) -> None:
+    async def fill_in(self, card: SeenCard, name: str, text: str) -> None:
         await self._press(card.handle, Verb.EDIT, "ana", arguments={name: text})
         now = {**card.handle, "round": card.handle["round"] + 1}
         await self._press(now, Verb.APPROVE, "ana")
@@ -148,11 +148,11 @@ class HttpDriver:
         return str(said.get("text") or said["error"])
 
 
-def _seen(proposal: dict[str, Any]) -> Seen:
+def _seen(proposal: dict[str, Any]) -> SeenCard:
     words = [proposal["description"], proposal["outcome"], *proposal["notes"], *proposal["votes"]]
     words += [f"{f['field']} {f['old_value']} {f['new_value']}" for f in proposal["preview"]]
     words += [proposal["deciders"], proposal["expires_at"], proposal["error"] or "", proposal["printed"]]
-    return Seen("\n".join(words), tuple(Verb(a) for a in proposal["verbs"]), proposal)
+    return SeenCard("\n".join(words), tuple(Verb(a) for a in proposal["verbs"]), proposal)
 
 
 @pytest.fixture
@@ -165,7 +165,7 @@ async def driver(database_of: Urls, clock: FakeClock) -> AsyncIterator[HttpDrive
             NOD_ADMINS=("http:ana", "http:ben"),
         )
 
-    world = World(settings, lambda _: None, clock)
+    world = World(settings, lambda _: None, clock, make_tables)
     await world.start()
     driver = HttpDriver(world)
     watching = asyncio.create_task(driver.watch())

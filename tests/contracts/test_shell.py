@@ -16,11 +16,11 @@ from bot.cli.main import main
 from bot.domain.similarity import Lasting, Rung
 from bot.domain.verbs import Verb
 from bot.settings import Settings
-from tests.contracts.driver import Seen
-from tests.contracts.scenarios import Contract, cards, note
+from bot.testing.contract import Contract, cards, note
+from bot.testing.driver import SeenCard
+from bot.testing.world import Says, World
 from tests.contracts.test_http import GROUP_VERBS, TOKENS, HttpDriver
-from tests.contracts.world import Says, World
-from tests.kit import FakeClock
+from tests.kit import FakeClock, make_tables
 from tests.kit.urls import Urls
 
 pytestmark = pytest.mark.platform
@@ -52,7 +52,7 @@ class ShellDriver(HttpDriver):
         words = [verb, proposal["id"], *flags, *map(str, more.values())]
         await self._say(who, *words, *(() if verb in _ROUNDLESS else ("--round", str(shown))))
 
-    async def approve_similar(self, card: Seen, rung: Rung, lasting: Lasting) -> str:
+    async def approve_similar(self, card: SeenCard, rung: Rung, lasting: Lasting) -> str:
         ident = card.handle["id"]
         _, offered = await self._nod("ana", "similar", ident)
         if Verb.SIMILAR not in card.verbs or f"--similar {rung}" not in offered:
@@ -60,7 +60,7 @@ class ShellDriver(HttpDriver):
         await self._say("ana", "approve", ident, "--similar", rung, "--for", lasting)
         return offered
 
-    async def fill_in(self, card: Seen, name: str, text: str) -> None:
+    async def fill_in(self, card: SeenCard, name: str, text: str) -> None:
         """A shell does not know what a running server asks; it is filled in on the web, and sent here."""
         await HttpDriver._press(self, card.handle, Verb.EDIT, "ana", arguments={name: text})
         await self._press({**card.handle, "round": card.handle["round"] + 1}, Verb.APPROVE, "ana")
@@ -86,7 +86,7 @@ class ShellDriver(HttpDriver):
         given = {
             "NOD_DATABASE_URL": self._url_of_database,
             "NOD_ADMINS": ADMINS,
-            "NOD_TOOLS": "tests.contracts.notebook",
+            "NOD_TOOLS": "bot.testing.notebook",
             "TEST_USER": who,
         }
         ran = await asyncio.to_thread(CliRunner().invoke, main, words, env={**os.environ, **given})
@@ -107,7 +107,7 @@ async def driver(database_of: Urls, monkeypatch: pytest.MonkeyPatch) -> AsyncIte
         )
 
     clock = FakeClock(datetime.now(UTC))  # a shell has the machine's own
-    world = World(settings, lambda _: None, clock)
+    world = World(settings, lambda _: None, clock, make_tables)
     await world.start()
     driver = ShellDriver(world, database_of("nod"))
     code = (await HttpDriver.command(driver, "/nod link")).split("`")[1]

@@ -17,12 +17,12 @@ from bot.domain.similarity import Lasting, Rung
 from bot.domain.verbs import Verb, button
 from bot.settings import Settings
 from bot.store import proposals
-from tests.contracts.driver import Seen
-from tests.contracts.scenarios import Contract, Places, note
-from tests.contracts.world import Says, World, eventually
+from bot.testing.contract import Contract, PlacesContract, note
+from bot.testing.driver import SeenCard
+from bot.testing.world import Says, World, eventually
 from tests.fakes.slack_server import APP_TOKEN, BOT_TOKEN, BOT_USER, FakeSlack
 from tests.fakes.slack_state import Modal, Posted
-from tests.kit import FakeClock
+from tests.kit import FakeClock, make_tables
 from tests.kit.urls import Urls
 
 pytestmark = pytest.mark.platform
@@ -46,19 +46,19 @@ class SlackDriver:
         ts = await self.slack.mention(ANA, text, thread=self._thread)
         self._thread = self._thread or ts
 
-    def cards(self) -> list[Seen]:
+    def cards(self) -> list[SeenCard]:
         return [_seen(m) for m in self.slack.cards("C1") if m.only_for is None and not _is_board(m)]
 
     def boards(self) -> list[str]:
         return [m.words for m in self.slack.cards("C1") if _is_board(m)]
 
-    async def write(self, card: Seen, verb: Verb, words: str) -> None:
+    async def write(self, card: SeenCard, verb: Verb, words: str) -> None:
         await self._open(card, _label(card.handle, verb), ANA)
         asked = button(verb).asks
         assert asked is not None
         await self.slack.submit(ANA, {asked.question: words})
 
-    async def fill_in(self, card: Seen, name: str, text: str) -> None:
+    async def fill_in(self, card: SeenCard, name: str, text: str) -> None:
         await self._open(card, "Fill in", ANA)
         await self.slack.submit(ANA, {label_of(name): text})
 
@@ -74,13 +74,13 @@ class SlackDriver:
             m.words for m in self.slack.posted if m.only_for == user or m.channel == self.slack.dm(user)
         ] + [m.words for m in self.slack.modals if m.user == user and m.title == "Not done"]
 
-    async def press(self, card: Seen, verb: Verb, *, eve: bool = False) -> None:
+    async def press(self, card: SeenCard, verb: Verb, *, eve: bool = False) -> None:
         await self._press(card, verb, EVE if eve else ANA)
 
-    async def ben_presses(self, card: Seen, verb: Verb) -> None:
+    async def ben_presses(self, card: SeenCard, verb: Verb) -> None:
         await self._press(card, verb, BEN)
 
-    async def _press(self, card: Seen, verb: Verb, user: str) -> None:
+    async def _press(self, card: SeenCard, verb: Verb, user: str) -> None:
         label = _label(card.handle, verb)
         if label != REVIEW:
             await self.slack.click(card.handle, label, user)
@@ -88,7 +88,7 @@ class SlackDriver:
         await self._open(card, label, user)
         await self.slack.submit(user)
 
-    async def _open(self, card: Seen, label: str, user: str) -> Modal:
+    async def _open(self, card: SeenCard, label: str, user: str) -> Modal:
         """Press what opens a window, and wait for it."""
         before = len(self.slack.modals)
         await self.slack.click(card.handle, label, user)
@@ -98,7 +98,7 @@ class SlackDriver:
 
         return (await eventually(opened, f"a window after {label!r}"))[0]  # type: ignore[no-any-return]
 
-    async def approve_similar(self, card: Seen, rung: Rung, lasting: Lasting) -> str:
+    async def approve_similar(self, card: SeenCard, rung: Rung, lasting: Lasting) -> str:
         modal = await self._open(card, _label(card.handle, Verb.SIMILAR), ANA)
         chosen = {}
         for label, value in (("What may run without asking", rung), ("How long", lasting)):
@@ -128,11 +128,11 @@ class SlackDriver:
         name, _, words = line.partition(" ")
         return await self.slack.slash(EVE if eve else ANA, name, words)
 
-    async def press_remembered(self, card: Seen, verb: Verb) -> None:
+    async def press_remembered(self, card: SeenCard, verb: Verb) -> None:
         remembered: dict[str, dict[str, Any]] = card.handle.remembered
         await self.slack.press(card.handle, remembered[_label_among(remembered, verb)], ANA)
 
-    async def read_all(self, card: Seen) -> str:
+    async def read_all(self, card: SeenCard) -> str:
         modal = await self._open(card, REVIEW if REVIEW in card.handle.buttons else "View all", ANA)
         modal.open = False
         return modal.words
@@ -143,7 +143,7 @@ class SlackDriver:
     def lose_place(self) -> None:
         del self.slack.channels["C1"]
 
-    def delete_card(self, card: Seen) -> None:
+    def delete_card(self, card: SeenCard) -> None:
         card.handle.deleted = True
 
     def privately(self, containing: str) -> list[str]:
@@ -180,7 +180,7 @@ def _label(message: Posted, verb: Verb) -> str:
     return _label_among(message.buttons, verb)
 
 
-def _seen(message: Posted) -> Seen:
+def _seen(message: Posted) -> SeenCard:
     verbs = []
     for verb in Verb:
         try:
@@ -190,7 +190,7 @@ def _seen(message: Posted) -> Seen:
         verbs.append(verb)
     if message.buttons:
         message.remembered = message.remembered or message.buttons
-    return Seen(message.words, tuple(verbs), message)
+    return SeenCard(message.words, tuple(verbs), message)
 
 
 @pytest.fixture
@@ -219,7 +219,13 @@ async def in_slack(
         }
         return Settings(_env_file=None, **values | changes)
 
-    world = World(settings, lambda app: SlackChannel(app.settings, app.database, app.clock), clock, elsewhere)
+    world = World(
+        settings,
+        lambda app: SlackChannel(app.settings, app.database, app.clock),
+        clock,
+        make_tables,
+        elsewhere,
+    )
     await world.start()
     await slack.until(lambda: slack._socket)
     yield SlackDriver(slack, world)
@@ -227,7 +233,7 @@ async def in_slack(
     await slack.stop()
 
 
-class TestSlack(Contract, Places):
+class TestSlack(Contract, PlacesContract):
     """Every scenario of the contract."""
 
     async def test_home_follows_proposals_that_never_were_in_slack(self, driver: SlackDriver) -> None:

@@ -4,9 +4,9 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from tests.contracts.scenarios import note
+from bot.testing.contract import note
+from bot.testing.world import Says, eventually
 from tests.contracts.test_slack import SlackDriver, in_slack
-from tests.contracts.world import Says, eventually
 from tests.fakes.slack_server import FakeSlack
 from tests.fakes.slack_state import Posted
 from tests.kit import FakeClock

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from bot.domain.verbs import Verb
-from tests.contracts.scenarios import note
+from bot.testing.contract import note
+from bot.testing.world import Says, eventually
 from tests.contracts.test_slack import ANA, REVIEW, SlackDriver, in_slack
-from tests.contracts.world import Says, eventually
 from tests.fakes.slack_state import Posted
 from tests.kit import FakeClock
 from tests.kit.urls import Urls

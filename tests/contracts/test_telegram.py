@@ -14,11 +14,11 @@ from bot.domain.forms import label_of
 from bot.domain.similarity import Lasting, Rung
 from bot.domain.verbs import Verb, button
 from bot.settings import Settings
-from tests.contracts.driver import Seen
-from tests.contracts.scenarios import Contract, Places, hears
-from tests.contracts.world import Says, World, eventually
+from bot.testing.contract import Contract, PlacesContract
+from bot.testing.driver import SeenCard
+from bot.testing.world import World, eventually
 from tests.fakes.telegram_server import TOKEN, FakeTelegram, Posted
-from tests.kit import FakeClock, Hold
+from tests.kit import FakeClock, make_tables
 from tests.kit.urls import Urls
 
 pytestmark = pytest.mark.platform
@@ -68,7 +68,7 @@ class TelegramDriver:
     async def say(self, text: str) -> None:
         await self.telegram.say(ANA, f"@nod_test_bot {text}", TEAM, thread=self.topic)
 
-    def cards(self) -> list[Seen]:
+    def cards(self) -> list[SeenCard]:
         return [_seen(m) for m in self.telegram.shown(TEAM) if m.text.startswith(SIGNS)]
 
     def texts(self) -> list[str]:
@@ -81,13 +81,13 @@ class TelegramDriver:
         user = EVE if eve else ANA
         return [q.text for q in self.telegram.queries.values() if q.user_id == user and q.text]
 
-    async def press(self, card: Seen, verb: Verb, *, eve: bool = False) -> None:
+    async def press(self, card: SeenCard, verb: Verb, *, eve: bool = False) -> None:
         await self._press(EVE if eve else ANA, card, verb)
 
-    async def ben_presses(self, card: Seen, verb: Verb) -> None:
+    async def ben_presses(self, card: SeenCard, verb: Verb) -> None:
         await self._press(BEN, card, verb)
 
-    async def _press(self, user: int, card: Seen, verb: Verb) -> None:
+    async def _press(self, user: int, card: SeenCard, verb: Verb) -> None:
         """Where the card was too long for Approve, it is under what "View all" showed."""
         message = card.handle.message
         below = [m for m in self.telegram.shown(TEAM) if m.message_id > message.message_id]
@@ -108,12 +108,12 @@ class TelegramDriver:
             if each.message_id == message.message_id and sure is not None:
                 await self.telegram.press_data(user, each, sure)
 
-    async def press_remembered(self, card: Seen, verb: Verb) -> None:
+    async def press_remembered(self, card: SeenCard, verb: Verb) -> None:
         data = _data(card.handle.buttons, verb)
         assert data is not None
         await self.telegram.press_data(ANA, card.handle.message, data)
 
-    async def read_all(self, card: Seen) -> str:
+    async def read_all(self, card: SeenCard) -> str:
         message = card.handle.message
         if "View all" not in message.labels:
             return str(message.text)
@@ -126,7 +126,7 @@ class TelegramDriver:
         below = await eventually(all_below, "the whole payload")
         return "\n".join(m.document or m.text for m in below)
 
-    async def write(self, card: Seen, verb: Verb, words: str) -> None:
+    async def write(self, card: SeenCard, verb: Verb, words: str) -> None:
         await self._press(ANA, card, verb)
         asked = button(verb).asks
         assert asked is not None
@@ -138,7 +138,7 @@ class TelegramDriver:
         prompt = (await eventually(asking, "the question"))[-1]
         await self.telegram.say(ANA, words, TEAM, reply_to=prompt)
 
-    async def fill_in(self, card: Seen, name: str, text: str) -> None:
+    async def fill_in(self, card: SeenCard, name: str, text: str) -> None:
         await self.telegram.press(ANA, card.handle.message, "Fill in")
         picker = await self.telegram.see(TEAM, "Which part")
         await self.telegram.press(ANA, picker, next(b for b in picker.labels if b.startswith(label_of(name))))
@@ -152,7 +152,7 @@ class TelegramDriver:
     def boards(self) -> list[str]:
         return [m.text for m in self.telegram.shown(TEAM) if m.text.startswith("👥")]
 
-    async def approve_similar(self, card: Seen, rung: Rung, lasting: Lasting) -> str:
+    async def approve_similar(self, card: SeenCard, rung: Rung, lasting: Lasting) -> str:
         await self._press(ANA, card, Verb.SIMILAR)
         ladder = self._newest("Approve similar")
         read = ladder.text
@@ -207,7 +207,7 @@ class TelegramDriver:
         else:
             self.telegram.delete_topic(TEAM, self.topic)
 
-    def delete_card(self, card: Seen) -> None:
+    def delete_card(self, card: SeenCard) -> None:
         card.handle.message.deleted = True
 
     def privately(self, containing: str) -> list[str]:
@@ -233,9 +233,9 @@ def _offered(buttons: Mapping[str, str]) -> Iterable[Verb]:
     return (a for a in Verb if a in LABELS and _data(buttons, a) is not None)
 
 
-def _seen(message: Posted) -> Seen:
+def _seen(message: Posted) -> SeenCard:
     buttons = _buttons(message)
-    return Seen(message.text, tuple(_offered(buttons)), Looked(message, buttons))
+    return SeenCard(message.text, tuple(_offered(buttons)), Looked(message, buttons))
 
 
 class FakeSeconds:
@@ -283,6 +283,7 @@ async def in_telegram(url: str, clock: Clock, *, elsewhere: bool = False) -> Asy
         settings,
         lambda app: TelegramChannel(app.settings, app.database, app.clock, ChatPace(seconds, seconds.sleep)),
         clock,
+        make_tables,
         elsewhere,
     )
     await world.start()
@@ -291,24 +292,11 @@ async def in_telegram(url: str, clock: Clock, *, elsewhere: bool = False) -> Asy
     await telegram.stop()
 
 
-class TestTelegram(Contract, Places):
-    """Every scenario of the contract, and what only Telegram does."""
-
-    async def test_a_stop_is_told_once_where_the_answer_was_to_stand(self, driver: TelegramDriver) -> None:
-        hold = Hold()
-        driver.world.script(Says("Too late.", hold=hold), Says("Here I am."))
-        await driver.say("think")
-        await hold.reached.wait()
-        await driver.telegram.say(ANA, "/stop@nod_test_bot", TEAM)
-        await hears(driver, driver.stopped)
-        await driver.say("and now?")
-        await hears(driver, "Here I am.")
-        assert [each for each in driver.texts() if "Stopped" in each] == [driver.stopped]
-        await driver.telegram.say(ANA, "/stop@nod_test_bot", TEAM)
-        await hears(driver, "Nothing was running here.")
+class TestTelegram(Contract, PlacesContract):
+    """Every scenario of the contract."""
 
 
-class TestTopic(Places):
+class TestTopic(PlacesContract):
     """A topic of a group, where the group stays when the topic is deleted."""
 
     @pytest.fixture

@@ -11,14 +11,14 @@ from bot.channels.slack.channel import SlackChannel
 from bot.channels.telegram.channel import TelegramChannel
 from bot.channels.telegram.limits import ChatPace
 from bot.settings import Settings
-from tests.contracts.scenarios import note
+from bot.testing.contract import note
+from bot.testing.world import Says, World, eventually
 from tests.contracts.test_slack import ANA as SLACK_ANA
 from tests.contracts.test_slack import SlackDriver
 from tests.contracts.test_telegram import ANA, EVE, TEAM, FakeSeconds, TelegramDriver
-from tests.contracts.world import Says, World, eventually
 from tests.fakes.slack_server import APP_TOKEN, BOT_TOKEN, FakeSlack
 from tests.fakes.telegram_server import TOKEN, FakeTelegram
-from tests.kit import FakeClock
+from tests.kit import FakeClock, make_tables
 from tests.kit.urls import Urls
 
 pytestmark = pytest.mark.platform
@@ -73,7 +73,7 @@ async def both(database_of: Urls, clock: FakeClock) -> AsyncIterator[Both]:
             app.settings, app.database, app.clock, ChatPace(seconds, seconds.sleep)
         )
 
-    world = World(settings, add, clock)
+    world = World(settings, add, clock, make_tables)
     await world.start()
     await slack.until(lambda: slack._socket)
     yield Both(slack, telegram, world)

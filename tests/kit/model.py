@@ -18,7 +18,7 @@ from bot.agent.model import (
     ToolSpec,
     UserText,
 )
-from tests.kit.waiting import Hold
+from bot.testing.control import Hold
 from tests.kit.world import _call_ids
 
 

@@ -30,13 +30,13 @@ from bot.domain.verbs import Verb
 from bot.store import conversations, proposals
 from bot.store.record import audit, seals
 from bot.store.rules import Policies
+from bot.testing.control import FakeClock
 from bot.tools.own.decisions import decision_tools
 from bot.tools.own.team import team_tools
 from bot.tools.registry import Registry
 from bot.tools.tool import Toolset
 from bot.upkeep.dispatcher import EmbeddedDispatcher
 from tests.kit.channel import RecordingChannel, ShowingChannel
-from tests.kit.clock import FakeClock
 from tests.kit.crash import FusedDatabase, Valve, kill
 from tests.kit.model import ScriptedModel, says
 from tests.kit.people import ANA, ROOM

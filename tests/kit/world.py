@@ -11,8 +11,8 @@ from pydantic import Field
 
 from bot.domain.proposals import PreviewField, Proposal
 from bot.errors import ToolError
+from bot.testing.control import Hold
 from bot.tools.tool import CallContext, FixedToolset, ToolOutput, tool
-from tests.kit.waiting import Hold
 
 _call_ids = count(1)
 

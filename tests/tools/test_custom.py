@@ -12,7 +12,8 @@ from bot.domain.redaction import HIDDEN
 from bot.domain.risk import Level
 from bot.domain.verbs import Verb
 from bot.errors import SettingsError
-from bot.tools.custom import OwnTools, load, unnamed
+from bot.plugins import TOOLS, unnamed
+from bot.tools.custom import OwnTools, load
 from bot.tools.tool import Toolset
 from tests.kit import BEN, FakeClock, Nod, call
 from tests.kit.urls import Urls
@@ -144,7 +145,7 @@ async def test_an_installed_package_adds_nothing_until_its_entry_point_is_named(
     package(put, "acme", "acme = acme_tools", "single = acme_tools:two", "gone = acme_tools:three")
     put("mine.py", A_TOOL.format(name="mine"))
     assert await names(load(["mine"])) == ["mine"]
-    assert [point.name for point in unnamed(["entry:acme"])] == ["gone", "single"]
+    assert [point.name for point in unnamed(TOOLS, ["entry:acme"])] == ["gone", "single"]
     assert await names(load(["entry:acme"])) == ["one", "two"]
     assert await names(load(["entry:single"])) == ["two"]
     with pytest.raises(SettingsError, match="NOD_TOOLS: entry:gone leads to acme_tools:three"):
@@ -160,7 +161,7 @@ def test_an_entry_point_that_two_packages_bring_is_refused(put: Put):
     package(put, "acme", "acme = acme_tools")
     package(put, "evil", "acme = evil_tools")
     with pytest.raises(
-        SettingsError, match=r"NOD_TOOLS: entry:acme is brought by several packages \(acme, evil\)"
+        SettingsError, match=r"NOD_TOOLS: entry:acme is brought by several packages \(acme 1.0, evil 1.0\)"
     ):
         load(["entry:acme"])
 

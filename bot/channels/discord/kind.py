@@ -1,4 +1,4 @@
-"""Discord, as the table of channels knows it."""
+"""Discord, as an entry point of the group ``nod.channels``."""
 
 from collections.abc import Sequence
 
@@ -35,4 +35,5 @@ KIND = ChannelKind(
     _wanted,
     _make,
     _examine,
+    rank=3,
 )

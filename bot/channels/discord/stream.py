@@ -9,8 +9,8 @@ from datetime import datetime, timedelta
 from bot.channels.discord.places import DiscordPlace, ref_of
 from bot.channels.discord.text import literal, split
 from bot.channels.discord.transport import PLAIN, DiscordRest
-from bot.channels.posts import in_few, post_each
-from bot.channels.unfolding import Unfolding
+from bot.channels.posts import post_each
+from bot.channels.unfolding import StreamedMessage
 from bot.domain.chat import Clock
 from bot.errors import ChannelError
 from bot.logs import logger
@@ -21,7 +21,7 @@ _MARK = " ▍"  # the text is still being written
 log = logger(__name__)
 
 
-class DiscordStream(Unfolding):
+class DiscordStream(StreamedMessage):
     def __init__(self, rest: DiscordRest, clock: Clock, place: DiscordPlace) -> None:
         super().__init__()
         self._rest = rest
@@ -46,8 +46,7 @@ class DiscordStream(Unfolding):
             self._shown = ref_of(await self._rest.post(self._place, message, patience=0))
 
     async def finish(self, text: str, note: str) -> None:
-        text = f"{text}\n\n{note}" if note else text
-        pieces, there = split(text), 0
+        pieces, there = split(f"{text}\n\n{note}" if note else text), 0
         if self._shown:
             try:
                 if pieces:
@@ -57,4 +56,6 @@ class DiscordStream(Unfolding):
                 there = 1
             except ChannelError as error:  # someone removed it: post it all again
                 log.info("discord preview lost", place=str(self._place.address), why=error.message)
-        await post_each(in_few(pieces, text), there, lambda each: self._rest.post_text(self._place, each))
+        await post_each(
+            pieces, there, lambda piece: self._rest.post(self._place, {"content": piece, "flags": PLAIN})
+        )

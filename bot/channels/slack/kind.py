@@ -1,4 +1,4 @@
-"""Slack, as the table of channels knows it."""
+"""Slack, as an entry point of the group ``nod.channels``."""
 
 from collections.abc import Sequence
 
@@ -43,4 +43,5 @@ KIND = ChannelKind(
     _make,
     _examine,
     ("aiohttp", "slack_bolt", "slack_sdk"),
+    rank=1,
 )

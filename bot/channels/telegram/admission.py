@@ -34,7 +34,6 @@ class Admitted:
     """Who the settings let in, by Telegram's numeric ids."""
 
     admins: tuple[int, ...]
-    approvers: tuple[int, ...]
     people: frozenset[int]
     chats: frozenset[int]
 
@@ -46,8 +45,7 @@ class Admitted:
         users = _ids("TELEGRAM_ALLOWED_USERS", settings.telegram_allowed_users)
         chats = _ids("TELEGRAM_ALLOWED_CHATS", settings.telegram_allowed_chats)
         routes = _accounts("NOD_APPROVER_CHATS", settings.approver_chats)
-        people, places = frozenset([*admins, *approvers, *users]), frozenset([*chats, *routes])
-        return cls(tuple(admins), tuple(approvers), people, places)
+        return cls(tuple(admins), frozenset([*admins, *approvers, *users]), frozenset([*chats, *routes]))
 
 
 class Admission:
@@ -55,7 +53,7 @@ class Admission:
 
     def __init__(self, settings: Settings, database: Database, transport: Transport, clock: Clock) -> None:
         admitted = Admitted.by(settings)
-        self.admins, self.approvers = admitted.admins, admitted.approvers
+        self.admins = admitted.admins
         self._people, self._chats = admitted.people, admitted.chats
         self._database = database
         self._transport = transport

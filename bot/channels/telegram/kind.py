@@ -1,4 +1,4 @@
-"""Telegram, as the table of channels knows it."""
+"""Telegram, as an entry point of the group ``nod.channels``."""
 
 from collections.abc import Sequence
 
@@ -36,4 +36,5 @@ KIND = ChannelKind(
     _make,
     _examine,
     ("pyromark", "telegram", "telegramify_markdown"),
+    rank=2,
 )

@@ -12,9 +12,9 @@ from bot.domain.chat import Address
 from bot.errors import ChannelError, SettingsError
 from bot.settings import Settings
 from bot.store.database import Database
+from bot.testing.world import eventually
 from tests.channels.telegram.conftest import ANA, FakeTime
 from tests.channels.telegram.core import FakeCore
-from tests.contracts.world import eventually
 from tests.fakes.telegram_server import FakeTelegram
 from tests.kit import FakeClock
 

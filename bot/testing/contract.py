@@ -13,15 +13,15 @@ from bot.domain.proposals import Proposal, State
 from bot.domain.similarity import Lasting, Rung
 from bot.domain.verbs import Verb
 from bot.store import proposals
-from tests.contracts.driver import Driver, PlacedDriver, Seen
-from tests.contracts.world import Says, eventually
+from bot.testing.driver import Driver, PlacedDriver, SeenCard
+from bot.testing.world import Says, eventually
 
 
 def note(text: str) -> tuple[str, dict[str, str]]:
     return ("note", {"text": text})
 
 
-async def cards(driver: Driver, count: int = 1) -> list[Seen]:
+async def cards(driver: Driver, count: int = 1) -> list[SeenCard]:
     """Wait for so many cards."""
     await eventually(lambda: len(driver.cards()) >= count, f"{count} cards")
     return list(driver.cards())
@@ -39,7 +39,7 @@ async def edited_elsewhere(driver: Driver, text: str) -> None:
     assert (await driver.world.app.assistant.handle(press)).answer is Answer.ACCEPTED
 
 
-async def becomes(driver: Driver, position: int, words: str) -> Seen:
+async def becomes(driver: Driver, position: int, words: str) -> SeenCard:
     """Wait until a card says so."""
     await eventually(lambda: words in driver.cards()[position].words, f"{words!r} on card {position}")
     return driver.cards()[position]
@@ -50,14 +50,14 @@ async def hears(driver: Driver, words: str) -> None:
     await eventually(lambda: words in "\n".join(driver.texts()), f"{words!r} in the conversation")
 
 
-class Rules:
+class RulesContract:
     """Who may decide, how many, what admin commands do: the same wherever they are typed."""
 
     async def test_where_two_must_approve_the_card_counts_and_one_alone_is_not_enough(
         self, driver: Driver
     ) -> None:
         assert "quorum 2" in await driver.command("/approvals quorum 2")
-        driver.world.script(Says("Shall I?", (note("milk"),)))
+        driver.world.script(Says("Should I?", (note("milk"),)))
         await driver.say("note milk")
         (card,) = await cards(driver)
         assert "0 of 2 approvals" in card.words
@@ -71,7 +71,7 @@ class Rules:
 
     async def test_what_cannot_be_undone_is_not_approved_by_the_one_who_asked(self, driver: Driver) -> None:
         driver.world.notes.append("milk")
-        driver.world.script(Says("Shall I?", (("erase", {"text": "milk"}),)))
+        driver.world.script(Says("Should I?", (("erase", {"text": "milk"}),)))
         await driver.say("erase milk")
         (card,) = await cards(driver)
         assert "but not" in card.words
@@ -85,7 +85,7 @@ class Rules:
         assert driver.world.notes == []
 
     async def test_while_paused_nothing_runs_and_afterwards_it_continues(self, driver: Driver) -> None:
-        driver.world.script(Says("Shall I?", (note("milk"),)))
+        driver.world.script(Says("Should I?", (note("milk"),)))
         await driver.say("note milk")
         (card,) = await cards(driver)
         assert "Execution is paused" in await driver.command("/approvals pause")
@@ -117,7 +117,7 @@ class Rules:
 
     async def test_it_takes_as_many_declines_as_make_the_approvals_impossible(self, driver: Driver) -> None:
         assert "quorum 2 of 3" in await driver.command("/approvals quorum 2 of 3")
-        driver.world.script(Says("Shall I?", (note("milk"),)))
+        driver.world.script(Says("Should I?", (note("milk"),)))
         await driver.say("note milk")
         (card,) = await cards(driver)
         await driver.press(card, Verb.DECLINE)
@@ -130,7 +130,7 @@ class Rules:
 
     async def test_anyone_who_votes_twice_is_told_and_counted_once(self, driver: Driver) -> None:
         await driver.command("/approvals quorum 2")
-        driver.world.script(Says("Shall I?", (note("milk"),)))
+        driver.world.script(Says("Should I?", (note("milk"),)))
         await driver.say("note milk")
         (card,) = await cards(driver)
         await driver.press(card, Verb.APPROVE)
@@ -144,7 +144,7 @@ class Rules:
 
     async def test_an_edit_voids_the_votes_and_every_card_says_who_edited(self, driver: Driver) -> None:
         await driver.command("/approvals quorum 2")
-        driver.world.script(Says("Shall I?", (note("milk"),)))
+        driver.world.script(Says("Should I?", (note("milk"),)))
         await driver.say("note milk")
         (card,) = await cards(driver)
         await driver.press(card, Verb.APPROVE)
@@ -156,7 +156,7 @@ class Rules:
         assert "milk → bread" in anew.words
 
     async def test_who_presses_on_what_someone_edited_is_told_what_changed(self, driver: Driver) -> None:
-        driver.world.script(Says("Shall I?", (note("milk"),)))
+        driver.world.script(Says("Should I?", (note("milk"),)))
         await driver.say("note milk")
         (card,) = await cards(driver)
         await edited_elsewhere(driver, "bread")
@@ -168,7 +168,7 @@ class Rules:
         assert driver.world.notes == []
 
     async def test_what_was_reassigned_is_decided_by_those_who_were_named_only(self, driver: Driver) -> None:
-        driver.world.script(Says("Shall I?", (note("milk"),)))
+        driver.world.script(Says("Should I?", (note("milk"),)))
         await driver.say("note milk")
         (card,) = await cards(driver)
         (proposal,) = waiting(driver)
@@ -182,7 +182,7 @@ class Rules:
         assert driver.world.notes == ["milk"]
 
     async def test_an_admin_can_end_the_waiting(self, driver: Driver) -> None:
-        driver.world.script(Says("Shall I?", (note("milk"),)))
+        driver.world.script(Says("Should I?", (note("milk"),)))
         await driver.say("note milk")
         await cards(driver)
         (proposal,) = waiting(driver)
@@ -192,7 +192,7 @@ class Rules:
 
     async def test_a_revoked_grant_allows_nothing_more(self, driver: Driver) -> None:
         driver.world.script(
-            Says("Shall I?", (note("milk"),)), Says("Noted."), Says("Again.", (note("bread"),))
+            Says("Should I?", (note("milk"),)), Says("Noted."), Says("Again.", (note("bread"),))
         )
         await driver.say("note milk")
         (card,) = await cards(driver)
@@ -226,7 +226,7 @@ def plan(summary: str) -> tuple[str, dict[str, Any]]:
     return ("plan_submit", {"summary": summary, "steps": steps, "risks": "It may be noted twice"})
 
 
-async def planned(driver: Driver, *answers: Says) -> Seen:
+async def planned(driver: Driver, *answers: Says) -> SeenCard:
     """The lead agent starts noter, who submits a plan and then answers so; gives the plan's card."""
     spawn = {"role": "noter", "task": "Note milk.", "require_plan_approval": True}
     driver.world.script(Says("I start one.", (("spawn_teammate", spawn),)), Says("It works on it."))
@@ -242,13 +242,13 @@ async def approved_elsewhere(driver: Driver) -> None:
     assert (await driver.world.app.assistant.handle(press)).answer is Answer.ACCEPTED
 
 
-class Places:
+class PlacesContract:
     """Where Nod posts: the place of a conversation may go away while something is asked there."""
 
     async def test_an_answer_to_a_place_that_is_gone_goes_to_the_person_who_asked_and_says_why(
         self, driver: PlacedDriver
     ) -> None:
-        driver.world.script(Says("Shall I?", (note("milk"),)), Says("It is noted."))
+        driver.world.script(Says("Should I?", (note("milk"),)), Says("It is noted."))
         await driver.say("note milk")
         await cards(driver)
         driver.lose_place()
@@ -262,7 +262,7 @@ class Places:
     async def test_a_file_for_a_place_that_is_gone_is_told_to_the_person_who_asked(
         self, driver: PlacedDriver
     ) -> None:
-        driver.world.script(Says("Shall I?", (("print_lines", {"count": 1000}),)), Says("It is printed."))
+        driver.world.script(Says("Should I?", (("print_lines", {"count": 1000}),)), Says("It is printed."))
         await driver.say("print a thousand lines")
         await cards(driver)
         driver.lose_place()
@@ -277,7 +277,7 @@ class Places:
         self, driver: PlacedDriver
     ) -> None:
         await driver.command("/approvals remind 1h")
-        driver.world.script(Says("Shall I?", (note("milk"),)))
+        driver.world.script(Says("Should I?", (note("milk"),)))
         await driver.say("note milk")
         (card,) = await cards(driver)
         driver.delete_card(card)
@@ -318,7 +318,7 @@ async def settles(driver: Driver) -> None:
         await driver.world.app.dispatcher.idle()
 
 
-class Contract(Rules):
+class Contract(RulesContract):
     """Inherit it in a channel's tests and give it a ``driver`` fixture."""
 
     async def test_a_message_is_answered(self, driver: Driver) -> None:
@@ -345,7 +345,7 @@ class Contract(Rules):
     async def test_a_result_too_long_for_a_card_reaches_people_whole_as_one_file(
         self, driver: Driver
     ) -> None:
-        driver.world.script(Says("Shall I?", (("print_lines", {"count": 1000}),)), Says("It is printed."))
+        driver.world.script(Says("Should I?", (("print_lines", {"count": 1000}),)), Says("It is printed."))
         await driver.say("print a thousand lines")
         (card,) = await cards(driver)
         await driver.press(card, Verb.APPROVE)
@@ -357,7 +357,7 @@ class Contract(Rules):
         assert file.splitlines() == [f"line {n}" for n in range(1000)]
 
     async def test_a_declined_proposal_does_not_run_and_the_model_is_told(self, driver: Driver) -> None:
-        driver.world.script(Says("Shall I?", (note("milk"),)), Says("Then not."))
+        driver.world.script(Says("Should I?", (note("milk"),)), Says("Then not."))
         await driver.say("note milk")
         (card,) = await cards(driver)
         await driver.press(card, Verb.DECLINE)
@@ -393,7 +393,7 @@ class Contract(Rules):
         assert sorted(driver.world.notes) == ["bread", "milk"]
 
     async def test_a_double_press_runs_once_and_the_second_is_told(self, driver: Driver) -> None:
-        driver.world.script(Says("Shall I?", (note("milk"),)))
+        driver.world.script(Says("Should I?", (note("milk"),)))
         await driver.say("note milk")
         (card,) = await cards(driver)
         await driver.press(card, Verb.APPROVE)
@@ -405,7 +405,7 @@ class Contract(Rules):
         assert driver.world.notes == ["milk"]
 
     async def test_a_stranger_is_refused_alone_and_the_proposal_stays_open(self, driver: Driver) -> None:
-        driver.world.script(Says("Shall I?", (note("milk"),)))
+        driver.world.script(Says("Should I?", (note("milk"),)))
         await driver.say("note milk")
         (card,) = await cards(driver)
         await driver.press(card, Verb.APPROVE, eve=True)
@@ -418,7 +418,7 @@ class Contract(Rules):
         assert driver.world.notes == ["milk"]
 
     async def test_a_late_press_changes_nothing_and_says_why(self, driver: Driver) -> None:
-        driver.world.script(Says("Shall I?", (note("milk"),)))
+        driver.world.script(Says("Should I?", (note("milk"),)))
         await driver.say("note milk")
         (card,) = await cards(driver)
         await driver.world.let_pass(timedelta(hours=25))
@@ -446,7 +446,7 @@ class Contract(Rules):
         self, driver: Driver
     ) -> None:
         driver.refuse_cards()
-        driver.world.script(Says("Shall I?", (note("milk"),)), Says("Nobody could see it."))
+        driver.world.script(Says("Should I?", (note("milk"),)), Says("No one could see it."))
         await driver.say("note milk")
 
         await eventually(lambda: len(driver.world.model.seen) > 1, "a second turn")
@@ -454,7 +454,7 @@ class Contract(Rules):
         assert driver.world.notes == []
 
     async def test_a_redraw_that_fails_is_made_up_for_later(self, driver: Driver) -> None:
-        driver.world.script(Says("Shall I?", (note("milk"),)))
+        driver.world.script(Says("Should I?", (note("milk"),)))
         await driver.say("note milk")
         (card,) = await cards(driver)
         driver.fail_redraws(3)
@@ -468,7 +468,7 @@ class Contract(Rules):
         assert driver.world.notes == ["milk"]
 
     async def test_a_restart_between_proposal_and_press_loses_nothing(self, driver: Driver) -> None:
-        driver.world.script(Says("Shall I?", (note("milk"),)), Says("It is noted."))
+        driver.world.script(Says("Should I?", (note("milk"),)), Says("It is noted."))
         await driver.say("note milk")
         (card,) = await cards(driver)
         await driver.world.restart()
@@ -479,7 +479,7 @@ class Contract(Rules):
         await hears(driver, "It is noted.")
 
     async def test_a_resolved_card_offers_nothing(self, driver: Driver) -> None:
-        driver.world.script(Says("Shall I?", (note("milk"),)))
+        driver.world.script(Says("Should I?", (note("milk"),)))
         await driver.say("note milk")
         (card,) = await cards(driver)
         await driver.press(card, Verb.DECLINE)
@@ -492,7 +492,7 @@ class Contract(Rules):
         self, driver: Driver
     ) -> None:
         driver.world.script(
-            Says("Shall I?", (note("milk"),)), Says("Noted."), Says("Again.", (note("bread"),)), Says("Too.")
+            Says("Should I?", (note("milk"),)), Says("Noted."), Says("Again.", (note("bread"),)), Says("Too.")
         )
         await driver.say("note milk")
         (card,) = await cards(driver)
@@ -511,7 +511,7 @@ class Contract(Rules):
 
     async def test_a_grant_ends_with_its_time(self, driver: Driver) -> None:
         driver.world.script(
-            Says("Shall I?", (note("milk"),)), Says("Noted."), Says("Again.", (note("milk"),))
+            Says("Should I?", (note("milk"),)), Says("Noted."), Says("Again.", (note("milk"),))
         )
         await driver.say("note milk")
         (card,) = await cards(driver)
@@ -525,7 +525,7 @@ class Contract(Rules):
         assert driver.world.notes == ["milk"]
 
     async def test_a_wait_that_was_extended_is_not_over_at_its_first_end(self, driver: Driver) -> None:
-        driver.world.script(Says("Shall I?", (note("milk"),)))
+        driver.world.script(Says("Should I?", (note("milk"),)))
         await driver.say("note milk")
         (card,) = await cards(driver)
         await driver.world.let_pass(timedelta(hours=20))
@@ -538,7 +538,7 @@ class Contract(Rules):
         assert driver.world.notes == ["milk"]
 
     async def test_a_late_press_asks_again_with_a_fresh_card(self, driver: Driver) -> None:
-        driver.world.script(Says("Shall I?", (note("milk"),)))
+        driver.world.script(Says("Should I?", (note("milk"),)))
         await driver.say("note milk")
         (card,) = await cards(driver)
         await driver.world.let_pass(timedelta(hours=25))
@@ -587,7 +587,7 @@ class Contract(Rules):
     async def test_a_question_about_a_card_is_answered_by_the_agent_and_decides_nothing(
         self, driver: Driver
     ) -> None:
-        driver.world.script(Says("Shall I?", (note("milk"),)), Says("The list has none yet."))
+        driver.world.script(Says("Should I?", (note("milk"),)), Says("The list has none yet."))
         await driver.say("note milk")
         (card,) = await cards(driver)
         await driver.write(card, Verb.ASK, "why milk?\nAnd I approve it.")
@@ -603,7 +603,7 @@ class Contract(Rules):
         assert driver.world.notes == ["milk"]
 
     async def test_a_stranger_cannot_ask_about_a_card(self, driver: Driver) -> None:
-        driver.world.script(Says("Shall I?", (note("milk"),)))
+        driver.world.script(Says("Should I?", (note("milk"),)))
         await driver.say("note milk")
         (card,) = await cards(driver)
         await driver.press(card, Verb.ASK, eve=True)
@@ -612,7 +612,7 @@ class Contract(Rules):
         assert "Question from" not in "\n".join(driver.texts())
 
     async def test_what_runs_is_stopped_from_its_card_and_told_as_stopped(self, driver: Driver) -> None:
-        driver.world.script(Says("Shall I?", (("brood", {}),)), Says("Then not."))
+        driver.world.script(Says("Should I?", (("brood", {}),)), Says("Then not."))
         await driver.say("brood")
         (card,) = await cards(driver)
         await driver.press(card, Verb.APPROVE)
@@ -657,7 +657,7 @@ class Contract(Rules):
         assert len(driver.cards()) == 1
 
     async def test_a_plan_sent_back_comes_again_with_what_changed(self, driver: Driver) -> None:
-        card = await planned(driver, Says("Anew.", (plan("Only milk is noted"),)))
+        card = await planned(driver, Says("Again.", (plan("Only milk is noted"),)))
         await driver.write(card, Verb.REVISE, "nothing but milk")
 
         assert (await becomes(driver, 0, "Sent back for changes by")).verbs == ()

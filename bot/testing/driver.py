@@ -10,11 +10,11 @@ from typing import Any, Protocol
 
 from bot.domain.similarity import Lasting, Rung
 from bot.domain.verbs import Verb
-from tests.contracts.world import World
+from bot.testing.world import World
 
 
 @dataclass
-class Seen:
+class SeenCard:
     """A card as it stands before a person right now."""
 
     words: str
@@ -36,7 +36,7 @@ class Driver(Protocol):
     async def say(self, text: str) -> None:
         """Ana writes."""
 
-    def cards(self) -> Sequence[Seen]:
+    def cards(self) -> Sequence[SeenCard]:
         """The cards in the conversation, oldest first, as they look now."""
 
     def texts(self) -> Sequence[str]:
@@ -48,16 +48,16 @@ class Driver(Protocol):
     def told(self, *, eve: bool = False) -> Sequence[str]:
         """What Nod told Ana (or Eve) alone after a press."""
 
-    async def press(self, card: Seen, verb: Verb, *, eve: bool = False) -> None:
+    async def press(self, card: SeenCard, verb: Verb, *, eve: bool = False) -> None:
         """Press what stands on the card now, all the way: where a press opens a window, submit it.
 
         Raises LookupError when the card does not offer it.
         """
 
-    async def press_remembered(self, card: Seen, verb: Verb) -> None:
+    async def press_remembered(self, card: SeenCard, verb: Verb) -> None:
         """Press as it stood when ``card`` was looked at, whatever stands there now."""
 
-    async def read_all(self, card: Seen) -> str:
+    async def read_all(self, card: SeenCard) -> str:
         """Everything a person can reach from the card before deciding."""
 
     def refuse_cards(self) -> None:
@@ -66,19 +66,19 @@ class Driver(Protocol):
     def fail_redraws(self, times: int) -> None:
         """The next redraws fail, as when the platform is down for a moment."""
 
-    async def ben_presses(self, card: Seen, verb: Verb) -> None:
+    async def ben_presses(self, card: SeenCard, verb: Verb) -> None:
         """As `press`, but by Ben."""
 
-    async def approve_similar(self, card: Seen, rung: Rung, lasting: Lasting) -> str:
+    async def approve_similar(self, card: SeenCard, rung: Rung, lasting: Lasting) -> str:
         """Ana presses "Approve similar", chooses, and confirms; gives all she could read before confirming.
 
         Raises LookupError when the card or the ladder does not offer it.
         """
 
-    async def write(self, card: Seen, verb: Verb, words: str) -> None:
+    async def write(self, card: SeenCard, verb: Verb, words: str) -> None:
         """Ana presses a button that asks for words , writes them, and sends them."""
 
-    async def fill_in(self, card: Seen, name: str, text: str) -> None:
+    async def fill_in(self, card: SeenCard, name: str, text: str) -> None:
         """Ana presses "Fill in" on a question, writes ``text`` into the field ``name``, and sends it."""
 
     def boards(self) -> Sequence[str]:
@@ -100,7 +100,7 @@ class PlacedDriver(Driver, Protocol):
     def lose_place(self) -> None:
         """Someone deletes the place of the conversation."""
 
-    def delete_card(self, card: Seen) -> None:
+    def delete_card(self, card: SeenCard) -> None:
         """Someone deletes the message of a card."""
 
     def privately(self, containing: str) -> Sequence[str]:

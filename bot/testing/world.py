@@ -25,10 +25,12 @@ from bot.app import App, build
 from bot.channels.seam import Channel
 from bot.domain.chat import Clock
 from bot.settings import Settings
+from bot.store import migrations
+from bot.store.database import Database
+from bot.testing.control import FakeClock, Hold
+from bot.testing.notebook import notebook
 from bot.tools.mcp.elicitation import Question
 from bot.tools.tool import CallContext, FixedToolset, tool
-from tests.contracts.notebook import notebook
-from tests.kit import Hold, make_tables
 
 PATIENCE = 10.0
 
@@ -83,6 +85,14 @@ def _is(name: str, transcript: Sequence[Entry]) -> bool:
     return isinstance(transcript[0], SystemText) and f"\nYour name: {name}\n" in transcript[0].text
 
 
+def _upgraded(url: str) -> None:
+    database = Database(url)
+    try:
+        migrations.upgrade(database.engine)
+    finally:
+        database.close()
+
+
 @dataclass
 class World:
     """One database, one script, one notebook; ``start`` and ``restart`` run Nod over them.
@@ -92,7 +102,8 @@ class World:
 
     settings: Callable[[], Settings]
     add_channel: Callable[[App], Channel | None]
-    clock: Clock
+    clock: Clock = field(default_factory=FakeClock)
+    prepare: Callable[[str], None] = _upgraded  # makes the tables of a new database, given its URL
     elsewhere: bool = False  # another process does the work (PostgreSQL)
     model: ScriptedModel = field(default_factory=ScriptedModel)
     notes: list[str] = field(default_factory=list)
@@ -120,12 +131,12 @@ class World:
         @tool(writes=True)
         async def paint_as_asked(context: CallContext) -> str:
             """Paint it in the color that the person is asked for."""
-            return await inquire.run({}, context)
+            return str(await inquire.run({}, context))
 
         return FixedToolset("asking", (inquire, paint_as_asked))
 
     async def start(self) -> None:
-        make_tables(self.settings().database_url)
+        self.prepare(self.settings().database_url)
         await self._start()
 
     async def _start(self) -> None:
@@ -155,6 +166,7 @@ class World:
 
     async def let_pass(self, time: timedelta) -> None:
         """When all that is under way has ended, move the clock and do what the scheduler does then."""
+        assert isinstance(self.clock, FakeClock), "time passes only by a clock that a test moves"
         await self.app.dispatcher.idle()
         self.clock.forward(time)
         await self.app.recovery.expire_due(self.clock())

@@ -1,5 +1,6 @@
-"""A clock that moves only when told."""
+"""What a test controls: the time, and where work stops."""
 
+import asyncio
 from datetime import UTC, datetime, timedelta
 
 
@@ -14,3 +15,15 @@ class FakeClock:
 
     def forward(self, by: timedelta) -> None:
         self.now += by
+
+
+class Hold:
+    """A place where work stops: `reached` says that it did, `go` lets it on."""
+
+    def __init__(self) -> None:
+        self.reached = asyncio.Event()
+        self.go = asyncio.Event()
+
+    async def wait(self) -> None:
+        self.reached.set()
+        await self.go.wait()

@@ -1,0 +1,95 @@
+"""Plugins: entry points of installed packages, loaded only where a setting names them.
+
+Such code is trusted: it runs in Nod's process with all that Nod may do. So nothing joins by being installed,
+and what no setting names is listed from its package's metadata without being imported.
+"""
+
+import functools
+import importlib
+from collections.abc import Sequence
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from bot.errors import SettingsError
+
+ENTRY = "entry:"
+"""Begins the name of an entry point in a setting, as in ``entry:acme``."""
+TOOLS = "nod.tools"
+CHANNELS = "nod.channels"
+
+
+@functools.cache
+def channel_names() -> frozenset[str]:
+    """The channels that accounts may name: Nod's own, and those of installed packages."""
+    return frozenset({"http", "cli", *(point.name for point in entry_points(group=CHANNELS))})
+
+
+def unnamed(group: str, names: Sequence[str]) -> list[EntryPoint]:
+    """The entry points that installed packages other than Nod offer and ``names`` does not name."""
+    found = sorted(entry_points(group=group))
+    return [p for p in found if not is_own(p) and f"{ENTRY}{p.name}" not in names]
+
+
+def is_own(point: EntryPoint) -> bool:
+    """Whether Nod itself brings it."""
+    return point.module.partition(".")[0] == "bot"
+
+
+def origin(point: EntryPoint) -> str:
+    """The package that brings an entry point, with its version."""
+    return f"{point.dist.name} {point.dist.version}" if point.dist else point.value
+
+
+def load(group: str, setting: str, name: str) -> Any:
+    """Import what the entry point ``name`` (``entry:…``) leads to.
+
+    Raises SettingsError, in one line that begins with ``setting``, where it is missing, ambiguous or broken.
+    """
+    word = name.removeprefix(ENTRY)
+    found = sorted(entry_points(group=group, name=word))
+    if not found:
+        there = ", ".join(sorted({point.name for point in entry_points(group=group)})) or "none"
+        raise SettingsError(
+            f"{setting}: no installed package has the entry point {word!r} of {group} (there are: {there}); "
+            "install the package, or take the name out"
+        )
+    if len(found) > 1:
+        raise SettingsError(
+            f"{setting}: {name} is brought by several packages ({', '.join(sorted(map(origin, found)))}); "
+            "uninstall all but one"
+        )
+    value: Any = imported(setting, name, found[0].module)
+    for part in filter(None, (found[0].attr or "").split(".")):
+        value = getattr(value, part, None)
+    if value is None:
+        raise SettingsError(
+            f"{setting}: {name} leads to {found[0].value}, which is not there; upgrade the package"
+        )
+    return value
+
+
+def imported(setting: str, name: str, module: str) -> ModuleType:
+    """Import a module that ``name`` in a setting stands for; raises SettingsError with how to fix it."""
+    importlib.invalidate_caches()
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        missing = error.name or module
+        if missing == module or module.startswith(f"{missing}."):
+            fix = f"there is no module {missing}; install it, or start nod in the folder that has it"
+        else:
+            fix = f"it needs the module {missing}; install that"
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - their code may raise anything
+        fix = f"it failed to import ({where_it_failed(error)}); fix it"
+    raise SettingsError(f"{setting}: {name}: {fix}")
+
+
+def where_it_failed(error: BaseException) -> str:
+    """What failed and where, on one line."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    at = f", {Path(trace.tb_frame.f_code.co_filename).name} line {trace.tb_lineno}" if trace else ""
+    return f"{type(error).__name__}: {' '.join(str(error).split())}{at}"
