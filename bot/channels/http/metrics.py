@@ -15,7 +15,7 @@ from starlette.routing import Route
 
 from bot.channels.http.auth import Unauthenticated
 from bot.channels.http.errors import refused
-from bot.channels.http.server import bounded, listen, said_seldom
+from bot.channels.http.server import bounded, listen, said_seldom, started
 
 _FORMAT = "text/plain; version=0.0.4; charset=utf-8"
 _CONNECTIONS = 20
@@ -48,6 +48,7 @@ class MetricsServer:
         with said_seldom(), listen(self._host, self._port, "NOD_METRICS_PORT") as listening:
             serving = asyncio.create_task(server.serve([listening]), name="metrics")
             try:
+                await started(server, serving)
                 yield listening.getsockname()[1]
             finally:
                 server.should_exit = True

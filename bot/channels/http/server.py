@@ -6,7 +6,9 @@ import errno
 import logging
 import os
 import resource
+import signal
 import socket
+import threading
 from collections.abc import Iterator
 
 import uvicorn
@@ -20,6 +22,7 @@ _HEADERS = 16 * 1024  # bytes of a request's first line and headers
 _KEEP_ALIVE = 5  # seconds that a connection may be silent after an answer
 _MOST_FILES = 65_536
 _MINUTE = 60.0
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _TALKATIVE = ("asyncio", "uvicorn.error")
 
 
@@ -68,17 +71,9 @@ class Seldom(logging.Filter):
         return True
 
 
-class QuietServer(uvicorn.Server):
-    """Signals are the application's business."""
-
-    @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        yield
-
-
-def bounded(application: ASGIApp, connections: int) -> QuietServer:
+def bounded(application: ASGIApp, connections: int) -> uvicorn.Server:
     """A server that answers 503 while it has more connections."""
-    return QuietServer(
+    return uvicorn.Server(
         uvicorn.Config(
             application,
             http="h11",
@@ -93,6 +88,20 @@ def bounded(application: ASGIApp, connections: int) -> QuietServer:
             server_header=False,
         )
     )
+
+
+async def started(server: uvicorn.Server, serving: asyncio.Task[None]) -> None:
+    """Wait until it serves. It takes signals over as it starts; they wait, and go where they went before."""
+    before = {each: signal.getsignal(each) for each in _SIGNALS}
+    signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
+    try:
+        while not server.started and not serving.done():  # noqa: ASYNC110 - uvicorn has no event for it
+            await asyncio.sleep(0.005)
+    finally:
+        if threading.current_thread() is threading.main_thread():
+            for each, handler in before.items():
+                signal.signal(each, handler)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
 
 
 @contextlib.contextmanager
@@ -132,8 +141,7 @@ class WebServer:
         self._quiet.enter_context(said_seldom())
         listening = self._listening or self.listen()
         self._task = asyncio.create_task(self._server.serve([listening]), name="web server")
-        while not self._server.started and not self._task.done():  # noqa: ASYNC110 - uvicorn has no event for it
-            await asyncio.sleep(0.005)
+        await started(self._server, self._task)
 
     async def stop(self) -> None:
         """End every stream, which would be waited for otherwise, and let the other answers end."""
