@@ -35,7 +35,7 @@ from bot.domain.chat import (
     names_in,
 )
 from bot.domain.conversations import Conversation, LineRole, Transcript, Turn
-from bot.domain.events import Ending, ProposalOpened, TurnEnded, TurnEvent, TurnFailed
+from bot.domain.events import STOPPED, Ending, ProposalOpened, TurnEnded, TurnEvent, TurnFailed
 from bot.domain.jobs import HERE, Dispatcher, Job, Queue, Work
 from bot.domain.names import Names
 from bot.domain.people import Actor
@@ -260,7 +260,7 @@ class Assistant:
             await self._dispatcher.stop_turn(conversation_id)
         await self._dispatcher.wake(*jobs)
         if not team:
-            return "Stopped." if spoke else ""
+            return STOPPED if spoke else ""
         count = "a teammate" if len(team) == 1 else f"{len(team)} teammates"
         return f"Stopped, and with it {count}; what they had proposed is cancelled."
 

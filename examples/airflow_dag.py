@@ -1,7 +1,7 @@
 """A DAG that waits for a person. Its workers need Airflow 3, nod-client, NOD_URL and NOD_TOKEN.
 
-Copy it to your DAGs, or try it on its own: ``python examples/airflow_dag.py``. While it waits it holds no
-worker: the sensor is rescheduled, and the run's id is the key, so it is one question.
+Copy it to your DAGs folder, where ``python airflow_dag.py`` tries it out; Airflow finds it nowhere else.
+While it waits it holds no worker: the sensor is rescheduled, and the run's id is the key of one question.
 """
 
 import os

@@ -6,6 +6,7 @@ What is shown on the way is a preview and may be skipped; the final text is not.
 from abc import ABC, abstractmethod
 
 from bot.domain.events import (
+    STOPPED,
     Ending,
     TextDelta,
     TextRestarted,
@@ -54,7 +55,7 @@ class StreamedMessage(ABC):
             case ToolFinished():
                 self._doing = self._far = ""
             case TurnEnded(ending=Ending.STOPPED):
-                return await self.finish(self._text, "⏹ Stopped.")
+                return await self.finish(self._text, f"⏹ {STOPPED}")
             case TurnEnded(text=text):
                 return await self.finish(text, "")
             case TurnFailed(explanation=explanation):

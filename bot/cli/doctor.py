@@ -81,6 +81,7 @@ async def check(settings: Settings) -> list[Finding]:
         *_in_front(settings),
         look_at_admins(settings),
         _tokens(settings),
+        *_webhooks(settings),
         *await _tools(settings),
         await look_at_model(settings),
         *await _channels(settings),
@@ -268,6 +269,15 @@ def _tokens(settings: Settings) -> Finding:
     if not issued and not named:
         return ok("tokens", "none; only this machine is answered. nod token new NAME makes one for a script")
     return ok("tokens", f"{named} in NOD_HTTP_TOKENS, {len(issued)} made with nod token new")
+
+
+def _webhooks(settings: Settings) -> Iterator[Finding]:
+    secret = settings.webhook_secret
+    if secret is not None and not secret.get_secret_value().startswith("whsec_"):
+        yield warn(
+            "webhooks",
+            "libraries of Standard Webhooks can't read NOD_WEBHOOK_SECRET. Write whsec_ and base64 there",
+        )
 
 
 def _issued(settings: Settings) -> list[str]:

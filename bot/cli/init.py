@@ -1,9 +1,11 @@
 """``nod init``: five questions, each answer tried out before the next, and a ``.env`` of them."""
 
 import asyncio
+import base64
 import io
 import os
 import re
+import secrets
 import sys
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from dataclasses import dataclass
@@ -42,12 +44,17 @@ def init() -> None:
         if _FILE.exists() and not _yes(f"There is a {_FILE} here. Replace it?"):
             raise NodError(f"{_FILE} is as it was. nod doctor checks it.")
         print("Five questions. Enter takes what is in brackets; Ctrl+C ends this and writes nothing.")
-        given: Given = {}
+        given = {"NOD_WEBHOOK_SECRET": _webhook_secret()}
         for number, step in enumerate(_STEPS, start=1):
             print(f"\n{number} of {len(_STEPS)}")
             given |= _answered(step, given)
         _write(given)
         print(f"\nWrote {_FILE}, for your eyes only. Next: nod run")
+
+
+def _webhook_secret() -> str:
+    """A key of 32 random bytes, as https://www.standardwebhooks.com writes it."""
+    return f"whsec_{base64.b64encode(secrets.token_bytes(32)).decode()}"
 
 
 def _answered(step: SetupStep, given: Given) -> Given:

@@ -17,7 +17,8 @@ from bot.errors import NodError
 from bot.settings import Settings
 from bot.store.database import Database
 
-_CHATTED = re.compile(r"(?<![\w./])/(?:nod )?(approvals|link|unlink|approve|decline|show|pending)\b")
+_CHATTED = re.compile(r"(?<![\w./])/(?:nod )?(approvals|link|unlink|approve|decline|show|pending|help)\b")
+_ELSEWHERE = "(Telegram: "  # stands behind what is to be sent from an account in a chat
 
 
 def say(name: str, text: str, *, as_json: bool = False) -> None:
@@ -40,7 +41,8 @@ def say(name: str, text: str, *, as_json: bool = False) -> None:
 
 def _typed(text: str) -> str:
     """What a chat's reply says to type, as it is typed in a shell."""
-    return _CHATTED.sub(r"nod \1", text.replace("`", ""))
+    text = text.replace("`", "")
+    return text if _ELSEWHERE in text else _CHATTED.sub(r"nod \1", text).replace("nod help", "nod --help")
 
 
 async def _answered(settings: Settings, database: Database, command: Command) -> Reply:

@@ -1,6 +1,7 @@
-"""Slash commands, the same words in every channel: ``/nod`` for everyone, ``/approvals`` for admins.
+"""Slash commands, the same words in every channel: ``/nod``, and ``/approvals`` to decide and for rules.
 
-Each answer goes only to the person who asked. Non-admins are refused privately.
+Each answer goes only to the person who asked. Rules are for admins; what someone may decide by a button they
+may decide here.
 """
 
 from collections.abc import Callable
@@ -36,11 +37,14 @@ class Commands:
         self._everyone = EveryonesWords(database, policies, clock, stop, linking.words)
         deciding = DecidingWords(database, policies, registry, inbox, clock)
         ruling = RulingWords(database, policies, registry, clock, wake, hindrance)
-        self._admins = Words("approvals", deciding.words | ruling.words | linking.admins)
+        self._deciding = Words("approvals", deciding.words)
+        self._for_admins = ruling.words | linking.admins
+        self._admins = Words("approvals", deciding.words | self._for_admins)
         self._everywhere = ruling.everywhere | linking.admins.keys()
 
     async def handle(self, command: Command) -> Reply:
         """Answer a command. Unknown words change nothing."""
+        word = first_word(command.text)[0].lower()
         match command.name:
             case "stop":
                 return Reply(Answer.ACCEPTED, await self._everyone.stop(command, ""))
@@ -48,14 +52,14 @@ class Commands:
                 return await self._everyone.words.answer(command)
             case "approvals" if await self._database.read(self._policies.is_admin, command.actor):
                 bound = await self._database.read(self._policies.bound_to, command.actor)
-                if bound and first_word(command.text)[0].lower() in self._everywhere:
+                if bound and word in self._everywhere:
                     return Reply(
                         Answer.REFUSED, f"This concerns every workspace. You are an admin of {bound}."
                     )
                 return await self._admins.answer(command)
-            case "approvals" if command.text.strip().lower() == "help":
-                return Reply(Answer.ACCEPTED, f"Admins can use:\n{self._admins.help(command)}")
+            case "approvals" if word in self._for_admins:
+                return Reply(Answer.REFUSED, f"/approvals {word} is for admins. Ask one of them.")
             case "approvals":
-                return Reply(Answer.REFUSED, "/approvals is for admins. Ask one of them, or use /nod help.")
+                return await self._deciding.answer(command)
             case _:
                 return Reply(Answer.INVALID, f"Unknown command /{command.name}. Try /nod help.")

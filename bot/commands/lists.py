@@ -31,8 +31,7 @@ async def find(database: Database, policies: Policies, actor: Actor, prefix: str
     if len(prefix) < proposals.SHORTEST:
         raise Misspoken(f"Give at least {proposals.SHORTEST} characters of the ID.")
     found = await database.read(proposals.starting_with, prefix.lower())
-    if len(found) == 1 and not await database.read(rights.visible, policies, found[0], actor):
-        found = []
+    found = [p for p in found if await database.read(rights.visible, policies, p, actor)]
     if not found:
         raise Misspoken(f"There is no proposal {prefix[:40]}.")
     if len(found) > 1:

@@ -48,6 +48,7 @@ class CommandWord:
     also: tuple[str, ...] = ()  # what people type who mean this word
 
 
+_FEW = 15  # words, each with a line of its own in a list of them
 _QUOTES = "`'\"\u2018\u2019\u201a\u201c\u201d\u201e\u00ab\u00bb\u2039\u203a"
 
 
@@ -67,21 +68,14 @@ class Words:
 
     def __init__(self, name: str, words: Mapping[str, CommandWord]) -> None:
         self._name = name
-        self._words = {"help": CommandWord("help", "this list", self._help), **words}
+        self._words = {"help": CommandWord("help [WORD]", "this list, or one of it", self._help), **words}
 
     async def answer(self, command: Command) -> Reply:
         """Do what the words say. An unknown word changes nothing and gets one line, with the near word."""
         name, rest = first_word(command.text)
         word = self._words.get(name.lower() or "help")
         if word is None:
-            meant = [each for each, word in self._words.items() if name.lower() in word.also]
-            near = meant or difflib.get_close_matches(name.lower(), self._words, 1)
-            hint = (
-                f"Did you mean `/{self._name} {self._words[near[0]].usage}`?"
-                if near
-                else f"`/{self._name} help` lists them all."
-            )
-            return Reply(Answer.INVALID, f"Unknown command `{name[:40]}`. {hint}")
+            return Reply(Answer.INVALID, self._unknown(name))
         if word.here and not command.in_conversation:
             return Reply(Answer.INVALID, _NOT_HERE)
         try:
@@ -91,10 +85,24 @@ class Words:
         told = said if isinstance(said, Told) else Told(said)
         return Reply(told.answer, told.text, told.proposals, rule=told.rule)
 
-    def help(self, command: Command) -> str:
-        """List the words that can be used where ``command`` was typed."""
-        usable = [w for w in self._words.values() if command.in_conversation or not w.here]
-        return "\n".join(f"- `/{self._name} {w.usage}`: {w.meaning}" for w in usable)
+    def _unknown(self, name: str) -> str:
+        meant = [each for each, word in self._words.items() if name.lower() in word.also]
+        near = meant or difflib.get_close_matches(name.lower(), self._words, 1)
+        hint = (
+            f"Did you mean `/{self._name} {self._words[near[0]].usage}`?"
+            if near
+            else f"`/{self._name} help` lists them all."
+        )
+        return f"Unknown command `{name[:40]}`. {hint}"
 
-    async def _help(self, command: Command, _: str) -> str:
-        return self.help(command)
+    async def _help(self, command: Command, rest: str) -> str:
+        """One word, or those that can be used where ``command`` was typed; of many their names alone."""
+        name = first_word(rest)[0].lower()
+        if name:
+            one = self._words.get(name)
+            return f"`/{self._name} {one.usage}`: {one.meaning}" if one else self._unknown(name)
+        usable = {each: w for each, w in self._words.items() if command.in_conversation or not w.here}
+        if len(usable) > _FEW:
+            how = f"`/{self._name} help WORD` says how to write one."
+            return f"/{self._name} and one of: {', '.join(usable)}\n{how}"
+        return "\n".join(f"- `/{self._name} {w.usage}`: {w.meaning}" for w in usable.values())

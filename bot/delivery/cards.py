@@ -384,9 +384,9 @@ def _elsewhere(conversation: Conversation, at: Address, named: Names) -> Elsewhe
     further = "" if channel == at.channel else f" in {there}"
     if conversation.private:
         return Elsewhere(f"a private chat{further}", None, named=False)
-    if name := called(origin, named):
-        return Elsewhere(f"{name}{further}", origin, named=True)
     alone = there[:1].islower()  # "the console" is one place, Slack has many
+    if not alone and (name := called(origin, named)):
+        return Elsewhere(f"{name}{further}", origin, named=True)
     return Elsewhere(there if alone else f"a chat in {there}", origin, named=alone)
 
 

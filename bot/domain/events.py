@@ -7,6 +7,9 @@ from typing import Any
 
 from bot.domain.proposals import Proposal
 
+STOPPED = "Stopped."
+"""How people are told that a turn was stopped."""
+
 
 @dataclass(frozen=True, slots=True)
 class AnswerBegun:

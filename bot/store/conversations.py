@@ -24,7 +24,7 @@ from bot.store import proposals as proposal_store
 from bot.store.inserts import id_of_new
 from bot.store.tables.conversations import ConversationRow, MessageRow
 from bot.store.tables.proposals import ProposalRow
-from bot.store.tables.row import changed, table_of
+from bot.store.tables.row import changed, table_of, value_of
 
 _TITLE = 80  # characters
 _CONVERSATION = table_of(ConversationRow)
@@ -251,14 +251,11 @@ def open_counts(session: Session, conversation_ids: Sequence[str]) -> dict[str, 
 
 
 def _conversation(row: Any) -> Conversation:
-    return Conversation(
-        id=row.id,
+    return value_of(
+        Conversation,
+        row,
         address=Address(row.channel, row.key),
-        private=row.private,
         requester=Actor.parse(row.owner),
-        title=row.title,
-        created_at=row.created_at,
-        ended_at=row.ended_at,
         shown_at=Address.parse(row.shown_at) if row.shown_at else None,
         deleted=row.deleted_at is not None,
     )

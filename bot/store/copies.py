@@ -12,7 +12,7 @@ from bot.store import proposals
 from bot.store.inserts import insert_or_ignore
 from bot.store.tables.conversations import ConversationRow
 from bot.store.tables.proposals import CopyRow, ProposalRow
-from bot.store.tables.row import table_of
+from bot.store.tables.row import table_of, value_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,5 +197,4 @@ def bearer(session: Session, proposal_id: str) -> str | None:
 
 
 def _copy(row: Any) -> Copy:
-    at = Address(row.channel, row.key)
-    return Copy(row.id or 0, row.proposal_id, at, row.ref, row.wanted, row.shown, row.gone)
+    return value_of(Copy, row, address=Address(row.channel, row.key))

@@ -18,7 +18,7 @@ from sqlmodel.sql.sqltypes import UTCDateTime
 
 from bot.errors import Hopeless
 from bot.store.inserts import insert_or_ignore
-from bot.store.tables.row import Row
+from bot.store.tables.row import Row, value_of
 
 IssueState = Literal["open", "closed"]
 Priority = Literal["low", "normal", "high", "urgent"]
@@ -87,8 +87,7 @@ class Load:
 
 
 def _issue(row: IssueRow) -> Issue:
-    values = row.model_dump(exclude={"idempotency_key"})
-    return Issue(**{**values, "labels": tuple(row.labels)})
+    return value_of(Issue, row, labels=tuple(row.labels))
 
 
 def find(session: Session, number: int, *, lock: bool = False) -> Issue:

@@ -15,7 +15,7 @@ from sqlmodel import Field, Session, col
 from sqlmodel.sql.sqltypes import UTCDateTime
 
 from bot.store.inserts import insert_or_replace
-from bot.store.tables.row import Row
+from bot.store.tables.row import Row, value_of
 
 
 class McpLoginRow(Row, table=True):
@@ -83,19 +83,7 @@ class SignIn:
 def find(session: Session, server: str, url: str) -> SignIn | None:
     """The sign-in of a server, if it was for this address: another one never gets the tokens."""
     row = session.get(McpLoginRow, server)
-    if row is None or row.url != url:
-        return None
-    return SignIn(
-        row.server,
-        row.url,
-        row.client,
-        row.tokens,
-        row.found,
-        row.expires_at,
-        row.signed_in_by,
-        row.signed_in_at,
-        row.version,
-    )
+    return value_of(SignIn, row) if row is not None and row.url == url else None
 
 
 def keep(session: Session, made: SignIn) -> None:
@@ -180,7 +168,7 @@ def end(session: Session, ident: str, words: str, *, well: bool) -> None:
 def look(session: Session, key: str) -> UnderWay | None:
     """How a sign-in stands, by the key that `come_back` gave."""
     row = session.get(McpSignInRow, key)
-    return UnderWay(row.server, row.ended, row.well) if row else None
+    return value_of(UnderWay, row) if row else None
 
 
 def key_of(ident: str) -> str:

@@ -11,10 +11,10 @@ from sqlalchemy import bindparam, exists, func, insert, text, update
 from sqlmodel import Session, select
 
 from bot.domain.proposals import TRANSITIONS, Proposal, State
-from bot.domain.text import storable, storable_or_none
+from bot.domain.text import storable
 from bot.store import exclusive, processes
 from bot.store.inserts import insert_or_ignore
-from bot.store.proposals import ALL, from_row
+from bot.store.proposals import ALL, from_row, to_row
 from bot.store.quick import tell
 from bot.store.record import audit
 from bot.store.record.audit import By, Change
@@ -51,7 +51,7 @@ def _update(columns: tuple[str, ...]) -> Any:
 
 def insert_all(session: Session, proposals: Sequence[Proposal], by: By) -> None:
     """Open proposals, each with its first audit row."""
-    changes = [Change(proposal, _row(proposal), by, asks=True) for proposal in proposals]
+    changes = [Change(proposal, to_row(proposal), by, asks=True) for proposal in proposals]
     for change in changes:
         tell(session.connection(), _INSERT, change.row)
         _name_deciders(session, change.proposal)
@@ -81,7 +81,7 @@ def move(
         before, **changes, state=state or before.state, version=before.version + 1, updated_at=now
     )
     exclusive.in_conversation(session, before.conversation_id)
-    old, new = _row(before), _row(after)
+    old, new = to_row(before), to_row(after)
     changed = {key: value for key, value in new.items() if value != old[key]}
     changed["deciders"] = new["deciders"]  # an older release kept fewer fields; the record hashes all
     changed |= {"owner": owner} if owner is not None else {}
@@ -138,70 +138,3 @@ def _want_redraw(session: Session, proposal: Proposal) -> None:
     """Its copies are behind now, and so is the card that carries the buttons of its group."""
     behind = {"message_id": proposal.message_id, "moved_id": proposal.id}
     tell(session.connection(), _WANT_REDRAW, behind)
-
-
-def _row(p: Proposal) -> dict[str, Any]:
-    return {
-        "id": p.id,
-        "kind": p.kind,
-        "conversation_id": p.conversation_id,
-        "message_id": p.message_id,
-        "call_id": p.call_id,
-        "position": p.position,
-        "tool_name": p.tool_name,
-        "tool_version": p.tool_version,
-        "arguments": dict(p.arguments),
-        "description": storable(p.description),
-        "preview": [[f.field, f.old_value, f.new_value, *([True] if f.titled else [])] for f in p.preview],
-        "level": p.risk.level,
-        "risk_reason": storable(p.risk.reason),
-        "reason": storable(p.reason),
-        "requester": str(p.requester),
-        "requester_name": storable(p.requester.name),
-        "deciders": {
-            "requester": p.deciders.requester,
-            "roles": list(p.deciders.roles),
-            "people": list(p.deciders.people),
-            "members": p.deciders.members,
-            "four_eyes": p.deciders.four_eyes,
-            "lead": p.deciders.lead,
-            "escalated": p.deciders.escalated,
-            "place": p.deciders.place,
-        },
-        "quorum": p.quorum,
-        "declines": p.declines,
-        "grant_id": p.grant_id,
-        "ttl_seconds": p.ttl.total_seconds(),
-        "warn_at": p.warn_at,
-        "remind_at": p.remind_at,
-        "remind_every": p.remind_every.total_seconds() if p.remind_every else None,
-        "escalate_at": p.escalate_at,
-        "escalate_to": p.escalate_to,
-        "rule": p.rule,
-        "teammate": p.teammate,
-        "state": p.state,
-        "cause": p.cause,
-        "round": p.round,
-        "version": p.version,
-        "digest": p.digest,
-        "idempotency_key": p.idempotency_key,
-        "votes": [
-            [v.person_id, str(v.actor), v.actor.name, v.verb, v.reason, v.at.isoformat()] for v in p.votes
-        ],
-        "decided_by": p.decided_by,
-        "decided_from": p.decided_from,
-        "decided_at": p.decided_at,
-        "decline_reason": storable_or_none(p.decline_reason),
-        "edited_by": p.edited_by,
-        "edits": [[e.round, e.by, [[f.field, f.old_value, f.new_value] for f in e.fields]] for e in p.edits]
-        or None,
-        "changed": p.changed,
-        "result": storable_or_none(p.result),
-        "told": storable_or_none(p.told),
-        "ended_badly": storable_or_none(p.ended_badly),
-        "result_url": storable_or_none(p.result_url),
-        "error": storable_or_none(p.error),
-        "created_at": p.created_at,
-        "updated_at": p.updated_at,
-        "expires_at": p.expires_at,
-    }

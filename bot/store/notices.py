@@ -11,7 +11,7 @@ from sqlmodel import Session, col, select
 
 from bot.domain.chat import Address
 from bot.store.tables.channels import NoticeRow
-from bot.store.tables.row import changed
+from bot.store.tables.row import changed, value_of
 
 _LONGEST = timedelta(minutes=5)  # no next try is further away; one that is, a clock set back has left there
 
@@ -57,14 +57,11 @@ def due(session: Session, now: datetime, limit: int) -> list[Notice]:
     at = col(NoticeRow.next_at)
     query = select(NoticeRow).where(or_(at <= now, at > now + _LONGEST)).order_by(at, col(NoticeRow.id))
     return [
-        Notice(
-            row.id or 0,
-            Address(row.channel, row.key),
-            Address.parse(row.instead) if row.instead else None,
-            row.proposal_id,
-            row.text,
-            row.tries,
-            row.created_at,
+        value_of(
+            Notice,
+            row,
+            address=Address(row.channel, row.key),
+            instead=Address.parse(row.instead) if row.instead else None,
         )
         for row in session.exec(query.limit(limit))
     ]

@@ -1,6 +1,7 @@
 """Proposals as rows, read. What changes one is in ``bot/store/moving.py``."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import asdict, fields
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
@@ -25,9 +26,10 @@ from bot.domain.proposals import (
 )
 from bot.domain.risk import Level, Risk
 from bot.domain.rules import EVERYWHERE
+from bot.domain.text import storable, storable_or_none
 from bot.store.tables.conversations import ConversationRow
 from bot.store.tables.proposals import WAITS, DeciderRow, ProposalRow
-from bot.store.tables.row import among, table_of
+from bot.store.tables.row import among, table_of, value_of
 
 _TABLE = table_of(ProposalRow)
 _CONVERSATION = table_of(ConversationRow)
@@ -287,67 +289,87 @@ def has_unsettled(session: Session, message_id: int) -> bool:
 
 
 def from_row(row: Row[Any]) -> Proposal:
-    return Proposal(
-        id=row.id,
-        kind=Kind(row.kind),
-        conversation_id=row.conversation_id,
-        message_id=row.message_id,
-        call_id=row.call_id,
-        position=row.position,
-        tool_name=row.tool_name,
-        tool_version=row.tool_version,
-        arguments=row.arguments,
-        description=row.description,
-        preview=tuple(PreviewField(*f) for f in row.preview),
+    read = {name: read(getattr(row, name)) for name, (_, read) in _CONVERTED.items()}
+    return value_of(
+        Proposal,
+        row,
+        **read,
         risk=Risk(Level(row.level), row.risk_reason),
-        reason=row.reason,
         requester=Actor.parse(row.requester, row.requester_name),
-        deciders=Deciders(
-            requester=row.deciders["requester"],
-            roles=tuple(row.deciders["roles"]),
-            people=tuple(row.deciders["people"]),
-            members=row.deciders["members"],
-            four_eyes=row.deciders["four_eyes"],
-            lead=row.deciders.get("lead"),
-            escalated=row.deciders.get("escalated"),
-            place=row.deciders.get("place"),
-        ),
-        quorum=row.quorum,
-        declines=row.declines,
-        grant_id=row.grant_id,
         ttl=timedelta(seconds=row.ttl_seconds),
-        warn_at=row.warn_at,
-        remind_at=row.remind_at,
-        remind_every=timedelta(seconds=row.remind_every) if row.remind_every else None,
-        escalate_at=row.escalate_at,
-        escalate_to=row.escalate_to,
-        rule=row.rule,
-        teammate=row.teammate,
-        state=State(row.state),
-        cause=Cause(row.cause) if row.cause else None,
-        round=row.round,
-        version=row.version,
-        digest=row.digest,
-        votes=tuple(
-            Vote(person, Actor.parse(actor, name), verb, reason, datetime.fromisoformat(at))
-            for person, actor, name, verb, reason, at in row.votes
-        ),
-        decided_by=row.decided_by,
-        decided_from=row.decided_from,
-        decided_at=row.decided_at,
-        decline_reason=row.decline_reason,
-        edited_by=row.edited_by,
-        edits=tuple(
-            Edited(r, by, tuple(PreviewField(*f) for f in fields)) for r, by, fields in row.edits or ()
-        ),
-        changed=row.changed,
-        progress=row.progress,
-        result=row.result,
-        told=row.told,
-        ended_badly=row.ended_badly,
-        result_url=row.result_url,
-        error=row.error,
-        created_at=row.created_at,
-        updated_at=row.updated_at,
-        expires_at=row.expires_at,
     )
+
+
+def to_row(p: Proposal) -> dict[str, Any]:
+    """The columns that its audit row covers: not which process runs it, how far it is and what it changes."""
+    row = {name: getattr(p, name) for name in _SAME}
+    row |= {name: keep(getattr(p, name)) for name, (keep, _) in _CONVERTED.items()}
+    return row | {
+        "level": p.risk.level,
+        "risk_reason": storable(p.risk.reason),
+        "requester": str(p.requester),
+        "requester_name": storable(p.requester.name),
+        "ttl_seconds": p.ttl.total_seconds(),
+        "idempotency_key": p.idempotency_key,
+    }
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _optional(convert: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """None or nothing stays None."""
+    return lambda value: convert(value) if value else None
+
+
+def _fields_kept(fields: Iterable[PreviewField]) -> list[list[Any]]:
+    return [[f.field, f.old_value, f.new_value, *([True] if f.titled else [])] for f in fields]
+
+
+def _fields_read(kept: list[list[Any]]) -> tuple[PreviewField, ...]:
+    return tuple(PreviewField(*each) for each in kept)
+
+
+def _deciders_read(kept: dict[str, Any]) -> Deciders:
+    return Deciders(**kept | {"roles": tuple(kept["roles"]), "people": tuple(kept["people"])})
+
+
+def _votes_kept(votes: tuple[Vote, ...]) -> list[list[Any]]:
+    return [[v.person_id, str(v.actor), v.actor.name, v.verb, v.reason, v.at.isoformat()] for v in votes]
+
+
+def _votes_read(kept: list[list[Any]]) -> tuple[Vote, ...]:
+    return tuple(
+        Vote(person, Actor.parse(actor, name), verb, reason, datetime.fromisoformat(at))
+        for person, actor, name, verb, reason, at in kept
+    )
+
+
+def _edits_kept(edits: tuple[Edited, ...]) -> list[list[Any]] | None:
+    return [[each.round, each.by, _fields_kept(each.fields)] for each in edits] or None
+
+
+def _edits_read(kept: list[list[Any]] | None) -> tuple[Edited, ...]:
+    return tuple(Edited(round_, by, _fields_read(fields)) for round_, by, fields in kept or ())
+
+
+_CONVERTED: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
+    "kind": (_same, Kind),
+    "state": (_same, State),
+    "cause": (_same, _optional(Cause)),
+    "arguments": (dict, _same),
+    "preview": (_fields_kept, _fields_read),
+    "deciders": (asdict, _deciders_read),
+    "votes": (_votes_kept, _votes_read),
+    "edits": (_edits_kept, _edits_read),
+    "remind_every": (_optional(timedelta.total_seconds), _optional(lambda s: timedelta(seconds=s))),
+    "description": (storable, _same),
+    "reason": (storable, _same),
+    **dict.fromkeys(
+        ("decline_reason", "result", "told", "ended_badly", "result_url", "error"), (storable_or_none, _same)
+    ),
+}
+"""Fields whose column does not hold them as they are: how each is kept, and how it is read."""
+_APART = ("risk", "requester", "ttl", "progress")
+_SAME = [each.name for each in fields(Proposal) if each.name not in (*_APART, *_CONVERTED)]

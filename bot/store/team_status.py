@@ -12,7 +12,7 @@ from sqlmodel import Session, col, select
 from bot.domain.chat import Address
 from bot.domain.jobs import Job, Work
 from bot.store.inserts import insert_or_ignore
-from bot.store.tables.row import table_of
+from bot.store.tables.row import table_of, value_of
 from bot.store.tables.teams import TeamStatusRow
 
 _TABLE = table_of(TeamStatusRow)
@@ -47,7 +47,7 @@ def change(session: Session, lead_id: str, origin: Address | None = None) -> Job
 def behind(session: Session, lead_id: str) -> TeamStatusCopy | None:
     """The board, if it shows less than what is."""
     row = session.exec(select(TeamStatusRow).where(TeamStatusRow.lead_id == lead_id, _BEHIND)).one_or_none()
-    return TeamStatusCopy(row.lead_id, Address(row.channel, row.key), row.ref, row.wanted) if row else None
+    return value_of(TeamStatusCopy, row, address=Address(row.channel, row.key)) if row else None
 
 
 def all_behind(session: Session) -> list[str]:

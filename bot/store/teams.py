@@ -15,6 +15,7 @@ from bot.domain.teams import Standing, Teammate, TeamStatus
 from bot.errors import ToolError
 from bot.store import conversations, proposals, turns
 from bot.store.tables.conversations import MessageRow, TurnRow
+from bot.store.tables.row import value_of
 from bot.store.tables.teams import TeammateRow
 
 _DOING = 300
@@ -112,19 +113,11 @@ def from_row(session: Session, row: TeammateRow) -> Teammate:
             func.coalesce(func.sum(TurnRow.completion_tokens), 0),
         ).where(TurnRow.conversation_id == row.id)
     ).one()
-    return Teammate(
-        id=row.id,
-        lead_id=row.lead_id,
-        name=row.name,
-        role=row.role,
-        task=row.task,
+    return value_of(
+        Teammate,
+        row,
         tools=tuple(row.tools) if row.tools is not None else None,
-        needs_plan=row.needs_plan,
-        rounds=row.rounds,
         standing=Standing(row.standing),
-        words=row.words,
-        created_at=row.created_at,
-        ended_at=row.ended_at,
         plan=proposals.get(session, row.plan_id) if row.plan_id else None,
         waits_for=tuple(open_ones),
         doing=_doing(session, row.id),

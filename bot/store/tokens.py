@@ -20,6 +20,7 @@ from bot.store.record import changes
 from bot.store.record.audit import By
 from bot.store.record.changes import Thing
 from bot.store.tables.people import TokenRow
+from bot.store.tables.row import value_of
 
 _BEGINNING = "nod_"
 _LONGEST = 64  # characters of a name
@@ -57,7 +58,7 @@ def revoke(session: Session, which: str, by: Actor, now: datetime) -> list[Issue
         row.revoked_by, row.revoked_at = str(by), now
         session.add(row)
         _record(session, row.label, row.name, Act.REVOKE, by, now)
-    return [_issued(row) for row in found]
+    return [value_of(IssuedToken, row) for row in found]
 
 
 def _record(session: Session, label: str, name: str, verb: Act, by: Actor, now: datetime) -> None:
@@ -70,7 +71,10 @@ def _record(session: Session, label: str, name: str, verb: Act, by: Actor, now: 
 def working(session: Session) -> list[IssuedToken]:
     """Those that were not revoked, oldest first."""
     live = select(TokenRow).where(col(TokenRow.revoked_at).is_(None))
-    return [_issued(row) for row in session.exec(live.order_by(col(TokenRow.made_at), col(TokenRow.label)))]
+    return [
+        value_of(IssuedToken, row)
+        for row in session.exec(live.order_by(col(TokenRow.made_at), col(TokenRow.label)))
+    ]
 
 
 def holder(session: Session, token: str) -> str | None:
@@ -85,7 +89,3 @@ def holder(session: Session, token: str) -> str | None:
 
 def _hash(token: str) -> str:
     return hashlib.sha256(token.encode(errors="replace")).hexdigest()
-
-
-def _issued(row: TokenRow) -> IssuedToken:
-    return IssuedToken(row.label, row.name, row.made_by, row.made_at)

@@ -9,7 +9,7 @@ from sqlmodel import Session, col, select
 
 from bot.domain.proposals import SETTLED
 from bot.store.tables.proposals import CallbackRow, ProposalRow
-from bot.store.tables.row import changed
+from bot.store.tables.row import changed, value_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ def add(session: Session, proposal_id: str, url: str, now: datetime) -> None:
 
 def of_proposal(session: Session, proposal_id: str) -> Webhook | None:
     row = session.get(CallbackRow, proposal_id)
-    return _callback(row) if row is not None else None
+    return value_of(Webhook, row) if row is not None else None
 
 
 def due(session: Session, now: datetime, limit: int) -> list[Webhook]:
@@ -47,7 +47,7 @@ def due(session: Session, now: datetime, limit: int) -> list[Webhook]:
         .order_by(col(CallbackRow.next_at))
         .limit(limit)
     )
-    return [_callback(row) for row in rows]
+    return [value_of(Webhook, row) for row in rows]
 
 
 def claim(session: Session, callback: Webhook, next_at: datetime) -> bool:
@@ -77,7 +77,3 @@ def _change(session: Session, proposal_id: str, attempts: int, values: dict[str,
         .values(values)
     )
     return bool(changed(session.execute(statement)))
-
-
-def _callback(row: CallbackRow) -> Webhook:
-    return Webhook(row.proposal_id, row.url, row.attempts, row.told_at, row.over, row.fault)

@@ -22,7 +22,7 @@ from bot.store.record import changes
 from bot.store.record.audit import By
 from bot.store.record.changes import Thing
 from bot.store.rules import Policies
-from bot.store.tables.row import changed, table_of
+from bot.store.tables.row import changed, table_of, value_of
 from bot.store.tables.rules import GrantRow
 
 
@@ -252,18 +252,9 @@ def _live(now: datetime) -> ColumnElement[bool]:
 
 
 def _grant(row: Any) -> Grant:
-    return Grant(
-        id=row.id or 0,
+    return value_of(
+        Grant,
+        row,
         scope=Scope(row.tool_name, row.tool_version, Rung(row.rung), row.match),
-        words=row.words,
-        person_id=row.person_id,
-        person_name=row.person_name,
         conversation_id=row.conversation_id if row.only_there else None,
-        requester=row.requester,
-        place=row.place,
-        proposal_id=row.proposal_id,
-        created_at=row.created_at,
-        expires_at=row.expires_at,
-        uses=row.uses,
-        plan_digest=row.plan_digest,
     )

@@ -308,6 +308,27 @@ def test_doctor_warns_where_others_reach_nod_without_a_proxy(shell: Shell):
         assert "without a proxy" not in shell.nod("doctor", **given | fine).stdout
 
 
+def test_doctor_warns_of_a_webhook_secret_that_the_libraries_of_receivers_cannot_read(shell: Shell):
+    warning = "warn webhooks: libraries of Standard Webhooks can't read NOD_WEBHOOK_SECRET"
+    assert warning in shell.nod("doctor", NOD_PORT="0", NOD_WEBHOOK_SECRET="0123456789abcdef").stdout
+    assert (
+        "webhooks"
+        not in shell.nod("doctor", NOD_PORT="0", NOD_WEBHOOK_SECRET="whsec_MDEyMzQ1Njc4OQ==").stdout
+    )
+
+
+def test_a_reply_says_what_to_type_in_a_shell_and_for_a_chat_as_chats_take_it(shell: Shell):
+    shell.nod("db", "upgrade")
+    refused = shell.nod("approvals", "rules").output
+    assert "nod approvals is for admins. Ask one of them, or use nod --help." in refused
+    usage = shell.nod("approvals", "ttl", NOD_ADMINS="cli:operator").output
+    assert "Usage: nod approvals ttl 4h" in usage
+    assert "`" not in usage
+    code = shell.nod("link").stdout
+    assert re.search(r"send /nod link (\w+) \(Telegram: /link \1\) from your other account", code)
+    assert "Ask for one with nod link." in shell.nod("link", "yes", "slack:T1/U1").output
+
+
 def test_doctor_tells_wrong_values_and_still_looks_at_the_rest(shell: Shell):
     checked = shell.nod("doctor", NOD_PORT="eighty", NOD_MODEL_STRICT="perhaps", NOD_PROT="1")
     assert checked.exit_code == 1

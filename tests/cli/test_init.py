@@ -1,6 +1,7 @@
 """``nod init`` and ``nod open``: from an empty folder to a Nod that runs, with every answer tried out."""
 
 import asyncio
+import base64
 import socket
 import stat
 from pathlib import Path
@@ -31,7 +32,11 @@ async def test_with_enter_alone_it_writes_what_runs_here(shell: Shell):
     done = await init(shell, "", "", "", "", "0")
     assert (done.exit_code, done.stderr) == (0, "")
     assert "5 of 5" in done.stdout
-    assert written(shell) == {
+    made = written(shell)
+    secret = made.pop("NOD_WEBHOOK_SECRET") or ""
+    assert len(base64.b64decode(secret.removeprefix("whsec_"), validate=True)) == 32
+    assert secret.startswith("whsec_")
+    assert made == {
         "NOD_DATABASE_URL": "sqlite:///nod.db",
         "NOD_ADMINS": "http:local",
         "NOD_TIMEZONE": "UTC",

@@ -32,6 +32,12 @@ def test_the_list_has_every_tool_a_model_is_offered_with_its_group_and_risk(shel
     assert not (shell.folder / "nod.db").exists()
 
 
+def test_a_line_that_a_program_reads_is_cut_nowhere(ready: Shell):
+    done = ready.process("tools", "list", COLUMNS="60")
+    (row,) = (row for row in done.stdout.splitlines() if row.startswith("create_issue "))
+    assert row.endswith("Search first: it may exist already.")
+
+
 def test_one_tool_is_shown_whole(shell: Shell):
     done = shell.nod("tools", "show", "create_issue")
     assert "risk: write, asks first" in done.stdout

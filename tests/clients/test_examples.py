@@ -1,12 +1,14 @@
 """The files in ``examples/`` run as they stand, with the real libraries, against a real Nod."""
 
 import asyncio
+import json
 import os
 import re
 import shutil
 import sys
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -22,7 +24,9 @@ EXAMPLES = ROOT / "examples"
 AIRFLOW = os.environ.get("NOD_TEST_AIRFLOW") or (sys.executable if find_spec("airflow") else None)
 
 
-async def run(house: House, *command: str, **environment: str) -> tuple[int | None, list[str]]:
+async def run(
+    house: House, *command: str, cwd: Path | None = None, **environment: str
+) -> tuple[int | None, list[str]]:
     """Its exit code and the lines it printed."""
     running = await asyncio.create_subprocess_exec(
         *command,
@@ -35,6 +39,7 @@ async def run(house: House, *command: str, **environment: str) -> tuple[int | No
         | environment,
         stdout=asyncio.subprocess.PIPE,
         stderr=None,
+        cwd=cwd,
     )
     try:
         out, _ = await running.communicate()
@@ -46,7 +51,7 @@ async def run(house: House, *command: str, **environment: str) -> tuple[int | No
 
 
 def python(
-    house: House, name: str, *words: str, **environment: str
+    house: House, name: str, *words: str, **environment: Any
 ) -> "asyncio.Task[tuple[int | None, list[str]]]":
     house.asks = asyncio.create_task(run(house, sys.executable, str(EXAMPLES / name), *words, **environment))
     return house.asks
@@ -163,19 +168,61 @@ AGENTS = pytest.mark.parametrize(
 
 @AGENTS
 async def test_the_agents_deploy_what_people_approved_also_after_a_restart_of_nod(
-    house: House, name, library
+    house: House, tmp_path: Path, name, library
 ):
     pytest.importorskip(library, reason="the extra adapters is not installed")
     async with OpenAIServer(script=model) as server:
-        given = {"OPENAI_BASE_URL": server.url, "OPENAI_API_KEY": server.key}
-        ran = python(house, name, **given)
+        given = {"OPENAI_BASE_URL": server.url, "OPENAI_API_KEY": server.key, "cwd": tmp_path}
+        ran = python(house, name, "run-1", **given)
         await house.card()
         await house.restart()
         await house.edit(version="1.3")
         assert await ran == (0, ["deploying 1.3", "1.3 is out"])
-        ran = python(house, name, **given)
+        ran = python(house, name, "run-2", **given)
         await house.press("decline", reason="Not today")
         assert await ran == (0, ["ben declined it. Reason: Not today"])
+
+
+@AGENTS
+async def test_an_agent_that_is_killed_and_started_again_asks_no_second_time(
+    house: House, tmp_path: Path, name, library
+):
+    pytest.importorskip(library, reason="the extra adapters is not installed")
+    async with OpenAIServer(script=model) as server:
+        given = {"OPENAI_BASE_URL": server.url, "OPENAI_API_KEY": server.key, "cwd": tmp_path}
+        ran = python(house, name, "run-1", **given)
+        proposal = await house.card()
+        ran.cancel()
+        await asyncio.wait([ran])
+        ran = python(house, name, "run-1", **given)
+        await house.press("approve", proposal)
+        assert await ran == (0, ["deploying 1.4", "1.4 is out"])
+        assert len(await house.all()) == 1
+
+
+async def hook(house: House, **environment: str) -> tuple[int | None, list[str]]:
+    use = json.dumps({"session_id": "s", "tool_name": "Bash", "tool_input": {"command": "make release"}})
+    words = ("bash", "-c", f"echo '{use}' | {sys.executable} {EXAMPLES / 'hook.py'}")
+    house.asks = asyncio.create_task(run(house, *words, **environment))
+    return await house.asks
+
+
+def decided(lines: list[str]) -> Any:
+    return json.loads(lines[-1])["hookSpecificOutput"]
+
+
+async def test_the_hook_of_a_coding_agent_allows_what_people_approved_and_blocks_all_else(house: House):
+    ran = asyncio.create_task(hook(house))
+    await house.edit(command="make check")
+    code, lines = await ran
+    assert (code, decided(lines)["permissionDecision"]) == (0, "allow")
+    assert decided(lines)["updatedInput"] == {"command": "make check"}
+    ran = asyncio.create_task(hook(house))
+    await house.press("decline", reason="Not today")
+    code, lines = await ran
+    assert (code, decided(lines)["permissionDecision"]) == (0, "deny")
+    assert decided(lines)["permissionDecisionReason"] == "ben declined it. Reason: Not today"
+    assert (await hook(house, NOD_TOKEN="of-nobody")) == (2, [])
 
 
 async def test_the_mcp_client_calls_what_people_approved(house: House):

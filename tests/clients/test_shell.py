@@ -61,5 +61,7 @@ async def test_what_is_wrong_is_told_in_one_line(house: House):
     code, out, err = await nod_ask("Deploy?", NOD_URL=house.url, NOD_TOKEN="of-nobody")
     assert (code, out) == (4, "")
     assert err == "nod-ask: Nod does not know this token. NOD_TOKEN must be one of NOD_HTTP_TOKENS."
+    code, out, err = await nod_ask("Deploy?", NOD_URL=house.url, NOD_TOKEN="")
+    assert (code, out, err) == (4, "", "nod-ask: this Nod wants a token. Set NOD_TOKEN.")
     code, out, _ = await nod_ask("Deploy?", "--wait", "0", "--key", "k", NOD_URL=house.url)
     assert (code, out) == (3, "waiting")

@@ -10,6 +10,7 @@ from bot.domain.people import Actor
 from bot.domain.policy import Policy
 from bot.domain.proposals import State
 from tests.kit import ADA, ANA, BEN, EVE, Hold, MakeNod, Nod, call, says
+from tests.kit.people import WALL
 
 
 def red(lamp: str = "desk") -> ToolCall:
@@ -23,7 +24,13 @@ async def nod(make_nod: MakeNod) -> Nod:
 
 async def test_help_lists_the_words_for_everyone_and_for_admins(nod: Nod) -> None:
     assert "`/nod status`" in (await nod.command("/nod")).text
-    assert "`/approvals decline ID [reason]`" in (await nod.command("/approvals help", by=ADA)).text
+    every = (await nod.command("/approvals", by=ADA)).text
+    assert " decline, " in every
+    assert " policy, " in every
+    assert len(every) < 500  # a phone shows it without scrolling
+    one = (await nod.command("/approvals help decline", by=ADA)).text
+    assert one == "`/approvals decline ID [reason]`: decline it"
+    assert "Did you mean" in (await nod.command("/approvals help declin", by=ADA)).text
 
 
 @pytest.mark.parametrize(
@@ -81,11 +88,25 @@ async def test_status_tells_what_waits_for_me_and_what_i_asked_for(nod: Nod) -> 
     assert (await nod.command("/nod status", by=EVE)).text == "Nothing waits."
 
 
-async def test_approvals_is_for_admins(nod: Nod) -> None:
-    [p] = await nod.asked(red())
-    reply = await nod.command(f"/approvals approve {p.id}", by=EVE)
-    assert reply.answer is Answer.REFUSED
-    assert (await nod.now(p)).state is State.PROPOSED
+async def test_rules_are_for_admins(nod: Nod) -> None:
+    for words in ("pause", "policy never", "roles", "Rules", "link chat:ana chat:eve"):
+        reply = await nod.command(f"/approvals {words}", by=ANA)
+        assert reply.answer is Answer.REFUSED
+        assert reply.text == f"/approvals {words.split()[0].lower()} is for admins. Ask one of them."
+
+
+async def test_who_may_decide_by_a_button_may_by_a_command(nod: Nod) -> None:
+    [mine] = await nod.asked(red())
+    [others] = await nod.asked(red("door"), by=BEN, at=WALL)
+    listed = (await nod.command("/approvals list")).text
+    assert mine.id[:8] in listed
+    assert others.id[:8] not in listed
+    assert "Approved." in (await nod.command(f"/approvals approve {mine.id[:8]}")).text
+    for verb in ("show", "approve", "decline", "extend", "cancel"):
+        told = await nod.command(f"/approvals {verb} {others.id}")
+        assert told.text.startswith("There is no proposal"), verb
+    assert "Only an admin" in (await nod.command(f"/approvals expire {others.id}", by=BEN)).text
+    assert (await nod.now(others)).state is State.PROPOSED
 
 
 async def test_an_admin_lists_shows_and_decides_by_the_beginning_of_an_id(nod: Nod) -> None:

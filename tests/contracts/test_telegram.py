@@ -14,11 +14,11 @@ from bot.domain.forms import label_of
 from bot.domain.similarity import Lasting, Rung
 from bot.domain.verbs import Verb, button
 from bot.settings import Settings
-from bot.testing.contract import Contract, PlacesContract
+from bot.testing.contract import Contract, PlacesContract, hears
 from bot.testing.driver import SeenCard
-from bot.testing.world import World, eventually
+from bot.testing.world import Says, World, eventually
 from tests.fakes.telegram_server import TOKEN, FakeTelegram, Posted
-from tests.kit import FakeClock, make_tables
+from tests.kit import FakeClock, Hold, make_tables
 from tests.kit.urls import Urls
 
 pytestmark = pytest.mark.platform
@@ -293,7 +293,20 @@ async def in_telegram(url: str, clock: Clock, *, elsewhere: bool = False) -> Asy
 
 
 class TestTelegram(Contract, PlacesContract):
-    """Every scenario of the contract."""
+    """Every scenario of the contract, and what only Telegram does."""
+
+    async def test_a_stop_is_told_once_where_the_answer_was_to_stand(self, driver: TelegramDriver) -> None:
+        hold = Hold()
+        driver.world.script(Says("Too late.", hold=hold), Says("Here I am."))
+        await driver.say("think")
+        await hold.reached.wait()
+        await driver.telegram.say(ANA, "/stop@nod_test_bot", TEAM)
+        await hears(driver, driver.stopped)
+        await driver.say("and now?")
+        await hears(driver, "Here I am.")
+        assert [each for each in driver.texts() if "Stopped" in each] == [driver.stopped]
+        await driver.telegram.say(ANA, "/stop@nod_test_bot", TEAM)
+        await hears(driver, "Nothing was running here.")
 
 
 class TestTopic(PlacesContract):

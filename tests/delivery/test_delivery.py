@@ -8,6 +8,7 @@ from bot.agent.model import ToolCall
 from bot.delivery.pauses import GIVE_UP
 from bot.domain.cards import Card
 from bot.domain.chat import Address, Answer
+from bot.domain.people import Actor
 from bot.domain.policy import Policy
 from bot.domain.proposals import Cause, State
 from bot.domain.verbs import Verb
@@ -465,6 +466,19 @@ async def test_a_copy_elsewhere_names_the_place_where_it_was_asked(make_nod: Mak
 
     assert (here.asked, there.asked) == ("Asked by Ana", "Asked by Ana in the room")
     assert there.deciders == "anyone in the room"
+
+
+async def test_a_copy_of_what_was_asked_in_the_console_calls_the_console_a_place_once(
+    make_nod: MakeNod,
+) -> None:
+    nod = make_nod(admins=[ADA], channels=[RecordingChannel("http"), RecordingChannel("chat")])
+    await nod.command("/approvals route chat:hall", by=ADA)
+    await nod.say(
+        "hello", by=(ops := Actor("http", "ops", "ops")), at=(there := Address("http", "ops")), private=False
+    )
+    await nod.idle()
+    await nod.asked(red(), by=ops, at=there, private=False)
+    assert card_at(nod, Address("chat", "hall")).asked == "Asked by ops in the console"
 
 
 async def test_a_routed_copy_says_who_may_decide_where_the_requester_alone_may(make_nod: MakeNod) -> None:

@@ -37,12 +37,18 @@ def test_every_changed_line_is_told_and_what_is_left_out_is_counted(old: str, ne
     assert len(lines) + left_out == len(full.split("\n"))
 
 
-def test_two_distant_edits_are_two_edits() -> None:
-    old = [f"def f{n}(): pass" for n in range(80)]
-    new = [line.replace("f3(", "g3(").replace("f54(", "g54(") for line in old]
+@pytest.mark.parametrize("far", [54, 1490])
+def test_two_distant_edits_are_two_edits(far: int) -> None:
+    old = [f"def f{n}(): pass" for n in range(2000)]
+    new = [line.replace("f3(", "g3(").replace(f"f{far}(", f"g{far}(") for line in old]
     shown = diff("\n".join(old), "\n".join(new)) or ""
     changed = [line for line in shown.split("\n") if line[0] in "+-"]
-    assert changed == ["- def f3(): pass", "+ def g3(): pass", "- def f54(): pass", "+ def g54(): pass"]
+    assert changed == [
+        "- def f3(): pass",
+        "+ def g3(): pass",
+        f"- def f{far}(): pass",
+        f"+ def g{far}(): pass",
+    ]
 
 
 def test_a_line_end_that_no_one_sees_is_shown() -> None:
@@ -53,6 +59,10 @@ HOSTILE_TEXTS = {
     "few lines again and again": ("ab\n" * 20_000, "c\nab\n" * 99),
     "shifted": ("a\nb\n" * 20_000, "b\nc\n" * 20_000),
     "backwards": ("".join(f"{n}\n" for n in range(20_000)), "".join(f"{n}\n" for n in range(20_000, 0, -1))),
+    "few are the same, again and again": (
+        "".join(f"{n}\n{n % 50}\n" for n in range(100, 850)),
+        "".join(f"-{n}\n{n % 50}\n" for n in range(100, 850)),
+    ),
     "many stretches": (
         "".join(f"{n}\n" + "a\nb\n" * 9 for n in range(2000)),
         "".join(f"{n}\n" + "b\nc\n" * 9 for n in range(2000)),

@@ -1,6 +1,7 @@
 """Proposals as rows: every move is guarded by the database."""
 
 from collections.abc import Callable
+from dataclasses import fields as fields_of
 from datetime import datetime, timedelta
 from itertools import product
 from typing import Any
@@ -10,7 +11,18 @@ from sqlalchemy import event, text
 from sqlmodel import Session
 
 from bot.domain.chat import Address
-from bot.domain.proposals import TRANSITIONS, State, Vote
+from bot.domain.proposals import (
+    TRANSITIONS,
+    Cause,
+    Deciders,
+    Edited,
+    Kind,
+    PreviewField,
+    Proposal,
+    State,
+    Vote,
+)
+from bot.domain.risk import Level, Risk
 from bot.domain.rules import EVERYWHERE
 from bot.store import moving, proposals
 from bot.store.record.audit import By
@@ -23,6 +35,41 @@ Look = Callable[[Session, datetime], Any]
 
 def test_what_is_stored_comes_back_the_same(rows: Rows) -> None:
     [p] = rows.propose(votes=(Vote("chat:ana", ANA, "approve", "fine", rows.clock()),), reason="naïve ☃")
+    assert rows.now(p) == p
+
+
+def test_every_field_comes_back_as_it_was(rows: Rows) -> None:
+    at, fields = (
+        rows.clock(),
+        (PreviewField("color", "red", "blue", titled=True), PreviewField("x", None, "1")),
+    )
+    rare: dict[str, Any] = {
+        "kind": Kind.PLAN,
+        "arguments": {"deep": [{"a": None}, 1.5]},
+        "preview": fields,
+        "risk": Risk(Level.DESTRUCTIVE, "gone for good"),
+        "deciders": Deciders(
+            requester=True,
+            roles=("lead",),
+            people=("chat:ana", "eva"),
+            members="chat:room",
+            four_eyes=True,
+            lead="both",
+            escalated="chat:boss",
+            place="chat:room/1",
+        ),
+        "cause": Cause.STOPPED,
+        "votes": (Vote("ana", ANA, "approve", None, at),),
+        "edits": (Edited(2, "Ana", fields), Edited(3, "Ben", fields[:1])),
+        "ttl": timedelta(minutes=90),
+        "remind_every": timedelta(hours=2),
+        "changed": True,
+        "grant_id": 7,
+        "declines": 3,
+    }
+    plain = {each.name: each.name for each in fields_of(Proposal) if str(each.type) == "str | None"}
+    times = {each.name: at for each in fields_of(Proposal) if str(each.type) == "datetime | None"}
+    [p] = rows.propose(**rare | plain | times | {"progress": None})
     assert rows.now(p) == p
 
 

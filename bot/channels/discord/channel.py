@@ -29,7 +29,7 @@ from bot.channels.discord.presses import DiscordPresses, Display
 from bot.channels.discord.stream import DiscordStream
 from bot.channels.discord.text import cut, literal, neutralise, split
 from bot.channels.discord.transport import PLAIN, DiscordRest, Json
-from bot.channels.posts import post_each
+from bot.channels.posts import in_few, post_each
 from bot.channels.seam import Hearing, Lookup, Others, Poster, heard
 from bot.domain.cards import Card
 from bot.domain.chat import Address, Answer, Clock, Command, Inbox, Message
@@ -216,9 +216,8 @@ class DiscordChannel(Poster):
 
     async def post(self, address: Address, markdown: str, after: int = 0) -> None:
         place = DiscordPlace.of(address)
-        await post_each(
-            split(markdown), after, lambda piece: self._rest.post(place, {"content": piece, "flags": PLAIN})
-        )
+        posts = in_few(split(markdown), markdown)
+        await post_each(posts, after, lambda each: self._rest.post_text(place, each))
 
     async def post_card(self, address: Address, card: Card) -> str:
         """Post a card once, also where the answer to it was lost: then it is brought up to date."""

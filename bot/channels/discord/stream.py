@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from bot.channels.discord.places import DiscordPlace, ref_of
 from bot.channels.discord.text import literal, split
 from bot.channels.discord.transport import PLAIN, DiscordRest
-from bot.channels.posts import post_each
+from bot.channels.posts import in_few, post_each
 from bot.channels.unfolding import StreamedMessage
 from bot.domain.chat import Clock
 from bot.errors import ChannelError
@@ -46,7 +46,8 @@ class DiscordStream(StreamedMessage):
             self._shown = ref_of(await self._rest.post(self._place, message, patience=0))
 
     async def finish(self, text: str, note: str) -> None:
-        pieces, there = split(f"{text}\n\n{note}" if note else text), 0
+        text = f"{text}\n\n{note}" if note else text
+        pieces, there = split(text), 0
         if self._shown:
             try:
                 if pieces:
@@ -56,6 +57,4 @@ class DiscordStream(StreamedMessage):
                 there = 1
             except ChannelError as error:  # someone removed it: post it all again
                 log.info("discord preview lost", place=str(self._place.address), why=error.message)
-        await post_each(
-            pieces, there, lambda piece: self._rest.post(self._place, {"content": piece, "flags": PLAIN})
-        )
+        await post_each(in_few(pieces, text), there, lambda each: self._rest.post_text(self._place, each))

@@ -18,6 +18,7 @@ import httpx2
 from bot.channels.discord.errors import UNKNOWN_WEBHOOK, refusal
 from bot.channels.discord.limits import FILE
 from bot.channels.discord.places import DiscordPlace, path_of
+from bot.channels.posts import FullText
 from bot.channels.waits import PATIENCE, Waits
 from bot.errors import ChannelError, NotDeliverable
 from bot.settings import Settings
@@ -119,6 +120,13 @@ class DiscordRest:
         path = f"/channels/{await self.channel_of(place)}/messages"
         kept: Json = await self.call("POST", path, _QUIET | message | once, **more)
         return kept
+
+    async def post_text(self, place: DiscordPlace, post: str | FullText) -> None:
+        """Post one of the posts of a text."""
+        if isinstance(post, FullText):
+            await self.post(place, {"content": post.words}, file=(post.name, post.text))
+        else:
+            await self.post(place, {"content": post, "flags": PLAIN})
 
     async def edit(self, ref: str, message: Json, patience: float = PATIENCE) -> None:
         await self.call("PATCH", path_of(ref), _QUIET | message, patience=patience)

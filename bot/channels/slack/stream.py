@@ -21,6 +21,7 @@ from bot.channels.slack.sessions import Sessions, Status
 from bot.channels.slack.workspaces import Workspaces, within
 from bot.domain.chat import Clock
 from bot.domain.events import (
+    STOPPED,
     Ending,
     TextDelta,
     TextRestarted,
@@ -135,7 +136,7 @@ class SlackStream:
         if not self._said and not self._pending.strip():
             self._pending = event.text
         if event.ending is Ending.STOPPED:
-            self._pending += "\n\n_Stopped._"
+            self._pending += f"\n\n_{STOPPED}_"
         await self._finish(Status.SUSPENDED if event.ending is Ending.WAITING else Status.ACTIVE)
 
     async def _finish(self, status: Status) -> None:

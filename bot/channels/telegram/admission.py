@@ -34,6 +34,7 @@ class Admitted:
     """Who the settings let in, by Telegram's numeric ids."""
 
     admins: tuple[int, ...]
+    approvers: tuple[int, ...]
     people: frozenset[int]
     chats: frozenset[int]
 
@@ -45,7 +46,8 @@ class Admitted:
         users = _ids("TELEGRAM_ALLOWED_USERS", settings.telegram_allowed_users)
         chats = _ids("TELEGRAM_ALLOWED_CHATS", settings.telegram_allowed_chats)
         routes = _accounts("NOD_APPROVER_CHATS", settings.approver_chats)
-        return cls(tuple(admins), frozenset([*admins, *approvers, *users]), frozenset([*chats, *routes]))
+        people, places = frozenset([*admins, *approvers, *users]), frozenset([*chats, *routes])
+        return cls(tuple(admins), tuple(approvers), people, places)
 
 
 class Admission:
@@ -53,7 +55,7 @@ class Admission:
 
     def __init__(self, settings: Settings, database: Database, transport: Transport, clock: Clock) -> None:
         admitted = Admitted.by(settings)
-        self.admins = admitted.admins
+        self.admins, self.approvers = admitted.admins, admitted.approvers
         self._people, self._chats = admitted.people, admitted.chats
         self._database = database
         self._transport = transport

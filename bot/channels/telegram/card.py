@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from telegram import InlineKeyboardButton, InlineKeyboardMarkup
 from telegram.constants import KeyboardButtonStyle
 
+from bot.channels.posts import MOST_POSTS
 from bot.channels.telegram.buttons import ButtonData, Does, does_of
 from bot.channels.telegram.limits import TEXT_UNITS
 from bot.channels.telegram.text import OUTLINER, Rich, split, styled, trimmed, web_link
 from bot.domain.cards import Card, everything
 from bot.domain.verbs import DETAILS, VIEW_ALL, Look, Verb, with_reason
 
-_MESSAGES = 5  # a longer payload is sent as a file
 _STYLES = {
     Look.PRIMARY: KeyboardButtonStyle.SUCCESS,
     Look.DANGER: KeyboardButtonStyle.DANGER,
@@ -109,7 +109,7 @@ def question(card: Card) -> InlineKeyboardMarkup | None:
 def whole(card: Card) -> list[Rich] | None:
     """Give `everything` as messages; None when it is so long that it should be a file."""
     pieces = split(styled(everything(card), "pre"), TEXT_UNITS)
-    return pieces if len(pieces) <= _MESSAGES else None
+    return pieces if len(pieces) <= MOST_POSTS else None
 
 
 def _viewing(

@@ -16,6 +16,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from http import HTTPStatus
 from typing import Any
+from weakref import WeakSet
 
 from sqlalchemy.exc import SQLAlchemyError
 from starlette.requests import Request
@@ -27,8 +28,8 @@ from telegram.error import BadRequest, Conflict, InvalidToken, TelegramError
 from telegram.ext import Application, Defaults, ExtBot, TypeHandler
 
 from bot.channels.connecting import Connection
-from bot.channels.posts import post_each
-from bot.channels.seam import Hearing, Lookup, Others, Poster, heard
+from bot.channels.posts import in_few, post_each
+from bot.channels.seam import SILENT, Hearing, Lookup, Others, Poster, heard
 from bot.channels.telegram import commands
 from bot.channels.telegram import team_status as boards
 from bot.channels.telegram.admission import Admission
@@ -39,7 +40,7 @@ from bot.channels.telegram.ladder import GrantLadder
 from bot.channels.telegram.limits import ChatPace, Urgency
 from bot.channels.telegram.mailbox import KeptUpdate, Mailbox, OrderedByChat, event_id
 from bot.channels.telegram.moves import Moves
-from bot.channels.telegram.places import NAME, TelegramPosted
+from bot.channels.telegram.places import NAME, TelegramPlace, TelegramPosted
 from bot.channels.telegram.presses import TelegramPresses
 from bot.channels.telegram.requests import BotRequests
 from bot.channels.telegram.shown import ShownCards
@@ -56,6 +57,7 @@ from bot.errors import ChannelError, CopyGone, SettingsError
 from bot.logs import logger
 from bot.outages import is_outage
 from bot.settings import Settings
+from bot.store import copies
 from bot.store.database import Database
 
 WEBHOOK = "/telegram/webhook"
@@ -106,6 +108,7 @@ class TelegramChannel(Poster):
         self._elapsed = elapsed
         self._requests = BotRequests(elapsed, _CONNECTIONS)
         self._polls = ReadableUpdates(elapsed)
+        self._streams: WeakSet[TelegramStream] = WeakSet()
         self._received: float | None = None  # the last update by webhook, of ``elapsed``
         self._connection: Connection | None = None
         self._receives = True
@@ -167,7 +170,7 @@ class TelegramChannel(Poster):
             if not self._app.running:
                 self._wire(inbox, lookup)
                 await self._moves.load()
-                await commands.publish(self._bot, self._admission.admins)
+                await commands.publish(self._bot, self._admission.admins, self._admission.approvers)
                 await self._mailbox.put_unhandled(self._bot)
                 await self._app.start()
             await self._listen()
@@ -182,7 +185,8 @@ class TelegramChannel(Poster):
         transport, admission, views = self._transport, self._admission, self._views
         asker = Asker(dialogues, transport, inbox, lookup, views, self._clock)
         ladder = GrantLadder(dialogues, transport, inbox, lookup, self._clock)
-        self._inbound = Inbound(transport, admission, asker, inbox, lookup, views, self._bot.bot)
+        me, written = self._bot.bot, self._is_written_in
+        self._inbound = Inbound(transport, admission, asker, inbox, lookup, views, me, written)
         self._presses = TelegramPresses(
             self._database,
             transport,
@@ -257,18 +261,25 @@ class TelegramChannel(Poster):
             return heard(self._received, self._elapsed(), told=True)
         if self._others is not None and not (self._app.updater and self._app.updater.running):
             return Hearing()  # another process polls
+        if self._polls.contested is not None and self._elapsed() - self._polls.contested < SILENT:
+            return Hearing(fault="another program polls with this token. Give each its own bot")
         return heard(self._polls.heard, self._elapsed(), told=False)
 
     def open_stream(self, address: Address, requester: Actor) -> TelegramStream:  # noqa: ARG002 - the seam's
-        return TelegramStream(self._transport, self._pace, self._moves.place(address), self._sleep)
+        stream = TelegramStream(self._transport, self._pace, self._moves.place(address), self._sleep)
+        self._streams.add(stream)
+        return stream
+
+    def _is_written_in(self, place: TelegramPlace) -> bool:
+        return any(each.place == place and not each.ended for each in list(self._streams))
 
     async def check_place(self, address: Address) -> None:
         await self._transport.typing(self._moves.place(address))
 
     async def post(self, address: Address, markdown: str, after: int = 0) -> None:
         place = self._moves.place(address)
-        pieces = split(from_markdown(markdown))
-        await post_each(pieces, after, lambda piece: self._transport.send(place, piece))
+        posts = in_few(split(from_markdown(markdown)), markdown)
+        await post_each(posts, after, lambda each: self._transport.post(place, each))
 
     async def post_card(self, address: Address, card: Card) -> str:
         """Post a card; the reference is ``chat/message``."""
@@ -302,8 +313,14 @@ class TelegramChannel(Poster):
         except ValueError:
             raise CopyGone(f"{ref!r} is no message in Telegram.") from None
         place = self._moves.place(address)
-        named = [] if place.private else [each for each in people if each.channel == self.name]
-        rich = joined([*([joined(map(mention, named), ", ")] if named else []), from_markdown(markdown)])
+        lines = [from_markdown(markdown)]
+        if not place.private:
+            named = [each for each in people if each.channel == self.name]
+            lines = [*([joined(map(mention, named), ", ")] if named else []), *lines]
+            if shown := await self._database.read(copies.known, self.name, ref):
+                link = commands.link_to(self._bot.bot, shown.proposal_id)
+                lines.append(from_markdown(f"[Open it in a private chat]({link})"))
+        rich = joined(lines)
         await self._transport.send(
             place, rich, below=card.message_id if card.chat_id == place.chat_id else None
         )

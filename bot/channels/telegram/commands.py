@@ -1,7 +1,8 @@
 """The commands people see, by scope, and what each means to the core."""
 
+import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from telegram import (
@@ -10,6 +11,7 @@ from telegram import (
     BotCommandScopeAllGroupChats,
     BotCommandScopeAllPrivateChats,
     BotCommandScopeChat,
+    User,
 )
 from telegram.error import BadRequest, TelegramError
 from telegram.ext import ExtBot
@@ -26,7 +28,7 @@ log = logger(__name__)
 class MenuEntry:
     """``name`` and ``text`` are the core's own command; what the person adds follows ``text``.
 
-    What is for ``admins``, or not for ``groups``, is answered in private wherever it was asked.
+    What is for ``admins``, ``decides`` or is not for ``groups`` is answered in private wherever it was asked.
     """
 
     typed: str
@@ -35,6 +37,7 @@ class MenuEntry:
     text: str
     groups: bool = True
     admins: bool = False
+    decides: bool = False  # for those who may; listed for approvers and admins
     listed: bool = True
 
 
@@ -53,17 +56,20 @@ ENTRIES = (
     MenuEntry("team", "My teammates here, and their plans", "nod", "team"),
     MenuEntry("stop", "Stop the answer I'm writing", "stop", ""),
     MenuEntry("link", "Link this account with your account elsewhere", "nod", "link", groups=False),
-    MenuEntry("pending", "Everything waiting for a decision", "approvals", "list", groups=False, admins=True),
-    MenuEntry("show", "Show one proposal: /show ID", "approvals", "show", groups=False, admins=True),
-    MenuEntry("approve", "Approve one: /approve ID", "approvals", "approve", groups=False, admins=True),
     MenuEntry(
-        "decline", "Decline one: /decline ID reason", "approvals", "decline", groups=False, admins=True
+        "pending", "Everything waiting for a decision", "approvals", "list", groups=False, decides=True
     ),
-    MenuEntry("cancel", "Withdraw one: /cancel ID. Or stop answering", "approvals", "cancel", admins=True),
+    MenuEntry("show", "Show one proposal: /show ID", "approvals", "show", groups=False, decides=True),
+    MenuEntry("approve", "Approve one: /approve ID", "approvals", "approve", groups=False, decides=True),
+    MenuEntry(
+        "decline", "Decline one: /decline ID reason", "approvals", "decline", groups=False, decides=True
+    ),
+    MenuEntry("cancel", "Withdraw one: /cancel ID. Or stop answering", "approvals", "cancel", decides=True),
     MenuEntry("approvals", "Rules, grants, audit log: /approvals help", "approvals", "", admins=True),
     MenuEntry("nod", "The same commands, as they are called elsewhere", "nod", "", listed=False),
 )
 _BY_NAME = {e.typed: e for e in ENTRIES} | {"start": ENTRIES[0]}
+_ID = re.compile(r"[0-9a-f]{8,64}")  # what a link to the bot brings
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +89,7 @@ class Typed:
         """Whether the answer is for no one but who asked; raises KeyError when it is not `known`."""
         entry = _BY_NAME[self.name]
         codes = entry.typed == "nod" and self.arguments.lower().startswith(("link", "console"))
-        return entry.admins or codes or not entry.groups
+        return entry.admins or entry.decides or codes or not entry.groups
 
     def command(self, actor: Actor, address: Address, *, private: bool, names: Names) -> Command:
         """Say it in the core's words; raises KeyError for a command that is not `known`."""
@@ -98,37 +104,50 @@ class Typed:
         return usage.replace(f"/{entry.name} {entry.text}", f"/{entry.typed}") if entry.text else usage
 
 
-def introduction(typed: Typed, *, admin: bool, notice: str = "") -> str:
+def introduction(typed: Typed, *, admin: bool, decides: bool, notice: str = "") -> str:
     """What to answer to `/start` and `/help`, with the commands as they are typed here."""
-    entries = [e for e in ENTRIES if e.listed and (admin or not e.admins)]
+    entries = listed(admin=admin, decides=decides)
     if typed.name == "start":
         entries = [e for name in _SHORTLY for e in entries if e.typed == name]
     head = [f"{_HELLO} {_GROUPS}", *([notice] if notice else [])]
     return "\n".join([*head, "", *(f"/{e.typed}: {e.description}" for e in entries)])
 
 
+def listed(*, admin: bool = False, decides: bool = False) -> list[MenuEntry]:
+    """What is listed for a person by their part."""
+    return [e for e in ENTRIES if e.listed and (admin or not e.admins) and (decides or not e.decides)]
+
+
+def link_to(me: User, proposal_id: str) -> str:
+    """An address that opens a private chat with the bot, which shows the proposal there."""
+    return f"https://t.me/{me.username}?start={proposal_id}"
+
+
 def read(text: str) -> Typed | None:
-    """None when the text is no command."""
+    """None when the text is no command. A link to a proposal shows it."""
     if not text.startswith("/"):
         return None
     head, *rest = text[1:].split(maxsplit=1)[:2] or [""]
     name, _, bot = head.partition("@")
-    return Typed(name.lower(), bot, rest[0].strip() if rest else "") if name else None
+    typed = Typed(name.lower(), bot, rest[0].strip() if rest else "")
+    if typed.name == "start" and _ID.fullmatch(typed.arguments):
+        typed = replace(typed, name="show")
+    return typed if name else None
 
 
-async def publish(bot: ExtBot[Any], admins: Sequence[int]) -> None:
+async def publish(bot: ExtBot[Any], admins: Sequence[int], approvers: Sequence[int]) -> None:
     """Set the lists people see after a slash; one that cannot be set is no reason not to start."""
-    listed = [e for e in ENTRIES if e.listed]
-    everyone = [e for e in listed if not e.admins]
+    everyone, decides = listed(), [each for each in approvers if each not in admins]
     lists: list[tuple[BotCommandScope, list[MenuEntry]]] = [
         (BotCommandScopeAllPrivateChats(), everyone),
         (BotCommandScopeAllGroupChats(), [e for e in everyone if e.groups]),
-        *((BotCommandScopeChat(admin), listed) for admin in admins),
+        *((BotCommandScopeChat(each), listed(decides=True)) for each in decides),
+        *((BotCommandScopeChat(each), listed(admin=True, decides=True)) for each in admins),
     ]
     for scope, entries in lists:
         try:
             await bot.set_my_commands([BotCommand(e.typed, e.description) for e in entries], scope=scope)
-        except BadRequest as error:  # an admin who has not written to the bot yet
+        except BadRequest as error:  # one who has not written to the bot yet
             log.info("telegram commands not set", scope=scope.type, why=error.message)
         except TelegramError as error:
             log.warning("telegram commands not set", scope=scope.type, why=error.message)

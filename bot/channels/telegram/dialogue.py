@@ -30,7 +30,7 @@ class DialogueStep(StrEnum):
 class Dialogue:
     """``changes`` are the edited arguments so far.
 
-    ``prompt`` is the message that asks, None until it is known; ``question`` is its text.
+    ``prompt`` is the message that asks, None until it is known; ``question`` is its text, where it has one.
     """
 
     proposal_id: str

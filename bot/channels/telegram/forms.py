@@ -217,6 +217,7 @@ class Asker:
 
     async def _save(self, who: Who, dialogue: Dialogue, form: _Form, message: TelegramPosted) -> str:
         edited = dialogue.arguments(form.arguments)
+        await self._dialogues.keep(who, None)  # before the card changes, which closes forms that are open
         reply = await self._inbox(
             Press(
                 who.actor,
@@ -228,8 +229,8 @@ class Asker:
             )
         )
         if reply.answer is Answer.INVALID:
+            await self._dialogues.keep(who, dialogue)
             return "; ".join(f"{label_of(k)}: {v}" for k, v in reply.fields.items()) or reply.text
-        await self._dialogues.keep(who, None)
         anew = await self._lookup.card(dialogue.proposal_id, who.actor, who.place.address)
         await who.answered()
         if reply.answer is not Answer.ACCEPTED or anew is None:
@@ -258,14 +259,15 @@ class Asker:
         """Keep, then show in ``message`` or a new one; an answer counts once the question has its id."""
         if screen.replies:
             dialogue = dialogue.asking(screen.rich.text)
-        await self._dialogues.keep(who, dialogue)
-        await who.answered()
         if message is not None and isinstance(screen.markup, InlineKeyboardMarkup):
+            await self._dialogues.keep(who, dialogue.prompted(message.message_id))
+            await who.answered()
             await self._transport.edit(message, screen.rich, screen.markup, urgency=Urgency.PRESSED)
             return
+        await self._dialogues.keep(who, dialogue)
+        await who.answered()
         sent = await self._transport.send(who.place, screen.rich, screen.markup, urgency=Urgency.PRESSED)
-        if screen.replies:
-            await self._dialogues.prompted(who, dialogue, sent.message_id)
+        await self._dialogues.prompted(who, dialogue, sent.message_id)
 
     async def _form(self, who: Who, card: Card) -> _Form | None:
         """None when this person may not edit."""

@@ -1,6 +1,7 @@
 """What people write: which of it is meant for Nod, and what it is to the core."""
 
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from telegram import Chat, MaybeInaccessibleMessage, Message, MessageEntity, User
@@ -20,6 +21,7 @@ from bot.channels.telegram.text import from_markdown, plain
 from bot.channels.telegram.transport import Transport
 from bot.domain import chat as seam
 from bot.domain.chat import Answer, Inbox, Reply
+from bot.domain.events import STOPPED
 from bot.domain.people import Actor
 from bot.domain.quoting import in_group
 from bot.errors import NotDeliverable
@@ -97,6 +99,7 @@ class Inbound:
     lookup: Lookup
     views: ShownCards
     me: User
+    is_written_in: Callable[[TelegramPlace], bool]  # whether Nod writes an answer there
     overheard: Overheard = field(default_factory=Overheard)
     albums: deque[str] = field(default_factory=lambda: deque(maxlen=_ALBUMS))
 
@@ -172,14 +175,18 @@ class Inbound:
             return
         if typed.name in ("start", "help"):
             admin = who.user.id in self.admission.admins
-            text = commands.introduction(typed, admin=admin, notice=self.lookup.notice)
+            decides = admin or who.user.id in self.admission.approvers
+            text = commands.introduction(typed, admin=admin, decides=decides, notice=self.lookup.notice)
             await self.transport.send(who.place, plain(text))
             return
         if typed.name == "new":
             self.overheard.forget(who.place)
         named = who.place.named(message.chat.title)
         command = typed.command(who.actor, who.place.address, private=_private(message.chat), names=named)
+        shown = self.is_written_in(who.place)
         reply = await self.inbox(command)
+        if shown and reply.text == STOPPED:
+            return  # the answer says it
         if reply.answer is Answer.INVALID:
             reply = replace(reply, text=typed.as_typed(reply.text))
         if not typed.confidential or who.place.private:

@@ -95,8 +95,8 @@ class GrantLadder:
             lasting=lasting,
             reach=found.reach,
         )
+        await self.dialogues.keep(who, None)  # before the card changes, which closes forms that are open
         reply = await self.inbox(press)
-        await self.dialogues.keep(who, None)
         await who.answered()
         await self.transport.note(message, plain(reply.text))
         return reply.text

@@ -11,8 +11,11 @@ from typing import Any
 
 from bot.channels.seam import Lookup
 from bot.channels.telegram.card import TelegramCard, keyboard, question, rendered, whole
+from bot.channels.telegram.dialogue import Dialogue
+from bot.channels.telegram.dialogues import MOVED_ON
 from bot.channels.telegram.limits import Urgency
 from bot.channels.telegram.places import NAME, TelegramPlace, TelegramPosted
+from bot.channels.telegram.text import plain
 from bot.channels.telegram.transport import Transport
 from bot.domain.cards import Card, everything
 from bot.domain.chat import Clock
@@ -124,8 +127,15 @@ class ShownCards:
         )
 
     async def settle(self, card: Card, chat_id: int) -> None:
-        """Take the buttons away from payloads that are not, or no longer, up for decision."""
+        """Take the buttons away from payloads and forms that are not, or no longer, up for decision."""
         await self._close(card, chat_id, same_round=not card.pending)
+        for key, state in (await self._database.read(events.dialogues, NAME, f"ask:{chat_id}/")).items():
+            form = Dialogue.from_state(state)
+            if form.proposal_id != card.proposal_id or form.concerns(card) or form.awaits_text:
+                continue  # what is answered by a reply is told then
+            await self._database.write(events.keep_dialogue, NAME, key, None, self._clock())
+            if form.prompt is not None:
+                await self._transport.note(TelegramPosted(chat_id, form.prompt), plain(MOVED_ON))
 
     async def settle_group(
         self, proposal_id: str, lookup: Lookup, actor: Actor, place: TelegramPlace

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
 from bot.channels.markdown import open_fence
-from bot.channels.posts import post_each
+from bot.channels.posts import in_few, post_each
 from bot.channels.telegram.limits import TEXT_UNITS, ChatPace, Urgency
 from bot.channels.telegram.places import TelegramPlace, TelegramPosted
 from bot.channels.telegram.text import Rich, from_markdown, plain, split, styled
@@ -38,7 +38,8 @@ class TelegramStream(StreamedMessage):
         self._sleep = sleep
         self._transport = transport
         self._pace = pace
-        self._place = place
+        self.place = place
+        self.ended = False
         self._draft_id = secrets.randbelow(_DRAFTS) + 1  # must not be zero
         self._shown: TelegramPosted | None = None
         self._previews = True
@@ -48,12 +49,12 @@ class TelegramStream(StreamedMessage):
         """Show that Nod is at work until there is a word to read; it never disturbs, and it has an end."""
         for _ in range(_SIGNS):
             with suppress(ChannelError):
-                await self._transport.typing(self._place)
+                await self._transport.typing(self.place)
             await self._sleep(_BETWEEN_SIGNS)
 
     async def preview(self, text: str, doing: str) -> None:
         said = bool(text.strip() or doing.strip())
-        if not (self._previews and said and self._pace.preview(self._place.chat_id)):
+        if not (self._previews and said and self._pace.preview(self.place.chat_id)):
             return
         unfinished = _before(_latest(text))
         if doing:
@@ -64,19 +65,20 @@ class TelegramStream(StreamedMessage):
         self._typing.cancel()
         latest = pieces[-1]
         try:
-            if self._place.private:
-                await self._transport.draft(self._place, self._draft_id, latest)
+            if self.place.private:
+                await self._transport.draft(self.place, self._draft_id, latest)
             elif self._shown is None:
                 shown = _marked(latest)
-                self._shown = await self._transport.send(self._place, shown, urgency=Urgency.PREVIEW)
+                self._shown = await self._transport.send(self.place, shown, urgency=Urgency.PREVIEW)
             else:
                 await self._transport.edit(self._shown, _marked(latest), urgency=Urgency.PREVIEW)
         except ChannelError:
-            self._previews = not self._place.private
+            self._previews = not self.place.private
             raise
 
     async def finish(self, text: str, note: str) -> None:
         self._typing.cancel()
+        self.ended = True
         pieces, there = split(_before(text) + plain(note) if note else from_markdown(text)), 0
         if self._shown is not None:
             try:
@@ -86,9 +88,10 @@ class TelegramStream(StreamedMessage):
                     await self._transport.edit(self._shown, pieces[0])
                 there = 1
             except ChannelError as error:  # someone removed it: post it all again
-                log.info("telegram preview lost", chat=self._place.chat_id, why=error.message)
+                log.info("telegram preview lost", chat=self.place.chat_id, why=error.message)
             self._shown = None
-        await post_each(pieces, there, lambda piece: self._transport.send(self._place, piece))
+        posts = in_few(pieces, f"{text}\n\n{note}" if note else text)
+        await post_each(posts, there, lambda each: self._transport.post(self.place, each))
 
 
 def _latest(text: str) -> str:

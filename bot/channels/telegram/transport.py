@@ -14,6 +14,7 @@ from telegram.constants import ChatAction
 from telegram.error import BadRequest, ChatMigrated
 from telegram.ext import ExtBot
 
+from bot.channels.posts import FullText
 from bot.channels.telegram.errors import Moved, translated
 from bot.channels.telegram.limits import CAPTION_UNITS, TOAST, Urgency
 from bot.channels.telegram.moves import Moves
@@ -59,6 +60,13 @@ class Transport:
         for piece in pieces[:-1]:
             await self._send_one(place, piece, None, reply, urgency)
         return await self._send_one(place, pieces[-1], markup, reply, urgency)
+
+    async def post(self, place: TelegramPlace, post: Rich | FullText) -> None:
+        """Send one of the posts of a text."""
+        if isinstance(post, FullText):
+            await self.file(place, post.name, post.text, post.words, None)
+        else:
+            await self.send(place, post)
 
     async def _send_one(
         self,

@@ -38,11 +38,13 @@ class ReadableUpdates(BotRequests):
     """What PTB polls with: each update of an answer is read by itself.
 
     ``heard`` is when Telegram last gave a good answer, of ``elapsed``; it answers a poll within seconds.
+    ``contested`` is when it last said that another program polls with the same token.
     """
 
     def __init__(self, elapsed: Callable[[], float]) -> None:
         super().__init__(elapsed, connections=1)
         self.heard: float | None = None
+        self.contested: float | None = None
 
     async def do_request(self, *args: Any, **kwargs: Any) -> tuple[int, bytes]:
         """As any call; PTB would never poll again after the two answers that it takes for a wrong token."""
@@ -51,6 +53,8 @@ class ReadableUpdates(BotRequests):
             raise TelegramError(f"Telegram does not know this bot token ({status}).")
         if status == HTTPStatus.OK:
             self.heard = self._elapsed()
+        elif status == HTTPStatus.CONFLICT:
+            self.contested = self._elapsed()
         return status, payload
 
     @staticmethod

@@ -24,7 +24,7 @@ from bot.store.record import chain
 from bot.store.tables.conversations import ConversationRow
 from bot.store.tables.proposals import ProposalRow, ToolVersionRow
 from bot.store.tables.record import AuditRow
-from bot.store.tables.row import table_of
+from bot.store.tables.row import table_of, value_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,16 +232,4 @@ def proposed_schemas(session: Session) -> Iterator[tuple[str, str, str]]:
 
 
 def _entry(row: AuditRow) -> AuditEntry:
-    return AuditEntry(
-        id=row.id or 0,
-        proposal_id=row.proposal_id,
-        version=row.version,
-        at=row.at,
-        by=Recorded(row.verb, row.actor, row.person, row.channel, row.reason),
-        state=row.state,
-        digest=row.digest,
-        rule=row.rule,
-        grant_id=row.grant_id,
-        about=row.about,
-        hash=row.hash,
-    )
+    return value_of(AuditEntry, row, by=Recorded(row.verb, row.actor, row.person, row.channel, row.reason))

@@ -5,8 +5,9 @@ imports those that its foreign keys name, and no other. ``bot/store/migrations/s
 """
 
 from collections.abc import Collection
+from dataclasses import fields
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeVar
 
 from sqlalchemy import (
     JSON,
@@ -22,6 +23,8 @@ from sqlalchemy import (
 )
 from sqlmodel import Field, Session, SQLModel
 
+T = TypeVar("T")
+
 
 class Row(SQLModel):
     """A row of a table. What pydantic would check it with is not built: the database checks."""
@@ -30,6 +33,12 @@ class Row(SQLModel):
 
 
 Id = BigInteger().with_variant(Integer, "sqlite")  # SQLite counts only INTEGER PRIMARY KEY by itself
+
+
+def value_of(kind: type[T], row: Any, /, **converted: Any) -> T:
+    """A frozen value of a row, field by column of the same name; ``converted`` are fields that differ."""
+    same = {each.name: getattr(row, each.name) for each in fields(kind) if each.name not in converted}  # type: ignore[arg-type]
+    return kind(**same, **converted)
 
 
 def table_of(row: type[SQLModel]) -> Any:

@@ -115,6 +115,15 @@ async def test_a_long_answer_becomes_several_messages_and_a_preview_shows_its_en
     assert seen[1][0].startswith("Paragraph 0 ")
 
 
+async def test_an_answer_too_long_to_read_in_a_chat_comes_as_a_file(scene: Scene) -> None:
+    text = "\n\n".join(f"Paragraph {number} " + "x" * 300 for number in range(140))
+    await scene.play(TextDelta(text), end(text))
+    first, last = scene.discord.messages
+    assert first.body["content"].startswith("Paragraph 0 ")
+    assert "in the file" in last.body["content"]
+    assert last.files == [text]
+
+
 async def test_a_stopped_and_a_failed_turn_keep_what_was_said(scene: Scene) -> None:
     await scene.play(TextDelta("Half an ans"), end("", Ending.STOPPED))
     await scene.play(TextDelta("Half an ans"), TurnFailed("The model is away.", 1))

@@ -100,6 +100,10 @@ async def test_the_command_line_prints_the_page_and_ends_when_the_person_was_the
         assert (login.returncode, out.decode()) == (0, "You are signed in at lamps.\n")
         logout = await run("logout", "lamps")
         assert (await logout.communicate())[0] == b"Signed out of lamps.\n"
+        given.pop("NOD_TOKEN")
+        _, words = await (await run("login", "lamps")).communicate()
+        assert b"set NOD_TOKEN to one of its tokens" in words
+        given["NOD_TOKEN"] = CHIEF
         lost = await run("login", "nowhere")
         _, words = await lost.communicate()
         assert (lost.returncode, words) == (1, b"nod: There is no MCP server nowhere. See: nod doctor\n")

@@ -15,6 +15,7 @@ from tests.kit import FakeClock
 
 ANA = 101
 ADMIN = 7
+APPROVER = 8
 
 
 class FakeTime:
@@ -71,6 +72,7 @@ async def telegram(seconds: FakeTime) -> AsyncIterator[FakeTelegram]:
     await fake.start()
     fake.person(ANA, "Ana")
     fake.person(ADMIN, "Ada")
+    fake.person(APPROVER, "Abe")
     yield fake
     await fake.stop()
 
@@ -93,6 +95,7 @@ def make_settings(telegram: FakeTelegram) -> Callable[..., Settings]:
             "TELEGRAM_API_URL": telegram.url,
             "TELEGRAM_ALLOWED_USERS": str(ANA),
             "NOD_ADMINS": f"telegram:{ADMIN}",
+            "NOD_APPROVERS": f"telegram:{APPROVER},telegram:{ADMIN}",
         }
         return Settings(_env_file=None, **(values | more))
 

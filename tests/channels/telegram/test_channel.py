@@ -15,7 +15,7 @@ from bot.domain.verbs import Verb
 from bot.errors import ChannelError, CopyGone, NotDeliverable, SettingsError
 from bot.store import copies, proposals
 from bot.store.database import Database
-from tests.channels.telegram.conftest import ADMIN, ANA, FakeTime
+from tests.channels.telegram.conftest import ADMIN, ANA, APPROVER, FakeTime
 from tests.channels.telegram.core import PROPOSAL, FakeCore, done, make_card
 from tests.fakes.telegram_server import FakeTelegram
 
@@ -113,6 +113,22 @@ async def test_a_reminder_replies_to_the_card_and_names_those_who_decide(channel
     assert reminder.text == "Ana\nExpires in 5 min if no one decides: Close issue #7"
     assert reminder.reply_to == card.message_id
     assert [e["user"]["id"] for e in reminder.entities] == [ANA]
+
+
+async def test_a_reminder_in_a_group_links_to_a_private_chat_that_shows_the_proposal(
+    channel, telegram: FakeTelegram, core: FakeCore, database: Database
+):
+    telegram.group(TEAM)
+    here, card = Address("telegram", str(TEAM)), make_card()
+    core.propose(card, here)
+    ref = await channel.post_card(here, card)
+    await database.write(copies.add, card.proposal_id, here, ref, card.version, "")
+    await channel.remind(here, ref, "Expires in 5 min", ())
+    reminder = await telegram.see(TEAM, "Expires in 5 min")
+    assert [e["url"] for e in reminder.entities] == [f"https://t.me/nod_test_bot?start={card.proposal_id}"]
+    await telegram.say(ANA, f"/start {card.proposal_id}")
+    shown = await core.took()
+    assert (shown.name, shown.text) == ("approvals", f"show {card.proposal_id}")
 
 
 async def test_a_models_answer_below_the_card_has_its_styles(channel, telegram: FakeTelegram):
@@ -230,7 +246,10 @@ async def test_commands_are_listed_by_scope(channel, telegram: FakeTelegram):
     (admin,) = [names for scope, names in by_scope.items() if str(ADMIN) in scope]
     assert "link" in private
     assert "link" not in group
+    (approver,) = [names for scope, names in by_scope.items() if str(APPROVER) in scope]
     assert not {"approve", "pending"} & {*private, *group}
+    assert {"approve", "decline", "pending", "show", "cancel", "help"} <= set(approver)
+    assert "approvals" not in approver
     assert {"approve", "decline", "pending", "show", "cancel", "help", "approvals"} <= set(admin)
     assert "nod" not in {*private, *group, *admin}
 

@@ -45,7 +45,7 @@ async def test_a_webhook_without_https_is_named(make_settings, telegram: FakeTel
 
 async def test_privacy_mode_off_and_no_one_admitted_are_named(make_settings, telegram: FakeTelegram):
     telegram.privacy = False
-    findings = await check(make_settings(NOD_ADMINS="", TELEGRAM_ALLOWED_USERS=""))
+    findings = await check(make_settings(NOD_ADMINS="", NOD_APPROVERS="", TELEGRAM_ALLOWED_USERS=""))
     assert "setprivacy" in found(findings, "privacy mode: off").fix
     assert found(findings, "no one may talk").health is not Health.OK
 

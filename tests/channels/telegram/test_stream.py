@@ -89,6 +89,20 @@ async def test_a_long_answer_is_split(channel, telegram: FakeTelegram, seconds: 
 
 
 @pytest.mark.parametrize("where", [HERE, THERE])
+async def test_an_answer_too_long_to_read_in_a_chat_comes_as_a_file(
+    channel, telegram: FakeTelegram, seconds: FakeTime, where: Address
+):
+    telegram.group(TEAM)
+    text = "\n\n".join(f"paragraph {i} " + "x" * 300 for i in range(140))
+    await play(channel, seconds, where, TextDelta(text), end(text))
+    await channel.post(where, text)
+    first, file, *later = telegram.shown(int(where.key))
+    assert first.text.startswith("paragraph 0 ")
+    assert file.document == text
+    assert [each.document for each in later] == [None, text]
+
+
+@pytest.mark.parametrize("where", [HERE, THERE])
 async def test_a_text_that_telegram_took_a_part_of_is_continued_there(
     channel, telegram: FakeTelegram, seconds: FakeTime, where: Address
 ):

@@ -102,6 +102,27 @@ async def test_it_tells_when_telegram_was_heard_and_that_a_silent_one_is_dead(
     await channel.stop()
 
 
+async def test_another_program_with_the_same_token_is_told_until_it_is_gone(
+    make_settings: Callable[..., Settings],
+    telegram: FakeTelegram,
+    core: FakeCore,
+    database: Database,
+    clock: FakeClock,
+    seconds: FakeTime,
+):
+    channel = TelegramChannel(make_settings(), database, clock, elapsed=seconds)
+    telegram.fail("getUpdates", 409, "Conflict: terminated by other getUpdates request")
+    await channel.start(core.inbox, core)
+    await telegram.say(ANA, "hello")
+    await core.took()
+    assert channel.hearing().fault == "another program polls with this token. Give each its own bot"
+    seconds.now += 61
+    await telegram.say(ANA, "hello again")
+    await core.took(2)
+    assert channel.hearing().fault == ""
+    await channel.stop()
+
+
 @pytest.mark.parametrize("status", [401, 404])
 async def test_it_polls_again_after_an_answer_that_looks_like_a_wrong_token(
     channel: TelegramChannel, telegram: FakeTelegram, core: FakeCore, status: int

@@ -110,6 +110,22 @@ async def test_what_was_edited_is_what_runs(app: App, telegram: FakeTelegram):
     assert card.labels == form.labels == ["Details"]
 
 
+async def test_forms_are_closed_once_their_card_is_decided(app: App, telegram: FakeTelegram):
+    await telegram.say(ANA, "rename it")
+    card = await telegram.see(ANA, 'Rename it to "new"')
+    await telegram.press(ANA, card, "Edit")
+    form = await telegram.see(ANA, "Which part")
+    await telegram.press(ANA, card, "Approve")
+    await telegram.until(lambda: form.text == "This was decided or changed in the meantime.")
+    assert form.labels == []
+    await telegram.say(ANA, "rename it")
+    card = await telegram.see(ANA, 'Rename it to "new"', count=2)
+    await telegram.press(ANA, card, "Approve similar")
+    form = await telegram.see(ANA, "what else from now on")
+    await telegram.press(ANA, card, "Decline")
+    await telegram.until(lambda: form.text == "This was decided or changed in the meantime.")
+
+
 async def test_declined_with_a_reason_nothing_runs_and_the_model_is_told_why(
     app: App, telegram: FakeTelegram
 ):
