@@ -36,7 +36,7 @@ from bot.domain.chat import (
 )
 from bot.domain.conversations import Conversation, LineRole, Transcript, Turn
 from bot.domain.events import STOPPED, Ending, ProposalOpened, TurnEnded, TurnEvent, TurnFailed
-from bot.domain.jobs import HERE, Dispatcher, Job, Queue, Work
+from bot.domain.jobs import CHANGED, HERE, Dispatcher, Job, Queue, Work
 from bot.domain.names import Names
 from bot.domain.people import Actor
 from bot.domain.policy import Policy
@@ -176,7 +176,7 @@ class Assistant:
 
     async def queue_of(self, job: Job) -> Queue:
         """Where a job waits for its place: turns by person, everything else as it comes."""
-        if job.work is Work.REDRAW and not self._cards.stand_anywhere:
+        if job == CHANGED or (job.work is Work.REDRAW and not self._cards.stand_anywhere):
             return HERE
         if job.work is not Work.TURN:
             return Queue("", sys.maxsize)
@@ -349,7 +349,9 @@ class Assistant:
             self._stopping.discard(conversation_id)
 
     async def _redraw(self, key: str) -> tuple[Job, ...]:
-        await self._cards.redraw(int(key))
+        await self._cards.changed()
+        if key:
+            await self._cards.redraw(int(key))
         return ()
 
     async def _show_team(self, lead_id: str) -> tuple[Job, ...]:

@@ -16,7 +16,6 @@ from bot.errors import Hopeless, LostRace, ToolError, ToolTimedOut
 from bot.logs import hiding, logger
 from bot.store import proposals, teams
 from bot.store.database import Database
-from bot.store.rules import Policies
 from bot.store.turnstile import Turnstile
 from bot.tools.registry import Registry
 from bot.tools.tool import CallContext, Tool, ToolOutput
@@ -30,11 +29,8 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 5.0  # seconds between tries to write how a 
 class Execution:
     """Runs what people approved; rows are the only state. ``process``: the id of this process."""
 
-    def __init__(
-        self, registry: Registry, policies: Policies, database: Database, clock: Clock, process: str
-    ) -> None:
+    def __init__(self, registry: Registry, database: Database, clock: Clock, process: str) -> None:
         self._registry = registry
-        self._policies = policies
         self._database = database
         self._clock = clock
         self._process = process
@@ -119,9 +115,7 @@ class Execution:
         now = self._clock()
         if old_values(preview) != old_values(proposal.preview):
             return await self._database.write_first(lifecycle.ask_again, proposal, preview, now)
-        claimed = await self._database.write_first(
-            lifecycle.claim, self._policies, proposal, self._process, now, name
-        )
+        claimed = await self._database.write_first(lifecycle.claim, proposal, self._process, now, name)
         if claimed is None:
             return ()
         with tracing.executing(claimed.id, claimed.tool_name, claimed.call_id) as noted:

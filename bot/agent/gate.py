@@ -96,7 +96,7 @@ class Gate:
         self.policies = policies
         self._database = database
         self._clock = clock
-        self._execution = Execution(registry, policies, database, clock, process)
+        self._execution = Execution(registry, database, clock, process)
         self._kept: set[tuple[str, str]] = set()  # tool versions whose schema is on disk
         # by conversation, so that one whose reads hang (or wait for a person) holds up no other
         self._reading: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
@@ -137,13 +137,9 @@ class Gate:
     def _before_judging(
         self, session: Session, actor: Actor, conversation_id: str
     ) -> tuple[Policy, Person, AnswerRoom, Mapping[str, str]]:
-        policy, person = self.in_force(session, actor)
+        policy, person = self.policies.load_for(session, actor)
         room = proposals.room(session, self._bounds, conversation_id, person.accounts)
         return policy, person, room, conversations.just_declined(session, conversation_id)
-
-    def in_force(self, session: Session, actor: Actor) -> tuple[Policy, Person]:
-        """The current policy, and who someone is to it."""
-        return self.policies.load(session), people.person_of(session, actor)
 
     async def _consider(
         self, case: "_Case", call: ToolCall, position: int, full: AnswerRoom | None
@@ -256,7 +252,7 @@ class Gate:
         return proposals.waiting_of(session, accounts, most) >= most
 
     async def _judge(self, tool: Tool, arguments: Mapping[str, Any], request: Request) -> Verdict:
-        policy, person = await self._database.read(self.in_force, request.actor)
+        policy, person = await self._database.read(self.policies.load_for, request.actor)
         place = Place(str(request.address), request.private)
         with told(tool.name):
             risk = self._risk(tool, arguments, policy, place, person)

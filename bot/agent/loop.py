@@ -369,23 +369,23 @@ def _commit(
         exclusive.in_conversation(session, turn.transcript.conversation.id)
     if turn.transcript.teammate:
         teamwork.hold_lead(session, turn.transcript.teammate)
-    message_id = turns.answer(session, turn, text, calls, results, turn.usage, delivered=delivered, now=now)
-    if message_id is None:  # a person stopped the turn
+    proposed = [(c.proposal, c.key) for c in considered if c.proposal]
+    ending = None if again else Ending.WAITING if proposed else None if calls else Ending.DONE
+    stored = turns.answer(session, turn, text, calls, results, ending, delivered=delivered, now=now)
+    if stored is None:  # a person stopped the turn
         return Committed((), Ending.STOPPED)
+    message_id, ending = stored
     jobs: list[Job] = []
     if any(c.effect for c in considered):
         jobs += take_effect(session, turn, shelf, message_id, considered, results, now)
-    for plan in (c.proposal for c in considered if c.proposal and c.proposal.kind is Kind.PLAN):
+    for plan in (p for p, _ in proposed if p.kind is Kind.PLAN):
         jobs += plans.open_plan(session, policies, plan, now)
-    asked = ((replace(c.proposal, message_id=message_id), c.key) for c in considered if c.proposal)
-    opened = tuple(grants.use(session, policies, proposal, key, now) for proposal, key in asked)
+    opened = tuple(
+        grants.use(session, policies, replace(p, message_id=message_id), key, now) for p, key in proposed
+    )
     moving.insert_all(session, opened, By.nod(Act.PROPOSE))
-    ending = Ending.WAITING if opened else None if calls else Ending.DONE
-    seen = turn.transcript.seen
     if again:
         messages.add_note(session, turn.transcript.conversation.id, _CONTINUE, now)
-    if ending and not turns.end_turn(session, turn, ending, now, seen=seen):
-        ending = None
     if turn.transcript.teammate:
         silent = ending is Ending.DONE
         jobs += teamwork.moved_on(session, turn.transcript.teammate, text, now, silent=silent)
@@ -435,7 +435,8 @@ def _rest(session: Session, turn: Turn, now: datetime) -> bool:
     transcript = conversations.read_transcript(session, turn.transcript.conversation.id)
     if transcript is not None and transcript.awaits_answer:
         return False
-    return turns.end_turn(session, turn, Ending.WAITING, now)
+    turns.end_turn(session, turn, Ending.WAITING, now)
+    return True
 
 
 def _fail(

@@ -86,7 +86,7 @@ class Contents:
 
     async def _judge_again(self, tool: Tool, arguments: Mapping[str, Any], proposal: Proposal) -> Verdict:
         """The verdict on a proposal's new contents. What would now run without asking still asks."""
-        policy, person = await self._database.read(self._gate.in_force, proposal.requester)
+        policy, person = await self._database.read(self._gate.policies.load_for, proposal.requester)
         place = await self._database.read(conversations.place_of, proposal.conversation_id)
         verdict = policy.judge(tool.name, tool.classify(arguments), place, person, tool.kind)
         if verdict.judgement is Judgement.REFUSE:

@@ -255,7 +255,6 @@ class Cards:
 
     async def redraw(self, message_id: int) -> None:
         """Bring every copy of an answer's cards up to date."""
-        await self.changed()
         if not self.stand_anywhere or not await self._let_pass(message_id):
             return
         for _ in range(_MAX_PASSES):

@@ -9,7 +9,7 @@ from typing import NamedTuple, Protocol
 class Work(StrEnum):
     TURN = "turn"  # key: conversation id
     EXECUTE = "execute"  # key: proposal id
-    REDRAW = "redraw"  # key: id of the answer (message) whose cards changed
+    REDRAW = "redraw"  # key: id of the answer (message) whose cards changed; none in `CHANGED`
     TEAM = "team"  # key: id of the lead conversation whose team changed
     DELIVER = "deliver"  # key: conversation id; says what was not shown yet
 
@@ -18,6 +18,9 @@ class Job(NamedTuple):
     work: Work
     key: str
 
+
+CHANGED = Job(Work.REDRAW, "")
+"""A proposal changed that has no cards: only what reads rows itself is told."""
 
 Wake = Callable[..., Awaitable[None]]
 """Starts jobs, as `Dispatcher.wake` does; a process that runs none leaves them to the rows."""

@@ -3,7 +3,7 @@
 import secrets
 from collections.abc import Collection, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import ColumnElement, bindparam, delete, exists, func, or_, true, tuple_, update
 from sqlmodel import Session, col, select
@@ -19,7 +19,7 @@ from bot.domain.people import Actor
 from bot.domain.policy import Place
 from bot.domain.proposals import State
 from bot.domain.text import storable
-from bot.store import messages, snapshot
+from bot.store import messages, people, snapshot
 from bot.store import proposals as proposal_store
 from bot.store.inserts import id_of_new
 from bot.store.tables.conversations import ConversationRow, MessageRow
@@ -34,6 +34,9 @@ _OPEN_AT = select(_CONVERSATION.c.id).where(
     _CONVERSATION.c.channel == bindparam("channel"),
     _CONVERSATION.c.key == bindparam("key"),
     _CONVERSATION.c.ended_at.is_(None),
+)
+_ARRIVAL = select(
+    _OPEN_AT.scalar_subquery(), messages.SAID_SINCE.scalar_subquery(), *people.KNOWN.selected_columns[:1]
 )
 _BEGUN_SINCE = select(func.count().label("found")).select_from(
     select(_CONVERSATION.c.id)
@@ -66,7 +69,7 @@ def get_conversation(session: Session, conversation_id: str) -> Conversation | N
 
 def _get(session: Session, conversation_id: str) -> Conversation | None:
     row = session.connection().execute(_GET, {"id": conversation_id}).first()
-    return _conversation(row) if row else None
+    return from_row(row) if row else None
 
 
 def wrote_in(session: Session, accounts: Collection[str], scope: str) -> bool:
@@ -120,6 +123,26 @@ def open_at(session: Session, address: Address) -> str | None:
     where = {"channel": address.channel, "key": address.key}
     found: str | None = session.connection().execute(_OPEN_AT, where).scalar()
     return found
+
+
+class Arrival(NamedTuple):
+    """What there is of a message before it is taken in: its conversation, what its sender said, who that is.
+
+    ``said``: how many messages the account sent lately. ``person``: the id of the Person behind it.
+    """
+
+    conversation_id: str | None
+    said: int
+    person: str
+
+
+def arrival(session: Session, message: Message, since: datetime, now: datetime, most: int) -> Arrival:
+    """``said`` is since then, counted up to ``most``."""
+    at, sender = message.address, str(message.actor)
+    times = {"since": since, "now": now, "most": most}
+    known = {"channel": at.channel, "key": at.key, "actor": sender}
+    conversation_id, said, person = session.connection().execute(_ARRIVAL, known | times).one()
+    return Arrival(conversation_id, said, person or sender)
 
 
 def begin(session: Session, message: Message | Request, title: str, now: datetime) -> str:
@@ -192,7 +215,7 @@ def conversations_of(
         .order_by(*(column.desc() for column in spot))
         .limit(limit)
     )
-    return [_conversation(row) for row in rows]
+    return [from_row(row) for row in rows]
 
 
 def _telling(words: str) -> ColumnElement[bool]:
@@ -229,13 +252,18 @@ def read_transcript(
 ) -> Transcript | None:
     """All lines (the last ``limit``) in the model's order, and their proposals."""
     conversation = get_conversation(session, conversation_id)
-    if conversation is None:
-        return None
-    said = messages.latest(session, conversation_id, limit)
+    return transcript_of(session, conversation, limit) if conversation else None
+
+
+def transcript_of(
+    session: Session, conversation: Conversation, limit: int | None = messages.MAX_LINES
+) -> Transcript:
+    """As `read_transcript`, of a conversation that was read already."""
+    said = messages.latest(session, conversation.id, limit)
     lines = sorted(said, key=lambda x: (x.after, x.role not in HEARD, x.id))
     proposals = {}
     if any(line.calls for line in lines):
-        found = proposal_store.of_conversation(session, conversation_id)
+        found = proposal_store.of_conversation(session, conversation.id)
         proposals = {(p.message_id, p.call_id): p for p in found}
     return Transcript(conversation, lines, proposals)
 
@@ -250,7 +278,7 @@ def open_counts(session: Session, conversation_ids: Sequence[str]) -> dict[str, 
     return {row[0]: row[1] for row in rows}
 
 
-def _conversation(row: Any) -> Conversation:
+def from_row(row: Any) -> Conversation:
     return value_of(
         Conversation,
         row,

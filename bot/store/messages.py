@@ -3,14 +3,14 @@
 The order the model reads them in is made in ``bot/store/conversations.py``.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
 from sqlalchemy import bindparam, delete, func, insert, literal_column, true, update
 from sqlmodel import Session, col, select
 
-from bot.domain.conversations import HEARD, Call, CallResult, Line, LineRole
+from bot.domain.conversations import HEARD, Call, CallResult, Line, LineRole, Turn
 from bot.domain.people import Actor
 from bot.domain.text import storable
 from bot.store.tables.conversations import MessageRow
@@ -47,7 +47,6 @@ _FIRST_HEARD = (
     _LINES.where(_IN_CONVERSATION, among(_MESSAGE.c.role, sorted(HEARD))).order_by(_MESSAGE.c.id).limit(1)
 )
 _COUNT_LINES = select(func.count()).select_from(_MESSAGE).where(_IN_CONVERSATION)
-_INSERT_LINE = insert(_MESSAGE).returning(_MESSAGE.c.id)
 HEARD_SINCE = (
     select(_MESSAGE.c.id)
     .where(
@@ -57,12 +56,14 @@ HEARD_SINCE = (
     )
     .limit(1)
 )
+_INSERT_LINE = insert(_MESSAGE).returning(_MESSAGE.c.id)
+_INSERT_ANSWER = insert(_MESSAGE).returning(_MESSAGE.c.id, HEARD_SINCE.exists())
 _SPOKEN_SINCE = (
     select(_MESSAGE.c.id)
     .where(_IN_CONVERSATION, _MESSAGE.c.id > bindparam("seen"), _MESSAGE.c.role != LineRole.NOTICE)
     .limit(1)
 )
-_SAID_SINCE = select(func.count().label("found")).select_from(
+SAID_SINCE = select(func.count().label("found")).select_from(
     select(_MESSAGE.c.id)
     .where(
         _MESSAGE.c.role == literal_column(f"'{LineRole.USER}'"),
@@ -90,25 +91,18 @@ def message_of_event(session: Session, channel: str, event_id: str) -> int | Non
     ).scalar_one_or_none()
 
 
-def said_since(session: Session, actor: Actor, since: datetime, now: datetime, most: int) -> int:
-    """How many messages an account has sent since then, counted up to ``most``."""
-    values = {"actor": str(actor), "since": since, "now": now, "most": most}
-    found: int = session.connection().execute(_SAID_SINCE, values).scalar_one()
-    return found
-
-
 def add_note(
     session: Session, conversation_id: str, text: str, now: datetime, *, actor: Actor | None = None
 ) -> int:
     """Tell the model something in a line of its own; ``actor`` is on whose wish, where that is known."""
-    return append(session, conversation_id, LineRole.NOTE, text, now, actor=actor)
+    return _append(session, conversation_id, LineRole.NOTE, text, now, actor=actor)
 
 
 def add_notice(
     session: Session, conversation_id: str, text: str, after: int, now: datetime, *, delivered: bool
 ) -> int:
     """Tell people something that the model need not know."""
-    return append(session, conversation_id, LineRole.NOTICE, text, now, after=after, delivered=delivered)
+    return _append(session, conversation_id, LineRole.NOTICE, text, now, after=after, delivered=delivered)
 
 
 def name_of(session: Session, conversation_id: str, actor: Actor) -> str:
@@ -241,7 +235,36 @@ def _line(row: Any) -> Line:
     )
 
 
-def append(
+def add_answer(
+    session: Session,
+    turn: Turn,
+    text: str,
+    calls: Sequence[Call],
+    results: Mapping[str, CallResult],
+    now: datetime,
+    *,
+    delivered: bool,
+) -> tuple[int, bool]:
+    """What the agent said; gives its id, and whether it was told more since it read."""
+    seen, ident = turn.transcript.seen, turn.transcript.conversation.id
+    row = {
+        "conversation_id": ident,
+        "role": LineRole.ASSISTANT,
+        "text": storable(text),
+        "name": "",
+        "after": seen,
+        "calls": [call_row(c) for c in calls] or None,
+        "results": {key: result_row(r) for key, r in results.items()} or None,
+        "delivered": delivered,
+        "created_at": now,
+        "event_id": turn.key(turn.usage.model_calls),
+    }
+    added = session.connection().execute(_INSERT_ANSWER, row | {"heard_in": ident, "seen": seen})
+    message_id, heard = added.one()
+    return message_id, heard
+
+
+def _append(
     session: Session,
     conversation_id: str,
     role: LineRole,
@@ -249,30 +272,18 @@ def append(
     now: datetime,
     *,
     after: int | None = None,
-    calls: list[list[Any]] | None = None,
-    results: dict[str, list[Any]] | None = None,
     delivered: bool = True,
     actor: Actor | None = None,
-    event_id: str | None = None,
 ) -> int:
     wish = {"actor": str(actor), "name": storable(actor.name)} if actor else {"name": ""}
-    ident: int = (
-        session.connection()
-        .execute(
-            _INSERT_LINE,
-            {
-                "conversation_id": conversation_id,
-                "role": role,
-                "text": storable(text),
-                **wish,
-                "after": after,
-                "calls": calls,
-                "results": results,
-                "delivered": delivered,
-                "created_at": now,
-                "event_id": event_id,
-            },
-        )
-        .scalar_one()
-    )
+    row = {
+        "conversation_id": conversation_id,
+        "role": role,
+        "text": storable(text),
+        **wish,
+        "after": after,
+        "delivered": delivered,
+        "created_at": now,
+    }
+    ident: int = session.connection().execute(_INSERT_LINE, row).scalar_one()
     return ident

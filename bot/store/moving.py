@@ -19,19 +19,25 @@ from bot.store.quick import tell
 from bot.store.record import audit
 from bot.store.record.audit import By, Change
 from bot.store.tables.proposals import OPEN_QUESTION, CopyRow, DeciderRow, ProposalRow
-from bot.store.tables.row import table_of
+from bot.store.tables.row import changed, table_of
+from bot.store.tables.rules import BookRow
 
 _TABLE = table_of(ProposalRow)
 _COPIES = table_of(CopyRow)
-_INSERT = insert(_TABLE)
+_INSERT = insert(_TABLE).returning(*audit.PLACE_AND_SCHEMA)
+_PLACE_AND_SCHEMA = select(*audit.PLACE_AND_SCHEMA)
 _SAME_ANSWER = _TABLE.c.message_id == bindparam("message_id")
 _FIRST = select(func.min(_TABLE.c.position)).where(_SAME_ANSWER).scalar_subquery()
 _BEHIND = select(_TABLE.c.id).where(
     _SAME_ANSWER, (_TABLE.c.id == bindparam("moved_id")) | (_TABLE.c.position == _FIRST)
 )
+_BEHIND_NOW = "cards behind"
+"""Where a session keeps the ids of the messages whose cards its transaction left behind."""
 _WANT_REDRAW = update(_COPIES).where(_COPIES.c.proposal_id.in_(_BEHIND)).values(wanted=_COPIES.c.wanted + 1)
 
 
+_BOOK = table_of(BookRow)
+_PAUSED = exists().where(_BOOK.c.paused_at.is_not(None))
 _OTHER = _TABLE.alias("other")
 _RUNS_ELSEWHERE = exists().where(text("other.state = 'executing'"), _OTHER.c.thing == bindparam("thing"))
 
@@ -44,6 +50,8 @@ def _update(columns: tuple[str, ...]) -> Any:
         _TABLE.c.state == bindparam("from_state"),
         _TABLE.c.version == bindparam("from_version"),
     )
+    if "owner" in columns:
+        guarded = guarded.where(~_PAUSED)
     if "thing" in columns:
         guarded = guarded.where(~_RUNS_ELSEWHERE)
     return guarded.values({column: bindparam(column) for column in columns})
@@ -51,10 +59,12 @@ def _update(columns: tuple[str, ...]) -> Any:
 
 def insert_all(session: Session, proposals: Sequence[Proposal], by: By) -> None:
     """Open proposals, each with its first audit row."""
-    changes = [Change(proposal, to_row(proposal), by, asks=True) for proposal in proposals]
-    for change in changes:
-        tell(session.connection(), _INSERT, change.row)
-        _name_deciders(session, change.proposal)
+    changes = []
+    for proposal in proposals:
+        row = to_row(proposal)
+        place, schema = session.connection().execute(_INSERT, row | audit.sought(proposal)).one()
+        _name_deciders(session, proposal)
+        changes.append(Change(proposal, row, by, audit.about(proposal, place, schema)))
     audit.append(session, changes)
 
 
@@ -71,8 +81,8 @@ def move(
     """Change a proposal, guarded by its state and version, and record who did it.
 
     Returns what it is now, or None when someone else was faster. ``state`` None keeps it where it is (a
-    vote, an edit). ``owner``: id of the process that runs it from now on. ``thing``: the name of what it
-    changes; None is returned as well while another one that runs changes the same.
+    vote, an edit). ``owner``: id of the process that runs it from now on; None while everything is paused.
+    ``thing``: the name of what it changes; None as well while another one that runs changes the same.
     Raises ValueError for a move that `TRANSITIONS` does not have.
     """
     if state is not None and state not in TRANSITIONS[before.state]:
@@ -82,18 +92,22 @@ def move(
     )
     exclusive.in_conversation(session, before.conversation_id)
     old, new = to_row(before), to_row(after)
-    changed = {key: value for key, value in new.items() if value != old[key]}
-    changed["deciders"] = new["deciders"]  # an older release kept fewer fields; the record hashes all
-    changed |= {"owner": owner} if owner is not None else {}
-    changed |= {"thing": sha256(thing.encode(errors="surrogatepass")).hexdigest()} if thing else {}
+    values = {key: value for key, value in new.items() if value != old[key]}
+    values["deciders"] = new["deciders"]  # an older release kept fewer fields; the record hashes all
+    values |= {"owner": owner} if owner is not None else {}
+    values |= {"thing": sha256(thing.encode(errors="surrogatepass")).hexdigest()} if thing else {}
     if before.state is State.EXECUTING:
-        changed["progress"] = None
+        values["progress"] = None
     guard = {"moved_id": before.id, "from_state": before.state, "from_version": before.version}
-    if session.connection().execute(_update(tuple(changed)), changed | guard).rowcount != 1:
+    if not changed(session.connection().execute(_update(tuple(values)), values | guard)):
         return None
     if (after.deciders.people, after.votes) != (before.deciders.people, before.votes):
         _name_deciders(session, after)
-    audit.append(session, [Change(after, new, by, asks=after.digest != before.digest)])
+    about = None
+    if after.digest != before.digest:
+        place, schema = session.connection().execute(_PLACE_AND_SCHEMA, audit.sought(after)).one()
+        about = audit.about(after, place, schema)
+    audit.append(session, [Change(after, new, by, about)])
     _want_redraw(session, after)
     return after
 
@@ -102,7 +116,7 @@ def tell_progress(session: Session, claimed: Proposal, words: str) -> bool:
     """Keep how far its tool is; False where it is no longer that run. It is no change of the proposal."""
     guard = {"moved_id": claimed.id, "from_state": State.EXECUTING, "from_version": claimed.version}
     told = {"progress": storable(words)}
-    if session.connection().execute(_update(("progress",)), told | guard).rowcount != 1:
+    if not changed(session.connection().execute(_update(("progress",)), told | guard)):
         return False
     _want_redraw(session, claimed)
     return True
@@ -134,7 +148,13 @@ def _name_deciders(session: Session, proposal: Proposal) -> None:
         tell(session.connection(), insert_or_ignore(session, DeciderRow), rows)
 
 
+def has_cards_behind(session: Session, proposal: Proposal) -> bool:
+    """Whether what this transaction changed of a proposal leaves any posted card behind."""
+    return proposal.message_id in session.info.get(_BEHIND_NOW, ())
+
+
 def _want_redraw(session: Session, proposal: Proposal) -> None:
     """Its copies are behind now, and so is the card that carries the buttons of its group."""
     behind = {"message_id": proposal.message_id, "moved_id": proposal.id}
-    tell(session.connection(), _WANT_REDRAW, behind)
+    if changed(session.connection().execute(_WANT_REDRAW, behind)):
+        session.info.setdefault(_BEHIND_NOW, set()).add(proposal.message_id)

@@ -14,7 +14,7 @@ from bot.store.tables.row import table_of
 
 _ACCOUNT = table_of(AccountRow)
 _NAME = table_of(NameRow)
-_KNOWN = select(
+KNOWN = select(
     select(_ACCOUNT.c.person_id).where(_ACCOUNT.c.actor == bindparam("actor")).scalar_subquery(),
     select(_NAME.c.standing).where(_NAME.c.key == bindparam("actor")).scalar_subquery(),
 )
@@ -27,7 +27,11 @@ def person_of(session: Session, actor: Actor) -> Person:
 
 
 def _person_of(session: Session, actor: Actor) -> Person:
-    person_id, last_said = session.connection().execute(_KNOWN, {"actor": str(actor)}).one()
+    return of_known(session, actor, *session.connection().execute(KNOWN, {"actor": str(actor)}).one())
+
+
+def of_known(session: Session, actor: Actor, person_id: str | None, last_said: str | None) -> Person:
+    """The Person, from what `KNOWN` has of an account."""
     standing = actor.standing
     if standing in (None, Membership.UNKNOWN):
         standing = Membership(last_said or standing or Membership.MEMBER)

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import update
 from sqlmodel import Session, col, select
 
-from bot.domain.people import Actor, Role
+from bot.domain.people import Actor, Person, Role
 from bot.domain.policy import Policy
 from bot.domain.record import Act
 from bot.domain.rules import Pause, Rule, Rulebook, RuleValue, Subject, stored, value_of
@@ -27,6 +27,17 @@ _BOOK = 1
 _ALL = "everything"  # what a pause is about
 _BOOKS = table_of(BookRow)
 _VERSION = select(_BOOKS.c.version, _BOOKS.c.paused_at).where(_BOOKS.c.id == _BOOK)
+VERSION = tuple(
+    select(column).where(_BOOKS.c.id == _BOOK).scalar_subquery()
+    for column in (_BOOKS.c.version, _BOOKS.c.paused_at)
+)
+"""Columns for statements of others; `know_version` takes what they give."""
+_PERSON_AND_VERSION = people.KNOWN.add_columns(*VERSION)
+
+
+def know_version(session: Session, version: int | None, paused_at: datetime | None) -> None:
+    """Another statement of this snapshot has read it, so that `Policies.load` need not."""
+    snapshot.keep(session, BookRow, (version, paused_at))
 
 
 class Policies:
@@ -38,13 +49,22 @@ class Policies:
     def load(self, session: Session) -> Policy:
         """The policy as this transaction sees it; read again only when the book's version has changed."""
         row = snapshot.once(session, BookRow, lambda: session.connection().execute(_VERSION, {}).first())
-        version = row[0] if row else 0
+        return self._of(session, *(row or (None, None)))
+
+    def load_for(self, session: Session, actor: Actor) -> tuple[Policy, Person]:
+        """The policy, and who someone is to it."""
+        found = session.connection().execute(_PERSON_AND_VERSION, {"actor": str(actor)}).one()
+        return self._of(session, *found[2:]), people.of_known(session, actor, *found[:2])
+
+    def _of(self, session: Session, version: int | None, paused_at: datetime | None) -> Policy:
+        """The policy of this version of the book; None before there is one."""
+        version = version or 0
         if version != self._held.book.version:
             rules = session.exec(
                 select(RuleRow).where(col(RuleRow.ended_at).is_(None)).order_by(col(RuleRow.id))
             )
-            paused = row is not None and row[1] is not None
-            self._held = self._held.with_book(Rulebook(version, tuple(_rule(r) for r in rules), paused))
+            book = Rulebook(version, tuple(_rule(r) for r in rules), paused_at is not None)
+            self._held = self._held.with_book(book)
         return self._held
 
     def is_admin(self, session: Session, actor: Actor) -> bool:

@@ -18,6 +18,12 @@ def begin(session: Session) -> None:
     session.info[_KEPT] = {}
 
 
+def keep(session: Session, key: Hashable, found: object) -> None:
+    """What another statement has read as well; `once` need not read it again in this snapshot."""
+    if (kept := session.info.get(_KEPT)) is not None:
+        kept[key] = found
+
+
 def once(session: Session, key: Hashable, read: Callable[[], T]) -> T:
     """``read()``, or what it gave before in this snapshot."""
     kept = session.info.get(_KEPT)

@@ -1,17 +1,20 @@
 """Turns as rows: wanted, taken up, answered in, ended. At most one per conversation is wanted at a time."""
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from datetime import datetime, timedelta
+from typing import NamedTuple
 
 from sqlalchemy import bindparam, func, literal, literal_column, update
 from sqlmodel import Session, col, or_, select
 
 from bot.domain.conversations import Call, CallResult, LineRole, Turn, TurnEnd, Usage
+from bot.domain.events import Ending
 from bot.domain.jobs import Queue
 from bot.domain.people import SHELL
 from bot.domain.proposals import State
 from bot.errors import TakenOver
-from bot.store import conversations, messages, processes
+from bot.store import conversations, messages, processes, rules
 from bot.store.inserts import id_of_new
 from bot.store.tables.conversations import ConversationRow, MessageRow, TurnRow
 from bot.store.tables.people import AccountRow
@@ -23,26 +26,31 @@ _TURN = table_of(TurnRow)
 # What each cycle uses is built once: to build a statement costs several times what it costs to run it.
 # A literal where an index is over those rows alone: with a parameter in its place the index cannot be chosen.
 _IS_WANTED = _TURN.c.state == literal_column(f"'{WANTED}'")
-_SELECT_WANTED = select(
-    _TURN.c.id, _TURN.c.model_calls, _TURN.c.prompt_tokens, _TURN.c.completion_tokens
-).where(_TURN.c.conversation_id == bindparam("conversation_id"), _IS_WANTED)
-_WANTED_TURN = _SELECT_WANTED
-_LOCKED_TURN = _SELECT_WANTED.with_for_update()
-_NOTE_USAGE = (
+_PLACE = table_of(ConversationRow)
+_WANTED_HERE = (_TURN.c.conversation_id == bindparam("conversation_id")) & _IS_WANTED
+_WANTED_TURN = select(_TURN.c.id).where(_WANTED_HERE)
+_LOCKED_TURN = _WANTED_TURN.with_for_update()
+_USAGE = ("model_calls", "prompt_tokens", "completion_tokens")
+_WITH_PLACE = (
+    select(_TURN.c.id.label("turn_id"), *(_TURN.c[name] for name in _USAGE))
+    .add_columns(*rules.VERSION, *_PLACE.c)
+    .join_from(_TURN, _PLACE, _PLACE.c.id == _TURN.c.conversation_id)
+    .where(_WANTED_HERE)
+)
+_ANSWERED = (
     update(_TURN)
     .where(_TURN.c.id == bindparam("turn_id"), _IS_WANTED, _TURN.c.owner == bindparam("runs_it"))
-    .values({name: bindparam(name) for name in ("model_calls", "prompt_tokens", "completion_tokens")})
+    .values({name: bindparam(name) for name in (*_USAGE, "state", "ended_at")})
     .values(attempts=1)  # it got somewhere: what kills a process after this is counted from here
 )
+_CONTINUE = update(_TURN).where(_TURN.c.id == bindparam("turn_id")).values(state=WANTED, ended_at=None)
 _END_TURN = (
     update(_TURN)
     .where(_TURN.c.id == bindparam("turn_id"), _IS_WANTED)
     .values({name: bindparam(name) for name in ("state", "ended_at", "error", "retry_at")})
 )
-_END_UNLESS_HEARD = _END_TURN.where(~messages.HEARD_SINCE.exists())
 _OWNER = select(_TURN.c.owner).where(_TURN.c.id == bindparam("turn_id"), _IS_WANTED)
 _LINE = table_of(MessageRow)
-_PLACE = table_of(ConversationRow)
 _ASKER = (
     select(_LINE.c.actor)
     .where(_LINE.c.conversation_id == bindparam("conversation_id"), _LINE.c.actor.is_not(None))
@@ -130,11 +138,20 @@ def queue(session: Session, conversation_id: str, most: int) -> Queue:
 
 def take_up(session: Session, conversation_id: str) -> Turn | None:
     """Read the wanted turn of a conversation with all the model will see; None when none is wanted."""
-    row = session.connection().execute(_WANTED_TURN, {"conversation_id": conversation_id}).first()
+    row = session.connection().execute(_WITH_PLACE, {"conversation_id": conversation_id}).first()
     if row is None:
         return None
-    transcript = conversations.read_transcript(session, conversation_id)
-    return Turn(row[0], transcript, Usage(*row[1:])) if transcript else None
+    turn_id, *used, version, paused_at = row[:6]
+    rules.know_version(session, version, paused_at)
+    transcript = conversations.transcript_of(session, conversations.from_row(row))
+    return Turn(turn_id, transcript, Usage(*used))
+
+
+class Answered(NamedTuple):
+    """The id of what was said, and how the turn ended, if it did."""
+
+    message_id: int
+    ending: Ending | None
 
 
 def answer(
@@ -143,44 +160,25 @@ def answer(
     text: str,
     calls: Sequence[Call],
     results: dict[str, CallResult],
-    usage: Usage,
+    ending: Ending | None,
     *,
     delivered: bool,
     now: datetime,
-) -> int | None:
-    """Store what the model said and what its reads gave; None when the turn is no longer wanted (stopped).
+) -> Answered | None:
+    """Store what the model said and what its reads gave, and end the turn, unless someone spoke since.
 
-    Raises TakenOver where another process runs it by now.
+    None when the turn is no longer wanted (stopped). Raises TakenOver where another process runs it by now.
     """
-    kept = (
-        session.connection()
-        .execute(
-            _NOTE_USAGE,
-            {
-                "turn_id": turn.id,
-                "runs_it": turn.owner,
-                "model_calls": usage.model_calls,
-                "prompt_tokens": usage.prompt_tokens,
-                "completion_tokens": usage.completion_tokens,
-            },
-        )
-        .rowcount
-    )
-    if kept != 1:
+    ends = {"state": ending or WANTED, "ended_at": now if ending else None}
+    values = {"turn_id": turn.id, "runs_it": turn.owner, **asdict(turn.usage), **ends}
+    # the row is held from here: who speaks after the look below waits for it, and wants another turn
+    if not changed(session.connection().execute(_ANSWERED, values)):
         check_owned(session, turn)
         return None
-    return messages.append(
-        session,
-        turn.transcript.conversation.id,
-        LineRole.ASSISTANT,
-        text,
-        now,
-        after=turn.transcript.seen,
-        calls=[messages.call_row(c) for c in calls] or None,
-        results={key: messages.result_row(r) for key, r in results.items()} or None,
-        delivered=delivered,
-        event_id=turn.key(usage.model_calls),
-    )
+    message_id, heard = messages.add_answer(session, turn, text, calls, results, now, delivered=delivered)
+    if ending and heard:
+        session.connection().execute(_CONTINUE, {"turn_id": turn.id})
+    return Answered(message_id, None if heard else ending)
 
 
 def check_owned(session: Session, turn: Turn) -> None:
@@ -196,19 +194,12 @@ def end_turn(
     state: str,
     now: datetime,
     *,
-    seen: int | None = None,
     error: str | None = None,
     retry_at: datetime | None = None,
-) -> bool:
-    """End a wanted turn. With ``seen``, only if no one spoke since; False says that it continues."""
+) -> None:
+    """End a wanted turn."""
     end = {"turn_id": turn.id, "state": state, "ended_at": now, "error": error, "retry_at": retry_at}
-    if seen is None:
-        session.connection().execute(_END_TURN, end)
-        return True
-    ident = turn.transcript.conversation.id
-    since = {"heard_in": ident, "seen": seen}
-    ended = changed(session.connection().execute(_END_UNLESS_HEARD, end | since))
-    return bool(ended) or not messages.heard_since(session, ident, seen)
+    session.connection().execute(_END_TURN, end)
 
 
 def retry(session: Session, now: datetime) -> None:

@@ -8,7 +8,6 @@ from sqlmodel import Session
 from bot.domain.bounds import Bounds
 from bot.domain.chat import Message, Request
 from bot.domain.conversations import Call, LineRole
-from bot.domain.people import Actor
 from bot.domain.text import storable
 from bot.errors import TooMuch
 from bot.store import conversations, messages, turns
@@ -21,20 +20,20 @@ _DAY = timedelta(days=1)
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """Where the line of an incoming message is."""
+    """Where the line of an incoming message is; of a person's, the Person's id."""
 
     conversation_id: str
     message_id: int
+    person: str = ""
 
 
-def accept(
-    session: Session, message: Message, now: datetime, bounds: Bounds | None = None
-) -> Accepted | None:
+def accept(session: Session, message: Message, now: datetime, bounds: Bounds) -> Accepted | None:
     """Append a person's message and want a turn; None when its event was taken in before.
 
     Raises TooMuch, which undoes it all, where this person has sent more than ``bounds`` lets them.
     """
-    conversation_id = conversations.open_at(session, message.address)
+    found = conversations.arrival(session, message, now - _HOUR, now, bounds.messages)
+    conversation_id = found.conversation_id
     begins = conversation_id is None
     if conversation_id is None:
         if messages.of_event(session, message.address.channel, message.event_id):
@@ -59,23 +58,18 @@ def accept(
         if begins:
             conversations.drop_empty(session, conversation_id)  # another process received it as well
         return None
-    if bounds is not None:
-        _check(session, message.actor, bounds, now, begins=begins)
-    turns.want_turn(session, conversation_id, now)
-    return Accepted(conversation_id, message_id)
-
-
-def _check(session: Session, actor: Actor, bounds: Bounds, now: datetime, *, begins: bool) -> None:
-    """Raises TooMuch. The row is already written, so that a second delivery is never counted."""
-    if messages.said_since(session, actor, now - _HOUR, now, bounds.messages + 1) > bounds.messages:
+    # only now, so that a second delivery is never too much
+    if found.said == bounds.messages:
         raise TooMuch(
             f"You sent {bounds.messages:,} messages within an hour. Please wait, then send it again."
         )
     most = bounds.conversations
-    if begins and conversations.begun_since(session, actor, now - _DAY, now, most + 1) > most:
+    if begins and conversations.begun_since(session, message.actor, now - _DAY, now, most + 1) > most:
         raise TooMuch(
             f"You started {most:,} conversations within a day. Please continue one of them, or wait."
         )
+    turns.want_turn(session, conversation_id, now)
+    return Accepted(conversation_id, message_id, found.person)
 
 
 def add_request(session: Session, request: Request, call: Call, now: datetime) -> Accepted | None:

@@ -71,7 +71,8 @@ def ask(session: Session, pressed: Pressed, p: Proposal) -> Decided:
     questions.keep(session, replace(asked, place=place, ref=ref), pressed.now)
     text = f"Asked. The agent answers {where}. Nothing was decided."
     return Decided(
-        Reply(Answer.ACCEPTED, text, (p,)), (redraw(p), Job(Work.DELIVER, home), Job(Work.TURN, home))
+        Reply(Answer.ACCEPTED, text, (p,)),
+        (redraw(session, p), Job(Work.DELIVER, home), Job(Work.TURN, home)),
     )
 
 

@@ -82,8 +82,7 @@ def _decide_group(
 def _decide_one(
     session: Session, press: Press, policies: Policies, now: datetime, p: Proposal, prepared: Prepared
 ) -> Decided:
-    person = people.person_of(session, press.actor)
-    policy = policies.load(session)
+    policy, person = policies.load_for(session, press.actor)
     if refusal := rights.objection_of(session, policy, p, person, press.actor, press.verb, press.address):
         return Decided(Reply(Answer.REFUSED, refusal, (p,)))
     if press.reason:
@@ -148,7 +147,7 @@ def _manage(session: Session, pressed: Pressed, p: Proposal) -> Decided:
         case Verb.EXTEND:
             p = moved(moving.move(session, p, by, now, **clock(p.ttl, p.remind_every, now)))
             text = f"It now expires {when(p.expires_at, now)}."
-            return Decided(Reply(Answer.ACCEPTED, text, (p,)), (redraw(p),))
+            return Decided(Reply(Answer.ACCEPTED, text, (p,)), (redraw(session, p),))
         case _:
             named = _named(press.reason or "", p.deciders)
             requester = people.person_of(session, p.requester)
@@ -156,7 +155,7 @@ def _manage(session: Session, pressed: Pressed, p: Proposal) -> Decided:
                 return Decided(Reply(Answer.INVALID, f"Say who should decide: {why}.", (p,)))
             p = moved(moving.move(session, p, by, now, deciders=named, votes=()))
             return Decided(
-                Reply(Answer.ACCEPTED, "Reassigned. Earlier votes were reset.", (p,)), (redraw(p),)
+                Reply(Answer.ACCEPTED, "Reassigned. Earlier votes were reset.", (p,)), (redraw(session, p),)
             )
 
 
@@ -196,7 +195,7 @@ def _propose_anew(session: Session, p: Proposal, by: By, fresh: Fresh, now: date
         )
     )
     text = "It had expired, so nothing ran. Here it is again with current values."
-    return Decided(Reply(Answer.STALE, text, (p,)), (redraw(p), *teamwork.back_at_work(session, p)))
+    return Decided(Reply(Answer.STALE, text, (p,)), (redraw(session, p), *teamwork.back_at_work(session, p)))
 
 
 def _stop(session: Session, p: Proposal, by: By, who: str, now: datetime) -> Decided:
@@ -207,7 +206,7 @@ def _stop(session: Session, p: Proposal, by: By, who: str, now: datetime) -> Dec
         return Decided(Reply(Answer.ALREADY, "It is being stopped already.", (p,)))
     error = f"{who} stopped it. What it did until then is unknown."
     p = moved(moving.move(session, p, by, now, cause=Cause.STOPPED, error=error))
-    return Decided(Reply(Answer.ACCEPTED, "Stopping it.", (p,)), (redraw(p),))
+    return Decided(Reply(Answer.ACCEPTED, "Stopping it.", (p,)), (redraw(session, p),))
 
 
 def _retry(session: Session, p: Proposal, by: By, now: datetime) -> Decided:
@@ -230,5 +229,5 @@ def _retry(session: Session, p: Proposal, by: By, now: datetime) -> Decided:
             round=p.round + 1,
         )
     )
-    jobs = (Job(Work.EXECUTE, p.id), redraw(p), *teamwork.back_at_work(session, p))
+    jobs = (Job(Work.EXECUTE, p.id), redraw(session, p), *teamwork.back_at_work(session, p))
     return Decided(Reply(Answer.ACCEPTED, "Trying again.", (p,)), jobs)

@@ -10,22 +10,22 @@ from typing import Any
 from sqlmodel import Session
 
 from bot.domain.files import File
-from bot.domain.jobs import Job, Work
+from bot.domain.jobs import CHANGED, Job, Work
 from bot.domain.outcomes import EARLIER, for_model
 from bot.domain.proposals import Cause, PreviewField, Proposal, State, clock
 from bot.domain.record import Act
 from bot.domain.unseen import one_line
 from bot.domain.verbs import Verb
 from bot.errors import LostRace
-from bot.store import conversations, exclusive, messages, moving, outputs, proposals, teams, turns
+from bot.store import conversations, messages, moving, outputs, proposals, teams, turns
 from bot.store.record.audit import By
 from bot.store.rules import Policies
 from bot.transactions import teamwork
 
 
-def redraw(p: Proposal) -> Job:
-    """Its cards, and the one that carries its group's buttons, are behind."""
-    return Job(Work.REDRAW, str(p.message_id))
+def redraw(session: Session, p: Proposal) -> Job:
+    """It changed: its cards, and the one that carries its group's buttons, are behind, if there are any."""
+    return Job(Work.REDRAW, str(p.message_id)) if moving.has_cards_behind(session, p) else CHANGED
 
 
 def moved(p: Proposal | None) -> Proposal:
@@ -42,7 +42,7 @@ def end(
     if who is not None:
         changes |= {"decided_by": who, "decided_from": by.channel, "decided_at": now}
     p = moved(moving.move(session, p, by, now, state, **changes))
-    return p, (redraw(p), *settle(session, p, now))
+    return p, (redraw(session, p), *settle(session, p, now))
 
 
 def expire_due(
@@ -102,20 +102,15 @@ def ask_again(
         decided_from=None,
         decided_at=None,
     )
-    return (redraw(p),) if moved else ()
+    return (redraw(session, p),) if moved else ()
 
 
-def claim(
-    session: Session, policies: Policies, p: Proposal, process: str, now: datetime, thing: str = ""
-) -> Proposal | None:
+def claim(session: Session, p: Proposal, process: str, now: datetime, thing: str = "") -> Proposal | None:
     """``approved → executing`` for exactly one caller; everybody else, and all while paused, get None.
 
     So does one who would change a ``thing`` that another process is changing: a lock is gone with its
     connection, and what runs under it is not.
     """
-    exclusive.in_conversation(session, p.conversation_id)
-    if policies.load(session).book.paused:
-        return None
     return moving.move(session, p, By.nod(Act.EXECUTE), now, State.EXECUTING, owner=process, thing=thing)
 
 
@@ -128,7 +123,7 @@ def as_stopped(session: Session, claimed: Proposal) -> Proposal | None:
 
 def tell_progress(session: Session, claimed: Proposal, words: str) -> tuple[Job, ...]:
     """Keep how far a running proposal is, for its cards; nothing once it has ended."""
-    return (redraw(claimed),) if moving.tell_progress(session, claimed, words) else ()
+    return (redraw(session, claimed),) if moving.tell_progress(session, claimed, words) else ()
 
 
 def finish(
@@ -149,7 +144,7 @@ def finish(
     if p is None:
         return None
     posts = (Job(Work.DELIVER, p.conversation_id),) if outputs.keep_result(session, p, files, now) else ()
-    return p, (redraw(p), *settle(session, p, now), *posts)
+    return p, (redraw(session, p), *settle(session, p, now), *posts)
 
 
 def settle(session: Session, p: Proposal, now: datetime) -> tuple[Job, ...]:
@@ -187,10 +182,10 @@ def abandon(session: Session, p: Proposal, now: datetime, *, rerun: bool) -> tup
     if lost is None:
         return ()  # it ended a moment ago
     if not rerun or p.cause is Cause.STOPPED:
-        return (redraw(lost), *settle(session, lost, now))
+        return (redraw(session, lost), *settle(session, lost, now))
     by = By.nod(Act.RERUN, "the tool is idempotent")
     p = moved(moving.move(session, lost, by, now, State.APPROVED, cause=None, error=None))
-    return (redraw(p), Job(Work.EXECUTE, p.id))
+    return (redraw(session, p), Job(Work.EXECUTE, p.id))
 
 
 def forget(session: Session, conversation_id: str, now: datetime) -> int:

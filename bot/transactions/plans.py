@@ -36,7 +36,7 @@ def open_plan(session: Session, policies: Policies, p: Proposal, now: datetime) 
     if found.plan is not None and found.plan.state is State.PROPOSED:
         by = By.nod(Act.SUPERSEDED, f"version {found.rounds + 1} took its place")
         old = moving.move(session, found.plan, by, now, State.CANCELLED, cause=Cause.SUPERSEDED)
-        jobs += [redraw(old)] if old else []
+        jobs += [redraw(session, old)] if old else []
     session.execute(
         update(TeammateRow)
         .where(col(TeammateRow.id) == found.id)
@@ -106,7 +106,7 @@ def _approve(session: Session, policies: Policies, p: Proposal, now: datetime) -
         who = f"{approvals[-1].actor.label} and {LEAD.name}" if approvals else f"{LEAD.name} ({p.rule})"
         after = moving.move(session, p, by, now, State.APPROVED, votes=votes, decided_by=who, decided_at=now)
         told, work = "Approved.", Job(Work.EXECUTE, p.id)
-    return told, (redraw(moved(after)), *((work,) if work else ()))
+    return told, (redraw(session, moved(after)), *((work,) if work else ()))
 
 
 def _approver(session: Session, policies: Policies, p: Proposal) -> Approver:

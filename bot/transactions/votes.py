@@ -110,7 +110,7 @@ def decline(session: Session, pressed: Pressed, p: Proposal) -> Decided:
     if against < p.declines:
         p = moved(moving.move(session, p, by, now, votes=votes))
         text = f"Your vote counts: {against} of the {p.declines} that decline it."
-        return Decided(Reply(Answer.ACCEPTED, text, (p,)), (redraw(p),))
+        return Decided(Reply(Answer.ACCEPTED, text, (p,)), (redraw(session, p),))
     changes = {"decline_reason": pressed.press.reason, "votes": votes}
     p, jobs = end(session, p, by, now, State.DECLINED, pressed.who, **changes)
     return Decided(Reply(Answer.ACCEPTED, "Declined.", (p,)), jobs)
@@ -123,7 +123,7 @@ def edit(
     changed = edited(session, pressed, p)
     if changed is None:
         return Decided(Reply(Answer.INVALID, "There is nothing to edit: no arguments were given.", (p,)))
-    return Decided(Reply(Answer.ACCEPTED, said, (changed,)), (redraw(changed),))
+    return Decided(Reply(Answer.ACCEPTED, said, (changed,)), (redraw(session, changed),))
 
 
 def edited(session: Session, pressed: Pressed, p: Proposal) -> Proposal | None:
@@ -169,7 +169,7 @@ def as_edited(session: Session, pressed: Pressed, p: Proposal) -> Proposal | Dec
     if refusal := rights.objection(session, pressed.policies, changed, press.actor, at=press.address):
         # the edit brought it under another rule, which this person's vote does not satisfy
         text = f"Edited, not approved. {refusal}"
-        return Decided(Reply(Answer.ACCEPTED, text, (changed,)), (redraw(changed),))
+        return Decided(Reply(Answer.ACCEPTED, text, (changed,)), (redraw(session, changed),))
     return changed
 
 
@@ -189,7 +189,7 @@ def gathered(session: Session, pressed: Pressed, p: Proposal) -> tuple[Vote, ...
         return votes
     p = moved(moving.move(session, p, pressed.by, pressed.now, votes=votes))
     text = f"Your vote counts: {approvals} of {p.quorum}."
-    return Decided(Reply(Answer.ACCEPTED, text, (p,)), (redraw(p),))
+    return Decided(Reply(Answer.ACCEPTED, text, (p,)), (redraw(session, p),))
 
 
 def let_run(
@@ -211,7 +211,7 @@ def let_run(
     )
     if pressed.paused:
         said += " Everything is paused, so it runs after /approvals resume."
-    return Decided(Reply(Answer.ACCEPTED, said, (p,)), (Job(Work.EXECUTE, p.id), redraw(p)))
+    return Decided(Reply(Answer.ACCEPTED, said, (p,)), (Job(Work.EXECUTE, p.id), redraw(session, p)))
 
 
 def _terms(p: Proposal, verdict: Verdict, now: datetime) -> dict[str, Any]:

@@ -10,8 +10,10 @@ from typing import Any
 import pytest
 from sqlmodel import Session
 
+from bot.domain.bounds import Bounds
 from bot.domain.chat import Address, Message, Press
 from bot.domain.conversations import Call, Turn, Usage
+from bot.domain.events import Ending
 from bot.domain.policy import Policy
 from bot.domain.proposals import Proposal, State, digest
 from bot.domain.verbs import Verb
@@ -26,6 +28,7 @@ from tests.domain.test_cards import make_proposal
 from tests.kit import ANA, ROOM, FakeClock
 
 POLICIES = Policies(Policy())
+UNBOUND = Bounds(messages=1_000_000, conversations=1_000_000)
 
 
 @dataclass
@@ -40,7 +43,7 @@ class Rows:
 
     def say(self, text: str = "please", *, at: Address = ROOM, event: str | None = None) -> Accepted | None:
         message = Message(at, ANA, text, event or f"e{next(self._count)}")
-        return self.database.write_now(arrive.accept, message, self.clock())
+        return self.database.write_now(arrive.accept, message, self.clock(), UNBOUND)
 
     def turn(self, conversation_id: str) -> Turn:
         turn = self.database.read_now(turns.take_up, conversation_id)
@@ -57,16 +60,17 @@ class Rows:
     def _answer(self, session: Session, turn: Turn, how_many: int, changes: dict[str, Any]) -> list[Proposal]:
         now = self.clock()
         calls = [Call(f"call_{n}", "paint", "{}", "Paint") for n in range(how_many)]
-        usage = Usage(1, 10, 5)
-        message_id = turns.answer(session, turn, "I will.", calls, {}, usage, delivered=True, now=now)
-        assert message_id is not None
+        used, waits = replace(turn, usage=Usage(1, 10, 5)), Ending.WAITING
+        answered = turns.answer(session, used, "I will.", calls, {}, waits, delivered=True, now=now)
+        assert answered is not None
+        assert answered.ending is waits
         arguments = {"lamp": "desk", "color": "red"}
         opened = [
             replace(
                 make_proposal(
                     id=f"p{next(self._count)}",
                     conversation_id=turn.transcript.conversation.id,
-                    message_id=message_id,
+                    message_id=answered.message_id,
                     call_id=f"call_{n}",
                     position=n,
                     arguments=arguments,
@@ -82,7 +86,6 @@ class Rows:
             for n in range(how_many)
         ]
         moving.insert_all(session, opened, By.nod("propose"))
-        assert turns.end_turn(session, turn, "waiting", now)
         return opened
 
     def decide(self, proposal: Proposal, verb: Verb = Verb.APPROVE, **press: Any) -> Decided:
@@ -91,7 +94,7 @@ class Rows:
 
     def claim(self, proposal: Proposal, process: str = "") -> Proposal | None:
         """``process``: the id of the one that runs it."""
-        return self.database.write_now(lifecycle.claim, POLICIES, self.now(proposal), process, self.clock())
+        return self.database.write_now(lifecycle.claim, self.now(proposal), process, self.clock())
 
     def running(self, how_many: int = 1) -> list[Proposal]:
         """Proposals of one answer that are being executed."""

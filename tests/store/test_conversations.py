@@ -2,7 +2,9 @@
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import partial
+from unittest.mock import ANY
 
 import pytest
 from sqlalchemy import text
@@ -10,12 +12,13 @@ from sqlmodel import Session
 
 from bot.domain.chat import Address, Message
 from bot.domain.conversations import Turn, Usage
+from bot.domain.events import Ending
 from bot.store import conversations, messages, turns
 from bot.transactions import arrive
 from bot.transactions.arrive import Accepted
 from tests.kit import ANA, ROOM
 from tests.kit.tables import OURS
-from tests.store.conftest import Rows, Together
+from tests.store.conftest import UNBOUND, Rows, Together
 
 
 def said(accepted: Accepted | None) -> str:
@@ -72,11 +75,8 @@ def test_a_turn_does_not_end_while_someone_spoke_since(rows: Rows) -> None:
     ident = said(rows.say("first"))
     turn = rows.turn(ident)
     rows.say("second")
-    end = lambda seen: rows.database.write_now(  # noqa: E731
-        turns.end_turn, turn, "done", rows.clock(), seen=seen
-    )
-    assert not end(turn.transcript.seen)
-    assert end(rows.turn(ident).transcript.seen)
+    assert rows.database.write_now(_answer, turn, rows, Ending.DONE) == (ANY, None)
+    assert rows.database.write_now(_answer, rows.turn(ident), rows, Ending.DONE) == (ANY, Ending.DONE)
     assert rows.database.read_now(turns.take_up, ident) is None
 
 
@@ -88,8 +88,9 @@ def test_an_answer_to_a_stopped_turn_is_not_kept(rows: Rows) -> None:
     assert rows.database.write_now(_answer, turn, rows) is None
 
 
-def _answer(session: Session, turn: Turn, rows: Rows) -> int | None:
-    return turns.answer(session, turn, "Hello.", [], {}, Usage(1, 2, 3), delivered=False, now=rows.clock())
+def _answer(session: Session, turn: Turn, rows: Rows, ending: Ending | None = None) -> turns.Answered | None:
+    used = replace(turn, usage=Usage(1, 2, 3))
+    return turns.answer(session, used, "Hello.", [], {}, ending, delivered=False, now=rows.clock())
 
 
 def test_usage_is_kept_with_the_turn_and_read_again_after_a_crash(rows: Rows) -> None:
@@ -101,8 +102,9 @@ def test_usage_is_kept_with_the_turn_and_read_again_after_a_crash(rows: Rows) ->
 def test_what_was_said_and_not_shown_is_found_until_it_is_marked(rows: Rows) -> None:
     ident = said(rows.say())
     turn = rows.turn(ident)
-    message_id = rows.database.write_now(_answer, turn, rows)
-    assert message_id is not None
+    answered = rows.database.write_now(_answer, turn, rows)
+    assert answered is not None
+    message_id = answered.message_id
     read, now = rows.database.read_now, rows.clock()
     assert read(messages.undelivered, ident) == [message_id]
     assert read(turns.with_undelivered, now, now) == []  # its turn is still under way
@@ -142,13 +144,12 @@ def test_a_message_that_is_being_taken_in_keeps_the_turn_from_ending_past_it(apa
     turn = apart.turn(ident)
 
     def take_in(session: Session) -> None:
-        arrive.accept(session, Message(ROOM, ANA, "second", "e-second"), apart.clock())
+        arrive.accept(session, Message(ROOM, ANA, "second", "e-second"), apart.clock(), UNBOUND)
 
-    def commit(session: Session) -> bool:
-        _answer(session, turn, apart)
-        return turns.end_turn(session, turn, "done", apart.clock(), seen=turn.transcript.seen)
+    def answer() -> object:
+        return apart.database.write_now(_answer, turn, apart, Ending.DONE)
 
-    assert _while_open(apart, take_in, lambda: apart.database.write_now(commit)) is False
+    assert _while_open(apart, take_in, answer) == (ANY, None)
     assert apart.database.read_now(turns.wanted) == [ident]
 
 
@@ -157,8 +158,7 @@ def test_a_message_that_comes_while_a_turn_is_being_ended_wants_a_new_one(apart:
     turn = apart.turn(ident)
 
     def commit(session: Session) -> None:
-        _answer(session, turn, apart)
-        assert turns.end_turn(session, turn, "done", apart.clock(), seen=turn.transcript.seen)
+        assert _answer(session, turn, apart, Ending.DONE) == (ANY, Ending.DONE)
 
     assert said(_while_open(apart, commit, lambda: apart.say("second"))) == ident  # type: ignore[arg-type]
     assert apart.turn(ident).id != turn.id

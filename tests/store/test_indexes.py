@@ -11,7 +11,6 @@ import pytest
 from sqlalchemy import event
 
 from bot.domain.chat import Address
-from bot.domain.conversations import Usage
 from bot.domain.people import SHELL
 from bot.domain.proposals import State
 from bot.domain.verbs import Verb
@@ -163,9 +162,9 @@ def _steps(file: Path, waiting: int) -> Counter[str]:
     pressed = [rows.propose(at=Address(SHELL, f"{place:03}"))[0] for place in range(waiting)][-1]
     said = rows.say(at=ROOM)
     assert said is not None
-    turn, usage = rows.turn(said.conversation_id), Usage(1, 2, 3)
+    turn = rows.turn(said.conversation_id)
     now = rows.clock()
-    database.write_now(turns.answer, turn, "Hello.", [], {}, usage, delivered=False, now=now)
+    database.write_now(turns.answer, turn, "Hello.", [], {}, None, delivered=False, now=now)
     database.write_now(turns.end_turn, turn, "finished", now)
     before = now - timedelta(minutes=1)
     looks: dict[str, tuple[Callable[..., object], ...]] = {

@@ -41,8 +41,9 @@ def taken(database: Database, turn: Turn, process: Process, most: int = 2) -> Tu
     return replace(turn, owner=process.id) if took else None
 
 
-def answer(database: Database, turn: Turn, clock: FakeClock, text: str = "done") -> int | None:
-    return database.write_now(turns.answer, turn, text, [], {}, Usage(1, 1, 1), delivered=True, now=clock())
+def answer(database: Database, turn: Turn, clock: FakeClock, text: str = "done") -> turns.Answered | None:
+    used = replace(turn, usage=Usage(1, 1, 1))
+    return database.write_now(turns.answer, used, text, [], {}, None, delivered=True, now=clock())
 
 
 def test_a_turn_that_a_living_process_runs_is_not_taken(both: Database, turn: Turn) -> None:

@@ -77,15 +77,22 @@ _TABLE = table_of(AuditRow)
 _INSERT = insert(_TABLE)
 _CONVERSATIONS = table_of(ConversationRow)
 _SCHEMAS = table_of(ToolVersionRow)
-_PLACE_AND_SCHEMA = (
-    select(_CONVERSATIONS.c.channel, _CONVERSATIONS.c.key, _SCHEMAS.c.parameters)
-    .outerjoin_from(
-        _CONVERSATIONS,
-        _SCHEMAS,
-        (_SCHEMAS.c.name == bindparam("name")) & (_SCHEMAS.c.version == bindparam("version")),
-    )
-    .where(_CONVERSATIONS.c.id == bindparam("id"))
+PLACE_AND_SCHEMA = (
+    select(_CONVERSATIONS.c.channel + ":" + _CONVERSATIONS.c.key)
+    .where(_CONVERSATIONS.c.id == bindparam("asked_in"))
+    .scalar_subquery(),
+    select(_SCHEMAS.c.parameters)
+    .where(_SCHEMAS.c.name == bindparam("asked_tool"), _SCHEMAS.c.version == bindparam("asked_version"))
+    .scalar_subquery(),
 )
+"""What `about` needs to know: where a proposal was asked for, and its tool's kept schema."""
+
+
+def sought(p: Proposal) -> dict[str, str]:
+    """Whose `PLACE_AND_SCHEMA` it is."""
+    return {"asked_in": p.conversation_id, "asked_tool": p.tool_name, "asked_version": p.tool_version}
+
+
 _SINCE = (
     select(_TABLE.c.id, _TABLE.c.proposal_id)
     .where(_TABLE.c.id > bindparam("last_id"))
@@ -101,16 +108,16 @@ class Change:
     proposal: Proposal
     row: Mapping[str, Any]
     by: By
-    asks: bool  # whether what it would do is new: the first change, and an edit
+    about: Mapping[str, Any] | None = None  # what it would do, where that is new: the first change, an edit
 
 
 def append(session: Session, changes: Sequence[Change]) -> None:
     """Record what brought each of these proposals to what it is now."""
     for change in changes:
-        chain.add(session, _INSERT, _audited(session, change))
+        chain.add(session, _INSERT, _audited(change))
 
 
-def _audited(session: Session, change: Change) -> dict[str, Any]:
+def _audited(change: Change) -> dict[str, Any]:
     proposal, by = change.proposal, change.by
     return {
         "proposal_id": proposal.id,
@@ -125,19 +132,17 @@ def _audited(session: Session, change: Change) -> dict[str, Any]:
         "digest": proposal.digest,
         "rule": proposal.rule,
         "grant_id": proposal.grant_id,
-        "about": _about(session, proposal) if change.asks else None,
+        "about": change.about,
         "content": chain.content(change.row),
     }
 
 
-def _about(session: Session, proposal: Proposal) -> dict[str, Any]:
+def about(proposal: Proposal, place: str, schema: Mapping[str, Any] | None) -> dict[str, Any]:
     """Who asked for what and where, without secrets, and the hash of the schema that says what is secret."""
-    sought = {"id": proposal.conversation_id, "name": proposal.tool_name, "version": proposal.tool_version}
-    channel, key, schema = session.connection().execute(_PLACE_AND_SCHEMA, sought).one()
     return {
         "requester": str(proposal.requester),
         "name": storable(proposal.requester.name),
-        "place": f"{channel}:{key}",
+        "place": place,
         "tool": [proposal.tool_name, proposal.tool_version],
         "summary": storable(redact_text(proposal.description)),
         "arguments": shown(proposal.arguments, schema),

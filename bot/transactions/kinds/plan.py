@@ -39,7 +39,7 @@ def _approve(session: Session, pressed: Pressed, p: Proposal) -> Decided:
         asked = plans.ask_lead(session, p, pressed.now)
         p = moved(moving.move(session, p, pressed.by, pressed.now, votes=votes))
         text = "Your approval counts. The lead agent must approve the plan as well."
-        return Decided(Reply(Answer.ACCEPTED, text, (p,)), (redraw(p), *asked))
+        return Decided(Reply(Answer.ACCEPTED, text, (p,)), (redraw(session, p), *asked))
     who = f"{pressed.who} and {plans.LEAD.name}" if plans.reviewed(p) else pressed.who
     return let_run(session, pressed, p, votes, who, "Approved.")
 

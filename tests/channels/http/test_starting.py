@@ -13,6 +13,7 @@ import pytest
 from bot.app import build
 from bot.channels.http.server import listen
 from bot.channels.seam import Hearing
+from bot.domain.bounds import Bounds
 from bot.domain.chat import Address, Message
 from bot.domain.people import Actor
 from bot.errors import SettingsError
@@ -38,7 +39,7 @@ async def test_starts_that_cannot_listen_cost_an_accepted_message_nothing(
         pass
     database = Database(database_of("nod"))
     message = Message(Address("http", "room"), Actor("http", "ana"), "hi", "e1")
-    accepted = database.write_now(arrive.accept, message, clock())
+    accepted = database.write_now(arrive.accept, message, clock(), Bounds())
     assert accepted is not None
     with listen("127.0.0.1", 0) as taken:
         for _ in range(6):
