@@ -17,7 +17,7 @@ from bot.domain.similarity import Lasting, Rung
 from bot.domain.verbs import Verb, button
 from bot.settings import Settings
 from bot.store import proposals
-from bot.testing.contract import Contract, PlacesContract, note
+from bot.testing.contract import Contract, PlacesContract, hears, note
 from bot.testing.driver import SeenCard
 from bot.testing.world import Says, World, eventually
 from tests.fakes.slack_server import APP_TOKEN, BOT_TOKEN, BOT_USER, FakeSlack
@@ -303,6 +303,27 @@ class TestSlack(Contract, PlacesContract):
         painted = driver.world.app.database.read_now(proposals.in_states, [State.SUCCEEDED])
         assert [each.tool_name for each in painted] == ["paint_as_asked"]
         assert "cancel" in str(painted[0].result)
+
+    async def test_a_thread_is_followed_until_people_want_nod_only_when_it_is_mentioned(
+        self, driver: SlackDriver
+    ) -> None:
+        driver.world.script(Says("Hello."), Says("I heard that."), Says("I heard this, too."))
+        await driver.say("good morning")
+        await hears(driver, "Hello.")
+        await driver.world.app.dispatcher.idle()
+        first = next(m for m in driver.slack.in_channel("C1") if "Hello." in m.markdown)
+        await driver.slack.click(first, "Only when mentioned", BEN)
+        await eventually(lambda: "only when I'm mentioned" in str(driver.slack.posted[-1].words), "a word")
+        await driver.slack.say(BEN, "lunch?", channel="C1", thread=first.thread)
+        await driver.say("and now?")
+        await hears(driver, "I heard that.")
+        await driver.world.app.dispatcher.idle()
+        assert "> Ben: lunch?" in driver.world.model.was_told()
+        second = next(m for m in driver.slack.in_channel("C1") if "I heard that." in m.markdown)
+        assert not second.buttons
+        await driver.slack.click(first, "Only when mentioned", BEN)
+        await driver.slack.say(BEN, "what do you think?", channel="C1", thread=first.thread)
+        await hears(driver, "I heard this, too.")
 
     async def test_words_that_need_a_thread_are_not_offered_and_say_why(self, driver: SlackDriver) -> None:
         offered = await driver.command("/nod help")

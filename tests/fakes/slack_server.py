@@ -621,10 +621,19 @@ class FakeSlack:
         self._append(message, chunks)
 
     def _do_chat_stopstream(
-        self, channel: str, ts: str, chunks: Any = (), session_status: str | None = None, **_: Any
+        self,
+        channel: str,
+        ts: str,
+        chunks: Any = (),
+        blocks: Any = (),
+        session_status: str | None = None,
+        **_: Any,
     ) -> None:
         message = self._streaming(channel, ts)
         self._append(message, chunks)
+        if blocks:
+            check_blocks(blocks)
+            message.blocks = blocks
         message.stream = "closed"
         if session_status and message.thread:
             self._session(message.channel, message.thread, session_status)

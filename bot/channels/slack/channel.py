@@ -54,6 +54,7 @@ from bot.channels.slack.signed import readable, signed
 from bot.channels.slack.socket import Socket
 from bot.channels.slack.stream import SlackStream
 from bot.channels.slack.text import escape
+from bot.channels.slack.threads import FollowedThreads
 from bot.channels.slack.workspaces import Workspaces, make_client
 from bot.domain.cards import Card
 from bot.domain.chat import Address, Clock, Inbox
@@ -116,6 +117,7 @@ class SlackChannel(Poster):
         """Since when it is open whether a card, by proposal id, or a text was posted."""
         self._workspaces = Workspaces(settings, database, clock)
         self._sessions = Sessions(self._workspaces)
+        self._threads = FollowedThreads(database, clock)
         self._ephemerals = Ephemerals(self._workspaces)
         self._events: Events | None = None
         self._presses: SlackPresses | None = None
@@ -159,12 +161,13 @@ class SlackChannel(Poster):
         if others is not None:
             self._workspaces.waits.share(others)
         self._homes = Homes(self._workspaces, self._database, lookup, self._clock)
-        self._presses = SlackPresses(self._workspaces, self._ephemerals, inbox, lookup)
+        self._presses = SlackPresses(self._workspaces, self._ephemerals, self._threads, inbox, lookup)
         self._events = Events(
             self._workspaces,
             self._sessions,
             self._homes,
             self._ephemerals,
+            self._threads,
             inbox=inbox,
             lookup=lookup,
         )
@@ -292,7 +295,13 @@ class SlackChannel(Poster):
     def open_stream(self, address: Address, requester: Actor) -> Stream:
         place = SlackPlace.of(address)
         stream = SlackStream(
-            self._workspaces, self._sessions, self._clock, place, user_of(requester), self._sleep
+            self._workspaces,
+            self._sessions,
+            self._threads,
+            self._clock,
+            place,
+            user_of(requester),
+            self._sleep,
         )
         self._streams.add(stream)
         return stream

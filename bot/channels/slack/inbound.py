@@ -31,6 +31,7 @@ from bot.channels.slack.said import (
     with_addresses,
 )
 from bot.channels.slack.sessions import Sessions
+from bot.channels.slack.threads import FollowedThreads
 from bot.channels.slack.workspaces import Workspaces
 from bot.domain.chat import Answer, Command, Inbox, Message, Reply
 from bot.domain.quoting import forwarded, in_thread
@@ -58,6 +59,7 @@ class Events:
         sessions: Sessions,
         homes: Homes,
         ephemerals: Ephemerals,
+        threads: FollowedThreads,
         *,
         inbox: Inbox,
         lookup: Lookup,
@@ -66,6 +68,7 @@ class Events:
         self._sessions = sessions
         self._homes = homes
         self._ephemerals = ephemerals
+        self._threads = threads
         self._lookup = lookup
         self._inbox = inbox
         self._background = Background(
@@ -97,7 +100,7 @@ class Events:
         found = corrected_in(body, team, workspace.bot_user) if workspace else None
         if found is None:
             return
-        if await self._lookup.follows(found.place.address):
+        if await self._follows(found.place):
             words = _DELETED if found.deleted else _EDITED
             self._background.start(self._ephemerals.tell(found.place, found.user, words))
         elif found.as_mention is not None:
@@ -106,7 +109,7 @@ class Events:
     async def _message(self, body: Mapping[str, Any], team: str) -> None:
         workspace = await self._workspaces.find(team)
         said = said_in(body, team, workspace.bot_user) if workspace else None
-        follows = said is not None and await self._follows(said)
+        follows = said is not None and said.in_thread and await self._follows(said.place)
         if workspace is None or said is None or not (said.addressed or follows):
             return
         people = mentioned_users(said.text)[:_MOST_NAMED]
@@ -162,11 +165,9 @@ class Events:
             for m in before
         ]
 
-    async def _follows(self, said: Said) -> bool:
-        """Whether the bot takes part in this thread, so that it listens without a mention."""
-        if not said.in_thread:
-            return False
-        return await self._lookup.follows(said.place.address)
+    async def _follows(self, place: SlackPlace) -> bool:
+        """Whether the bot takes part in this thread, and listens without a mention."""
+        return await self._lookup.follows(place.address) and await self._threads.listens(place)
 
     async def _stopped(self, event: Mapping[str, Any], team: str) -> None:
         place = SlackPlace(team, event["channel"], event.get("thread_ts"))

@@ -20,6 +20,7 @@ from bot.channels.slack.forms import VALUE, blocks_of, read
 from bot.channels.slack.places import SlackPlace, SlackPosted
 from bot.channels.slack.said import channel_named
 from bot.channels.slack.screens import ModalSubject
+from bot.channels.slack.threads import ACTION, FollowedThreads
 from bot.channels.slack.workspaces import Workspaces, within
 from bot.domain.cards import Card, Group, whole_text
 from bot.domain.chat import Address, Answer, Inbox, Press, Reply
@@ -115,17 +116,28 @@ def _ref_of(body: Mapping[str, Any], team: str) -> str | None:
 class SlackPresses:
     """What happens when someone presses or submits."""
 
-    def __init__(self, workspaces: Workspaces, ephemerals: Ephemerals, inbox: Inbox, lookup: Lookup) -> None:
+    def __init__(
+        self,
+        workspaces: Workspaces,
+        ephemerals: Ephemerals,
+        threads: FollowedThreads,
+        inbox: Inbox,
+        lookup: Lookup,
+    ) -> None:
         self._workspaces = workspaces
         self._ephemerals = ephemerals
+        self._threads = threads
         self._inbox = inbox
         self._lookup = lookup
 
     async def clicked(self, body: Mapping[str, Any], action: Mapping[str, Any], team: str) -> None:
         """Handle a press that is acknowledged already; whatever goes wrong is told to the person."""
+        place = place_of(body, team)
         try:
-            click = click_of(body, action, team)
-            words = await self._click(click)
+            if action.get("action_id") == ACTION and place is not None:
+                words = await self._threads.pressed(place)
+            else:
+                words = await self._click(click_of(body, action, team))
         except ValueError:
             words = NOT_HERE
         except ChannelError as error:  # a window came too late, a file was refused
@@ -138,7 +150,7 @@ class SlackPresses:
             return
         try:
             user = str((body.get("user") or {}).get("id") or "")
-            await self._ephemerals.tell(place_of(body, team), user, words, team)
+            await self._ephemerals.tell(place, user, words, team)
         except Exception:
             log.exception("outcome of a press not delivered")
 

@@ -18,6 +18,7 @@ from bot.channels.slack import limits, lost, text
 from bot.channels.slack.errors import code_of, maybe_done, passes, translated
 from bot.channels.slack.places import SlackPlace
 from bot.channels.slack.sessions import Sessions, Status
+from bot.channels.slack.threads import FollowedThreads
 from bot.channels.slack.workspaces import Workspaces, within
 from bot.domain.chat import Clock
 from bot.domain.events import (
@@ -61,6 +62,7 @@ class SlackStream:
         self,
         workspaces: Workspaces,
         sessions: Sessions,
+        threads: FollowedThreads,
         clock: Clock,
         place: SlackPlace,
         recipient: tuple[str, str] | None,
@@ -69,6 +71,7 @@ class SlackStream:
         self._sleep = sleep
         self._workspaces = workspaces
         self._sessions = sessions
+        self._threads = threads
         self._clock = clock
         self._place = place
         self._recipient = recipient
@@ -248,11 +251,16 @@ class SlackStream:
         self._live = False
         client = await self._workspaces.client(self._place.team)
         chunks = [{"type": "markdown_text", "text": word}] if word else None
+        below = await self._threads.offer(self._place) if status and not word else []
         for pause in (*_PAUSES, None):
             try:
                 async with within(_WAITED):
                     await client.chat_stopStream(
-                        channel=self._place.channel, ts=self._ts or "", chunks=chunks, session_status=status
+                        channel=self._place.channel,
+                        ts=self._ts or "",
+                        chunks=chunks,
+                        blocks=below or None,
+                        session_status=status,
                     )
             except (SlackApiError, aiohttp.ClientError, OSError) as error:
                 self._fall_back(error)
