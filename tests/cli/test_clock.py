@@ -10,6 +10,7 @@ from tests.cli.conftest import Shell
 from tests.kit import sql
 
 _LIBRARY = next(Path("/usr/lib").glob("*/faketime/libfaketime.so.1"), None)
+_JUMPS = ("-1h", "-3d", "+1d", "+40d")  # from the time there really is, one after the other
 _PATIENCE = 90.0  # seconds of the machine's own clock
 
 pytestmark = [
@@ -18,8 +19,7 @@ pytestmark = [
 ]
 
 
-@pytest.mark.parametrize("jump", ["-1h", "-3d", "+1d", "+40d"])
-def test_when_the_clock_is_set_what_is_due_by_it_still_ends_and_nothing_is_held_up(shell: Shell, jump: str):
+def test_when_the_clock_is_set_what_is_due_by_it_still_ends_and_nothing_is_held_up(shell: Shell):
     clock = shell.folder / "clock"
     clock.write_text("+0\n")
     running = shell.start(
@@ -54,18 +54,20 @@ def test_when_the_clock_is_set_what_is_due_by_it_still_ends_and_nothing_is_held_
                 time.sleep(0.05)  # the load of a probe, on a machine that has other work
             return longest
 
-        before = asked(3600)
         usual = ended(asked(5))
-        clock.write_text(f"{jump}\n")
-        after = asked(5)
-        held = ended(after)
-        print(f"{jump}: the longest answer took {held:.2f} s, {usual:.2f} s before the clock was set")  # noqa: T201 - with -s
-        assert held < max(
-            3.0, 10 * usual
-        )  # a day that was walked through took 1.6 s, forty more than a minute
-        if jump.startswith("+"):
-            ended(before)
-    (was,) = sql(url, "SELECT created_at, updated_at FROM proposal WHERE id = :id", id=after)
-    assert datetime.fromisoformat(was["updated_at"]) >= datetime.fromisoformat(was["created_at"])
-    assert running.errors.read_text().count("the system's clock was set") == 1
+        for number, jump in enumerate(_JUMPS, 1):
+            before = asked(3600)
+            clock.write_text(f"{jump}\n")
+            after = asked(5)
+            held = ended(after)
+            print(f"{jump}: the longest answer took {held:.2f} s, {usual:.2f} s as long as none was set")  # noqa: T201 - with -s
+            # a day that was walked through took 1.6 s, forty more than a minute
+            assert held < max(3.0, 10 * usual), jump
+            if jump.startswith("+"):
+                ended(before)
+            (was,) = sql(url, "SELECT created_at, updated_at FROM proposal WHERE id = :id", id=after)
+            assert datetime.fromisoformat(was["updated_at"]) >= datetime.fromisoformat(was["created_at"]), (
+                jump
+            )
+            assert running.errors.read_text().count("the system's clock was set") == number, jump
     assert running.end() == 0

@@ -417,10 +417,10 @@ def test_doctor_lists_own_tools_and_a_start_without_them_stops_with_one_line(she
     # as the installed command: Python itself does not look in the current folder then
     found = shell.process("doctor", NOD_PORT="0", NOD_TOOLS="seats", PYTHONSAFEPATH="1")
     assert "ok   tools of seats: look" in found.stdout, found.stdout
-    checked = shell.process("doctor", NOD_PORT="0", NOD_TOOLS="seat")
+    checked = shell.nod("doctor", NOD_PORT="0", NOD_TOOLS="seat")
     assert "FAIL tools: NOD_TOOLS: seat: there is no module seat; install it" in checked.stdout
-    stopped = shell.process("run", NOD_PORT="0", NOD_TOOLS="seat")
-    assert (stopped.returncode, stopped.stdout, stopped.stderr.count("\n")) == (1, "Starting…\n", 1)
+    stopped = shell.nod("run", NOD_PORT="0", NOD_TOOLS="seat")
+    assert (stopped.exit_code, stopped.stdout, stopped.stderr.count("\n")) == (1, "Starting…\n", 1)
     assert stopped.stderr.startswith("nod: NOD_TOOLS: seat: there is no module seat")
     (shell.folder / "seats.py").write_text(
         "from bot.tools.tool import tool\n\n@tool(writes=False)\nasync def list_issues() -> str: ...\n"

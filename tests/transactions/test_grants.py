@@ -4,7 +4,7 @@ import json
 from datetime import timedelta
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from bot.domain.chat import Address, Answer, Reply
@@ -13,6 +13,7 @@ from bot.domain.proposals import Proposal, State, canonical
 from bot.domain.similarity import Lasting, Rung, Whose, ladder
 from bot.domain.verbs import Verb
 from tests.kit import ADA, ANA, BEN, EVE, ROOM, MakeNod, Nod, call
+from tests.kit.examples import examples
 
 OTHER = Address("chat", "other")
 
@@ -284,7 +285,7 @@ json_values = st.recursive(
 )
 
 
-@settings(max_examples=500, deadline=None)
+@examples(500)
 @given(
     st.dictionaries(st.text(), json_values, max_size=4), st.dictionaries(st.text(), json_values, max_size=4)
 )

@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from bot.channels.discord import forms
@@ -19,6 +19,7 @@ from bot.domain.similarity import Rung, Whose
 from bot.domain.verbs import Verb
 from tests.channels.telegram.core import done, make_card
 from tests.fakes.discord_rules import check_message, check_window
+from tests.kit.examples import examples
 
 pytestmark = pytest.mark.platform
 HOSTILE = st.text(alphabet=st.sampled_from("a *_`~|<@#>[]()\\\n😀\u202e:-"), max_size=900)
@@ -28,7 +29,7 @@ def labels(message):
     return [each["label"] for row in message["components"] for each in row["components"]]
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(HOSTILE, HOSTILE, HOSTILE, st.integers(0, 12))
 def test_every_card_is_taken_by_discord(title, value, reason, fields):
     shown = tuple(PreviewField(f"{n}{title}"[:300], value, reason) for n in range(fields))

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from bot.channels.seam import Overview
@@ -25,6 +25,7 @@ from bot.domain.verbs import Verb
 from tests.channels.slack.conftest import NOW, SCHEMA, make_proposal
 from tests.fakes.slack_rules import check_blocks, check_view
 from tests.fakes.slack_state import buttons_in, shown_text
+from tests.kit.examples import examples
 
 pytestmark = pytest.mark.platform
 
@@ -50,6 +51,7 @@ _json = st.recursive(
     st.none() | st.booleans() | st.integers() | _hostile,
     lambda c: st.lists(c, max_size=3) | st.dictionaries(_hostile, c, max_size=3),
 )
+
 _cards = st.builds(
     lambda group, **p: replace(
         card_of(make_proposal(**p), SCHEMA, [make_proposal(id=str(n)) for n in range(group)]),
@@ -81,7 +83,7 @@ _cards = st.builds(
 REACHES = [(Whose.HERE, "*Ana* in the conversation where it was asked"), (Whose.EVERYONE, "x" * 200)]
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(card=_cards)
 def test_no_content_makes_a_card_a_modal_or_a_home_that_slack_refuses(card: Card) -> None:
     for rendered in (render(card), brief(card)):

@@ -1,7 +1,7 @@
 """Plans and the team's board: within Slack's limits for any content, in full before Approve."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from bot.channels.slack import team_status as boards
@@ -16,6 +16,7 @@ from bot.domain.verbs import Verb
 from tests.channels.slack.conftest import NOW, Running, make_proposal
 from tests.fakes.slack_rules import check_blocks, check_view
 from tests.fakes.slack_state import buttons_in, shown_text
+from tests.kit.examples import examples
 
 pytestmark = pytest.mark.platform
 
@@ -98,7 +99,7 @@ def test_asking_for_changes_is_a_window_that_slack_takes():
     check_view(words(plan_card(), Verb.REVISE, ModalSubject("p", 1)))
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(st.lists(_teammates, max_size=30))
 def test_a_board_keeps_to_slacks_limits_whatever_teammates_say(team: list[Teammate]):
     board = TeamStatus("l", tuple(team))

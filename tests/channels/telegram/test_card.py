@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from telegram import MessageEntity
 
@@ -15,6 +15,7 @@ from bot.domain.proposals import Circle, Kind, PreviewField, State
 from bot.domain.verbs import Verb
 from tests.channels.telegram.core import done, make_card
 from tests.fakes.telegram_rules import check_markup, check_text
+from tests.kit.examples import examples
 
 pytestmark = pytest.mark.platform
 
@@ -234,7 +235,7 @@ _ROUND = st.integers(min_value=1, max_value=999)
     verbs=st.lists(st.sampled_from(Verb), unique=True),
     round_=_ROUND,
 )
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_any_card_is_accepted_and_whole(
     fields, title, reason, notes, votes, result, url, deciders, state, verbs, round_
 ):

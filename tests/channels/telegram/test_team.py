@@ -1,7 +1,7 @@
 """Plans and the team's board in Telegram: within its limits for any content, in full before Approve."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from bot.channels.telegram import team_status as boards
@@ -15,6 +15,7 @@ from tests.channels.slack.test_team import _teammates, mate
 from tests.channels.telegram.core import make_card
 from tests.channels.telegram.test_card import accepted, labels
 from tests.fakes.telegram_rules import check_markup, check_text
+from tests.kit.examples import examples
 
 pytestmark = pytest.mark.platform
 
@@ -50,7 +51,7 @@ def test_a_plan_too_long_for_a_message_is_viewed_whole_before_it_or_its_steps_ar
     assert {"Approve plan", "Approve plan and its steps"} <= set(below)
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(st.lists(_teammates, max_size=30))
 def test_a_board_fits_one_message_whatever_teammates_say(team):
     rich = boards.rendered(TeamStatus("l", tuple(team)))

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from bot.channels.telegram.text import from_markdown, plain, split, styled
 from tests.fakes.telegram_rules import check_text
+from tests.kit.examples import examples
 
 
 def accepted(pieces):
@@ -106,7 +107,7 @@ def test_half_a_character_does_not_stop_the_rest():
 
 
 @given(st.text(max_size=400))
-@settings(max_examples=200, deadline=None)
+@examples(200)
 def test_any_markdown_is_accepted(source: str):
     accepted(split(from_markdown(source)))
 
@@ -131,7 +132,7 @@ _MARKED = st.lists(
 
 
 @given(_MARKED)
-@settings(max_examples=150, deadline=None)
+@examples(150)
 def test_any_mix_of_markup_is_accepted_and_nothing_is_lost(parts: list[str]):
     rich = from_markdown("".join(parts))
     pieces = accepted(split(rich))

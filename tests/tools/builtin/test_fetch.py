@@ -18,6 +18,7 @@ from bot.net.target import by_system
 from bot.tools.builtin.fetch import fetch_tools
 from bot.tools.builtin.fetch_text import readable
 from tests.fakes.open_internet import PUBLIC, Net
+from tests.kit.examples import examples
 from tests.tools.builtin.corpora import lines
 from tests.tools.calls import Hands, patience
 
@@ -353,7 +354,7 @@ PARTS = st.sampled_from([
 ])  # fmt: skip
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(st.lists(PARTS, max_size=9).map("".join), st.sampled_from(["", "http://", "https://"]))
 def test_no_invented_url_is_connected_to_anything_but_its_checked_address(text, scheme):
     net = Net()

@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from bot.domain.risk import Level
@@ -21,6 +21,7 @@ from bot.errors import BadArguments, SettingsError, ToolError
 from bot.tools.builtin.files.jail import Before, Jail
 from bot.tools.builtin.files.names import names
 from bot.tools.builtin.files.tools import file_tools, folder_of
+from tests.kit.examples import examples
 from tests.tools.builtin.corpora import lines
 from tests.tools.calls import Hands
 
@@ -139,7 +140,7 @@ PIECES = st.sampled_from([
 PATHS = st.lists(PIECES | st.text(max_size=4), min_size=1, max_size=7).map("/".join)
 
 
-@settings(max_examples=120, deadline=None, suppress_health_check=list(HealthCheck))
+@examples(120, suppress_health_check=list(HealthCheck))
 @given(st.lists(PATHS, min_size=1, max_size=3))
 def test_no_invented_path_reaches_anything_outside(paths):
     with world() as made:

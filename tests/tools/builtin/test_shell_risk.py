@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from bot.domain.risk import Level
@@ -14,6 +14,7 @@ from bot.domain.rules import Mode
 from bot.tools.builtin.shell.harm import program_name
 from bot.tools.builtin.shell.risk import classifier
 from bot.tools.builtin.shell.script import NotUnderstood, parse
+from tests.kit.examples import examples
 from tests.tools.builtin.corpora import lines
 
 pytestmark = pytest.mark.slow
@@ -202,7 +203,7 @@ SCRIPTS = st.lists(TOKENS, max_size=12).flatmap(
 RAW = st.text(alphabet="lsrmcat .;&|<>'\"\\$(){}*~-=#!\n\t[]`/xEOF", max_size=40)
 
 
-@settings(max_examples=600, deadline=None)
+@examples(600)
 @given(SCRIPTS | RAW)
 @example("ls'\nrm x\n'")
 @example('ls "a" "b"\\\n; rm x')
@@ -243,7 +244,7 @@ SAFE_TOKENS = st.sampled_from([
 ])  # fmt: skip
 
 
-@settings(max_examples=400, deadline=None)
+@examples(400)
 @given(script=st.lists(SAFE_TOKENS, min_size=1, max_size=8).map(" ".join))
 def test_a_script_taken_for_a_read_makes_no_file_when_it_really_runs(judge, workspace, script):
     if judge(["sh", "-c", script]).level is not Level.READ:
@@ -278,7 +279,7 @@ PROGRAMS = st.sampled_from(
 )
 
 
-@settings(max_examples=500, deadline=None)
+@examples(500)
 @given(program=PROGRAMS, arguments=ARGUMENTS)
 @example("sed", ["--", "w made", "-e", "1p", "README.md"])
 def test_an_argv_taken_for_a_read_changes_no_file_when_it_really_runs(judge, workspace, program, arguments):

@@ -28,7 +28,7 @@ from bot.transactions import teamwork
 from tests.channels.http.scripted import ScriptedModel, ask
 from tests.kit import FakeClock, make_tables
 from tests.kit.urls import Urls
-from tests.tools.mcp.conftest import until
+from tests.tools.mcp.conftest import HttpLamps, until
 from tests.tools.mcp.servers import lamps
 
 pytestmark = pytest.mark.slow
@@ -81,10 +81,15 @@ class Talk:
 
 
 @pytest.fixture
-def config(tmp_path: Path, folder: Path) -> Callable[..., Path]:
-    def write(*words: str, **more: Any) -> Path:
-        server = {"command": sys.executable, "args": [lamps.__file__, str(folder), *words], **more}
-        server["env"] = {"PYTHONPATH": str(Path(lamps.__file__).parents[4])}
+def config(tmp_path: Path, folder: Path, http_lamps: HttpLamps) -> Callable[..., Path]:
+    """Write who the lamps are: a process, or those at an address where nothing is about the process."""
+
+    def write(*words: str, at_an_address: bool, **more: Any) -> Path:
+        if at_an_address:
+            server = {"url": http_lamps.url, **more}
+        else:
+            server = {"command": sys.executable, "args": [lamps.__file__, str(folder), *words], **more}
+            server["env"] = {"PYTHONPATH": str(Path(lamps.__file__).parents[4])}
         file = tmp_path / "mcp.json"
         file.write_text(json.dumps({"mcpServers": {"lamps": server | {"prefix": "lamps_"}}}))
         return file
@@ -103,16 +108,14 @@ def talking(
     make_tables(url := database_of("nod"))
 
     @contextlib.asynccontextmanager
-    async def start(
-        *calls: tuple[str, dict[str, Any]], era: str = "modern", **more: Any
-    ) -> AsyncIterator[Talk]:
+    async def start(*calls: tuple[str, dict[str, Any]], era: str = "", **more: Any) -> AsyncIterator[Talk]:
         database = more.pop("NOD_DATABASE_URL", url)
         settings = Settings.load(
             NOD_DATABASE_URL=database,
             NOD_PORT=0,
             NOD_HTTP_TOKENS=TOKENS,
             NOD_ADMINS=("http:ben",),
-            NOD_MCP_CONFIG=config(era, **more),
+            NOD_MCP_CONFIG=config(era, at_an_address=not era and "command" not in more, **more),
         )
         app = build(settings, model=ScriptedModel(*([ask(*calls)] if calls else [])), clock=clock)
         async with (
