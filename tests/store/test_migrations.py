@@ -83,6 +83,7 @@ def test_a_change_of_the_tables_becomes_a_version_that_a_filled_database_takes(t
             "schema 0003 is older than this nod upgrades. Keep the nod of then, or name an empty one.",
         ),
         ("1975ea83b712", "its schema 1975ea83b712 is another program's. Name an empty one."),
+        ("0005ea83b712", "its schema 0005ea83b712 is another program's. Name an empty one."),
         (None, "it has tables (users) but no schema version. Restore a backup, or name an empty one."),
     ],
 )

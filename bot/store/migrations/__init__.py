@@ -12,7 +12,7 @@ from typing import Any
 from sqlalchemy import Engine, inspect, text
 
 from bot.errors import SettingsError
-from bot.store.migrations.first_schema import NUMBER, OLDEST
+from bot.store.migrations.first_schema import ADOPTED
 from bot.store.session import apart
 
 _VERSIONS = "alembic_version"
@@ -104,11 +104,11 @@ def _some(names: list[str]) -> str:
 def unknown(engine: Engine) -> str:
     """What to say where this release can't bring the schema up to date; empty where it can."""
     version = current(engine)
-    if version is None or version in known() or OLDEST <= version < NUMBER:
+    if version is None or version in known() | ADOPTED:
         return ""
     if not version.isdecimal():
         return f"its schema {version} is another program's. Name an empty one."
-    if version < OLDEST:
+    if version < min(ADOPTED):
         return (
             f"schema {version} is older than this nod upgrades. Keep the nod of then, or name an empty one."
         )

@@ -11,7 +11,7 @@ NUMBER = "0007"
 
 # The rest adopts databases from before the first release, and goes after it, with where it is named and with
 # tests/store/test_adoption.py and its frozen databases.
-OLDEST = "0004"
+ADOPTED = frozenset({"0004", "0005", "0006"})
 _ADDED: tuple[tuple[str, Column[Any]], ...] = (
     ("name", Column("standing", String)),
     ("turn", Column("retry_at", UTCDateTime())),
@@ -28,7 +28,7 @@ def make(connection: Connection) -> None:
 
 def adopt(connection: Connection, version: str | None) -> None:
     """Make a database of schema 0004 or later one of the first schema, in the caller's transaction."""
-    if version is None or not OLDEST <= version < NUMBER:
+    if version not in ADOPTED:
         return
     for table, column in _ADDED:
         if column.name not in {each["name"] for each in inspect(connection).get_columns(table)}:
