@@ -17,10 +17,9 @@ from bot.agent.prompt import system_prompt
 from bot.tools.registry import Shelf
 
 COMMITS = 4  # of one cycle, at the very least: message, proposal, decision, end
-# What Nod makes of them on PostgreSQL (`tests/store/test_statements.py` counts them): a claim before the tool
-# starts, an answer of its own to each model call, and for each turn who runs it, which waits for no disk.
-DURABLE = 6
-HASTY = 2
+# What Nod makes of them (`tests/store/test_statements.py` counts them): a claim before the tool starts, an
+# answer of its own to each model call, and for each turn who runs it.
+NODS_COMMITS = 8
 
 
 class Commits:

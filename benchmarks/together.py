@@ -16,7 +16,7 @@ from typing import Any
 import psycopg
 
 from benchmarks.cycles import rate
-from benchmarks.floors import COMMITS, DURABLE, HASTY, Calls
+from benchmarks.floors import COMMITS, NODS_COMMITS, Calls
 from benchmarks.model_server import KEY, client_of
 from benchmarks.world import ANA, ASKED, Ear, ScriptedModel, Wire, World, make
 from bot.agent.model import Entry, Model, Part, ToolSpec, UserText
@@ -121,14 +121,6 @@ class Commits:
         for _ in range(times):
             self._connection.execute("INSERT INTO bare (text) VALUES (%s)", (ASKED,))
 
-    def commit_hastily(self) -> None:
-        """One that does not wait for the disk, in one trip as Nod's."""
-        with self._connection.pipeline():
-            self._connection.execute("BEGIN")
-            self._connection.execute("SET LOCAL synchronous_commit TO off")
-            self._connection.execute("INSERT INTO bare (text) VALUES (%s)", (ASKED,))
-            self._connection.execute("COMMIT")
-
     def close(self) -> None:
         self._connection.close()
 
@@ -141,9 +133,7 @@ class Same(Calls):
         self._bare = commits
 
     async def cycle(self) -> None:
-        for _ in range(HASTY):
-            self._bare.commit_hastily()
-        self._bare.commit(DURABLE - COMMITS)
+        self._bare.commit(NODS_COMMITS - COMMITS)
         await super().cycle()
 
 

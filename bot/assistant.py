@@ -254,7 +254,7 @@ class Assistant:
         found = await self._database.read(conversations.open_conversation, address)
         if found is None:
             return ""
-        spoke, team, jobs = await self._database.write_first(_stop, found, who, self._clock())
+        spoke, team, jobs = await self._database.write(_stop, found, who, self._clock(), first=True)
         for conversation_id in (*((found.id,) if spoke else ()), *team):
             self._stopping.add(conversation_id)
             await self._dispatcher.stop_turn(conversation_id)
@@ -277,8 +277,7 @@ class Assistant:
         turn = replace(turn, owner=self._process)
         if turn.id in self._begun:  # the database failed it, no process died
             await self._database.write(turns.release, turn.id, self._process)
-        # what is counted are processes that died; where the machine did, the count may be lost
-        if not await self._database.write_unsynced(turns.take, turn.id, self._process, _MAX_ATTEMPTS):
+        if not await self._database.write(turns.take, turn.id, self._process, _MAX_ATTEMPTS):
             return await self._database.write(_give_up, turn, self._clock())
         self._begun.add(turn.id)
         conversation = turn.transcript.conversation

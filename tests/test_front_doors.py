@@ -14,9 +14,6 @@ FILES = (*sorted((ROOT / "bot").rglob("*.py")), *sorted((ROOT / "tests" / "kit")
 OURS = ("bot", "tests", "nod_client")
 STILL_THERE = {
     "bot/channels/http/site.py",
-    "bot/store/prepared.py",
-    "bot/store/quick.py",
-    "bot/store/transaction.py",
     "bot/upkeep/distributed.py",
     "bot/upkeep/job_rows.py",
 }

@@ -1,6 +1,7 @@
 """Running an approved proposal: look again, claim, run, store the end; exactly as shown and at most once."""
 
 import asyncio
+from functools import partial
 from typing import Any
 
 from sqlalchemy.exc import SQLAlchemyError
@@ -114,8 +115,8 @@ class Execution:
             return await self._finish(proposal, State.FAILED, cause=_cause(error), error=words)
         now = self._clock()
         if old_values(preview) != old_values(proposal.preview):
-            return await self._database.write_first(lifecycle.ask_again, proposal, preview, now)
-        claimed = await self._database.write_first(lifecycle.claim, proposal, self._process, now, name)
+            return await self._database.write(lifecycle.ask_again, proposal, preview, now, first=True)
+        claimed = await self._database.write(lifecycle.claim, proposal, self._process, now, name, first=True)
         if claimed is None:
             return ()
         with tracing.executing(claimed.id, claimed.tool_name, claimed.call_id) as noted:
@@ -191,8 +192,8 @@ class Execution:
         pause = _FIRST_PAUSE
         while True:
             try:
-                done = await self._database.write_first(
-                    lifecycle.finish, proposal, state, self._clock(), **changes
+                done = await self._database.write(
+                    partial(lifecycle.finish, **changes), proposal, state, self._clock(), first=True
                 )
             except (SQLAlchemyError, LostRace) as error:
                 log.error("the end of a tool is not written yet", proposal=proposal.id, exc_info=error)

@@ -13,6 +13,7 @@ import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 
 from sqlmodel import Session
@@ -163,7 +164,9 @@ class Loop:
             words = error.message if isinstance(error, ModelError) else _BROKEN
             passing = isinstance(error, ModelError) and error.passing
             now = self._clock()
-            told, jobs = await self._database.write(_fail, run.turn, words, delivered, now, passing=passing)
+            told, jobs = await self._database.write(
+                partial(_fail, passing=passing), run.turn, words, delivered, now
+            )
             if jobs:
                 yield Woke(jobs)
             seen = run.turn.transcript.seen
@@ -210,7 +213,7 @@ class Loop:
         extras = {c.id: c.extra for c in calls}
         considered = [replace(c, call=replace(c.call, extra=extras[c.call.id])) for c in considered]
         committed = await self._database.write(
-            _commit,
+            partial(_commit, again=again),
             self._gate.policies,
             turn,
             shelf,
@@ -219,7 +222,6 @@ class Loop:
             results,
             run.delivered,
             self._clock(),
-            again=again,
         )
         run.ending = committed.ending
         if committed.jobs:

@@ -106,7 +106,9 @@ class Presses:
                 return Decided(Reply(Answer.INVALID, error.message, fields=error.fields))
             except ToolError as error:
                 return Decided(Reply(Answer.INVALID, error.message))
-        return await self._database.write_first(decide.decide, press, self._policies, self._clock(), prepared)
+        return await self._database.write(
+            decide.decide, press, self._policies, self._clock(), prepared, first=True
+        )
 
     def _pressable(self, session: Session, press: Press) -> Proposal | None:
         """The proposal, if it is open and this person may press: no one else makes a tool work."""
@@ -133,5 +135,7 @@ class Presses:
         except ToolError as error:
             text = f"{decided.reply.text} It cannot be asked again: {error.message}"
             return replace(decided, reply=replace(decided.reply, text=text))
-        again = await self._database.write_first(decide.decide, press, self._policies, self._clock(), fresh)
+        again = await self._database.write(
+            decide.decide, press, self._policies, self._clock(), fresh, first=True
+        )
         return replace(again, jobs=(*decided.jobs, *again.jobs))

@@ -40,7 +40,7 @@ class DecidingWords:
         }
 
     async def _list(self, command: Command, __: str) -> str:
-        waiting = await self._database.read_aside(self._waiting, command.actor)
+        waiting = await self._database.read(self._waiting, command.actor)
         return (
             titled("Waiting for a decision", waiting, self._clock()) or "Nothing is waiting for a decision."
         )

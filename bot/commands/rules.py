@@ -312,15 +312,15 @@ class RulingWords:
 
     async def _audit(self, _: Command, text: str) -> str:
         if text == "verify":
-            found = await self._database.read_aside(seals.faults)
+            found = await self._database.read(seals.faults)
             faults = "\n".join(f"- {fault}" for fault in found)
-            return faults or await self._database.read_aside(seals.intact)
+            return faults or await self._database.read(seals.intact)
         wanted = await self._wanted(text)
-        shown, total = await self._database.read_aside(seals.found, wanted, _SHOWN_AUDIT)
+        shown, total = await self._database.read(seals.found, wanted, _SHOWN_AUDIT)
         about = {each for row in shown for each in mentioned(row)}
-        named = await self._database.read_aside(names.known, about)
+        named = await self._database.read(names.known, about)
         asked_in = {row["place"] for row in shown if row.get("place")}
-        private = await self._database.read_aside(conversations.private_among, asked_in)
+        private = await self._database.read(conversations.private_among, asked_in)
         lines = [f"- {recorded(row, named, private=row.get('place') in private)}" for row in shown]
         if total > len(lines):
             lines.append(f"{len(lines)} of {total} shown, the newest. `nod audit export` has all of them.")
@@ -342,7 +342,7 @@ class RulingWords:
         return Wanted(tool=text, known=not text)
 
     async def _pause(self, command: Command, __: str) -> str:
-        behind = await self._database.write_aside(_paused, command, self._clock())
+        behind = await self._database.write(_paused, command, self._clock())
         if behind is None:
             return "Already paused."
         await self._wake(*(Job(Work.REDRAW, str(message_id)) for message_id in behind))
@@ -351,7 +351,7 @@ class RulingWords:
     async def _resume(self, command: Command, __: str) -> str:
         now = self._clock()
         while True:
-            step = await self._database.write_aside(resuming.step, command.actor, now)
+            step = await self._database.write(resuming.step, command.actor, now)
             if step is None:
                 return "Nothing was paused."
             await self._wake(*step.jobs)

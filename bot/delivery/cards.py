@@ -6,6 +6,7 @@ never: copies stay behind until their row says otherwise.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from functools import partial
 
 from sqlmodel import Session
 
@@ -196,7 +197,7 @@ class Cards:
         known = await self._database.read(copies.known, address.channel, ref)
         if known == Known(proposal_id, gone=False):
             return ()
-        return await self._database.write_first(self._recognise, proposal_id, actor, address, ref)
+        return await self._database.write(self._recognise, proposal_id, actor, address, ref, first=True)
 
     def _recognise(
         self, session: Session, proposal_id: str, actor: Actor, address: Address, ref: str
@@ -292,7 +293,7 @@ class Cards:
             if card.fingerprint != copy.shown:  # each edit counts against what a platform lets Nod send
                 await poster.redraw_card(copy.address, copy.ref, card)
         except (CopyGone, NotDeliverable):
-            await self._database.write(self._lost, copy, again=proposal.state is State.PROPOSED)
+            await self._database.write(partial(self._lost, again=proposal.state is State.PROPOSED), copy)
         except ChannelError as error:
             log.info("card not updated yet", proposal=copy.proposal_id, why=error.message)
             self._pauses.refused(key)
@@ -329,7 +330,7 @@ class Cards:
     async def cards(self, find: Callable[[Session], Sequence[Proposal]]) -> Mapping[str, Card]:
         """The cards of what ``find`` gives, by proposal id, found and drawn in one read."""
         shelf = await self._registry.shelf()
-        return await self._database.read_aside(_cards, find, shelf, self._policies)
+        return await self._database.read(_cards, find, shelf, self._policies)
 
 
 def _own_chat(actor: Actor) -> Address:

@@ -101,7 +101,7 @@ class AdminLookup:
             ]
             return Current(whose, self._policies.load(session), found, self._grants(session, whose))
 
-        return await self._database.read_aside(read)
+        return await self._database.read(read)
 
     async def grants(self, actor: Actor) -> list[GrantInWords]:
         """Those that this person gave; for an admin all."""
@@ -119,7 +119,7 @@ class AdminLookup:
             everyone = self._rules_all(session, actor)
             return everyone, listed(session, self._policies.load(session), actor, everyone=everyone)
 
-        return await self._database.read_aside(read)
+        return await self._database.read(read)
 
     async def usage(self, actor: Actor, by: Parts, since: datetime) -> tuple[bool, list[Used]]:
         """What turns cost since then in this person's conversations; in everyone's (True) for an admin."""
@@ -129,11 +129,11 @@ class AdminLookup:
             accounts = None if everyone else people.person_of(session, actor).accounts
             return everyone, usage.of(session, by, since, accounts)
 
-        return await self._database.read_aside(read)
+        return await self._database.read(read)
 
     async def audit_page(self, wanted: Wanted, limit: int) -> tuple[list[dict[str, Any]], int | None]:
         """Rows of the audit log, newest first, and what the next page begins below, if any."""
-        return await self._database.read_aside(seals.page, wanted, limit)
+        return await self._database.read(seals.page, wanted, limit)
 
     async def audit_faults(self, anchors: Sequence[str]) -> tuple[list[str], str | None]:
         """Every row that was changed, removed or inserted, in words, and the newest anchor."""
@@ -141,7 +141,7 @@ class AdminLookup:
         def read(session: Session) -> tuple[list[str], str | None]:
             return seals.faults(session, anchors), chain.anchor(session)
 
-        return await self._database.read_aside(read)
+        return await self._database.read(read)
 
     async def audit_file(self, wanted: Wanted, form: str) -> str:
         """The audit log without secrets, oldest first, in one of `seals.FORMATS`."""
@@ -149,7 +149,7 @@ class AdminLookup:
         def read(session: Session) -> str:
             return seals.FORMATS[form](seals.rows(session, wanted))
 
-        return await self._database.read_aside(read)
+        return await self._database.read(read)
 
     def _rules_all(self, session: Session, actor: Actor) -> bool:
         return self._policies.is_admin(session, actor) and not self._policies.bound_to(session, actor)

@@ -58,7 +58,7 @@ class ConversationLookup:
             counts = conversations.open_counts(session, [c.id for c in mine[:limit]])
             return [Listed(c, counts.get(c.id, 0)) for c in mine[:limit]], further
 
-        return await (self._database.read_aside(read) if words else self._database.read(read))
+        return await self._database.read(read)
 
     async def rename(self, conversation_id: str, title: str) -> None:
         await self._database.write(conversations.rename, conversation_id, title)
@@ -80,7 +80,7 @@ class ConversationLookup:
             lines = conversations.read_transcript(session, conversation_id, limit=None)
             return lines, self._shown.visible(session, every, actor, shelf)
 
-        return await self._database.read_aside(read)
+        return await self._database.read(read)
 
     async def files(self, conversation_id: str) -> list[tuple[str, str]]:
         """Handle and name of all that is kept of its tools' output, newest first."""
@@ -88,7 +88,7 @@ class ConversationLookup:
 
     async def files_of(self, channel: str, actor: Actor, limit: int) -> list[KeptFile]:
         """The newest files of what one account began in a channel."""
-        return await self._database.read_aside(outputs.of_owner, channel, str(actor), limit)
+        return await self._database.read(outputs.of_owner, channel, str(actor), limit)
 
     async def file(self, conversation_id: str, handle: str) -> File | None:
         return await self._database.read(outputs.file, conversation_id, handle)

@@ -113,7 +113,7 @@ class ProposalLookup:
             ]
             return self.visible(session, found, actor, shelf)
 
-        return await self._database.read_aside(read)  # some hundred cards
+        return await self._database.read(read)  # some hundred cards
 
     async def page(
         self,
@@ -130,9 +130,7 @@ class ProposalLookup:
         ``to_decide``: only what they may decide.
         """
         shelf = await self._registry.shelf()
-        return await self._database.read_aside(
-            self._page, actor, shelf, states, limit, before, sought, to_decide
-        )
+        return await self._database.read(self._page, actor, shelf, states, limit, before, sought, to_decide)
 
     async def newest_change(self) -> int:
         """The number of the last change of any proposal."""

@@ -1,24 +1,22 @@
 """The one bridge between asyncio and the synchronous store.
 
 A store function takes a `Session` first and is one short transaction. `Database.write` and `Database.read`
-run it as a whole, without a pause, so no transaction can be open while anything else is awaited.
+run it in a thread, from BEGIN to COMMIT, so no transaction can be open while anything else is awaited.
 
-On SQLite its statements run right here, in the event loop: each takes microseconds, and to hand them to
-another thread and back costs more than they do. What can take long, the wait for the disk at a commit and
-the wait for another process that writes, is left to one thread. Functions that queue up while a commit is on
-its way share the next one, each in its own savepoint, and so one fsync; a caller continues only after that
-commit is on disk (``synchronous=FULL``). `write_unsynced` waits for no disk, so it takes no thread either.
-
-Work that grows with the data (a search, a sweep, the whole audit) takes `write_aside` and `read_aside`: a
-thread does all of it. PostgreSQL, which is a network away, has a small pool of threads for everything.
+SQLite's file has one writer, so there is one thread that writes. Writes that wait for it share the next
+transaction, each in a savepoint of its own, and so one wait for the disk. A caller continues only after the
+commit is on disk (``synchronous=FULL``).
 """
 
 import asyncio
+import threading
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
-from functools import partial
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Concatenate, ParamSpec, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar, TypeVarTuple
 
 from sqlalchemy import Connection, event, make_url, text
 from sqlalchemy.exc import DBAPIError, OperationalError
@@ -26,20 +24,21 @@ from sqlmodel import Session
 
 from bot.errors import LostRace
 from bot.store import snapshot
-from bot.store.engine import PATIENCE, POSTGRES_CONNECTIONS, open_engine
-from bot.store.quick import Quick
+from bot.store.engine import PATIENCE, POSTGRES_WRITERS, READERS, for_reads, for_writes, open_engine
+from bot.store.record import chain
 from bot.store.sqlite_file import SQLiteFile
-from bot.store.threads import Threads
-from bot.store.transaction import OverConnection, begin, leave, run_and_commit
-from bot.store.writer import SQLiteWriter
 
 P = ParamSpec("P")
 T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
 
-_SQLITE_THREADS = 2
 _CHECK, _CHECKED = 2.0, 2.0  # seconds
 _DEADLOCK = "40P01"  # PostgreSQL's code for it
 _TRIES = 8  # times one write may run
+_MAX_BATCH = 64  # writes that share a transaction on SQLite
+_IN_A_ROW = 16  # of the first that go before one of the rest, so that none waits for good
+
+_Outcome = tuple[Any, BaseException | None]  # a value, or a fault
 
 
 class Database:
@@ -57,68 +56,48 @@ class Database:
 
         ``patience``: the seconds after which a write fails that another process keeps from SQLite's file.
         """
-        self.engine = open_engine(url, audit_keys, readonly=readonly)
+        self.engine = open_engine(url, audit_keys, readonly=readonly, patience=patience)
         self.dialect: str = self.engine.dialect.name
-        sqlite = self.dialect == "sqlite"
-        self._file = SQLiteFile(Path(make_url(url).database or "")) if sqlite else None
-        self._writer = SQLiteWriter(self.engine, patience, self._file) if self._file else None
-        if self._file:
+        self._to_read, self._to_write = for_reads(self.engine), for_writes(self.engine)
+        self._file: SQLiteFile | None = None
+        if self.dialect == "sqlite":
+            self._file = SQLiteFile(Path(make_url(url).database or ""))
             event.listen(self.engine, "connect", self._file.opened)
         self._writable_until = 0.0  # of time.monotonic()
-        self._reading: Connection | None = None  # SQLite: the event loop's own, kept open
-        self._threads = Threads(_SQLITE_THREADS if sqlite else POSTGRES_CONNECTIONS, "nod-db")
+        self._waiting = _Waiting()
+        self._writers = ThreadPoolExecutor(1 if self._file else POSTGRES_WRITERS, "nod-write")
+        self._readers = ThreadPoolExecutor(READERS, "nod-read")
 
     @property
     def there(self) -> bool:
         """Whether there is something to look at; SQLite would make the file."""
         return self.dialect != "sqlite" or Path(self.engine.url.database or "").exists()
 
-    async def write(
-        self, function: Callable[Concatenate[Session, P], T], *args: P.args, **kwargs: P.kwargs
-    ) -> T:
+    async def write(self, function: Callable[[Session, *Ts], T], *args: *Ts, first: bool = False) -> T:
         """Run ``function(session, …)`` in a transaction and return after its commit.
 
+        What ``function`` takes by keyword comes with `functools.partial`, as in asyncio.
+        ``first``: before everything else that waits, since a person waits for it.
         Raises LostRace where others were faster every time. What ``function`` is given must not be a row
         that was read earlier: a second run would find it as stale as the first.
         """
-        return await self._write(lambda s: function(s, *args, **kwargs))
-
-    async def write_first(
-        self, function: Callable[Concatenate[Session, P], T], *args: P.args, **kwargs: P.kwargs
-    ) -> T:
-        """`write`, before everything else that waits: a person waits for it."""
-        return await self._write(lambda s: function(s, *args, **kwargs), first=True)
-
-    async def write_unsynced(
-        self, function: Callable[Concatenate[Session, P], T], *args: P.args, **kwargs: P.kwargs
-    ) -> T:
-        """`write`, for what the end of this process may not undo, but the end of the machine may.
-
-        The next `write` that is on disk takes it there.
-        """
-        return await self._write(lambda s: function(s, *args, **kwargs), synced=False)
+        write: _Write = _Write(lambda session: function(session, *args))
+        self._waiting.add(write, first=first)
+        self._writers.submit(self._write_together if self._file else self._write_next)
+        try:
+            value: T = await asyncio.wrap_future(write.ended)
+        except DBAPIError as error:
+            if self._file:
+                self._file.failed(error)
+            raise
+        return value
 
     async def read(
         self, function: Callable[Concatenate[Session, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
         """Run ``function(session, …)`` over one snapshot; it must not write."""
-        if self._writer is None:
-            return await self.read_aside(function, *args, **kwargs)
-        if self._reading is None:
-            self._reading = Quick(self.engine)
-        return self._over_snapshot(self._reading, lambda s: function(s, *args, **kwargs))
-
-    async def write_aside(
-        self, function: Callable[Concatenate[Session, P], T], *args: P.args, **kwargs: P.kwargs
-    ) -> T:
-        """`write`, for what may take long."""
-        return await self._write(lambda s: function(s, *args, **kwargs), aside=True)
-
-    async def read_aside(
-        self, function: Callable[Concatenate[Session, P], T], *args: P.args, **kwargs: P.kwargs
-    ) -> T:
-        """`read`, for what may take long."""
-        return await self._threads.run(lambda: self.read_now(function, *args, **kwargs))
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._readers, lambda: self.read_now(function, *args, **kwargs))
 
     async def check_writable(self) -> None:
         """Write a few bytes that mean nothing, at most once in `_CHECKED` seconds.
@@ -133,42 +112,42 @@ class Database:
             await self.write(_touch)
         self._writable_until = time.monotonic() + _CHECKED
 
-    async def _write(
-        self,
-        work: Callable[[Session], T],
-        *,
-        aside: bool = False,
-        synced: bool = True,
-        first: bool = False,
-    ) -> T:
-        if self._writer is not None and self._file is not None:
-            try:
-                return await self._writer.submit(work, aside=aside, synced=synced, first=first)
-            except DBAPIError as error:
-                self._file.failed(error)
-                raise
-        return await self._threads.run(partial(self._until_it_wins, work, synced=synced), first=first)
-
     def write_now(
         self, function: Callable[Concatenate[Session, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
-        """The same in this thread, for the command line and for tests."""
-        if self._writer is None:
-            return self._until_it_wins(lambda s: function(s, *args, **kwargs))
-        return self._in_one(lambda s: function(s, *args, **kwargs))
+        """As `write`, in this thread: for the command line and for tests."""
+        return self._until_it_wins(lambda session: function(session, *args, **kwargs))
 
-    def _in_one(self, work: Callable[[Session], T], *, synced: bool = True) -> T:
-        with Quick(self.engine) as connection:
-            begin(connection, synced=synced)
-            return run_and_commit(connection, work)
+    def read_now(
+        self, function: Callable[Concatenate[Session, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """As `read`, in this thread."""
+        try:
+            with Session(self._to_read, autoflush=False, expire_on_commit=False) as session:
+                snapshot.begin(session)
+                value = function(session, *args, **kwargs)
+                if self.dialect == "postgresql":
+                    session.commit()  # psycopg forgets what it has prepared at a ROLLBACK
+                return value
+        except DBAPIError as error:
+            if self._file:
+                self._file.failed(error)
+            raise
 
-    def _until_it_wins(self, work: Callable[[Session], T], *, synced: bool = True) -> T:
+    def close(self) -> None:
+        """Finish what is queued, then let go of every connection."""
+        self._writers.shutdown()
+        self._readers.shutdown()
+        self.engine.dispose()
+
+    def _until_it_wins(self, work: Callable[[Session], T]) -> T:
         """On PostgreSQL a transaction that another one overtook, or was broken off for, runs again."""
         runs = 0
         while True:
             runs += 1
             try:
-                return self._in_one(work, synced=synced)
+                with self._to_write.begin() as connection:
+                    return run(connection, work)
             except LostRace:
                 if runs == _TRIES:
                     raise
@@ -176,34 +155,102 @@ class Database:
                 if getattr(error.orig, "sqlstate", None) != _DEADLOCK or runs == _TRIES:
                     raise
 
-    def read_now(
-        self, function: Callable[Concatenate[Session, P], T], *args: P.args, **kwargs: P.kwargs
-    ) -> T:
-        with Quick(self.engine) as connection:
-            return self._over_snapshot(connection, lambda s: function(s, *args, **kwargs))
-
-    def _over_snapshot(self, connection: Connection, function: Callable[[Session], T]) -> T:
-        begin(connection, to_read=True)
-        with OverConnection(connection, autoflush=False) as session:
-            snapshot.begin(session)
+    def _write_next(self) -> None:
+        """In a thread, on PostgreSQL: the write whose turn it is."""
+        for write in self._waiting.take(1):
             try:
-                value = function(session)
-            except BaseException as error:
-                connection.rollback()
-                if self._file is not None:
-                    self._file.failed(error)
-                raise
-            leave(connection)
-            return value
+                write.ended.set_result(self._until_it_wins(write.work))
+            except BaseException as error:  # noqa: BLE001 - it is the caller's
+                write.ended.set_exception(error)
 
-    def close(self) -> None:
-        """Finish what is queued, then let go of every connection."""
-        if self._writer is not None:
-            self._writer.close()
-        self._threads.close()
-        if self._reading is not None:
-            self._reading.close()
-        self.engine.dispose()
+    def _write_together(self) -> None:
+        """In the thread that writes, on SQLite: all that waits, in one transaction.
+
+        Where another process keeps the file for too long, those fail that waited for all of that time.
+        """
+        writes = self._waiting.take(_MAX_BATCH)
+        if not writes:
+            return  # an earlier transaction took it along
+        outcomes: Sequence[_Outcome]
+        try:
+            if self._file:
+                self._file.check()
+            with self._to_write.begin() as connection:
+                writes += self._waiting.take(_MAX_BATCH - len(writes))
+                if len(writes) == 1:
+                    outcomes = [(run(connection, writes[0].work), None)]
+                else:
+                    outcomes = [_in_savepoint(connection, write.work) for write in writes]
+        except BaseException as error:  # noqa: BLE001 - whatever it is, every caller must get it
+            outcomes = [(None, error)] * len(writes)
+        for write, outcome in zip(writes, outcomes, strict=True):
+            _settle(write.ended, *outcome)
+
+
+def run(connection: Connection, work: Callable[[Session], T]) -> T:
+    """A store function in the transaction of this connection, which its caller commits."""
+    with Session(connection, expire_on_commit=False, join_transaction_mode="rollback_only") as session:
+        chain.begin_to_collect(session)
+        value = work(session)
+        session.flush()
+        chain.link(session)
+        return value
+
+
+def _settle(ended: Future[Any], value: Any, error: BaseException | None) -> None:
+    if error is None:
+        ended.set_result(value)
+    else:
+        ended.set_exception(error)
+
+
+def _in_savepoint(connection: Connection, work: Callable[[Session], Any]) -> _Outcome:
+    """What came of it; what fails leaves nothing, and the others' work stands."""
+    try:
+        with connection.begin_nested():
+            return run(connection, work), None
+    except Exception as error:  # noqa: BLE001 - handed to the caller
+        return None, error
+
+
+@dataclass(frozen=True, slots=True)
+class _Write:
+    """A store function that waits for a thread."""
+
+    work: Callable[[Session], Any]
+    ended: Future[Any] = field(default_factory=Future)
+
+
+class _Waiting:
+    """Writes in the order they came, but what a person waits for before the rest. For several threads."""
+
+    def __init__(self) -> None:
+        self._first: deque[_Write] = deque()
+        self._rest: deque[_Write] = deque()
+        self._in_a_row = 0
+        self._lock = threading.Lock()
+
+    def add(self, write: _Write, *, first: bool) -> None:
+        with self._lock:
+            (self._first if first else self._rest).append(write)
+
+    def take(self, most: int) -> list[_Write]:
+        """Those whose turn it is, without those whose callers went away."""
+        taken: list[_Write] = []
+        with self._lock:
+            while len(taken) < most and (self._first or self._rest):
+                write = self._next()
+                if write.ended.set_running_or_notify_cancel():
+                    taken.append(write)
+        return taken
+
+    def _next(self) -> _Write:
+        enough = self._in_a_row >= _IN_A_ROW and self._rest
+        if not self._first or enough:
+            self._in_a_row = 0
+            return self._rest.popleft()
+        self._in_a_row = self._in_a_row + 1 if self._rest else 0
+        return self._first.popleft()
 
 
 def _touch(session: Session) -> None:

@@ -4,33 +4,27 @@ import contextlib
 import math
 import os
 import sqlite3
-import time
 from collections.abc import Sequence
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from sqlalchemy import Engine, NullPool, create_engine, event
+from sqlalchemy import Connection, Engine, NullPool, create_engine, event
 from sqlalchemy.engine import make_url
-from sqlalchemy.exc import InvalidatePoolError
-from sqlalchemy.pool import ConnectionPoolEntry
 
 from bot.errors import NodError, SettingsError
-from bot.store.quick import PREPARED
 from bot.store.record.chain import KEYS
 from bot.store.session import session
 from bot.store.sqlite_file import damage
 
 PATIENCE = 10.0  # seconds to wait for another process that writes
-POSTGRES_CONNECTIONS = 8  # a process's, and so its threads
-IDLE = 1.0  # seconds after which a connection to PostgreSQL may be gone
-_USED_AT = "used at"  # of time.monotonic()
-_PATIENCE = f"PRAGMA busy_timeout={PATIENCE * 1000:.0f}"
+READERS = 4  # threads, each with a connection
+POSTGRES_WRITERS = 4  # SQLite's file has one
+_CONNECTIONS = READERS + POSTGRES_WRITERS
+_BEGINS_WITH = "begins_with"
 _PRAGMAS = (
     "PRAGMA journal_mode=WAL",
     "PRAGMA synchronous=FULL",
-    _PATIENCE,
     "PRAGMA foreign_keys=ON",
     "PRAGMA cache_size=-16000",
 )
@@ -40,7 +34,7 @@ _LIMITS = (
     # what others keep locked for longer, as while they change a table, is told like a database that is away
     f"-clock_timeout={1.5 * PATIENCE:.0f}s",
 )
-_PRAGMAS_OF_A_LOOK = (_PATIENCE, "PRAGMA query_only=ON")
+_PRAGMAS_OF_A_LOOK = ("PRAGMA query_only=ON",)
 
 
 def why_refused(error: object) -> str:
@@ -51,26 +45,27 @@ def why_refused(error: object) -> str:
     return f"NOD_DATABASE_URL: {first}; nod doctor looks closer"
 
 
-def open_engine(url: str, audit_keys: Sequence[bytes] = (), *, readonly: bool = False) -> Engine:
-    """An engine with our pragmas; SQLite leaves BEGIN and COMMIT to us (SQLAlchemy's documented recipe).
+def open_engine(
+    url: str, audit_keys: Sequence[bytes] = (), *, readonly: bool = False, patience: float = PATIENCE
+) -> Engine:
+    """An engine with our settings. On SQLite only `for_reads` and `for_writes` say BEGIN.
 
     A new file is for its owner alone, and so is what SQLite puts next to it. ``readonly`` changes no file.
+    ``patience``: seconds to wait for another process that writes to SQLite's file.
     """
     options = {KEYS: tuple(audit_keys)}
     parts = make_url(url)
     if parts.get_backend_name() != "sqlite":
-        engine = create_engine(
+        return create_engine(
             url,
             connect_args=session(url, *_LIMITS),
-            paramstyle="format",  # values in their order, as `Quick` gives them
-            pool_size=POSTGRES_CONNECTIONS,
-            pool_use_lifo=True,  # what was used last knows its statements, and need not be asked
+            isolation_level="READ COMMITTED",
+            pool_size=_CONNECTIONS,
+            pool_pre_ping=True,
+            pool_use_lifo=True,  # what was used last knows its statements
             execution_options=options,
             hide_parameters=True,  # a fault is logged, and values may be secrets
         )
-        _ask_the_idle(engine)
-        _prepare(engine)
-        return engine
     file = Path(parts.database or "")
     if readonly:
         look = {"poolclass": NullPool, "creator": lambda: _look_at(file)}
@@ -78,7 +73,7 @@ def open_engine(url: str, audit_keys: Sequence[bytes] = (), *, readonly: bool = 
     else:
         engine = create_engine(
             url,
-            connect_args={"check_same_thread": False},
+            connect_args={"check_same_thread": False, "timeout": patience},
             execution_options=options,
             hide_parameters=True,
         )
@@ -92,44 +87,30 @@ def open_engine(url: str, audit_keys: Sequence[bytes] = (), *, readonly: bool = 
 
     @event.listens_for(engine, "connect")
     def _connect(connection: Any, _: Any) -> None:
-        connection.isolation_level = None
+        connection.isolation_level = None  # BEGIN is left to `_begin`, as SQLAlchemy documents it
         for pragma in _PRAGMAS if not readonly else _PRAGMAS_OF_A_LOOK:
             connection.execute(pragma)
+
+    @event.listens_for(engine, "begin")
+    def _begin(connection: Connection) -> None:
+        if words := connection.get_execution_options().get(_BEGINS_WITH):
+            connection.exec_driver_sql(words)
 
     return engine
 
 
-def _prepare(engine: Engine) -> None:
-    """Statements that come again are prepared by `Quick`, and by no one else.
-
-    Called after all others that change how a connection is made: what this gives is the connection.
-    """
-
-    @event.listens_for(engine, "do_connect")
-    def _connect(_: Any, __: Any, where: Any, given: dict[str, Any]) -> Any:
-        return import_module("bot.store.prepared").PipelinedConnection.connect(
-            *where, **given, prepare_threshold=None
-        )
-
-    @event.listens_for(engine, "connect")
-    def _begin(connection: Any, record: ConnectionPoolEntry) -> None:
-        record.info[PREPARED] = connection.prepared
+def for_reads(engine: Engine) -> Engine:
+    """The same connections; each transaction sees one snapshot."""
+    if engine.dialect.name == "sqlite":
+        return engine.execution_options(**{_BEGINS_WITH: "BEGIN"})
+    return engine.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
 
 
-def _ask_the_idle(engine: Engine) -> None:
-    """As `pool_pre_ping`, which asks each time whether a connection is there: those that were idle."""
-
-    @event.listens_for(engine, "checkin")
-    def _used(_: Any, record: ConnectionPoolEntry) -> None:
-        record.info[_USED_AT] = time.monotonic()
-
-    @event.listens_for(engine, "checkout")
-    def _ask(connection: Any, record: ConnectionPoolEntry, _: Any) -> None:
-        if time.monotonic() - record.info.get(_USED_AT, math.inf) > IDLE:
-            try:
-                engine.dialect.do_ping(connection)
-            except engine.dialect.loaded_dbapi.Error as error:
-                raise InvalidatePoolError from error
+def for_writes(engine: Engine) -> Engine:
+    """The same connections; on SQLite a transaction waits at its begin for another one that writes."""
+    if engine.dialect.name == "sqlite":
+        return engine.execution_options(**{_BEGINS_WITH: "BEGIN IMMEDIATE"})
+    return engine
 
 
 def _look_at(file: Path) -> sqlite3.Connection:
@@ -147,7 +128,7 @@ def _look_at(file: Path) -> sqlite3.Connection:
     else:
         mode = "ro" if logged else "ro&immutable=1"
     uri = f"file:{quote(str(true))}?mode={mode}"
-    return sqlite3.connect(uri, uri=True, check_same_thread=False)
+    return sqlite3.connect(uri, uri=True, check_same_thread=False, timeout=PATIENCE)
 
 
 def check_pages(file: Path, most: float = math.inf) -> None:

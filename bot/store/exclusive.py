@@ -11,7 +11,6 @@ from typing import Any
 from sqlalchemy import bindparam, func, literal_column, select
 from sqlmodel import Session
 
-from bot.store.quick import tell
 from bot.store.tables.proposals import ProposalRow
 from bot.store.tables.row import table_of
 from bot.store.tables.teams import TeammateRow
@@ -52,7 +51,7 @@ def everywhere(session: Session) -> None:
     """No one else decides anything until this transaction ends."""
     held = _held(session)
     if held is not None and _EVERYWHERE not in held:
-        tell(session.connection(), _HOLD_ALL, {})
+        session.connection().execute(_HOLD_ALL, {})
         held.add(_EVERYWHERE)
 
 
@@ -60,7 +59,7 @@ def in_conversation(session: Session, conversation_id: str) -> None:
     """No one else decides anything in this conversation and its team until this transaction ends."""
     held = _held(session)
     if held is not None and not held & {_EVERYWHERE, conversation_id}:
-        tell(session.connection(), _HOLD_CONVERSATION, {"conversation_id": conversation_id})
+        session.connection().execute(_HOLD_CONVERSATION, {"conversation_id": conversation_id})
         held.add(conversation_id)
 
 

@@ -15,7 +15,6 @@ from bot.domain.text import storable
 from bot.store import exclusive, processes
 from bot.store.inserts import insert_or_ignore
 from bot.store.proposals import ALL, from_row, to_row
-from bot.store.quick import tell
 from bot.store.record import audit
 from bot.store.record.audit import By, Change
 from bot.store.tables.proposals import OPEN_QUESTION, CopyRow, DeciderRow, ProposalRow
@@ -145,7 +144,7 @@ def _name_deciders(session: Session, proposal: Proposal) -> None:
     """Keep the accounts named for it, or that voted, where `seen_by` finds them; none is ever dropped."""
     accounts = dict.fromkeys((*proposal.deciders.people, *(str(v.actor) for v in proposal.votes)))
     if rows := [{"account": account, "proposal_id": proposal.id} for account in accounts]:
-        tell(session.connection(), insert_or_ignore(session, DeciderRow), rows)
+        session.connection().execute(insert_or_ignore(session, DeciderRow), rows)
 
 
 def has_cards_behind(session: Session, proposal: Proposal) -> bool:

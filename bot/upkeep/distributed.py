@@ -30,8 +30,6 @@ from sqlalchemy.exc import SQLAlchemyError
 from bot.domain.jobs import HERE, Job, Queue, Work
 from bot.logs import logger
 from bot.store import migrations
-from bot.store.engine import IDLE
-from bot.store.quick import fault
 from bot.store.wire import Wire, conninfo
 from bot.upkeep.batches import Batches
 from bot.upkeep.dispatcher import Handler, QueueOf
@@ -42,6 +40,7 @@ log = logger(__name__)
 _NEAR = 4
 """Where there are other processes, one begins what it wakes in this fraction of its room, and leaves the rest
 to whichever has the most time: one alone may receive everything, as from Telegram."""
+_IDLE = 1.0  # seconds after which a connection may be gone
 _POLL_SECONDS = 5.0  # between looks, should a notification be lost
 _PUT_BACK_SECONDS = 15.0  # at most, where a person has enough at work; the end of one calls the next
 _CONNECTIONS = 4
@@ -56,11 +55,7 @@ def prepare(engine: Engine) -> None:
     """
     with migrations.alone(engine), engine.begin() as connection:
         if connection.execute(text("SELECT to_regclass('procrastinate_jobs')")).scalar() is None:
-            driver: Any = connection.connection.driver_connection
-            try:
-                driver.execute(SchemaManager.get_schema())
-            except psycopg.Error as error:
-                raise fault(connection, "Procrastinate's schema", error) from error
+            connection.exec_driver_sql(SchemaManager.get_schema(), execution_options={"no_parameters": True})
 
 
 class DistributedDispatcher:
@@ -335,7 +330,7 @@ class _Connection(psycopg.AsyncConnection[Any]):
 
 async def _ask(connection: Any) -> None:
     """Procrastinate would ask before each statement; a connection in use tells by itself."""
-    if time.monotonic() - connection.asked_at > IDLE:
+    if time.monotonic() - connection.asked_at > _IDLE:
         await AsyncConnectionPool.check_connection(connection)
     connection.asked_at = time.monotonic()
 

@@ -134,7 +134,7 @@ class Metrics:
             return generate_latest(self._registry)
 
     async def _look(self) -> None:
-        read = self._database.read_aside
+        read = self._database.read
         there = await read(figures.standing)
         for state in State:
             self._proposals.labels(state).set(there.proposals.get(state, 0))

@@ -6,6 +6,7 @@ Each sweep is safe at any time and any number of times; who calls them when is i
 import time
 from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
+from functools import partial
 
 from bot import tracing
 from bot.agent.gate import Gate
@@ -51,7 +52,7 @@ class Recovery:
         """
         count, end = 0, time.monotonic() + _SWEEP_SECONDS
         while True:
-            expired = await self._database.write_aside(lifecycle.expire_due, self._gate.policies, now, _BATCH)
+            expired = await self._database.write(lifecycle.expire_due, self._gate.policies, now, _BATCH)
             count += len(expired)
             for p, _ in expired:
                 tracing.decided(p.id, p.tool_name, p.state, (now - p.created_at).total_seconds())
@@ -91,7 +92,7 @@ class Recovery:
                 continue  # it is ours
             tool = shelf.tools.get(proposal.tool_name)
             rerun = tool is not None and tool.idempotent
-            jobs += await self._database.write(lifecycle.abandon, proposal, now, rerun=rerun)
+            jobs += await self._database.write(partial(lifecycle.abandon, rerun=rerun), proposal, now)
         return jobs
 
     async def stop(self, _: datetime) -> None:
@@ -106,7 +107,7 @@ class Recovery:
 
     async def purge(self, now: datetime) -> None:
         """Drop what no platform will deliver again, and long output of long ago, in pieces."""
-        await self._database.write_aside(questions.purge, now)
+        await self._database.write(questions.purge, now)
         for forget, kept in ((events.forget_handled, _EVENTS_KEPT), (outputs.purge, self._retention)):
-            while await self._database.write_aside(forget, now - kept, _BATCH) == _BATCH:
+            while await self._database.write(forget, now - kept, _BATCH) == _BATCH:
                 pass

@@ -42,7 +42,7 @@ class Reminders:
 
     async def remind(self, now: datetime) -> None:
         """Send what is due. While paused only the audit anchor, and who became one person, is found."""
-        await self._database.write_aside(self._news, now)
+        await self._database.write(self._news, now)
         book = (await self._database.read(self._policies.load)).book
         if not book.paused:
             quiet = is_quiet(book, now)
@@ -88,7 +88,7 @@ class Reminders:
         for rule in book.about(Subject.DIGEST):
             if not isinstance(rule.value, DailyDigest) or now.time() < rule.value.at:
                 continue
-            await self._database.write_aside(_digest_once, rule, Address.parse(rule.value.to), now)
+            await self._database.write(_digest_once, rule, Address.parse(rule.value.to), now)
 
 
 def _words(what: Act, proposal: Proposal, now: datetime) -> str:

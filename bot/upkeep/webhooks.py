@@ -13,6 +13,7 @@ import json
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 
 import httpcore2
@@ -85,7 +86,7 @@ class Callbacks:
             await self._database.write(webhooks.arrived, callback, now)
             return
         over = last or gone
-        await self._database.write(webhooks.failed, callback, fault, over=over)
+        await self._database.write(partial(webhooks.failed, over=over), callback, fault)
         tell = log.error if over else log.warning
         tell(
             "webhook not delivered", proposal=callback.proposal_id, url=callback.url, why=fault, given_up=over

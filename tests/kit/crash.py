@@ -51,29 +51,14 @@ class FusedDatabase(Database):
         self.reads += 1
         return await super().read(function, *args, **kwargs)
 
-    async def read_aside(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        self.reads += 1
-        return await super().read_aside(function, *args, **kwargs)
-
     async def write(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        return await self._fused(super().write, function, *args, **kwargs)
-
-    async def write_first(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        return await self._fused(super().write_first, function, *args, **kwargs)
-
-    async def write_aside(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        return await self._fused(super().write_aside, function, *args, **kwargs)
-
-    async def _fused(
-        self, write: Callable[..., Any], function: Callable[..., Any], *args: Any, **kwargs: Any
-    ) -> Any:
         self.writes += 1
         dying = self.writes == self.fuse
         if dying and not self.dies_after_commit:
             self.dead.set()
         if self.dead.is_set():
             await asyncio.Event().wait()
-        value = await write(function, *args, **kwargs)
+        value = await super().write(function, *args, **kwargs)
         if dying:
             self.dead.set()
             await asyncio.Event().wait()  # the caller is never told

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable
 from sqlmodel import Session
 
 from bot.store.database import Database
-from bot.store.engine import POSTGRES_CONNECTIONS
+from bot.store.engine import POSTGRES_WRITERS
 
 
 async def until(true: Callable[[], bool]) -> None:
@@ -21,14 +21,14 @@ async def until(true: Callable[[], bool]) -> None:
 @contextlib.asynccontextmanager
 async def held(database: Database) -> AsyncIterator[Callable[[], None]]:
     """Nothing is written until the end, or what is called here lets writes be done one after the other."""
-    many = 1 if database.dialect == "sqlite" else POSTGRES_CONNECTIONS
+    many = 1 if database.dialect == "sqlite" else POSTGRES_WRITERS
     inside, one, all_ = threading.Barrier(many + 1), threading.Event(), threading.Event()
 
     def hold(_: Session, until: threading.Event) -> None:
         inside.wait(30)
         assert until.wait(30)
 
-    holds = [asyncio.create_task(database.write_aside(hold, one if not n else all_)) for n in range(many)]
+    holds = [asyncio.create_task(database.write(hold, one if not n else all_)) for n in range(many)]
     await asyncio.to_thread(inside.wait, 30)
     try:
         yield one.set

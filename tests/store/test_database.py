@@ -208,7 +208,7 @@ async def test_a_read_sees_one_snapshot(database: Database) -> None:
         return before, count(session)
 
     first, go = threading.Event(), threading.Event()
-    reading = asyncio.create_task(database.read_aside(twice, first, go))
+    reading = asyncio.create_task(database.read(twice, first, go))
     await asyncio.to_thread(first.wait, 30)
     await database.write(add, "a")
     go.set()
@@ -223,7 +223,7 @@ async def test_a_caller_that_goes_away_does_not_disturb_the_others(database: Dat
         assert go.wait(30)
 
     started, go = threading.Event(), threading.Event()
-    leaving = asyncio.create_task(database.write_aside(slow, started, go))
+    leaving = asyncio.create_task(database.write(slow, started, go))
     await asyncio.to_thread(started.wait, 30)
     queued = asyncio.create_task(database.write(add, "b"))
     await asyncio.sleep(0)
@@ -253,7 +253,7 @@ async def test_a_commit_that_fails_reaches_every_caller_and_nothing_is_kept(tmp_
         started.set()
         assert go.wait(30)
 
-    first = asyncio.create_task(database.write_aside(block))
+    first = asyncio.create_task(database.write(block))
     await asyncio.to_thread(started.wait, 30)
     rest = [asyncio.create_task(database.write(work)) for work in (fine, orphan, fine)]
     await asyncio.sleep(0)
@@ -277,21 +277,21 @@ async def test_what_a_person_waits_for_is_written_before_all_that_waits_already(
     async with held(database) as let_go:
         writes = [asyncio.create_task(database.write(note, f"message {number}")) for number in range(200)]
         await asyncio.sleep(0)
-        writes.append(asyncio.create_task(database.write_first(note, "press")))
+        writes.append(asyncio.create_task(database.write(note, "press", first=True)))
         await asyncio.sleep(0)
         let_go()
         await asyncio.gather(*writes)
     assert order == ["press", *(f"message {number}" for number in range(200))]
 
 
-@pytest.mark.parametrize("long", [False, True])
-async def test_however_many_go_first_the_rest_comes_to_its_turn(database: Database, *, long: bool) -> None:
+async def test_however_many_go_first_the_rest_comes_to_its_turn(database: Database) -> None:
     order: list[str] = []
     note = functools.partial(_note, order)
-    write = database.write_aside if long else database.write
     async with held(database) as let_go:
-        first = [asyncio.create_task(database.write_first(note, f"press {number}")) for number in range(100)]
-        rest = [asyncio.create_task(write(note, f"message {number}")) for number in range(3)]
+        first = [
+            asyncio.create_task(database.write(note, f"press {number}", first=True)) for number in range(100)
+        ]
+        rest = [asyncio.create_task(database.write(note, f"message {number}")) for number in range(3)]
         await asyncio.sleep(0)
         let_go()
         await asyncio.gather(*first, *rest)
@@ -357,28 +357,7 @@ def test_sqlite_is_durable_at_each_commit(tmp_path: Path) -> None:
     database.close()
 
 
-async def test_what_waits_for_no_disk_never_makes_anything_else_do_without(tmp_path: Path) -> None:
-    database = Database(f"sqlite:///{tmp_path / 'nod.db'}")
-    migrations.upgrade(database.engine)
-
-    def synchronous(session: Session, name: str) -> int:
-        add(session, name)
-        return int(session.execute(text("PRAGMA synchronous")).scalar_one())
-
-    unsynced, write = database.write_unsynced, database.write
-    assert await write(synchronous, "a") == 2
-    assert await unsynced(synchronous, "b") == 1
-    assert await write(synchronous, "c") == 2
-    assert await unsynced(synchronous, "d") == 1
-    assert await asyncio.gather(unsynced(synchronous, "e"), write(synchronous, "f")) == [2, 2]
-    with pytest.raises(ValueError, match="g"):
-        await unsynced(add_then_break, "g")
-    assert await database.write_aside(synchronous, "h") == 2
-    assert await database.read(count) == 7
-    database.close()
-
-
-async def test_what_waits_for_no_disk_is_there_after_the_process_was_killed(tmp_path: Path) -> None:
+async def test_what_was_written_is_there_after_the_process_was_killed(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 'nod.db'}"
     database = Database(url)
     migrations.upgrade(database.engine)
@@ -390,14 +369,13 @@ async def test_what_waits_for_no_disk_is_there_after_the_process_was_killed(tmp_
         "async def main():\n"
         f"    database = Database({url!r})\n"
         "    await database.write(add, 'a')\n"
-        "    await database.write_unsynced(add, 'b')\n"
         "    os.kill(os.getpid(), signal.SIGKILL)\n"
         "asyncio.run(main())\n"
     )
     process = await asyncio.create_subprocess_exec(sys.executable, "-c", program)
     assert await process.wait() == -signal.SIGKILL
     database = Database(url)
-    assert database.read_now(count) == 2
+    assert database.read_now(count) == 1
     database.close()
 
 
@@ -470,7 +448,7 @@ async def test_each_write_waits_for_another_process_its_own_time_and_not_that_of
     await database.write(add, "a")
     with database.engine.connect() as another:
         another.execute(text("BEGIN IMMEDIATE"))
-        writes = [database.write_aside(add, f"b{n}") for n in range(20)]
+        writes = [database.write(add, f"b{n}") for n in range(20)]
         async with asyncio.timeout(10):  # one after the other they would wait 20 seconds
             outcomes = await asyncio.gather(*writes, return_exceptions=True)
         another.rollback()

@@ -1,7 +1,7 @@
 """Millions may wait: what happens all the time finds its rows by an index, and reads no more of them."""
 
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -16,9 +16,7 @@ from bot.domain.proposals import State
 from bot.domain.verbs import Verb
 from bot.store import copies, moving, outputs, proposals, questions, team_status, turns
 from bot.store.database import Database
-from bot.store.prepared import Prepared
 from bot.store.proposals import Reach
-from bot.store.quick import PREPARED
 from bot.store.tables.proposals import CALLS
 from bot.store.tables.row import Row
 from tests.kit import ANA, BEN, ROOM, FakeClock, Nod, call, make_tables, says
@@ -51,23 +49,11 @@ class Asked:
         self.texts: dict[str, None] = {}
         event.listen(nod.database.engine, "connect", self._note)
 
-    def _note(self, connection: Any, record: Any) -> None:
+    def _note(self, connection: Any, _: Any) -> None:
         if isinstance(connection, psycopg.Connection):
             connection.cursor_factory = self._cursor()
-            record.info[PREPARED] = self._prepared(connection)
         else:
             connection.set_trace_callback(self._add)
-
-    def _prepared(self, connection: Any) -> Prepared:
-        add, words = self._add, psycopg.ClientCursor(connection)
-
-        class Noting(Prepared):
-            def execute(self, text: str, given: Sequence[Any] = ()) -> Any:
-                add(words.mogrify(text, given))
-                return super().execute(text, given)
-
-        connection.prepared = Noting(connection)
-        return connection.prepared
 
     def _cursor(self) -> type[psycopg.ClientCursor[Any]]:
         add = self._add

@@ -4,7 +4,7 @@ The rows of ``audit`` (proposals) and ``ledger`` (everything else) share one num
 ``chain_end`` holds the newest number and hash, so rows missing at the end show as well as rows missing in the
 middle. It is locked from the first row that a transaction adds to its commit, so numbers are committed in
 order: anyone who has read up to a number has read everything below it. Everyone waits for that lock, so rows
-are collected (`add`) and linked as the last thing that a transaction does (`links`).
+are collected (`add`) and linked as the last thing that a transaction does (`link`).
 
 With ``NOD_AUDIT_KEY`` the hashes are HMACs: who can write the database but does not have the key cannot make
 rows that fit. Several keys: the first seals, the others still verify what they sealed. The end has a seal of
@@ -97,7 +97,7 @@ def keys_of(session: Session) -> tuple[bytes, ...]:
 
 
 def begin_to_collect(session: Session) -> None:
-    """This session's transaction ends with `links`. One that does not begin so can't record anything."""
+    """This session's transaction ends with `link`. One that does not begin so can't record anything."""
     session.info[_ADDED] = []
 
 
@@ -106,27 +106,24 @@ def add(session: Session, insert_one: Insert, row: Mapping[str, Any]) -> None:
     session.info[_ADDED].append((insert_one, row))
 
 
-def links(session: Session) -> list[tuple[Any, dict[str, Any]]]:
-    """Number and chain what was added; from here to the commit no one else can.
-
-    The caller executes these statements and commits: inserts, and the move of the end to the last of them.
-    """
+def link(session: Session) -> None:
+    """Number, chain and insert what was added; from here to the commit no one else can."""
     added: list[tuple[Insert, Mapping[str, Any]]] = session.info.pop(_ADDED)
     if not added:
-        return []
-    end = session.connection().execute(_HOLD_END, {}).first()
+        return
+    connection = session.connection()
+    end = connection.execute(_HOLD_END, {}).first()
     if end is None:
         raise NodError("The end of the audit log is missing. See: nod audit verify")
     key = _sealing(keys_of(session), end, adopts=session.info.pop(_ADOPTS, False))
     number, previous = end.number, end.hash
-    linked: list[tuple[Any, dict[str, Any]]] = []
     for insert_one, values in added:
         number += 1
         row = {**values, "id": number, "previous": previous}
         previous = row["hash"] = _hash(key, row)
-        linked.append((insert_one, row))
+        connection.execute(insert_one, row)
     moved = {"number": number, "hash": previous, "key": name_of(key), "mark": _mark(key, number, previous)}
-    return [*linked, (_MOVE_END, {f"new_{name}": value for name, value in moved.items()})]
+    connection.execute(_MOVE_END, {f"new_{name}": value for name, value in moved.items()})
 
 
 def _sealing(keys: Sequence[bytes], end: Any, *, adopts: bool = False) -> bytes:
@@ -142,7 +139,7 @@ def _sealing(keys: Sequence[bytes], end: Any, *, adopts: bool = False) -> bytes:
 
 
 def sealed_with_newest(session: Session) -> bool:
-    """Whether the newest row is sealed as the next will be. Raises like `links`."""
+    """Whether the newest row is sealed as the next will be. Raises like `link`."""
     end = session.connection().execute(_READ_END, {}).first()
     return end is not None and name_of(_sealing(keys_of(session), end)) == end.key
 

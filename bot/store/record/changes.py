@@ -87,7 +87,7 @@ def newest(session: Session, thing: Thing, verb: Act) -> LedgerRow | None:
 
 
 def seal_with_key(session: Session, now: datetime) -> None:
-    """Seal with the newest key from here on, unless it is so. Raises as `chain.links` does."""
+    """Seal with the newest key from here on, unless it is so. Raises as `chain.link` does."""
     if not chain.sealed_with_newest(session):
         _seal_with(session, By.nod(Act.SEAL_WITH), None, now)
 

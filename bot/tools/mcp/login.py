@@ -12,6 +12,7 @@ import secrets
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import httpx2
@@ -149,9 +150,9 @@ class Logins:
         try:
             words = await self._signed_in(going)
         except SignInError as error:
-            await self.database.write(store.end, going.ident, error.message, well=False)
+            await self.database.write(partial(store.end, well=False), going.ident, error.message)
             raise
-        await self.database.write(store.end, going.ident, words, well=True)
+        await self.database.write(partial(store.end, well=True), going.ident, words)
         return words
 
     async def _signed_in(self, going: _Going) -> str:

@@ -48,7 +48,7 @@ def decision_tools(database: Database, policies: Policies) -> FixedToolset:
             limit: how many at most
 
         """
-        seen = await database.read_aside(_seen, context, [State.PROPOSED], policies)
+        seen = await database.read(_seen, context, [State.PROPOSED], policies)
         return _page([_told(s.proposal) | {"you_may_decide": s.may_decide} for s in seen], limit)
 
     @tool(writes=False, group=GROUP, summary="Look up recent decisions")
@@ -59,7 +59,7 @@ def decision_tools(database: Database, policies: Policies) -> FixedToolset:
             limit: how many at most
 
         """
-        seen = await database.read_aside(_seen, context, _DECIDED, policies)
+        seen = await database.read(_seen, context, _DECIDED, policies)
         mine = [s for s in seen if s.voted or s.asked]
         return _page([_told(s.proposal) | _ended(s.proposal) | {"you_voted": s.voted} for s in mine], limit)
 

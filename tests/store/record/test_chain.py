@@ -30,13 +30,12 @@ from bot.domain.similarity import Lasting, Rung, Scope, Whose
 from bot.domain.verbs import Verb
 from bot.errors import NodError
 from bot.store import moving, people, proposals, rules, tokens, tool_versions
-from bot.store.database import Database
+from bot.store.database import Database, run
 from bot.store.migrations.schema import SCHEMA
 from bot.store.record import audit, chain, changes, seals
 from bot.store.record.audit import By
 from bot.store.tables.proposals import ProposalRow
 from bot.store.tables.record import AuditRow, ChainEndRow, LedgerRow
-from bot.store.transaction import run
 from bot.transactions import grants, lifecycle, linking
 from tests.kit import ADA, ANA, FakeClock
 from tests.kit.tables import OURS

@@ -40,7 +40,7 @@ def _reads(database: Database) -> tuple[Tool, ...]:
             state: only open or only closed issues; both when not given
 
         """
-        return _listed(*await database.read_aside(issues.search, query, state, limit=_LISTED))
+        return _listed(*await database.read(issues.search, query, state, limit=_LISTED))
 
     @tool(writes=False, group="issues", summary="Read issue #{number}")
     async def get_issue(number: Number) -> dict[str, Any]:
@@ -71,12 +71,12 @@ def _reads(database: Database) -> tuple[Tool, ...]:
 
         """
         wanted = (state, assignee, label, priority)
-        return _listed(*await database.read_aside(issues.listing, *wanted, limit=_LISTED))
+        return _listed(*await database.read(issues.listing, *wanted, limit=_LISTED))
 
     @tool(writes=False, group="issues", summary="Count open issues by assignee")
     async def workload() -> dict[str, Any]:
         """Count the open and urgent issues of each assignee. Assignee null is the issues no one has."""
-        return {"workload": [asdict(load) for load in await database.read_aside(issues.workload)]}
+        return {"workload": [asdict(load) for load in await database.read(issues.workload)]}
 
     return search_issues, get_issue, list_issues, workload
 
@@ -108,7 +108,7 @@ def _writes(database: Database, clock: Clock) -> tuple[Tool, ...]:
             labels: up to 10 labels of up to 40 characters
 
         """
-        issue = await database.write(
+        made = partial(
             issues.create,
             title=title,
             body=body,
@@ -119,6 +119,7 @@ def _writes(database: Database, clock: Clock) -> tuple[Tool, ...]:
             key=context.idempotency_key or None,
             now=clock(),
         )
+        issue = await database.write(made)
         return ToolOutput(_told(issue), told=f"Created {_called(issue)}")
 
     @tool(
@@ -185,7 +186,9 @@ def _writes(database: Database, clock: Clock) -> tuple[Tool, ...]:
 
         """
         author, key = context.requested_by, context.idempotency_key or None
-        issue = await database.write(issues.comment, number, body, author=author, key=key, now=clock())
+        issue = await database.write(
+            partial(issues.comment, author=author, key=key, now=clock()), number, body
+        )
         return ToolOutput({**_told(issue), "comment": body}, told=f"Commented on {_called(issue)}")
 
     return create_issue, update_issue, comment_issue
