@@ -13,6 +13,7 @@ from bot.channels.discord import card as discord
 from bot.channels.slack import card as slack
 from bot.channels.slack import screens
 from bot.channels.telegram import card as telegram
+from bot.cli import shared as terminal
 from bot.domain.cards import Card, card_of, whole_text
 from bot.domain.proposals import PreviewField
 from bot.domain.unseen import made_visible
@@ -119,6 +120,7 @@ def test_every_field_and_line_can_be_read_before_approve_works(data: st.DataObje
     missing = [mark for mark in marks.made if mark not in everything.casefold()]
     assert not missing, everything
     assert FAMILY + SCRIPT in everything
+    assert unseen(terminal.plain(everything)) == ""
     for place, text, whole in places(card):
         if whole:
             assert [mark for mark in on_card if mark not in text.casefold()] == [], (place, text)
