@@ -280,11 +280,35 @@ REFUSALS: dict[str, dict[str, Any]] = {
     "a conflict": {"error": "streaming_state_conflict"},
     "the stream is over": {"error": "message_not_in_streaming_state"},
     "an unknown word": {"error": "a_word_of_tomorrow"},
+    **{
+        each: {"error": each}
+        for each in (
+            "access_denied",
+            "channel_not_found",
+            "channel_type_not_supported",
+            "fatal_error",
+            "invalid_arguments",
+            "invalid_auth",
+            "invalid_blocks",
+            "is_archived",
+            "message_not_found",
+            "message_not_owned_by_app",
+            "missing_scope",
+            "msg_too_long",
+            "not_in_channel",
+            "request_timeout",
+            "restricted_action",
+            "service_unavailable",
+        )
+    },
 }
+"""Slack's documented answers to the methods of a turn, and what stands between it and Nod."""
 
 
 @pytest.mark.parametrize("refusal", REFUSALS)
-@pytest.mark.parametrize("method", ["chat.startStream", "chat.appendStream", "chat.stopStream"])
+@pytest.mark.parametrize(
+    "method", ["agents.sessions.setStatus", "chat.startStream", "chat.appendStream", "chat.stopStream"]
+)
 async def test_one_refusal_leaves_the_text_once_no_stream_open_and_a_status(
     running: Running, clock: FakeClock, method: str, refusal: str
 ) -> None:
