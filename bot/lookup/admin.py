@@ -13,18 +13,19 @@ from bot.domain.people import Actor, Person, Role
 from bot.domain.policy import Policy
 from bot.domain.record import Wanted
 from bot.domain.redaction import redact_text
-from bot.domain.rules import Pause
+from bot.domain.rules import GivenRole, Pause, Rule, Subject, covers
 from bot.domain.similarity import Grant
 from bot.domain.usage import Parts, Used
 from bot.lookup.people import KnownPerson, listed
-from bot.lookup.rules import concerns
-from bot.store import names, people, rules, usage
+from bot.store import conversations, figures, names, people, rules
 from bot.store.database import Database
 from bot.store.record import audit, chain, seals
 from bot.store.rules import InForce, Policies
 from bot.transactions import grants
 
 _CHECK_SECONDS = 3.0
+_ELSEWHERE = frozenset({Subject.ROUTE, Subject.ESCALATE, Subject.DIGEST})
+"""These name other places, in which that person may not be."""
 
 
 class GrantInWords(NamedTuple):
@@ -97,7 +98,7 @@ class AdminLookup:
             found = [
                 (each, names.named(session, each.rule.said))
                 for each in rules.in_force(session)
-                if whose is None or concerns(session, each.rule, whose)
+                if whose is None or _concerns(session, each.rule, whose)
             ]
             return Current(whose, self._policies.load(session), found, self._grants(session, whose))
 
@@ -127,7 +128,7 @@ class AdminLookup:
         def read(session: Session) -> tuple[bool, list[Used]]:
             everyone = self._rules_all(session, actor)
             accounts = None if everyone else people.person_of(session, actor).accounts
-            return everyone, usage.of(session, by, since, accounts)
+            return everyone, figures.usage(session, by, since, accounts)
 
         return await self._database.read(read)
 
@@ -163,3 +164,14 @@ class AdminLookup:
             for each in found
             if theirs is None or each.person_id in theirs
         ]
+
+
+def _concerns(session: Session, rule: Rule, person: Person) -> bool:
+    """Whether a rule is about what this person asks for, where they have an account or have written."""
+    if isinstance(rule.value, GivenRole):
+        return rule.value.account in person.accounts
+    if rule.subject in _ELSEWHERE:
+        return False
+    if any(covers(rule.scope, account) for account in person.accounts):
+        return True
+    return conversations.wrote_in(session, person.accounts, rule.scope)

@@ -1,16 +1,17 @@
-"""How much there is of what, for those who watch Nod: counted in the rows when someone looks."""
+"""How much there is of what, and what turns cost: counted in the rows when someone looks."""
 
 from collections.abc import Collection
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from sqlalchemy import bindparam, func, select
+from sqlalchemy import bindparam, func, literal_column, select
 from sqlmodel import Session
 
 from bot.domain.jobs import Work
 from bot.domain.proposals import Cause, State
+from bot.domain.usage import Parts, Used
 from bot.store import copies
-from bot.store.tables.conversations import MessageRow, TurnRow
+from bot.store.tables.conversations import ConversationRow, MessageRow, TurnRow
 from bot.store.tables.proposals import CallbackRow, ProposalRow
 from bot.store.tables.record import AuditRow, ChainEndRow
 from bot.store.tables.row import table_of
@@ -18,7 +19,9 @@ from bot.store.turns import WANTED
 
 _AUDIT, _PROPOSAL, _TURN = table_of(AuditRow), table_of(ProposalRow), table_of(TurnRow)
 _MESSAGE, _CALLBACK, _END = table_of(MessageRow), table_of(CallbackRow), table_of(ChainEndRow)
+_PLACE = table_of(ConversationRow)
 _PART = 5000  # rows of one read
+_MOST_PARTS = 1000  # of one answer
 LATE = 100  # ids: on PostgreSQL a row may be committed after one with a greater id
 WEBHOOK = "webhook"
 
@@ -126,3 +129,27 @@ def turns(session: Session, last_id: int, under_way: Collection[int]) -> list[Tu
         TurnSeen(ident, state, None if end is None else (end - began).total_seconds())
         for ident, state, began, end in rows
     ]
+
+
+def usage(session: Session, by: Parts, since: datetime, accounts: Collection[str] | None) -> list[Used]:
+    """What turns used since then in the conversations of these accounts (None: of all).
+
+    The newest day comes first; of other parts the one with the most tokens.
+    """
+    sums = [func.sum(_TURN.c[name]) for name in ("model_calls", "prompt_tokens", "completion_tokens")]
+    at = _TURN.c.created_at
+    if session.connection().dialect.name == "postgresql":
+        at = func.timezone(literal_column("'UTC'"), at)  # a value would be another one each time it is given
+    day = func.date(at)
+    key, name, first = {
+        Parts.DAY: (day, None, day.desc()),
+        Parts.CONVERSATION: (_PLACE.c.id, func.max(_PLACE.c.title), func.sum(_TURN.c.prompt_tokens).desc()),
+        Parts.ACCOUNT: (_PLACE.c.owner, None, func.sum(_TURN.c.prompt_tokens).desc()),
+    }[by]
+    columns = [key, *([name] if name is not None else []), func.count(), *sums]
+    found = select(*columns).join_from(_TURN, _PLACE, _PLACE.c.id == _TURN.c.conversation_id)
+    found = found.where(_TURN.c.created_at >= since).group_by(key).order_by(first, key).limit(_MOST_PARTS)
+    if accounts is not None:
+        found = found.where(_PLACE.c.owner.in_(accounts))
+    rows = session.connection().execute(found).all()
+    return [Used(str(row[0]), row[1] if name is not None else "", *row[-4:]) for row in rows]

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 from bot.domain.chat import Address
 from bot.domain.usage import Parts, Used
-from bot.store import tokens, usage
+from bot.store import figures, tokens
 from bot.store.database import Database
 from bot.store.record import seals
 from bot.store.record.seals import Wanted
@@ -20,7 +20,7 @@ def test_usage_is_told_by_day_conversation_and_account(rows: Rows, database: Dat
     [second] = rows.propose(at=Address("chat", "other"))
 
     def told(by: Parts, accounts: set[str] | None = None) -> list[Used]:
-        return database.read_now(usage.of, by, start, accounts)
+        return database.read_now(figures.usage, by, start, accounts)
 
     assert told(Parts.DAY) == [Used("2026-03-03", "", 1, 1, 10, 5), Used("2026-03-02", "", 1, 1, 10, 5)]
     by_conversation = {part.key: part for part in told(Parts.CONVERSATION)}
