@@ -17,8 +17,9 @@ from bot.agent.prompt import system_prompt
 from bot.tools.registry import Shelf
 
 COMMITS = 4  # of one cycle, at the very least: message, proposal, decision, end
-# What Nod makes of them (`tests/store/test_statements.py` counts them): a claim before the tool starts, an
-# answer of its own to each model call, and for each turn who runs it.
+# What Nod makes of them (`tests/store/test_statements.py` counts them): a claim before the tool starts, and
+# an answer of its own to each model call. Where several processes divide the work, also which of them runs
+# each turn.
 NODS_COMMITS = 8
 
 

@@ -232,7 +232,8 @@ def build(
         routes.append(page := metrics_route(settings.metrics_token.get_secret_value(), metrics.text))
         if settings.metrics_port is not None:
             watched = MetricsServer(page, settings.host, settings.metrics_port)
-    ports = Ports(database, dispatcher, registry, model, channels, clock, process, bell)
+    alone = company.others is None
+    ports = Ports(database, dispatcher, registry, model, channels, clock, process, bell, alone)
     made = core(
         ports,
         policies,

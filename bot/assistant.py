@@ -9,6 +9,7 @@ import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 
 import structlog
 from sqlmodel import Session
@@ -16,6 +17,7 @@ from sqlmodel import Session
 from bot import tracing
 from bot.agent.gate import Gate
 from bot.agent.loop import Loop, Woke
+from bot.agent.own_work import OwnWork
 from bot.approvals.presses import Presses
 from bot.commands import Commands
 from bot.delivery.cards import Cards
@@ -95,10 +97,14 @@ class Assistant:
         dispatcher: Dispatcher,
         clock: Clock,
         process: str,
-        bounds: Bounds | None = None,
+        bounds: Bounds,
+        own: OwnWork,
         site_url: Callable[[], str] = str,
     ) -> None:
-        """``process``: the id of this one. ``site_url``: where people find the console, if there is one."""
+        """``process``: the id of this one. ``own``: the work that it alone does.
+
+        ``site_url``: where people find the console, if there is one.
+        """
         self._process = process
         self._database = database
         self._gate = gate
@@ -108,7 +114,8 @@ class Assistant:
         self._boards = boards
         self._dispatcher = dispatcher
         self._clock = clock
-        self._bounds = bounds or Bounds()
+        self._bounds = bounds
+        self._own = own
         self._policies = gate.policies
         self._presses = presses
         self._commands = Commands(
@@ -125,7 +132,6 @@ class Assistant:
         self._stopping: set[str] = set()
         self._asked: set[str] = set()  # ids of conversations whose answer may be awaited elsewhere
         self._named: dict[str, str] = {}  # what this process has learned, so that it is written once
-        self._begun: set[int] = set()  # ids of wanted turns whose attempt this process has counted
         self.under_way: set[str] = set()  # ids of proposals that this process executes
         self._work: dict[Work, Callable[[str], Awaitable[tuple[Job, ...]]]] = {
             Work.TURN: self._turn,
@@ -180,7 +186,9 @@ class Assistant:
             return HERE
         if job.work is not Work.TURN:
             return Queue("", sys.maxsize)
-        return await self._database.read(turns.queue, job.key, self._bounds.turns_by_person)
+        if (own := self._own.queue(job.key)) is not None:
+            return own
+        return await self._database.read(turns.queue, job.key, self._bounds.turns_by_person, self._process)
 
     async def _message(self, message: Message, new: Names) -> Reply:
         if not made_visible(message.text, lambda _: "").strip():
@@ -191,8 +199,9 @@ class Assistant:
                 f"That is {len(message.text):,} characters; I read at most {MAX_MESSAGE:,} in one message. "
                 "Please shorten or split it.",
             )
+        owner = self._own.owner(message.actor)
         try:
-            accepted = await self._database.write(self._accept, message, new, self._clock())
+            accepted = await self._database.write(self._accept, message, new, self._clock(), owner)
         except TooMuch as error:
             return Reply(Answer.LATER, error.message)
         self._learned(new)
@@ -200,6 +209,9 @@ class Assistant:
             return Reply(Answer.REFUSED, accepted)
         if accepted is None:
             return Reply(Answer.DUPLICATE, "I have this already.")
+        self._own.learn(message.actor, accepted.person)
+        if owner and accepted.wants_turn:
+            self._own.begins(accepted.conversation_id, message.actor)
         await self._dispatcher.wake(Job(Work.TURN, accepted.conversation_id))
         return Reply(
             Answer.ACCEPTED,
@@ -209,12 +221,12 @@ class Assistant:
         )
 
     def _accept(
-        self, session: Session, message: Message, new: Names, now: datetime
+        self, session: Session, message: Message, new: Names, now: datetime, owner: str
     ) -> arrive.Accepted | str | None:
         """Where it is now; why it is not heard, in words; None where it was taken in before."""
         if new:
             _learn(session, new, message.actor)
-        return self._unheard(session, message) or arrive.accept(session, message, now, self._bounds)
+        return self._unheard(session, message) or arrive.accept(session, message, now, self._bounds, owner)
 
     async def _request(self, request: Request) -> Reply:
         try:
@@ -246,6 +258,7 @@ class Assistant:
             self._asked.update(job.key for job in decided.jobs if job.work is Work.TURN)
         if press.verb is Verb.STOP and decided.reply.answer is Answer.ACCEPTED:
             self._gate.stop(press.proposal_id)  # another process that runs it reads so within a second
+        self._own.approved(decided.reply.proposals, decided.jobs)
         await self._dispatcher.wake(*decided.jobs)
         return decided.reply
 
@@ -274,12 +287,11 @@ class Assistant:
         turn, policy = await self._database.read(self._take_up, conversation_id)
         if turn is None:
             return ()
-        turn = replace(turn, owner=self._process)
-        if turn.id in self._begun:  # the database failed it, no process died
-            await self._database.write(turns.release, turn.id, self._process)
-        if not await self._database.write(turns.take, turn.id, self._process, _MAX_ATTEMPTS):
-            return await self._database.write(_give_up, turn, self._clock())
-        self._begun.add(turn.id)
+        if turn.owner != self._process:
+            taken = await self._database.write(turns.take, turn.id, self._process, _MAX_ATTEMPTS)
+            turn = replace(turn, owner=self._process)
+            if not taken:
+                return await self._database.write(_give_up, turn, self._clock())
         conversation = turn.transcript.conversation
         shows_rows = self._shown.shows_rows(conversation, policy.book)
         made: list[Job] = []
@@ -296,9 +308,12 @@ class Assistant:
             raise
         except TakenOver:
             log.warning("another process took over this turn; what was said here is dropped")
+        except Exception as error:
+            if not in_a_line(error):  # else the database failed it
+                await self._database.write(partial(turns.release, failed=True), turn.id, self._process)
+            raise
         finally:
-            if not in_a_line(sys.exception()):
-                self._begun.discard(turn.id)
+            self._own.turn_over(conversation_id)
         if conversation_id in self._asked:  # of what another process took in, the rows tell
             self._asked.discard(conversation_id)
             made.append(Job(Work.DELIVER, conversation_id))

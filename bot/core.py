@@ -7,6 +7,7 @@ from datetime import timedelta
 from bot.agent.gate import Gate
 from bot.agent.loop import Loop, TurnLimits
 from bot.agent.model import Model
+from bot.agent.own_work import OwnWork
 from bot.agent.prompt import Briefing
 from bot.approvals.presses import Presses
 from bot.assistant import Assistant
@@ -35,7 +36,10 @@ from bot.upkeep.reminders import Reminders
 
 @dataclass(frozen=True)
 class Ports:
-    """What the core stands on: rows, tools, who answers, who speaks. Channels may be added later."""
+    """What the core stands on: rows, tools, who answers, who speaks. Channels may be added later.
+
+    ``alone``: no other process works on these rows.
+    """
 
     database: Database
     dispatcher: Dispatcher
@@ -45,6 +49,7 @@ class Ports:
     clock: Clock = now
     process: Process = field(default_factory=Process.this)
     bell: Bell = field(default_factory=Bell)
+    alone: bool = True
 
 
 @dataclass(frozen=True)
@@ -82,7 +87,8 @@ def core(
     notices = Notices(channels, database, policies, clock, routes)
     cards = Cards(channels, ports.registry, database, policies, clock, bell, notices, routes)
     turns = Turns(channels, database, cards, clock, notices, routes)
-    gate = Gate(ports.registry, policies, database, clock, ports.process.id, bounds)
+    own = OwnWork(ports.process.id if ports.alone else "", bounds.turns_by_person)
+    gate = Gate(ports.registry, policies, database, clock, ports.process.id, bounds, own)
     presses = Presses(database, gate, clock)
     loop = Loop(ports.model, gate, database, clock, limits or TurnLimits(), briefing or Briefing())
     boards = TeamStatusDelivery(channels, database, clock)
@@ -98,6 +104,7 @@ def core(
         clock,
         ports.process.id,
         bounds,
+        own,
         site_url,
     )
     return Core(

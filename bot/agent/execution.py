@@ -8,6 +8,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from bot import tracing
 from bot.agent.drafts import in_time, preview_of, watched, words_of
+from bot.agent.own_work import OwnWork
 from bot.agent.progress import ON_CARDS, Progress
 from bot.domain.chat import Clock
 from bot.domain.jobs import Job, Wake, Work
@@ -30,11 +31,14 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 5.0  # seconds between tries to write how a 
 class Execution:
     """Runs what people approved; rows are the only state. ``process``: the id of this process."""
 
-    def __init__(self, registry: Registry, database: Database, clock: Clock, process: str) -> None:
+    def __init__(
+        self, registry: Registry, database: Database, clock: Clock, process: str, own: OwnWork
+    ) -> None:
         self._registry = registry
         self._database = database
         self._clock = clock
         self._process = process
+        self._own = own
         self._turnstile = Turnstile(database)
         self._running: dict[str, asyncio.Task[Any]] = {}  # what its tool does, by proposal id
 
@@ -58,7 +62,8 @@ class Execution:
         Checking the old values, claiming and running are one step, which no other change to the same
         object can interrupt. A proposal that finds one running is called again when that ends.
         """
-        proposal = await self._database.read(proposals.get, proposal_id)
+        proposal = self._own.take_approved(proposal_id)
+        proposal = proposal or await self._database.read(proposals.get, proposal_id)
         made: tuple[Job, ...] = ()
         following: tuple[str, ...] = ()
         if proposal is None or proposal.state is not State.APPROVED:
@@ -191,14 +196,22 @@ class Execution:
         """Store how it ended. Only this process knows, so it is tried until it is written."""
         pause = _FIRST_PAUSE
         while True:
+            owner = self._own.owner(proposal.requester)
             try:
                 done = await self._database.write(
-                    partial(lifecycle.finish, **changes), proposal, state, self._clock(), first=True
+                    partial(lifecycle.finish, owner=owner, **changes),
+                    proposal,
+                    state,
+                    self._clock(),
+                    first=True,
                 )
             except (SQLAlchemyError, LostRace) as error:
                 log.error("the end of a tool is not written yet", proposal=proposal.id, exc_info=error)
             else:
-                return done[1] if done else ()
+                jobs = done[1] if done else ()
+                if owner and Job(Work.TURN, proposal.conversation_id) in jobs:
+                    self._own.begins(proposal.conversation_id, proposal.requester)
+                return jobs
             await asyncio.sleep(pause)
             pause = min(2 * pause, _LONGEST_PAUSE)
 

@@ -27,6 +27,7 @@ from bot.agent.drafts import (
 )
 from bot.agent.execution import Execution
 from bot.agent.model import ToolCall, ToolSpec
+from bot.agent.own_work import OwnWork
 from bot.agent.progress import IN_TURNS, Progress
 from bot.agent.reach import check_unlocked, plan_shown, shelf_for
 from bot.agent.transcript import REASON
@@ -88,15 +89,16 @@ class Gate:
         clock: Clock,
         process: str,
         bounds: Bounds | None = None,
+        own: OwnWork | None = None,
     ) -> None:
-        """``process``: the id of this process."""
+        """``process``: the id of this process; ``own``: the work that it alone does."""
         self._process = process
         self._bounds = bounds or Bounds()
         self.registry = registry
         self.policies = policies
         self._database = database
         self._clock = clock
-        self._execution = Execution(registry, database, clock, process)
+        self._execution = Execution(registry, database, clock, process, own or OwnWork("", 0))
         self._kept: set[tuple[str, str]] = set()  # tool versions whose schema is on disk
         # by conversation, so that one whose reads hang (or wait for a person) holds up no other
         self._reading: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()

@@ -5,7 +5,7 @@ from dataclasses import asdict
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from sqlalchemy import bindparam, func, literal, literal_column, update
+from sqlalchemy import bindparam, case, func, literal, literal_column, update
 from sqlmodel import Session, col, or_, select
 
 from bot.domain.conversations import Call, CallResult, LineRole, Turn, TurnEnd, Usage
@@ -32,7 +32,7 @@ _WANTED_TURN = select(_TURN.c.id).where(_WANTED_HERE)
 _LOCKED_TURN = _WANTED_TURN.with_for_update()
 _USAGE = ("model_calls", "prompt_tokens", "completion_tokens")
 _WITH_PLACE = (
-    select(_TURN.c.id.label("turn_id"), *(_TURN.c[name] for name in _USAGE))
+    select(_TURN.c.id.label("turn_id"), _TURN.c.owner.label("runs_it"), *(_TURN.c[name] for name in _USAGE))
     .add_columns(*rules.VERSION, *_PLACE.c)
     .join_from(_TURN, _PLACE, _PLACE.c.id == _TURN.c.conversation_id)
     .where(_WANTED_HERE)
@@ -41,7 +41,7 @@ _ANSWERED = (
     update(_TURN)
     .where(_TURN.c.id == bindparam("turn_id"), _IS_WANTED, _TURN.c.owner == bindparam("runs_it"))
     .values({name: bindparam(name) for name in (*_USAGE, "state", "ended_at")})
-    .values(attempts=1)  # it got somewhere: what kills a process after this is counted from here
+    .values(attempts=0)  # it got somewhere: what kills a process after this is counted from here
 )
 _CONTINUE = update(_TURN).where(_TURN.c.id == bindparam("turn_id")).values(state=WANTED, ended_at=None)
 _END_TURN = (
@@ -65,9 +65,9 @@ _NEWEST = (
     .order_by(_LINE.c.id.desc())
     .limit(1)
 )
-_ATTEMPTS = select(_TURN.c.attempts).where(
-    _TURN.c.conversation_id == bindparam("conversation_id"), _IS_WANTED
-)
+_IS_LEFT = case((_TURN.c.owner.in_(["", bindparam("process")]), 0), else_=1)
+"""1 for a turn that another process had, which is gone by the time that it is taken over."""
+_ATTEMPTS = select(_TURN.c.attempts + _IS_LEFT).where(_WANTED_HERE)
 _PROPOSAL = table_of(ProposalRow)
 _ACCOUNT = table_of(AccountRow)
 _WHO = func.coalesce(func.nullif(_ASKER.scalar_subquery(), ""), _PLACE.c.owner)
@@ -95,16 +95,17 @@ _NEWEST_END = (
 LONGEST_PAUSE = timedelta(minutes=10)  # between two tries of a turn
 WAKE_UPS = Queue("wake-ups", 20, later=True)
 AFTER_A_CRASH = Queue("after a crash", 4)
-_NEW_TURN = {"owner": "", "attempts": 0, "model_calls": 0, "prompt_tokens": 0, "completion_tokens": 0}
+_NEW_TURN = {"attempts": 0, "model_calls": 0, "prompt_tokens": 0, "completion_tokens": 0}
 
 
-def want_turn(session: Session, conversation_id: str, now: datetime) -> bool:
+def want_turn(session: Session, conversation_id: str, now: datetime, owner: str = "") -> bool:
     """Want a turn; False when one is wanted already: what comes in the meantime joins it.
 
-    That one is locked (PostgreSQL), so that it cannot end before it can see what this transaction adds.
+    ``owner``: the process that begins it right after the commit; others leave it alone while that one lives.
+    The turn that is joined is locked (PostgreSQL): it can't end before it sees what this transaction adds.
     """
     whose = {"conversation_id": conversation_id}
-    fresh = whose | {"state": WANTED, "created_at": now} | _NEW_TURN
+    fresh = whose | {"state": WANTED, "created_at": now, "owner": owner} | _NEW_TURN
     while True:
         if id_of_new(session, TurnRow, fresh) is not None:
             return True
@@ -118,12 +119,13 @@ def is_wanted(session: Session, conversation_id: str) -> bool:
     return session.connection().execute(_WANTED_TURN, whose).first() is not None
 
 
-def queue(session: Session, conversation_id: str, most: int) -> Queue:
+def queue(session: Session, conversation_id: str, most: int, process: str) -> Queue:
     """Where a conversation's turn waits: ``most`` of one person's at a time, after a crash a few of all.
 
     Where no person spoke or decided (what had been proposed expired, a note came), it can come later.
     """
-    found = session.connection().execute(_WAITS, {"conversation_id": conversation_id}).first()
+    which = {"conversation_id": conversation_id, "process": process}
+    found = session.connection().execute(_WAITS, which).first()
     if found is None:
         return WAKE_UPS
     if found.attempts:
@@ -141,10 +143,10 @@ def take_up(session: Session, conversation_id: str) -> Turn | None:
     row = session.connection().execute(_WITH_PLACE, {"conversation_id": conversation_id}).first()
     if row is None:
         return None
-    turn_id, *used, version, paused_at = row[:6]
+    turn_id, owner, *used, version, paused_at = row[:7]
     rules.know_version(session, version, paused_at)
     transcript = conversations.transcript_of(session, conversations.from_row(row))
-    return Turn(turn_id, transcript, Usage(*used))
+    return Turn(turn_id, transcript, Usage(*used), owner)
 
 
 class Answered(NamedTuple):
@@ -250,12 +252,14 @@ def stop_turn(session: Session, conversation_id: str, now: datetime) -> bool:
 _FREE = (_TURN.c.owner == bindparam("process")) | processes.left(_TURN.c.owner, bindparam("process"))
 _TAKE = (
     update(_TURN)
-    .where(_TURN.c.id == bindparam("turn_id"), _IS_WANTED, _TURN.c.attempts < bindparam("most"), _FREE)
-    .values(attempts=_TURN.c.attempts + 1, owner=bindparam("process"))
+    .where(_TURN.c.id == bindparam("turn_id"), _IS_WANTED, _FREE)
+    .where(_TURN.c.attempts + _IS_LEFT < bindparam("most"))
+    .values(attempts=_TURN.c.attempts + _IS_LEFT, owner=bindparam("process"))
 )
 _GIVE_UP = (
     update(_TURN)
-    .where(_TURN.c.id == bindparam("turn_id"), _IS_WANTED, _TURN.c.attempts >= bindparam("most"), _FREE)
+    .where(_TURN.c.id == bindparam("turn_id"), _IS_WANTED, _FREE)
+    .where(_TURN.c.attempts + _IS_LEFT >= bindparam("most"))
     .values({name: bindparam(name) for name in ("state", "ended_at", "error")})
 )
 
@@ -266,20 +270,20 @@ def wanted(session: Session) -> list[str]:
 
 
 def take(session: Session, turn_id: int, process: str, most: int) -> bool:
-    """Let this process run the turn, and count that it does.
+    """Let this process run the turn; a process that is gone, and had it, is counted as one that died over it.
 
-    False where another process runs it, where it was taken ``most`` times already, or where it has ended.
-    What ends in order takes its attempt back (`release`) and an answer starts the count over, so what stays
-    counted are processes that died over it.
+    False where another process runs it, where ``most`` died over it, or where it has ended. What ends in
+    order lets go of it (`release`), and an answer starts the count over.
     """
     which = {"turn_id": turn_id, "process": process, "most": most}
     return bool(changed(session.connection().execute(_TAKE, which)))
 
 
-def release(session: Session, turn_id: int, process: str) -> None:
-    """The process let go of the turn before it ended, through no fault of the turn."""
+def release(session: Session, turn_id: int, process: str, *, failed: bool = False) -> None:
+    """The process let go of the turn before it ended; ``failed``: which counts as if it had died over it."""
     mine = (_TURN.c.id == turn_id, _IS_WANTED, _TURN.c.owner == process)
-    session.execute(update(_TURN).where(*mine).values(attempts=0, owner=""))
+    attempts = _TURN.c.attempts + 1 if failed else 0
+    session.execute(update(_TURN).where(*mine).values(attempts=attempts, owner=""))
 
 
 def give_up(session: Session, turn_id: int, process: str, most: int, explanation: str, now: datetime) -> bool:

@@ -20,16 +20,20 @@ _DAY = timedelta(days=1)
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """Where the line of an incoming message is; of a person's, the Person's id."""
+    """Where the line of an incoming message is; of a person's, their id, and whether a new turn is wanted."""
 
     conversation_id: str
     message_id: int
     person: str = ""
+    wants_turn: bool = False
 
 
-def accept(session: Session, message: Message, now: datetime, bounds: Bounds) -> Accepted | None:
+def accept(
+    session: Session, message: Message, now: datetime, bounds: Bounds, owner: str = ""
+) -> Accepted | None:
     """Append a person's message and want a turn; None when its event was taken in before.
 
+    ``owner``: as in `turns.want_turn`.
     Raises TooMuch, which undoes it all, where this person has sent more than ``bounds`` lets them.
     """
     found = conversations.arrival(session, message, now - _HOUR, now, bounds.messages)
@@ -68,8 +72,8 @@ def accept(session: Session, message: Message, now: datetime, bounds: Bounds) ->
         raise TooMuch(
             f"You started {most:,} conversations within a day. Please continue one of them, or wait."
         )
-    turns.want_turn(session, conversation_id, now)
-    return Accepted(conversation_id, message_id, found.person)
+    new = turns.want_turn(session, conversation_id, now, owner)
+    return Accepted(conversation_id, message_id, found.person, new)
 
 
 def add_request(session: Session, request: Request, call: Call, now: datetime) -> Accepted | None:

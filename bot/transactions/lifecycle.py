@@ -134,9 +134,13 @@ def finish(
     now: datetime,
     *,
     files: Sequence[File] = (),
+    owner: str = "",
     **changes: Any,
 ) -> tuple[Proposal, tuple[Job, ...]] | None:
-    """Store how it ended (``SUCCEEDED`` or ``FAILED`` with its cause); None when the claim was lost."""
+    """Store how it ended (``SUCCEEDED`` or ``FAILED`` with its cause); None when the claim was lost.
+
+    ``owner``: of the turn that continues the conversation, as in `turns.want_turn`.
+    """
     changes = {"cause": None, "error": None, **changes}
     p = moving.move(session, claimed, By.nod(state), now, state, **changes)
     if p is None and (stopped := as_stopped(session, claimed)) is not None:
@@ -144,10 +148,10 @@ def finish(
     if p is None:
         return None
     posts = (Job(Work.DELIVER, p.conversation_id),) if outputs.keep_result(session, p, files, now) else ()
-    return p, (redraw(session, p), *settle(session, p, now), *posts)
+    return p, (redraw(session, p), *settle(session, p, now, owner), *posts)
 
 
-def settle(session: Session, p: Proposal, now: datetime) -> tuple[Job, ...]:
+def settle(session: Session, p: Proposal, now: datetime, owner: str = "") -> tuple[Job, ...]:
     """When every call of an answer has ended, the conversation continues. Other requests simply end.
 
     If it continued since, the model has already answered past these calls, or is answering in a turn
@@ -158,7 +162,7 @@ def settle(session: Session, p: Proposal, now: datetime) -> tuple[Job, ...]:
     goes_on, more = teamwork.settled(session, p, now) if p.teammate else (True, ())
     if not goes_on:
         return more
-    resumed = turns.want_turn(session, p.conversation_id, now)
+    resumed = turns.want_turn(session, p.conversation_id, now, owner)
     if not resumed or messages.spoken_since(session, p.conversation_id, p.message_id):
         group = proposals.of_message(session, p.message_id)
         lines = "\n".join(f"- {one_line(each.description)}: {_indented(for_model(each))}" for each in group)

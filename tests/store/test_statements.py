@@ -12,8 +12,8 @@ from bot.domain.verbs import Verb
 from tests.kit import Nod, call, says
 
 MOST = {
-    "sqlite": {"statements": 47, "transactions": 14, "commits": 8},
-    "postgresql": {"statements": 51, "transactions": 14, "commits": 8},
+    "sqlite": {"statements": 42, "transactions": 9, "commits": 6},
+    "postgresql": {"statements": 46, "transactions": 9, "commits": 6},
 }
 """From a message to the closing words, in a place where people read rows, so that nothing is delivered.
 A commit is one that writes."""
