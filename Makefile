@@ -10,7 +10,7 @@ UV = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --no-header
 # or each process of the tests compiles every library again
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test fast lint fix typecheck migration pictures licences configuration docs coverage mutation audit notes pins bench torture clean
+.PHONY: demo test fast lint fix typecheck migration pictures licences configuration docs coverage sample audit notes pins bench torture clean
 
 demo: .venv/run
 	@$(BIN)/nod demo --port $(PORT) $(ARGS)
@@ -56,9 +56,9 @@ coverage: .venv/dev
 	@$(BIN)/python -m coverage combine -q
 	@$(BIN)/python -m coverage report
 
-# the gate, decide and policy changed in every way a mutant can, one at a time; ARGS names some: bot.domain.policy*
-mutation: .venv/dev .venv/upkeep
-	@$(BIN)/python -m tests.mutants $(ARGS)
+# 24 small random changes of bot/, one at a time: which do the tests notice? ARGS="--seed 7 --folder"
+sample: .venv/dev
+	@$(BIN)/python -m tests.sample $(ARGS)
 
 # known vulnerabilities; asks the network's databases, so it is no part of the check
 audit: .venv/upkeep

@@ -74,6 +74,14 @@ def _write_in_memory() -> None:
 
 
 _OVER_HTTP = tuple(Path(__file__).parent / name for name in ("channels/http", "clients"))
+_QUICK_OVER_HTTP = (
+    "test_chat.py",
+    "test_looking.py",
+    "test_people.py",
+    "test_proposals.py",
+    "test_rules.py",
+    "test_wire.py",
+)
 _FAST = "not slow and not browser and not platform"
 _LEFT_OUT = re.compile(r"^pytestmark = (pytest\.mark\.(slow|browser|platform)\b|\[$)", re.MULTILINE)
 
@@ -83,13 +91,18 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return True if config.option.markexpr == _FAST and _is_left_out(collection_path) else None
 
 
+def _is_over_http(path: Path) -> bool:
+    """A server is started for each test there; the fast loop has those that tell most for their time."""
+    is_quick = path.stem.removeprefix("test_") in _QUICK_OVER_HTTP
+    return not is_quick and any(path.is_relative_to(folder) for folder in _OVER_HTTP)
+
+
 def _is_left_out(path: Path) -> bool:
     if path.is_dir():  # with its conftest.py
         tests = list(path.rglob("test_*.py"))
         return bool(tests) and all(map(_is_left_out, tests))
     is_test = path.match("test_*.py")
-    over_http = any(path.is_relative_to(folder) for folder in _OVER_HTTP)
-    return is_test and (over_http or bool(_LEFT_OUT.search(path.read_text())))
+    return is_test and (_is_over_http(path) or bool(_LEFT_OUT.search(path.read_text())))
 
 
 def pytest_collection_finish() -> None:
@@ -107,7 +120,7 @@ def pytest_xdist_auto_num_workers() -> Generator[None, int, int]:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark what starts a server for each test, so that the fast loop can leave it out."""
     for item in items:
-        if any(item.path.is_relative_to(folder) for folder in _OVER_HTTP):
+        if _is_over_http(item.path):
             item.add_marker(pytest.mark.platform)
 
 

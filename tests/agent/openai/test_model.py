@@ -37,8 +37,6 @@ from tests.fakes.openai_server import (
     usage,
 )
 
-pytestmark = pytest.mark.platform
-
 NOTE = ToolSpec(
     "note_add",
     "Add a note",

@@ -21,7 +21,6 @@ from tests.channels.telegram.core import done, make_card
 from tests.fakes.discord_rules import check_message, check_window
 from tests.kit.examples import examples
 
-pytestmark = pytest.mark.platform
 HOSTILE = st.text(alphabet=st.sampled_from("a *_`~|<@#>[]()\\\n😀\u202e:-"), max_size=900)
 
 

@@ -23,7 +23,6 @@ from bot.settings import Settings
 from tests.fakes.discord_server import CHANNEL, SERVER, TOKEN, FakeDiscord
 from tests.kit import FakeClock
 
-pytestmark = pytest.mark.platform
 PLACE = DiscordPlace(SERVER, CHANNEL)
 
 

@@ -27,8 +27,6 @@ from tests.fakes.slack_rules import check_blocks, check_view
 from tests.fakes.slack_state import buttons_in, shown_text
 from tests.kit.examples import examples
 
-pytestmark = pytest.mark.platform
-
 Factory = Callable[..., Card]
 
 _hostile = st.one_of(
@@ -257,6 +255,12 @@ def test_of_a_long_text_the_changed_lines_are_shown_and_no_others(card_factory: 
     assert rendered.whole
     assert "- line 20\n+ line 20, changed" in words
     assert "line 10" not in words
+
+
+@pytest.mark.parametrize("values", [("low", "high"), ("low\nnow", "low\nsoon")], ids=["words", "lines"])
+def test_a_name_that_is_cut_is_one_click_away(card_factory: Factory, values: tuple[str, str]) -> None:
+    assert render(card_factory(preview=(PreviewField("priority", *values),))).whole
+    assert not render(card_factory(preview=(PreviewField("priority of it all " * 5, *values),))).whole
 
 
 def test_a_plan_is_a_numbered_list_with_its_tools(card_factory: Factory) -> None:

@@ -14,8 +14,6 @@ from tests.channels.slack.conftest import SCHEMA, make_proposal
 from tests.fakes.slack_rules import check_view
 from tests.fakes.slack_state import Modal, shown_text
 
-pytestmark = pytest.mark.platform
-
 FULL: dict[str, Any] = {
     "title": "New roof",
     "body": "two\nlines & <more>",

@@ -10,8 +10,6 @@ from bot.domain.people import Membership
 from tests.channels.slack.conftest import Running
 from tests.fakes.slack_server import BOT_ID, BOT_USER, TEAM
 
-pytestmark = pytest.mark.platform
-
 
 async def test_a_direct_message_becomes_a_private_message_with_its_thread_and_the_persons_name(
     running: Running,

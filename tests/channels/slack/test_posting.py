@@ -17,8 +17,6 @@ from bot.store.database import Database
 from tests.channels.slack.conftest import Running, settings_for
 from tests.kit import FakeClock
 
-pytestmark = pytest.mark.platform
-
 Factory = Callable[..., Card]
 THREAD = Address("slack", "T1/C1/1700.1")
 

@@ -17,8 +17,6 @@ from bot.domain.verbs import Verb
 from tests.channels.slack.conftest import Running, make_proposal
 from tests.fakes.slack_state import Posted
 
-pytestmark = pytest.mark.platform
-
 Factory = Callable[..., Card]
 THREAD = Address("slack", "T1/C1/1700.1")
 

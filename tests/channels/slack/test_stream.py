@@ -22,8 +22,6 @@ from bot.errors import ChannelError, NotDeliverable
 from tests.channels.slack.conftest import Running
 from tests.kit import FakeClock
 
-pytestmark = pytest.mark.platform
-
 ANA = Actor("slack", "T1/U7", "Ana")
 DM = Address("slack", "T1/D7/1700.1")
 CHANNEL = Address("slack", "T1/C1/1700.1")

@@ -18,8 +18,6 @@ from tests.fakes.slack_rules import check_blocks, check_view
 from tests.fakes.slack_state import buttons_in, shown_text
 from tests.kit.examples import examples
 
-pytestmark = pytest.mark.platform
-
 THREAD = Address("slack", "T1/C1/1700.1")
 _text = st.one_of(
     st.text(max_size=80), st.sampled_from(["<!channel>", "&" * 3000, "😀" * 900, " ", "\ud800"])

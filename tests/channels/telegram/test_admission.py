@@ -8,8 +8,6 @@ from tests.channels.telegram.conftest import ADMIN, ANA
 from tests.channels.telegram.core import FakeCore, make_card
 from tests.fakes.telegram_server import FakeTelegram
 
-pytestmark = pytest.mark.platform
-
 STRANGER = 555
 TEAM = -100200
 

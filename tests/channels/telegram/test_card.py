@@ -17,8 +17,6 @@ from tests.channels.telegram.core import done, make_card
 from tests.fakes.telegram_rules import check_markup, check_text
 from tests.kit.examples import examples
 
-pytestmark = pytest.mark.platform
-
 
 def labels(markup):
     return [b.text for row in markup.inline_keyboard for b in row] if markup else []

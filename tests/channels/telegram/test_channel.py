@@ -19,8 +19,6 @@ from tests.channels.telegram.conftest import ADMIN, ANA, APPROVER, FakeTime
 from tests.channels.telegram.core import PROPOSAL, FakeCore, done, make_card
 from tests.fakes.telegram_server import FakeTelegram
 
-pytestmark = pytest.mark.platform
-
 HERE = Address("telegram", str(ANA))
 TEAM = -100200
 

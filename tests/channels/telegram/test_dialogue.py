@@ -17,8 +17,6 @@ from tests.channels.telegram.core import ARGUMENTS, PROPOSAL, SCHEMA, FakeCore, 
 from tests.fakes.telegram_server import FakeTelegram, Posted
 from tests.kit import FakeClock
 
-pytestmark = pytest.mark.platform
-
 HERE = Address("telegram", str(ANA))
 TEAM = -100200
 NOW = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)

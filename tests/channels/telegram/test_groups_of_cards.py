@@ -15,8 +15,6 @@ from tests.fakes.telegram_server import FakeTelegram, Posted
 from tests.kit import FakeClock, make_tables
 from tests.kit.urls import Urls
 
-pytestmark = pytest.mark.platform
-
 LONG = "long " * 1200
 ran: list[str] = []
 

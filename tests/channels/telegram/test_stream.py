@@ -20,8 +20,6 @@ from bot.errors import ChannelError
 from tests.channels.telegram.conftest import ANA, FakeTime
 from tests.fakes.telegram_server import FakeTelegram
 
-pytestmark = pytest.mark.platform
-
 HERE = Address("telegram", str(ANA))
 TEAM = -100200
 THERE = Address("telegram", str(TEAM))

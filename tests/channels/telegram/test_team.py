@@ -1,6 +1,5 @@
 """Plans and the team's board in Telegram: within its limits for any content, in full before Approve."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -16,8 +15,6 @@ from tests.channels.telegram.core import make_card
 from tests.channels.telegram.test_card import accepted, labels
 from tests.fakes.telegram_rules import check_markup, check_text
 from tests.kit.examples import examples
-
-pytestmark = pytest.mark.platform
 
 ACTIONS = (Verb.APPROVE, Verb.DECLINE, Verb.REVISE, Verb.APPROVE_STEPS, Verb.EXTEND)
 

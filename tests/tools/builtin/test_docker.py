@@ -8,8 +8,6 @@ from bot.tools.builtin.docker import docker_tools
 from tests.fakes.docker_daemon import FakeDocker
 from tests.tools.calls import Hands
 
-pytestmark = pytest.mark.platform
-
 
 @pytest.fixture
 async def daemon(tmp_path):

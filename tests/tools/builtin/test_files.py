@@ -25,8 +25,6 @@ from tests.kit.examples import examples
 from tests.tools.builtin.corpora import lines
 from tests.tools.calls import Hands
 
-pytestmark = pytest.mark.slow
-
 SECRET = "the secret that stands outside"
 GIT = "[core]\n\tbare = false\n"
 

@@ -13,8 +13,6 @@ from bot.errors import ToolError
 from bot.tools.builtin.files.tools import file_tools
 from bot.tools.tool import Tool
 
-pytestmark = pytest.mark.slow
-
 CAFE = "caf\u00e9"
 PARTS = (
     "docs", "Docs", "DOCS", "docs ", " docs", "docs.", "docs\u200b", "d\u043ecs", "\uff44ocs", "docs\\",

@@ -20,8 +20,6 @@ from bot.tools.builtin.shell.tools import shell_tools
 from bot.tools.tool import CallContext
 from tests.tools.calls import Hands
 
-pytestmark = pytest.mark.slow
-
 NOD = {
     "SLACK_BOT_TOKEN": "xoxb-1",
     "LD_PRELOAD": "x.so",

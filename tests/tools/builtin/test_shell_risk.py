@@ -17,8 +17,6 @@ from bot.tools.builtin.shell.script import NotUnderstood, parse
 from tests.kit.examples import examples
 from tests.tools.builtin.corpora import lines
 
-pytestmark = pytest.mark.slow
-
 
 @pytest.fixture(scope="module")
 def workspace(tmp_path_factory):

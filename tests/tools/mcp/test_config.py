@@ -10,8 +10,6 @@ import pytest
 from bot.errors import SettingsError
 from bot.tools.mcp.config import Http, ServerConfig, Stdio, Trust, load
 
-pytestmark = pytest.mark.slow
-
 
 @pytest.fixture
 def write(tmp_path: Path):

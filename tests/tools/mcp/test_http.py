@@ -9,8 +9,6 @@ from bot.errors import ToolError, ToolTimedOut
 from bot.tools.mcp.config import Http, ServerConfig, Stdio
 from tests.tools.mcp.conftest import SECRET, until
 
-pytestmark = pytest.mark.slow
-
 
 async def test_a_server_at_an_address_answers_and_gets_the_headers(connect, http, done):
     lamps = connect(http({"lamp_token": SECRET}))

@@ -17,8 +17,6 @@ from bot.tools.mcp.server import Server
 from bot.tools.mcp.tools import adopt, name_of, output, risk, version
 from bot.tools.tool import Tool
 
-pytestmark = pytest.mark.slow
-
 TRUSTED = ServerConfig("lamps", Stdio("x"), Trust.TRUSTED, prefix="lamps_")
 UNTRUSTED = ServerConfig("lamps", Stdio("x"), Trust.UNTRUSTED, prefix="lamps_")
 LAMP = {"type": "object", "properties": {"lamp": {"type": "string"}}, "required": ["lamp"]}

@@ -1,0 +1,70 @@
+"""The commands of the chats: what is listed for whom, and what they mean to the core."""
+
+import pytest
+
+from bot.channels.telegram.commands import ENTRIES, Typed, introduction, listed
+from bot.domain.chat import Address, Command
+from bot.domain.names import NO_NAMES
+from bot.domain.people import Actor
+
+ANA, HERE = Actor("telegram", "101", "Ana"), Address("telegram", "101")
+EVERYONE = ["help", "new", "status", "team", "stop", "link"]
+DECIDING = ["pending", "show", "approve", "decline", "cancel"]
+
+
+@pytest.mark.parametrize(
+    ("admin", "decides", "more"),
+    [
+        (False, False, []),
+        (False, True, DECIDING),
+        (True, False, ["approvals"]),
+        (True, True, [*DECIDING, "approvals"]),
+    ],
+)
+def test_what_is_listed_follows_what_a_person_may_do(admin: bool, decides: bool, more: list[str]) -> None:
+    assert [entry.typed for entry in listed(admin=admin, decides=decides)] == [*EVERYONE, *more]
+
+
+def test_start_names_the_first_steps_and_help_all_there_is() -> None:
+    shown = introduction(Typed("start", "", ""), admin=False, decides=True)
+    assert [line.split(":")[0] for line in shown.splitlines()[2:]] == ["/status", "/pending", "/new", "/help"]
+    shown = introduction(Typed("help", "", ""), admin=True, decides=True, notice="Nod is paused.")
+    assert shown.splitlines()[1] == "Nod is paused."
+    assert len(shown.splitlines()) == 3 + len(listed(admin=True, decides=True))
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "confidential"),
+    [
+        ("help", "", False),
+        ("status", "", False),
+        ("link", "", True),
+        ("pending", "", True),
+        ("approvals", "rules", True),
+        ("nod", "status", False),
+        ("nod", "LINK 1234", True),
+        ("nod", "console", True),
+    ],
+)
+def test_an_answer_is_private_where_it_tells_what_is_not_for_all(
+    name: str, arguments: str, confidential: bool
+) -> None:
+    assert Typed(name, "", arguments).confidential is confidential
+
+
+def test_a_command_reaches_the_core_in_its_own_words() -> None:
+    def said(name: str, arguments: str) -> Command:
+        return Typed(name, "", arguments).command(ANA, HERE, private=True, names=NO_NAMES)
+
+    assert (said("decline", "ab12 no").name, said("decline", "ab12 no").text) == (
+        "approvals",
+        "decline ab12 no",
+    )
+    assert (said("start", "ab12").name, said("start", "ab12").text) == ("nod", "help")
+    assert [Typed(entry.typed, "", "").known for entry in ENTRIES] == [True] * len(ENTRIES)
+    assert not Typed("nothing", "", "").known
+
+
+def test_usage_is_told_with_the_name_that_was_typed() -> None:
+    assert Typed("decline", "", "").as_typed("Write /approvals decline ID.") == "Write /decline ID."
+    assert Typed("nod", "", "").as_typed("Write /nod link CODE.") == "Write /nod link CODE."
