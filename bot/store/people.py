@@ -1,5 +1,6 @@
 """Which accounts are one Person. How they come together and apart is in ``bot/transactions/linking.py``."""
 
+from collections.abc import Hashable
 from datetime import datetime
 from typing import NamedTuple
 
@@ -22,8 +23,12 @@ KNOWN = select(
 
 def person_of(session: Session, actor: Actor) -> Person:
     """The Person behind an account: itself alone, unless it was linked."""
-    key = (Person, actor, actor.label, actor.standing)
-    return snapshot.once(session, key, lambda: _person_of(session, actor))
+    return snapshot.once(session, key(actor), lambda: _person_of(session, actor))
+
+
+def key(actor: Actor) -> tuple[Hashable, ...]:
+    """By what a snapshot keeps who someone is."""
+    return (Person, actor, actor.label, actor.standing)
 
 
 def _person_of(session: Session, actor: Actor) -> Person:

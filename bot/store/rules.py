@@ -40,6 +40,12 @@ def know_version(session: Session, version: int | None, paused_at: datetime | No
     snapshot.keep(session, BookRow, (version, paused_at))
 
 
+def _version(session: Session) -> tuple[int | None, datetime | None]:
+    """The version of the book, and since when nothing runs; None for neither."""
+    row = snapshot.once(session, BookRow, lambda: session.connection().execute(_VERSION, {}).first())
+    return (row[0], row[1]) if row else (None, None)
+
+
 class Policies:
     """The current policy: the settings' defaults joined with the newest rulebook."""
 
@@ -48,24 +54,31 @@ class Policies:
 
     def load(self, session: Session) -> Policy:
         """The policy as this transaction sees it; read again only when the book's version has changed."""
-        row = snapshot.once(session, BookRow, lambda: session.connection().execute(_VERSION, {}).first())
-        return self._of(session, *(row or (None, None)))
+        return self._of(session, *_version(session))
 
     def load_for(self, session: Session, actor: Actor) -> tuple[Policy, Person]:
         """The policy, and who someone is to it."""
-        found = session.connection().execute(_PERSON_AND_VERSION, {"actor": str(actor)}).one()
-        return self._of(session, *found[2:]), people.of_known(session, actor, *found[:2])
+        return snapshot.once(session, (Policies, *people.key(actor)), lambda: self._load_for(session, actor))
+
+    def _load_for(self, session: Session, actor: Actor) -> tuple[Policy, Person]:
+        *known, version, paused_at = (
+            session.connection().execute(_PERSON_AND_VERSION, {"actor": str(actor)}).one()
+        )
+        person = people.of_known(session, actor, *known)
+        snapshot.keep(session, people.key(actor), person)
+        know_version(session, version, paused_at)
+        return self._of(session, version, paused_at), person
 
     def _of(self, session: Session, version: int | None, paused_at: datetime | None) -> Policy:
         """The policy of this version of the book; None before there is one."""
-        version = version or 0
-        if version != self._held.book.version:
+        version, held = version or 0, self._held  # in another thread another snapshot may replace it
+        if version != held.book.version:
             rules = session.exec(
                 select(RuleRow).where(col(RuleRow.ended_at).is_(None)).order_by(col(RuleRow.id))
             )
             book = Rulebook(version, tuple(_rule(r) for r in rules), paused_at is not None)
-            self._held = self._held.with_book(book)
-        return self._held
+            self._held = held = held.with_book(book)
+        return held
 
     def is_admin(self, session: Session, actor: Actor) -> bool:
         return Role.ADMIN in self.load(session).roles_of(people.person_of(session, actor))
@@ -179,8 +192,7 @@ def pause_since(session: Session, by: By, since: datetime, now: datetime) -> Non
 
 def paused_since(session: Session) -> datetime | None:
     """Since when nothing runs; None when that is not so."""
-    row = session.get(BookRow, _BOOK)
-    return row.paused_at if row else None
+    return _version(session)[1]
 
 
 def pause_of(session: Session) -> Pause | None:

@@ -24,8 +24,8 @@ def objection(
 
     ``at`` is where the pressed card is posted: some circles are "anyone in this chat".
     """
-    person = people.person_of(session, actor)
-    return objection_of(session, policies.load(session), proposal, person, actor, verb, at)
+    policy, person = policies.load_for(session, actor)
+    return objection_of(session, policy, proposal, person, actor, verb, at)
 
 
 def objection_of(
@@ -34,8 +34,8 @@ def objection_of(
     proposal: Proposal,
     person: Person,
     actor: Actor,
-    verb: Verb,
-    at: Address | None,
+    verb: Verb = Verb.APPROVE,
+    at: Address | None = None,
 ) -> str | None:
     requester = person if actor == proposal.requester else people.person_of(session, proposal.requester)
     if verb is Verb.CANCEL:
@@ -56,15 +56,15 @@ def objection_of(
 
 def visible(session: Session, policies: Policies, proposal: Proposal, actor: Actor) -> bool:
     """Whether a person may see a proposal anywhere: it is theirs, or theirs to decide, or of their role."""
-    person = people.person_of(session, actor)
+    policy, person = policies.load_for(session, actor)
     return (
-        objection(session, policies, proposal, actor) is None
+        objection_of(session, policy, proposal, person, actor) is None
         or person == people.person_of(session, proposal.requester)
-        or bool(policies.load(session).roles_for(person, proposal))
+        or bool(policy.roles_for(person, proposal))
     )
 
 
 def reach(session: Session, policies: Policies, actor: Actor) -> Reach:
     """Where in the rows a person finds what they may see or decide; each is still to be checked."""
-    person = people.person_of(session, actor)
-    return Reach(person.accounts, everything=bool(policies.load(session).roles_of(person)))
+    policy, person = policies.load_for(session, actor)
+    return Reach(person.accounts, everything=bool(policy.roles_of(person)))
