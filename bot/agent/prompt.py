@@ -71,7 +71,7 @@ def system_prompt(
 
 
 def scene(transcript: Transcript, now: datetime, briefing: Briefing) -> str:
-    """The day, the place and who is there, as the end of a system prompt."""
+    """The day and hour, the place and who is there, as the end of a system prompt."""
     conversation, today = transcript.conversation, now.astimezone(briefing.zone)
     where = conversation.origin.channel
     kind = (
@@ -81,7 +81,7 @@ def scene(transcript: Transcript, now: datetime, briefing: Briefing) -> str:
     names = list(dict.fromkeys(one_line(label)[:_NAME] for label in [*wrote, transcript.asker.label]))
     there = ", ".join(names[-_NAMES:]) + (" and others" if len(names) > _NAMES else "")
     return _SCENE.format(
-        day=f"{today:%A}, {today.day} {today:%B %Y}",
+        day=f"{today:%A}, {today.day} {today:%B %Y}, and it is past {today:%H}:00",
         zone=briefing.zone,
         kind=kind,
         where=channel_called(where),

@@ -24,7 +24,9 @@ async def test_a_message_while_a_proposal_is_open_is_answered_immediately_and_se
     [p] = await nod.asked(red())
     await nod.say("what is the time?")
     await nod.idle()
-    assert nod.model.results[0].startswith("AWAITING APPROVAL: nothing has happened yet.")
+    assert nod.model.results[0] == (
+        "AWAITING APPROVAL: nothing has happened yet. Ana can decide with a card; do not ask again."
+    )
     assert nod.model.heard == ["please", "what is the time?"]
     assert (await nod.now(p)).state is State.PROPOSED
 
@@ -228,7 +230,9 @@ async def test_a_message_that_is_too_long_for_the_model_is_cut_and_says_so(make_
     short, long = nod.model.heard
     assert short == "short"
     assert long.startswith("long long")
-    assert long.endswith("29,152 more characters left out]")
+    assert long.endswith(" more characters left out]")
+    left_out = int(long.rpartition("[")[2].split()[0].replace(",", ""))
+    assert left_out + len(long.rpartition("…")[0]) == len("long " * 6000)
 
 
 async def test_a_huge_result_is_given_to_the_model_in_part_and_says_so(nod: Nod) -> None:

@@ -13,7 +13,8 @@ async def test_the_model_knows_the_day_in_the_teams_zone(make_nod: MakeNod, cloc
     clock.forward(timedelta(hours=3))  # noon in UTC, already tomorrow there
     await nod.say("what day is it?")
     await nod.idle()
-    assert "Today is Tuesday, 3 March 2026 (time zone: Pacific/Auckland)." in nod.model.prompt
+    now = "Today is Tuesday, 3 March 2026, and it is past 01:00 (time zone: Pacific/Auckland)."
+    assert now in nod.model.prompt
 
 
 async def test_the_model_knows_the_place_and_who_is_there(nod: Nod) -> None:

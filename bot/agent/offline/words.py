@@ -47,7 +47,7 @@ _NOTED = re.compile(rf"(?:- )?(?P<what>(?:“[^”]*”|[^“])*?)\W*\b(?P<end>{
 _NO = re.compile(r"(?P<who>[^.]{1,80}) (?:said no|asked for something else: (?P<why>.+))", re.DOTALL)
 _FOR_THE_MODEL = re.compile(
     r" ?(?:Nothing was changed\.|Move on; do not ask again\.|Change it accordingly and propose again\."
-    r"|nothing has happened yet\.|People decide with a card; do not ask again\.)"
+    r"|nothing has happened yet\.(?: .+? can decide with a card; do not ask again\.)?)"
 )
 _TEAMMATE = re.compile(r"\[Nod\] Teammate (\S+) (is done|failed|was stopped)\.[^\n]*\n(.*)", re.DOTALL)
 _QUESTION = re.compile(r"\[Nod\] Question from [^\n]* stays as it is: ([^\n]*)\n(.*?)\n> ", re.DOTALL)
