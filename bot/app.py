@@ -31,6 +31,7 @@ from bot.channels.http.metrics import route as metrics_route
 from bot.channels.http.organisation import BACK as ORGANISATION_BACK
 from bot.channels.http.organisation import Organisation, lets_in
 from bot.channels.http.server import WebServer
+from bot.channels.http.site import Site
 from bot.channels.seam import Channel
 from bot.channels.table import channels_of
 from bot.core import Ports, core, policies_of
@@ -153,7 +154,6 @@ class App:
             stack.push_async_callback(self.doctor.stop)
             if self.receives:
                 stack.push_async_callback(self.door.stop)
-                await self.door.start(self.web.site)
                 if self.web.site.organisation is not None:
                     stack.push_async_callback(self.web.site.organisation.close)
                 stack.push_async_callback(self.web.stop)
@@ -276,28 +276,31 @@ def build(
     signed_in = SignedIn(database, policies, clock, partial(lets_in, settings.oidc_allowed))
     doctor = Doctor(settings, lambda: web.port, clock)
     logins = mcp.sign_ins(database, clock, back)
-    application = api.create(
-        http,
-        Doorkeeper(
+    site = Site(
+        channel=http,
+        doorkeeper=Doorkeeper(
             settings.tokens,
             lambda token: database.read(tokens.holder, token),
             signed_in.holder,
             organised=settings.organised,
         ),
-        callbacks,
-        logins,
-        signed_in,
-        doctor,
+        callbacks=callbacks,
+        logins=logins,
+        signed_in=signed_in,
+        doctor=doctor,
         fault=lambda: dispatcher.fault,
         model_fails=lambda: bool(made.loop.fault),
         secure=(settings.public_url or "").startswith("https:"),
         base=settings.base_path,
-        proxies=settings.trusted_proxies,
-        user_header=settings.user_header,
         organisation=_organisation(settings, site_url, clock),
         model_name=model.name,
         demo=demo,
         platforms=ports.channels,
+    )
+    application = api.create(
+        site,
+        proxies=settings.trusted_proxies,
+        user_header=settings.user_header,
         connections=settings.max_connections,
         more_routes=routes,
     )

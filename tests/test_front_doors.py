@@ -13,7 +13,6 @@ from tests.test_staircase import ROOT
 FILES = (*sorted((ROOT / "bot").rglob("*.py")), *sorted((ROOT / "tests" / "kit").rglob("*.py")))
 OURS = ("bot", "tests", "nod_client")
 STILL_THERE = {
-    "bot/channels/http/site.py",
     "bot/upkeep/distributed.py",
     "bot/upkeep/job_rows.py",
 }

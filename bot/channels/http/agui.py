@@ -16,19 +16,20 @@ from ag_ui.core import Message as AguiMessage
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, ValidationError, model_validator
 from starlette.responses import Response
 
-from bot.channels.http import views
 from bot.channels.http.agui_history import history
 from bot.channels.http.agui_stream import RunStream, parts_of
 from bot.channels.http.body import check_storable
 from bot.channels.http.channel import NAME, HttpChannel, key_of
-from bot.channels.http.chat import nothing, own, proposals_of
-from bot.channels.http.errors import later, problem
+from bot.channels.http.chat import NO_CONVERSATION, own, proposals_of
+from bot.channels.http.errors import Fault, Later, Missing
 from bot.channels.http.hub import Heard, Listener
-from bot.channels.http.site import Caller, Here, Site, Streaming, api_routes
-from bot.channels.http.streams import STILL_THERE, EventStream, heard
-from bot.channels.http.wire import AguiEvent, ProposalView
+from bot.channels.http.schemas.conversations import TeamView
+from bot.channels.http.schemas.events import AguiEvent, ProposalEvent, TeamEvent
+from bot.channels.http.schemas.proposals import ProposalView, conversation_of
+from bot.channels.http.site import Caller, Here, Site, Streaming, api_routes, event_stream
+from bot.channels.http.streams import STILL_THERE, heard, sse
 from bot.domain.chat import Address, Answer, Message, Press
-from bot.domain.events import ProposalOpened, TurnEnded, TurnEvent, TurnFailed
+from bot.domain.events import TurnEnded, TurnEvent, TurnFailed
 from bot.domain.people import Actor
 from bot.domain.proposals import State
 from bot.domain.verbs import Verb
@@ -87,9 +88,7 @@ _Answer = tuple[ResumeEntry, str, int, _Payload]
 @router.post(
     "/agui",
     summary="AG-UI: run a conversation; an open proposal ends the run with an interrupt",
-    response_class=EventStream,
-    response_model=None,
-    responses={200: {"model": AguiEvent}},
+    **event_stream(AguiEvent),
 )
 async def run(body: AguiInput, actor: Caller, site: Here, streamed: Streaming) -> Response:
     """An entry of `resume` answers an interrupt, checked like any press.
@@ -101,13 +100,13 @@ async def run(body: AguiInput, actor: Caller, site: Here, streamed: Streaming) -
     http = site.channel
     conversation_id = await _conversation_of(http, actor, body.thread_id)
     if conversation_id is None:
-        return nothing()
+        raise Missing(NO_CONVERSATION)
     answers = [_answer(entry) for entry in body.resume or ()]
     said = _said(body)
     if wrong := next((each for each in answers if isinstance(each, str)), None):
-        return problem(422, wrong, fields={"resume": wrong})
+        raise Fault(422, wrong, fields={"resume": wrong})
     if said is None:
-        return problem(422, _TEXT_ONLY, fields={"messages": _TEXT_ONLY})
+        raise Fault(422, _TEXT_ONLY, fields={"messages": _TEXT_ONLY})
     with ExitStack() as stack:
         listener = stack.enter_context(
             http.hub.listen(key_of(actor, conversation_id))
@@ -118,17 +117,14 @@ async def run(body: AguiInput, actor: Caller, site: Here, streamed: Streaming) -
         known = {message.id for message in before}
         said = [each for each in said if each[0] not in known]
         told = await run.press(site, [each for each in answers if not isinstance(each, str)])
-        if isinstance(told, Response):
-            return told
-        if refusal := await run.say(site, said):
-            return refusal
+        await run.say(site, said)
         listening = stack.pop_all()
 
     async def events() -> AsyncIterator[str]:
         with listening:
             written = [UserMessage(id=ident, content=text) for ident, text in said]
             for event in await run.begun([*before, *written], told):
-                yield _sse(event)
+                yield sse(event)
             async for block in run.to_rest():
                 yield block
 
@@ -147,38 +143,37 @@ class _Run:
     last_turn: int
     """The turn that had ended last when the run began."""
 
-    async def press(self, site: Site, answers: Sequence[_Answer]) -> list[BaseEvent] | Response:
+    async def press(self, site: Site, answers: Sequence[_Answer]) -> list[BaseEvent]:
         """Press for each answer, if every one is about a proposal that this person may see."""
         seen: dict[str, Seen] = {}
         for entry, ident, *_ in answers:
             shown = await self.http.proposals.find(ident, self.actor)
             if shown is None:
-                return problem(404, _UNKNOWN.format(entry.interrupt_id))
+                raise Missing(_UNKNOWN.format(entry.interrupt_id))
             seen[ident] = shown
         told: list[BaseEvent] = []
         for entry, ident, number, payload in answers:
             self.stream.awaits(ident)
             verb = Verb.CANCEL if entry.status == "cancelled" else payload.verb
             if verb is not None:
-                there = Address(NAME, key_of(self.actor, views.conversation_of(seen[ident])))
+                there = Address(NAME, key_of(self.actor, conversation_of(seen[ident])))
                 why = payload.reason or payload.revise
                 press = Press(self.actor, verb, ident, number, why, payload.edited, address=there)
                 reply = await site.take_in(press)
                 told.append(self.stream.answered(entry.interrupt_id, ident, reply))
         return told
 
-    async def say(self, site: Site, said: Sequence[tuple[str, str]]) -> Response | None:
-        """Take in what people wrote, each once; gives the refusal, if any."""
+    async def say(self, site: Site, said: Sequence[tuple[str, str]]) -> None:
+        """Take in what people wrote, each once. Raises Fault."""
         address = Address(NAME, key_of(self.actor, self.conversation_id))
         for ident, text in said:
             event_id = f"{self._sent}{ident}"
             message = Message(address, self.actor, text, event_id, begin=self.conversation_id)
             reply = await site.take_in(message)
             if reply.answer is Answer.LATER:
-                return later(reply.text)
+                raise Later(reply.text)
             if reply.answer is not Answer.DUPLICATE and reply.message_id is None:
-                return problem(413 if text.strip() else 422, reply.text)
-        return None
+                raise Fault(413 if text.strip() else 422, reply.text)
 
     @property
     def _sent(self) -> str:
@@ -199,8 +194,8 @@ class _Run:
         waiting = _open(every)
         state = {
             "conversation_id": self.conversation_id,
-            "proposals": waiting,
-            "team": views.board(board),
+            "proposals": _plain(waiting),
+            "team": TeamView.now(board).model_dump(mode="json"),
         }
         caught_up = self.stream.caught_up(said)
         return [*self.stream.started(state), *caught_up, *answers, *self.stream.too_late(waiting)]
@@ -211,7 +206,7 @@ class _Run:
             ended = False
             async for item in heard(self.listener, self.http.pace.quiet):
                 for event in await self._told(item):
-                    yield _sse(event)
+                    yield sse(event)
                 if item is None:
                     yield STILL_THERE
                 # within a turn its events come before its rows
@@ -223,44 +218,49 @@ class _Run:
                     break
             if not ended:
                 for event in self.stream.broken_off(_STOPPING):
-                    yield _sse(event)
+                    yield sse(event)
                 return
         while not self.listener.empty():
             for event in await self._told(self.listener.get_nowait()):
-                yield _sse(event)
+                yield sse(event)
         every = await proposals_of(self.http, self.actor, self.conversation_id)
         # a turn's last event comes after its rows, so it may still be on its way
         end = await self.http.conversations.newest_end(self.conversation_id)
         end = end if end and end.turn_id > self.last_turn else None
         said = await self.history()
         for event in (*self._news(every), *self.stream.finished(_open(every), end, said)):
-            yield _sse(event)
+            yield sse(event)
 
     async def _told(self, item: Heard | None) -> list[BaseEvent]:
         """What the run says of something heard, after what the rows have to tell first."""
         if item is None:
             return []
-        event, payload = item
+        event, said = item
         told: list[BaseEvent] = []
         if event is None or isinstance(event, _ENDS) or self.stream.awaited:
             told += self._news(await proposals_of(self.http, self.actor, self.conversation_id))
-        if isinstance(event, ProposalOpened):
-            return [*told, *(self.stream.opened(payload["proposal"]) if payload["proposal"] else ())]
-        if event is not None:
-            return [*told, *self.stream.of_turn(event, payload)]
-        return [*told, *(self.stream.state(team=payload["team"]) if "team" in payload else ())]
+        match said:
+            case ProposalEvent(type="proposal_opened"):
+                return [*told, *self.stream.opened(said.proposal)]
+            case TeamEvent():
+                return [*told, *self.stream.state(team=said.team.model_dump(mode="json"))]
+        return [*told, *(self.stream.of_turn(event, said) if event is not None else ())]
 
     def _news(self, every: Sequence[ProposalView]) -> list[BaseEvent]:
         """Results that the rows tell, and what is open now."""
         ended = [event for each in every for event in self.stream.ended(each)]
-        return [*ended, *self.stream.state(proposals=_open(every))]
+        return [*ended, *self.stream.state(proposals=_plain(_open(every)))]
 
     async def _at_rest(self) -> bool:
         return await self.http.conversations.at_rest(self.conversation_id)
 
 
 def _open(every: Sequence[ProposalView]) -> list[ProposalView]:
-    return [each for each in every if each["state"] is State.PROPOSED]
+    return [each for each in every if each.state is State.PROPOSED]
+
+
+def _plain(every: Sequence[ProposalView]) -> list[dict[str, Any]]:
+    return [each.model_dump(mode="json") for each in every]
 
 
 async def _conversation_of(http: HttpChannel, actor: Actor, thread_id: str) -> str | None:
@@ -296,7 +296,3 @@ def _answer(entry: ResumeEntry) -> _Answer | str:
         why = fault_in_words(error.errors()[0])
         return f"The payload for {entry.interrupt_id} does not fit its schema. {why}"
     return entry, *named, payload
-
-
-def _sse(event: BaseEvent) -> str:
-    return f"data: {event.model_dump_json(by_alias=True)}\n\n"

@@ -10,8 +10,8 @@ from typing import Any
 
 from ag_ui.core import AssistantMessage, FunctionCall, Message, ToolCall, ToolMessage, UserMessage
 
-from bot.channels.http.views import arguments_of, secrets_of
-from bot.channels.http.wire import ProposalView
+from bot.channels.http.schemas.conversations import arguments_of, secrets_of
+from bot.channels.http.schemas.proposals import ProposalView
 from bot.domain.conversations import Line, LineRole, Transcript
 from bot.domain.proposals import State
 from bot.domain.redaction import redact_text
@@ -22,7 +22,7 @@ _UNENDED = (State.PROPOSED, State.APPROVED, State.EXECUTING)
 
 def history(transcript: Transcript, every: Sequence[ProposalView], shelf: Shelf, sent: str) -> list[Message]:
     """Its lines in reading order. ``sent``: how the event ids of what this front end sent begin."""
-    found = {(each["message_id"], each["call_id"]): each for each in every if not each["teammate"]}
+    found = {(each.message_id, each.call_id): each for each in every if not each.teammate}
     told: list[Message] = []
     for line in transcript.lines:
         ident = _name(line, sent)
@@ -41,7 +41,7 @@ def history(transcript: Transcript, every: Sequence[ProposalView], shelf: Shelf,
                 told.append(made_call(own, call.tool_name, arguments_of(call, shelf))[0])
                 results.append(tool_result(own, redact_text(result.text, secrets_of(call, shelf))))
         told += results
-    of_team = [each for each in every if each["teammate"]]
+    of_team = [each for each in every if each.teammate]
     return [*told, *map(_proposed, of_team), *(result for each in of_team for result in _ended(each))]
 
 
@@ -63,19 +63,19 @@ def tool_result(ident: str, text: str) -> ToolMessage:
 
 def result_of(proposal: ProposalView) -> str | None:
     """What its call gave, or how it ended; None before that."""
-    if proposal["state"] in _UNENDED:
+    if proposal.state in _UNENDED:
         return None
-    told = proposal["result"] if proposal["state"] is State.SUCCEEDED else None
-    return told or proposal["outcome"]
+    told = proposal.result if proposal.state is State.SUCCEEDED else None
+    return told or proposal.outcome
 
 
 def _proposed(proposal: ProposalView) -> AssistantMessage:
-    return made_call(proposal["id"], proposal["tool_name"], proposal["tool_arguments"])[0]
+    return made_call(proposal.id, proposal.tool_name, proposal.tool_arguments)[0]
 
 
 def _ended(proposal: ProposalView) -> list[Message]:
     told = result_of(proposal)
-    return [] if told is None else [tool_result(proposal["id"], told)]
+    return [] if told is None else [tool_result(proposal.id, told)]
 
 
 def _name(line: Line, sent: str) -> str:

@@ -44,7 +44,8 @@ from ag_ui.core import (
 )
 
 from bot.channels.http.agui_history import call_id, made_call, result_of, tool_result
-from bot.channels.http.wire import ProposalView
+from bot.channels.http.schemas.events import CallEnded, CallStarted, TurnEvents
+from bot.channels.http.schemas.proposals import ProposalView
 from bot.domain.chat import Answer, Reply
 from bot.domain.conversations import TurnEnd
 from bot.domain.events import (
@@ -53,8 +54,6 @@ from bot.domain.events import (
     TextDelta,
     TextRestarted,
     ThoughtDelta,
-    ToolFinished,
-    ToolStarted,
     TurnEnded,
     TurnEvent,
     TurnFailed,
@@ -131,7 +130,7 @@ class RunStream:
 
     def too_late(self, waiting: Sequence[ProposalView]) -> list[BaseEvent]:
         """Why a press was not taken, as text: of what still waits the interrupt says it."""
-        still = {each["id"] for each in waiting}
+        still = {each.id for each in waiting}
         events: list[BaseEvent] = []
         for words in (words for ident, words in self._answers.items() if ident not in still):
             ident = secrets.token_hex(8)
@@ -150,7 +149,7 @@ class RunStream:
     def awaited(self) -> Sequence[str]:
         return tuple(self._awaited)
 
-    def of_turn(self, event: TurnEvent, payload: dict[str, Any]) -> list[BaseEvent]:
+    def of_turn(self, event: TurnEvent, said: TurnEvents | None) -> list[BaseEvent]:
         """A turn's event, with what the console's stream says of it, secrets hidden."""
         match event:
             case AnswerBegun(key):
@@ -161,29 +160,28 @@ class RunStream:
                 return self._think(self._answer, text)
             case TextRestarted():
                 return self._again()
-            case ToolStarted() if self._answer:
-                ident = call_id(self._answer, payload["call_id"])
-                return self._call(ident, payload["tool_name"], payload["arguments"])
-            case ToolFinished() if self._answer:
-                return [self._result(call_id(self._answer, payload["call_id"]), payload["result"])]
             case TurnEnded() | TurnFailed():
                 return self._closed()
-            case _:
-                return []
+        match said:
+            case CallStarted() if self._answer:
+                return self._call(call_id(self._answer, said.call_id), said.tool_name, said.arguments)
+            case CallEnded() if self._answer:
+                return [self._result(call_id(self._answer, said.call_id), said.result)]
+        return []
 
     def opened(self, proposal: ProposalView) -> list[BaseEvent]:
         """The call that became a proposal; nothing for one that the front end knows."""
-        if self._knows(proposal["id"]):
+        if self._knows(proposal.id):
             return []
-        self._awaited.add(proposal["id"])
+        self._awaited.add(proposal.id)
         return self._announced(proposal)
 
     def ended(self, proposal: ProposalView) -> list[BaseEvent]:
         """The result of a proposal that this run opened or answered, once it has one."""
-        if result_of(proposal) is None or proposal["id"] not in self._awaited:
+        if result_of(proposal) is None or proposal.id not in self._awaited:
             return []
-        self._awaited.remove(proposal["id"])
-        return [*self._announced(proposal), self._result(proposal["id"], result_of(proposal) or "")]
+        self._awaited.remove(proposal.id)
+        return [*self._announced(proposal), self._result(proposal.id, result_of(proposal) or "")]
 
     def state(self, **now: Any) -> list[BaseEvent]:
         """What of the state changed."""
@@ -280,9 +278,9 @@ class RunStream:
 
     def _announced(self, proposal: ProposalView) -> list[BaseEvent]:
         """The call that became a proposal, unless the front end knows it; no text is open after it."""
-        if self._knows(proposal["id"]):
+        if self._knows(proposal.id):
             return self._closed()
-        return self._call(proposal["id"], proposal["tool_name"], proposal["tool_arguments"])
+        return self._call(proposal.id, proposal.tool_name, proposal.tool_arguments)
 
     def _again(self) -> list[BaseEvent]:
         """What was said of this answer was cut off, and is said again: withdraw it."""
@@ -314,11 +312,12 @@ class RunStream:
         ident = interrupt_id(proposal)
         return Interrupt(
             id=ident,
-            reason=_REASONS.get(proposal["kind"], _CALL),
-            message=" ".join(t for t in (self._answers.get(proposal["id"]), proposal["headline"]) if t),
-            tool_call_id=proposal["id"],
+            reason=_REASONS.get(proposal.kind, _CALL),
+            message=" ".join(t for t in (self._answers.get(proposal.id), proposal.headline) if t),
+            tool_call_id=proposal.id,
             response_schema=response_schema(proposal),
-            metadata={"nod": dict(proposal)},  # with ``expires_at``: of the interrupt it would end the thread
+            # with ``expires_at``, which as the interrupt's own would end the thread
+            metadata={"nod": proposal.model_dump(mode="json")},
         )
 
 
@@ -337,7 +336,7 @@ def _texts(messages: Sequence[Message]) -> list[str]:
 
 def interrupt_id(proposal: ProposalView) -> str:
     """Names the content that is shown: after an edit it is another."""
-    return f"{proposal['id']}-{proposal['round']}"
+    return f"{proposal.id}-{proposal.round}"
 
 
 def parts_of(interrupt: str) -> tuple[str, int] | None:
@@ -354,12 +353,12 @@ def response_schema(proposal: ProposalView) -> dict[str, Any]:
     }
     reason = {"type": "string", "maxLength": _LONGEST_REASON, "description": "why it is declined"}
     properties: dict[str, Any] = {"approved": approved, "reason": reason}
-    if Verb.EDIT in proposal["verbs"]:
+    if Verb.EDIT in proposal.verbs:
         properties["editedArgs"] = {
-            **proposal["schema"],
+            **proposal.schema_,
             "description": "instead of the proposed arguments; without approved, people are asked again",
         }
-    if Verb.REVISE in proposal["verbs"]:
+    if Verb.REVISE in proposal.verbs:
         revise = {"type": "string", "maxLength": _LONGEST_REASON, "description": "what should change instead"}
         properties["revise"] = revise
     return {"type": "object", "properties": properties}

@@ -1,19 +1,23 @@
-"""The web application put together: conversations, proposals, the console's page and the OpenAPI page.
+"""The web application put together: the parts of the API, the console's page and the OpenAPI page.
 
-The routes are in ``chat.py`` and ``proposals.py``; what each event and field means is in ``guide.py`` and on
-``/docs``.
+Each part's routes are in a module of its own; what they answer is in ``schemas/`` and on ``/docs``.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+import asyncio
+from collections.abc import Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from fastapi import FastAPI
+from fastapi.openapi.utils import get_openapi
 from fastapi.staticfiles import StaticFiles
 from sqlalchemy.exc import SQLAlchemyError
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import Request
 from starlette.responses import FileResponse, JSONResponse, Response
 from starlette.routing import BaseRoute, Route
+from starlette.types import ASGIApp
 
 from bot import __version__
 from bot.channels.http import (
@@ -22,7 +26,6 @@ from bot.channels.http import (
     chat,
     commands,
     grants,
-    guide,
     mcp_logins,
     people,
     proposals,
@@ -32,133 +35,145 @@ from bot.channels.http import (
     tools,
     usage,
 )
-from bot.channels.http.auth import COOKIE, Doorkeeper
-from bot.channels.http.channel import HttpChannel
-from bot.channels.http.errors import install, problem
+from bot.channels.http.auth import COOKIE
+from bot.channels.http.errors import HANDLERS, Fault
 from bot.channels.http.limits import BodyLimits, Capacity
-from bot.channels.http.organisation import Organisation
 from bot.channels.http.proxies import Forwarded
+from bot.channels.http.schemas.proposals import Problem
+from bot.channels.http.schemas.status import HealthBody, HeardView, Me, PauseView
 from bot.channels.http.server import files_left, most_connections
-from bot.channels.http.site import Caller, Here, LateRoutes, Site, api_routes, ok
-from bot.channels.http.wire import HealthBody, Me
-from bot.channels.seam import Channel, posters
+from bot.channels.http.site import Caller, Here, Site, api_routes
+from bot.channels.seam import posters
 from bot.domain.people import Actor, Role
 from bot.domain.rules import Pause
 from bot.logs import logger
-from bot.lookup.settings import Doctor
-from bot.lookup.signing_in import SignedIn
 from bot.outages import FileFault, in_a_line
 from bot.settings import Network
-from bot.tools.mcp.seam import SignIns
-from bot.upkeep.webhooks import Callbacks
 
 log = logger(__name__)
 
+PARTS = (
+    chat,
+    proposals,
+    approvals,
+    rules,
+    sessions,
+    grants,
+    people,
+    commands,
+    audit,
+    tools,
+    usage,
+    settings,
+    mcp_logins,
+)
+_TAGS = {
+    "conversations": "Say something, read what was said.",
+    "proposals": "What waits for a decision, and deciding it.",
+    "requests": "A script asks people.",
+    "rules": "Rules, grants and commands, mostly for admins.",
+    "people": "Who is who: linked accounts and roles.",
+    "audit": "For admins: who did what, and whether that record is intact.",
+    "mcp": "For admins: MCP servers, and signing in at them.",
+    "status": "Who you are, what there is, what it cost, and whether Nod is up.",
+}
+_DESCRIPTION = """
+Send a token as `Authorization: Bearer <token>`; `nod token new NAME` makes one. Without
+`NOD_HTTP_TOKENS` this machine is answered without a token, too.
+Every error is `{"ok": false, "error": "…"}`; if single fields are wrong, `fields` says which.
+
+A stream is server-sent events, each one `data:` line of JSON with a `type`, whose schema says what it tells.
+Losing a stream loses nothing: the turn continues, and its conversation has the answer.
+
+A script asks people with `POST /api/approvals`; `GET /api/approvals/{id}?wait=60` answers when they have.
+"""
 _STATIC = Path(__file__).parent / "static"
 _NO_ANSWERS = "The language model gives no answers."
 _CACHED = {"Cache-Control": "no-cache"}  # an upgrade must be seen
-_router = api_routes("status")
+router = api_routes("status")
 
 
 def create(
-    channel: HttpChannel,
-    doorkeeper: Doorkeeper,
-    callbacks: Callbacks,
-    logins: SignIns,
-    signed_in: SignedIn,
-    doctor: Doctor,
+    site: Site,
     *,
-    fault: Callable[[], str | None],
-    model_fails: Callable[[], bool],
-    secure: bool,
-    base: str,
     proxies: Sequence[Network],
     user_header: str,
-    organisation: Organisation | None,
-    model_name: str,
-    demo: bool,
-    platforms: Mapping[str, Channel],
     connections: int,
     more_routes: Sequence[BaseRoute] = (),
-) -> Site:
+) -> FastAPI:
     """Build the ASGI application over a channel that is started elsewhere.
 
     ``connections``: how many the server holds at a time.
     """
-    site = Site(
-        channel,
-        doorkeeper,
-        callbacks,
-        logins,
-        signed_in,
-        doctor,
-        fault=fault,
-        model_fails=model_fails,
-        secure=secure,
-        base=base,
-        organisation=organisation,
-        model_name=model_name,
-        demo=demo,
-        platforms=platforms,
-        servers=[{"url": base}] if base else None,
+    app = FastAPI(
         title="Nod",
         version=__version__,
-        openapi_tags=guide.TAGS,
-        description=guide.TEXT,
+        description=_DESCRIPTION,
+        openapi_tags=[{"name": name, "description": words} for name, words in _TAGS.items()],
+        servers=[{"url": site.base}] if site.base else None,
+        openapi_url=None,
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,
+        exception_handlers=HANDLERS,
     )
-    install(site)
-    site.add_middleware(Capacity, most=most_connections(connections) * 3 // 4)  # the rest is for probes
-    site.add_middleware(BodyLimits)
-    site.add_middleware(Forwarded, networks=proxies, user_header=user_header)
-    site.router.routes.extend(more_routes)
-    # included, each would be built again for every application
-    for part in (
-        chat,
-        proposals,
-        approvals,
-        rules,
-        sessions,
-        grants,
-        people,
-        commands,
-        audit,
-        tools,
-        usage,
-        settings,
-        mcp_logins,
-    ):
-        site.router.routes.extend(part.router.routes)
-    site.router.routes.append(Route("/agui", LateRoutes(_agui), include_in_schema=False))
-    site.router.routes.extend(mcp_logins.back.routes)
-    site.router.routes.extend(sessions.visits.routes)
-    site.router.routes.extend(_router.routes)
-    site.mount("/static", GZipMiddleware(_Files(directory=_STATIC)))
-    return site
+    app.state.site = site
+    app.add_middleware(Capacity, most=most_connections(connections) * 3 // 4)  # the rest is for probes
+    app.add_middleware(BodyLimits, pace=lambda: site.channel.pace)
+    app.add_middleware(Forwarded, networks=proxies, user_header=user_header)
+    app.router.routes += [*more_routes, Route("/agui", _agui, methods=["POST"], include_in_schema=False)]
+    for part in PARTS:
+        app.include_router(part.router)
+    for rest in (router, mcp_logins.back, sessions.visits):
+        app.include_router(rest)
+    app.mount("/static", GZipMiddleware(_Files(directory=_STATIC)))
+    return app
 
 
-def _agui() -> Sequence[BaseRoute]:
-    from bot.channels.http import agui  # its library takes a tenth of a start
+async def _agui(_: Request) -> ASGIApp:
+    """The part of AG-UI, loaded with its first request: its library takes a tenth of a start."""
+    agui = await asyncio.to_thread(import_module, "bot.channels.http.agui")
+    found: ASGIApp = agui.router
+    return found
 
-    return agui.router.routes
+
+@router.get("/openapi.json", include_in_schema=False)
+async def description(request: Request, site: Here) -> JSONResponse:
+    """Made once and in a thread, since it takes half a second."""
+    app: FastAPI = request.app
+    async with site.describing:
+        if app.openapi_schema is None:
+            app.openapi_schema = await asyncio.to_thread(_described, app)
+    return JSONResponse(app.openapi_schema)
 
 
-@_router.get("/api/me", summary="Who you are here, and who answers", response_model=Me)
-async def me(actor: Caller, request: Request, site: Here) -> JSONResponse:
+def _described(app: FastAPI) -> dict[str, Any]:
+    from bot.channels.http import agui
+
+    return get_openapi(
+        title=app.title,
+        version=app.version,
+        description=app.description,
+        tags=app.openapi_tags,
+        servers=app.servers,
+        routes=[*agui.router.routes, *app.routes],
+    )
+
+
+@router.get("/api/me", summary="Who you are here, and who answers")
+async def me(actor: Caller, request: Request, site: Here) -> Me:
     found = await site.channel.admin.who_is(actor)
     pause = found.pause
-    paused = {"since": pause.since.isoformat(), "by": _named(pause, actor)} if pause else None
-    about = {"model": site.model_name, "demo": site.demo, "notice": site.lookup.notice}
-    return ok(
+    return Me(
         name=actor.label,
         account=str(actor),
         accounts=sorted(found.person.accounts),
         roles=sorted(found.roles),
-        **about,
+        model=site.model_name,
+        demo=site.demo,
+        notice=site.lookup.notice,
         admin=Role.ADMIN in found.roles,
-        paused=paused,
+        paused=PauseView(since=pause.since, by=_named(pause, actor)) if pause else None,
         session=COOKIE in request.cookies and "authorization" not in request.headers,
     )
 
@@ -177,58 +192,59 @@ def _named(pause: Pause, caller: Actor) -> str:
     return caller.label if pause.by == str(caller) else pause.name
 
 
-@_router.get("/healthz", summary="The process is alive", response_model=HealthBody)
-async def healthz(site: Here) -> JSONResponse:
+@router.get("/healthz", summary="The process is alive")
+async def healthz(site: Here) -> HealthBody:
     return _healthy(site)
 
 
-@_router.get(
+@router.get(
     "/readyz",
     summary="It can do its work: started, takes writes; tells whether the model and the platforms answer",
-    response_model=HealthBody,
+    responses={503: {"model": Problem, "description": "Not now; ``error`` says why"}},
 )
-async def readyz(site: Here) -> JSONResponse:
+async def readyz(site: Here) -> HealthBody:
     if not site.up:
-        return problem(503, "starting or stopping")
+        raise Fault(503, "starting or stopping")
     if not files_left():
-        return problem(503, "no more files can be opened")
+        raise Fault(503, "no more files can be opened")
     try:
         await site.channel.admin.check()
     except (SQLAlchemyError, TimeoutError) as error:
         log.warning("the database can't be written", why=in_a_line(error) or type(error).__name__)
-        return problem(503, error.words if isinstance(error, FileFault) else "the database can't be written")
+        words = error.words if isinstance(error, FileFault) else "the database can't be written"
+        raise Fault(503, words) from None
     if fault := site.fault():
-        return problem(503, fault)
+        raise Fault(503, fault)
     return _healthy(site)
 
 
-def _healthy(site: Site) -> JSONResponse:
+def _healthy(site: Site) -> HealthBody:
     found = {name: poster.hearing() for name, poster in posters(site.platforms).items()}
-    return ok(
+    return HealthBody(
         model_fault=_NO_ANSWERS if site.model_fails() else "",
         channels=[
-            {
-                "name": name,
-                "heard_seconds_ago": None if hearing.ago is None else round(hearing.ago),
-                "fault": hearing.fault,
-            }
+            HeardView(
+                name=name,
+                heard_seconds_ago=None if hearing.ago is None else round(hearing.ago),
+                fault=hearing.fault,
+            )
             for name, hearing in found.items()
         ],
     )
 
 
-@_router.get("/docs", include_in_schema=False)
+@router.get("/docs", include_in_schema=False)
 async def docs() -> FileResponse:
     """Like the description it shows, it needs no token: it says what there is, and nothing that is in it."""
     return FileResponse(_STATIC / "docs.html")
 
 
-@_router.get("/sw.js", include_in_schema=False)
+@router.get("/sw.js", include_in_schema=False)
 async def offline_worker() -> FileResponse:
     """Here and not among the other files, or it could not stand in for the page at `/`."""
     return FileResponse(_STATIC / "sw.js", headers=_CACHED)
 
 
-@_router.get("/", include_in_schema=False)
+@router.get("/", include_in_schema=False)
 async def console() -> FileResponse:
     return FileResponse(_STATIC / "index.html", headers=_CACHED)

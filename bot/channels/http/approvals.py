@@ -6,17 +6,15 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Annotated, Any
 
-from fastapi import Header
+from fastapi import Header, Response
 from pydantic import Field
-from starlette.responses import JSONResponse
 
-from bot.channels.http import views
 from bot.channels.http.body import Body
 from bot.channels.http.channel import NAME, HttpChannel, key_of
-from bot.channels.http.errors import later, problem
-from bot.channels.http.site import Caller, Here, Site, api_routes, ok
-from bot.channels.http.waiting import LongPoll, Waiting
-from bot.channels.http.wire import OneRequest, RequestView
+from bot.channels.http.errors import Fault, Later, Missing
+from bot.channels.http.schemas.proposals import OneRequest, RequestView
+from bot.channels.http.site import Caller, Here, Site, api_routes
+from bot.channels.http.waiting import Waiting
 from bot.domain.chat import Address, Answer, Request
 from bot.domain.people import Actor
 from bot.tools.own.requests import PERMISSION, REQUEST
@@ -52,49 +50,44 @@ class Permission(Body):
     ttl_seconds: Seconds | None = None
 
 
-@router.post(
-    "/approvals",
-    summary="Ask people to approve what you are about to do",
-    status_code=201,
-    response_model=OneRequest,
-)
-async def ask(body: Asking, actor: Caller, site: Here, idempotency_key: Key = None) -> JSONResponse:
+@router.post("/approvals", summary="Ask people to approve what you are about to do", status_code=201)
+async def ask(
+    body: Asking, actor: Caller, site: Here, answer: Response, idempotency_key: Key = None
+) -> OneRequest:
     """A second request with the same ``Idempotency-Key`` answers 200 with the first one's proposal."""
     if body.callback_url is not None and (why := await site.callbacks.objection(body.callback_url)):
-        return problem(422, f"callback_url: {why}", fields={"callback_url": why})
+        raise Fault(422, f"callback_url: {why}", fields={"callback_url": why})
     fields = {name: _shown(value) for name, value in body.fields.items()}
-    arguments = {"summary": body.summary} | ({"details": body.details} if body.details else {})
+    given = {"summary": body.summary, "details": body.details, "fields": fields}
+    arguments = {name: value for name, value in given.items() if name == "summary" or value}
     text = f"{actor.label} asks for approval: {body.summary}"
-    return await _open(
-        site, actor, REQUEST, arguments | ({"fields": fields} if fields else {}), text, body, idempotency_key
-    )
+    return await _open(site, actor, REQUEST, arguments, text, body, idempotency_key, answer)
 
 
-@router.post(
-    "/permissions",
-    summary="Ask people whether an agent may use a tool of its own",
-    status_code=201,
-    response_model=OneRequest,
-)
-async def permit(body: Permission, actor: Caller, site: Here, idempotency_key: Key = None) -> JSONResponse:
+@router.post("/permissions", summary="Ask people whether an agent may use a tool of its own", status_code=201)
+async def permit(
+    body: Permission, actor: Caller, site: Here, answer: Response, idempotency_key: Key = None
+) -> OneRequest:
     """Waited for as any request; once approved, ``arguments.input`` is what people let through."""
     arguments = body.model_dump(exclude={"ttl_seconds"}, exclude_none=True)
     text = f"{actor.label} asks whether an agent may use {body.tool_name}."
-    return await _open(site, actor, PERMISSION, arguments, text, body, idempotency_key)
+    return await _open(site, actor, PERMISSION, arguments, text, body, idempotency_key, answer)
 
 
-@router.get(
-    "/approvals/{proposal_id}",
-    summary="The status of a request; `wait` for its end",
-    response_model=OneRequest,
-)
-async def look(proposal_id: str, actor: Caller, site: Here, poll: Waiting) -> JSONResponse:
+@router.get("/approvals/{proposal_id}", summary="The status of a request; `wait` for its end")
+async def look(proposal_id: str, actor: Caller, site: Here, poll: Waiting) -> OneRequest:
     """Returns after ``wait`` seconds (60 at most), or as soon as it ended.
 
     ``end`` says: waiting, approved, declined, expired, cancelled, undeliverable, failed or outcome_unknown.
     """
-    shown = await _ended(site.channel, proposal_id, actor, poll)
-    return problem(404, "There is no such request.") if shown is None else ok(proposal=shown)
+
+    async def now() -> RequestView | None:
+        return await _shown_to(site.channel, proposal_id, actor)
+
+    shown = await poll.until(now, lambda request: request.end != "waiting")
+    if shown is None:
+        raise Missing("There is no such request.")
+    return OneRequest(proposal=shown)
 
 
 async def _open(
@@ -105,7 +98,8 @@ async def _open(
     text: str,
     body: Asking | Permission,
     key: str | None,
-) -> JSONResponse:
+    answer: Response,
+) -> OneRequest:
     conversation_id = secrets.token_hex(8)
     reply = await site.take_in(
         Request(
@@ -121,28 +115,18 @@ async def _open(
         )
     )
     if reply.answer is Answer.LATER:
-        return later(reply.text)
+        raise Later(reply.text)
     if reply.answer in _STATUS:
         more = {"fields": dict(reply.fields)} if reply.fields else {}
-        return problem(_STATUS[reply.answer], reply.text, **more)
-    shown = await _shown_to(site.channel, reply.proposals[0].id, actor)
-    answer = ok(proposal=shown)
-    answer.status_code = 200 if reply.answer is Answer.DUPLICATE else 201
-    return answer
-
-
-async def _ended(http: HttpChannel, proposal_id: str, actor: Actor, poll: LongPoll) -> RequestView | None:
-    """The request once it ended, or as it is when the wait is over."""
-
-    async def look() -> RequestView | None:
-        return await _shown_to(http, proposal_id, actor)
-
-    return await poll.until(look, lambda shown: shown["end"] != "waiting")
+        raise Fault(_STATUS[reply.answer], reply.text, **more)
+    if reply.answer is Answer.DUPLICATE:
+        answer.status_code = 200
+    return OneRequest.of(proposal=await _shown_to(site.channel, reply.proposals[0].id, actor))
 
 
 async def _shown_to(http: HttpChannel, proposal_id: str, actor: Actor) -> RequestView | None:
     found = await http.proposals.request(proposal_id, actor)
-    return views.request(found, actor) if found else None
+    return RequestView.asked(found, actor) if found else None
 
 
 def _shown(value: str | float | bool | None) -> str:  # noqa: FBT001 - JSON has flags

@@ -4,11 +4,11 @@ from typing import Annotated, Literal
 
 from fastapi import Depends, Query
 from fastapi.exceptions import RequestValidationError
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 
 from bot.channels.http.pages import Limit, Since
-from bot.channels.http.site import Admin, Here, api_routes, ok
-from bot.channels.http.wire import AuditPage, Verified
+from bot.channels.http.schemas.rules import AuditPage, Verified
+from bot.channels.http.site import Admin, Here, api_routes
 from bot.domain.people import Actor
 from bot.domain.record import Wanted
 
@@ -39,21 +39,21 @@ async def _wanted(
 Sought = Annotated[Wanted, Depends(_wanted)]
 
 
-@router.get("/audit", summary="For admins: the audit log, newest first", response_model=AuditPage)
+@router.get("/audit", summary="For admins: the audit log, newest first")
 async def rows(
     _: Admin,
     site: Here,
     wanted: Sought,
     limit: Limit = 50,
     before: Annotated[int | None, Query(ge=1, le=2**53, description="an earlier page's `next`")] = None,
-) -> JSONResponse:
+) -> AuditPage:
     """``next`` is the ``before`` of the next page; null on the last."""
     narrowed = wanted.below(before)
     found, further = await site.channel.admin.audit_page(narrowed, limit)
-    return ok(rows=found, next=further)
+    return AuditPage.of(rows=found, next=further)
 
 
-@router.get("/audit/verify", summary="For admins: whether the audit log is intact", response_model=Verified)
+@router.get("/audit/verify", summary="For admins: whether the audit log is intact")
 async def verify(
     _: Admin,
     site: Here,
@@ -61,10 +61,10 @@ async def verify(
         list[Annotated[str, Query(pattern=r"^[0-9]{1,15}-[0-9a-fA-F]{16,64}$")]] | None,
         Query(max_length=20, description="what an earlier answer gave as `anchor`; may be repeated"),
     ] = None,
-) -> JSONResponse:
+) -> Verified:
     """Every row is checked, so with a long log this takes a while."""
     faults, newest = await site.channel.admin.audit_faults(anchor or ())
-    return ok(intact=not faults, faults=faults, anchor=newest)
+    return Verified(intact=not faults, faults=faults, anchor=newest)
 
 
 @router.get(

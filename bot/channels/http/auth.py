@@ -6,10 +6,10 @@ from collections.abc import Awaitable, Callable, Mapping
 
 from starlette.requests import HTTPConnection
 
+from bot.channels.http.errors import Fault
 from bot.channels.http.organisation import account_of
 from bot.channels.http.proxies import proxied, told
 from bot.domain.people import LOCAL, Actor
-from bot.errors import NodError
 
 _HOST = re.compile(r"(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9.-]+)(?::[0-9]{1,5})?")
 _FORWARDED = ("forwarded", "via", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-real-ip")
@@ -18,12 +18,18 @@ _READS = frozenset({"GET", "HEAD", "OPTIONS"})
 _LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 
 
-class Unauthenticated(NodError):
-    """Send a valid token: Authorization: Bearer <token>."""
+class Unauthenticated(Fault):
+    """Who calls is not known."""
+
+    def __init__(self, error: str = "Send a valid token: Authorization: Bearer <token>.") -> None:
+        super().__init__(401, error, {"WWW-Authenticate": "Bearer"})
 
 
-class Forbidden(NodError):
+class Forbidden(Fault):
     """This is not allowed from here."""
+
+    def __init__(self, error: str) -> None:
+        super().__init__(403, error)
 
 
 class Doorkeeper:

@@ -3,13 +3,20 @@
 import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
-from bot.channels.http import views
-from bot.channels.http.hub import Hub, payload
+from bot.channels.http.hub import Hub
 from bot.channels.http.relay import Relay
+from bot.channels.http.schemas.conversations import TeamView
+from bot.channels.http.schemas.events import (
+    ProposalEvent,
+    TeamEvent,
+    TurnBroke,
+    TurnDone,
+    TurnEvents,
+    told_of,
+)
+from bot.channels.http.schemas.proposals import ProposalView
 from bot.channels.http.streams import Pace
-from bot.channels.http.wire import ProposalView
 from bot.channels.seam import Lookup, Others, Stream
 from bot.delivery.bell import Bell
 from bot.domain.chat import Address, Clock, Inbox
@@ -51,21 +58,22 @@ class HubStream:
         hub = self.channel.hub
         if not hub.heard(self.address.key):
             return
-        said: dict[str, Any]
-        if isinstance(event, ProposalOpened):
-            said = {"type": "proposal_opened", "proposal": await self._view(event.proposal.id)}
-        else:
-            said = payload(event) or {}
-            if isinstance(event, TurnEnded | TurnFailed):
-                ident = self.address.key.rpartition("/")[2]
-                said["conversation_id"] = ident
-            if isinstance(event, TurnEnded):
-                said["message_id"] = await self.channel.conversations.last_answer(ident)
-        hub.publish(self.address.key, event, said)
+        hub.publish(self.address.key, event, await self._told(event))
 
-    async def _view(self, proposal_id: str) -> ProposalView | None:
-        seen = await self.channel.proposals.find(proposal_id, self.requester)
-        return views.proposal(seen) if seen else None
+    async def _told(self, event: TurnEvent) -> TurnEvents | None:
+        ident = self.address.key.rpartition("/")[2]
+        match event:
+            case ProposalOpened(proposal):
+                seen = await self.channel.proposals.find(proposal.id, self.requester)
+                shown = ProposalView.seen_as(seen) if seen else None
+                return ProposalEvent(type="proposal_opened", proposal=shown) if shown else None
+            case TurnEnded(ending):
+                last = await self.channel.conversations.last_answer(ident)
+                return TurnDone(conversation_id=ident, message_id=last, ending=ending)
+            case TurnFailed(explanation):
+                return TurnBroke(conversation_id=ident, error=explanation)
+            case _:
+                return told_of(event)
 
 
 class HttpChannel:
@@ -95,7 +103,7 @@ class HttpChannel:
         self._others = others
         self.relay = Relay(others, self._find, self._show, self.hub.heard) if others is not None else None
         if others is not None:
-            others.on("team", lambda body: self.hub.publish(body[0], None, body[1]))
+            others.on("team", lambda body: self.hub.publish(body[0], None, TeamEvent.model_validate(body[1])))
         self.inbox: Inbox | None = None
         self.lookup: Lookup | None = None
         self._tasks: list[asyncio.Task[None]] = []
@@ -128,10 +136,10 @@ class HttpChannel:
 
     async def show_team(self, address: Address, ref: str, team: TeamStatus) -> str:  # noqa: ARG002 - the seam's
         """Tell those who listen; others read the rows. There is one for each conversation."""
-        update = {"type": "team_update", "team": views.board(team)}
+        update = TeamEvent(team=TeamView.now(team))
         self.hub.publish(address.key, None, update)
         if self._others is not None:
-            self._others.say("team", [address.key, update])
+            self._others.say("team", [address.key, update.model_dump(mode="json")])
         return team.lead_id
 
     async def _find(self, proposal_id: str, requester: Actor) -> Proposal | None:
@@ -163,6 +171,5 @@ class HttpChannel:
                 log.error("change feed failed", exc_info=error)
                 changes = []
             for key, shown in changes:
-                update = {"type": "proposal_update", "proposal": views.proposal(shown)}
-                self.hub.publish(key, None, update)
+                self.hub.publish(key, None, ProposalEvent(proposal=ProposalView.seen_as(shown)))
             await self.bell.wait(rings, self.pace.feed)

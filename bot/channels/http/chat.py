@@ -1,43 +1,39 @@
 """Saying something and reading what was said: the routes of conversations, each its owner's alone."""
 
 import asyncio
-import json
 import secrets
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, TypeVar
 
 from fastapi import Depends, Header, Query
-from pydantic import Field
-from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
+from pydantic import BaseModel, Field
+from starlette.responses import PlainTextResponse, Response, StreamingResponse
 
-from bot.channels.http import views
 from bot.channels.http.body import Body
 from bot.channels.http.channel import NAME, HttpChannel, key_of
 from bot.channels.http.downloads import download
-from bot.channels.http.errors import Missing, later, problem
+from bot.channels.http.errors import Fault, Later, Missing
 from bot.channels.http.hub import Listener
-from bot.channels.http.pages import NO_PLACE, Before, Limit, cursor, mark_of
-from bot.channels.http.site import Caller, Here, Streaming, api_routes, ok
-from bot.channels.http.streams import STILL_THERE, EventStream, heard, sse
-from bot.channels.http.wire import (
+from bot.channels.http.pages import Before, Limit, cursor
+from bot.channels.http.schemas.base import DoneBody, SaidBody
+from bot.channels.http.schemas.conversations import (
     ConversationPage,
-    DoneBody,
+    ConversationView,
     Export,
-    Files,
     KeptFiles,
     Messages,
     MessageView,
-    Proposals,
-    ProposalView,
-    SaidBody,
     Team,
-    TurnEvents,
+    TeamView,
 )
+from bot.channels.http.schemas.events import AcceptedBody, TurnDone, TurnEvents
+from bot.channels.http.schemas.proposals import Files, FileView, Proposals, ProposalView, every
+from bot.channels.http.site import Caller, Here, Streaming, api_routes, event_stream
+from bot.channels.http.streams import STILL_THERE, heard, sse
 from bot.domain.chat import Address, Answer, Command, Message
-from bot.domain.conversations import Conversation, Line
-from bot.domain.events import TurnEnded, TurnFailed
+from bot.domain.conversations import Conversation
+from bot.domain.events import Ending, TurnEnded, TurnFailed
 from bot.domain.people import Actor
 from bot.domain.proposals import State
 
@@ -57,11 +53,7 @@ class Named(Body):
     title: str = Field(min_length=1, max_length=80)
 
 
-_NONE = "There is no such conversation."
-
-
-def nothing() -> JSONResponse:
-    return problem(404, _NONE)
+NO_CONVERSATION = "There is no such conversation."
 
 
 async def own(http: HttpChannel, actor: Actor, conversation_id: str) -> Conversation | None:
@@ -72,7 +64,7 @@ async def own(http: HttpChannel, actor: Actor, conversation_id: str) -> Conversa
 async def _own(conversation_id: str, actor: Caller, site: Here) -> Conversation:
     found = await own(site.channel, actor, conversation_id)
     if found is None:
-        raise Missing(_NONE)
+        raise Missing(NO_CONVERSATION)
     return found
 
 
@@ -83,9 +75,7 @@ Own = Annotated[Conversation, Depends(_own)]
 @router.post(
     "/chat",
     summary="Say something; the answer is an SSE stream",
-    response_class=EventStream,
-    response_model=None,
-    responses={200: {"model": TurnEvents}},
+    **event_stream(TurnEvents),
 )
 async def chat(
     body: Chat,
@@ -97,7 +87,7 @@ async def chat(
     """A second message with the same ``Idempotency-Key`` is not taken in (409 names the conversation)."""
     http = site.channel
     if body.conversation_id is not None and await own(http, actor, body.conversation_id) is None:
-        return nothing()
+        raise Missing(NO_CONVERSATION)
     conversation_id = body.conversation_id or secrets.token_hex(8)
     address = Address(NAME, key_of(actor, conversation_id))
     event_id = f"{actor.key}/{idempotency_key or secrets.token_hex(16)}"
@@ -106,21 +96,17 @@ async def chat(
         listener = stack.enter_context(http.hub.listen(address.key))  # before the turn can begin to speak
         reply = await site.take_in(message)
         if reply.answer is Answer.DUPLICATE:
-            return problem(
+            raise Fault(
                 409,
                 "This message was received before. Read its conversation for the answer.",
                 conversation_id=await http.conversations.of_event(NAME, event_id),
             )
         if reply.answer is Answer.LATER:
-            return later(reply.text)
+            raise Later(reply.text)
         if reply.message_id is None:
-            return problem(413 if body.message.strip() else 422, reply.text)
+            raise Fault(413 if body.message.strip() else 422, reply.text)
         listening = stack.pop_all()
-    accepted = {
-        "type": "accepted",
-        "conversation_id": reply.conversation_id,
-        "message_id": reply.message_id,
-    }
+    accepted = AcceptedBody.of(conversation_id=reply.conversation_id, message_id=reply.message_id)
     answered = _until_answered(http, listener, reply.message_id, conversation_id)
 
     async def events() -> AsyncIterator[str]:
@@ -140,9 +126,9 @@ async def _until_answered(
     async for item in heard(listener, http.pace.quiet):
         if item is not None:
             ended = False
-            event, payload = item
-            if payload:
-                yield sse(payload)
+            event, told = item
+            if told:
+                yield sse(told)
             # a turn that was stopped before it read the message leaves nothing to wait for
             if isinstance(event, TurnEnded | TurnFailed) and (
                 event.seen >= message_id or await http.conversations.answered(conversation_id)
@@ -152,48 +138,42 @@ async def _until_answered(
             yield STILL_THERE
         elif ended:
             said = await http.conversations.last_answer(conversation_id)
-            done = {"type": "done", "conversation_id": conversation_id, "message_id": said, "ending": "done"}
-            yield sse(done)
+            yield sse(TurnDone(conversation_id=conversation_id, message_id=said, ending=Ending.DONE))
             return
         else:
             ended = True
 
 
-@router.get("/conversations", summary="Your conversations, newest first", response_model=ConversationPage)
+@router.get("/conversations", summary="Your conversations, newest first")
 async def list_conversations(
     actor: Caller,
     site: Here,
+    before: Before,
     limit: Limit = 50,
-    before: Before = None,
     q: Annotated[str, Query(max_length=200, description="in its title or in what was said")] = "",
-) -> JSONResponse:
+) -> ConversationPage:
     """``next`` is the ``before`` of the next page; null on the last."""
-    mark = None
-    if before is not None and (mark := mark_of(before)) is None:
-        return problem(422, NO_PLACE, fields={"before": NO_PLACE})
-    found, further = await site.channel.conversations.page(NAME, actor, limit, mark, q.strip())
-    return ok(conversations=[views.conversation(*each) for each in found], next=cursor(further))
+    found, further = await site.channel.conversations.page(NAME, actor, limit, before, q.strip())
+    return ConversationPage(
+        conversations=[ConversationView.with_open(*each) for each in found], next=cursor(further)
+    )
 
 
-@router.patch("/conversations/{conversation_id}", summary="Rename a conversation", response_model=DoneBody)
-async def rename(mine: Own, body: Named, site: Here) -> JSONResponse:
+@router.patch("/conversations/{conversation_id}", summary="Rename a conversation")
+async def rename(mine: Own, body: Named, site: Here) -> DoneBody:
     await site.channel.conversations.rename(mine.id, body.title)
-    return ok()
+    return DoneBody()
 
 
-@router.delete(
-    "/conversations/{conversation_id}",
-    summary="Delete what was said in a conversation",
-    response_model=DoneBody,
-)
-async def delete(mine: Own, actor: Caller, site: Here) -> JSONResponse:
+@router.delete("/conversations/{conversation_id}", summary="Delete what was said in a conversation")
+async def delete(mine: Own, actor: Caller, site: Here) -> DoneBody:
     """Its proposals and their audit stay. 409 while one of them is open: decide or withdraw it first."""
     http = site.channel
     await site.take_in(Command(actor, "stop", "", mine.address))
     if waiting := await http.conversations.forget(mine.id):
         which = "One of its proposals is open" if waiting == 1 else f"{waiting} of its proposals are open"
-        return problem(409, f"{which}. Decide or withdraw what is open first.")
-    return ok()
+        raise Fault(409, f"{which}. Decide or withdraw what is open first.")
+    return DoneBody()
 
 
 async def _exporting(actor: Caller, site: Here) -> AsyncIterator[None]:
@@ -211,18 +191,15 @@ async def export(mine: Own, actor: Caller, site: Here, _: Annotated[None, Depend
     http = site.channel
     said, seen = await http.conversations.in_full(mine.id, actor)
     shelf = await http.registry.shelf()
-    about = views.conversation(mine, sum(each.proposal.state is State.PROPOSED for each in seen))
-
-    def messages(some: Sequence[Line]) -> list[MessageView]:
-        return views.messages(replace(said, lines=some), shelf) if said else []
+    about = ConversationView.with_open(mine, sum(each.proposal.state is State.PROPOSED for each in seen))
+    lines, found = (said.lines, said.proposals) if said else ((), {})
 
     async def pieces() -> AsyncIterator[str]:
-        yield f'{json.dumps(about, ensure_ascii=False)[:-1]}, "messages": ['
-        lines = said.lines if said else []
-        async for piece in _pieces(lines, messages):
+        yield f'{about.model_dump_json()[:-1]}, "messages": ['
+        async for piece in _pieces(lines, lambda line: MessageView.said(line, found, shelf)):
             yield piece
         yield '], "proposals": ['
-        async for piece in _pieces(seen, lambda some: [views.proposal(each) for each in some]):
+        async for piece in _pieces(seen, ProposalView.seen_as):
             yield piece
         yield "]}"
 
@@ -230,92 +207,67 @@ async def export(mine: Own, actor: Caller, site: Here, _: Annotated[None, Depend
     return StreamingResponse(pieces(), media_type="application/json", headers=attached)
 
 
-async def _pieces(every: Sequence[T], views_of: Callable[[Sequence[T]], Sequence[Any]]) -> AsyncIterator[str]:
+async def _pieces(values: Sequence[T], view: Callable[[T], BaseModel]) -> AsyncIterator[str]:
     """The views as items of a JSON list, some at a time: a thread makes them, and others come in between."""
 
     def made(some: Sequence[T]) -> str:
-        return json.dumps(views_of(some), ensure_ascii=False)[1:-1]
+        return ", ".join(view(each).model_dump_json() for each in some)
 
-    for at in range(0, len(every), _PIECE):
-        piece = await asyncio.to_thread(made, every[at : at + _PIECE])
+    for at in range(0, len(values), _PIECE):
+        piece = await asyncio.to_thread(made, values[at : at + _PIECE])
         yield f", {piece}" if at else piece
 
 
-@router.get(
-    "/conversations/{conversation_id}/messages", summary="What was said, in order", response_model=Messages
-)
-async def list_messages(mine: Own, site: Here) -> JSONResponse:
+@router.get("/conversations/{conversation_id}/messages", summary="What was said, in order")
+async def list_messages(mine: Own, site: Here) -> Messages:
     transcript = await site.channel.conversations.transcript(mine.id)
     shelf = await site.channel.registry.shelf()
-    return ok(messages=views.messages(transcript, shelf) if transcript else [])
+    return Messages.of_transcript(transcript, shelf)
 
 
 @router.get(
-    "/conversations/{conversation_id}/proposals",
-    summary="Its proposals and its teammates', oldest first",
-    response_model=Proposals,
+    "/conversations/{conversation_id}/proposals", summary="Its proposals and its teammates', oldest first"
 )
-async def conversation_proposals(mine: Own, actor: Caller, site: Here) -> JSONResponse:
-    return ok(proposals=await proposals_of(site.channel, actor, mine.id))
+async def conversation_proposals(mine: Own, actor: Caller, site: Here) -> Proposals:
+    return Proposals(proposals=await proposals_of(site.channel, actor, mine.id))
 
 
 async def proposals_of(http: HttpChannel, actor: Actor, conversation_id: str) -> list[ProposalView]:
     """A conversation's proposals and its teammates' that this person may see, oldest first."""
-    return await views.every(await http.proposals.of_conversation(conversation_id, actor))
+    return await every(await http.proposals.of_conversation(conversation_id, actor))
 
 
-@router.get("/files", summary="The newest files of your conversations", response_model=KeptFiles)
-async def files(actor: Caller, site: Here, limit: Limit = 100) -> JSONResponse:
+@router.get("/files", summary="The newest files of your conversations")
+async def files(actor: Caller, site: Here, limit: Limit = 100) -> KeptFiles:
     """What its tools made, and output that was too long to show: of the conversations you began here."""
     found = await site.channel.conversations.files_of(NAME, actor, limit)
-    return ok(
-        files=[
-            {
-                "id": each.handle,
-                "name": each.name,
-                "size": each.size,
-                "made_at": each.at.isoformat(),
-                "conversation_id": each.conversation_id,
-                "title": each.title,
-            }
-            for each in found
-        ]
-    )
+    return KeptFiles.of(files=found)
 
 
-@router.get(
-    "/conversations/{conversation_id}/files",
-    summary="Long output and files of its tools, by name",
-    response_model=Files,
-)
-async def conversation_files(mine: Own, site: Here) -> JSONResponse:
+@router.get("/conversations/{conversation_id}/files", summary="Long output and files of its tools, by name")
+async def conversation_files(mine: Own, site: Here) -> Files:
     listed = await site.channel.conversations.files(mine.id)
-    return ok(files=[{"id": handle, "name": name} for handle, name in listed])
+    return Files(files=[FileView(id=handle, name=name) for handle, name in listed])
 
 
 @router.get(
     "/conversations/{conversation_id}/files/{file_id}",
     summary="One of them, as a text file",
     response_class=PlainTextResponse,
-    response_model=None,
 )
 async def conversation_file(mine: Own, file_id: str, site: Here) -> Response:
     return await download(await site.channel.conversations.file(mine.id, file_id))
 
 
-@router.get(
-    "/conversations/{conversation_id}/team", summary="Its teammates and their status", response_model=Team
-)
-async def team(mine: Own, site: Here) -> JSONResponse:
-    return ok(team=views.board(await site.channel.conversations.team(mine.id)))
+@router.get("/conversations/{conversation_id}/team", summary="Its teammates and their status")
+async def team(mine: Own, site: Here) -> Team:
+    return Team(team=TeamView.now(await site.channel.conversations.team(mine.id)))
 
 
 @router.get(
     "/conversations/{conversation_id}/events",
     summary="SSE: its turns, as they run",
-    response_class=EventStream,
-    response_model=None,
-    responses={200: {"model": TurnEvents}},
+    **event_stream(TurnEvents),
 )
 async def conversation_events(mine: Own, site: Here, streamed: Streaming) -> Response:
     http = site.channel
@@ -332,9 +284,7 @@ async def conversation_events(mine: Own, site: Here, streamed: Streaming) -> Res
     return streamed(events())
 
 
-@router.post(
-    "/conversations/{conversation_id}/stop", summary="Stop what the agent is writing", response_model=SaidBody
-)
-async def stop(mine: Own, actor: Caller, site: Here) -> JSONResponse:
+@router.post("/conversations/{conversation_id}/stop", summary="Stop what the agent is writing")
+async def stop(mine: Own, actor: Caller, site: Here) -> SaidBody:
     reply = await site.take_in(Command(actor, "stop", "", mine.address))
-    return ok(text=reply.text)
+    return SaidBody(text=reply.text)

@@ -3,18 +3,18 @@
 from typing import Annotated
 
 from pydantic import Field
-from starlette.responses import JSONResponse
 
 from bot.channels.http.body import Body
 from bot.channels.http.channel import NAME, key_of
-from bot.channels.http.errors import problem
-from bot.channels.http.site import Caller, Here, api_routes, ok
-from bot.channels.http.wire import SaidBody
-from bot.domain.chat import Address, Answer, Command
+from bot.channels.http.errors import Fault
+from bot.channels.http.schemas.base import SaidBody
+from bot.channels.http.site import Caller, Here, Site, api_routes
+from bot.domain.chat import Address, Answer, Command, Reply
+from bot.domain.people import Actor
 
 router = api_routes("rules", prefix="/api")
 
-COMMAND_STATUS = {Answer.REFUSED: 403, Answer.INVALID: 422}
+_STATUS = {Answer.REFUSED: 403, Answer.INVALID: 422}
 
 
 class Spoken(Body):
@@ -28,11 +28,18 @@ class Spoken(Body):
 @router.post(
     "/commands",
     summary="A slash command, such as /approvals list; the answer is for you alone",
-    response_model=SaidBody,
 )
-async def command(body: Spoken, actor: Caller, site: Here) -> JSONResponse:
-    address = Address(NAME, key_of(actor, body.conversation_id or "console"))
-    reply = await site.take_in(Command(actor, body.name, body.text, address))
-    if reply.answer in COMMAND_STATUS:
-        return problem(COMMAND_STATUS[reply.answer], reply.text)
-    return ok(text=reply.text)
+async def command(body: Spoken, actor: Caller, site: Here) -> SaidBody:
+    reply = await say(site, actor, body.text, body.name, body.conversation_id or "console")
+    return SaidBody(text=reply.text)
+
+
+async def say(
+    site: Site, actor: Actor, words: str, name: str = "approvals", conversation_id: str = "console"
+) -> Reply:
+    """Say the words after a slash command, an admin's by default. Raises Fault where they do not fit."""
+    address = Address(NAME, key_of(actor, conversation_id))
+    reply = await site.take_in(Command(actor, name, words, address))
+    if reply.answer in _STATUS:
+        raise Fault(_STATUS[reply.answer], reply.text)
+    return reply

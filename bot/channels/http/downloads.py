@@ -4,7 +4,7 @@ import asyncio
 
 from starlette.responses import PlainTextResponse, Response
 
-from bot.channels.http.errors import problem
+from bot.channels.http.errors import Missing
 from bot.domain.files import File, for_people, safe_name
 from bot.domain.unseen import escaped, made_visible
 
@@ -12,7 +12,7 @@ from bot.domain.unseen import escaped, made_visible
 async def download(file: File | None) -> Response:
     """The file as an attachment, without secrets; 404 for None."""
     if file is None:
-        return problem(404, "There is no such file. It may have expired (NOD_RETENTION).")
+        raise Missing("There is no such file. It may have expired (NOD_RETENTION).")
     text = made_visible((await asyncio.to_thread(for_people, file.text)).replace("\r\n", "\n"), escaped)
     attached = f'attachment; filename="{safe_name(file.name)}"'
     return PlainTextResponse(text, headers={"Content-Disposition": attached})

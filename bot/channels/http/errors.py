@@ -1,71 +1,82 @@
 """Every error as ``{ok: false, error}`` with the status that fits. The unforeseen is in ``limits.py``."""
 
+from collections.abc import Callable, Coroutine, Mapping
 from typing import Any
 
-from fastapi import FastAPI, Request
+from fastapi import Request
+from fastapi.encoders import jsonable_encoder
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
-from starlette.responses import JSONResponse
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Match
 
-from bot.channels.http.auth import Forbidden, Unauthenticated
-from bot.channels.http.streams import TooMany
 from bot.errors import NodError
 from bot.tools.signature import fault_in_words
 
 NOTHING_HERE = "There is nothing at this address."
+_METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 
 
-class Missing(NodError):
+class Fault(NodError):
+    """The answer is this status and a `Problem`; ``more`` are its fields besides ``error``."""
+
+    def __init__(
+        self, status: int, error: str, headers: Mapping[str, str] | None = None, **more: Any
+    ) -> None:
+        super().__init__(error)
+        self.status = status
+        self.headers = headers
+        self.more = more
+
+
+class Missing(Fault):
     """There is no such thing, or none for this caller."""
 
+    def __init__(self, error: str) -> None:
+        super().__init__(404, error)
 
-def problem(status: int, error: str, **more: Any) -> JSONResponse:
-    return JSONResponse({"ok": False, "error": error, **more}, status)
 
-
-def later(error: str) -> JSONResponse:
+class Later(Fault):
     """Too much came from this caller; it may come again in a minute."""
-    answer = problem(429, error)
-    answer.headers["Retry-After"] = "60"
-    return answer
+
+    def __init__(self, error: str) -> None:
+        super().__init__(429, error, {"Retry-After": "60"})
 
 
-async def refused(_: Request, error: Exception) -> JSONResponse:
-    """To who brings no token that counts; ``error`` says which does."""
-    answer = problem(401, str(error))
-    answer.headers["WWW-Authenticate"] = "Bearer"
-    return answer
+def problem(status: int, error: str, headers: Mapping[str, str] | None = None, **more: Any) -> JSONResponse:
+    return JSONResponse({"ok": False, "error": error, **jsonable_encoder(more)}, status, headers)
 
 
-def install(app: FastAPI) -> None:
-    """Register one handler for each kind of fault."""
-    app.exception_handler(Unauthenticated)(refused)
+async def told(_: Request, error: Any) -> JSONResponse:
+    """To a `Fault`."""
+    return problem(error.status, error.message, error.headers, **error.more)
 
-    @app.exception_handler(Forbidden)
-    async def _(_: Request, error: Forbidden) -> JSONResponse:
-        return problem(403, error.message)
 
-    @app.exception_handler(TooMany)
-    async def _(_: Request, error: TooMany) -> JSONResponse:
-        return later(error.message)
+async def _unfit(_: Request, error: RequestValidationError) -> JSONResponse:
+    faults = error.errors()
+    if any(fault["type"] == "json_invalid" for fault in faults):
+        return problem(400, "The body is not valid JSON.")
+    if any(fault["loc"][0] == "path" for fault in faults):
+        return problem(404, NOTHING_HERE)
+    fields = {".".join(map(str, f["loc"][1:])) or str(f["loc"][0]): fault_in_words(f) for f in faults}
+    return problem(422, "; ".join(f"{k}: {v}" for k, v in fields.items()), fields=fields)
 
-    @app.exception_handler(Missing)
-    async def _(_: Request, error: Missing) -> JSONResponse:
-        return problem(404, error.message)
 
-    @app.exception_handler(RequestValidationError)
-    async def _(_: Request, error: RequestValidationError) -> JSONResponse:
-        faults = error.errors()
-        if any(fault["type"] == "json_invalid" for fault in faults):
-            return problem(400, "The body is not valid JSON.")
-        if any(fault["loc"][0] == "path" for fault in faults):
-            return problem(404, NOTHING_HERE)
-        fields = {".".join(map(str, f["loc"][1:])) or str(f["loc"][0]): fault_in_words(f) for f in faults}
-        return problem(422, "; ".join(f"{k}: {v}" for k, v in fields.items()), fields=fields)
+async def _in_words(request: Request, error: HTTPException) -> JSONResponse:
+    words = {404: NOTHING_HERE, 405: "This address does not accept that method."}
+    headers = dict(error.headers or {})
+    if "Allow" in headers:  # that of one route; others at this address may take other methods
+        headers["Allow"] = ", ".join(method for method in _METHODS if _is_routed(request, method))
+    return problem(error.status_code, words.get(error.status_code, str(error.detail)), headers)
 
-    @app.exception_handler(HTTPException)
-    async def _(_: Request, error: HTTPException) -> JSONResponse:
-        words = {404: NOTHING_HERE, 405: "This address does not accept that method."}
-        answer = problem(error.status_code, words.get(error.status_code, str(error.detail)))
-        answer.headers.update(error.headers or {})
-        return answer
+
+def _is_routed(request: Request, method: str) -> bool:
+    scope = {**request.scope, "method": method}
+    return any(route.matches(scope)[0] is Match.FULL for route in request.app.routes)
+
+
+HANDLERS: dict[int | type[Exception], Callable[[Request, Any], Coroutine[Any, Any, Response]]] = {
+    Fault: told,
+    RequestValidationError: _unfit,
+    HTTPException: _in_words,
+}

@@ -4,26 +4,12 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import Any
 
-from bot.domain.events import (
-    AnswerBegun,
-    ProposalOpened,
-    TextDelta,
-    TextRestarted,
-    ThoughtDelta,
-    ToolFinished,
-    ToolProgress,
-    ToolStarted,
-    TurnEnded,
-    TurnEvent,
-    TurnFailed,
-    Waited,
-)
-from bot.domain.redaction import redact, redact_text
+from bot.channels.http.schemas.events import TurnEvents
+from bot.domain.events import TurnEvent
 
-Heard = tuple[TurnEvent | None, dict[str, Any]]
-"""The payload is empty where there is nothing for people."""
+Heard = tuple[TurnEvent | None, TurnEvents | None]
+"""A turn's event, None for another change; and what people are told of it, None for nothing."""
 Listener = asyncio.Queue[Heard | None]
 """None says that nothing more will come."""
 
@@ -75,12 +61,12 @@ class Hub:
     def heard(self, key: str) -> bool:
         return key in self._listeners
 
-    def publish(self, key: str, event: TurnEvent | None, payload: dict[str, Any]) -> None:
+    def publish(self, key: str, event: TurnEvent | None, told: TurnEvents | None) -> None:
         for listener in self._listeners.get(key, ()):
             if listener.full():
                 _end(listener)
             else:
-                listener.put_nowait((event, payload))
+                listener.put_nowait((event, told))
 
 
 def _end(listener: Listener) -> None:
@@ -88,45 +74,3 @@ def _end(listener: Listener) -> None:
     while not listener.empty():
         listener.get_nowait()
     listener.put_nowait(None)
-
-
-def payload(event: TurnEvent) -> dict[str, Any] | None:
-    """The event as JSON for listeners; None for what is told with more detail elsewhere."""
-    match event:
-        case TextDelta(text):
-            return {"type": "delta", "content": text, "text": text}
-        case ThoughtDelta(text):
-            return {"type": "thought", "text": text}
-        case TextRestarted():
-            return {"type": "restart"}
-        case Waited(words):
-            return {"type": "thought", "text": words}
-        case ToolStarted(call_id, tool_name, summary, arguments):
-            return {
-                "type": "tool_call_start",
-                "call_id": call_id,
-                "tool_name": tool_name,
-                "summary": redact_text(summary),
-                "arguments": redact(arguments),
-            }
-        case ToolProgress(call_id, tool_name, words):
-            return {
-                "type": "tool_call_progress",
-                "call_id": call_id,
-                "tool_name": tool_name,
-                "text": redact_text(words),
-            }
-        case ToolFinished(call_id, tool_name, ok, result):
-            return {
-                "type": "tool_call_result",
-                "call_id": call_id,
-                "tool_name": tool_name,
-                "ok": ok,
-                "result": redact_text(result),
-            }
-        case TurnEnded(ending):
-            return {"type": "done", "ending": str(ending)}
-        case TurnFailed(explanation):
-            return {"type": "error", "error": explanation}
-        case AnswerBegun() | ProposalOpened():
-            return None

@@ -3,12 +3,14 @@
 import asyncio
 import contextlib
 import secrets
+from collections.abc import Callable
 
 import structlog
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from bot.channels.http.errors import NOTHING_HERE, problem
+from bot.channels.http.streams import Pace
 from bot.logs import logger
 from bot.outages import FileFault, is_outage
 
@@ -62,8 +64,9 @@ class Capacity:
 
 
 class BodyLimits:
-    def __init__(self, app: ASGIApp) -> None:
+    def __init__(self, app: ASGIApp, pace: Callable[[], Pace]) -> None:
         self._app = app
+        self._pace = pace
         self._arriving: dict[str, asyncio.Timeout] = {}  # whose body is waited for, the longest first
 
     async def _part(self, request: str, receive: Receive, due: float) -> Message:
@@ -87,7 +90,7 @@ class BodyLimits:
         started = whole = False
         size = 0
         request = secrets.token_hex(6)
-        due = asyncio.get_running_loop().time() + scope["app"].channel.pace.body
+        due = asyncio.get_running_loop().time() + self._pace().body
 
         async def limited() -> Message:
             nonlocal size, whole

@@ -4,13 +4,15 @@ import asyncio
 from typing import Annotated
 
 from fastapi import APIRouter, Path, Request
-from starlette.responses import HTMLResponse, JSONResponse
+from starlette.responses import HTMLResponse
 
-from bot.channels.http.errors import problem
+from bot.channels.http.errors import Fault, Missing
 from bot.channels.http.plain import plain_page
-from bot.channels.http.site import Admin, Here, api_routes, ok
-from bot.channels.http.wire import LoginBegun, LoginEnded, McpServers, SaidBody
+from bot.channels.http.schemas.base import SaidBody
+from bot.channels.http.schemas.status import LoginBegun, LoginEnded, McpServers, McpServerView, McpSignInView
+from bot.channels.http.site import Admin, Here, api_routes
 from bot.errors import SignInError
+from bot.tools.mcp.seam import McpServer
 
 BACK = "/oauth/callback"
 _WAIT_SECONDS = 20.0
@@ -21,71 +23,65 @@ back = APIRouter(include_in_schema=False)
 Name = Annotated[str, Path(max_length=40)]
 
 
-@router.get("", summary="For admins: the MCP servers there are", response_model=McpServers)
-async def listed(_: Admin, site: Here) -> JSONResponse:
+@router.get("", summary="For admins: the MCP servers there are")
+async def listed(_: Admin, site: Here) -> McpServers:
     """``trouble``: why it is unavailable, or null. ``sign_in`` is null where people don't sign in."""
     await site.channel.registry.shelf()  # they start when tools are asked for
-    found = []
-    for server in site.logins.servers:
-        keys = server.keys
-        held = await keys.look() if keys else None
-        signed = held is not None and bool(held.tokens)
-        found.append(
-            {
-                "name": server.config.name,
-                "trouble": server.trouble,
-                "tools": len(server.known),
-                "sign_in": None
-                if keys is None
-                else {
-                    "signed_in": signed,
-                    "by": held.signed_in_by if held else None,
-                    "at": held.signed_in_at.isoformat() if held else None,
-                    "wanted": keys.wanted,
-                },
-            }
+    return McpServers(servers=[await _view(server) for server in site.logins.servers])
+
+
+async def _view(server: McpServer) -> McpServerView:
+    keys = server.keys
+    held = await keys.look() if keys else None
+    return McpServerView(
+        name=server.config.name,
+        trouble=server.trouble,
+        tools=len(server.known),
+        sign_in=McpSignInView(
+            signed_in=held is not None and bool(held.tokens),
+            by=held.signed_in_by if held else None,
+            at=held.signed_in_at if held else None,
+            wanted=keys.wanted,
         )
-    return ok(servers=found)
+        if keys
+        else None,
+    )
 
 
-@router.post(
-    "/{name}/login", summary="Begin to sign in at an MCP server", status_code=201, response_model=LoginBegun
-)
-async def begin(name: Name, actor: Admin, site: Here) -> JSONResponse:
+@router.post("/{name}/login", summary="Begin to sign in at an MCP server", status_code=201)
+async def begin(name: Name, actor: Admin, site: Here) -> LoginBegun:
     """``url`` is the page where a person signs in; it leads back to Nod. 404 where no one can sign in."""
     try:
         site.logins.server(name)
     except SignInError as error:
-        return problem(404, error.message)
+        raise Missing(error.message) from None
     try:
         ident, url = await site.logins.begin(name, str(actor))
     except SignInError as error:
-        return problem(409, error.message)
-    answer = ok(id=ident, url=url)
-    answer.status_code = 201
-    return answer
+        raise Fault(409, error.message) from None
+    return LoginBegun(id=ident, url=url)
 
 
-@router.delete("/{name}/login", summary="Forget the sign-in at an MCP server", response_model=SaidBody)
-async def end(name: Name, _: Admin, site: Here) -> JSONResponse:
+@router.delete("/{name}/login", summary="Forget the sign-in at an MCP server")
+async def end(name: Name, _: Admin, site: Here) -> SaidBody:
     """404 where no one can sign in."""
     try:
         gone = await site.logins.sign_out(name)
     except SignInError as error:
-        return problem(404, error.message)
-    return ok(text=f"Signed out of {name}." if gone else f"No one was signed in at {name}.")
+        raise Missing(error.message) from None
+    return SaidBody(text=f"Signed out of {name}." if gone else f"No one was signed in at {name}.")
 
 
-@router.get("/logins/{login_id}", summary="Wait for a sign-in to end", response_model=LoginEnded)
-async def ended(login_id: Annotated[str, Path(max_length=40)], _: Admin, site: Here) -> JSONResponse:
+@router.get("/logins/{login_id}", summary="Wait for a sign-in to end")
+async def ended(login_id: Annotated[str, Path(max_length=40)], _: Admin, site: Here) -> LoginEnded:
     """``text`` is null while the person is away: ask again. 409 says why it failed."""
     try:
         async with asyncio.timeout(_WAIT_SECONDS):
-            return ok(text=await site.logins.ended(login_id))
+            return LoginEnded(text=await site.logins.ended(login_id))
     except TimeoutError:
-        return ok(text=None)
+        return LoginEnded(text=None)
     except SignInError as error:
-        return problem(409, error.message)
+        raise Fault(409, error.message) from None
 
 
 @back.get(BACK)

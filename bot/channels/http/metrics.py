@@ -14,7 +14,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from bot.channels.http.auth import Unauthenticated
-from bot.channels.http.errors import refused
+from bot.channels.http.errors import Fault, told
 from bot.channels.http.server import bounded, listen, said_seldom, started
 
 _FORMAT = "text/plain; version=0.0.4; charset=utf-8"
@@ -43,7 +43,7 @@ class MetricsServer:
     @asynccontextmanager
     async def running(self) -> AsyncIterator[int]:
         """The port, while it serves. Raises SettingsError where it is taken."""
-        application = Starlette(routes=[self._page], exception_handlers={Unauthenticated: refused})
+        application = Starlette(routes=[self._page], exception_handlers={Fault: told})
         server = bounded(application, _CONNECTIONS)
         with said_seldom(), listen(self._host, self._port, "NOD_METRICS_PORT") as listening:
             serving = asyncio.create_task(server.serve([listening]), name="metrics")

@@ -1,18 +1,19 @@
 """Lists a page at a time: a page says with which ``before`` the next one begins."""
 
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Annotated
 
-from fastapi import Query
+from fastapi import Depends, Query
 from pydantic import AfterValidator
 
+from bot.channels.http.errors import Fault
 from bot.domain.proposals import Mark
 
 PAGE = 200
-NO_PLACE = "Send what an earlier page gave as `next`."
+_NO_PLACE = "Send what an earlier page gave as `next`."
 
 Limit = Annotated[int, Query(ge=1, le=PAGE, description="how many at most")]
-Before = Annotated[str | None, Query(max_length=100, description="what an earlier page gave as `next`")]
 
 
 def _since(value: datetime) -> datetime:
@@ -31,11 +32,19 @@ def cursor(mark: Mark | None) -> str | None:
     return f"{mark.at.isoformat()}~{mark.id}" if mark else None
 
 
-def mark_of(text: str) -> Mark | None:
-    """None where no page gave it."""
-    at, _, ident = text.partition("~")
-    try:
-        found = datetime.fromisoformat(at.replace(" ", "+"))
-    except ValueError:
+async def _mark(
+    before: Annotated[
+        str | None, Query(max_length=100, description="what an earlier page gave as `next`")
+    ] = None,
+) -> Mark | None:
+    if before is None:
         return None
-    return Mark(found, ident) if found.tzinfo and ident.isalnum() else None
+    at, _, ident = before.partition("~")
+    with suppress(ValueError):
+        found = datetime.fromisoformat(at.replace(" ", "+"))
+        if found.tzinfo and ident.isalnum():
+            return Mark(found, ident)
+    raise Fault(422, _NO_PLACE, fields={"before": _NO_PLACE})
+
+
+Before = Annotated[Mark | None, Depends(_mark)]

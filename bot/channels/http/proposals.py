@@ -5,28 +5,32 @@ from typing import Annotated, Any, Literal
 
 from fastapi import Header, Query
 from pydantic import Field
-from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.responses import PlainTextResponse, Response
 
-from bot.channels.http import views
 from bot.channels.http.body import Body
 from bot.channels.http.channel import NAME, HttpChannel, key_of
 from bot.channels.http.downloads import download
-from bot.channels.http.errors import problem
-from bot.channels.http.pages import NO_PLACE, PAGE, Before, Limit, cursor, mark_of
-from bot.channels.http.site import Caller, Here, Streaming, api_routes, ok
-from bot.channels.http.streams import STILL_THERE, EventStream, sse
-from bot.channels.http.waiting import LongPoll, Waiting
-from bot.channels.http.wire import (
+from bot.channels.http.errors import Fault, Missing
+from bot.channels.http.pages import PAGE, Before, Limit, cursor
+from bot.channels.http.schemas.events import ChangeEvents, ProposalEvent, QuestionAnswered, Reload
+from bot.channels.http.schemas.proposals import (
     AskedQuestions,
     Files,
+    FileView,
     LadderBody,
     OneProposal,
     PressedBody,
-    ProposalEvent,
     ProposalPage,
-    QuestionAnswered,
-    Reload,
+    ProposalView,
+    QuestionView,
+    ReachView,
+    RungView,
+    conversation_of,
+    every,
 )
+from bot.channels.http.site import Caller, Here, Streaming, api_routes, event_stream
+from bot.channels.http.streams import STILL_THERE, sse
+from bot.channels.http.waiting import LongPoll, Waiting
 from bot.domain.chat import Address, Answer, Press
 from bot.domain.files import File
 from bot.domain.people import Actor
@@ -42,6 +46,7 @@ Mine = Literal["asked", "decide"]
 
 _APPROVING = (Verb.APPROVE, Verb.SIMILAR, Verb.EDIT)
 _RUNNING = (State.APPROVED, State.EXECUTING)
+_NONE = "There is no such proposal."
 _SAY_WHICH = "It was edited after it was proposed. Send what you saw of it: seen or round."
 _NEWEST_ROW = 2**63 - 1
 _REPLAYED = 200  # changes at most; who missed more reads the lists again
@@ -74,14 +79,11 @@ class Decide(Body):
     reach: Whose = Whose.HERE
 
 
-@router.get(
-    "/proposals",
-    summary="Proposals you may see, across all channels",
-    response_model=ProposalPage,
-)
+@router.get("/proposals", summary="Proposals you may see, across all channels")
 async def listed(
     actor: Caller,
     site: Here,
+    before: Before,
     state: Annotated[list[State] | None, Query(description="repeat it for several")] = None,
     tool: Annotated[str | None, Query(max_length=200)] = None,
     kind: Kind | None = None,
@@ -94,104 +96,90 @@ async def listed(
     ] = None,
     order: Annotated[Order, Query(description="newest change, or what expires first")] = Order.CHANGED,
     limit: Limit = PAGE,
-    before: Before = None,
-) -> JSONResponse:
+) -> ProposalPage:
     """``next`` is the ``before`` of the next page; null on the last. A page may be short before the last."""
     http = site.channel
-    mark = None
-    if before is not None and (mark := mark_of(before)) is None:
-        return problem(422, NO_PLACE, fields={"before": NO_PLACE})
     states = [State.PROPOSED] if mine == "decide" and not state else state or list(State)
     accounts = None if requester is None else await http.admin.accounts_of(requester)
     sought = Sought(tool, kind, risk, mine == "asked", q.strip() or None, channel, accounts, order)
-    shown, further = await http.proposals.page(actor, states, limit, mark, sought, to_decide=mine == "decide")
-    return ok(proposals=await views.every(shown), next=cursor(further))
+    shown, further = await http.proposals.page(
+        actor, states, limit, before, sought, to_decide=mine == "decide"
+    )
+    return ProposalPage(proposals=await every(shown), next=cursor(further))
 
 
-@router.get(
-    "/proposals/{proposal_id}", summary="One proposal; `wait` for its end", response_model=OneProposal
-)
-async def one(proposal_id: str, actor: Caller, site: Here, poll: Waiting) -> JSONResponse:
+@router.get("/proposals/{proposal_id}", summary="One proposal; `wait` for its end")
+async def one(proposal_id: str, actor: Caller, site: Here, poll: Waiting) -> OneProposal:
     """Returns after ``wait`` seconds (60 at most), or as soon as it was decided and has run."""
     shown = await _ended(site.channel, proposal_id, actor, poll, (State.PROPOSED, *_RUNNING))
-    return _nothing() if shown is None else ok(proposal=views.proposal(shown))
+    if shown is None:
+        raise Missing(_NONE)
+    return OneProposal(proposal=ProposalView.seen_as(shown))
 
 
-@router.get(
-    "/proposals/{proposal_id}/ladder",
-    summary="What approving similar calls may allow",
-    response_model=LadderBody,
-)
-async def ladder(proposal_id: str, actor: Caller, site: Here) -> JSONResponse:
+@router.get("/proposals/{proposal_id}/ladder", summary="What approving similar calls may allow")
+async def ladder(proposal_id: str, actor: Caller, site: Here) -> LadderBody:
     """Which calls and whose, narrowest first, each in words; empty when this person can't allow any."""
     shown = await site.channel.proposals.find(proposal_id, actor)
     if shown is None:
-        return _nothing()
+        raise Missing(_NONE)
     rungs = await site.lookup.ladder(proposal_id, actor, _at(shown, actor))
     reaches = await site.lookup.reaches(proposal_id, actor, _at(shown, actor))
-    return ok(
-        ladder=[{"rung": rung, "words": words} for rung, words in rungs],
-        reaches=[{"reach": reach, "words": words} for reach, words in reaches],
+    return LadderBody(
+        ladder=[RungView(rung=rung, words=words) for rung, words in rungs],
+        reaches=[ReachView(reach=reach, words=words) for reach, words in reaches],
         lasting=list(Lasting),
     )
 
 
 @router.get(
-    "/proposals/{proposal_id}/questions",
-    summary="What was asked about it within a day, with the answers",
-    response_model=AskedQuestions,
+    "/proposals/{proposal_id}/questions", summary="What was asked about it within a day, with the answers"
 )
-async def questions(proposal_id: str, actor: Caller, site: Here) -> JSONResponse:
+async def questions(proposal_id: str, actor: Caller, site: Here) -> AskedQuestions:
     found = await site.channel.proposals.questions(proposal_id, actor)
     if found is None:
-        return _nothing()
-    return ok(questions=[views.question(each) for each in found])
+        raise Missing(_NONE)
+    return AskedQuestions.of(questions=found)
 
 
 @router.get(
     "/proposals/{proposal_id}/result",
     summary="Its result in full, as a text file; 404 before its end",
     response_class=PlainTextResponse,
-    response_model=None,
 )
 async def result(proposal_id: str, actor: Caller, site: Here) -> Response:
     found = await site.channel.proposals.find(proposal_id, actor)
     if found is None:
-        return _nothing()
+        raise Missing(_NONE)
     p = found.proposal
     told = p.result or p.error
     if not told:
-        return problem(404, "It has no result.")
+        raise Missing("It has no result.")
     return await download(File(f"{p.tool_name}-{p.id}.txt", told))
 
 
-@router.get(
-    "/proposals/{proposal_id}/files",
-    summary="The files its tool made, and its result if it is long",
-    response_model=Files,
-)
-async def files(proposal_id: str, actor: Caller, site: Here) -> JSONResponse:
+@router.get("/proposals/{proposal_id}/files", summary="The files its tool made, and its result if it is long")
+async def files(proposal_id: str, actor: Caller, site: Here) -> Files:
     kept = await site.channel.proposals.files(proposal_id, actor)
     if kept is None:
-        return _nothing()
-    return ok(files=[{"id": handle, "name": each.name} for handle, each in kept])
+        raise Missing(_NONE)
+    return Files(files=[FileView(id=handle, name=each.name) for handle, each in kept])
 
 
 @router.get(
     "/proposals/{proposal_id}/files/{file_id}",
     summary="One of them, as a text file",
     response_class=PlainTextResponse,
-    response_model=None,
 )
 async def file(proposal_id: str, file_id: str, actor: Caller, site: Here) -> Response:
     kept = await site.channel.proposals.files(proposal_id, actor) or []
     return await download(dict(kept).get(file_id))
 
 
-@router.post("/proposals/{proposal_id}/{verb}", summary="Decide: one press", response_model=PressedBody)
+@router.post("/proposals/{proposal_id}/{verb}", summary="Decide: one press")
 async def press(
     proposal_id: str, verb: Verb, actor: Caller, site: Here, poll: Waiting, body: Decide | None = None
-) -> JSONResponse:
+) -> PressedBody:
     """A press that comes too late answers with the proposal as it already is, and changes nothing.
 
     What was approved may still be running when this answers: ``wait`` up to 60 seconds for its end. Where it
@@ -200,11 +188,11 @@ async def press(
     """
     before = await site.channel.proposals.find(proposal_id, actor)
     if before is None:
-        return _nothing()
+        raise Missing(_NONE)
     given = body or Decide()
     which = any(each is not None for each in (given.round, given.digest, given.seen))
     if before.proposal.edited_by and verb in _APPROVING and not which:
-        return problem(409, _SAY_WHICH, proposal=views.proposal(before))
+        raise Fault(409, _SAY_WHICH, proposal=ProposalView.seen_as(before))
     reply = await site.take_in(
         Press(
             actor,
@@ -223,11 +211,11 @@ async def press(
     )
     poll = poll.at_once() if reply.answer in _STATUS else poll
     ended = await _ended(site.channel, proposal_id, actor, poll)
-    shown = views.proposal(ended) if ended else None
+    shown = ProposalView.seen_as(ended) if ended else None
     if reply.answer in _STATUS:
         more = {"fields": dict(reply.fields)} if reply.fields else {}
-        return problem(_STATUS[reply.answer], reply.text, proposal=shown, **more)
-    return ok(proposal=shown, text=reply.text, answer=reply.answer)
+        raise Fault(_STATUS[reply.answer], reply.text, proposal=shown, **more)
+    return PressedBody.of(proposal=shown, text=reply.text, answer=reply.answer)
 
 
 async def _ended(
@@ -244,9 +232,7 @@ async def _ended(
 @router.get(
     "/events",
     summary="SSE: every change of a proposal you may see, and answers about it; resumes by Last-Event-ID",
-    response_class=EventStream,
-    response_model=None,
-    responses={200: {"model": ProposalEvent | QuestionAnswered | Reload}},
+    **event_stream(ChangeEvents),
 )
 async def changes(
     actor: Caller,
@@ -263,7 +249,7 @@ async def changes(
 async def _changes(http: HttpChannel, actor: Actor, seen: int, newest_row: int) -> AsyncIterator[str]:
     if newest_row - seen > _REPLAYED:
         seen = newest_row
-        yield f"id: {seen}\n" + sse({"type": "reload"})
+        yield f"id: {seen}\n" + sse(Reload())
     yield f"id: {seen}\n: listening\n\n"
     quiet = 0.0
     before = Feed((), {}, {})
@@ -275,17 +261,16 @@ async def _changes(http: HttpChannel, actor: Actor, seen: int, newest_row: int) 
         for proposal_id, row_id in sorted(newest.items(), key=lambda change: change[1]):
             shown = await http.proposals.find(proposal_id, actor)
             if shown is not None:
-                update = {"type": "proposal_update", "proposal": views.proposal(shown)}
-                yield f"id: {row_id}\n" + sse(update)
+                yield f"id: {row_id}\n" + sse(ProposalEvent(proposal=ProposalView.seen_as(shown)))
                 quiet = 0.0
         for proposal_id in progressed(before.far, now.far):
             if (shown := await http.proposals.find(proposal_id, actor)) is not None:
-                yield sse({"type": "proposal_update", "proposal": views.proposal(shown)})
+                yield sse(ProposalEvent(proposal=ProposalView.seen_as(shown)))
                 quiet = 0.0
         for proposal_id in dict.fromkeys(before.asked[key] for key in before.asked.keys() - now.asked.keys()):
             if (told := await http.proposals.questions(proposal_id, actor)) is not None:
-                answers = [views.question(each) for each in told]
-                yield sse({"type": "question_answered", "proposal_id": proposal_id, "questions": answers})
+                answers = [QuestionView.model_validate(each) for each in told]
+                yield sse(QuestionAnswered(proposal_id=proposal_id, questions=answers))
                 quiet = 0.0
         before = now
         if now.rows:
@@ -300,8 +285,4 @@ async def _changes(http: HttpChannel, actor: Actor, seen: int, newest_row: int) 
 
 def _at(shown: Seen, actor: Actor) -> Address:
     """Where the caller presses: their own conversation of that name, which no one else can name."""
-    return Address(NAME, key_of(actor, views.conversation_of(shown)))
-
-
-def _nothing() -> JSONResponse:
-    return problem(404, "There is no such proposal.")
+    return Address(NAME, key_of(actor, conversation_of(shown)))

@@ -12,6 +12,7 @@ import threading
 from collections.abc import Iterator
 
 import uvicorn
+from fastapi import FastAPI
 from starlette.types import ASGIApp
 
 from bot.channels.http.site import Site
@@ -118,14 +119,15 @@ def said_seldom() -> Iterator[None]:
 
 
 class WebServer:
-    """Serves ``site`` on ``host:port``; port 0 takes a free one, told by ``port`` once started."""
+    """Serves ``app`` on ``host:port``; port 0 takes a free one, told by ``port`` once started."""
 
-    def __init__(self, site: Site, host: str, port: int, connections: int = 1000) -> None:
+    def __init__(self, app: FastAPI, host: str, port: int, connections: int = 1000) -> None:
         """``connections``: how many there may be at a time."""
-        self.site = site
+        self.app = app
+        self.site: Site = app.state.site
         self._host = host
         self.port = port
-        self._server = bounded(site, connections)
+        self._server = bounded(app, connections)
         self._quiet = contextlib.ExitStack()
         self._listening: socket.socket | None = None
         self._task: asyncio.Task[None] | None = None

@@ -7,15 +7,16 @@ from typing import Annotated, Literal
 
 from fastapi import APIRouter, Query, Request
 from pydantic import Field
-from starlette.responses import JSONResponse, RedirectResponse, Response
+from starlette.responses import RedirectResponse, Response
 
 from bot.channels.http.auth import COOKIE
 from bot.channels.http.body import Body
-from bot.channels.http.errors import problem
+from bot.channels.http.errors import Fault, Missing
 from bot.channels.http.organisation import BACK, MANY, Begun, NotSignedIn
 from bot.channels.http.plain import plain_page
-from bot.channels.http.site import Caller, Here, Site, api_routes, ok
-from bot.channels.http.wire import DoneBody
+from bot.channels.http.schemas.base import DoneBody
+from bot.channels.http.schemas.status import SignInWays
+from bot.channels.http.site import Caller, Here, Site, api_routes
 
 router = api_routes("status", prefix="/api")
 visits = APIRouter(include_in_schema=False)
@@ -32,29 +33,28 @@ class SigningIn(Body):
     code: Annotated[str, Field(min_length=20, max_length=100)]
 
 
-@router.post("/session", summary="Sign in a browser with a one-time link", response_model=DoneBody)
-async def enter(body: SigningIn, request: Request, site: Here) -> JSONResponse:
+@router.post("/session", summary="Sign in a browser with a one-time link")
+async def enter(body: SigningIn, request: Request, site: Here, answer: Response) -> DoneBody:
     """The answer sets a cookie that signs the browser in for 30 days. A link works once, for 10 minutes."""
     site.doorkeeper.check_origin(request)
     secret = await site.signed_in.enter(body.code)
     if secret is None:
-        return problem(403, _LATE)
-    answer = ok()
+        raise Fault(403, _LATE)
     _give(answer, COOKIE, secret, site.signed_in.life, request, site)
-    return answer
+    return DoneBody()
 
 
 @visits.get("/api/session")
-async def ways(site: Here) -> JSONResponse:
+async def ways(site: Here) -> SignInWays:
     """How people can sign in here: the organisation whose accounts count; needs no token."""
-    return ok(organisation=site.organisation.name if site.organisation else None)
+    return SignInWays(organisation=site.organisation.name if site.organisation else None)
 
 
 @visits.get("/api/session/begin")
 async def go(request: Request, site: Here) -> Response:
     """Send a browser to the organisation's sign-in."""
     if site.organisation is None:
-        return problem(404, "This Nod has no sign-in of an organisation.")
+        raise Missing("This Nod has no sign-in of an organisation.")
     begun = Begun.new()
     try:
         away = await site.organisation.address(begun)
@@ -106,19 +106,19 @@ def _give(
     )
 
 
-@router.delete("/session", summary="Sign this browser out, or all of yours", response_model=DoneBody)
+@router.delete("/session", summary="Sign this browser out, or all of yours")
 async def leave(
     actor: Caller,
     request: Request,
     site: Here,
+    answer: Response,
     *,
     everywhere: Annotated[bool, Query(description="every browser that is signed in as you")] = False,
-) -> JSONResponse:
+) -> DoneBody:
     """With a token it ends no session unless ``everywhere``."""
     secret = request.cookies.get(COOKIE, "")
     if everywhere or secret:
         await site.signed_in.leave(actor, "" if everywhere else secret)
         site.channel.bell.ring()
-    answer = ok()
     answer.delete_cookie(COOKIE, path=site.base or "/", httponly=True, samesite="strict")
-    return answer
+    return DoneBody()

@@ -1,20 +1,15 @@
-"""The web application as an object, and what its routes ask it for: who calls, and the channel."""
+"""What routes ask for: the parts of the running Nod, who calls, and a stream to answer with."""
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from functools import cached_property
-from typing import Annotated, Any
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, Any, get_args
 
-from fastapi import APIRouter, Depends, FastAPI, Request
-from fastapi.dependencies.utils import get_flat_params
+from fastapi import APIRouter, Depends, Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.params import Query
 from fastapi.routing import APIRoute
 from fastapi.security import HTTPBearer
-from starlette.responses import JSONResponse, Response
-from starlette.routing import BaseRoute, Route, Router
-from starlette.types import Receive, Scope, Send
 
 from bot.channels.http.auth import Doorkeeper, Forbidden, Unauthenticated
 from bot.channels.http.channel import HttpChannel
@@ -28,7 +23,6 @@ from bot.channels.http.streams import (
     Places,
     streaming,
 )
-from bot.channels.http.wire import Problem
 from bot.channels.seam import Channel, Lookup
 from bot.domain.chat import Incoming, Reply
 from bot.domain.people import Actor
@@ -37,9 +31,15 @@ from bot.lookup.signing_in import SignedIn
 from bot.tools.mcp.seam import SignIns
 from bot.upkeep.webhooks import Callbacks
 
+_MOST_PARAMETERS = 50
 _FAULTS: dict[int | str, dict[str, Any]] = {
-    status: {"model": Problem, "description": words}
+    status: {
+        "description": words,
+        # by its name, since a model given here would be built again for every route and status
+        "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Problem"}}},
+    }
     for status, words in (
+        (400, "The body is not JSON"),
         (401, "No valid token"),
         (403, "Not for this caller"),
         (404, "There is no such thing, or none for this caller"),
@@ -51,54 +51,34 @@ _FAULTS: dict[int | str, dict[str, Any]] = {
 }
 
 
-class Site(FastAPI):
-    """One channel on the web; ``model_name`` and ``demo`` are what ``/api/me`` tells.
+@dataclass
+class Site:
+    """What the web application works with; ``model_name`` and ``demo`` are what ``/api/me`` tells.
 
     ``secure``: people reach it over HTTPS; ``base``: the path where, as in ``/nod``. ``platforms`` are the
     other channels, whose health is told. ``organisation``: where its people sign in, if anywhere. ``fault``:
     what keeps this process from its work, if anything. ``model_fails``: whether the model gives no answers.
     """
 
-    def __init__(
-        self,
-        channel: HttpChannel,
-        doorkeeper: Doorkeeper,
-        callbacks: Callbacks,
-        logins: SignIns,
-        signed_in: SignedIn,
-        doctor: Doctor,
-        *,
-        fault: Callable[[], str | None],
-        model_fails: Callable[[], bool],
-        secure: bool,
-        base: str,
-        organisation: Organisation | None,
-        model_name: str,
-        demo: bool,
-        platforms: Mapping[str, Channel],
-        **given: Any,
-    ) -> None:
-        super().__init__(**given)
-        self.platforms = platforms
-        self.channel = channel
-        self.doorkeeper = doorkeeper
-        self.callbacks = callbacks
-        self.logins = logins
-        self.signed_in = signed_in
-        self.doctor = doctor
-        self.fault = fault
-        self.model_fails = model_fails
-        self.secure = secure
-        self.base = base
-        self.organisation = organisation
-        self.reading = Places(STREAMS)
-        self.waiting = Places(LONG_POLLS)
-        self.exporting = Places(EXPORTS)
-        self._describing = asyncio.Lock()
-        self._description: bytes | memoryview | None = None
-        self.up = False  # from when the start has finished until the end begins
-        self.model_name = model_name
-        self.demo = demo
+    channel: HttpChannel
+    doorkeeper: Doorkeeper
+    callbacks: Callbacks
+    logins: SignIns
+    signed_in: SignedIn
+    doctor: Doctor
+    fault: Callable[[], str | None]
+    model_fails: Callable[[], bool]
+    secure: bool
+    base: str
+    organisation: Organisation | None
+    model_name: str
+    demo: bool
+    platforms: Mapping[str, Channel]
+    reading: Places = field(default_factory=lambda: Places(STREAMS))
+    waiting: Places = field(default_factory=lambda: Places(LONG_POLLS))
+    exporting: Places = field(default_factory=lambda: Places(EXPORTS))
+    describing: asyncio.Lock = field(default_factory=asyncio.Lock)
+    up: bool = False  # from when the start has finished until the end begins
 
     @contextlib.contextmanager
     def ready(self) -> Iterator[None]:
@@ -114,53 +94,14 @@ class Site(FastAPI):
             raise RuntimeError("the channel was not started")
         return self.channel.lookup
 
-    def setup(self) -> None:
-        """With the description made once, in a thread: that loads libraries and takes seconds."""
-        self.add_route("/openapi.json", self._tell, include_in_schema=False)
-
-    async def _tell(self, _: Request) -> Response:
-        async with self._describing:
-            if self._description is None:
-                self._description = await asyncio.to_thread(lambda: JSONResponse(self.openapi()).body)
-        return Response(self._description, media_type="application/json")
-
-    def openapi(self) -> dict[str, Any]:
-        """The description of all routes.
-
-        FastAPI gives faults the media type of the route, and calls every stream a string: both are put right.
-        OpenAPI 3.1 has no place for the schema of a stream, so it is that of one event.
-        """
-        known = self.router.routes
-        known[:] = [there for each in known for there in _there(each)]
-        for route in known:
-            if isinstance(route, _Route):
-                route.describe()
-        document = super().openapi()
-        for operations in document["paths"].values():
-            for operation in operations.values():
-                for status, response in operation["responses"].items():
-                    if status >= "400":
-                        response["content"] = {"application/json": next(iter(response["content"].values()))}
-                    stream = response.get("content", {}).get("text/event-stream", {})
-                    if "schema" in stream and "properties" not in stream["schema"]:
-                        stream["schema"] = _event(stream["schema"])
-        return document
-
     async def take_in(self, incoming: Incoming) -> Reply:
         if self.channel.inbox is None:
             raise RuntimeError("the channel was not started")
         return await self.channel.inbox(incoming)
 
 
-def _event(payload: dict[str, Any]) -> dict[str, Any]:
-    """The schema of a server-sent event whose ``data`` is JSON of this schema."""
-    inside = {name: value for name, value in payload.items() if name != "type"}
-    data = {"type": "string", "contentMediaType": "application/json", "contentSchema": inside}
-    return {"type": "object", "properties": {"data": data, "id": {"type": "string"}}, "required": ["data"]}
-
-
 async def _site(request: Request) -> Site:
-    site: Site = request.app
+    site: Site = request.app.state.site
     return site
 
 
@@ -214,49 +155,10 @@ Admin = Annotated[Actor, Depends(_admin)]
 """Who calls, an admin of all of Nod; everybody else got 401 or 403."""
 
 
-def ok(**more: Any) -> JSONResponse:
-    return JSONResponse({"ok": True, **more})
-
-
-class _Route(APIRoute):
-    """Builds the models of its answers, of which only the description tells, when that is asked for.
-
-    They took most of the start: a route has up to eight.
-    """
-
-    def __init__(
-        self,
-        path: str,
-        endpoint: Callable[..., Any],
-        *,
-        response_model: Any = None,
-        responses: dict[int | str, dict[str, Any]] | None = None,
-        **given: Any,
-    ) -> None:
-        super().__init__(path, endpoint, response_model=None, **given)
-        self._described = {"response_model": response_model, "responses": responses}
-        self._given = given
-
-    @cached_property
-    def query(self) -> list[str]:
-        """The names of its parameters."""
-        fields = get_flat_params(self.dependant)
-        return [field.alias for field in fields if isinstance(field.field_info, Query)]
-
-    def describe(self) -> None:
-        if self._described:
-            told = APIRoute(self.path, self.endpoint, **self._described, **self._given)
-            self.response_model, self.responses = told.response_model, told.responses
-            self.response_field, self.response_fields = told.response_field, told.response_fields
-            self._described = {}
-
-
-_MOST_PARAMETERS = 50
-
-
 async def _known_query(request: Request) -> None:  # else a thread does it, where others wait, too
     """Refuse a parameter that the route does not have: without a filter the answer is to another question."""
-    known: list[str] = request.scope["route"].query
+    route: APIRoute = request.scope["route"]
+    known = list(_parameters(route.dependant))
     said = (
         f"There is no such parameter. There is {', '.join(known)}." if known else "This takes no parameters."
     )
@@ -273,36 +175,34 @@ async def _known_query(request: Request) -> None:  # else a thread does it, wher
         raise RequestValidationError(faults)
 
 
-class LateRoutes:
-    """An ASGI application of routes whose library is loaded when one or the description is asked for."""
-
-    def __init__(self, load: Callable[[], Sequence[BaseRoute]]) -> None:
-        self.load = load
-        self._router: Router | None = None
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if self._router is None:
-            self._router = Router(await asyncio.to_thread(self.load), redirect_slashes=False)
-        await self._router(scope, receive, send)
-
-
-def _there(route: BaseRoute) -> Sequence[BaseRoute]:
-    late = route.endpoint if isinstance(route, Route) else None
-    return late.load() if isinstance(late, LateRoutes) else [route]
+def _parameters(needed: Any) -> Iterator[str]:
+    """The names of the query parameters of a route's ``dependant``, its dependencies' included."""
+    yield from (field.alias for field in needed.query_params)
+    for each in needed.dependencies:
+        yield from _parameters(each)
 
 
 def api_routes(tag: str, prefix: str = "") -> APIRouter:
-    """Routes for one part of the API, each described with the faults it may answer with."""
+    """Routes for one part of the API, each described with the faults it may answer with.
+
+    An operation is called as in ``proposals_press``, for clients made from the description.
+    """
     return APIRouter(
         prefix=prefix,
         tags=[tag],
         responses=_FAULTS,
-        generate_unique_id_function=_operation,
-        route_class=_Route,
+        generate_unique_id_function=lambda route: f"{tag}_{route.name}",
         dependencies=[Depends(_known_query)],
     )
 
 
-def _operation(route: APIRoute) -> str:
-    """For clients made from the description: ``proposals_press``."""
-    return f"{route.tags[0]}_{route.name}" if route.tags else route.name
+def event_stream(events: Any) -> dict[str, Any]:
+    """What the decorator of a route takes that answers with a stream of these ``events``, each JSON.
+
+    To OpenAPI 3.1 a stream is text; 3.2 describes one event of it as ``itemSchema``.
+    """
+    named = [{"$ref": f"#/components/schemas/{each.__name__}"} for each in get_args(events) or (events,)]
+    data = {"type": "string", "contentMediaType": "application/json", "contentSchema": {"anyOf": named}}
+    event = {"type": "object", "properties": {"data": data, "id": {"type": "string"}}, "required": ["data"]}
+    described = {200: {"content": {EventStream.media_type: {"itemSchema": event}}}}
+    return {"response_class": EventStream, "response_model": events, "responses": described}

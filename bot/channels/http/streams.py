@@ -1,17 +1,16 @@
 """Server-sent events: how one is written, what keeps a quiet stream open, and that a stop ends them all."""
 
 import asyncio
-import json
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
 
+from pydantic import BaseModel
 from starlette.responses import StreamingResponse
 
+from bot.channels.http.errors import Later
 from bot.channels.http.hub import Heard, Listener
-from bot.errors import NodError
 
 STILL_THERE = ": still there\n\n"
 
@@ -20,10 +19,6 @@ STREAMS = 50  # that one person may have open at the same time
 LONG_POLLS = 200  # likewise
 EXPORTS = 2  # likewise, of conversations
 _TOO_MANY = "You have {} open at the same time, which is the most. Close one first."
-
-
-class TooMany(NodError):
-    """One person has too many of these open."""
 
 
 class Places:
@@ -35,9 +30,9 @@ class Places:
 
     @contextmanager
     def place(self, person: str) -> Iterator[None]:
-        """Hold one; raises TooMany."""
+        """Hold one; raises Later."""
         if self.taken[person] >= self._most:
-            raise TooMany(_TOO_MANY.format(self._most))
+            raise Later(_TOO_MANY.format(self._most))
         self.taken[person] += 1
         try:
             yield
@@ -66,9 +61,9 @@ class EventStream(StreamingResponse):
     media_type = "text/event-stream"
 
 
-def sse(payload: dict[str, Any]) -> str:
+def sse(event: BaseModel) -> str:
     """One event: a single ``data:`` line of JSON."""
-    return f"data: {json.dumps(payload, ensure_ascii=False)}\n\n"
+    return f"data: {event.model_dump_json(by_alias=True)}\n\n"
 
 
 def streaming(events: AsyncIterator[str]) -> EventStream:

@@ -62,7 +62,7 @@ async def test_a_page_of_copilotkit_shows_each_text_once_in_order_and_is_never_s
     )
     async with serve(model=model, patience=300) as nod, async_playwright() as playwright:
         html = '<meta charset="utf-8"><body><script type="module" src="/page.js"></script>'
-        nod.app.web.site.router.routes[:0] = [
+        nod.app.web.app.router.routes[:0] = [
             Route("/page", lambda _: HTMLResponse(html)),
             Route("/page.js", lambda _: FileResponse(script)),
         ]

@@ -4,18 +4,18 @@ import asyncio
 import json
 import re
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from inspect import isasyncgenfunction, iscoroutinefunction
 from typing import Any
 
 import httpx
+from fastapi import APIRouter
 from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
 from jsonschema import Draft202012Validator
-from starlette.routing import BaseRoute, Route
 
 import bot
-from bot.channels.http.site import LateRoutes
+from bot.channels.http import agui, api, mcp_logins, sessions
 from bot.domain.files import File
 from bot.tools.tool import ToolOutput, tool
 from tests.channels.http.conftest import ANA, CHIEF, TOKENS, Json, Serve
@@ -62,7 +62,8 @@ class Checked:
             return
         schema = described["content"][kind].get("schema", {})
         if kind == "text/event-stream":
-            schema = schema["properties"]["data"]["contentSchema"]
+            assert schema == {"type": "string"}  # clients made from the document take it as text
+            schema = described["content"][kind]["itemSchema"]["properties"]["data"]["contentSchema"]
             for line in response.text.splitlines():
                 if line.startswith("data: "):
                     self.check(json.loads(line[6:]), schema, where)
@@ -187,7 +188,24 @@ async def test_the_document_names_every_operation_once_with_a_tag_and_the_packag
         assert all(re.fullmatch(r"[a-z]+_[a-z_]+", name) for name in names), names
         tags = {tag["name"] for tag in document["tags"]}
         assert all(set(o["tags"]) <= tags and len(o["tags"]) == 1 for o in operations)
+        made_up = [
+            o["operationId"] for o in operations if not o["operationId"].startswith(f"{o['tags'][0]}_")
+        ]
+        assert made_up == []
         assert "HTTPValidationError" not in document["components"]["schemas"]
+
+
+async def test_a_fault_always_says_so_and_why(serve: Serve):
+    async with serve() as nod:
+        document = (await nod.client.get("/openapi.json")).json()
+        assert set(document["components"]["schemas"]["Problem"]["required"]) == {"ok", "error"}
+        checked = Checked(document)
+        nod.client.event_hooks = {"response": [checked]}
+        headers = {"Content-Type": "application/json"}
+        assert (await nod.client.post("/api/chat", content=b"{", headers=headers)).status_code == 400
+        nod.app.web.site.up = False
+        assert (await nod.client.get("/readyz")).status_code == 503
+        assert checked.faults == []
 
 
 async def test_a_proposal_is_called_one_on_the_wire(serve: Serve):
@@ -202,16 +220,19 @@ async def test_a_proposal_is_called_one_on_the_wire(serve: Serve):
 async def test_the_document_is_made_once_and_outside_the_event_loop(serve: Serve):
     threads: list[threading.Thread] = []
 
-    def load() -> Sequence[BaseRoute]:
+    def called(_: APIRoute) -> str:
         threads.append(threading.current_thread())
-        return []
+        return "status_late"
 
     async with serve() as nod:
-        nod.app.web.site.router.routes.append(Route("/late", LateRoutes(load), include_in_schema=False))
+        late = APIRouter(generate_unique_id_function=called)
+        late.add_api_route("/late", lambda: None)
+        nod.app.web.app.include_router(late)
+        before = len(threads)
         first, second = await asyncio.gather(*(nod.client.get("/openapi.json") for _ in range(2)))
         assert first.json() == second.json()
-    assert len(threads) == 1
-    assert threads[0] is not threading.current_thread()
+    assert len(threads) == before + 1
+    assert threads[-1] is not threading.current_thread()
 
 
 def _called(needs: Dependant) -> Iterator[Any]:
@@ -225,9 +246,10 @@ def _awaited(call: Any) -> bool:
     return known or iscoroutinefunction(getattr(call, "__call__", None))  # noqa: B004
 
 
-async def test_no_route_needs_one_of_the_few_threads_in_which_frameworks_call_plain_functions(serve: Serve):
-    async with serve() as nod:
-        routes = [each for each in nod.app.web.site.router.routes if isinstance(each, APIRoute)]
+def test_no_route_needs_one_of_the_few_threads_in_which_frameworks_call_plain_functions():
+    parts = (api, agui, mcp_logins.back, sessions.visits, *api.PARTS)
+    routers = [part if isinstance(part, APIRouter) else part.router for part in parts]
+    routes = [each for router in routers for each in router.routes if isinstance(each, APIRoute)]
     called = {call for each in routes for call in _called(each.dependant)}
     assert len(called) > 30
     assert [each for each in called if not _awaited(each)] == []

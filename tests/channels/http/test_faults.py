@@ -113,6 +113,22 @@ async def test_a_method_that_is_not_taken_is_405_as_json_and_names_the_right_one
         assert answer.headers["allow"] == "POST"
 
 
+@pytest.mark.parametrize(
+    ("method", "path", "allowed"),
+    [
+        ("GET", "/api/conversations/some", {"PATCH", "DELETE"}),
+        ("PATCH", "/api/session", {"GET", "POST", "DELETE"}),
+        ("POST", "/api/mcp/logins/some", {"GET"}),
+        ("GET", "/agui", {"POST"}),
+    ],
+)
+async def test_a_method_that_is_not_taken_names_all_that_are(serve: Serve, method, path, allowed):
+    async with serve() as nod:
+        answer = await nod.client.request(method, path)
+        assert answer.status_code == 405
+        assert set(answer.headers["allow"].split(", ")) == allowed
+
+
 class Broken:
     """A toolset whose source is away; for the server this is what no one foresaw."""
 

@@ -114,7 +114,7 @@ async def test_the_record_and_the_settings_are_for_admins(serve: Serve, path):
         ("/api/usage?days=7", "days: There is no such parameter. There is by, since."),
         (
             "/api/conversations?limit=2&sate=open",
-            "sate: There is no such parameter. There is limit, before, q.",
+            "sate: There is no such parameter. There is limit, q, before.",
         ),
     ],
 )

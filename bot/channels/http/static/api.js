@@ -6,7 +6,7 @@ const TOKEN = "nod.token";
 const PATIENCE = 30_000; // milliseconds an ordinary answer may take
 
 /** The bot said no (`status` 4xx, 5xx) or did not answer at all (`status` 0). */
-export class Refused extends Error {
+export class Fault extends Error {
   constructor(status, body) {
     super(body?.error || (status ? `The server answered ${status}.` : "Can't reach Nod. Is the server running?"));
     this.status = status;
@@ -42,12 +42,12 @@ async function ask(method, path, { body, headers = {}, signal } = {}) {
     });
   } catch (error) {
     if (signal?.aborted && signal.reason?.name !== "TimeoutError") throw error;
-    throw new Refused(0);
+    throw new Fault(0);
   }
   if (response.ok) return response;
   const problem = await response.json().catch(() => null);
   if (response.status === 401) lockedOut();
-  throw new Refused(response.status, problem);
+  throw new Fault(response.status, problem);
 }
 
 async function json(method, path, body, patience = PATIENCE) {
@@ -55,7 +55,7 @@ async function json(method, path, body, patience = PATIENCE) {
   try {
     return await response.json();
   } catch {
-    throw new Refused(0);
+    throw new Fault(0);
   }
 }
 

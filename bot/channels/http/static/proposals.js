@@ -102,7 +102,7 @@ export async function refreshWaiting() {
   await Promise.all(gone.map((p) => refresh(p.id).catch(() => {})));
 }
 
-/** One press. Gives the server's answer; raises `Refused` with what it says now already taken in. */
+/** One press. Gives the server's answer; raises `Fault` with what it says now already taken in. */
 export async function press(id, verb, body) {
   try {
     const answer = await post(`api/proposals/${encodeURIComponent(id)}/${verb}`, body);
