@@ -9,6 +9,7 @@ commit is on disk (``synchronous=FULL``).
 """
 
 import asyncio
+import contextlib
 import threading
 import time
 from collections import deque
@@ -116,19 +117,23 @@ class Database:
         self, function: Callable[Concatenate[Session, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
         """As `write`, in this thread: for the command line and for tests."""
-        return self._until_it_wins(lambda session: function(session, *args, **kwargs))
+        return self._write(lambda session: function(session, *args, **kwargs))
 
     def read_now(
         self, function: Callable[Concatenate[Session, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
         """As `read`, in this thread."""
-        try:
+
+        def once() -> T:
             with Session(self._to_read, autoflush=False, expire_on_commit=False) as session:
                 snapshot.begin(session)
                 value = function(session, *args, **kwargs)
                 if self.dialect == "postgresql":
                     session.commit()  # psycopg forgets what it has prepared at a ROLLBACK
                 return value
+
+        try:
+            return _until_done(once)
         except DBAPIError as error:
             if self._file:
                 self._file.failed(error)
@@ -140,26 +145,20 @@ class Database:
         self._readers.shutdown()
         self.engine.dispose()
 
-    def _until_it_wins(self, work: Callable[[Session], T]) -> T:
-        """On PostgreSQL a transaction that another one overtook, or was broken off for, runs again."""
-        runs = 0
-        while True:
-            runs += 1
-            try:
-                with self._to_write.begin() as connection:
-                    return run(connection, work)
-            except LostRace:
-                if runs == _TRIES:
-                    raise
-            except OperationalError as error:
-                if getattr(error.orig, "sqlstate", None) != _DEADLOCK or runs == _TRIES:
-                    raise
+    def _write(self, work: Callable[[Session], T]) -> T:
+        """A transaction of its own."""
+
+        def once() -> T:
+            with self._to_write.begin() as connection:
+                return run(connection, work)
+
+        return _until_done(once)
 
     def _write_next(self) -> None:
         """In a thread, on PostgreSQL: the write whose turn it is."""
         for write in self._waiting.take(1):
             try:
-                write.ended.set_result(self._until_it_wins(write.work))
+                write.ended.set_result(self._write(write.work))
             except BaseException as error:  # noqa: BLE001 - it is the caller's
                 write.ended.set_exception(error)
 
@@ -185,6 +184,19 @@ class Database:
             outcomes = [(None, error)] * len(writes)
         for write, outcome in zip(writes, outcomes, strict=True):
             _settle(write.ended, *outcome)
+
+
+def _until_done(transaction: Callable[[], T]) -> T:
+    """Run it again where another one was faster, or PostgreSQL ended it before its COMMIT."""
+    for _ in range(_TRIES - 1):
+        with contextlib.suppress(LostRace):
+            try:
+                return transaction()
+            except OperationalError as error:
+                lost = error.connection_invalidated and error.statement is not None  # which a COMMIT has not
+                if not lost and getattr(error.orig, "sqlstate", None) != _DEADLOCK:
+                    raise
+    return transaction()
 
 
 def run(connection: Connection, work: Callable[[Session], T]) -> T:

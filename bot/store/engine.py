@@ -61,7 +61,6 @@ def open_engine(
             connect_args=session(url, *_LIMITS),
             isolation_level="READ COMMITTED",
             pool_size=_CONNECTIONS,
-            pool_pre_ping=True,
             pool_use_lifo=True,  # what was used last knows its statements
             execution_options=options,
             hide_parameters=True,  # a fault is logged, and values may be secrets

@@ -191,6 +191,27 @@ async def test_a_commit_that_fails_is_told_and_the_next_one_finds_all_in_order(
         assert await database.read(rules.paused_since) is None
 
 
+@needs_postgres
+async def test_a_connection_that_is_lost_before_its_commit_costs_no_one_an_answer(database: Database) -> None:
+    if database.dialect != "postgresql":
+        pytest.skip("SQLite is a file")
+    pid, end = text("SELECT pg_backend_pid()"), text("SELECT pg_terminate_backend(:pid)")
+
+    def lost_at_first(session: Session, tries: list[str]) -> str:
+        tries.append(add(session, "a"))
+        if len(tries) == 1:
+            session.execute(end, {"pid": session.execute(pid).scalar_one()})
+        return tries[-1]
+
+    assert await database.write(lost_at_first, []) == "a"
+    for look in (database.read(count), database.write(add, "b"), database.read(count)):
+        idle = await database.read(lambda session: session.execute(pid).scalar_one())
+        with apart(database.engine.url).connect() as other:
+            other.execute(end, {"pid": idle})
+        await look
+    assert await database.read(count) == 2
+
+
 async def test_what_a_read_writes_by_mistake_is_not_kept(database: Database) -> None:
     if database.dialect == "sqlite":
         await database.read(add, "a")
