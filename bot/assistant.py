@@ -46,7 +46,16 @@ from bot.domain.proposals import State
 from bot.domain.record import Act
 from bot.domain.unseen import made_visible
 from bot.domain.verbs import Verb
-from bot.errors import BadArguments, KeyTaken, LostRace, Refused, TakenOver, ToolError, TooMuch
+from bot.errors import (
+    BadArguments,
+    KeyTaken,
+    LeasedElsewhere,
+    LostRace,
+    Refused,
+    TakenOver,
+    ToolError,
+    TooMuch,
+)
 from bot.logs import logger
 from bot.outages import in_a_line
 from bot.store import (
@@ -303,7 +312,7 @@ class Assistant:
                 made += await self._shown.show(
                     conversation, turn.transcript.asker, events_of_turn, rows_shown=shows_rows
                 )
-        except asyncio.CancelledError:  # an orderly end of the process
+        except (asyncio.CancelledError, LeasedElsewhere):  # the process ends, or another posts there
             await self._database.write(turns.release, turn.id, self._process)
             raise
         except TakenOver:

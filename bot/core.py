@@ -14,6 +14,7 @@ from bot.assistant import Assistant
 from bot.channels.seam import Channel
 from bot.delivery.bell import Bell
 from bot.delivery.cards import Cards
+from bot.delivery.leases import Leases
 from bot.delivery.notices import Notices
 from bot.delivery.team_status import TeamStatusDelivery
 from bot.delivery.turns import Turns
@@ -85,13 +86,14 @@ def core(
     database, clock, bounds = ports.database, ports.clock, bounds or Bounds()
     channels, dispatcher, bell = ports.channels, ports.dispatcher, ports.bell
     notices = Notices(channels, database, policies, clock, routes)
-    cards = Cards(channels, ports.registry, database, policies, clock, bell, notices, routes)
-    turns = Turns(channels, database, cards, clock, notices, routes)
+    leases = Leases(database, ports.process.id)
+    cards = Cards(channels, ports.registry, database, policies, clock, bell, notices, leases, routes)
+    turns = Turns(channels, database, cards, clock, notices, leases, routes)
     own = OwnWork(ports.process.id if ports.alone else "", bounds.turns_by_person)
     gate = Gate(ports.registry, policies, database, clock, ports.process.id, bounds, own)
     presses = Presses(database, gate, clock)
     loop = Loop(ports.model, gate, database, clock, limits or TurnLimits(), briefing or Briefing())
-    boards = TeamStatusDelivery(channels, database, clock)
+    boards = TeamStatusDelivery(channels, database, clock, leases)
     assistant = Assistant(
         database,
         gate,

@@ -46,6 +46,14 @@ class TakenOver(NodError):
     """Another process has taken this over."""
 
 
+class LeasedElsewhere(NodError):
+    """Another process holds the lease to do this; ``owner`` is its id."""
+
+    def __init__(self, owner: str) -> None:
+        super().__init__(f"process {owner} does this")
+        self.owner = owner
+
+
 class ToolError(NodError):
     """The tool could not do this."""
 

@@ -17,7 +17,17 @@ from typing import Any
 
 from bot.domain.redaction import redact
 
-_CHATTY = ("alembic", "apscheduler", "httpcore", "httpcore2", "httpx", "httpx2", "mcp", "uvicorn.access")
+_CHATTY = (
+    "alembic",
+    "apscheduler",
+    "httpcore",
+    "httpcore2",
+    "httpx",
+    "httpx2",
+    "mcp",
+    "procrastinate",
+    "uvicorn.access",
+)
 _CLOSED = "socket.send() raised exception."  # asyncio's, once for each write after a caller has left
 _KEPT = 2000  # lines
 _DROPPED = ("dropped", "logs")  # level and part, in `problems`

@@ -12,11 +12,6 @@ from tests.test_staircase import ROOT
 
 FILES = (*sorted((ROOT / "bot").rglob("*.py")), *sorted((ROOT / "tests" / "kit").rglob("*.py")))
 OURS = ("bot", "tests", "nod_client")
-STILL_THERE = {
-    "bot/upkeep/distributed.py",
-    "bot/upkeep/job_rows.py",
-}
-"""Files of 25 November 2026 in which something is found still. The list only gets shorter."""
 DOCUMENTED = frozenset({"_replace", "_asdict", "_fields", "_make", "_mapping", "_exit"})
 """Of named tuples, SQLAlchemy's rows and `os`."""
 CLOSED = {
@@ -182,12 +177,7 @@ CHECKS = (
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
 def test_libraries_are_entered_by_the_front_door(check: Callable[[ast.Module], Iterator[str]]) -> None:
-    found = {
-        f"{path.relative_to(ROOT)}: {each}"
-        for path, tree in trees().items()
-        if path.relative_to(ROOT).as_posix() not in STILL_THERE
-        for each in check(tree)
-    }
+    found = {f"{path.relative_to(ROOT)}: {each}" for path, tree in trees().items() for each in check(tree)}
     assert found == set()
 
 

@@ -18,12 +18,14 @@ from bot.store.transfer import transfer
 
 def upgrade() -> None:
     """Bring the schema to this release's version (also done at every start)."""
-    with told(), opened(load()) as database:
-        if database.dialect == "postgresql":
-            from bot.upkeep.distributed import prepare  # its library is an extra
+    with told():
+        settings = load()
+        with opened(settings) as database:
+            if database.dialect == "postgresql":
+                from bot.upkeep.distributed import prepare  # its library is an extra
 
-            prepare(database.engine)
-        print(f"The schema is at {migrations.current(database.engine)}.")
+                prepare(settings.database_url)
+            print(f"The schema is at {migrations.current(database.engine)}.")
 
 
 def copy(source: str, target: str) -> None:

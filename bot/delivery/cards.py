@@ -12,6 +12,7 @@ from sqlmodel import Session
 
 from bot.channels.seam import Channel, Poster, poster_at, posters
 from bot.delivery.bell import Bell
+from bot.delivery.leases import Leases
 from bot.delivery.notices import Notices
 from bot.delivery.pauses import Pauses
 from bot.domain.cards import Card, Elsewhere, card_of, named_on, placed
@@ -53,6 +54,7 @@ class Cards:
         clock: Clock,
         bell: Bell,
         notices: Notices,
+        leases: Leases,
         routes: Sequence[Address] = (),
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
@@ -64,6 +66,7 @@ class Cards:
         self._clock = clock
         self._bell = bell
         self._notices = notices
+        self._leases = leases
         self._routes = routes
         self._sleep = sleep
         self._pauses: Pauses[tuple[int, int]] = Pauses(clock)  # by copy and the version it is to show
@@ -255,8 +258,16 @@ class Cards:
         return bool(posters(self._channels))
 
     async def redraw(self, message_id: int) -> None:
-        """Bring every copy of an answer's cards up to date."""
-        if not self.stand_anywhere or not await self._let_pass(message_id):
+        """Bring every copy of an answer's cards up to date.
+
+        Raises LeasedElsewhere where another process is doing so.
+        """
+        if self.stand_anywhere:
+            async with self._leases.held(f"cards of {message_id}"):
+                await self._redraw_all(message_id)
+
+    async def _redraw_all(self, message_id: int) -> None:
+        if not await self._let_pass(message_id):
             return
         for _ in range(_MAX_PASSES):
             behind = await self._database.read(copies.behind, message_id)

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from sqlmodel import Session
 
 from bot.channels.seam import Channel
+from bot.delivery.leases import Leases
 from bot.delivery.pauses import Pauses
 from bot.domain.chat import Clock
 from bot.domain.teams import TeamStatus
@@ -23,17 +24,24 @@ _MAX_PASSES = 5  # of one board in a row; the next tick continues
 
 
 class TeamStatusDelivery:
-    def __init__(self, channels: Mapping[str, Channel], database: Database, clock: Clock) -> None:
+    def __init__(
+        self, channels: Mapping[str, Channel], database: Database, clock: Clock, leases: Leases
+    ) -> None:
         self._channels = channels
         self._pauses: Pauses[str] = Pauses(clock)  # by lead conversation
         self._database = database
+        self._leases = leases
 
     async def show(self, lead_id: str) -> None:
-        """Bring the board of a conversation up to date; post it if there isn't one yet."""
-        for _ in range(_MAX_PASSES):
-            copy, board = await self._database.read(_behind, lead_id)
-            if copy is None or not await self._show(copy, board):
-                return
+        """Bring the board of a conversation up to date; post it if there isn't one yet.
+
+        Raises LeasedElsewhere where another process is doing so.
+        """
+        async with self._leases.held(f"team of {lead_id}"):
+            for _ in range(_MAX_PASSES):
+                copy, board = await self._database.read(_behind, lead_id)
+                if copy is None or not await self._show(copy, board):
+                    return
 
     async def _show(self, copy: TeamStatusCopy, board: TeamStatus) -> bool:
         channel = self._channels.get(copy.address.channel)

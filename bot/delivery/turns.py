@@ -5,6 +5,7 @@ otherwise.
 """
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -16,6 +17,7 @@ from bot.channels.seam import Channel, Stream, poster_at
 from bot.delivery.answers import Answers
 from bot.delivery.cards import Cards
 from bot.delivery.files import Attachments
+from bot.delivery.leases import Leases
 from bot.delivery.notices import Notices
 from bot.delivery.pauses import GIVE_UP, Pauses
 from bot.domain.chat import Address, Clock
@@ -43,9 +45,11 @@ class Turns:
         cards: Cards,
         clock: Clock,
         notices: Notices,
+        leases: Leases,
         routes: Sequence[Address] = (),
     ) -> None:
         """``routes``: as in `Cards`."""
+        self._leases = leases
         self._channels = channels
         self._database = database
         self._cards = cards
@@ -80,22 +84,21 @@ class Turns:
         """Show one turn as it happens, then its cards. Returns the work that undeliverable cards made.
 
         For a teammate's turn only the cards are shown; its progress is in its team's status message.
+        Raises LeasedElsewhere before the first event where another process is posting there.
         """
         channel = self._channels.get(conversation.origin.channel)
         if channel is None or conversation.shown_at is not None:
             async for _ in events:
                 pass
-            if channel is not None and not rows_shown:
-                return await self.deliver(conversation.id)
             await self._cards.changed()
-            return ()
+            return (Job(Work.DELIVER, conversation.id),) if channel is not None and not rows_shown else ()
         if poster_at(self._channels, conversation.origin) is None:
             stream = channel.open_stream(conversation.address, requester)
             async for event in events:
                 await stream.send(event)
             await self._cards.changed()
-            return () if rows_shown else await self.deliver(conversation.id)
-        async with self._alone(conversation.id):
+            return () if rows_shown else (Job(Work.DELIVER, conversation.id),)
+        async with self._posting(conversation.id):
             # what was not shown yet goes above what comes now
             jobs = await self._deliver(conversation.id)
             left = await self._database.read(messages.undelivered, conversation.id)
@@ -117,14 +120,22 @@ class Turns:
                 self._arrived[line.id] = shown.arrived
 
     async def deliver(self, conversation_id: str) -> tuple[Job, ...]:
-        """Post what was said but not shown in a conversation; while that is under way, only its questions."""
-        alone = self._alone(conversation_id)
+        """Post what was said but not shown in a conversation; while that is under way, only its questions.
+
+        Raises LeasedElsewhere where another process is posting there.
+        """
         if self._pauses.holds(conversation_id):
             return ()
-        if alone.locked():
+        if self._leases.has(_posts(conversation_id)):
             return await self._deliver(conversation_id, only=Kind.QUESTION)
-        async with alone:
+        async with self._posting(conversation_id):
             return await self._deliver(conversation_id)
+
+    @contextlib.asynccontextmanager
+    async def _posting(self, conversation_id: str) -> AsyncIterator[None]:
+        """Inside, no one else posts in a conversation, here or in another process."""
+        async with self._alone(conversation_id), self._leases.held(_posts(conversation_id)):
+            yield
 
     def _alone(self, conversation_id: str) -> asyncio.Lock:
         """Lets one caller at a time post in a conversation, or things would be posted twice."""
@@ -195,6 +206,10 @@ class Turns:
             asker = heard.actor if heard and heard.actor else conversation.requester
             await self._notices.answer_privately(asker, conversation.address, error.message, line.text)
         self._told.add(line.id)
+
+
+def _posts(conversation_id: str) -> str:
+    return f"posts in {conversation_id}"
 
 
 @dataclass(frozen=True, slots=True)

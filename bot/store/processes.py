@@ -50,11 +50,14 @@ def beat(session: Session, process: Process, now: datetime) -> dict[str, int]:
 
 def forget(session: Session, silent: Mapping[str, int]) -> list[str]:
     """Take processes for gone that count no further than this; gives those that did not."""
-    return [
+    gone = [
         ident
         for ident, beats in silent.items()
         if changed(session.execute(delete(_PROCESS).where(_PROCESS.c.id == ident, _PROCESS.c.beats == beats)))
     ]
+    if gone:
+        session.execute(delete(_HOLD).where(_HOLD.c.owner.in_(gone)))
+    return gone
 
 
 def leave(session: Session, process: Process) -> None:
@@ -63,10 +66,18 @@ def leave(session: Session, process: Process) -> None:
     session.execute(delete(_PROCESS).where(_PROCESS.c.id == process.id))
 
 
-def hold(session: Session, name: str, process: str) -> bool:
-    """Whether this process is the one that may do what is named, from now on if no living one was."""
-    session.execute(insert_or_ignore(session, HoldRow), {"name": name, "owner": process})
-    mine = (_HOLD.c.owner == process) | left(_HOLD.c.owner, process)
-    return bool(
-        changed(session.execute(update(_HOLD).where(_HOLD.c.name == name, mine).values(owner=process)))
-    )
+def lease(session: Session, name: str, process: str) -> str:
+    """Which process is the one that may do what is named: this one from now on, if no living one was."""
+    named, mine = _HOLD.c.name == name, (_HOLD.c.owner == process) | left(_HOLD.c.owner, process)
+    while True:
+        new = insert_or_ignore(session, HoldRow, "owner")
+        if session.execute(new, {"name": name, "owner": process}).first():
+            return process
+        session.execute(update(_HOLD).where(named, mine).values(owner=process))
+        if owner := session.execute(select(_HOLD.c.owner).where(named)).scalar():
+            return str(owner)  # without one, it was released in this moment
+
+
+def release(session: Session, name: str, process: str) -> None:
+    """Others may do what is named."""
+    session.execute(delete(_HOLD).where(_HOLD.c.name == name, _HOLD.c.owner == process))

@@ -264,9 +264,12 @@ _GIVE_UP = (
 )
 
 
-def wanted(session: Session) -> list[str]:
-    """Conversations whose turn waits to be run."""
-    return list(session.exec(select(TurnRow.conversation_id).where(_IS_WANTED)))
+_WAITING = select(_TURN.c.conversation_id).where(_IS_WANTED, _FREE)
+
+
+def wanted(session: Session, process: str = "") -> list[str]:
+    """Conversations whose turn waits to be run: this ``process`` has it, or none that lives."""
+    return list(session.execute(_WAITING, {"process": process}).scalars())
 
 
 def take(session: Session, turn_id: int, process: str, most: int) -> bool:

@@ -46,10 +46,9 @@ class Wire:
 
     def __init__(self, url: str, process: str) -> None:
         self._conninfo = conninfo(url, hasty=True)
-        self._process = process
+        self.process = process
         self._channel = ""
         self._heard: dict[str, Hear] = {HERE: lambda _: None}  # by kind
-        self._events: dict[str, asyncio.Event] = {}  # by the channel of another library
         self._rang = asyncio.Event()
         self._numbers = itertools.count()
         self._pieces: dict[str, list[str]] = {}  # of messages that have not come in full
@@ -64,10 +63,6 @@ class Wire:
     def on(self, kind: str, hear: Hear) -> None:
         """Call this with what other processes say of a kind."""
         self._heard[kind] = hear
-
-    def event(self, channel: str) -> asyncio.Event:
-        """Set whenever something is said on this channel of another library; asked for before `open`."""
-        return self._events.setdefault(channel, asyncio.Event())
 
     async def open(self) -> None:
         """Connect, and listen from now on. Raises psycopg.Error."""
@@ -131,21 +126,20 @@ class Wire:
         text = json.dumps([kind, body])  # all of it ASCII, so that characters are bytes
         texts = [text[at : at + _PIECE] for at in range(0, len(text), _PIECE)]
         number = next(self._numbers)
-        return [f"{self._process} {number} {len(texts) - 1 - at} {piece}" for at, piece in enumerate(texts)]
+        return [f"{self.process} {number} {len(texts) - 1 - at} {piece}" for at, piece in enumerate(texts)]
 
     async def _connected(self) -> psycopg.AsyncConnection[Any]:
         connection = await psycopg.AsyncConnection.connect(self._conninfo, autocommit=True)
         found = await connection.execute(f"SELECT {CHANNEL}, pg_advisory_lock_shared({AT_WORK})")
         self._channel = str((await found.fetchone() or ("",))[0])
-        for channel in (self._channel, *self._events):
-            await connection.execute(sql.SQL("LISTEN {}").format(sql.Identifier(channel)))
+        await connection.execute(sql.SQL("LISTEN {}").format(sql.Identifier(self._channel)))
         return connection
 
     async def _listen(self, connection: psycopg.AsyncConnection[Any]) -> None:
         while True:
             try:
                 async for said in connection.notifies():
-                    self._take(said.channel, said.payload)
+                    self._take(said.payload)
             except psycopg.Error as error:
                 log.warning("the connection to other processes is lost", why=str(error).strip())
             with contextlib.suppress(psycopg.Error):
@@ -158,15 +152,11 @@ class Wire:
             self.say(HERE, None)
             self._heard[HERE](None)  # of those that were back earlier, it was not heard
             self._rang.set()
-            for event in self._events.values():
-                event.set()
 
-    def _take(self, channel: str, payload: str) -> None:
-        if channel != self._channel:
-            self._events[channel].set()
-        elif not payload:
+    def _take(self, payload: str) -> None:
+        if not payload:
             self._rang.set()
-        elif not payload.startswith(f"{self._process} "):
+        elif not payload.startswith(f"{self.process} "):
             self.others = True
             self.heard_of_others += 1
             sender, number, left, text = payload.split(" ", 3)

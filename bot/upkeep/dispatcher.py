@@ -32,7 +32,7 @@ class EmbeddedDispatcher:
         self._handler: Handler | None = None
         self._queue_of: QueueOf | None = None
         self._tasks: dict[Job, asyncio.Task[None]] = {}
-        self._places: dict[Job, Visit] = {}  # of those that wait for theirs, and did not look at the rows yet
+        self._places: dict[Job, Visit] = {}
         self._again: set[Job] = set()
         self._rooms = {work: WorkRoom(size) for work, size in rooms.items()}
         self._sizes = rooms
@@ -52,19 +52,42 @@ class EmbeddedDispatcher:
         """What is at work now, or waits for its place."""
         return self._tasks
 
+    def taken(self, work: Work) -> int:
+        """How many places of this kind of work are taken."""
+        return self._rooms[work].taken
+
+    def is_crowded(self, work: Work, queue: Queue) -> bool:
+        """Whether as much of this queue is at work as may be."""
+        return self._rooms[work].is_crowded(queue)
+
     async def wake(self, *jobs: Job) -> None:
         for job in jobs:
-            if place := self._places.get(job):
+            place = self._places.get(job)
+            if place is not None and not place.given.done():  # so it did not look at the rows yet
                 place.move(await self._queue(job))  # a person may wait for it now
-            elif job in self._tasks:
-                self._again.add(job)
             else:
-                await self.find(job)
+                self.begin_or_repeat(job)
 
     async def find(self, *jobs: Job) -> None:
         for job in jobs:
-            if self._handler is not None and not self._paused and job not in self._tasks:
-                self._tasks[job] = asyncio.create_task(self._do(job, self._handler), name=":".join(job))
+            self.begin(job)
+
+    def begin_or_repeat(self, job: Job) -> None:
+        """Begin it; where it is at work already, once more after."""
+        if job in self._tasks:
+            self._again.add(job)
+        else:
+            self.begin(job)
+
+    def begin(self, job: Job, queue: Queue | None = None) -> None:
+        """Begin it unless it is at work, or let it wait in that ``queue``; without one, that is asked for."""
+        if self._handler is None or self._paused or job in self._tasks:
+            return
+        if queue is not None:
+            self._places[job] = Visit(self._rooms[job.work], queue)
+        task = asyncio.create_task(self._do(job, self._handler), name=":".join(job))
+        self._tasks[job] = task
+        task.add_done_callback(lambda done: self._forget(job, done))  # it may be cancelled before it begins
 
     async def stop_turn(self, conversation_id: str) -> None:
         self.interrupt(conversation_id)
@@ -102,18 +125,24 @@ class EmbeddedDispatcher:
     async def _do(self, job: Job, handler: Handler) -> None:
         made: tuple[Job, ...] = ()
         try:
-            self._places[job] = place = Visit(self._rooms[job.work], await self._queue(job))
-            async with place:
-                del self._places[job]
-                made = await handler(job)
+            if job not in self._places:
+                self._places[job] = Visit(self._rooms[job.work], await self._queue(job))
+            await self._places[job].given
+            made = await handler(job)
         except Exception as error:  # the rows still say what to do; the next tick finds it
             log.error("job failed", work=job.work, key=job.key, exc_info=error)
         finally:
-            del self._tasks[job]
             again = job in self._again
-            self._again.discard(job)
-            self._places.pop(job, None)
+            self._forget(job, asyncio.current_task())
         await self.wake(*made, *((job,) if again else ()))
+
+    def _forget(self, job: Job, task: asyncio.Task[None] | None) -> None:
+        """The task has ended; the job may have a new one by now."""
+        if self._tasks.get(job) is task:
+            del self._tasks[job]
+            self._again.discard(job)
+            if place := self._places.pop(job, None):
+                place.leave()
 
     async def _queue(self, job: Job) -> Queue:
         return await self._queue_of(job) if self._queue_of else Queue("", self._sizes[job.work])

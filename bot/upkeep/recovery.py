@@ -74,7 +74,7 @@ class Recovery:
         read = self._database.read
         await self._database.write(turns.retry, now)
         jobs += [Job(Work.EXECUTE, ident) for ident in await read(proposals.approved)]
-        jobs += [Job(Work.TURN, ident) for ident in await read(turns.wanted)]
+        jobs += [Job(Work.TURN, ident) for ident in await read(turns.wanted, self._process)]
         for behind in (turns.with_undelivered, outputs.with_unposted, questions.untold):
             jobs += [Job(Work.DELIVER, ident) for ident in await read(behind, patience, now)]
         jobs += [Job(Work.REDRAW, str(ident)) for ident in await read(copies.all_behind)]

@@ -14,6 +14,15 @@ class WorkRoom:
         self._inside: Counter[str] = Counter()  # by a queue's name
         self._waiting: dict[Queue, deque[Visit]] = {}
 
+    @property
+    def taken(self) -> int:
+        """How many places are given."""
+        return self._inside.total()
+
+    def is_crowded(self, queue: Queue) -> bool:
+        """Whether the queue has reached its bound."""
+        return self._inside[queue.name] >= queue.most
+
     def wait(self, place: "Visit") -> None:
         self._waiting.setdefault(place.queue, deque()).append(place)
         self._admit()
@@ -45,17 +54,18 @@ class WorkRoom:
 
     def _next(self) -> Queue | None:
         """The first queue that may send one in."""
-        ready = [queue for queue in self._waiting if self._inside[queue.name] < queue.most]
+        ready = [queue for queue in self._waiting if not self.is_crowded(queue)]
         return min(ready, key=lambda queue: queue.later, default=None)
 
 
 class Visit:
-    """One place in a room: waited for on entering ``async with``, given back on leaving."""
+    """A place in a room, waited for from the start; ``given`` is done once it is there."""
 
     def __init__(self, room: WorkRoom, queue: Queue) -> None:
         self.queue = queue
         self.given: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._room = room
+        room.wait(self)
 
     def move(self, queue: Queue) -> None:
         """Wait in another queue from now on; nothing changes for a place that was given."""
@@ -64,16 +74,9 @@ class Visit:
             self.queue = queue
             self._room.wait(self)
 
-    async def __aenter__(self) -> None:
-        self._room.wait(self)
-        try:
-            await self.given
-        except asyncio.CancelledError:
-            if self.given.cancelled():
-                self._room.forget(self)
-            else:  # it was given in the same moment
-                self._room.leave(self)
-            raise
-
-    async def __aexit__(self, *_: object) -> None:
-        self._room.leave(self)
+    def leave(self) -> None:
+        """Give the place back, or wait for it no longer."""
+        if self.given.done() and not self.given.cancelled():
+            self._room.leave(self)
+        else:
+            self._room.forget(self)

@@ -20,6 +20,7 @@ from bot.logs import logger
 from bot.store import processes
 from bot.store.database import Database
 from bot.store.engine import why_refused
+from bot.store.lock import ring
 from bot.store.wire import HERE, Wire
 from bot.upkeep.distributed import DistributedDispatcher, prepare
 
@@ -42,6 +43,7 @@ class Together:
         settings: Mapping[str, str] | None = None,
     ) -> None:
         """``settings``: a mark of each that all processes need to have alike, since work may go to any."""
+        self._url = url
         self._settings = dict(settings or {})
         self._differ: list[Mapping[str, str]] = []  # marks of others that were told of
         self._database = database
@@ -58,7 +60,7 @@ class Together:
 
     @contextlib.asynccontextmanager
     async def at_work(self) -> AsyncIterator[None]:
-        prepare(self._database.engine)
+        prepare(self._url)
         self._database.write_now(processes.enter, self._process, self._clock())
         beating = threading.Thread(
             target=self._beat, args=(asyncio.get_running_loop(),), name="beats", daemon=True
@@ -78,6 +80,7 @@ class Together:
             await self.wire.close()
             with contextlib.suppress(SQLAlchemyError):  # others find out
                 self._database.write_now(processes.leave, self._process)
+                ring(self._database.engine)  # what this one left is theirs
 
     def on(self, kind: str, hear: Callable[[Any], None]) -> None:
         self.wire.on(kind, hear)
@@ -89,7 +92,7 @@ class Together:
         self.wire.on(HERE, lambda _: hear())
 
     async def hold(self, name: str) -> bool:
-        return await self._database.write(processes.hold, name, self._process.id)
+        return await self._database.write(processes.lease, name, self._process.id) == self._process.id
 
     def join(self, bell: Bell) -> None:
         self.wire.on("rows", lambda _: bell.ring(far=False))

@@ -5,6 +5,7 @@
 
 import asyncio
 import contextlib
+import copy
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
@@ -24,6 +25,7 @@ from bot.domain.conversations import Transcript
 from bot.domain.names import NO_NAMES
 from bot.domain.people import Actor
 from bot.domain.policy import Policy
+from bot.domain.processes import Process
 from bot.domain.proposals import TRANSITIONS, Proposal, State
 from bot.domain.similarity import Lasting, Rung, Whose
 from bot.domain.verbs import Verb
@@ -112,6 +114,7 @@ class Nod:
     def rebuild(self) -> None:
         """Make the core over the rows, as ``bot/app.py`` makes it. Nothing is found in them yet."""
         self.database = FusedDatabase(self.url)
+        self.process = Process.this()
         self.dispatcher = EmbeddedDispatcher()
         self.valve = Valve(self.dispatcher)
         accounts = frozenset(str(admin) for admin in self.admins)
@@ -119,7 +122,7 @@ class Nod:
         team = [team_tools(policies, self.limits.team)] if self.with_team else []
         registry = Registry([self.tools(), decision_tools(self.database, policies), *team])
         made = core(
-            Ports(self.database, self.valve, registry, self.model, self.channels, self.clock),
+            Ports(self.database, self.valve, registry, self.model, self.channels, self.clock, self.process),
             policies,
             bounds=self.bounds,
             limits=self.limits,
@@ -130,6 +133,13 @@ class Nod:
         self.assistant, self.lookup = made.assistant, made.lookup
         self.recovery, self.reminders = made.recovery, made.reminders
         self.dispatcher.start(self.assistant.run, self.assistant.queue_of)
+
+    def beside(self) -> "Nod":
+        """Another process over the same rows and in the same chats, with a model of its own."""
+        other = copy.copy(self)
+        other.model = ScriptedModel()
+        other.rebuild()
+        return other
 
     # people
 

@@ -149,7 +149,7 @@ async def test_every_session_reads_and_writes_the_same_way_whatever_the_database
     with of_its_own("client_encoding = LATIN1", "datestyle = German", "idle_session_timeout = '1s'") as url:
         database = Database(url)
         migrations.upgrade(database.engine)
-        prepare(database.engine)
+        prepare(url)
         await database.write(add, "🙂")
         assert await database.write(rules.pause, ADA, NOW)
         assert await database.read(rules.paused_since) == NOW

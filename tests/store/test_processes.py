@@ -124,7 +124,7 @@ def test_only_executions_of_gone_processes_are_abandoned(
 
 def test_one_at_a_time_holds_a_name_and_a_gone_holder_is_followed(both: Database) -> None:
     def holds(process: Process) -> bool:
-        return both.write_now(processes.hold, "telegram", process.id)
+        return both.write_now(processes.lease, "telegram", process.id) == process.id
 
     assert holds(FIRST)
     assert holds(FIRST)

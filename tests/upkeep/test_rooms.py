@@ -145,8 +145,12 @@ async def test_a_place_is_not_given_to_one_who_was_cancelled_in_the_same_moment(
     room = WorkRoom(1)
 
     async def stay() -> None:
-        async with Visit(room, Queue("a", 1)):
+        place = Visit(room, Queue("a", 1))
+        try:
+            await place.given
             await asyncio.Event().wait()
+        finally:
+            place.leave()
 
     inside, waits, last = (asyncio.create_task(stay()) for _ in range(3))
     await asyncio.sleep(0)
@@ -155,8 +159,25 @@ async def test_a_place_is_not_given_to_one_who_was_cancelled_in_the_same_moment(
     last.cancel()
     ends = await asyncio.gather(inside, waits, last, return_exceptions=True)
     assert [type(end) for end in ends] == [asyncio.CancelledError] * 3
-    async with Visit(room, Queue("a", 1)):
-        pass  # the place is free again
+    assert room.taken == 0
+    await Visit(room, Queue("a", 1)).given  # the place is free again
+
+
+async def test_what_is_cancelled_before_it_begins_leaves_its_place() -> None:
+    done: list[str] = []
+
+    async def handle(job: Job) -> tuple[Job, ...]:
+        done.append(job.key)
+        return ()
+
+    dispatcher = EmbeddedDispatcher(dict.fromkeys(Work, 1))
+    dispatcher.start(handle)
+    dispatcher.begin(Job(Work.TURN, "a"), Queue("ana", 1))
+    assert dispatcher.interrupt("a")
+    await dispatcher.idle()
+    dispatcher.begin(Job(Work.TURN, "a"), Queue("ana", 1))
+    await dispatcher.idle()
+    assert done == ["a"]
 
 
 async def test_who_gives_up_waiting_for_quiet_interrupts_no_work() -> None:

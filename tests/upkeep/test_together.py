@@ -13,8 +13,6 @@ import httpx
 import psycopg
 import pytest
 from sqlalchemy import event, text
-from sqlalchemy.exc import DBAPIError
-from sqlmodel import Session
 
 from bot.app import App, build
 from bot.channels.http.channel import HttpChannel
@@ -123,7 +121,7 @@ async def test_a_process_whose_work_cannot_be_taken_up_is_not_ready(nods: Proces
     assert await ready()
     app.database.write_now(lambda s: s.execute(text(rename.format("attempts", "tries"))))
     app.database.write_now(lambda s: s.execute(text(job)))
-    assert await eventually(not_ready) == "work can't be taken up, see the log: team"
+    assert (await eventually(not_ready)).startswith("work can't be taken up, see the log: ")
     app.database.write_now(lambda s: s.execute(text(rename.format("tries", "attempts"))))
     assert await eventually(ready)
 
@@ -191,29 +189,6 @@ async def test_two_that_both_look_for_work_run_each_turn_once(nods: Processes) -
 
 async def _all(app: App, many: int) -> bool:
     return len(await all_in(app, State.PROPOSED)) == many
-
-
-async def test_a_job_that_was_given_to_a_process_and_never_arrived_holds_nothing_up(nods: Processes) -> None:
-    app = await nods.start()
-    nods.all_say(says("One."), says("Two."))
-    await say(app)
-    await eventually(lambda: _answered(app, 2))
-    await eventually(lambda: _no_job(app))
-    given = text(
-        "INSERT INTO procrastinate_jobs (queue_name, task_name, priority, lock, args, status, worker_id) "
-        "SELECT 'turn', 'work', 0, 'turn:' || id, '{}', 'doing', (SELECT max(id) FROM procrastinate_workers) "
-        "FROM conversation"
-    )
-    with app.database.engine.begin() as connection:
-        connection.execute(given)
-    await say(app)
-    for _ in range(2):
-        await app.recovery.recover(app.clock())
-    assert await eventually(lambda: _answered(app, 4)) == ["please", "One.", "please", "Two."]
-
-
-async def _no_job(app: App) -> bool:
-    return not await app.database.read(lambda s: s.execute(text("SELECT 1 FROM procrastinate_jobs")).all())
 
 
 async def test_a_press_of_one_card_in_two_processes_runs_it_once(nods: Processes) -> None:
@@ -332,35 +307,18 @@ async def test_what_a_frozen_process_had_is_taken_over_and_its_late_answer_dropp
     await say(frozen)
     await hold.reached.wait()
     other = await nods.start()
-    jobs: Any = frozen.dispatcher
-    jobs._jobs.paused = True  # it fetches nothing
-    workers = await other.database.read(_busy)
-    await eventually(lambda: _taken_over(other, frozen, workers))
+    await eventually(lambda: _taken_over(other, frozen))
     assert await said(other) == ["please", "OK."]
     hold.go.set()
     await frozen.dispatcher.idle()
     assert await said(other) == ["please", "OK."]
 
 
-def _busy(session: Session) -> list[int]:
-    """Procrastinate's workers that have a job."""
-    found = "SELECT worker_id FROM procrastinate_jobs WHERE status = 'doing'"
-    return list(session.execute(text(found)).scalars())
-
-
-async def _taken_over(app: App, other: App, workers: list[int]) -> bool:
+async def _taken_over(app: App, other: App) -> bool:
     """Time passes in which the other process gives no beat; whether its turn was answered here."""
     await app.database.write(processes.leave, other.process)
-    await app.database.write(_silence, workers)
     await app.recovery.recover(app.clock())
     return "OK." in await said(app)
-
-
-def _silence(session: Session, workers: list[int]) -> None:
-    silent = (
-        "UPDATE procrastinate_workers SET last_heartbeat = now() - interval '1 minute' WHERE id = ANY(:ids)"
-    )
-    session.execute(text(silent), {"ids": workers})
 
 
 async def test_what_a_process_that_stops_leaves_is_done_by_another(nods: Processes) -> None:
@@ -582,10 +540,7 @@ async def test_processes_with_other_settings_say_once_which_and_no_value(
 async def test_a_start_that_the_database_refuses_is_told_without_a_trace(nods: Processes) -> None:
     with psycopg.connect(plain(nods.url), autocommit=True) as other:
         other.execute("CREATE TYPE procrastinate_job_status AS ENUM ()")
-        with pytest.raises(DBAPIError, match="already exists"):
+        with pytest.raises(SettingsError, match=r"NOD_DATABASE_URL: .+ already exists; nod doctor"):
             await nods.start()
         other.execute("DROP TYPE procrastinate_job_status")
         await nods.start()
-        other.execute("DROP TABLE procrastinate_workers CASCADE")
-        with pytest.raises(SettingsError, match=r"NOD_DATABASE_URL: .+; nod doctor looks closer"):
-            await nods.start()
