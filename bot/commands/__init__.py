@@ -58,7 +58,10 @@ class Commands:
                     )
                 return await self._admins.answer(command)
             case "approvals" if word in self._for_admins:
-                return Reply(Answer.REFUSED, f"/approvals {word} is for admins. Ask one of them.")
+                return Reply(
+                    Answer.REFUSED,
+                    f"/approvals {word} is for admins. Ask one of them, or use /approvals help.",
+                )
             case "approvals":
                 return await self._deciding.answer(command)
             case _:

@@ -320,7 +320,7 @@ def test_doctor_warns_of_a_webhook_secret_that_the_libraries_of_receivers_cannot
 def test_a_reply_says_what_to_type_in_a_shell_and_for_a_chat_as_chats_take_it(shell: Shell):
     shell.nod("db", "upgrade")
     refused = shell.nod("approvals", "rules").output
-    assert "nod approvals is for admins. Ask one of them, or use nod --help." in refused
+    assert "nod approvals rules is for admins. Ask one of them, or use nod approvals help." in refused
     usage = shell.nod("approvals", "ttl", NOD_ADMINS="cli:operator").output
     assert "Usage: nod approvals ttl 4h" in usage
     assert "`" not in usage
