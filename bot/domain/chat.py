@@ -39,6 +39,10 @@ class Address:
             raise ValueError(f"{text!r} is not of the form channel:key")
         return cls(channel, key)
 
+    def is_own(self, actor: Actor) -> bool:
+        """Whether it lies in an account's own place, as conversations over HTTP do."""
+        return self.channel == actor.channel and self.key.startswith(f"{actor.key}/")
+
 
 def chat_of(address: Address | None) -> Address | None:
     """The chat that a thread belongs to (Slack ``T1/C2/17.1`` → ``T1/C2``); the address itself elsewhere."""
@@ -87,6 +91,7 @@ class Press:
     reach: Whose = Whose.HERE  # with SIMILAR: whose calls it lets run, and where
     ref: str | None = None  # the pressed card, as `Channel.post_card` named it; None: not pressed on a card
     seen: str | None = None
+    by_api: bool = False  # by a program, at its own place: what was edited since, it has to name
     names: Names = field(
         default_factory=dict, compare=False
     )  # of places and people, as the platform has them

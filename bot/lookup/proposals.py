@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from sqlmodel import Session
 
 from bot.domain.cards import Card, card_of, named_on
-from bot.domain.chat import Address
 from bot.domain.conversations import Conversation
 from bot.domain.files import File
 from bot.domain.names import Names
@@ -250,7 +249,7 @@ class ProposalLookup:
 
     def _may_decide(self, session: Session, p: Proposal, actor: Actor) -> bool:
         conversation = conversations.get_conversation(session, p.conversation_id)
-        at = conversation.origin if conversation and _is_own(conversation.origin, actor) else None
+        at = conversation.origin if conversation and conversation.origin.is_own(actor) else None
         return rights.objection(session, self._policies, p, actor, at=at) is None
 
 
@@ -267,11 +266,6 @@ def _light(found: Sequence[Proposal]) -> Sequence[Proposal]:
 def progressed(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
     """The running proposals that told of progress in between."""
     return [ident for ident, words in now.items() if before.get(ident) != words]
-
-
-def _is_own(address: Address, actor: Actor) -> bool:
-    """Whether a conversation is the caller's own: there they are in the chat."""
-    return address.channel == actor.channel and address.key.startswith(f"{actor.key}/")
 
 
 def _teammate_at(session: Session, conversation: Conversation | None) -> str:

@@ -80,8 +80,10 @@ def _awaited(session: Session, press: Press, p: Proposal, home: str) -> tuple[st
     """Where else the answer is told: the place and the card there, each empty for nowhere; and in words."""
     found = conversations.get_conversation(session, home)
     origin = found.origin if found else None
-    if press.address is None or press.address == origin:
-        return "", "", "here" if origin and press.address == origin else "in its conversation"
+    if origin and (press.address == origin or (press.by_api and origin.is_own(press.actor))):
+        return "", "", "here"
+    if press.address is None:
+        return "", "", "in its conversation"
     cards = copies.of_proposal(session, p.id)
     here = next((each for each in cards if each.ref == press.ref), None)
     here = here or next((each for each in cards if each.address == press.address), None)

@@ -100,6 +100,8 @@ def _decide_one(
         return Decided(Reply(Answer.ALREADY, late, (p,)))
     if _is_about_another(press, p):
         return Decided(Reply(Answer.STALE, _what_changed(p, press.round), (p,)))
+    if press.by_api and p.edited_by and press.verb in _AS_EDITED and _names_nothing(press):
+        return Decided(Reply(Answer.STALE, _SAY_WHICH, (p,)))
     if press.verb in _MANAGING:
         return _manage(session, pressed, p)
     match p.kind:
@@ -119,7 +121,13 @@ def _is_about_another(press: Press, p: Proposal) -> bool:
     return any(shown is not None and shown != there for shown, there in named)
 
 
+def _names_nothing(press: Press) -> bool:
+    return press.round is None and press.digest is None and press.seen is None
+
+
 _APPROVING = (Verb.APPROVE, Verb.SIMILAR, Verb.APPROVE_STEPS)
+_AS_EDITED = (Verb.APPROVE, Verb.SIMILAR, Verb.EDIT)
+_SAY_WHICH = "It was edited after it was proposed. Send what you saw of it: seen or round."
 _FROM = {Verb.RETRY: State.FAILED, Verb.STOP: State.EXECUTING}
 """The state in which a verb means something; of all others that a proposal is open."""
 

@@ -44,10 +44,8 @@ router = api_routes("proposals", prefix="/api")
 
 Mine = Literal["asked", "decide"]
 
-_APPROVING = (Verb.APPROVE, Verb.SIMILAR, Verb.EDIT)
 _RUNNING = (State.APPROVED, State.EXECUTING)
 _NONE = "There is no such proposal."
-_SAY_WHICH = "It was edited after it was proposed. Send what you saw of it: seen or round."
 _NEWEST_ROW = 2**63 - 1
 _REPLAYED = 200  # changes at most; who missed more reads the lists again
 _STATUS = {
@@ -186,13 +184,7 @@ async def press(
     was edited since it was proposed, say with ``seen``, ``round`` or ``digest`` which content you
     approve. Where it was offered again with other values, a digest alone does not say that.
     """
-    before = await site.channel.proposals.find(proposal_id, actor)
-    if before is None:
-        raise Missing(_NONE)
     given = body or Decide()
-    which = any(each is not None for each in (given.round, given.digest, given.seen))
-    if before.proposal.edited_by and verb in _APPROVING and not which:
-        raise Fault(409, _SAY_WHICH, proposal=ProposalView.seen_as(before))
     reply = await site.take_in(
         Press(
             actor,
@@ -202,16 +194,19 @@ async def press(
             given.reason,
             given.arguments,
             given.digest,
-            address=_at(before, actor),
+            address=Address(NAME, actor.key),
             rung=given.rung,
             lasting=given.lasting,
             reach=given.reach,
             seen=given.seen,
+            by_api=True,
         )
     )
     poll = poll.at_once() if reply.answer in _STATUS else poll
     ended = await _ended(site.channel, proposal_id, actor, poll)
-    shown = ProposalView.seen_as(ended) if ended else None
+    if ended is None:  # those who may not see it may not decide it
+        raise Missing(_NONE)
+    shown = ProposalView.seen_as(ended)
     if reply.answer in _STATUS:
         more = {"fields": dict(reply.fields)} if reply.fields else {}
         raise Fault(_STATUS[reply.answer], reply.text, proposal=shown, **more)
