@@ -36,7 +36,7 @@ from bot.store.database import Database
 from bot.store.engine import check_pages, open_engine
 from bot.store.lock import at_work, check_not_lost
 from bot.tools.builtin.docker_daemon import Daemon
-from bot.tools.mcp.seam import McpServer, Servers
+from bot.tools.mcp.seam import Servers, ServerStatus
 
 _MODEL_SECONDS = 10.0
 _DOCKER_SECONDS = 10.0
@@ -328,16 +328,16 @@ async def _servers(mcp: Servers, settings: Settings) -> list[Finding]:
     try:
         offered = [tool.group for tool in await mcp.tools()]
         return [
-            ok(f"MCP server {server.config.name}", _offers(offered.count(server.group)))
+            ok(f"MCP server {server.name}", _offers(offered.count(server.group)))
             if server.trouble is None
-            else fail(f"MCP server {server.config.name}", _fix(server, settings))
-            for server in mcp.servers
+            else fail(f"MCP server {server.name}", _fix(server, settings))
+            for server in await mcp.status()
         ]
     finally:
         await mcp.stop()
 
 
-def _fix(server: McpServer, settings: Settings) -> str:
+def _fix(server: ServerStatus, settings: Settings) -> str:
     if server.signed_out:
         return f"{server.trouble}, or sign in at {settings.public_url or settings.own_url}/#/rules"
     return f'NOD_MCP_CONFIG: {server.trouble}; fix its entry, or set "disabled": true there'

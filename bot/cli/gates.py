@@ -32,9 +32,9 @@ async def tools_of(
     try:
         if all_now:
             await mcp.tools()
-        for server in mcp.servers:
+        for server in await mcp.status():
             if server.trouble and all_now:
-                why = f"the MCP server {server.config.name} is unavailable ({server.trouble})"
+                why = f"the MCP server {server.name} is unavailable ({server.trouble})"
                 print(line(f"nod: {why}; without its tools"), file=sys.stderr)
         yield registry
     finally:

@@ -9,10 +9,9 @@ from starlette.responses import HTMLResponse
 from bot.channels.http.errors import Fault, Missing
 from bot.channels.http.plain import plain_page
 from bot.channels.http.schemas.base import SaidBody
-from bot.channels.http.schemas.status import LoginBegun, LoginEnded, McpServers, McpServerView, McpSignInView
+from bot.channels.http.schemas.status import LoginBegun, LoginEnded, McpServers
 from bot.channels.http.site import Admin, Here, api_routes
 from bot.errors import SignInError
-from bot.tools.mcp.seam import McpServer
 
 BACK = "/oauth/callback"
 _WAIT_SECONDS = 20.0
@@ -27,32 +26,14 @@ Name = Annotated[str, Path(max_length=40)]
 async def listed(_: Admin, site: Here) -> McpServers:
     """``trouble``: why it is unavailable, or null. ``sign_in`` is null where people don't sign in."""
     await site.channel.registry.shelf()  # they start when tools are asked for
-    return McpServers(servers=[await _view(server) for server in site.logins.servers])
-
-
-async def _view(server: McpServer) -> McpServerView:
-    keys = server.keys
-    held = await keys.look() if keys else None
-    return McpServerView(
-        name=server.config.name,
-        trouble=server.trouble,
-        tools=len(server.known),
-        sign_in=McpSignInView(
-            signed_in=held is not None and bool(held.tokens),
-            by=held.signed_in_by if held else None,
-            at=held.signed_in_at if held else None,
-            wanted=keys.wanted,
-        )
-        if keys
-        else None,
-    )
+    return McpServers.of(servers=await site.logins.status())
 
 
 @router.post("/{name}/login", summary="Begin to sign in at an MCP server", status_code=201)
 async def begin(name: Name, actor: Admin, site: Here) -> LoginBegun:
     """``url`` is the page where a person signs in; it leads back to Nod. 404 where no one can sign in."""
     try:
-        site.logins.server(name)
+        site.logins.check(name)
     except SignInError as error:
         raise Missing(error.message) from None
     try:

@@ -30,7 +30,7 @@ from bot.store import mcp as store
 from bot.store.database import Database
 from bot.store.mcp import SignIn
 from bot.tools.mcp.config import Http, OAuthClient
-from bot.tools.mcp.seam import OVER, UNKNOWN
+from bot.tools.mcp.seam import OVER, UNKNOWN, ServerStatus
 from bot.tools.mcp.server import Server
 from bot.tools.mcp.signin import Discovered, Memory, expiry, metadata_of, sign_in_client
 
@@ -68,7 +68,13 @@ class Logins:
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     _going: dict[str, _Going] = field(default_factory=dict)
 
-    def server(self, name: str) -> Server:
+    async def status(self) -> list[ServerStatus]:
+        return [await server.status() for server in self.servers]
+
+    def check(self, name: str) -> None:
+        self._server(name)
+
+    def _server(self, name: str) -> Server:
         """The server of that name, if people can sign in there. Raises SignInError."""
         found = next((each for each in self.servers if each.config.name == name), None)
         if found is None:
@@ -81,7 +87,7 @@ class Logins:
         """A name for the sign-in, and the page that a person is to open. Raises SignInError."""
         loop = asyncio.get_running_loop()
         ident = secrets.token_urlsafe(12)
-        going = _Going(self.server(name), by, ident, loop.create_future(), loop.create_future())
+        going = _Going(self._server(name), by, ident, loop.create_future(), loop.create_future())
         while sum(not _over(each) for each in self._going.values()) >= _MOST:
             _end(next(each for each in self._going.values() if not _over(each)))
         while len(self._going) >= _KEPT:
@@ -130,12 +136,12 @@ class Logins:
             raise SignInError(unknown)
         if not found.well:
             raise SignInError(found.ended)
-        self.server(found.server).signed_in()
+        self._server(found.server).signed_in()
         return found.ended
 
     async def sign_out(self, name: str) -> bool:
         """Forget the tokens; False where no one was signed in. Raises SignInError."""
-        self.server(name)
+        self._server(name)
         return await self.database.write(store.forget, name)
 
     async def stop(self) -> None:

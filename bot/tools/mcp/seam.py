@@ -4,54 +4,54 @@ The SDK takes half a second and 25 MB. Only the modules that speak to servers im
 where a server is configured.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Protocol
 
 from bot.domain.chat import Clock
 from bot.errors import SignInError
 from bot.store.database import Database
-from bot.store.mcp import SignIn
-from bot.tools.mcp.config import ServerConfig
 from bot.tools.tool import Tool, Toolset
 
 OVER = "This sign-in is over or was never started. Start it again."
 UNKNOWN = "There is no such sign-in. Start it again."
 
 
-class SignedInAt(Protocol):
-    """The sign-in at one server. ``wanted`` are scopes that it asked for since."""
+@dataclass(frozen=True, slots=True)
+class SignInStatus:
+    """Who is signed in at a server. ``wanted`` are scopes that it asked for since."""
 
+    signed_in: bool
+    by: str | None
+    at: datetime | None
     wanted: str
 
-    async def look(self) -> SignIn | None:
-        """The sign-in as it is kept right now."""
 
+@dataclass(frozen=True, slots=True)
+class ServerStatus:
+    """One configured server, as it is right now.
 
-class McpServer(Protocol):
-    """One configured server. ``keys`` is None where people don't sign in."""
+    ``trouble``: why it is unavailable; ``tools``: how many it offered. ``sign_in`` is None where people don't
+    sign in; ``signed_out``: it is down because no one is signed in there.
+    """
 
-    @property
-    def config(self) -> ServerConfig: ...
-    @property
-    def keys(self) -> SignedInAt | None: ...
-    @property
-    def known(self) -> Sequence[object]: ...
-    @property
-    def trouble(self) -> str | None: ...
-    @property
-    def group(self) -> str: ...
-    @property
-    def signed_out(self) -> bool: ...
+    name: str
+    group: str
+    trouble: str | None
+    tools: int
+    sign_in: SignInStatus | None
+    signed_out: bool
 
 
 class SignIns(Protocol):
     """All sign-ins under way."""
 
-    @property
-    def servers(self) -> Iterable[McpServer]: ...
+    async def status(self) -> list[ServerStatus]:
+        """Every configured server."""
 
-    def server(self, name: str) -> McpServer:
-        """The server of that name, if people can sign in there. Raises SignInError."""
+    def check(self, name: str) -> None:
+        """Raises SignInError where there is no server of that name, or people don't sign in there."""
 
     async def begin(self, name: str, by: str) -> tuple[str, str]:
         """A name for the sign-in, and the page that a person is to open. Raises SignInError."""
@@ -72,8 +72,8 @@ class SignIns(Protocol):
 class Servers(Toolset, Protocol):
     """The tools of all configured servers, which start when tools are first asked for."""
 
-    @property
-    def servers(self) -> Sequence[McpServer]: ...
+    async def status(self) -> list[ServerStatus]:
+        """Every configured server."""
 
     def sign_ins(self, database: Database, clock: Clock, back: Callable[[], str]) -> SignIns:
         """Where people sign in at them; ``back`` tells where they come back to."""
@@ -86,10 +86,12 @@ class NoServers:
     """Implements `Servers` where no file of them is named."""
 
     name = "mcp"
-    servers: tuple[McpServer, ...] = ()
 
     async def tools(self) -> Sequence[Tool]:
         return ()
+
+    async def status(self) -> list[ServerStatus]:
+        return []
 
     def sign_ins(self, database: Database, clock: Clock, back: Callable[[], str]) -> SignIns:  # noqa: ARG002
         return _NoSignIns()
@@ -99,13 +101,14 @@ class NoServers:
 
 
 class _NoSignIns:
-    servers: tuple[McpServer, ...] = ()
+    async def status(self) -> list[ServerStatus]:
+        return []
 
-    def server(self, name: str) -> McpServer:
+    def check(self, name: str) -> None:
         raise SignInError(f"There is no MCP server {name}. See: nod doctor")
 
     async def begin(self, name: str, by: str) -> tuple[str, str]:  # noqa: ARG002
-        self.server(name)
+        self.check(name)
         raise SignInError(UNKNOWN)
 
     async def ended(self, ident: str) -> str:  # noqa: ARG002
@@ -115,7 +118,7 @@ class _NoSignIns:
         raise SignInError(OVER)
 
     async def sign_out(self, name: str) -> bool:
-        self.server(name)
+        self.check(name)
         return False
 
     async def stop(self) -> None:

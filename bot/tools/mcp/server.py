@@ -26,6 +26,7 @@ from bot.tools.mcp.catalogue import LONGEST_PAUSE, Catalogue, Sleep, cause, told
 from bot.tools.mcp.config import ServerConfig
 from bot.tools.mcp.elicitation import Ask
 from bot.tools.mcp.responder import responder
+from bot.tools.mcp.seam import ServerStatus, SignInStatus
 from bot.tools.mcp.signin import REFUSED, Keys
 from bot.tools.mcp.transport import opened
 from bot.tools.tool import CallContext
@@ -120,6 +121,16 @@ class Server:
     def known(self) -> tuple[types.Tool, ...]:
         """The last list of tools the server gave; it stays while the server is down."""
         return self._catalogue.known
+
+    async def status(self) -> ServerStatus:
+        sign_in = None
+        if self.keys is not None:
+            held = await self.keys.look()
+            signed_in = held is not None and bool(held.tokens)
+            by, at = (held.signed_in_by, held.signed_in_at) if held else (None, None)
+            sign_in = SignInStatus(signed_in, by, at, self.keys.wanted)
+        name = self.config.name
+        return ServerStatus(name, self.group, self.trouble, len(self.known), sign_in, self.signed_out)
 
     def start(self) -> None:
         """Begin to own the server, once; it comes up by and by."""

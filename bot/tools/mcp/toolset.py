@@ -15,6 +15,7 @@ from bot.tools.mcp.elicitation import Ask, decline
 from bot.tools.mcp.login import Logins
 from bot.tools.mcp.reading import ReadingTools
 from bot.tools.mcp.schemas import TooSlow
+from bot.tools.mcp.seam import ServerStatus
 from bot.tools.mcp.server import Server
 from bot.tools.mcp.signin import Keys
 from bot.tools.mcp.tools import adopt
@@ -101,6 +102,9 @@ class McpToolset:
                 else:
                     found[tool.name] = tool
         return tuple(found.values())
+
+    async def status(self) -> list[ServerStatus]:
+        return [await server.status() for server in self.servers]
 
     def sign_ins(self, database: Database, clock: Clock, back: Callable[[], str]) -> Logins:
         return Logins(self.servers, database, clock, back)
