@@ -398,5 +398,5 @@ def _hidden(name: str, value: Any, *, secret: bool) -> Any:
 
 def _told(each: Field) -> str:
     value = _hidden(each.name, each.value, secret=each.secret)
-    said = spoken(value, options=each.shape in (Shape.CHOICE, Shape.CHOICES))
+    said = spoken(value, options=each.shape in (Shape.CHOICE, Shape.CHOICES)) if value != "" else "(empty)"
     return f"{said} (default)" if each.default else said

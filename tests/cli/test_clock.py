@@ -1,17 +1,27 @@
 """A served Nod whose clock is set while it works: back by an hour or days, ahead by a day or a month."""
 
+import json
+import os
+import pwd
+import threading
 import time
+from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
+from typing import Any, Self
 
+import httpx
 import pytest
 
 from tests.cli.conftest import Shell
 from tests.kit import sql
 
 _LIBRARY = next(Path("/usr/lib").glob("*/faketime/libfaketime.so.1"), None)
+_LOGIN = pwd.getpwuid(os.getuid()).pw_name  # of a real process; the fixture's own name is only this one's
+_TOKEN = "a-token-of-the-operator"
 _JUMPS = ("-1h", "-3d", "+1d", "+40d")  # from the time there really is, one after the other
 _PATIENCE = 90.0  # seconds of the machine's own clock
+_CALLERS = 2
 
 pytestmark = [
     pytest.mark.slow,
@@ -19,23 +29,81 @@ pytestmark = [
 ]
 
 
-def test_when_the_clock_is_set_what_is_due_by_it_still_ends_and_nothing_is_held_up(shell: Shell):
+class Load:
+    """Callers that look and write for as long as the test runs."""
+
+    def __init__(self, url: str) -> None:
+        self.answers, self.faults = 0, list[str]()
+        self._url, self._over = url, threading.Event()
+        self._threads = [threading.Thread(target=self._call) for _ in range(_CALLERS)]
+
+    def __enter__(self) -> Self:
+        for each in self._threads:
+            each.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        for each in self._threads:
+            each.join()
+
+    def _call(self) -> None:
+        headers = {"Authorization": f"Bearer {_TOKEN}"}
+        with httpx.Client(base_url=self._url, headers=headers, timeout=60) as client:
+            while not self._over.is_set():
+                for answer in (
+                    client.post("/api/chat", json={"message": "list issues"}),
+                    client.get("/api/proposals"),
+                ):
+                    self.answers += 1
+                    time.sleep(0.05)  # people pause, too
+                    if answer.is_error:
+                        self.faults.append(answer.text)
+
+
+def test_when_the_clock_is_set_what_is_due_by_it_still_happens_and_nothing_is_held_up(shell: Shell):
     clock = shell.folder / "clock"
     clock.write_text("+0\n")
-    running = shell.start(
-        "run",
-        NOD_PORT="0",
-        NOD_HTTP_TOKENS="ops:a-token-of-the-operator",
-        NOD_ADMINS="http:boss",
-        LD_PRELOAD=str(_LIBRARY),
-        FAKETIME_TIMESTAMP_FILE=str(clock),
-        FAKETIME_NO_CACHE="1",
-        FAKETIME_DONT_FAKE_MONOTONIC="1",
-        DONT_FAKE_MONOTONIC="1",
-    )
+    shell.environment |= {
+        "NOD_HTTP_TOKENS": f"ops:{_TOKEN}",
+        "NOD_ADMINS": f"http:ops,cli:{_LOGIN}",
+        "LD_PRELOAD": str(_LIBRARY),
+        "FAKETIME_TIMESTAMP_FILE": str(clock),
+        "FAKETIME_NO_CACHE": "1",
+        "FAKETIME_DONT_FAKE_MONOTONIC": "1",
+        "DONT_FAKE_MONOTONIC": "1",
+    }
+    running = shell.start("run", NOD_PORT="0", NOD_MAX_MESSAGES="100000", NOD_MAX_CONVERSATIONS="100000")
     url = f"sqlite:///{shell.folder / 'nod.db'}"
-    with running.client() as client:
-        client.headers["authorization"] = "Bearer a-token-of-the-operator"
+
+    def rows(words: str, ident: str) -> list[dict[str, Any]]:
+        return sql(url, words, id=ident)
+
+    def state(ident: str) -> str:
+        return str(rows("SELECT state FROM proposal WHERE id = :id", ident)[0]["state"])
+
+    def reminded(ident: str) -> bool:
+        return bool(rows("SELECT 1 FROM audit WHERE proposal_id = :id AND verb = 'remind'", ident))
+
+    def expired(ident: str) -> bool:
+        return state(ident) == "expired"
+
+    def done(ident: str) -> bool:
+        return state(ident) == "succeeded"
+
+    def until(holds: Callable[[str], bool], ident: str) -> float:
+        """Wait for it; gives the longest that an answer took until then, in seconds."""
+        longest, end = 0.0, time.monotonic() + _PATIENCE
+        while not holds(ident):
+            assert time.monotonic() < end, running.errors.read_text()
+            began = time.monotonic()
+            assert client.get("/healthz").status_code == 200
+            longest = max(longest, time.monotonic() - began)
+            time.sleep(0.05)  # the load of a probe, on a machine that has other work
+        return longest
+
+    with running.client() as client, Load(running.url) as load:
+        client.headers["authorization"] = f"Bearer {_TOKEN}"
 
         def asked(seconds: int) -> str:
             body = {"summary": "Close the gate", "ttl_seconds": seconds}
@@ -43,31 +111,33 @@ def test_when_the_clock_is_set_what_is_due_by_it_still_ends_and_nothing_is_held_
             assert answer.is_success, answer.text
             return str(answer.json()["proposal"]["id"])
 
-        def ended(ident: str) -> float:
-            """Wait for its expiry; gives the longest that an answer took until then, in seconds."""
-            longest, end = 0.0, time.monotonic() + _PATIENCE
-            while sql(url, "SELECT state FROM proposal WHERE id = :id", id=ident)[0]["state"] == "proposed":
-                assert time.monotonic() < end, running.errors.read_text()
-                began = time.monotonic()
-                assert client.get("/healthz").status_code == 200
-                longest = max(longest, time.monotonic() - began)
-                time.sleep(0.05)  # the load of a probe, on a machine that has other work
-            return longest
+        def proposed(message: str) -> str:
+            told = client.post("/api/chat", json={"message": message}).text.splitlines()
+            events = [json.loads(line[6:]) for line in told if line.startswith("data: ")]
+            return str(next(each for each in events if each["type"] == "proposal_opened")["proposal"]["id"])
 
-        usual = ended(asked(5))
+        client.post("/api/rules", json={"subject": "remind", "seconds": 10}).raise_for_status()
+        usual = until(expired, asked(5))
         for number, jump in enumerate(_JUMPS, 1):
             before = asked(3600)
             clock.write_text(f"{jump}\n")
-            after = asked(5)
-            held = ended(after)
+            after, lasting = asked(5), asked(3600)
+            held = until(expired, after)
             print(f"{jump}: the longest answer took {held:.2f} s, {usual:.2f} s as long as none was set")  # noqa: T201 - with -s
             # a day that was walked through took 1.6 s, forty more than a minute
             assert held < max(3.0, 10 * usual), jump
+            until(reminded, lasting)
+            created = proposed(f"create an issue 'After {number}'")
+            pressed = shell.process("approve", created)  # the running one finds it in the rows
+            assert pressed.returncode == 0, pressed.stderr
+            until(done, created)
             if jump.startswith("+"):
-                ended(before)
-            (was,) = sql(url, "SELECT created_at, updated_at FROM proposal WHERE id = :id", id=after)
+                until(expired, before)
+            (was,) = rows("SELECT created_at, updated_at FROM proposal WHERE id = :id", after)
             assert datetime.fromisoformat(was["updated_at"]) >= datetime.fromisoformat(was["created_at"]), (
                 jump
             )
             assert running.errors.read_text().count("the system's clock was set") == number, jump
+    assert load.faults == []
+    assert load.answers > 0
     assert running.end() == 0

@@ -115,3 +115,16 @@ def test_a_log_that_no_one_reads_stops_nothing_and_a_signal_ends_in_order(shell:
     assert process.wait(60) == 0
     os.close(reader)
     os.close(writer)
+
+
+def test_behind_a_proxy_it_says_that_it_is_not_ready_before_it_is_gone(shell: Shell):
+    given = {"NOD_PUBLIC_URL": "https://nod.example.com", "NOD_HTTP_TOKENS": "ops:a-token-of-the-operator"}
+    running = shell.start("run", NOD_PORT="0", NOD_ADMINS="http:ops", **given)
+    with running.client() as client:
+        assert client.get("/readyz").status_code == 200
+        running.process.terminate()
+        while (status := client.get("/readyz").status_code) == 200:
+            pass
+        assert status == 503
+        assert client.get("/healthz").status_code == 200
+    assert running.process.wait(60) == 0

@@ -2,7 +2,7 @@
 
 It runs where ``npm install @modelcontextprotocol/conformance@0.1.13`` was done in the project's folder, as
 ``.ci/run`` does, or in the one that ``NOD_TEST_CONFORMANCE`` names. Later versions need a newer Node than
-20. What does not apply is in ``docs/mcp.md``, word for word.
+20. What does not apply is left out below, with its reason.
 """
 
 import asyncio
@@ -10,7 +10,7 @@ import os
 import re
 import shlex
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from fnmatch import fnmatchcase
 from pathlib import Path
 
@@ -118,10 +118,3 @@ async def test_every_scenario_runs_or_has_its_reason() -> None:
 
 def matches(name: str, patterns: Iterable[str]) -> bool:
     return any(fnmatchcase(name, pattern) for pattern in patterns)
-
-
-@pytest.mark.parametrize("left_out", [NOT_FOR_THE_CLIENT, NOT_FOR_THE_SERVER], ids=["client", "server"])
-def test_the_document_says_what_does_not_apply_and_why(left_out: Mapping[str, str]) -> None:
-    document = (ROOT / "docs/mcp.md").read_text()
-    for name, why in left_out.items():
-        assert f"| `{name}` | {why} |" in document

@@ -99,6 +99,16 @@ async def test_a_server_behind_a_sign_in_says_so_and_comes_up_right_after_it(gua
     assert kept.signed_in_by == "http:ana"
 
 
+async def test_a_token_that_lasts_for_ages_is_one_for_a_year(guarded: Guarded, clock: FakeClock) -> None:
+    guarded.gatekeeper.lives = 10**30
+    assert await guarded.sign_in() == "You are signed in at lamps."
+    await guarded.up()
+    kept = guarded.kept()
+    assert kept is not None
+    assert kept.expires_at is not None
+    assert kept.expires_at - clock() <= timedelta(days=366)
+
+
 async def test_a_token_that_ends_is_renewed_before_it_is_sent(guarded: Guarded, clock: FakeClock) -> None:
     await guarded.sign_in()
     await guarded.up()
