@@ -20,11 +20,12 @@ _LIBRARY = next(Path("/usr/lib").glob("*/faketime/libfaketime.so.1"), None)
 _LOGIN = pwd.getpwuid(os.getuid()).pw_name  # of a real process; the fixture's own name is only this one's
 _TOKEN = "a-token-of-the-operator"
 _JUMPS = ("-1h", "-3d", "+1d", "+40d")  # from the time there really is, one after the other
-_PATIENCE = 90.0  # seconds of the machine's own clock
+_PATIENCE = 240.0  # seconds of the machine's own clock
 _CALLERS = 2
 
 pytestmark = [
     pytest.mark.slow,
+    pytest.mark.timeout(900),  # four times of a real process, on a machine that has other work
     pytest.mark.skipif(_LIBRARY is None, reason="needs libfaketime (apt-get install faketime)"),
 ]
 
@@ -61,6 +62,18 @@ class Load:
                         self.faults.append(answer.text)
 
 
+def _used(process: int) -> float:
+    """Seconds of the processor that it has used."""
+    ticks = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    return (int(ticks[11]) + int(ticks[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def _proposed(client: httpx.Client, message: str) -> str:
+    told = client.post("/api/chat", json={"message": message}).text.splitlines()
+    events = [json.loads(line[6:]) for line in told if line.startswith("data: ")]
+    return str(next(each for each in events if each["type"] == "proposal_opened")["proposal"]["id"])
+
+
 def test_when_the_clock_is_set_what_is_due_by_it_still_happens_and_nothing_is_held_up(shell: Shell):
     clock = shell.folder / "clock"
     clock.write_text("+0\n")
@@ -69,7 +82,7 @@ def test_when_the_clock_is_set_what_is_due_by_it_still_happens_and_nothing_is_he
         "NOD_ADMINS": f"http:ops,cli:{_LOGIN}",
         "LD_PRELOAD": str(_LIBRARY),
         "FAKETIME_TIMESTAMP_FILE": str(clock),
-        "FAKETIME_NO_CACHE": "1",
+        "FAKETIME_CACHE_DURATION": "1",  # seconds: without it each look at the clock reads the file
         "FAKETIME_DONT_FAKE_MONOTONIC": "1",
         "DONT_FAKE_MONOTONIC": "1",
     }
@@ -85,22 +98,31 @@ def test_when_the_clock_is_set_what_is_due_by_it_still_happens_and_nothing_is_he
     def reminded(ident: str) -> bool:
         return bool(rows("SELECT 1 FROM audit WHERE proposal_id = :id AND verb = 'remind'", ident))
 
+    def told(times: str) -> bool:
+        return running.errors.read_text().count("the system's clock was set") == int(times)
+
     def expired(ident: str) -> bool:
         return state(ident) == "expired"
 
     def done(ident: str) -> bool:
         return state(ident) == "succeeded"
 
-    def until(holds: Callable[[str], bool], ident: str) -> float:
-        """Wait for it; gives the longest that an answer took until then, in seconds."""
-        longest, end = 0.0, time.monotonic() + _PATIENCE
+    def until(holds: Callable[[str], bool], ident: str) -> tuple[float, float]:
+        """Wait for it; gives the longest that an answer took until then, in seconds, and the most it cost.
+
+        A machine that is busy makes answers slow; that they cost much is the server's own doing.
+        """
+        longest, dearest, end = 0.0, 0.0, time.monotonic() + _PATIENCE
         while not holds(ident):
             assert time.monotonic() < end, running.errors.read_text()
-            began = time.monotonic()
+            began, before = time.monotonic(), _used(running.process.pid)
             assert client.get("/healthz").status_code == 200
-            longest = max(longest, time.monotonic() - began)
+            longest, dearest = (
+                max(longest, time.monotonic() - began),
+                max(dearest, _used(running.process.pid) - before),
+            )
             time.sleep(0.05)  # the load of a probe, on a machine that has other work
-        return longest
+        return longest, dearest
 
     with running.client() as client, Load(running.url) as load:
         client.headers["authorization"] = f"Bearer {_TOKEN}"
@@ -111,25 +133,20 @@ def test_when_the_clock_is_set_what_is_due_by_it_still_happens_and_nothing_is_he
             assert answer.is_success, answer.text
             return str(answer.json()["proposal"]["id"])
 
-        def proposed(message: str) -> str:
-            told = client.post("/api/chat", json={"message": message}).text.splitlines()
-            events = [json.loads(line[6:]) for line in told if line.startswith("data: ")]
-            return str(next(each for each in events if each["type"] == "proposal_opened")["proposal"]["id"])
-
         client.post("/api/rules", json={"subject": "remind", "seconds": 10}).raise_for_status()
-        usual = until(expired, asked(5))
+        until(expired, asked(5))
         for number, jump in enumerate(_JUMPS, 1):
             before = asked(3600)
             clock.write_text(f"{jump}\n")
+            held, cost = until(told, str(number))
             after, lasting = asked(5), asked(3600)
-            held = until(expired, after)
-            print(f"{jump}: the longest answer took {held:.2f} s, {usual:.2f} s as long as none was set")  # noqa: T201 - with -s
-            # a day that was walked through took 1.6 s, forty more than a minute
-            assert held < max(3.0, 10 * usual), jump
+            held, cost = map(max, (held, cost), until(expired, after))
+            print(f"{jump}: the longest answer took {held:.2f} s, and one cost {cost:.2f} s at most")  # noqa: T201 - with -s
+            assert cost < 8, jump  # days that were walked through cost 1.6 s each
             until(reminded, lasting)
-            created = proposed(f"create an issue 'After {number}'")
-            pressed = shell.process("approve", created)  # the running one finds it in the rows
-            assert pressed.returncode == 0, pressed.stderr
+            created = _proposed(client, f"create an issue 'After {number}'")
+            pressing = shell.begin("approve", created)  # the running one finds it in the rows
+            assert pressing.wait(_PATIENCE) == 0
             until(done, created)
             if jump.startswith("+"):
                 until(expired, before)
@@ -137,7 +154,6 @@ def test_when_the_clock_is_set_what_is_due_by_it_still_happens_and_nothing_is_he
             assert datetime.fromisoformat(was["updated_at"]) >= datetime.fromisoformat(was["created_at"]), (
                 jump
             )
-            assert running.errors.read_text().count("the system's clock was set") == number, jump
     assert load.faults == []
     assert load.answers > 0
     assert running.end() == 0

@@ -121,6 +121,7 @@ _ABOVE = re.compile(r"\A\[[^\n]*\]\n(?:>[^\n]*\n)+\n")  # what Nod quotes above 
 
 _DETAIL = re.compile(
     rf",?(?: and)?(?: with| at| as)?(?: an?)? (?P<priority>{_RATE}){_PRIO}|,(?: and)? (?P<rated>{_RATE})\b"
+    rf"|,?(?: and)? with prio(?:rity)? (?P<rating>{_RATE})\b"
     rf"|,?(?: and)? (?:assign(?:ed)?|give)(?: it)? to {_NAME}"
     rf"|(?:,|(?<=[{_MARKS}])) for (?P<given>{_SOMEONE})"
     rf"|,?(?: and)?(?: with)?(?: the)? (?:labels?|labell?ed|tagged)(?: as)? (?P<labels>{_LABELS})",
@@ -175,6 +176,7 @@ _NEW = (
     rf"(?: new)?(?: {_PRIORITY}(?:{_PRIO})?)? (?P<noun>{_NOUN})(?: called| named| titled|:)?"
 )
 _DETAILS = rf"(?P<details>(?:{_bare(_DETAIL)}){{0,5}})"
+_NO_QUOTE = rf"(?!(?:(?:called|named|titled) )?[{_MARKS}])"
 _VERB = "create|open|close|assign|give|set|make|label|rename|comment|delete|show|list|tell"
 _BEFORE_A_VERB = rf"(?=$|\n|[.!?;]+(?:\s|$)|(?:,| and|, and|,? then) (?:{_VERB})\b)"
 _WHY = rf"(?:,? (?:because|since|as) (?P<reason>{_TEXT}))?"
@@ -183,7 +185,7 @@ _TOP = ("list_issues", "top")
 _TABLE: tuple[Sentence, ...] = (
     _row(rf"{_NEW} (?P<title>{_QUOTED}){_DETAILS}", "create_issue"),
     _row(
-        rf"{_NEW}(?: about| for| that| saying)? (?![{_MARKS}])(?P<title>{_TEXT}?){_DETAILS}{_BEFORE_A_VERB}",
+        rf"{_NEW}(?: about| for| that| saying)? {_NO_QUOTE}(?P<title>{_TEXT}?){_DETAILS}{_BEFORE_A_VERB}",
         "create_issue",
     ),
     _row(rf"(?:close|resolve|finish) {_WHICH}{_WHY}", "close_issue"),
@@ -404,7 +406,13 @@ def _groups(found: re.Match[str]) -> dict[str, str] | None:
     return given
 
 
-_SAME = {"rated": "priority", "given": "assignee", "unowned": "assignee", "mine": "assignee"}
+_SAME = {
+    "rated": "priority",
+    "rating": "priority",
+    "given": "assignee",
+    "unowned": "assignee",
+    "mine": "assignee",
+}
 
 
 def _arguments(given: Mapping[str, str]) -> dict[str, Any]:

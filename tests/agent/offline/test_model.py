@@ -109,6 +109,10 @@ async def talk(database, clock):
             [("create_issue", {"title": "Login fails", "assignee": "Sam", "priority": "high"})],
         ),
         (
+            "create an issue titled “Login fails” with priority high",
+            [("create_issue", {"title": "Login fails", "priority": "high"})],
+        ),
+        (
             'Could you please file an urgent bug "Can\'t log in" labelled auth, web and assigned to Ana?',
             [
                 (
