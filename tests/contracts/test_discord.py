@@ -20,6 +20,8 @@ from tests.fakes.discord_server import APP, CHANNEL, ELSEWHERE, SERVER, TOKEN, F
 from tests.kit import FakeClock, make_tables
 from tests.kit.urls import Urls
 
+pytestmark = pytest.mark.platform
+
 ANA, EVE, BEN = "101", "102", "103"
 SIGNS = ("🟡", "✅", "🔴", "🟠", "⚪")  # a card begins with how it stands
 BOARD = "👥"

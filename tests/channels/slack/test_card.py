@@ -81,6 +81,7 @@ _cards = st.builds(
 REACHES = [(Whose.HERE, "*Ana* in the conversation where it was asked"), (Whose.EVERYONE, "x" * 200)]
 
 
+@pytest.mark.slow
 @examples(100)
 @given(card=_cards)
 def test_no_content_makes_a_card_a_modal_or_a_home_that_slack_refuses(card: Card) -> None:

@@ -198,6 +198,7 @@ def end(text: str, ending: Ending = Ending.DONE) -> TurnEnded:
     return TurnEnded(ending, 1, text)
 
 
+@pytest.mark.slow
 async def test_while_it_is_written_only_the_end_of_a_long_answer_is_rendered(
     channel, telegram: FakeTelegram, seconds: FakeTime
 ):
