@@ -125,8 +125,9 @@ class Database:
         """As `read`, in this thread."""
 
         def once() -> T:
-            with Session(self._to_read, autoflush=False, expire_on_commit=False) as session:
-                snapshot.begin(session)
+            with Session(
+                self._to_read, autoflush=False, expire_on_commit=False, info={snapshot.KEPT: {}}
+            ) as session:
                 value = function(session, *args, **kwargs)
                 if self.dialect == "postgresql":
                     session.commit()  # psycopg forgets what it has prepared at a ROLLBACK
@@ -201,11 +202,16 @@ def _until_done(transaction: Callable[[], T]) -> T:
 
 def run(connection: Connection, work: Callable[[Session], T]) -> T:
     """A store function in the transaction of this connection, which its caller commits."""
-    with Session(connection, expire_on_commit=False, join_transaction_mode="rollback_only") as session:
-        chain.begin_to_collect(session)
+    with Session(
+        connection,
+        expire_on_commit=False,
+        join_transaction_mode="rollback_only",
+        info={chain.ADDED_ROWS: []},
+    ) as session:
         value = work(session)
         session.flush()
-        chain.link(session)
+        if session.info[chain.ADDED_ROWS]:
+            chain.link(session)
         return value
 
 

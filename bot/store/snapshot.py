@@ -10,23 +10,19 @@ from sqlmodel import Session
 
 T = TypeVar("T")
 
-_KEPT = "read once"
-
-
-def begin(session: Session) -> None:
-    """This session reads one snapshot to its end and changes nothing."""
-    session.info[_KEPT] = {}
+KEPT = "read once"
+"""Where a session that reads one snapshot to its end, and changes nothing, has a dictionary for it."""
 
 
 def keep(session: Session, key: Hashable, found: object) -> None:
     """What another statement has read as well; `once` need not read it again in this snapshot."""
-    if (kept := session.info.get(_KEPT)) is not None:
+    if (kept := session.info.get(KEPT)) is not None:
         kept[key] = found
 
 
 def once(session: Session, key: Hashable, read: Callable[[], T]) -> T:
     """``read()``, or what it gave before in this snapshot."""
-    kept = session.info.get(_KEPT)
+    kept = session.info.get(KEPT)
     if kept is None:
         return read()
     if key not in kept:

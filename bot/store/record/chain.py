@@ -48,8 +48,9 @@ _MOVE_END = (
     .where(_THE_END)
     .values({name: bindparam(f"new_{name}") for name in ("number", "hash", "key", "mark")})
 )
-_ADDED = "to be linked"
-"""Where a session keeps its new rows until the transaction ends, each with the statement that inserts it."""
+ADDED_ROWS = "to be linked"
+"""Where a session keeps its new rows until the transaction ends, each with the statement that inserts it. One
+that has no such list can't record anything."""
 _ADOPTS = "adopts what is not sealed"
 _BATCH = 2000
 _ANCHOR = 32  # hexadecimal digits of a hash in an anchor: 128 bits
@@ -96,21 +97,14 @@ def keys_of(session: Session) -> tuple[bytes, ...]:
     return keys
 
 
-def begin_to_collect(session: Session) -> None:
-    """This session's transaction ends with `link`. One that does not begin so can't record anything."""
-    session.info[_ADDED] = []
-
-
 def add(session: Session, insert_one: Insert, row: Mapping[str, Any]) -> None:
     """Record this row, which ``insert_one`` inserts, when the transaction ends."""
-    session.info[_ADDED].append((insert_one, row))
+    session.info[ADDED_ROWS].append((insert_one, row))
 
 
 def link(session: Session) -> None:
     """Number, chain and insert what was added; from here to the commit no one else can."""
-    added: list[tuple[Insert, Mapping[str, Any]]] = session.info.pop(_ADDED)
-    if not added:
-        return
+    added: list[tuple[Insert, Mapping[str, Any]]] = session.info.pop(ADDED_ROWS)
     connection = session.connection()
     end = connection.execute(_HOLD_END, {}).first()
     if end is None:
