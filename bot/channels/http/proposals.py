@@ -184,7 +184,8 @@ async def press(
     was edited since it was proposed, say with ``seen``, ``round`` or ``digest`` which content you
     approve. Where it was offered again with other values, a digest alone does not say that.
     """
-    given = body or Decide()
+    given, http = body or Decide(), site.channel
+    rings = http.bell.rings
     reply = await site.take_in(
         Press(
             actor,
@@ -203,7 +204,9 @@ async def press(
         )
     )
     poll = poll.at_once() if reply.answer in _STATUS else poll
-    ended = await _ended(site.channel, proposal_id, actor, poll)
+    if poll.seconds and any(p.state in _RUNNING for p in reply.proposals):  # at this moment
+        await http.bell.wait(rings, min(poll.seconds, http.pace.feed))
+    ended = await _ended(http, proposal_id, actor, poll)
     if ended is None:  # those who may not see it may not decide it
         raise Missing(_NONE)
     shown = ProposalView.seen_as(ended)
