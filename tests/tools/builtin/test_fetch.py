@@ -403,3 +403,17 @@ def test_no_page_takes_longer_the_more_often_a_part_comes_before(page):
 @pytest.mark.parametrize("charset", ["punycode", "idna", "unicode_escape"])
 def test_a_character_set_that_no_page_has_is_read_as_utf_8(charset):
     assert readable("ä-b\\x41".encode(), "text/plain", charset)["text"] == "ä-b\\x41"
+
+
+@pytest.mark.parametrize(
+    ("page", "text"),
+    [
+        ("<table><tr><td>a</td><td>b</td></tr><tr><th>c</th>d</table>", "a b\n\nc d"),
+        ("<p>a</p>b<div>c</div>d", "a\nb\nc\nd"),
+        ("<style><p>a</p></style>b<svg><p>c</p><td>d</td></svg>e", "be"),
+        ("<head><meta>a<body>b<img alt='c'>", "bc"),
+    ],
+    ids=["cells", "blocks", "silent", "a head that is never closed"],
+)
+def test_what_stands_apart_on_a_page_stands_apart_in_its_text(page, text):
+    assert readable(page.encode(), "text/html", "utf-8")["text"] == text
