@@ -16,11 +16,12 @@ from bot import logs
 from bot.agent.model import Entry, Finished, Model, Part, Stop, Text, ToolCall, ToolSpec, UserText
 from bot.agent.reach import shelf_for
 from bot.app import App, build
-from bot.channels.seam import Lookup, Others
+from bot.channels.seam import Lookup
 from bot.domain.chat import Address, Answer, Inbox, Message, Press
 from bot.domain.events import Ending, ProposalOpened, TurnEnded, TurnEvent
 from bot.domain.jobs import Job, Work
 from bot.domain.people import Actor
+from bot.domain.processes import Others
 from bot.domain.proposals import Proposal
 from bot.domain.teams import TeamStatus
 from bot.domain.verbs import Verb

@@ -30,14 +30,13 @@ from bot.agent.model import ToolCall, ToolSpec
 from bot.agent.own_work import OwnWork
 from bot.agent.progress import IN_TURNS, Progress
 from bot.agent.reach import check_unlocked, plan_shown, shelf_for
-from bot.agent.transcript import REASON
 from bot.domain import outward
 from bot.domain.bounds import CALLS_PER_ANSWER, AnswerRoom, Bounds
 from bot.domain.chat import Clock, Request
 from bot.domain.conversations import Call, CallResult, Conversation, Transcript
 from bot.domain.files import File
 from bot.domain.jobs import Job, Wake
-from bot.domain.outcomes import bounded
+from bot.domain.outcomes import REASON, bounded
 from bot.domain.people import Actor, Person
 from bot.domain.policy import Judgement, Place, Policy, Verdict
 from bot.domain.proposals import Kind, digest

@@ -27,7 +27,7 @@ from bot.agent.prompt import Briefing, scene, system_prompt
 from bot.agent.reach import shelf_for
 from bot.agent.saying import Saying
 from bot.agent.thoughts import Thoughts
-from bot.agent.transcript import CHARACTERS_PER_TOKEN, NOTE, REASON, entries, size_of
+from bot.agent.transcript import CHARACTERS_PER_TOKEN, NOTE, entries, size_of
 from bot.domain.bounds import CALLS_PER_ANSWER
 from bot.domain.chat import Clock
 from bot.domain.conversations import Call, CallResult, LineRole, Transcript, Turn, Usage
@@ -47,6 +47,7 @@ from bot.domain.events import (
     Waited,
 )
 from bot.domain.jobs import Job
+from bot.domain.outcomes import REASON
 from bot.domain.proposals import Kind, Proposal
 from bot.domain.record import Act
 from bot.domain.redaction import secrets_in, shown, veiled

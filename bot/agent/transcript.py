@@ -22,8 +22,6 @@ CHARACTERS_PER_TOKEN = 4  # a rough but steady measure, on the safe side for Eng
 NOTE = "[Nod]"
 """How Nod's notes start; a person whose message starts with it is named, so that it can't pass for one."""
 
-REASON = "approval_reason"
-"""The parameter every write tool gets in addition: the agent's stated reason, shown to who decides."""
 
 _LATER = f"{WAITING}: it was open for a while. A later note tells how it ended."
 _LEAST_ROOM = 2_000  # characters of history, however little a prompt leaves

@@ -8,7 +8,7 @@ shown through `Channel`, and what may be looked up is in `Lookup`. How a turn's 
 This page lies below the delivery, which calls channels without knowing any; the channels lie above it.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
@@ -16,6 +16,7 @@ from bot.domain.cards import Card
 from bot.domain.chat import Address, Inbox
 from bot.domain.events import TurnEvent
 from bot.domain.people import Actor
+from bot.domain.processes import Others
 from bot.domain.similarity import Rung, Whose
 from bot.domain.teams import TeamStatus
 from bot.domain.verbs import Verb
@@ -97,7 +98,7 @@ class Channel(Protocol):
     name: str
 
     async def start(
-        self, inbox: Inbox, lookup: Lookup, *, receives: bool = True, others: "Others | None" = None
+        self, inbox: Inbox, lookup: Lookup, *, receives: bool = True, others: Others | None = None
     ) -> None:
         """Connect. Without ``receives`` only what Nod says goes out: ``others`` listen."""
 
@@ -116,22 +117,6 @@ class Channel(Protocol):
 
         Returns fast and never raises: whatever needs the network is done later, many changes together.
         """
-
-
-class Others(Protocol):
-    """The other processes on this database."""
-
-    def on(self, kind: str, hear: Callable[[Any], None]) -> None:
-        """Call this with what others say of a kind."""
-
-    def say(self, kind: str, body: Any) -> None:
-        """Tell all others something of a kind, as JSON takes it; it may be lost."""
-
-    def arrives(self, hear: Callable[[], None]) -> None:
-        """Call this when one begins to listen, or does so again: what was said before, it may not know."""
-
-    async def hold(self, name: str) -> bool:
-        """Whether this process is the one to do what is named: one that does is followed once it is gone."""
 
 
 SILENT = 60.0

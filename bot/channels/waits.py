@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable
 
-from bot.channels.seam import Others
+from bot.domain.processes import Others
 
 PATIENCE = 15.0
 """Seconds for which a call waits because the platform says so. What would take longer is tried another time:

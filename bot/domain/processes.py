@@ -3,8 +3,9 @@
 import os
 import secrets
 import socket
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any, Protocol
 
 BEAT_SECONDS = 2.0
 """How often a process says that it is there, and looks who else is."""
@@ -41,3 +42,19 @@ class Watch:
             known, looks = before.get(ident, (None, 0))
             self._seen[ident] = count, looks + 1 if known == count else 0
         return {ident: count for ident, (count, looks) in self._seen.items() if looks >= _SILENT}
+
+
+class Others(Protocol):
+    """The other processes on this database."""
+
+    def on(self, kind: str, hear: Callable[[Any], None]) -> None:
+        """Call this with what others say of a kind."""
+
+    def say(self, kind: str, body: Any) -> None:
+        """Tell all others something of a kind, as JSON takes it; it may be lost."""
+
+    def arrives(self, hear: Callable[[], None]) -> None:
+        """Call this when one begins to listen, or does so again: what was said before, it may not know."""
+
+    async def hold(self, name: str) -> bool:
+        """Whether this process is the one to do what is named: one that does is followed once it is gone."""

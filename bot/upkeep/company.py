@@ -5,11 +5,10 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Protocol
 
-from bot.channels.seam import Others
 from bot.delivery.bell import Bell
 from bot.domain.chat import Clock
 from bot.domain.jobs import Dispatcher
-from bot.domain.processes import Process
+from bot.domain.processes import Others, Process
 from bot.store import processes
 from bot.store.database import Database
 from bot.store.engine import check_pages

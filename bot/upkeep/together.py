@@ -11,10 +11,9 @@ import psycopg
 from procrastinate.exceptions import ConnectorException
 from sqlalchemy.exc import SQLAlchemyError
 
-from bot.channels.seam import Others
 from bot.delivery.bell import Bell
 from bot.domain.chat import Clock
-from bot.domain.processes import BEAT_SECONDS, Process, Watch
+from bot.domain.processes import BEAT_SECONDS, Others, Process, Watch
 from bot.errors import SettingsError
 from bot.logs import logger
 from bot.store import processes

@@ -11,9 +11,9 @@ from bot import logs
 from bot.agent.gate import offer
 from bot.agent.model import ToolCall, ToolSpec
 from bot.agent.progress import IN_TURNS
-from bot.agent.transcript import REASON
 from bot.domain.chat import Request
 from bot.domain.conversations import CallResult
+from bot.domain.outcomes import REASON
 from bot.domain.policy import Policy
 from bot.domain.proposals import Cause, Kind, PreviewField, State, digest
 from bot.domain.rules import Mode

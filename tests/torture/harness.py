@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from bot.agent.transcript import REASON
+from bot.domain.outcomes import REASON
 from tests.fakes.openai_server import OpenAIServer, Reply, ask, say
 from tests.torture import cards, checker
 from tests.torture.chats import Chats

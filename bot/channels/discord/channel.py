@@ -30,10 +30,11 @@ from bot.channels.discord.stream import DiscordStream
 from bot.channels.discord.text import cut, literal, neutralise, split
 from bot.channels.discord.transport import PLAIN, DiscordRest, Json
 from bot.channels.posts import in_few, post_each
-from bot.channels.seam import Hearing, Lookup, Others, Poster, heard
+from bot.channels.seam import Hearing, Lookup, Poster, heard
 from bot.domain.cards import Card
 from bot.domain.chat import Address, Answer, Clock, Command, Inbox, Message
 from bot.domain.people import Actor
+from bot.domain.processes import Others
 from bot.domain.teams import TeamStatus
 from bot.errors import ChannelError, SettingsError
 from bot.logs import logger

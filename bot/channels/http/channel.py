@@ -17,11 +17,12 @@ from bot.channels.http.schemas.events import (
 )
 from bot.channels.http.schemas.proposals import ProposalView
 from bot.channels.http.streams import Pace
-from bot.channels.seam import Lookup, Others, Stream
+from bot.channels.seam import Lookup, Stream
 from bot.delivery.bell import Bell
 from bot.domain.chat import Address, Clock, Inbox
 from bot.domain.events import ProposalOpened, TurnEnded, TurnEvent, TurnFailed
 from bot.domain.people import Actor
+from bot.domain.processes import Others
 from bot.domain.proposals import Proposal
 from bot.domain.teams import TeamStatus
 from bot.logs import logger

@@ -5,10 +5,10 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import asdict
 from typing import Any, get_args
 
-from bot.channels.seam import Others
 from bot.domain.chat import Address
 from bot.domain.events import Ending, ProposalOpened, TurnEnded, TurnEvent
 from bot.domain.people import Actor
+from bot.domain.processes import Others
 from bot.domain.proposals import Proposal
 from bot.logs import logger
 

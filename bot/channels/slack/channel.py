@@ -28,7 +28,7 @@ from starlette.routing import Route
 
 from bot.channels.connecting import Connection
 from bot.channels.posts import post_each
-from bot.channels.seam import Hearing, Lookup, Others, Poster, Stream, heard
+from bot.channels.seam import Hearing, Lookup, Poster, Stream, heard
 from bot.channels.slack import blocks as b
 from bot.channels.slack import doctor, lost, text
 from bot.channels.slack import team_status as boards
@@ -59,6 +59,7 @@ from bot.channels.slack.workspaces import Workspaces, make_client
 from bot.domain.cards import Card
 from bot.domain.chat import Address, Clock, Inbox
 from bot.domain.people import Actor
+from bot.domain.processes import Others
 from bot.domain.teams import TeamStatus
 from bot.errors import ChannelError, NotDeliverable, SettingsError
 from bot.logs import logger

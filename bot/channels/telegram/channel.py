@@ -29,7 +29,7 @@ from telegram.ext import Application, Defaults, ExtBot, TypeHandler
 
 from bot.channels.connecting import Connection
 from bot.channels.posts import in_few, post_each
-from bot.channels.seam import SILENT, Hearing, Lookup, Others, Poster, heard
+from bot.channels.seam import SILENT, Hearing, Lookup, Poster, heard
 from bot.channels.telegram import commands
 from bot.channels.telegram import team_status as boards
 from bot.channels.telegram.admission import Admission
@@ -51,6 +51,7 @@ from bot.channels.telegram.updates import ReadableUpdates, readable
 from bot.domain.cards import Card
 from bot.domain.chat import Address, Clock, Inbox
 from bot.domain.people import Actor
+from bot.domain.processes import Others
 from bot.domain.proposals import State
 from bot.domain.teams import TeamStatus
 from bot.errors import ChannelError, CopyGone, SettingsError

@@ -9,9 +9,9 @@ from typing import Any
 
 from sqlmodel import Session
 
-from bot.channels.seam import Others
 from bot.channels.telegram.places import NAME, TelegramPlace
 from bot.domain.chat import Address, Clock
+from bot.domain.processes import Others
 from bot.logs import logger
 from bot.store import copies, events
 from bot.store.database import Database
