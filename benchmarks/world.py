@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from time import perf_counter
 
-from bot import logs
 from bot.agent.model import Entry, Finished, Model, Part, Stop, Text, ToolCall, ToolSpec, UserText
 from bot.agent.reach import shelf_for
 from bot.app import App, build
@@ -26,6 +25,7 @@ from bot.domain.proposals import Proposal
 from bot.domain.teams import TeamStatus
 from bot.domain.verbs import Verb
 from bot.settings import Settings
+from bot.telemetry import logs
 from bot.tools.registry import Shelf
 from bot.tools.tool import FixedToolset, Tool, tool
 

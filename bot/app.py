@@ -12,13 +12,11 @@ from dotenv import dotenv_values
 from sqlalchemy.exc import SQLAlchemyError
 from starlette.routing import BaseRoute
 
-from bot import tracing
 from bot.agent.gate import Gate
 from bot.agent.loop import TurnLimits
 from bot.agent.model import Model
 from bot.agent.offline.model import OfflineModel
 from bot.agent.prompt import Briefing
-from bot.agent.traced import Traced
 from bot.approvals.elicitation import PATIENCE, Questions
 from bot.assistant import Assistant
 from bot.channels.http import api
@@ -43,7 +41,6 @@ from bot.domain.processes import Process
 from bot.domain.teams import TeamLimits
 from bot.domain.times import now
 from bot.errors import SettingsError
-from bot.logs import logger
 from bot.lookup.admin import AdminLookup
 from bot.lookup.cards import CoreLookup
 from bot.lookup.conversations import ConversationLookup
@@ -55,6 +52,9 @@ from bot.store import migrations, tokens
 from bot.store.database import Database
 from bot.store.record import changes
 from bot.store.rules import Policies
+from bot.telemetry import tracing
+from bot.telemetry.logs import logger
+from bot.telemetry.traced_model import Traced
 from bot.tools.builtin.docker import docker_tools
 from bot.tools.builtin.fetch import fetch_tools
 from bot.tools.builtin.files.tools import file_tools

@@ -14,7 +14,6 @@ from functools import partial
 import structlog
 from sqlmodel import Session
 
-from bot import tracing
 from bot.agent.gate import Gate
 from bot.agent.loop import Loop, Woke
 from bot.agent.own_work import OwnWork
@@ -56,8 +55,6 @@ from bot.errors import (
     ToolError,
     TooMuch,
 )
-from bot.logs import logger
-from bot.outages import in_a_line
 from bot.store import (
     conversations,
     exclusive,
@@ -69,6 +66,9 @@ from bot.store import (
 )
 from bot.store.database import Database
 from bot.store.record.audit import By
+from bot.telemetry import tracing
+from bot.telemetry.logs import logger
+from bot.telemetry.outages import in_a_line
 from bot.transactions import arrive, plans
 
 log = logger(__name__)

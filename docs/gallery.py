@@ -15,7 +15,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from bot import logs
 from bot.agent.model import Entry, Finished, Part, Stop, Text, ToolCall, ToolSpec
 from bot.agent.offline.model import OfflineModel
 from bot.agent.offline.team import REQUEST
@@ -30,6 +29,7 @@ from bot.domain.questions import AskedQuestion
 from bot.domain.verbs import Verb
 from bot.settings import Settings
 from bot.store import proposals, questions
+from bot.telemetry import logs
 from bot.tools.builtin.issues.seed import seed
 
 ANA = Actor("slack", "T1/U7", "Ana")

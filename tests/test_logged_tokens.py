@@ -4,7 +4,7 @@ import logging
 
 import pytest
 
-from bot import logs
+from bot.telemetry import logs
 
 TELEGRAM = "123456789:AAH" + "x9Zk" * 8
 

@@ -22,7 +22,7 @@ from bot.domain.redaction import HIDDEN, secrets_in, shown, veiled
 from bot.domain.text import shortened
 from bot.domain.unseen import one_line
 from bot.errors import BadArguments, ToolError, ToolTimedOut
-from bot.logs import logger
+from bot.telemetry.logs import logger
 from bot.tools.tool import Tool
 
 log = logger(__name__)

@@ -6,7 +6,6 @@ from typing import Any
 
 from sqlalchemy.exc import SQLAlchemyError
 
-from bot import tracing
 from bot.agent.drafts import in_time, preview_of, watched, words_of
 from bot.agent.own_work import OwnWork
 from bot.agent.progress import ON_CARDS, Progress
@@ -15,10 +14,11 @@ from bot.domain.jobs import Job, Wake, Work
 from bot.domain.proposals import Cause, Kind, Proposal, State, digest, old_values
 from bot.domain.redaction import secrets_in, veiled
 from bot.errors import Hopeless, LostRace, ToolError, ToolTimedOut
-from bot.logs import hiding, logger
 from bot.store import proposals, teams
 from bot.store.database import Database
 from bot.store.turnstile import Turnstile
+from bot.telemetry import tracing
+from bot.telemetry.logs import hiding, logger
 from bot.tools.registry import Registry
 from bot.tools.tool import CallContext, Tool, ToolOutput
 from bot.transactions import lifecycle

@@ -43,11 +43,11 @@ from bot.domain.proposals import Kind, digest
 from bot.domain.redaction import secrets_in
 from bot.domain.risk import Risk
 from bot.errors import BadArguments, KeyTaken, Refused, TooMuch, UnknownTool
-from bot.logs import hiding
 from bot.store import conversations, people, proposals, tool_versions
 from bot.store import outputs as outputs_store
 from bot.store.database import Database
 from bot.store.rules import Policies
+from bot.telemetry.logs import hiding
 from bot.tools.own import outputs
 from bot.tools.registry import Registry, Shelf
 from bot.tools.tool import CallContext, Tool

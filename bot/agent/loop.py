@@ -18,7 +18,6 @@ from typing import Any
 
 from sqlmodel import Session
 
-from bot import tracing
 from bot.agent.considered import Considered
 from bot.agent.effects import take_effect
 from bot.agent.gate import Gate, offer
@@ -53,12 +52,13 @@ from bot.domain.record import Act
 from bot.domain.redaction import secrets_in, shown, veiled
 from bot.domain.teams import TeamLimits, Teammate
 from bot.errors import ModelCut, ModelEmpty, ModelError, ModelTooLong, TakenOver
-from bot.logs import logger
-from bot.outages import in_a_line
 from bot.store import conversations, exclusive, messages, moving, teams, turns
 from bot.store.database import Database
 from bot.store.record.audit import By
 from bot.store.rules import Policies
+from bot.telemetry import tracing
+from bot.telemetry.logs import logger
+from bot.telemetry.outages import in_a_line
 from bot.tools.registry import Shelf
 from bot.tools.tool import Tool
 from bot.transactions import grants, plans, teamwork

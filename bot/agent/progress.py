@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from bot.domain.chat import Clock
 from bot.domain.redaction import veiled
 from bot.domain.unseen import one_line
-from bot.logs import logger
+from bot.telemetry.logs import logger
 
 log = logger(__name__)
 

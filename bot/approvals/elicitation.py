@@ -26,9 +26,9 @@ from bot.domain.proposals import Kind, PreviewField, Proposal, State, canonical
 from bot.domain.risk import Level, Risk
 from bot.domain.text import shown
 from bot.errors import ToolError
-from bot.logs import logger
 from bot.store import conversations, messages, proposals
 from bot.store.database import Database
+from bot.telemetry.logs import logger
 from bot.tools.mcp.elicitation import Action, Elicited, Question
 from bot.tools.mcp.schemas import Arguments, as_offered
 from bot.tools.tool import Arguments as Given

@@ -9,7 +9,6 @@ from dataclasses import replace
 
 from sqlmodel import Session
 
-from bot import tracing
 from bot.agent.gate import Gate
 from bot.approvals.contents import Contents
 from bot.domain.chat import Address, Answer, Clock, Press, Reply
@@ -21,6 +20,7 @@ from bot.domain.verbs import Verb
 from bot.errors import BadArguments, LostRace, ToolError
 from bot.store import names, people, proposals
 from bot.store.database import Database
+from bot.telemetry import tracing
 from bot.transactions import decide, grants, rights
 from bot.transactions.votes import Decided, Prepared, Similar, Steps
 

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, TypeVar
 
 from bot.errors import ChannelError, SettingsError
-from bot.logs import logger
+from bot.telemetry.logs import logger
 
 _SLOWEST = 60.0  # seconds between two tries
 

@@ -5,7 +5,6 @@ import contextlib
 import sys
 from collections.abc import AsyncIterator
 
-from bot import tracing
 from bot.agent.gate import Gate
 from bot.app import registry_of
 from bot.approvals.presses import Presses
@@ -16,6 +15,7 @@ from bot.domain.times import now
 from bot.settings import Settings
 from bot.store.database import Database
 from bot.store.lock import ring
+from bot.telemetry import tracing
 from bot.tools.registry import Registry
 
 

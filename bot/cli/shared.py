@@ -12,7 +12,6 @@ from typing import Any
 import typer
 from sqlalchemy.exc import DBAPIError
 
-from bot import logs
 from bot.cli.command import chosen
 from bot.domain.people import LOCAL, SHELL, Actor
 from bot.domain.proposals import Proposal, State
@@ -25,6 +24,7 @@ from bot.store import migrations, proposals
 from bot.store.database import Database
 from bot.store.engine import why_refused
 from bot.store.lock import check_not_lost
+from bot.telemetry import logs
 
 DEMO = "nod-demo.db"  # the demo's database, in the folder where it was started
 

@@ -12,9 +12,9 @@ from bot.domain.people import Actor
 from bot.domain.questions import AskedQuestion
 from bot.domain.text import as_written
 from bot.errors import ChannelError, CopyGone, NotDeliverable
-from bot.logs import logger
 from bot.store import questions
 from bot.store.database import Database
+from bot.telemetry.logs import logger
 
 log = logger(__name__)
 

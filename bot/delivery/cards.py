@@ -24,11 +24,11 @@ from bot.domain.people import Actor, Role
 from bot.domain.policy import same_chat
 from bot.domain.proposals import Kind, Proposal, State
 from bot.errors import ChannelError, CopyGone, NotDeliverable
-from bot.logs import logger
 from bot.store import conversations, copies, names, notices, people, proposals, rules
 from bot.store.copies import Copy, Known
 from bot.store.database import Database
 from bot.store.rules import Policies
+from bot.telemetry.logs import logger
 from bot.tools.registry import Registry, Shelf
 from bot.transactions import grants, lifecycle
 

@@ -15,10 +15,10 @@ from bot.domain.chat import Address, Clock
 from bot.domain.conversations import Conversation
 from bot.domain.files import for_people
 from bot.errors import ChannelError, NotDeliverable
-from bot.logs import logger
 from bot.store import conversations, outputs
 from bot.store.database import Database
 from bot.store.outputs import KeptOutput
+from bot.telemetry.logs import logger
 
 log = logger(__name__)
 

@@ -14,11 +14,11 @@ from bot.domain.people import Actor, Role
 from bot.domain.proposals import Proposal, State
 from bot.domain.text import as_written
 from bot.errors import ChannelError, CopyGone, NotDeliverable
-from bot.logs import logger
 from bot.store import conversations, copies, names, notices, proposals
 from bot.store.database import Database
 from bot.store.notices import Notice
 from bot.store.rules import Policies
+from bot.telemetry.logs import logger
 
 log = logger(__name__)
 

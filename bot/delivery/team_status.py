@@ -13,10 +13,10 @@ from bot.delivery.pauses import Pauses
 from bot.domain.chat import Clock
 from bot.domain.teams import TeamStatus
 from bot.errors import ChannelError, CopyGone, NotDeliverable
-from bot.logs import logger
 from bot.store import team_status, teams
 from bot.store.database import Database
 from bot.store.team_status import TeamStatusCopy
+from bot.telemetry.logs import logger
 
 log = logger(__name__)
 

@@ -28,9 +28,9 @@ from bot.domain.people import SHELL, Actor
 from bot.domain.proposals import Kind, Proposal, State
 from bot.domain.rules import Rulebook, Subject
 from bot.errors import ChannelError, NotDeliverable
-from bot.logs import logger
 from bot.store import conversations, messages, proposals
 from bot.store.database import Database
+from bot.telemetry.logs import logger
 
 log = logger(__name__)
 

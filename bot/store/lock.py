@@ -18,8 +18,8 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.exc import DBAPIError
 
 from bot.errors import SettingsError
-from bot.logs import logger
 from bot.store.session import apart
+from bot.telemetry.logs import logger
 
 log = logger(__name__)
 

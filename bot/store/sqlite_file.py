@@ -5,7 +5,7 @@ from pathlib import Path
 
 from sqlalchemy.exc import DBAPIError
 
-from bot.outages import FileFault, is_damage
+from bot.telemetry.outages import FileFault, is_damage
 
 _Identity = tuple[int, int]  # device and inode
 

@@ -13,9 +13,9 @@ import threading
 from sqlalchemy import Connection, TextClause, text
 from sqlalchemy.exc import DBAPIError
 
-from bot.logs import logger
 from bot.store.database import Database
 from bot.store.session import apart
+from bot.telemetry.logs import logger
 
 log = logger(__name__)
 

@@ -16,9 +16,9 @@ from psycopg import sql
 from psycopg.conninfo import make_conninfo
 from sqlalchemy.engine import make_url
 
-from bot.logs import logger
 from bot.store.lock import AT_WORK, CHANNEL
 from bot.store.session import session
+from bot.telemetry.logs import logger
 
 log = logger(__name__)
 

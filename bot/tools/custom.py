@@ -14,9 +14,9 @@ from types import ModuleType
 from typing import Any
 
 from bot.errors import SettingsError
-from bot.logs import logger
 from bot.plugins import ENTRY, TOOLS, imported, where_it_failed
 from bot.plugins import load as load_entry
+from bot.telemetry.logs import logger
 from bot.tools.tool import FixedToolset, Tool, Toolset
 
 log = logger(__name__)

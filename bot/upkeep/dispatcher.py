@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 
 from bot.domain.jobs import Job, Queue, Work
-from bot.logs import logger
+from bot.telemetry.logs import logger
 from bot.upkeep.rooms import Visit, WorkRoom
 
 log = logger(__name__)

@@ -24,10 +24,10 @@ from bot.agent.model import Entry, Finished, Model, Part, ToolSpec
 from bot.channels.seam import Channel, posters
 from bot.domain.chat import Clock
 from bot.domain.proposals import State
-from bot.logs import problems
 from bot.store import figures
 from bot.store.database import Database
 from bot.store.record import audit
+from bot.telemetry.logs import problems
 
 _MILLION = 1_000_000
 _TURN_SECONDS = (0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 900)

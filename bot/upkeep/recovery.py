@@ -8,13 +8,13 @@ from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
 from functools import partial
 
-from bot import tracing
 from bot.agent.gate import Gate
 from bot.delivery.turns import Turns
 from bot.domain.jobs import Dispatcher, Job, Work
 from bot.domain.proposals import Proposal
 from bot.store import copies, events, moving, outputs, proposals, questions, team_status, turns
 from bot.store.database import Database
+from bot.telemetry import tracing
 from bot.transactions import lifecycle
 
 _BATCH = 25

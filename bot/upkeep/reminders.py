@@ -18,12 +18,12 @@ from bot.domain.proposals import Proposal
 from bot.domain.record import Act
 from bot.domain.rules import DailyDigest, QuietHours, Rule, Rulebook, Subject
 from bot.domain.times import span
-from bot.logs import logger
 from bot.store import moving, notices, proposals, rules
 from bot.store.database import Database
 from bot.store.record import changes, seals
 from bot.store.record.audit import By
 from bot.store.rules import Policies
+from bot.telemetry.logs import logger
 
 log = logger(__name__)
 

@@ -14,8 +14,8 @@ from apscheduler.schedulers.asyncio import AsyncIOScheduler
 from apscheduler.triggers.base import BaseTrigger
 
 from bot.domain.chat import Clock
-from bot.logs import logger
-from bot.outages import in_a_line
+from bot.telemetry.logs import logger
+from bot.telemetry.outages import in_a_line
 from bot.upkeep.recovery import Recovery
 from bot.upkeep.reminders import Reminders
 from bot.upkeep.webhooks import Callbacks

@@ -15,12 +15,12 @@ from bot.delivery.bell import Bell
 from bot.domain.chat import Clock
 from bot.domain.processes import BEAT_SECONDS, Others, Process, Watch
 from bot.errors import SettingsError
-from bot.logs import logger
 from bot.store import processes
 from bot.store.database import Database
 from bot.store.engine import why_refused
 from bot.store.lock import ring
 from bot.store.wire import HERE, Wire
+from bot.telemetry.logs import logger
 from bot.upkeep.distributed import DistributedDispatcher, prepare
 
 log = logger(__name__)

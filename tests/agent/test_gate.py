@@ -7,7 +7,6 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import text
 
-from bot import logs
 from bot.agent.gate import offer
 from bot.agent.model import ToolCall, ToolSpec
 from bot.agent.progress import IN_TURNS
@@ -20,6 +19,7 @@ from bot.domain.rules import Mode
 from bot.domain.verbs import Verb
 from bot.errors import Refused, ToolError
 from bot.store.record.audit import By
+from bot.telemetry import logs
 from bot.tools.tool import CallContext, FixedToolset, tool
 from bot.transactions import lifecycle
 from tests.kit import ANA, BEN, ROOM, Hold, MakeNod, Nod, Secret, call, lamp_tools, says, until

@@ -37,9 +37,9 @@ from bot.domain.people import Actor
 from bot.domain.processes import Others
 from bot.domain.teams import TeamStatus
 from bot.errors import ChannelError, SettingsError
-from bot.logs import logger
 from bot.settings import Settings
 from bot.store.database import Database
+from bot.telemetry.logs import logger
 
 INTERACTIONS = doctor.INTERACTIONS
 _BROKEN = "Something went wrong on my side. Nothing was decided. Try again."

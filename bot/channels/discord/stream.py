@@ -13,7 +13,7 @@ from bot.channels.posts import in_few, post_each
 from bot.channels.unfolding import StreamedMessage
 from bot.domain.chat import Clock
 from bot.errors import ChannelError
-from bot.logs import logger
+from bot.telemetry.logs import logger
 
 _PACE = timedelta(seconds=1.5)
 _MARK = " ▍"  # the text is still being written

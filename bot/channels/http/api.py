@@ -46,9 +46,9 @@ from bot.channels.http.site import Caller, Here, Site, api_routes
 from bot.channels.seam import posters
 from bot.domain.people import Actor, Role
 from bot.domain.rules import Pause
-from bot.logs import logger
-from bot.outages import FileFault, in_a_line
 from bot.settings import Network
+from bot.telemetry.logs import logger
+from bot.telemetry.outages import FileFault, in_a_line
 
 log = logger(__name__)
 

@@ -25,10 +25,10 @@ from bot.domain.people import Actor
 from bot.domain.processes import Others
 from bot.domain.proposals import Proposal
 from bot.domain.teams import TeamStatus
-from bot.logs import logger
 from bot.lookup.admin import AdminLookup
 from bot.lookup.conversations import ConversationLookup
 from bot.lookup.proposals import ProposalLookup
+from bot.telemetry.logs import logger
 from bot.tools.registry import Registry
 
 log = logger(__name__)

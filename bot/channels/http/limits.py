@@ -11,8 +11,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from bot.channels.http.errors import NOTHING_HERE, problem
 from bot.channels.http.streams import Pace
-from bot.logs import logger
-from bot.outages import FileFault, is_outage
+from bot.telemetry.logs import logger
+from bot.telemetry.outages import FileFault, is_outage
 
 log = logger(__name__)
 

@@ -10,7 +10,7 @@ from bot.domain.events import Ending, ProposalOpened, TurnEnded, TurnEvent
 from bot.domain.people import Actor
 from bot.domain.processes import Others
 from bot.domain.proposals import Proposal
-from bot.logs import logger
+from bot.telemetry.logs import logger
 
 log = logger(__name__)
 

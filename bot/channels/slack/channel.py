@@ -62,9 +62,9 @@ from bot.domain.people import Actor
 from bot.domain.processes import Others
 from bot.domain.teams import TeamStatus
 from bot.errors import ChannelError, NotDeliverable, SettingsError
-from bot.logs import logger
 from bot.settings import Settings
 from bot.store.database import Database
+from bot.telemetry.logs import logger
 
 log = logger(__name__)
 

@@ -7,7 +7,7 @@ from bot.channels.slack import text
 from bot.channels.slack.errors import code_of, translated
 from bot.channels.slack.places import SlackPlace
 from bot.channels.slack.workspaces import Workspaces, within
-from bot.logs import logger
+from bot.telemetry.logs import logger
 
 log = logger(__name__)
 

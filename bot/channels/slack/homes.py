@@ -12,9 +12,9 @@ from bot.channels.slack.places import actor_of
 from bot.channels.slack.workspaces import Workspaces
 from bot.domain.chat import Clock
 from bot.errors import ChannelError
-from bot.logs import logger
 from bot.store.database import Database
 from bot.store.slack import homes, remember_home
+from bot.telemetry.logs import logger
 
 log = logger(__name__)
 

@@ -36,7 +36,7 @@ from bot.channels.slack.workspaces import Workspaces
 from bot.domain.chat import Answer, Command, Inbox, Message, Reply
 from bot.domain.quoting import forwarded, in_thread
 from bot.errors import ChannelError
-from bot.logs import logger
+from bot.telemetry.logs import logger
 
 log = logger(__name__)
 

@@ -12,7 +12,7 @@ from bot.channels.slack.card import holds
 from bot.channels.slack.errors import code_of
 from bot.channels.slack.files import channel_of
 from bot.channels.slack.places import SlackPlace, SlackPosted
-from bot.logs import logger
+from bot.telemetry.logs import logger
 
 log = logger(__name__)
 

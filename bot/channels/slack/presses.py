@@ -32,7 +32,7 @@ from bot.domain.risk import Level
 from bot.domain.similarity import Lasting, Rung, Whose
 from bot.domain.verbs import Needs, Verb, button
 from bot.errors import ChannelError
-from bot.logs import logger
+from bot.telemetry.logs import logger
 
 log = logger(__name__)
 

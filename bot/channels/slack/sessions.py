@@ -16,7 +16,7 @@ from bot.channels.slack.errors import code_of, passes
 from bot.channels.slack.places import SlackPlace
 from bot.channels.slack.workspaces import Workspaces, within
 from bot.errors import ChannelError
-from bot.logs import logger
+from bot.telemetry.logs import logger
 
 log = logger(__name__)
 

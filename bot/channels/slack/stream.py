@@ -34,7 +34,7 @@ from bot.domain.events import (
     TurnFailed,
 )
 from bot.errors import ChannelError
-from bot.logs import logger
+from bot.telemetry.logs import logger
 
 log = logger(__name__)
 

@@ -19,10 +19,10 @@ from bot.channels.telegram.transport import Transport
 from bot.domain.chat import Clock
 from bot.domain.people import Actor
 from bot.errors import ChannelError, SettingsError
-from bot.logs import logger
 from bot.settings import Settings
 from bot.store import events
 from bot.store.database import Database
+from bot.telemetry.logs import logger
 
 _MOST_ASKING = 20  # open requests; beyond that strangers are not passed on to the admins
 

@@ -55,11 +55,11 @@ from bot.domain.processes import Others
 from bot.domain.proposals import State
 from bot.domain.teams import TeamStatus
 from bot.errors import ChannelError, CopyGone, SettingsError
-from bot.logs import logger
-from bot.outages import is_outage
 from bot.settings import Settings
 from bot.store import copies
 from bot.store.database import Database
+from bot.telemetry.logs import logger
+from bot.telemetry.outages import is_outage
 
 WEBHOOK = "/telegram/webhook"
 _SECRET_HEADER = "X-Telegram-Bot-Api-Secret-Token"  # noqa: S105 - the header's name

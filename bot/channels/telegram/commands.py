@@ -19,7 +19,7 @@ from telegram.ext import ExtBot
 from bot.domain.chat import Address, Command
 from bot.domain.names import Names
 from bot.domain.people import Actor
-from bot.logs import logger
+from bot.telemetry.logs import logger
 
 log = logger(__name__)
 

@@ -22,7 +22,7 @@ from bot.domain.chat import Answer, Clock, Inbox, Press
 from bot.domain.forms import BadAnswer, Field, fields_of, label_of, leaves_out
 from bot.domain.verbs import Verb
 from bot.errors import ChannelError
-from bot.logs import logger
+from bot.telemetry.logs import logger
 
 _EMPTY = "-"  # typed where a field is to be left empty
 _AGAIN = "I lost track of that question. Here it is again: please reply to this one."

@@ -12,9 +12,9 @@ from sqlmodel import Session
 from bot.channels.telegram.places import NAME, TelegramPlace
 from bot.domain.chat import Address, Clock
 from bot.domain.processes import Others
-from bot.logs import logger
 from bot.store import copies, events
 from bot.store.database import Database
+from bot.telemetry.logs import logger
 
 _KEY = "moved:"
 _TOLD = "telegram moved"  # what processes tell each other

@@ -24,9 +24,9 @@ from bot.domain.cards import Card
 from bot.domain.chat import Address, Answer, Inbox, Press
 from bot.domain.verbs import Verb
 from bot.errors import ChannelError
-from bot.logs import logger
 from bot.store import copies
 from bot.store.database import Database
+from bot.telemetry.logs import logger
 
 _UNREADABLE = "This button no longer works."
 _NOT_HERE = "I can't find this here."

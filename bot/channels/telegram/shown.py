@@ -22,9 +22,9 @@ from bot.domain.chat import Clock
 from bot.domain.people import Actor
 from bot.domain.verbs import Verb
 from bot.errors import ChannelError
-from bot.logs import logger
 from bot.store import copies, events
 from bot.store.database import Database
+from bot.telemetry.logs import logger
 
 _PASSES = 3
 

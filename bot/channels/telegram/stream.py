@@ -16,7 +16,7 @@ from bot.channels.telegram.text import Rich, from_markdown, plain, split, styled
 from bot.channels.telegram.transport import Transport
 from bot.channels.unfolding import StreamedMessage
 from bot.errors import ChannelError
-from bot.logs import logger
+from bot.telemetry.logs import logger
 
 _MARK = " ▍"  # the text is still being written
 _BETWEEN_SIGNS = 4.0  # seconds; Telegram shows each for five

@@ -22,7 +22,7 @@ from bot.channels.telegram.places import TelegramPlace, TelegramPosted
 from bot.channels.telegram.text import Rich, split
 from bot.domain.text import shortened
 from bot.errors import ChannelError, CopyGone
-from bot.logs import logger
+from bot.telemetry.logs import logger
 
 T = TypeVar("T")
 Markup = InlineKeyboardMarkup | ForceReply | None

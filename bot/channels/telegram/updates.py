@@ -12,7 +12,7 @@ from telegram import Update
 from telegram.error import TelegramError
 
 from bot.channels.telegram.requests import BotRequests
-from bot.logs import logger
+from bot.telemetry.logs import logger
 
 log = logger(__name__)
 

@@ -9,8 +9,8 @@ import httpx2
 from mcp import Client, MCPError, types
 from mcp.client.subscriptions import ListenNotSupportedError, SubscriptionLost
 
-from bot.logs import logger
 from bot.net.intake import MOST_BYTES
+from bot.telemetry.logs import logger
 from bot.tools.mcp.config import ServerConfig
 
 log = logger(__name__)

@@ -24,11 +24,11 @@ from pydantic import AnyUrl, ValidationError
 
 from bot.domain.chat import Clock
 from bot.errors import SignInError
-from bot.logs import logger
 from bot.net.intake import TooLarge
 from bot.store import mcp as store
 from bot.store.database import Database
 from bot.store.mcp import SignIn
+from bot.telemetry.logs import logger
 from bot.tools.mcp.config import Http, OAuthClient
 from bot.tools.mcp.seam import OVER, UNKNOWN, ServerStatus
 from bot.tools.mcp.server import Server

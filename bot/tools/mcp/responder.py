@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 from mcp import types
 from mcp.client.session import ClientRequestContext, ElicitationFnT
 
-from bot.logs import logger
+from bot.telemetry.logs import logger
 from bot.tools.mcp.elicitation import Action, Ask, Question
 from bot.tools.tool import CallContext
 

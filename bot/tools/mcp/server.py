@@ -21,7 +21,7 @@ from mcp.shared.dispatcher import ProgressFnT
 
 from bot.domain.chat import Clock
 from bot.errors import ToolError, ToolTimedOut
-from bot.logs import logger
+from bot.telemetry.logs import logger
 from bot.tools.mcp.catalogue import LONGEST_PAUSE, Catalogue, Sleep, cause, told
 from bot.tools.mcp.config import ServerConfig
 from bot.tools.mcp.elicitation import Ask

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from mcp import types
 
 from bot.domain.chat import Clock
-from bot.logs import logger
 from bot.store.database import Database
+from bot.telemetry.logs import logger
 from bot.tools.mcp.catalogue import Sleep
 from bot.tools.mcp.config import Http, ServerConfig
 from bot.tools.mcp.elicitation import Ask, decline

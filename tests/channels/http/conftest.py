@@ -14,12 +14,12 @@ import pytest
 from sqlalchemy import text
 from sqlmodel import Session
 
-from bot import logs
 from bot.agent.model import Model
 from bot.app import App, build
 from bot.channels.http.streams import Pace
 from bot.errors import ToolError
 from bot.settings import Settings
+from bot.telemetry import logs
 from bot.tools.tool import FixedToolset, Tool, tool
 from tests.channels.http.scripted import ScriptedModel
 from tests.kit import FakeClock, make_tables

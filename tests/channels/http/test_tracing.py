@@ -15,10 +15,10 @@ import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
-from bot import tracing
 from bot.domain.times import now
 from bot.errors import ModelError
 from bot.settings import Settings
+from bot.telemetry import tracing
 from tests.channels.http.conftest import Serve, Served
 from tests.channels.http.scripted import ask, say
 

@@ -13,11 +13,11 @@ from urllib.parse import parse_qsl, urlsplit
 
 import httpx2
 
-from bot import logs
 from bot.domain.times import now
 from bot.errors import ToolError
 from bot.store import migrations
 from bot.store.database import Database
+from bot.telemetry import logs
 from bot.tools.mcp.config import Http, OAuthClient, ServerConfig, Trust
 from bot.tools.mcp.elicitation import Action, Elicited, Question
 from bot.tools.mcp.login import Logins

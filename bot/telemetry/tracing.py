@@ -46,7 +46,7 @@ _NOTHING = Noted()
 def begin(endpoint: str, headers: Mapping[str, str], process: str) -> Callable[[], None]:
     """Trace from here on, for the collector at ``endpoint``; the answer ends that, the last spans sent."""
     global _otel  # noqa: PLW0603 - as logging: one for the process, off in all tests but one
-    from bot.otel import Otel
+    from bot.telemetry.otel import Otel
 
     _otel = here = Otel(endpoint, headers, process)
 

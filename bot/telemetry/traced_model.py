@@ -1,10 +1,10 @@
-"""A language model whose calls are traced (``bot/tracing.py``)."""
+"""A language model whose calls are traced (``bot/telemetry/tracing.py``)."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 
-from bot import tracing
 from bot.agent.model import Entry, Finished, Model, Part, Stop, ToolSpec
+from bot.telemetry import tracing
 
 _REASONS = {Stop.LENGTH: "length", Stop.FILTERED: "content_filter"}
 

@@ -55,7 +55,7 @@ def _without_secrets(_: Any, __: str, event: MutableMapping[str, Any]) -> Mutabl
 
 def _outage_in_a_line(_: Any, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
     """Where the database is away or full, every sweep says so: without the way there, which says nothing."""
-    from bot.outages import in_a_line  # what only prints does without SQLAlchemy
+    from bot.telemetry.outages import in_a_line  # what only prints does without SQLAlchemy
 
     found = event.get("exc_info")
     error = sys.exc_info()[1] if found is True else found
