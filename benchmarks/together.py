@@ -27,7 +27,7 @@ from bot.domain.people import Actor
 from bot.domain.processes import Others
 from bot.domain.proposals import Proposal
 from bot.store import proposals
-from bot.store.wire import conninfo
+from bot.store.notifications import conninfo
 from bot.tools.registry import Shelf
 
 _HANGS = "please hang"

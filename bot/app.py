@@ -33,7 +33,6 @@ from bot.channels.http.site import Site
 from bot.channels.seam import Channel
 from bot.channels.table import channels_of
 from bot.core import Ports, core, policies_of
-from bot.delivery.bell import Bell
 from bot.delivery.cards import Cards
 from bot.domain.bounds import Bounds
 from bot.domain.chat import Address, Clock
@@ -49,8 +48,9 @@ from bot.lookup.settings import Doctor
 from bot.lookup.signing_in import SignedIn
 from bot.settings import SCRIPTED, Settings
 from bot.store import migrations, tokens
+from bot.store.audit import admin_changes
+from bot.store.change_notifier import Bell
 from bot.store.database import Database
-from bot.store.record import changes
 from bot.store.rules import Policies
 from bot.telemetry import tracing
 from bot.telemetry.logs import logger
@@ -135,7 +135,7 @@ class App:
                 self.web.listen()
                 stack.callback(self.web.close)
             migrations.upgrade(self.database.engine)
-            self.database.write_now(changes.seal_with_key, self.clock())
+            self.database.write_now(admin_changes.seal_with_key, self.clock())
             if self.count is not None:
                 await self.count()
             await stack.enter_async_context(self.company.at_work())

@@ -55,17 +55,9 @@ from bot.errors import (
     ToolError,
     TooMuch,
 )
-from bot.store import (
-    conversations,
-    exclusive,
-    messages,
-    names,
-    people,
-    teams,
-    turns,
-)
+from bot.store import conversation_lock, conversations, messages, names, people, teams, turns
+from bot.store.audit.log import By
 from bot.store.database import Database
-from bot.store.record.audit import By
 from bot.telemetry import tracing
 from bot.telemetry.logs import logger
 from bot.telemetry.outages import in_a_line
@@ -394,7 +386,7 @@ def _stop(
     session: Session, found: Conversation, who: Actor, now: datetime
 ) -> tuple[bool, list[str], tuple[Job, ...]]:
     """Whether a turn was stopped, the ids of the teammates that were, and the work it made."""
-    exclusive.in_conversation(session, found.id)
+    conversation_lock.in_conversation(session, found.id)
     by = By.press(Act.STOP, who, people.person_of(session, who))
     spoke = turns.stop_turn(session, found.id, now)
     why = f"{who.label} stopped it."

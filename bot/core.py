@@ -12,7 +12,6 @@ from bot.agent.prompt import Briefing
 from bot.approvals.presses import Presses
 from bot.assistant import Assistant
 from bot.channels.seam import Channel
-from bot.delivery.bell import Bell
 from bot.delivery.cards import Cards
 from bot.delivery.leases import Leases
 from bot.delivery.notices import Notices
@@ -28,6 +27,7 @@ from bot.domain.rules import Mode
 from bot.domain.times import now
 from bot.lookup.cards import CoreLookup
 from bot.settings import Settings
+from bot.store.change_notifier import Bell
 from bot.store.database import Database
 from bot.store.rules import Policies
 from bot.tools.registry import Registry

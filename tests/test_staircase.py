@@ -136,7 +136,7 @@ def test_no_platform_is_known_to_the_core() -> None:
     assert known == []
 
 
-OWN_ROWS = ("bot.store.slack", "bot.store.events", "bot.store.copies")
+OWN_ROWS = ("bot.store.slack", "bot.store.events", "bot.store.posted_cards")
 """What a platform keeps for itself: installations, what arrived, what it is asking, where its cards are."""
 
 

@@ -16,7 +16,7 @@ from bot.domain.redaction import secrets_in, veiled
 from bot.errors import Hopeless, LostRace, ToolError, ToolTimedOut
 from bot.store import proposals, teams
 from bot.store.database import Database
-from bot.store.turnstile import Turnstile
+from bot.store.resource_lock import Turnstile
 from bot.telemetry import tracing
 from bot.telemetry.logs import hiding, logger
 from bot.tools.registry import Registry

@@ -52,9 +52,9 @@ from bot.domain.record import Act
 from bot.domain.redaction import secrets_in, shown, veiled
 from bot.domain.teams import TeamLimits, Teammate
 from bot.errors import ModelCut, ModelEmpty, ModelError, ModelTooLong, TakenOver
-from bot.store import conversations, exclusive, messages, moving, teams, turns
+from bot.store import conversation_lock, conversations, messages, teams, transitions, turns
+from bot.store.audit.log import By
 from bot.store.database import Database
-from bot.store.record.audit import By
 from bot.store.rules import Policies
 from bot.telemetry import tracing
 from bot.telemetry.logs import logger
@@ -369,7 +369,7 @@ def _commit(
     """
     calls = [c.call for c in considered]
     if any(c.proposal or c.effect for c in considered):
-        exclusive.in_conversation(session, turn.transcript.conversation.id)
+        conversation_lock.in_conversation(session, turn.transcript.conversation.id)
     if turn.transcript.teammate:
         teamwork.hold_lead(session, turn.transcript.teammate)
     proposed = [(c.proposal, c.key) for c in considered if c.proposal]
@@ -386,7 +386,7 @@ def _commit(
     opened = tuple(
         grants.use(session, policies, replace(p, message_id=message_id), key, now) for p, key in proposed
     )
-    moving.insert_all(session, opened, By.nod(Act.PROPOSE))
+    transitions.insert_all(session, opened, By.nod(Act.PROPOSE))
     if again:
         messages.add_note(session, turn.transcript.conversation.id, _CONTINUE, now)
     if turn.transcript.teammate:

@@ -16,7 +16,6 @@ from typing import Any
 
 from sqlmodel import Session
 
-from bot.delivery.bell import Bell
 from bot.domain.chat import Clock, Inbox, Reply, Request
 from bot.domain.conversations import Conversation
 from bot.domain.jobs import Dispatcher
@@ -27,6 +26,7 @@ from bot.domain.risk import Level, Risk
 from bot.domain.text import shown
 from bot.errors import ToolError
 from bot.store import conversations, messages, proposals
+from bot.store.change_notifier import Bell
 from bot.store.database import Database
 from bot.telemetry.logs import logger
 from bot.tools.mcp.elicitation import Action, Elicited, Question

@@ -10,10 +10,10 @@ from bot.commands.values import account
 from bot.domain.record import Wanted
 from bot.domain.times import now
 from bot.errors import NodError, SettingsError
+from bot.store.audit import admin_changes, chain, log, verification
+from bot.store.audit.log import AuditEntry
 from bot.store.database import Database
 from bot.store.lock import at_work
-from bot.store.record import audit, chain, changes, seals
-from bot.store.record.audit import AuditEntry
 
 _LISTED = 50
 
@@ -21,7 +21,7 @@ _LISTED = 50
 def newest(*, as_json: bool) -> None:
     """Show the newest changes, and whether the audit log is intact."""
     with told(), looking(load()) as database:
-        _entries(list(reversed(database.read_now(audit.newest, _LISTED))), as_json=as_json)
+        _entries(list(reversed(database.read_now(log.newest, _LISTED))), as_json=as_json)
         _verified(database, as_json=as_json)
 
 
@@ -29,14 +29,14 @@ def show(proposal: str, *, as_json: bool) -> None:
     """Show everything that happened to one proposal, and whether the audit log is intact."""
     with told(), looking(load()) as database:
         found = find(database, proposal)
-        _entries(database.read_now(audit.history, found.id), as_json=as_json)
+        _entries(database.read_now(log.history, found.id), as_json=as_json)
         _verified(database, as_json=as_json)
 
 
 def verify(anchors: Sequence[str], *, as_json: bool) -> None:
     """Check every row; names what was changed, removed or inserted."""
     with told(), looking(load()) as database:
-        faults = database.read_now(seals.faults, anchors)
+        faults = database.read_now(verification.faults, anchors)
         if as_json:
             print_json({"intact": not faults, "faults": faults})
         _tell(database, faults, as_json=as_json)
@@ -49,7 +49,7 @@ def seal() -> None:
         if at_work(settings.database_url):
             raise SettingsError("NOD_DATABASE_URL: a nod is running on it. Stop it first.")
         with existing(settings) as database:
-            first = database.write_now(changes.begin_to_seal, operator(), now())
+            first = database.write_now(admin_changes.begin_to_seal, operator(), now())
             print(f"The audit log is sealed from row {first} on. Older rows carry no seal.")
             _verified(database)
 
@@ -65,10 +65,10 @@ def export(form: str, who: str, tool: str, proposal: str, since: datetime | None
     with told(), looking(load()) as database:
         if who:
             account(who)
-        if form not in seals.FORMATS:
+        if form not in verification.FORMATS:
             raise SettingsError(f"--format: {form} is neither jsonl nor csv")
         wanted = Wanted(who, tool, proposal, since.replace(tzinfo=UTC) if since else None)
-        print(seals.FORMATS[form](database.read_now(seals.rows, wanted)), end="")
+        print(verification.FORMATS[form](database.read_now(verification.rows, wanted)), end="")
 
 
 def _entries(entries: list[AuditEntry], *, as_json: bool) -> None:
@@ -99,11 +99,11 @@ def _told(e: AuditEntry) -> dict[str, Any]:
 
 
 def _verified(database: Database, *, as_json: bool = False) -> None:
-    _tell(database, database.read_now(seals.faults), as_json=as_json)
+    _tell(database, database.read_now(verification.faults), as_json=as_json)
 
 
 def _tell(database: Database, faults: list[str], *, as_json: bool) -> None:
     if faults:
         raise NodError(f"the audit log does not verify: {'; '.join(faults)}")
     if not as_json:
-        print(database.read_now(seals.intact))
+        print(database.read_now(verification.intact))

@@ -23,7 +23,7 @@ from bot.domain.proposals import Proposal
 from bot.domain.times import now
 from bot.settings import Settings
 from bot.store import proposals
-from bot.store.record import audit
+from bot.store.audit import log
 from bot.tools.builtin.issues.seed import seed
 
 _ENDED_TWICE = 130  # the exit code of what a person interrupts
@@ -143,7 +143,7 @@ async def _say_what_runs(app: App) -> None:
 
 async def _tell(app: App) -> None:
     """Print a line for each proposal that ended, by whatever press, so that a trial shows what works."""
-    seen = await app.database.read(audit.last_id)
+    seen = await app.database.read(log.last_id)
     while True:
         rings = app.bell.rings
         seen, found = await app.database.read(_ended, seen)
@@ -154,7 +154,7 @@ async def _tell(app: App) -> None:
 
 def _ended(session: Session, seen: int) -> tuple[int, list[Proposal]]:
     """The newest audit row, and the proposals that ended since ``seen``, as they are now."""
-    rows = audit.since(session, seen)
+    rows = log.since(session, seen)
     found = [proposals.get(session, ident) for ident in dict.fromkeys(ident for _, ident in rows)]
     return rows[-1][0] if rows else seen, [p for p in found if p is not None and p.settled]
 

@@ -14,8 +14,8 @@ from bot.domain.proposals import Proposal, State
 from bot.domain.times import when
 from bot.domain.verbs import COMMANDS, Button, Verb
 from bot.store import proposals
+from bot.store.audit import log
 from bot.store.database import Database
-from bot.store.record import audit
 from bot.store.rules import Policies
 from bot.tools.registry import Registry
 from bot.transactions import rights
@@ -55,7 +55,7 @@ class DecidingWords:
     async def _show(self, command: Command, prefix: str) -> Told:
         found = await self._find(command, prefix)
         now = self._clock()
-        history = await self._database.read(audit.history, found.id)
+        history = await self._database.read(log.history, found.id)
         lines = [f"- {when(e.at, now)}: {e.by.verb} by {e.by.person}" for e in history]
         schema = await self._database.read((await self._registry.shelf()).schema_of, found)
         card = card_of(found, schema)

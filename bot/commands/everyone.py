@@ -13,8 +13,8 @@ from bot.domain.people import Actor
 from bot.domain.proposals import Proposal, State
 from bot.domain.record import Act
 from bot.store import conversations, people, proposals, teams
+from bot.store.audit.log import By
 from bot.store.database import Database
-from bot.store.record.audit import By
 from bot.store.rules import Policies
 from bot.transactions import grants, rights
 

@@ -21,10 +21,10 @@ from bot.domain.risk import Level, Risk
 from bot.domain.rules import EVERYWHERE, EVERYWHERE_WORD, GivenRole, Mode, Rule, Rulebook, Subject, covers
 from bot.domain.times import when, written
 from bot.errors import ToolError
-from bot.store import conversations, copies, names, people, proposals, rules
+from bot.store import conversations, names, people, posted_cards, proposals, rules
+from bot.store.audit import verification
 from bot.store.database import Database
 from bot.store.lock import ring
-from bot.store.record import seals
 from bot.store.rules import Policies
 from bot.tools.registry import Registry
 from bot.tools.tool import Tool
@@ -312,11 +312,11 @@ class RulingWords:
 
     async def _audit(self, _: Command, text: str) -> str:
         if text == "verify":
-            found = await self._database.read(seals.faults)
+            found = await self._database.read(verification.faults)
             faults = "\n".join(f"- {fault}" for fault in found)
-            return faults or await self._database.read(seals.intact)
+            return faults or await self._database.read(verification.intact)
         wanted = await self._wanted(text)
-        shown, total = await self._database.read(seals.found, wanted, _SHOWN_AUDIT)
+        shown, total = await self._database.read(verification.found, wanted, _SHOWN_AUDIT)
         about = {each for row in shown for each in mentioned(row)}
         named = await self._database.read(names.known, about)
         asked_in = {row["place"] for row in shown if row.get("place")}
@@ -393,7 +393,7 @@ def _follows(given: Setting, tools: Sequence[Tool]) -> str:
 
 def _paused(session: Session, command: Command, now: datetime) -> list[int] | None:
     """Pause, and have every open card say so; None where it was paused already."""
-    return copies.show_again(session) if rules.pause(session, command.actor, now) else None
+    return posted_cards.show_again(session) if rules.pause(session, command.actor, now) else None
 
 
 def _ended_grants(session: Session, before: Policy, rule: Rule, command: Command, now: datetime) -> str:

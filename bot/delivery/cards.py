@@ -11,7 +11,6 @@ from functools import partial
 from sqlmodel import Session
 
 from bot.channels.seam import Channel, Poster, poster_at, posters
-from bot.delivery.bell import Bell
 from bot.delivery.leases import Leases
 from bot.delivery.notices import Notices
 from bot.delivery.pauses import Pauses
@@ -24,9 +23,10 @@ from bot.domain.people import Actor, Role
 from bot.domain.policy import same_chat
 from bot.domain.proposals import Kind, Proposal, State
 from bot.errors import ChannelError, CopyGone, NotDeliverable
-from bot.store import conversations, copies, names, notices, people, proposals, rules
-from bot.store.copies import Copy, Known
+from bot.store import conversations, names, notices, people, posted_cards, proposals, rules
+from bot.store.change_notifier import Bell
 from bot.store.database import Database
+from bot.store.posted_cards import Copy, Known
 from bot.store.rules import Policies
 from bot.telemetry.logs import logger
 from bot.tools.registry import Registry, Shelf
@@ -84,7 +84,7 @@ class Cards:
             except ChannelError as error:
                 hindered.append(error)
         if len(opened) > 1 and posters(self._channels):
-            await self._database.write(copies.group_is_there, opened[0].message_id)
+            await self._database.write(posted_cards.group_is_there, opened[0].message_id)
             jobs.append(Job(Work.REDRAW, str(opened[0].message_id)))
         if hindered:
             raise hindered[0]
@@ -94,7 +94,7 @@ class Cards:
 
         Raises ChannelError when it may still arrive at one more of them, unless this is the ``last`` try.
         """
-        there = {copy.address for copy in await self._database.read(copies.of_proposal, proposal.id)}
+        there = {copy.address for copy in await self._database.read(posted_cards.of_proposal, proposal.id)}
         failures: dict[Address, ChannelError] = {}
         wanted = await self._database.read(self._addresses, proposal)
         for address in wanted:
@@ -171,7 +171,7 @@ class Cards:
     async def post_at(self, proposal_id: str, address: Address) -> None:
         """Post the card in one more place, unless it is already there; raises ChannelError."""
         poster = poster_at(self._channels, address)
-        there = await self._database.read(copies.of_proposal, proposal_id)
+        there = await self._database.read(posted_cards.of_proposal, proposal_id)
         if poster is None or any(copy.address == address and not copy.gone for copy in there):
             return
         if error := await self._post_card(poster, proposal_id, address):
@@ -186,7 +186,7 @@ class Cards:
             log.error("card not posted", proposal=proposal_id, address=str(address), why=error.message)
             return error
         version, fingerprint = current.version, card.fingerprint
-        await self._database.write(copies.add, proposal_id, address, ref, version, fingerprint)
+        await self._database.write(posted_cards.add, proposal_id, address, ref, version, fingerprint)
         return None
 
     async def recognise(
@@ -197,7 +197,7 @@ class Cards:
         A card whose posting was never answered, or whose row a crash took, is in no row: it is remembered
         here and redrawn from now on, by the jobs that are given back. So is one that had been given up.
         """
-        known = await self._database.read(copies.known, address.channel, ref)
+        known = await self._database.read(posted_cards.known, address.channel, ref)
         if known == Known(proposal_id, gone=False):
             return ()
         return await self._database.write(self._recognise, proposal_id, actor, address, ref, first=True)
@@ -208,20 +208,20 @@ class Cards:
         proposal = proposals.get(session, proposal_id)
         if proposal is None:
             return ()
-        known = copies.known(session, address.channel, ref)
+        known = posted_cards.known(session, address.channel, ref)
         if known is None:
             if address not in self._places(session, proposal, actor):
                 return None
-            copies.add(session, proposal_id, address, ref, shown_version=0)
+            posted_cards.add(session, proposal_id, address, ref, shown_version=0)
         elif known.proposal_id != proposal_id:
             return None
         else:
-            copies.revive(session, address.channel, ref)
+            posted_cards.revive(session, address.channel, ref)
         return (Job(Work.REDRAW, str(proposal.message_id)),)
 
     def _places(self, session: Session, proposal: Proposal, actor: Actor) -> set[Address]:
         """Where a card of this proposal may stand; ``actor``'s private chat is one of these."""
-        places = {copy.address for copy in copies.of_proposal(session, proposal.id)}
+        places = {copy.address for copy in posted_cards.of_proposal(session, proposal.id)}
         places |= {*self._addresses(session, proposal), Address(actor.channel, actor.key)}
         if proposal.escalate_to:
             places.add(Address.parse(proposal.escalate_to))
@@ -270,7 +270,7 @@ class Cards:
         if not await self._let_pass(message_id):
             return
         for _ in range(_MAX_PASSES):
-            behind = await self._database.read(copies.behind, message_id)
+            behind = await self._database.read(posted_cards.behind, message_id)
             done = [await self._redraw(copy) for copy in behind]
             if not any(done):
                 return
@@ -310,13 +310,13 @@ class Cards:
             self._pauses.refused(key)
             return False
         else:
-            await self._database.write(copies.mark_rendered, copy, card.fingerprint)
+            await self._database.write(posted_cards.mark_rendered, copy, card.fingerprint)
         self._pauses.over(key)
         return True
 
     def _lost(self, session: Session, copy: Copy, *, again: bool) -> None:
         """The copy is gone; while people still decide, another card takes its place."""
-        copies.mark_gone(session, copy)
+        posted_cards.mark_gone(session, copy)
         if again:
             notices.keep(session, copy.address, "", self._clock(), copy.proposal_id)
 
@@ -335,7 +335,7 @@ class Cards:
         """The card for this place: without the group's buttons where not all of the group is there."""
         proposal, card = await self.card(proposal_id, address)
         group = card.group
-        there = group is None or await self._database.read(copies.stand_at, group.members, address)
+        there = group is None or await self._database.read(posted_cards.stand_at, group.members, address)
         return proposal, card if there else card.alone
 
     async def cards(self, find: Callable[[Session], Sequence[Proposal]]) -> Mapping[str, Card]:
@@ -350,7 +350,7 @@ def _own_chat(actor: Actor) -> Address:
 
 def _behind(session: Session, message_id: int) -> list[tuple[Copy, bool]]:
     """The copies that are behind, and whether what they show is about to change again."""
-    behind = copies.behind(session, message_id)
+    behind = posted_cards.behind(session, message_id)
     if not behind:
         return []
     passing = {p.id for p in proposals.of_message(session, message_id) if p.state in _PASSING}
@@ -376,7 +376,9 @@ def _card(
     named = names.known(session, {*proposal.deciders.people, *further})
     alone = conversation.private and not elsewhere  # only they read it there
     may_approve = not alone or policies.load(session).objection(proposal, requester, requester) is None
-    sent_on = any(copy.address != conversation.origin for copy in copies.of_proposal(session, proposal.id))
+    sent_on = any(
+        copy.address != conversation.origin for copy in posted_cards.of_proposal(session, proposal.id)
+    )
     return proposal, placed(
         card,
         proposal,

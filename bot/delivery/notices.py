@@ -14,7 +14,7 @@ from bot.domain.people import Actor, Role
 from bot.domain.proposals import Proposal, State
 from bot.domain.text import as_written
 from bot.errors import ChannelError, CopyGone, NotDeliverable
-from bot.store import conversations, copies, names, notices, proposals
+from bot.store import conversations, names, notices, posted_cards, proposals
 from bot.store.database import Database
 from bot.store.notices import Notice
 from bot.store.rules import Policies
@@ -68,7 +68,7 @@ class Notices:
 
     def nudge(self, session: Session, proposal: Proposal, text: str) -> None:
         """As part of a transaction: have a line said once in each place where a proposal's card is."""
-        there = {copy.address for copy in copies.of_proposal(session, proposal.id) if not copy.gone}
+        there = {copy.address for copy in posted_cards.of_proposal(session, proposal.id) if not copy.gone}
         for address in sorted(there, key=str):
             notices.keep(session, address, as_written(text), self._clock(), proposal.id)
 
@@ -119,7 +119,7 @@ class Notices:
             try:
                 await poster.remind(address, ref, notice.text, people)
             except CopyGone:  # another card reminds, and has the buttons
-                await self._database.write(copies.lost, address.channel, ref)
+                await self._database.write(posted_cards.lost, address.channel, ref)
             else:
                 return
         await post_card(ident, address)
@@ -141,7 +141,7 @@ def _card_at(session: Session, ident: str, address: Address) -> tuple[str, list[
     proposal = proposals.get(session, ident)
     if proposal is None or proposal.state is not State.PROPOSED:
         return "", None
-    there = [c.ref for c in copies.of_proposal(session, ident) if c.address == address and not c.gone]
+    there = [c.ref for c in posted_cards.of_proposal(session, ident) if c.address == address and not c.gone]
     found = proposal.deciders.named(proposal.requester)
     named = names.known(session, map(str, found))
     people = [replace(each, name=each.name or named.get(str(each), "")) for each in found]

@@ -17,9 +17,9 @@ from bot.domain.rules import GivenRole, Pause, Rule, Subject, covers
 from bot.domain.similarity import Grant
 from bot.domain.usage import Parts, Used
 from bot.lookup.people import KnownPerson, listed
-from bot.store import conversations, figures, names, people, rules
+from bot.store import conversations, counts, names, people, rules
+from bot.store.audit import chain, log, verification
 from bot.store.database import Database
-from bot.store.record import audit, chain, seals
 from bot.store.rules import InForce, Policies
 from bot.transactions import grants
 
@@ -66,7 +66,7 @@ class AdminLookup:
     async def check(self) -> None:
         """Raises SQLAlchemyError or TimeoutError where rows can't be read and written."""
         async with asyncio.timeout(_CHECK_SECONDS):
-            await self._database.read(audit.last_id)
+            await self._database.read(log.last_id)
             await self._database.check_writable()
 
     async def who_is(self, actor: Actor) -> WhoIs:
@@ -128,19 +128,19 @@ class AdminLookup:
         def read(session: Session) -> tuple[bool, list[Used]]:
             everyone = self._rules_all(session, actor)
             accounts = None if everyone else people.person_of(session, actor).accounts
-            return everyone, figures.usage(session, by, since, accounts)
+            return everyone, counts.usage(session, by, since, accounts)
 
         return await self._database.read(read)
 
     async def audit_page(self, wanted: Wanted, limit: int) -> tuple[list[dict[str, Any]], int | None]:
         """Rows of the audit log, newest first, and what the next page begins below, if any."""
-        return await self._database.read(seals.page, wanted, limit)
+        return await self._database.read(verification.page, wanted, limit)
 
     async def audit_faults(self, anchors: Sequence[str]) -> tuple[list[str], str | None]:
         """Every row that was changed, removed or inserted, in words, and the newest anchor."""
 
         def read(session: Session) -> tuple[list[str], str | None]:
-            return seals.faults(session, anchors), chain.anchor(session)
+            return verification.faults(session, anchors), chain.anchor(session)
 
         return await self._database.read(read)
 
@@ -148,7 +148,7 @@ class AdminLookup:
         """The audit log without secrets, oldest first, in one of `seals.FORMATS`."""
 
         def read(session: Session) -> str:
-            return seals.FORMATS[form](seals.rows(session, wanted))
+            return verification.FORMATS[form](verification.rows(session, wanted))
 
         return await self._database.read(read)
 

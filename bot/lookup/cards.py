@@ -14,7 +14,7 @@ from bot.domain.people import Actor
 from bot.domain.proposals import SETTLED, Proposal, State
 from bot.domain.similarity import Rung, Whose
 from bot.domain.verbs import Verb
-from bot.store import conversations, copies, people, proposals
+from bot.store import conversations, people, posted_cards, proposals
 from bot.store.database import Database
 from bot.store.rules import Policies
 from bot.transactions import rights
@@ -90,7 +90,7 @@ class CoreLookup:
             return True
         conversation = conversations.get_conversation(session, proposal.conversation_id)
         home = conversation is not None and conversation.origin == address
-        return home or (address is not None and copies.is_at(session, proposal_id, address))
+        return home or (address is not None and posted_cards.is_at(session, proposal_id, address))
 
     def _may(
         self, session: Session, proposal_id: str, actor: Actor, address: Address | None, verb: Verb

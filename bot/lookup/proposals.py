@@ -16,8 +16,8 @@ from bot.domain.people import Actor
 from bot.domain.proposals import Kind, Mark, Proposal, Sibling, Sought, State
 from bot.domain.questions import AskedQuestion
 from bot.store import conversations, names, outputs, proposals, questions, rules, teams, webhooks
+from bot.store.audit import log
 from bot.store.database import Database
-from bot.store.record import audit
 from bot.store.rules import Policies
 from bot.store.webhooks import Webhook
 from bot.tools.registry import Registry, Shelf
@@ -133,15 +133,13 @@ class ProposalLookup:
 
     async def newest_change(self) -> int:
         """The number of the last change of any proposal."""
-        return await self._database.read(audit.last_id)
+        return await self._database.read(log.last_id)
 
     async def feed(self, since: int) -> Feed:
         """What changed after that change, and what is under way."""
 
         def read(session: Session) -> Feed:
-            return Feed(
-                audit.since(session, since), proposals.progress(session), questions.unanswered(session)
-            )
+            return Feed(log.since(session, since), proposals.progress(session), questions.unanswered(session))
 
         return await self._database.read(read)
 
@@ -205,7 +203,7 @@ class ProposalLookup:
         wanted: Callable[[str], bool],
         shelf: Shelf,
     ) -> tuple[int, Mapping[str, str], list[tuple[str, Seen]]]:
-        rows, now = audit.since(session, since), proposals.progress(session)
+        rows, now = log.since(session, since), proposals.progress(session)
         changes = []
         for proposal_id in dict.fromkeys((*(ident for _, ident in rows), *progressed(far, now))):
             proposal = proposals.get(session, proposal_id)

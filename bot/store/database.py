@@ -25,8 +25,8 @@ from sqlmodel import Session
 
 from bot.errors import LostRace
 from bot.store import snapshot
+from bot.store.audit import chain
 from bot.store.engine import PATIENCE, POSTGRES_WRITERS, READERS, for_reads, for_writes, open_engine
-from bot.store.record import chain
 from bot.store.sqlite_file import SQLiteFile
 
 P = ParamSpec("P")

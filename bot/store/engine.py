@@ -13,7 +13,7 @@ from sqlalchemy import Connection, Engine, NullPool, create_engine, event
 from sqlalchemy.engine import make_url
 
 from bot.errors import NodError, SettingsError
-from bot.store.record.chain import KEYS
+from bot.store.audit.chain import KEYS
 from bot.store.session import session
 from bot.store.sqlite_file import damage
 

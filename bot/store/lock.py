@@ -1,7 +1,7 @@
 """Whether a process works on a database, and how another one that changed its rows wakes it.
 
 SQLite: one process at a time; it holds a lock file next to the database, by the file's true name, and a named
-pipe wakes it. PostgreSQL: any number of processes (``bot/store/wire.py``).
+pipe wakes it. PostgreSQL: any number of processes (``bot/store/notifications.py``).
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""Proposals as rows, read. What changes one is in ``bot/store/moving.py``."""
+"""Proposals as rows, read. What changes one is in ``bot/store/transitions.py``."""
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import asdict, fields

@@ -1,7 +1,7 @@
 """Rules as rows, and the rulebook made of them.
 
 Every change raises the book's version in the same transaction, so a process knows with one small read whether
-the current rulebook. Who changed what is recorded in ``bot/store/record/changes.py``.
+the current rulebook. Who changed what is recorded in ``bot/store/audit/admin_changes.py``.
 """
 
 from collections.abc import Mapping
@@ -15,11 +15,11 @@ from bot.domain.people import Actor, Person, Role
 from bot.domain.policy import Policy
 from bot.domain.record import Act
 from bot.domain.rules import Pause, Rule, Rulebook, RuleValue, Subject, stored, value_of
-from bot.store import exclusive, people, slack, snapshot
+from bot.store import conversation_lock, people, slack, snapshot
+from bot.store.audit import admin_changes
+from bot.store.audit.admin_changes import Thing
+from bot.store.audit.log import By
 from bot.store.inserts import insert_or_ignore
-from bot.store.record import changes
-from bot.store.record.audit import By
-from bot.store.record.changes import Thing
 from bot.store.tables.row import changed, table_of
 from bot.store.tables.rules import BookRow, RuleRow
 
@@ -96,8 +96,8 @@ def add(
     session: Session, subject: Subject, scope: str, pattern: str, value: RuleValue, by: Actor, now: datetime
 ) -> Rule:
     """Set a rule; one of the same subject, scope and pattern (and account, for roles) is replaced."""
-    exclusive.everywhere(session)
-    before: changes.State = None
+    conversation_lock.everywhere(session)
+    before: admin_changes.State = None
     kept = stored(subject, value)
     for rule in session.exec(
         select(RuleRow).where(
@@ -110,18 +110,18 @@ def add(
         if subject not in (Subject.ROLE, Subject.ROUTE) or rule.value == kept:
             rule.ended_at, rule.ended_by = now, str(by)
             session.add(rule)
-            before = changes.rule_state(rule)
+            before = admin_changes.rule_state(rule)
     row = RuleRow(subject=subject, scope=scope, pattern=pattern, value=kept, set_by=str(by), set_at=now)
     session.add(row)
     session.flush()
     _raise_version(session)
-    _record(session, row, _by(session, Act.SET, by), before, changes.rule_state(row), now)
+    _record(session, row, _by(session, Act.SET, by), before, admin_changes.rule_state(row), now)
     return _rule(row)
 
 
 def end(session: Session, rule_id: int, by: Actor, now: datetime) -> Rule | None:
     """Drop a rule and return it, or None if there is no rule of that number."""
-    exclusive.everywhere(session)
+    conversation_lock.everywhere(session)
     row = session.get(RuleRow, rule_id)
     if row is None or row.ended_at is not None:
         return None
@@ -129,14 +129,21 @@ def end(session: Session, rule_id: int, by: Actor, now: datetime) -> Rule | None
     session.add(row)
     session.flush()
     _raise_version(session)
-    _record(session, row, _by(session, Act.DROP, by), changes.rule_state(row), None, now)
+    _record(session, row, _by(session, Act.DROP, by), admin_changes.rule_state(row), None, now)
     return _rule(row)
 
 
 def _record(
-    session: Session, row: RuleRow, by: By, before: changes.State, after: changes.State, now: datetime
+    session: Session,
+    row: RuleRow,
+    by: By,
+    before: admin_changes.State,
+    after: admin_changes.State,
+    now: datetime,
 ) -> None:
-    changes.record(session, Thing.RULE, changes.rule_key(row), by, before, after, now, row.pattern)
+    admin_changes.record(
+        session, Thing.RULE, admin_changes.rule_key(row), by, before, after, now, row.pattern
+    )
 
 
 class InForce(NamedTuple):
@@ -155,7 +162,7 @@ def in_force(session: Session) -> list[InForce]:
 
 def pause(session: Session, by: Actor, now: datetime) -> bool:
     """Stop every execution and every clock; False when that is so already."""
-    exclusive.everywhere(session)
+    conversation_lock.everywhere(session)
     _raise_version(session)
     paused = session.execute(
         update(BookRow)
@@ -165,7 +172,7 @@ def pause(session: Session, by: Actor, now: datetime) -> bool:
     if not changed(paused):
         return False
     after = {"since": now.isoformat(), "name": by.name}
-    changes.record(session, Thing.PAUSE, _ALL, _by(session, Act.PAUSE, by), None, after, now)
+    admin_changes.record(session, Thing.PAUSE, _ALL, _by(session, Act.PAUSE, by), None, after, now)
     return True
 
 
@@ -177,7 +184,7 @@ def resume(session: Session, by: By, now: datetime) -> timedelta:
     session.add(row)
     session.flush()
     _raise_version(session)
-    changes.record(session, Thing.PAUSE, _ALL, by, {"since": since.isoformat()}, None, now)
+    admin_changes.record(session, Thing.PAUSE, _ALL, by, {"since": since.isoformat()}, None, now)
     return max(now - since, timedelta())
 
 
@@ -187,7 +194,7 @@ def pause_since(session: Session, by: By, since: datetime, now: datetime) -> Non
     before = {"since": row.paused_at.isoformat()} if row.paused_at else None
     row.paused_at = since
     session.add(row)
-    changes.record(session, Thing.PAUSE, _ALL, by, before, {"since": since.isoformat()}, now)
+    admin_changes.record(session, Thing.PAUSE, _ALL, by, before, {"since": since.isoformat()}, now)
 
 
 def paused_since(session: Session) -> datetime | None:
@@ -200,7 +207,7 @@ def pause_of(session: Session) -> Pause | None:
     since = paused_since(session)
     if since is None:
         return None
-    last = changes.newest(session, Thing.PAUSE, Act.PAUSE)
+    last = admin_changes.newest(session, Thing.PAUSE, Act.PAUSE)
     return Pause(since, last.actor, (last.after or {}).get("name") or "") if last else Pause(since, "", "")
 
 

@@ -16,9 +16,9 @@ from bot.domain.people import LOCAL, Actor
 from bot.domain.record import Act
 from bot.errors import NodError
 from bot.store import people
-from bot.store.record import changes
-from bot.store.record.audit import By
-from bot.store.record.changes import Thing
+from bot.store.audit import admin_changes
+from bot.store.audit.admin_changes import Thing
+from bot.store.audit.log import By
 from bot.store.tables.people import TokenRow
 from bot.store.tables.row import value_of
 
@@ -65,7 +65,7 @@ def _record(session: Session, label: str, name: str, verb: Act, by: Actor, now: 
     whose = {"account": str(Actor("http", name))}
     before, after = (None, whose) if verb is Act.ISSUE else (whose, None)
     made = By.press(verb, by, people.person_of(session, by))
-    changes.record(session, Thing.TOKEN, label, made, before, after, now)
+    admin_changes.record(session, Thing.TOKEN, label, made, before, after, now)
 
 
 def working(session: Session) -> list[IssuedToken]:

@@ -5,8 +5,8 @@ from sqlmodel import Session
 
 from bot.errors import SettingsError
 from bot.store import migrations
+from bot.store.audit import verification
 from bot.store.migrations.schema import SCHEMA
-from bot.store.record import seals
 
 _BATCH = 500  # rows
 _LEFT = frozenset({"process", "hold"})  # who works on the old one does not on the new one
@@ -41,7 +41,7 @@ def transfer(source: Engine, target: Engine) -> int:
                 if new.execute(select(sequence)).scalar() is not None:
                     new.execute(select(func.setval(sequence, func.coalesce(last, 1), last.is_not(None))))
         with Session(new) as session:
-            if faults := seals.faults(session):
+            if faults := verification.faults(session):
                 raise SettingsError(
                     f"The audit log does not verify in the copy ({faults[0]}). Nothing was kept."
                 )

@@ -23,12 +23,12 @@ from bot.domain.text import storable
 from bot.domain.unseen import one_line
 from bot.store import (
     conversations,
-    copies,
     messages,
-    moving,
+    posted_cards,
     questions,
     teams,
     tool_versions,
+    transitions,
     turns,
 )
 from bot.transactions.lifecycle import moved, redraw
@@ -56,7 +56,7 @@ def ask(session: Session, pressed: Pressed, p: Proposal) -> Decided:
         return Decided(Reply(Answer.INVALID, wrong, (p,), {"reason": wrong}))
     if not questions.may_ask(session, pressed.person.id, QUESTIONS_PER_HOUR, pressed.now):
         return Decided(Reply(Answer.LATER, _ENOUGH, (p,)))
-    p = moved(moving.move(session, p, pressed.by, pressed.now))
+    p = moved(transitions.move(session, p, pressed.by, pressed.now))
     home, who, title = _home(session, p), one_line(pressed.who), one_line(p.description)
     schema = tool_versions.schema(session, p.tool_name, p.tool_version)
     said = f"Question from {who} about: {title}\n\n> {question}"
@@ -84,7 +84,7 @@ def _awaited(session: Session, press: Press, p: Proposal, home: str) -> tuple[st
         return "", "", "here"
     if press.address is None:
         return "", "", "in its conversation"
-    cards = copies.of_proposal(session, p.id)
+    cards = posted_cards.of_proposal(session, p.id)
     here = next((each for each in cards if each.ref == press.ref), None)
     here = here or next((each for each in cards if each.address == press.address), None)
     if here is None:

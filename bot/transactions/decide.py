@@ -20,8 +20,8 @@ from bot.domain.redaction import secrets_in, veiled
 from bot.domain.risk import Level
 from bot.domain.times import when
 from bot.domain.verbs import Verb
-from bot.store import exclusive, moving, people, proposals, tool_versions
-from bot.store.record.audit import By
+from bot.store import conversation_lock, people, proposals, tool_versions, transitions
+from bot.store.audit.log import By
 from bot.store.rules import Policies
 from bot.transactions import asking, rights, teamwork
 from bot.transactions.kinds import change, plan, question
@@ -33,7 +33,7 @@ def decide(
     session: Session, press: Press, policies: Policies, now: datetime, prepared: Prepared = None
 ) -> Decided:
     """Take in one press: authorise, check that it is about what is there now, change, record."""
-    exclusive.with_proposal(session, press.proposal_id)
+    conversation_lock.with_proposal(session, press.proposal_id)
     proposal = proposals.get(session, press.proposal_id)
     if proposal is None:
         return Decided(Reply(Answer.UNKNOWN, f"There is no proposal {press.proposal_id}."))
@@ -153,7 +153,7 @@ def _manage(session: Session, pressed: Pressed, p: Proposal) -> Decided:
             p, jobs = end(session, p, by, now, State.EXPIRED, pressed.who)
             return Decided(Reply(Answer.ACCEPTED, "Expired.", (p,)), jobs)
         case Verb.EXTEND:
-            p = moved(moving.move(session, p, by, now, **clock(p.ttl, p.remind_every, now)))
+            p = moved(transitions.move(session, p, by, now, **clock(p.ttl, p.remind_every, now)))
             text = f"It now expires {when(p.expires_at, now)}."
             return Decided(Reply(Answer.ACCEPTED, text, (p,)), (redraw(session, p),))
         case _:
@@ -161,7 +161,7 @@ def _manage(session: Session, pressed: Pressed, p: Proposal) -> Decided:
             requester = people.person_of(session, p.requester)
             if why := pressed.policies.load(session).too_few(named, requester, p.quorum):
                 return Decided(Reply(Answer.INVALID, f"Say who should decide: {why}.", (p,)))
-            p = moved(moving.move(session, p, by, now, deciders=named, votes=()))
+            p = moved(transitions.move(session, p, by, now, deciders=named, votes=()))
             return Decided(
                 Reply(Answer.ACCEPTED, "Reassigned. Earlier votes were reset.", (p,)), (redraw(session, p),)
             )
@@ -189,7 +189,7 @@ def _named(words: str, before: Deciders) -> Deciders:
 def _propose_anew(session: Session, p: Proposal, by: By, fresh: Fresh, now: datetime) -> Decided:
     """A press on an expired proposal asks again, with current values."""
     p = moved(
-        moving.move(
+        transitions.move(
             session,
             p,
             replace(by, verb=Act.ASK_AGAIN),
@@ -213,7 +213,7 @@ def _stop(session: Session, p: Proposal, by: By, who: str, now: datetime) -> Dec
     if p.cause is Cause.STOPPED:
         return Decided(Reply(Answer.ALREADY, "It is being stopped already.", (p,)))
     error = f"{who} stopped it. What it did until then is unknown."
-    p = moved(moving.move(session, p, by, now, cause=Cause.STOPPED, error=error))
+    p = moved(transitions.move(session, p, by, now, cause=Cause.STOPPED, error=error))
     return Decided(Reply(Answer.ACCEPTED, "Stopping it.", (p,)), (redraw(session, p),))
 
 
@@ -223,7 +223,7 @@ def _retry(session: Session, p: Proposal, by: By, now: datetime) -> Decided:
     if p.cause is Cause.REFUSED:
         return Decided(Reply(Answer.STALE, f"Trying again can't help. {p.error}", (p,)))
     p = moved(
-        moving.move(
+        transitions.move(
             session,
             p,
             by,

@@ -18,9 +18,9 @@ from bot.domain.risk import Level
 from bot.domain.rules import Rule, covers
 from bot.domain.similarity import Grant, Lasting, Rung, Scope, Whose
 from bot.store import conversations, people, proposals
-from bot.store.record import changes
-from bot.store.record.audit import By
-from bot.store.record.changes import Thing
+from bot.store.audit import admin_changes
+from bot.store.audit.admin_changes import Thing
+from bot.store.audit.log import By
 from bot.store.rules import Policies
 from bot.store.tables.row import changed, table_of, value_of
 from bot.store.tables.rules import GrantRow
@@ -68,8 +68,8 @@ def give(
     )
     session.add(row)
     session.flush()
-    by, after = By.press(Act.GIVE, actor, person), changes.grant_state(row)
-    changes.record(session, Thing.GRANT, f"G-{row.id}", by, None, after, now, row.tool_name)
+    by, after = By.press(Act.GIVE, actor, person), admin_changes.grant_state(row)
+    admin_changes.record(session, Thing.GRANT, f"G-{row.id}", by, None, after, now, row.tool_name)
     return _grant(row)
 
 
@@ -239,10 +239,10 @@ def _end(session: Session, which: ColumnElement[bool], by: By, now: datetime) ->
     """End grants and record who did; rows are locked, so that two who do it together record it once."""
     ended = session.exec(select(GrantRow).where(which).order_by(col(GrantRow.id)).with_for_update()).all()
     for row in ended:
-        before = changes.grant_state(row)
+        before = admin_changes.grant_state(row)
         row.revoked_at, row.revoked_by = now, by.actor
         session.add(row)
-        changes.record(session, Thing.GRANT, f"G-{row.id}", by, before, None, now, row.tool_name)
+        admin_changes.record(session, Thing.GRANT, f"G-{row.id}", by, before, None, now, row.tool_name)
     return len(ended)
 
 

@@ -17,15 +17,15 @@ from bot.domain.record import Act
 from bot.domain.unseen import one_line
 from bot.domain.verbs import Verb
 from bot.errors import LostRace
-from bot.store import conversations, messages, moving, outputs, proposals, teams, turns
-from bot.store.record.audit import By
+from bot.store import conversations, messages, outputs, proposals, teams, transitions, turns
+from bot.store.audit.log import By
 from bot.store.rules import Policies
 from bot.transactions import teamwork
 
 
 def redraw(session: Session, p: Proposal) -> Job:
     """It changed: its cards, and the one that carries its group's buttons, are behind, if there are any."""
-    return Job(Work.REDRAW, str(p.message_id)) if moving.has_cards_behind(session, p) else CHANGED
+    return Job(Work.REDRAW, str(p.message_id)) if transitions.has_cards_behind(session, p) else CHANGED
 
 
 def moved(p: Proposal | None) -> Proposal:
@@ -41,7 +41,7 @@ def end(
     """Bring an open proposal to an end without running it."""
     if who is not None:
         changes |= {"decided_by": who, "decided_from": by.channel, "decided_at": now}
-    p = moved(moving.move(session, p, by, now, state, **changes))
+    p = moved(transitions.move(session, p, by, now, state, **changes))
     return p, (redraw(session, p), *settle(session, p, now))
 
 
@@ -79,7 +79,7 @@ def unasked(session: Session, proposal_id: str, now: datetime) -> tuple[Job, ...
 
 def unask_left(session: Session, process: str, now: datetime) -> tuple[Job, ...]:
     """End every question whose process is gone, and the call that asked with it."""
-    left = moving.questions_left(session, process)
+    left = transitions.questions_left(session, process)
     return tuple(job for ident in left for job in unasked(session, ident, now))
 
 
@@ -87,7 +87,7 @@ def ask_again(
     session: Session, p: Proposal, preview: tuple[PreviewField, ...], now: datetime
 ) -> tuple[Job, ...]:
     """What the preview showed as old has changed: back to people, with current values."""
-    moved = moving.move(
+    moved = transitions.move(
         session,
         p,
         By.nod(Act.CHANGED, "the current values changed"),
@@ -111,7 +111,7 @@ def claim(session: Session, p: Proposal, process: str, now: datetime, thing: str
     So does one who would change a ``thing`` that another process is changing: a lock is gone with its
     connection, and what runs under it is not.
     """
-    return moving.move(session, p, By.nod(Act.EXECUTE), now, State.EXECUTING, owner=process, thing=thing)
+    return transitions.move(session, p, By.nod(Act.EXECUTE), now, State.EXECUTING, owner=process, thing=thing)
 
 
 def as_stopped(session: Session, claimed: Proposal) -> Proposal | None:
@@ -123,7 +123,7 @@ def as_stopped(session: Session, claimed: Proposal) -> Proposal | None:
 
 def tell_progress(session: Session, claimed: Proposal, words: str) -> tuple[Job, ...]:
     """Keep how far a running proposal is, for its cards; nothing once it has ended."""
-    return (redraw(session, claimed),) if moving.tell_progress(session, claimed, words) else ()
+    return (redraw(session, claimed),) if transitions.tell_progress(session, claimed, words) else ()
 
 
 def finish(
@@ -142,9 +142,9 @@ def finish(
     ``owner``: of the turn that continues the conversation, as in `turns.want_turn`.
     """
     changes = {"cause": None, "error": None, **changes}
-    p = moving.move(session, claimed, By.nod(state), now, state, **changes)
+    p = transitions.move(session, claimed, By.nod(state), now, state, **changes)
     if p is None and (stopped := as_stopped(session, claimed)) is not None:
-        p = moving.move(session, stopped, By.nod(state), now, state, **changes)
+        p = transitions.move(session, stopped, By.nod(state), now, state, **changes)
     if p is None:
         return None
     posts = (Job(Work.DELIVER, p.conversation_id),) if outputs.keep_result(session, p, files, now) else ()
@@ -182,13 +182,13 @@ def abandon(session: Session, p: Proposal, now: datetime, *, rerun: bool) -> tup
     """
     error = "It started, but its end was never recorded."
     by = By.nod(Act.ABANDONED, error)
-    lost = moving.move(session, p, by, now, State.FAILED, cause=Cause.OUTCOME_UNKNOWN, error=error)
+    lost = transitions.move(session, p, by, now, State.FAILED, cause=Cause.OUTCOME_UNKNOWN, error=error)
     if lost is None:
         return ()  # it ended a moment ago
     if not rerun or p.cause is Cause.STOPPED:
         return (redraw(session, lost), *settle(session, lost, now))
     by = By.nod(Act.RERUN, "the tool is idempotent")
-    p = moved(moving.move(session, lost, by, now, State.APPROVED, cause=None, error=None))
+    p = moved(transitions.move(session, lost, by, now, State.APPROVED, cause=None, error=None))
     return (redraw(session, p), Job(Work.EXECUTE, p.id))
 
 

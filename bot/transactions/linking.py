@@ -17,12 +17,12 @@ from sqlmodel import Session, col, select
 
 from bot.domain.people import Actor, Person, Role
 from bot.domain.record import Act
-from bot.store import exclusive
+from bot.store import conversation_lock
+from bot.store.audit import admin_changes
+from bot.store.audit.admin_changes import Thing
+from bot.store.audit.log import By
 from bot.store.inserts import insert_or_ignore
 from bot.store.people import person_of
-from bot.store.record import changes
-from bot.store.record.audit import By
-from bot.store.record.changes import Thing
 from bot.store.rules import Policies
 from bot.store.tables.people import AccountRow, LinkCodeRow
 from bot.transactions import grants
@@ -132,7 +132,7 @@ def _take(session: Session, policies: Policies, which: ColumnElement[bool], by: 
 
 def join(session: Session, policies: Policies, first: Actor, second: Actor, by: Actor, now: datetime) -> None:
     """Make the Persons of two accounts one; the ledger has each account, and the roles that it gained."""
-    exclusive.everywhere(session)
+    conversation_lock.everywhere(session)
     gains = _pair(session, policies, first, second).gains
     person, joined = person_of(session, first), person_of(session, second)
     who = By.press(Act.LINK, by, person_of(session, by))
@@ -151,7 +151,7 @@ def join(session: Session, policies: Policies, first: Actor, second: Actor, by: 
             gained = {"gains": sorted(gains[account])} if gains.get(account) else {}
             now_is = {"person": person.id, **gained}
             old = {"person": was} if was else None
-            changes.record(session, Thing.ACCOUNT, account, who, old, now_is, now)
+            admin_changes.record(session, Thing.ACCOUNT, account, who, old, now_is, now)
 
 
 def part(session: Session, account: str, by: Actor, now: datetime) -> int | None:
@@ -159,7 +159,7 @@ def part(session: Session, account: str, by: Actor, now: datetime) -> int | None
 
     What its Person had allowed ends: no one can tell which of the two allowed it.
     """
-    exclusive.everywhere(session)
+    conversation_lock.everywhere(session)
     left = person_of(session, Actor.parse(account))
     rest = sorted(left.accounts - {account})
     if not rest:
@@ -173,7 +173,7 @@ def part(session: Session, account: str, by: Actor, now: datetime) -> int | None
     for each in (account, *rest):  # the one that leaves first
         is_now = None if each in alone else {"person": stays}
         if is_now != {"person": left.id}:
-            changes.record(session, Thing.ACCOUNT, each, who, {"person": left.id}, is_now, now)
+            admin_changes.record(session, Thing.ACCOUNT, each, who, {"person": left.id}, is_now, now)
     return ended
 
 

@@ -15,8 +15,8 @@ from bot.domain.record import Act
 from bot.domain.teams import Standing, Teammate
 from bot.domain.verbs import Verb
 from bot.errors import ToolError
-from bot.store import conversations, moving, people, teams, turns
-from bot.store.record.audit import By
+from bot.store import conversations, people, teams, transitions, turns
+from bot.store.audit.log import By
 from bot.store.rules import Policies
 from bot.store.tables.teams import TeammateRow
 from bot.transactions import teamwork
@@ -35,7 +35,7 @@ def open_plan(session: Session, policies: Policies, p: Proposal, now: datetime) 
     jobs: list[Job] = []
     if found.plan is not None and found.plan.state is State.PROPOSED:
         by = By.nod(Act.SUPERSEDED, f"version {found.rounds + 1} took its place")
-        old = moving.move(session, found.plan, by, now, State.CANCELLED, cause=Cause.SUPERSEDED)
+        old = transitions.move(session, found.plan, by, now, State.CANCELLED, cause=Cause.SUPERSEDED)
         jobs += [redraw(session, old)] if old else []
     session.execute(
         update(TeammateRow)
@@ -100,11 +100,13 @@ def _approve(session: Session, policies: Policies, p: Proposal, now: datetime) -
     votes = (*p.votes, Vote(str(LEAD), LEAD, Act.REVIEWED, None, now))
     approvals = [v for v in p.votes if v.verb == Verb.APPROVE]
     if approver is Approver.BOTH and len(people.voters(session, p, Verb.APPROVE)) < p.quorum:
-        after = moving.move(session, p, by, now, votes=votes)
+        after = transitions.move(session, p, by, now, votes=votes)
         told, work = "Your approval counts. A person must approve it as well.", None
     else:
         who = f"{approvals[-1].actor.label} and {LEAD.name}" if approvals else f"{LEAD.name} ({p.rule})"
-        after = moving.move(session, p, by, now, State.APPROVED, votes=votes, decided_by=who, decided_at=now)
+        after = transitions.move(
+            session, p, by, now, State.APPROVED, votes=votes, decided_by=who, decided_at=now
+        )
         told, work = "Approved.", Job(Work.EXECUTE, p.id)
     return told, (redraw(session, moved(after)), *((work,) if work else ()))
 

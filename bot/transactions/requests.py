@@ -13,8 +13,8 @@ from bot.domain.jobs import Job, Work
 from bot.domain.proposals import Kind, Proposal, State
 from bot.domain.record import Act
 from bot.errors import LostRace
-from bot.store import messages, moving, proposals, webhooks
-from bot.store.record.audit import By
+from bot.store import messages, proposals, transitions, webhooks
+from bot.store.audit.log import By
 from bot.store.rules import Policies
 from bot.transactions import arrive, grants
 
@@ -58,9 +58,9 @@ def open_request(
         raise LostRace
     placed = replace(draft, conversation_id=line.conversation_id, message_id=line.message_id)
     proposal = grants.use(session, policies, placed, key, now)
-    moving.insert_all(session, [proposal], By.nod(Act.PROPOSE, f"asked for by {request.actor}"))
+    transitions.insert_all(session, [proposal], By.nod(Act.PROPOSE, f"asked for by {request.actor}"))
     if proposal.kind is Kind.QUESTION:
-        moving.own(session, proposal.id, process)
+        transitions.own(session, proposal.id, process)
     if request.callback_url is not None:
         webhooks.add(session, proposal.id, request.callback_url, now)
     jobs = [Job(Work.DELIVER, proposal.conversation_id)]

@@ -14,8 +14,8 @@ from bot.domain.jobs import Job, Work
 from bot.domain.people import Actor
 from bot.domain.proposals import Proposal
 from bot.domain.record import Act
-from bot.store import copies, exclusive, moving, people, proposals, rules
-from bot.store.record.audit import By
+from bot.store import conversation_lock, people, posted_cards, proposals, rules, transitions
+from bot.store.audit.log import By
 
 _BATCH = 200
 _MEMORY = "resume"
@@ -32,7 +32,7 @@ class ResumeStep:
 
 def step(session: Session, actor: Actor, now: datetime, limit: int = _BATCH) -> ResumeStep | None:
     """Do the next part of a resume; None when nothing is paused."""
-    exclusive.everywhere(session)
+    conversation_lock.everywhere(session)
     since = rules.paused_since(session)
     if since is None:
         return None
@@ -46,7 +46,7 @@ def step(session: Session, actor: Actor, now: datetime, limit: int = _BATCH) -> 
         rules.keep_state(session, _MEMORY, {**done, "after": batch[-1].id})
         for p in batch:
             if stood := _stood(p, since, at):
-                moving.move(session, p, by, now, **_later(p, stood))
+                transitions.move(session, p, by, now, **_later(p, stood))
         return ResumeStep()
     if at < now:  # that resume was interrupted: the time since counts as one more pause
         rules.keep_state(session, _MEMORY, {})
@@ -54,7 +54,7 @@ def step(session: Session, actor: Actor, now: datetime, limit: int = _BATCH) -> 
         return ResumeStep()
     rules.keep_state(session, _MEMORY, {})
     paused = rules.resume(session, by, now)
-    behind = copies.show_again(session)  # until now they say that Nod is paused
+    behind = posted_cards.show_again(session)  # until now they say that Nod is paused
     return ResumeStep(tuple(Job(Work.REDRAW, str(each)) for each in behind), over=True, paused=paused)
 
 

@@ -14,10 +14,10 @@ from sqlmodel import Session, col, delete, func, select
 from bot.domain.people import Actor
 from bot.domain.record import Act
 from bot.store import events
+from bot.store.audit import admin_changes
+from bot.store.audit.admin_changes import Thing
+from bot.store.audit.log import By
 from bot.store.people import person_of
-from bot.store.record import changes
-from bot.store.record.audit import By
-from bot.store.record.changes import Thing
 from bot.store.rules import Policies
 from bot.store.tables.channels import DialogueRow
 from bot.store.tables.people import SignInRow
@@ -133,7 +133,7 @@ def _record(
     session: Session, console: Actor, act: Act, by: Actor, how: Mapping[str, str], now: datetime
 ) -> None:
     who = By.press(act, by, person_of(session, by))
-    changes.record(session, Thing.SESSION, str(console), who, None, how, now)
+    admin_changes.record(session, Thing.SESSION, str(console), who, None, how, now)
 
 
 def _keep(session: Session, actor: Actor, until: datetime, *, code: bool) -> str:

@@ -22,8 +22,8 @@ from bot.domain.teams import CHANNEL, OVER, Standing, TeamLimits, Teammate, name
 from bot.domain.text import storable
 from bot.domain.unseen import one_line
 from bot.errors import ToolError
-from bot.store import conversations, exclusive, messages, proposals, team_status, teams, turns
-from bot.store.record.audit import By
+from bot.store import conversation_lock, conversations, messages, proposals, team_status, teams, turns
+from bot.store.audit.log import By
 from bot.store.tables.conversations import ConversationRow, MessageRow
 from bot.store.tables.teams import TeammateRow
 from bot.transactions import grants
@@ -112,7 +112,7 @@ def _check_room(team: Sequence[TeammateRow], asked: int, limits: TeamLimits) -> 
 
 def hold_lead(session: Session, teammate: Teammate) -> None:
     """Take the lead's turn before the teammate's own, as the lead does: so neither waits for the other."""
-    exclusive.in_conversation(session, teammate.id)
+    conversation_lock.in_conversation(session, teammate.id)
     turns.hold_wanted(session, teammate.lead_id)
 
 

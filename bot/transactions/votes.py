@@ -18,8 +18,8 @@ from bot.domain.proposals import Edited, PreviewField, Proposal, State, Vote
 from bot.domain.redaction import differences
 from bot.domain.similarity import Lasting, Scope, Whose
 from bot.domain.verbs import Verb
-from bot.store import moving, people
-from bot.store.record.audit import By
+from bot.store import people, transitions
+from bot.store.audit.log import By
 from bot.store.rules import Policies
 from bot.transactions import rights
 from bot.transactions.lifecycle import end, moved, redraw
@@ -108,7 +108,7 @@ def decline(session: Session, pressed: Pressed, p: Proposal) -> Decided:
     votes = (*p.votes, pressed.vote(Verb.DECLINE))
     against = 1 + len(people.voters(session, p, Verb.DECLINE))
     if against < p.declines:
-        p = moved(moving.move(session, p, by, now, votes=votes))
+        p = moved(transitions.move(session, p, by, now, votes=votes))
         text = f"Your vote counts: {against} of the {p.declines} that decline it."
         return Decided(Reply(Answer.ACCEPTED, text, (p,)), (redraw(session, p),))
     changes = {"decline_reason": pressed.press.reason, "votes": votes}
@@ -135,7 +135,7 @@ def edited(session: Session, pressed: Pressed, p: Proposal) -> Proposal | None:
         return p
     what = differences(p.arguments, edit.arguments, edit.schema)
     return moved(
-        moving.move(
+        transitions.move(
             session,
             p,
             replace(pressed.by, verb=Verb.EDIT),
@@ -187,7 +187,7 @@ def gathered(session: Session, pressed: Pressed, p: Proposal) -> tuple[Vote, ...
     approvals = 1 + len(people.voters(session, p, Verb.APPROVE))
     if approvals >= p.quorum:
         return votes
-    p = moved(moving.move(session, p, pressed.by, pressed.now, votes=votes))
+    p = moved(transitions.move(session, p, pressed.by, pressed.now, votes=votes))
     text = f"Your vote counts: {approvals} of {p.quorum}."
     return Decided(Reply(Answer.ACCEPTED, text, (p,)), (redraw(session, p),))
 
@@ -197,7 +197,7 @@ def let_run(
 ) -> Decided:
     """It is decided: it runs. ``who`` is shown on its cards."""
     p = moved(
-        moving.move(
+        transitions.move(
             session,
             p,
             pressed.by,

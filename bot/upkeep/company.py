@@ -5,11 +5,11 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Protocol
 
-from bot.delivery.bell import Bell
 from bot.domain.chat import Clock
 from bot.domain.jobs import Dispatcher
 from bot.domain.processes import Others, Process
 from bot.store import processes
+from bot.store.change_notifier import Bell
 from bot.store.database import Database
 from bot.store.engine import check_pages
 from bot.store.lock import FileLock, check_not_lost

@@ -18,7 +18,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from bot.domain.jobs import HERE, Job, Queue, Work
 from bot.errors import LeasedElsewhere, SettingsError
 from bot.store.engine import why_refused
-from bot.store.wire import Wire, conninfo
+from bot.store.notifications import Wire, conninfo
 from bot.telemetry.logs import logger
 from bot.upkeep.dispatcher import ROOMS, EmbeddedDispatcher, Handler, QueueOf
 

@@ -24,9 +24,9 @@ from bot.agent.model import Entry, Finished, Model, Part, ToolSpec
 from bot.channels.seam import Channel, posters
 from bot.domain.chat import Clock
 from bot.domain.proposals import State
-from bot.store import figures
+from bot.store import counts
+from bot.store.audit import log
 from bot.store.database import Database
-from bot.store.record import audit
 from bot.telemetry.logs import problems
 
 _MILLION = 1_000_000
@@ -122,9 +122,9 @@ class Metrics:
 
     async def begin(self) -> None:
         """Count from here on."""
-        self._last_change = await self._database.read(audit.last_id)
-        self._last_turn, self._under_way = await self._database.read(figures.began)
-        seen = await self._database.read(figures.turns, self._last_turn, self._under_way)
+        self._last_change = await self._database.read(log.last_id)
+        self._last_turn, self._under_way = await self._database.read(counts.began)
+        seen = await self._database.read(counts.turns, self._last_turn, self._under_way)
         self._counted = {turn.id for turn in seen if turn.seconds is not None}
 
     async def text(self) -> bytes:
@@ -135,7 +135,7 @@ class Metrics:
 
     async def _look(self) -> None:
         read = self._database.read
-        there = await read(figures.standing)
+        there = await read(counts.standing)
         for state in State:
             self._proposals.labels(state).set(there.proposals.get(state, 0))
         self._unknown.set(there.unknown)
@@ -145,26 +145,26 @@ class Metrics:
             self._waiting.labels(work).set(waiting.many)
             since = waiting.since
             self._oldest.labels(work).set((self._clock() - since).total_seconds() if since else 0)
-        self._last_change, moves = await read(figures.moves, self._last_change)
+        self._last_change, moves = await read(counts.moves, self._last_change)
         for move in moves:
             self._moves.labels(move.state).inc()
             if move.decided_in is not None:
                 self._decisions.observe(move.decided_in)
-        self._note_turns(await read(figures.turns, self._last_turn, self._under_way))
+        self._note_turns(await read(counts.turns, self._last_turn, self._under_way))
         for name, poster in posters(self._channels).items():
             self._up.labels(name).set(not poster.hearing().fault)
         for (level, part), many in (problems - self._told).items():
             self._problems.labels(level, part).inc(many)
         self._told = problems.copy()
 
-    def _note_turns(self, turns: Sequence[figures.TurnSeen]) -> None:
+    def _note_turns(self, turns: Sequence[counts.TurnSeen]) -> None:
         self._under_way = {turn.id for turn in turns if turn.seconds is None}
         for turn in turns:
             if turn.seconds is not None and turn.id not in self._counted:
                 self._turns.labels(turn.state).observe(turn.seconds)
                 self._counted.add(turn.id)
         self._last_turn = max([self._last_turn, *(turn.id for turn in turns)])
-        self._counted = {ident for ident in self._counted if ident > self._last_turn - figures.LATE}
+        self._counted = {ident for ident in self._counted if ident > self._last_turn - counts.LATE}
 
     def timed(self, model: Model) -> Model:
         """The same model, its calls timed."""

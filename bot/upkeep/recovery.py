@@ -12,7 +12,7 @@ from bot.agent.gate import Gate
 from bot.delivery.turns import Turns
 from bot.domain.jobs import Dispatcher, Job, Work
 from bot.domain.proposals import Proposal
-from bot.store import copies, events, moving, outputs, proposals, questions, team_status, turns
+from bot.store import events, outputs, posted_cards, proposals, questions, team_status, transitions, turns
 from bot.store.database import Database
 from bot.telemetry import tracing
 from bot.transactions import lifecycle
@@ -62,8 +62,8 @@ class Recovery:
 
     async def take_over(self, now: datetime) -> list[Job]:
         """End what processes had under way that are gone; returns the work it made, and wakes nothing."""
-        jobs = await self._abandon(await self._database.read(moving.abandoned, self._process), now)
-        if await self._database.read(moving.questions_left, self._process):
+        jobs = await self._abandon(await self._database.read(transitions.abandoned, self._process), now)
+        if await self._database.read(transitions.questions_left, self._process):
             jobs += await self._database.write(lifecycle.unask_left, self._process, now)
         return jobs
 
@@ -77,7 +77,7 @@ class Recovery:
         jobs += [Job(Work.TURN, ident) for ident in await read(turns.wanted, self._process)]
         for behind in (turns.with_undelivered, outputs.with_unposted, questions.untold):
             jobs += [Job(Work.DELIVER, ident) for ident in await read(behind, patience, now)]
-        jobs += [Job(Work.REDRAW, str(ident)) for ident in await read(copies.all_behind)]
+        jobs += [Job(Work.REDRAW, str(ident)) for ident in await read(posted_cards.all_behind)]
         jobs += [Job(Work.TEAM, ident) for ident in await read(team_status.all_behind)]
         await self._dispatcher.find(*dict.fromkeys(jobs))
 

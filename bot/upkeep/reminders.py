@@ -18,10 +18,10 @@ from bot.domain.proposals import Proposal
 from bot.domain.record import Act
 from bot.domain.rules import DailyDigest, QuietHours, Rule, Rulebook, Subject
 from bot.domain.times import span
-from bot.store import moving, notices, proposals, rules
+from bot.store import notices, proposals, rules, transitions
+from bot.store.audit import admin_changes, verification
+from bot.store.audit.log import By
 from bot.store.database import Database
-from bot.store.record import changes, seals
-from bot.store.record.audit import By
 from bot.store.rules import Policies
 from bot.telemetry.logs import logger
 
@@ -53,7 +53,7 @@ class Reminders:
         await self.send(now)
 
     def _news(self, session: Session, now: datetime) -> None:
-        if anchor := seals.anchor_due(session, now):
+        if anchor := verification.anchor_due(session, now):
             log.info("audit anchor", anchor=anchor)
             self._notices.for_approvers(session, f"Audit anchor `{anchor}`. {_KEEP}")
         for text in _links_to_tell(session, now):
@@ -66,17 +66,17 @@ class Reminders:
     def _take(self, session: Session, what: Act, now: datetime) -> None:
         """Claim what is due, each in a guarded move with its audit row, and have it told."""
         for proposal in proposals.calling(session, what, now, _BATCH):
-            changes: dict[str, Any] = {f"{what}_at": None}
+            admin_changes: dict[str, Any] = {f"{what}_at": None}
             if what is Act.REMIND and proposal.remind_every:
-                changes = {"remind_at": now + proposal.remind_every}
+                admin_changes = {"remind_at": now + proposal.remind_every}
             if what is Act.ESCALATE:
                 policy = self._policies.load(session)
                 before = proposal.deciders
                 each = (Role.APPROVER, Role.ADMIN)
                 roles = tuple(role for role in each if policy.holders(role, before.place))
                 widened = tuple(dict.fromkeys((*before.roles, *roles)))
-                changes["deciders"] = replace(before, roles=widened, escalated=proposal.escalate_to)
-            moved = moving.move(session, proposal, By.nod(what), now, **changes)
+                admin_changes["deciders"] = replace(before, roles=widened, escalated=proposal.escalate_to)
+            moved = transitions.move(session, proposal, By.nod(what), now, **admin_changes)
             if moved is None:
                 continue
             if what is not Act.ESCALATE:
@@ -101,7 +101,7 @@ def _words(what: Act, proposal: Proposal, now: datetime) -> str:
 def _links_to_tell(session: Session, now: datetime) -> list[str]:
     """Which accounts became one person, or two again, since admins were last told."""
     last = rules.state_of(session, _TOLD_LINKS).get("row", 0)
-    found = changes.links_after(session, last)
+    found = admin_changes.links_after(session, last)
     if found:
         rules.keep_state(session, _TOLD_LINKS, {"row": found[-1].row, "at": now.isoformat()})
     return [change.words for change in found]

@@ -18,7 +18,7 @@ from bot.domain.proposals import Cause, Kind, PreviewField, State, digest
 from bot.domain.rules import Mode
 from bot.domain.verbs import Verb
 from bot.errors import Refused, ToolError
-from bot.store.record.audit import By
+from bot.store.audit.log import By
 from bot.telemetry import logs
 from bot.tools.tool import CallContext, FixedToolset, tool
 from bot.transactions import lifecycle

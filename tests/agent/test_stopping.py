@@ -8,7 +8,7 @@ from bot.domain.chat import Answer, Press
 from bot.domain.people import Actor
 from bot.domain.proposals import Cause, Proposal, State
 from bot.domain.verbs import Verb
-from bot.store.record import audit
+from bot.store.audit import log
 from bot.transactions import decide
 from tests.kit import ANA, BEN, EVE, Hold, MakeNod, Nod, call, until
 from tests.transactions.test_decisions import TEAM, red
@@ -62,7 +62,7 @@ async def test_a_running_call_is_stopped_and_its_end_says_by_whom_and_that_no_on
     assert card.outcome.startswith("Stopped while it ran, after Ana approved it.")
     assert card.verbs == (Verb.RETRY,)
     assert nod.model.results[-1].startswith("OUTCOME UNKNOWN: approved by Ana and started, then stopped")
-    history = await nod.database.read(audit.history, p.id)
+    history = await nod.database.read(log.history, p.id)
     assert [(e.by.verb, e.by.person) for e in history][-2:] == [("stop", str(ANA)), ("failed", "nod")]
 
 

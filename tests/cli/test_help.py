@@ -30,7 +30,7 @@ def test_what_waits_is_listed_without_what_serves(shell: Shell) -> None:
     unneeded = (
         "openai slack_bolt telegram mcp ag_ui alembic cryptography starlette structlog rich "
         "aiosqlite apscheduler greenlet httpx2 procrastinate psycopg yaml "
-        "bot.domain.cards bot.domain.chat bot.store.moving bot.store.teams bot.tools "
+        "bot.domain.cards bot.domain.chat bot.store.transitions bot.store.teams bot.tools "
         "bot.store.migrations.schema"
     )
     look = (

@@ -18,7 +18,7 @@ from bot.domain.similarity import Lasting, Rung
 from bot.domain.times import written
 from bot.domain.verbs import Verb
 from bot.store import rules
-from bot.store.record import audit
+from bot.store.audit import log
 from bot.store.slack import WorkspaceRow
 from bot.transactions.plans import LEAD
 from tests.kit import ADA, ANA, BEN, EVE, MakeNod, Nod, call
@@ -426,7 +426,7 @@ async def test_a_tool_called_reading_by_a_rule_still_runs_through_a_claimed_and_
     card = ruled.chat.card_of(painted)
 
     assert (await ruled.now(painted)).state is State.SUCCEEDED
-    history = await ruled.database.read(audit.history, painted.id)
+    history = await ruled.database.read(log.history, painted.id)
     assert [each.by.verb for each in history] == ["propose", "execute", "succeeded"]
     assert any("No one was asked: rule 1: risk read for paint" in note for note in card.notes)
     assert "without asking anyone" in reply.text

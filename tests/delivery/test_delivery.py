@@ -13,7 +13,7 @@ from bot.domain.policy import Policy
 from bot.domain.proposals import Cause, State
 from bot.domain.verbs import Verb
 from bot.errors import ChannelError, CopyGone, NotDeliverable, ToolError
-from bot.store import copies
+from bot.store import posted_cards
 from tests.kit import (
     ADA,
     ANA,
@@ -87,10 +87,10 @@ async def test_a_card_that_looks_the_same_is_not_drawn_again(nod: Nod) -> None:
     await nod.press(Verb.DECLINE, two)
     await nod.idle()
     before = len(nod.chat.drawn)
-    nod.database.write_now(copies.show_again)
+    nod.database.write_now(posted_cards.show_again)
     await nod.tick()
     assert len(nod.chat.drawn) == before
-    assert nod.database.read_now(copies.all_behind) == []
+    assert nod.database.read_now(posted_cards.all_behind) == []
     assert (await nod.approve(one)).state is State.SUCCEEDED
     assert nod.chat.card_of(one).state is State.SUCCEEDED
 

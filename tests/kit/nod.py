@@ -30,7 +30,7 @@ from bot.domain.proposals import TRANSITIONS, Proposal, State
 from bot.domain.similarity import Lasting, Rung, Whose
 from bot.domain.verbs import Verb
 from bot.store import conversations, proposals
-from bot.store.record import audit, seals
+from bot.store.audit import log, verification
 from bot.store.rules import Policies
 from bot.testing.control import FakeClock
 from bot.tools.own.decisions import decision_tools
@@ -300,10 +300,12 @@ class Nod:
     async def check(self) -> None:
         """What must always hold: valid histories, intact audit chains, legal moves, no unapproved run."""
         assert self.model.faults == []
-        faults = [fault for fault in await self.database.read(seals.faults) if fault.startswith("proposal ")]
+        faults = [
+            fault for fault in await self.database.read(verification.faults) if fault.startswith("proposal ")
+        ]
         assert faults == [f"proposal {ident}: {words}" for ident, words in sorted(self.altered.items())]
         for proposal in await self.proposals():
-            history = await self.database.read(audit.history, proposal.id)
+            history = await self.database.read(log.history, proposal.id)
             for before, after in pairwise(history):
                 moved = after.state != before.state
                 assert not moved or State(after.state) in TRANSITIONS[State(before.state)], history

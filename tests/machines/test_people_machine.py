@@ -25,7 +25,7 @@ from bot.domain.policy import Policy
 from bot.domain.proposals import Proposal, State
 from bot.domain.similarity import Lasting, Rung
 from bot.domain.verbs import Verb
-from bot.store.record import audit, seals
+from bot.store.audit import log, verification
 from bot.tools.tool import FixedToolset, tool
 from tests.kit import ADA, ANA, BEN, EVE, FakeClock, Nod, call
 from tests.kit.urls import urls
@@ -555,10 +555,10 @@ class ApprovalMachine(RuleBasedStateMachine):
         self.places.close()
 
     async def _at_the_end(self) -> None:
-        assert await self.nod.database.read(seals.faults) == []
+        assert await self.nod.database.read(verification.faults) == []
         written: Counter[tuple[str, str, str]] = Counter()
         for p in self.asked.values():
-            for entry in await self.nod.database.read(audit.history, p.id):
+            for entry in await self.nod.database.read(log.history, p.id):
                 if entry.by.channel == "chat":
                     written[p.id, entry.by.verb, entry.by.actor] += 1
         assert written == self.taken

@@ -24,7 +24,7 @@ from bot.domain.policy import Policy
 from bot.domain.proposals import Proposal, State, digest
 from bot.domain.verbs import Verb
 from bot.errors import ModelCut, ModelError, ToolError
-from bot.store.record import audit
+from bot.store.audit import log
 from tests.kit import ADA, ANA, BEN, EVE, FakeClock, Hold, Nod, breaks, call, says
 from tests.kit.urls import urls
 
@@ -210,7 +210,7 @@ class CoreMachine(RuleBasedStateMachine):
     async def _check(self) -> None:
         await self.nod.check()
         for p in await self.nod.proposals():
-            history = await self.nod.database.read(audit.history, p.id)
+            history = await self.nod.database.read(log.history, p.id)
             granted = [e for e in history if e.by.verb in ("approve", "retry", "rerun")]
             claims = [e for e in history if e.by.verb == "execute"]
             runs = self.nod.world.runs_of(p)

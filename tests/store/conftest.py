@@ -17,9 +17,9 @@ from bot.domain.events import Ending
 from bot.domain.policy import Policy
 from bot.domain.proposals import Proposal, State, digest
 from bot.domain.verbs import Verb
-from bot.store import moving, proposals, turns
+from bot.store import proposals, transitions, turns
+from bot.store.audit.log import By
 from bot.store.database import Database
-from bot.store.record.audit import By
 from bot.store.rules import Policies
 from bot.transactions import arrive, decide, lifecycle
 from bot.transactions.arrive import Accepted
@@ -85,7 +85,7 @@ class Rows:
             )
             for n in range(how_many)
         ]
-        moving.insert_all(session, opened, By.nod("propose"))
+        transitions.insert_all(session, opened, By.nod("propose"))
         return opened
 
     def decide(self, proposal: Proposal, verb: Verb = Verb.APPROVE, **press: Any) -> Decided:

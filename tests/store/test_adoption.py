@@ -16,9 +16,9 @@ from sqlmodel import Session
 
 from bot.domain.people import Actor
 from bot.store import migrations, rules
+from bot.store.audit import verification
 from bot.store.database import Database
 from bot.store.engine import open_engine
-from bot.store.record import seals
 from tests.kit.urls import needs_postgres, plain, schema
 
 FROZEN = Path(__file__).parent / "frozen"
@@ -60,7 +60,7 @@ def frozen(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
 def faults(engine: Engine) -> list[str]:
     """What is wrong with the audit log besides what was found when it became one chain."""
     with Session(engine) as session:
-        return [each for each in seals.faults(session) if each != BEFORE_THE_CHAIN]
+        return [each for each in verification.faults(session) if each != BEFORE_THE_CHAIN]
 
 
 def test_it_gets_the_tables_and_indexes_of_this_release(frozen: str) -> None:

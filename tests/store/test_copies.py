@@ -2,17 +2,17 @@
 
 from bot.domain.proposals import Proposal
 from bot.domain.verbs import Verb
-from bot.store import copies
+from bot.store import posted_cards
 from tests.kit import ROOM, WALL
 from tests.store.conftest import Rows
 
 
 def post(rows: Rows, p: Proposal, ref: str, version: int = 1) -> None:
-    rows.database.write_now(copies.add, p.id, ROOM, ref, version)
+    rows.database.write_now(posted_cards.add, p.id, ROOM, ref, version)
 
 
 def behind(rows: Rows, p: Proposal) -> list[str]:
-    return [copy.ref for copy in rows.database.read_now(copies.behind, p.message_id)]
+    return [copy.ref for copy in rows.database.read_now(posted_cards.behind, p.message_id)]
 
 
 def test_a_fresh_copy_is_current_and_a_change_leaves_it_behind_until_it_is_rendered(rows: Rows) -> None:
@@ -20,9 +20,9 @@ def test_a_fresh_copy_is_current_and_a_change_leaves_it_behind_until_it_is_rende
     post(rows, p, "m1")
     assert behind(rows, p) == []
     rows.decide(p)
-    [copy] = rows.database.read_now(copies.behind, p.message_id)
-    assert rows.database.read_now(copies.all_behind) == [p.message_id]
-    rows.database.write_now(copies.mark_rendered, copy)
+    [copy] = rows.database.read_now(posted_cards.behind, p.message_id)
+    assert rows.database.read_now(posted_cards.all_behind) == [p.message_id]
+    rows.database.write_now(posted_cards.mark_rendered, copy)
     assert behind(rows, p) == []
 
 
@@ -30,9 +30,9 @@ def test_a_change_while_a_copy_is_being_drawn_keeps_it_behind(rows: Rows) -> Non
     [p] = rows.propose()
     post(rows, p, "m1")
     rows.decide(p)
-    [copy] = rows.database.read_now(copies.behind, p.message_id)
+    [copy] = rows.database.read_now(posted_cards.behind, p.message_id)
     rows.claim(p)
-    rows.database.write_now(copies.mark_rendered, copy)
+    rows.database.write_now(posted_cards.mark_rendered, copy)
     assert behind(rows, p) == ["m1"]
 
 
@@ -53,28 +53,28 @@ def test_a_change_also_concerns_the_first_card_of_the_answer_and_no_other(rows: 
 
 def test_what_a_copy_shows_is_forgotten_once_someone_else_may_have_changed_it(rows: Rows) -> None:
     [p] = rows.propose()
-    rows.database.write_now(copies.add, p.id, ROOM, "m1", 1, "abc")
-    [copy] = rows.database.read_now(copies.of_proposal, p.id)
+    rows.database.write_now(posted_cards.add, p.id, ROOM, "m1", 1, "abc")
+    [copy] = rows.database.read_now(posted_cards.of_proposal, p.id)
     assert copy.shown == "abc"
-    rows.database.write_now(copies.mark_rendered, copy, "def")
-    rows.database.write_now(copies.mark_gone, copy)
-    rows.database.write_now(copies.revive, ROOM.channel, "m1")
-    assert [c.shown for c in rows.database.read_now(copies.of_proposal, p.id)] == [None]
+    rows.database.write_now(posted_cards.mark_rendered, copy, "def")
+    rows.database.write_now(posted_cards.mark_gone, copy)
+    rows.database.write_now(posted_cards.revive, ROOM.channel, "m1")
+    assert [c.shown for c in rows.database.read_now(posted_cards.of_proposal, p.id)] == [None]
 
 
 def test_a_copy_that_is_gone_is_never_behind(rows: Rows) -> None:
     [p] = rows.propose()
     post(rows, p, "m1")
-    [copy] = rows.database.read_now(copies.of_proposal, p.id)
-    rows.database.write_now(copies.mark_gone, copy)
+    [copy] = rows.database.read_now(posted_cards.of_proposal, p.id)
+    rows.database.write_now(posted_cards.mark_gone, copy)
     rows.decide(p)
-    assert rows.database.read_now(copies.all_behind) == []
+    assert rows.database.read_now(posted_cards.all_behind) == []
 
 
 def test_a_copy_is_known_by_where_it_stands_and_remembered_once(rows: Rows) -> None:
     [p] = rows.propose()
     post(rows, p, "m1")
     post(rows, p, "m1")
-    assert len(rows.database.read_now(copies.of_proposal, p.id)) == 1
-    assert rows.database.read_now(copies.is_at, p.id, ROOM)
-    assert not rows.database.read_now(copies.is_at, p.id, WALL)
+    assert len(rows.database.read_now(posted_cards.of_proposal, p.id)) == 1
+    assert rows.database.read_now(posted_cards.is_at, p.id, ROOM)
+    assert not rows.database.read_now(posted_cards.is_at, p.id, WALL)

@@ -18,11 +18,11 @@ from sqlmodel import Session
 
 from bot.domain.record import Act
 from bot.store import migrations, rules
+from bot.store.audit.log import By
 from bot.store.database import Database
 from bot.store.engine import back_up
-from bot.store.record.audit import By
+from bot.store.notifications import conninfo
 from bot.store.session import apart
-from bot.store.wire import conninfo
 from bot.telemetry.outages import in_a_line, is_outage
 from bot.upkeep.distributed import prepare
 from tests.kit import held

@@ -12,9 +12,9 @@ from bot.domain.proposals import Proposal, State
 from bot.domain.rules import EVERYWHERE, Subject
 from bot.domain.similarity import Lasting, Rung, Scope, Whose
 from bot.domain.verbs import Verb
-from bot.store import moving, people, rules, turns
-from bot.store.record import seals
-from bot.store.record.audit import By
+from bot.store import people, rules, transitions, turns
+from bot.store.audit import verification
+from bot.store.audit.log import By
 from bot.transactions import grants, lifecycle
 from tests.kit import ADA, ANA
 from tests.kit.tables import OURS
@@ -48,12 +48,12 @@ def waits(rows: Rows, first: Callable[[Session], object], then: Callable[[], obj
         later: list[object] = []
         rows.database.write_now(both)
     later[0].result()  # type: ignore[attr-defined]
-    assert rows.database.read_now(seals.faults) == []
+    assert rows.database.read_now(verification.faults) == []
     return found[0]
 
 
 def opened(rows: Rows, proposal: Proposal) -> Callable[[Session], object]:
-    return lambda session: moving.move(session, proposal, By.nod("open"), rows.clock())
+    return lambda session: transitions.move(session, proposal, By.nod("open"), rows.clock())
 
 
 def test_what_is_decided_in_one_conversation_waits_for_none_of_another(apart: Rows) -> None:

@@ -3,22 +3,22 @@
 from datetime import timedelta
 
 from bot.domain.verbs import Verb
-from bot.store import copies, figures
+from bot.store import counts, posted_cards
+from bot.store.counts import Move, Waiting
 from bot.store.database import Database
-from bot.store.figures import Move, Waiting
 from tests.kit import ROOM, FakeClock
 from tests.store.conftest import Rows
 
 
 def test_what_stands_is_counted_and_what_waits_has_an_age(rows: Rows, database: Database, clock: FakeClock):
     first, _, third = rows.propose(3)
-    database.write_now(copies.add, first.id, ROOM, "m1", 1)
+    database.write_now(posted_cards.add, first.id, ROOM, "m1", 1)
     rows.decide(first)
     began = clock()
     clock.forward(timedelta(seconds=30))
     rows.decide(third)
     rows.say("and another")
-    found = database.read_now(figures.standing)
+    found = database.read_now(counts.standing)
     assert found.proposals == {"proposed": 1, "approved": 2}
     assert found.unknown == 0
     assert found.waiting["execute"] == Waiting(2, began)
@@ -31,23 +31,23 @@ def test_moves_are_told_once_with_the_time_that_a_person_took(
     rows: Rows, database: Database, clock: FakeClock
 ):
     first, second = rows.propose(2)
-    last, moves = database.read_now(figures.moves, 0)
+    last, moves = database.read_now(counts.moves, 0)
     assert moves == [Move("proposed", None)] * 2
     clock.forward(timedelta(minutes=5))
     rows.decide(first)
     rows.decide(second, Verb.DECLINE)
-    last, moves = database.read_now(figures.moves, last)
+    last, moves = database.read_now(counts.moves, last)
     assert moves == [Move("approved", 300.0), Move("declined", 300.0)]
     rows.claim(first)
-    last, moves = database.read_now(figures.moves, last)
+    last, moves = database.read_now(counts.moves, last)
     assert moves == [Move("executing", None)]
-    assert database.read_now(figures.moves, last) == (last, [])
+    assert database.read_now(counts.moves, last) == (last, [])
 
 
 def test_a_turn_is_seen_while_it_runs_and_when_it_has_ended(rows: Rows, database: Database):
     said = rows.say()
     assert said is not None
-    newest, under_way = database.read_now(figures.began)
+    newest, under_way = database.read_now(counts.began)
     assert under_way == {newest}
-    [seen] = database.read_now(figures.turns, newest + 1000, under_way)
+    [seen] = database.read_now(counts.turns, newest + 1000, under_way)
     assert (seen.id, seen.seconds) == (newest, None)

@@ -14,7 +14,7 @@ from bot.domain.chat import Address
 from bot.domain.people import SHELL
 from bot.domain.proposals import State
 from bot.domain.verbs import Verb
-from bot.store import copies, moving, outputs, proposals, questions, team_status, turns
+from bot.store import outputs, posted_cards, proposals, questions, team_status, transitions, turns
 from bot.store.database import Database
 from bot.store.proposals import Reach
 from bot.store.tables.proposals import CALLS
@@ -157,14 +157,14 @@ def _steps(file: Path, waiting: int) -> Counter[str]:
         "list": (proposals.in_states, [State.PROPOSED], 9),
         "due": (proposals.due, now, 9),
         **{what: (proposals.calling, what, now, 9) for what in CALLS},
-        "abandoned": (moving.abandoned, "me"),
-        "questions left": (moving.questions_left, "me"),
+        "abandoned": (transitions.abandoned, "me"),
+        "questions left": (transitions.questions_left, "me"),
         "approved": (proposals.approved,),
         "wanted": (turns.wanted,),
         "undelivered": (turns.with_undelivered, before, now),
         "unposted": (outputs.with_unposted, before, now),
         "untold": (questions.untold, before, now),
-        "cards": (copies.all_behind,),
+        "cards": (posted_cards.all_behind,),
         "teams": (team_status.all_behind,),
     }
     for name, (look, *given) in looks.items():

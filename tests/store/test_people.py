@@ -8,8 +8,8 @@ import pytest
 from bot.domain.people import Actor
 from bot.domain.policy import Policy
 from bot.store import people
+from bot.store.audit import verification
 from bot.store.database import Database
-from bot.store.record import seals
 from bot.store.rules import Policies
 from bot.transactions import linking
 from bot.transactions.linking import End
@@ -101,7 +101,7 @@ def test_a_link_that_gives_a_role_waits_for_an_admin(
     assert database.write_now(linking.allow, policies, PHONE, WEB, ADA, clock()) is End.NOTHING
     assert database.write_now(linking.allow, policies, PHONE, SLACK, ADA, clock()) is End.LINKED
     assert person_id(database, PHONE) == str(SLACK)
-    assert database.read_now(seals.faults) == []
+    assert database.read_now(verification.faults) == []
 
 
 @pytest.mark.parametrize("leaves", [SLACK, PHONE, WEB], ids=str)
@@ -118,4 +118,4 @@ def test_an_unlinked_account_is_a_person_of_its_own_and_the_rest_stay_one(
     assert database.write_now(linking.part, str(rest[0]), ADA, clock()) == 0
     assert len({person_id(database, actor) for actor in (SLACK, PHONE, WEB)}) == 3
     assert database.write_now(linking.part, str(rest[1]), ADA, clock()) is None
-    assert database.read_now(seals.faults) == []
+    assert database.read_now(verification.faults) == []

@@ -9,7 +9,7 @@ from bot.domain.conversations import Turn, Usage
 from bot.domain.processes import Process
 from bot.domain.proposals import State
 from bot.errors import TakenOver
-from bot.store import moving, processes, turns
+from bot.store import processes, transitions, turns
 from bot.store.database import Database
 from bot.transactions import lifecycle
 from tests.kit import FakeClock
@@ -114,9 +114,9 @@ def test_only_executions_of_gone_processes_are_abandoned(
     rows.decide(p)
     claimed = rows.claim(p, FIRST.id)
     assert claimed is not None
-    assert both.read_now(moving.abandoned, SECOND.id) == []
+    assert both.read_now(transitions.abandoned, SECOND.id) == []
     gone(both, FIRST)
-    [lost] = both.read_now(moving.abandoned, SECOND.id)
+    [lost] = both.read_now(transitions.abandoned, SECOND.id)
     both.write_now(lifecycle.abandon, lost, clock(), rerun=False)
     late = both.write_now(lifecycle.finish, claimed, State.SUCCEEDED, clock(), result="did it")
     assert late is None

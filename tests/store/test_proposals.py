@@ -24,8 +24,8 @@ from bot.domain.proposals import (
 )
 from bot.domain.risk import Level, Risk
 from bot.domain.rules import EVERYWHERE
-from bot.store import moving, proposals
-from bot.store.record.audit import By
+from bot.store import proposals, transitions
+from bot.store.audit.log import By
 from tests.kit import ANA, ROOM
 from tests.store.conftest import Rows, Together
 
@@ -81,26 +81,26 @@ def test_every_field_comes_back_as_it_was(rows: Rows) -> None:
 def test_a_move_that_is_not_in_the_table_is_refused(rows: Rows, before: State, after: State) -> None:
     [p] = rows.propose(state=before)
     with pytest.raises(ValueError, match="is not a move"):
-        rows.database.write_now(moving.move, p, NOD, rows.clock(), after)
+        rows.database.write_now(transitions.move, p, NOD, rows.clock(), after)
     assert rows.now(p) == p
 
 
 @pytest.mark.parametrize(("before", "after"), [(a, b) for a in State for b in sorted(TRANSITIONS[a])])
 def test_a_move_from_what_is_no_longer_there_changes_nothing(rows: Rows, before: State, after: State) -> None:
     [p] = rows.propose(state=before)
-    moved = rows.database.write_now(moving.move, p, NOD, rows.clock(), after)
+    moved = rows.database.write_now(transitions.move, p, NOD, rows.clock(), after)
     assert moved is not None
     assert (moved.state, moved.version, rows.now(p)) == (after, 2, moved)
-    assert rows.database.write_now(moving.move, p, NOD, rows.clock(), after) is None
+    assert rows.database.write_now(transitions.move, p, NOD, rows.clock(), after) is None
     assert rows.now(p) == moved
 
 
 def test_a_change_without_a_move_counts_a_version_and_is_guarded_by_it(rows: Rows) -> None:
     [p] = rows.propose()
-    voted = rows.database.write_now(moving.move, p, NOD, rows.clock(), reason="first")
+    voted = rows.database.write_now(transitions.move, p, NOD, rows.clock(), reason="first")
     assert voted is not None
     assert (voted.version, voted.state) == (2, State.PROPOSED)
-    assert rows.database.write_now(moving.move, p, NOD, rows.clock(), reason="second") is None
+    assert rows.database.write_now(transitions.move, p, NOD, rows.clock(), reason="second") is None
     assert rows.now(p).reason == "first"
 
 
@@ -163,7 +163,7 @@ def test_what_is_open_in_a_scope_comes_soonest_first_however_much_is_open_elsewh
         (lambda s, now: proposals.calling(s, "warn", now, 9), "proposal_warn"),
         (lambda s, now: proposals.calling(s, "remind", now, 9), "proposal_remind"),
         (lambda s, now: proposals.calling(s, "escalate", now, 9), "proposal_escalate"),
-        (lambda s, _: moving.questions_left(s, "me"), "proposal_question"),
+        (lambda s, _: transitions.questions_left(s, "me"), "proposal_question"),
         (lambda s, _: proposals.waiting_after(s, "", 9), "sqlite_autoindex_proposal_1"),
     ],
 )

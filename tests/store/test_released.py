@@ -17,7 +17,7 @@ from bot.domain.proposals import Cause, Proposal, State
 from bot.domain.verbs import Verb
 from bot.settings import Settings
 from bot.store import migrations, proposals
-from bot.store.record import seals
+from bot.store.audit import verification
 from tests.kit import FakeClock
 
 pytestmark = pytest.mark.slow
@@ -88,7 +88,7 @@ async def test_what_waits_in_a_released_database_is_decided_and_done(
         await app.dispatcher.idle()
         allowed = [p for p in await in_state(app, State.SUCCEEDED) if p.grant_id == 1]
         assert len(allowed) == (1 if Cause.TOOL_CHANGED in causes.values() else 2)
-        assert await app.database.read(seals.faults) == []
+        assert await app.database.read(verification.faults) == []
 
 
 def test_every_released_schema_has_its_frozen_file() -> None:

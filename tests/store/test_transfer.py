@@ -9,8 +9,8 @@ from sqlmodel import Session
 from bot.domain.proposals import State
 from bot.errors import SettingsError
 from bot.store import migrations, proposals
+from bot.store.audit import log, verification
 from bot.store.database import Database
-from bot.store.record import audit, seals
 from bot.store.transfer import transfer
 from tests.kit import FakeClock, make_tables
 from tests.store.conftest import Rows
@@ -45,8 +45,8 @@ def test_what_waits_waits_in_the_new_database_too_and_continues_there(
     assert rows.claim(waiting)
     rows.say()  # rows that the database counts continue after the old ones
     with Session(new.engine) as session:
-        assert seals.faults(session) == []
-        assert len(audit.history(session, waiting.id)) == 3
+        assert verification.faults(session) == []
+        assert len(log.history(session, waiting.id)) == 3
     new.close()
 
 

@@ -4,10 +4,10 @@ from datetime import timedelta
 
 from bot.domain.chat import Address
 from bot.domain.usage import Parts, Used
-from bot.store import figures, tokens
+from bot.store import counts, tokens
+from bot.store.audit import verification
+from bot.store.audit.verification import Wanted
 from bot.store.database import Database
-from bot.store.record import seals
-from bot.store.record.seals import Wanted
 from bot.store.turns import under_way
 from tests.kit import ANA, FakeClock
 from tests.store.conftest import Rows
@@ -20,7 +20,7 @@ def test_usage_is_told_by_day_conversation_and_account(rows: Rows, database: Dat
     [second] = rows.propose(at=Address("chat", "other"))
 
     def told(by: Parts, accounts: set[str] | None = None) -> list[Used]:
-        return database.read_now(figures.usage, by, start, accounts)
+        return database.read_now(counts.usage, by, start, accounts)
 
     assert told(Parts.DAY) == [Used("2026-03-03", "", 1, 1, 10, 5), Used("2026-03-02", "", 1, 1, 10, 5)]
     by_conversation = {part.key: part for part in told(Parts.CONVERSATION)}
@@ -38,7 +38,7 @@ def test_the_record_is_read_in_pages_from_the_newest_row(rows: Rows, database: D
     database.write_now(tokens.issue, "ci", ANA, clock())
     seen, before = [], None
     while True:
-        page, before = database.read_now(seals.page, Wanted().below(before), 2)
+        page, before = database.read_now(verification.page, Wanted().below(before), 2)
         seen += [row["id"] for row in page]
         if before is None:
             break

@@ -21,7 +21,7 @@ def _server(database: Database) -> None:
 
 @contextlib.asynccontextmanager
 async def wires(url: str, *names: str) -> Any:
-    from bot.store.wire import Wire
+    from bot.store.notifications import Wire
 
     opened = [Wire(url, name) for name in names]
     for wire in opened:

@@ -9,7 +9,7 @@ from pathlib import Path
 from sqlalchemy import Connection, create_engine, text
 from sqlmodel import Session
 
-from bot.store.record import seals
+from bot.store.audit import verification
 from tests.torture.figures import Figures
 from tests.torture.people import People, Told
 
@@ -118,7 +118,7 @@ def faults(url: str, effects: Path, people: People, figures: Figures) -> list[st
             kept = set(connection.execute(text("SELECT text FROM message WHERE role = 'user'")).scalars())
             found += [f"a message was lost: {each}" for each in people.accepted if each not in kept]
         with Session(engine) as session:
-            found += seals.faults(session)
+            found += verification.faults(session)
     finally:
         engine.dispose()
     return found

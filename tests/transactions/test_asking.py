@@ -10,7 +10,7 @@ from bot.domain.proposals import State
 from bot.domain.redaction import HIDDEN
 from bot.domain.verbs import Verb
 from bot.errors import ChannelError, NotDeliverable
-from bot.store.record import audit
+from bot.store.audit import log
 from tests.kit import ANA, BEN, EVE, ROOM, WALL, MakeNod, Nod, RecordingChannel, call, says
 from tests.transactions.test_decisions import TEAM, red
 
@@ -29,7 +29,7 @@ async def test_a_question_is_answered_in_the_conversation_and_leaves_the_proposa
     assert "    Tool: paint\n    Arguments: " in told
     assert "    desk: white → red\n> Which lamp is that?\n" in told
     assert answer == "The desk lamp is the one by the window."
-    last = (await nod.database.read(audit.history, p.id))[-1]
+    last = (await nod.database.read(log.history, p.id))[-1]
     assert (last.by.verb, last.by.person, last.by.reason) == ("ask", str(ANA), "Which lamp is that?")
 
     assert (await nod.approve(now)).state is State.SUCCEEDED

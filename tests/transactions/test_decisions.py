@@ -14,7 +14,7 @@ from bot.domain.proposals import Cause, PreviewField, Proposal, State
 from bot.domain.redaction import HIDDEN
 from bot.domain.verbs import Verb
 from bot.errors import Hopeless, ToolError
-from bot.store.record import audit
+from bot.store.audit import log
 from tests.kit import ADA, ANA, BEN, EVE, Hold, MakeNod, Nod, call, says
 
 TEAM = Policy(admins=frozenset({str(ADA)}), approvers=frozenset({str(BEN)}))
@@ -34,7 +34,7 @@ async def team(make_nod: MakeNod) -> Nod:
 
 
 async def verbs(nod: Nod, proposal: Proposal) -> list[str]:
-    return [entry.by.verb for entry in await nod.database.read(audit.history, proposal.id)]
+    return [entry.by.verb for entry in await nod.database.read(log.history, proposal.id)]
 
 
 async def test_an_approval_runs_it_and_the_agent_continues_with_its_result(nod: Nod) -> None:
@@ -80,7 +80,7 @@ async def test_a_decline_ends_it_and_its_reason_reaches_the_model(nod: Nod) -> N
 async def test_every_decision_is_recorded_with_who_where_and_why(nod: Nod) -> None:
     [p] = await nod.asked(red())
     await nod.press(Verb.DECLINE, p, reason="no")
-    entry = (await nod.database.read(audit.history, p.id))[-1]
+    entry = (await nod.database.read(log.history, p.id))[-1]
     assert (entry.by.verb, entry.by.actor, entry.by.person, entry.by.channel, entry.by.reason) == (
         "decline",
         "chat:ana",

@@ -10,7 +10,7 @@ from sqlalchemy import text
 from bot.domain.proposals import Proposal, State
 from bot.domain.verbs import Verb
 from bot.store import rules
-from bot.store.record import audit, seals
+from bot.store.audit import log, verification
 from bot.transactions import resuming
 from tests.kit import ADA, MakeNod, Nod, call
 
@@ -45,10 +45,10 @@ async def test_resume_records_the_new_deadline_of_each_open_proposal_and_redraws
     assert after.version == before.version + 1
     for name in ("expires_at", "warn_at", "remind_at", "escalate_at"):
         assert getattr(after, name) == getattr(before, name) + HOURS, name
-    last = (await nod.database.read(audit.history, before.id))[-1]
+    last = (await nod.database.read(log.history, before.id))[-1]
     assert (last.by.verb, last.by.actor) == ("resume", str(ADA))
     assert nod.chat.card_of(before).expires_at == after.expires_at
-    assert await nod.database.read(seals.faults) == []
+    assert await nod.database.read(verification.faults) == []
 
 
 async def test_what_was_proposed_within_the_pause_gets_only_its_own_part_of_it(nod: Nod) -> None:
@@ -73,7 +73,7 @@ async def test_a_resume_that_was_cut_off_is_finished_by_the_next(nod: Nod) -> No
     assert await nod.database.read(rules.paused_since) is None
     for each in both:
         assert (await nod.now(each)).expires_at == each.expires_at + 2 * HOURS
-    assert await nod.database.read(seals.faults) == []
+    assert await nod.database.read(verification.faults) == []
 
 
 async def test_no_update_changes_an_open_proposal_past_its_version_its_row_and_its_card(nod: Nod) -> None:

@@ -18,7 +18,6 @@ from bot.channels.http.schemas.events import (
 from bot.channels.http.schemas.proposals import ProposalView
 from bot.channels.http.streams import Pace
 from bot.channels.seam import Lookup, Stream
-from bot.delivery.bell import Bell
 from bot.domain.chat import Address, Clock, Inbox
 from bot.domain.events import ProposalOpened, TurnEnded, TurnEvent, TurnFailed
 from bot.domain.people import Actor
@@ -28,6 +27,7 @@ from bot.domain.teams import TeamStatus
 from bot.lookup.admin import AdminLookup
 from bot.lookup.conversations import ConversationLookup
 from bot.lookup.proposals import ProposalLookup
+from bot.store.change_notifier import Bell
 from bot.telemetry.logs import logger
 from bot.tools.registry import Registry
 

@@ -56,7 +56,7 @@ from bot.domain.proposals import State
 from bot.domain.teams import TeamStatus
 from bot.errors import ChannelError, CopyGone, SettingsError
 from bot.settings import Settings
-from bot.store import copies
+from bot.store import posted_cards
 from bot.store.database import Database
 from bot.telemetry.logs import logger
 from bot.telemetry.outages import is_outage
@@ -318,7 +318,7 @@ class TelegramChannel(Poster):
         if not place.private:
             named = [each for each in people if each.channel == self.name]
             lines = [*([joined(map(mention, named), ", ")] if named else []), *lines]
-            if shown := await self._database.read(copies.known, self.name, ref):
+            if shown := await self._database.read(posted_cards.known, self.name, ref):
                 link = commands.link_to(self._bot.bot, shown.proposal_id)
                 lines.append(from_markdown(f"[Open it in a private chat]({link})"))
         rich = joined(lines)

@@ -12,7 +12,7 @@ from sqlmodel import Session
 from bot.channels.telegram.places import NAME, TelegramPlace
 from bot.domain.chat import Address, Clock
 from bot.domain.processes import Others
-from bot.store import copies, events
+from bot.store import events, posted_cards
 from bot.store.database import Database
 from bot.telemetry.logs import logger
 
@@ -76,9 +76,9 @@ class Moves:
 
     def _learn(self, session: Session, old: int, new: int) -> dict[str, Any]:
         # people may have talked at the new id before anything told that the group moved: then it has its own
-        state = {"to": new, "home": not copies.is_known(session, NAME, str(new))}
+        state = {"to": new, "home": not posted_cards.is_known(session, NAME, str(new))}
         events.keep_dialogue(session, NAME, f"{_KEY}{old}", state, self._clock())
-        copies.fall_behind(session, NAME, f"{old}/")
+        posted_cards.fall_behind(session, NAME, f"{old}/")
         return state
 
     def _note(self, old: int, state: dict[str, Any]) -> None:

@@ -24,7 +24,7 @@ from bot.domain.cards import Card
 from bot.domain.chat import Address, Answer, Inbox, Press
 from bot.domain.verbs import Verb
 from bot.errors import ChannelError
-from bot.store import copies
+from bot.store import posted_cards
 from bot.store.database import Database
 from bot.telemetry.logs import logger
 
@@ -187,11 +187,11 @@ class TelegramPresses:
         place = place_of(query.message, moves) if query.message else None
         if place is not None and place.home is None:
             return place
-        key = await self.database.read(copies.key_of, NAME, str(message))
+        key = await self.database.read(posted_cards.key_of, NAME, str(message))
         if key is not None:
             return moves.place(Address(NAME, key))
         if place is None:  # a form or a payload: it stands where a card of its proposal does
-            for copy in await self.database.read(copies.of_proposal, proposal_id):
+            for copy in await self.database.read(posted_cards.of_proposal, proposal_id):
                 if copy.address.channel == NAME and moves.place(copy.address).chat_id == message.chat_id:
                     return moves.place(copy.address)
         return place or moves.here(message.chat_id)

@@ -22,7 +22,7 @@ from bot.domain.chat import Clock
 from bot.domain.people import Actor
 from bot.domain.verbs import Verb
 from bot.errors import ChannelError
-from bot.store import copies, events
+from bot.store import events, posted_cards
 from bot.store.database import Database
 from bot.telemetry.logs import logger
 
@@ -85,11 +85,11 @@ class ShownCards:
         else:
             await self._transport.edit(message, view.rich, view.keyboard)
         shown = (str(message), card.version, card.fingerprint)
-        await self._database.write(copies.add, card.proposal_id, place.address, *shown)
+        await self._database.write(posted_cards.add, card.proposal_id, place.address, *shown)
 
     async def post_once(self, card: Card, place: TelegramPlace) -> None:
         """Post a card as a further copy, unless one stands there."""
-        for copy in await self._database.read(copies.of_proposal, card.proposal_id):
+        for copy in await self._database.read(posted_cards.of_proposal, card.proposal_id):
             if copy.address == place.address and TelegramPosted.parse(copy.ref).chat_id == place.chat_id:
                 return
         await self.put(card, place)
@@ -141,7 +141,7 @@ class ShownCards:
         self, proposal_id: str, lookup: Lookup, actor: Actor, place: TelegramPlace
     ) -> None:
         """After a payload was shown: offer Approve all where the group's buttons stand, if it may be now."""
-        bearer = await self._database.read(copies.bearer, proposal_id)
+        bearer = await self._database.read(posted_cards.bearer, proposal_id)
         for _ in range(_PASSES if bearer else 0):
             card = await lookup.card(bearer or "", actor, place.address)
             if card is None or not card.pending or card.group is None:
@@ -154,7 +154,7 @@ class ShownCards:
     async def _draw_buttons(self, card: Card, chat_id: int) -> None:
         """What was pressed for is done only when the buttons that it leads to are there."""
         view = await self.lay_out(card, chat_id)
-        for copy in await self._database.read(copies.of_proposal, card.proposal_id):
+        for copy in await self._database.read(posted_cards.of_proposal, card.proposal_id):
             if copy.address.channel == NAME and (ref := TelegramPosted.parse(copy.ref)).chat_id == chat_id:
                 await self._transport.dress(ref, view.keyboard, urgency=Urgency.TEXT)
         below = keyboard(card, cut=True, viewed=True, unseen=await self._unseen(card, chat_id))

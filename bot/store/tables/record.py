@@ -12,7 +12,7 @@ from bot.store.tables.row import Id, Row, as_json, id_of, numbered, table_of
 
 
 class AuditRow(Row, table=True):
-    """Append-only: one row per change of a proposal, a link of the chain in ``bot/store/record/chain.py``.
+    """Append-only: one row per change of a proposal, a link of the chain in ``bot/store/audit/chain.py``.
 
     ``content`` is the hash of the proposal as the change left it. ``about`` says who asked for what and
     where, on the first row and where the arguments change.
@@ -41,7 +41,7 @@ class AuditRow(Row, table=True):
 
 
 class LedgerRow(Row, table=True):
-    """Append-only: who changed what besides proposals; see ``bot/store/record/changes.py``.
+    """Append-only: who changed what besides proposals; see ``bot/store/audit/admin_changes.py``.
 
     ``holds`` has the hash of each row that the change concerned, as the change left it.
     """

@@ -22,7 +22,7 @@ from bot.domain.teams import Standing, TeamLimits, Teammate, about
 from bot.domain.verbs import Verb
 from bot.errors import ToolError
 from bot.store import teams
-from bot.store.record.audit import By
+from bot.store.audit.log import By
 from bot.store.rules import Policies
 from bot.tools.tool import Arguments, Effected, FixedToolset, Moment, tool
 from bot.transactions import plans, teamwork

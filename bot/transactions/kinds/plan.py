@@ -8,7 +8,7 @@ from bot.domain.chat import Answer, Reply
 from bot.domain.proposals import Cause, Proposal, State
 from bot.domain.similarity import Lasting, Whose
 from bot.domain.verbs import Verb
-from bot.store import moving
+from bot.store import transitions
 from bot.transactions import grants, plans
 from bot.transactions.kinds import change
 from bot.transactions.lifecycle import end, moved, redraw
@@ -37,7 +37,7 @@ def _approve(session: Session, pressed: Pressed, p: Proposal) -> Decided:
     if plans.lacks_lead(session, pressed.policies, p):
         # its turn first, then the plan, as its own review does
         asked = plans.ask_lead(session, p, pressed.now)
-        p = moved(moving.move(session, p, pressed.by, pressed.now, votes=votes))
+        p = moved(transitions.move(session, p, pressed.by, pressed.now, votes=votes))
         text = "Your approval counts. The lead agent must approve the plan as well."
         return Decided(Reply(Answer.ACCEPTED, text, (p,)), (redraw(session, p), *asked))
     who = f"{pressed.who} and {plans.LEAD.name}" if plans.reviewed(p) else pressed.who

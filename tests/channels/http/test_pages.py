@@ -10,8 +10,8 @@ from sqlmodel import Session
 from bot.app import App
 from bot.domain.people import Actor
 from bot.domain.proposals import Deciders
-from bot.store import moving
-from bot.store.record.audit import By
+from bot.store import transitions
+from bot.store.audit.log import By
 from bot.store.tables.conversations import ConversationRow, MessageRow
 from tests.channels.http.conftest import ANA, BEN, CHIEF, DEE, TOKENS, Json, Serve
 from tests.channels.http.scripted import ask
@@ -59,7 +59,7 @@ async def parked(
             )
             for n in range(count)
         ]
-        moving.insert_all(session, made, By.nod("propose"))
+        transitions.insert_all(session, made, By.nod("propose"))
         return [p.id for p in made]
 
     return await app.database.write(store)

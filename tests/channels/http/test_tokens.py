@@ -9,8 +9,8 @@ from bot.channels.http.streams import Pace
 from bot.domain.people import Actor
 from bot.errors import NodError
 from bot.store import tokens
+from bot.store.audit import verification
 from bot.store.lock import ring
-from bot.store.record import seals
 from bot.store.tables.row import Row
 from tests.channels.http.conftest import ANA, TOKENS, Serve, Served
 from tests.channels.http.scripted import ScriptedModel, ask
@@ -72,19 +72,19 @@ async def test_the_database_has_no_token_and_the_audit_log_has_who_made_and_ende
         everything = await nod.app.database.read(_everything)
         assert label in everything
         assert secret not in everything
-        rows = await nod.app.database.read(seals.rows, seals.Wanted())
+        rows = await nod.app.database.read(verification.rows, verification.Wanted())
         assert [(r["thing"], r["key"], r["verb"], r["actor"]) for r in rows] == [
             ("token", label, "issue", "cli:ada"),
             ("token", label, "revoke", "cli:ada"),
         ]
-        assert await nod.app.database.read(seals.faults) == []
+        assert await nod.app.database.read(verification.faults) == []
 
 
 async def test_a_token_that_is_put_into_the_database_past_the_record_shows(serve: Serve):
     async with serve() as nod:
         slipped_in = "INSERT INTO token VALUES ('aaaaaaaa', 'eve', 'x', 'cli:eve', '2026-03-02', NULL, NULL)"
         await nod.app.database.write(lambda s: s.connection().exec_driver_sql(slipped_in) and None)
-        (fault,) = await nod.app.database.read(seals.faults)
+        (fault,) = await nod.app.database.read(verification.faults)
         assert "token aaaaaaaa" in fault
 
 

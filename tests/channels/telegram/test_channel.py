@@ -13,7 +13,7 @@ from bot.domain.people import Actor
 from bot.domain.proposals import PreviewField
 from bot.domain.verbs import Verb
 from bot.errors import ChannelError, CopyGone, NotDeliverable, SettingsError
-from bot.store import copies, proposals
+from bot.store import posted_cards, proposals
 from bot.store.database import Database
 from tests.channels.telegram.conftest import ADMIN, ANA, APPROVER, FakeTime
 from tests.channels.telegram.core import PROPOSAL, FakeCore, done, make_card
@@ -120,7 +120,7 @@ async def test_a_reminder_in_a_group_links_to_a_private_chat_that_shows_the_prop
     here, card = Address("telegram", str(TEAM)), make_card()
     core.propose(card, here)
     ref = await channel.post_card(here, card)
-    await database.write(copies.add, card.proposal_id, here, ref, card.version, "")
+    await database.write(posted_cards.add, card.proposal_id, here, ref, card.version, "")
     await channel.remind(here, ref, "Expires in 5 min", ())
     reminder = await telegram.see(TEAM, "Expires in 5 min")
     assert [e["url"] for e in reminder.entities] == [f"https://t.me/nod_test_bot?start={card.proposal_id}"]
@@ -658,7 +658,7 @@ async def test_a_shown_proposal_comes_as_a_card_that_is_kept_up_to_date(
     assert "Approve" in posted.labels
     await telegram.say(ADMIN, "next")  # handled after the command, in the same chat
     await core.took(2)
-    kept = await database.read(copies.of_proposal, PROPOSAL)
+    kept = await database.read(posted_cards.of_proposal, PROPOSAL)
     assert [c.ref for c in kept] == [f"{ADMIN}/{posted.message_id}"]
 
 

@@ -12,7 +12,7 @@ from bot.domain.people import Actor
 from bot.domain.verbs import Verb
 from bot.errors import CopyGone
 from bot.settings import Settings
-from bot.store import copies
+from bot.store import posted_cards
 from bot.store.database import Database
 from tests.channels.telegram.conftest import FakeTime, Process, Processes
 from tests.channels.telegram.core import PROPOSAL, FakeCore, done, make_card
@@ -94,15 +94,15 @@ async def test_an_open_card_is_posted_again_once_and_can_be_pressed_there(
 ):
     card = core.propose(make_card(), HERE)
     ref = await channel.post_card(HERE, card)
-    await database.write(copies.add, PROPOSAL, HERE, ref, card.version)
-    assert await database.read(copies.all_behind) == []
+    await database.write(posted_cards.add, PROPOSAL, HERE, ref, card.version)
+    assert await database.read(posted_cards.all_behind) == []
     await moved(telegram, core)
-    assert await database.read(copies.all_behind) == [1]  # so that it is redrawn
+    assert await database.read(posted_cards.all_behind) == [1]  # so that it is redrawn
     for _ in range(2):
         with pytest.raises(CopyGone):
             await channel.redraw_card(HERE, ref, card)
     (again,) = telegram.shown(NEW, "Close issue #7")
-    kept = await database.read(copies.of_proposal, PROPOSAL)
+    kept = await database.read(posted_cards.of_proposal, PROPOSAL)
     assert [(c.address, c.ref) for c in kept] == [(HERE, ref), (HERE, f"{NEW}/{again.message_id}")]
     core.reply = Reply(Answer.ACCEPTED, "Approved.")
     await telegram.press(BEN, again, "Approve")
@@ -177,7 +177,7 @@ async def test_a_card_posted_by_a_route_with_the_new_id_is_pressed_at_that_addre
     route = Address("telegram", str(NEW))
     card = core.propose(make_card(), route)
     ref = await channel.post_card(route, card)
-    await database.write(copies.add, PROPOSAL, route, ref, card.version)
+    await database.write(posted_cards.add, PROPOSAL, route, ref, card.version)
     await telegram.press(BEN, await telegram.see(NEW, "Close issue #7"), "Approve")
     assert core.presses[0].address == route
     assert core.presses[0].actor == Actor("telegram", str(BEN))

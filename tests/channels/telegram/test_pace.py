@@ -11,7 +11,7 @@ from bot.domain.chat import Address
 from bot.domain.risk import Level
 from bot.domain.verbs import Verb
 from bot.settings import Settings
-from bot.store import copies
+from bot.store import posted_cards
 from bot.store.database import Database
 from tests.channels.telegram.conftest import ANA, FakeTime
 from tests.channels.telegram.core import PROPOSAL, FakeCore, make_card
@@ -108,7 +108,7 @@ async def test_what_an_old_card_of_a_topic_asks_is_asked_in_its_topic(
     topic = Address("telegram", f"{TEAM}/5")
     card = core.propose(make_card(verbs=VERBS), topic)
     ref = await channel.post_card(topic, card)
-    await database.write(copies.add, PROPOSAL, topic, ref, card.version, card.fingerprint)
+    await database.write(posted_cards.add, PROPOSAL, topic, ref, card.version, card.fingerprint)
     shown = telegram.shown(TEAM)[0]
     shown.inaccessible = True
     await telegram.press(ANA, shown, label)

@@ -3,8 +3,8 @@
 import sqlalchemy as sa
 from alembic import op
 
+from bot.store.audit import chain
 from bot.store.migrations import first_schema
-from bot.store.record import chain
 
 revision = "0007"
 down_revision = None

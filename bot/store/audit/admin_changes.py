@@ -2,8 +2,8 @@
 
 Each row says who, when, and what was before and after, and holds the hash of every table row that the change
 left behind. So a rule, a grant or a link that no one made, or that was altered since, shows (`breaks`). The
-rows are links of the one chain (``bot/store/record/chain.py``), with those about proposals
-(``bot/store/record/audit.py``).
+rows are links of the one chain (``bot/store/audit/chain.py``), with those about proposals
+(``bot/store/audit/log.py``).
 """
 
 import hashlib
@@ -21,8 +21,8 @@ from bot.domain.people import Actor
 from bot.domain.proposals import canonical
 from bot.domain.record import Act
 from bot.domain.rules import Subject
-from bot.store.record import audit, chain
-from bot.store.record.audit import By
+from bot.store.audit import chain, log
+from bot.store.audit.log import By
 from bot.store.tables.people import AccountRow, TokenRow
 from bot.store.tables.proposals import ProposalRow, ToolVersionRow
 from bot.store.tables.record import LedgerRow
@@ -220,13 +220,13 @@ def there(session: Session) -> Iterator[tuple[str, str]]:
             if (found := _content(thing, row)) is not None:
                 yield f"{thing} {row[by]}", found
     for tool in session.exec(select(ToolVersionRow)):
-        yield f"{Thing.TOOL} {tool.name} {tool.version}", audit.schema_hash(tool.parameters)
+        yield f"{Thing.TOOL} {tool.name} {tool.version}", log.schema_hash(tool.parameters)
 
 
 def breaks(session: Session) -> Iterator[str]:
     """What is there now and was not made that way, or was made and is gone. The chain is checked apart."""
     made: dict[str, str | None] = {}
-    for name, version, schema in audit.proposed_schemas(session):
+    for name, version, schema in log.proposed_schemas(session):
         made[f"{Thing.TOOL} {name} {version}"] = schema
     rows = session.connection().execute(
         select(_TABLE.c.holds).where(_TABLE.c.holds.is_not(None)).order_by(_TABLE.c.id),

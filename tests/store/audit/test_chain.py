@@ -29,11 +29,11 @@ from bot.domain.rules import EVERYWHERE, Subject
 from bot.domain.similarity import Lasting, Rung, Scope, Whose
 from bot.domain.verbs import Verb
 from bot.errors import NodError
-from bot.store import moving, people, proposals, rules, tokens, tool_versions
+from bot.store import people, proposals, rules, tokens, tool_versions, transitions
+from bot.store.audit import admin_changes, chain, log, verification
+from bot.store.audit.log import By
 from bot.store.database import Database, run
 from bot.store.migrations.schema import SCHEMA
-from bot.store.record import audit, chain, changes, seals
-from bot.store.record.audit import By
 from bot.store.tables.proposals import ProposalRow
 from bot.store.tables.record import AuditRow, ChainEndRow, LedgerRow
 from bot.transactions import grants, lifecycle, linking
@@ -105,7 +105,7 @@ def full(rows: Rows, database: Database, clock: FakeClock) -> Database:
 
 
 def faults(database: Database, *anchors: str) -> list[str]:
-    return database.read_now(seals.faults, anchors)
+    return database.read_now(verification.faults, anchors)
 
 
 def after(database: Database, change: Callable[[Connection], Any]) -> list[str]:
@@ -118,7 +118,7 @@ def after(database: Database, change: Callable[[Connection], Any]) -> list[str]:
             connection.execute(text("SET session_replication_role = replica"))
         change(connection)
         with Session(connection, join_transaction_mode="rollback_only") as session:
-            found = seals.faults(session)
+            found = verification.faults(session)
         connection.rollback()
         if database.dialect == "sqlite":
             connection.exec_driver_sql("ROLLBACK") if connection.connection.in_transaction else None  # type: ignore[attr-defined]
@@ -301,11 +301,11 @@ def test_with_a_key_rows_cannot_be_made_without_it(
     keyed = reopened(NEW)
     assert faults(keyed) == ["it is not sealed with NOD_AUDIT_KEY"]
     with pytest.raises(chain.NotSealed, match="nod audit seal"):
-        keyed.write_now(changes.seal_with_key, clock())
-    assert keyed.write_now(changes.begin_to_seal, ADA, clock()) == 2
-    keyed.write_now(changes.seal_with_key, clock())
+        keyed.write_now(admin_changes.seal_with_key, clock())
+    assert keyed.write_now(admin_changes.begin_to_seal, ADA, clock()) == 2
+    keyed.write_now(admin_changes.seal_with_key, clock())
     with pytest.raises(NodError, match="sealed already"):
-        keyed.write_now(changes.begin_to_seal, ADA, clock())
+        keyed.write_now(admin_changes.begin_to_seal, ADA, clock())
     assert keyed.read_now(chain.anchor).startswith("2-")  # type: ignore[union-attr]
     rows.database = keyed
     [p] = rows.propose()
@@ -326,7 +326,7 @@ def test_a_record_cut_off_and_closed_again_without_the_key_is_seen(
     rows: Rows, clock: FakeClock, reopened: Callable[..., Database]
 ) -> None:
     rows.database = keyed = reopened(NEW)
-    keyed.write_now(changes.begin_to_seal, ADA, clock())
+    keyed.write_now(admin_changes.begin_to_seal, ADA, clock())
     [first], [last] = rows.propose(), rows.propose()
     with keyed.engine.begin() as connection:
         connection.execute(delete(AuditRow).where(col(AuditRow.proposal_id) == last.id))
@@ -341,7 +341,7 @@ def test_a_new_key_takes_over_from_the_old_and_not_the_other_way(
     rows: Rows, clock: FakeClock, reopened: Callable[..., Database]
 ) -> None:
     rows.database = reopened(OLD)
-    rows.database.write_now(changes.begin_to_seal, ADA, clock())
+    rows.database.write_now(admin_changes.begin_to_seal, ADA, clock())
     rows.propose()
     rows.database = both = reopened(NEW, OLD)
     rows.propose()
@@ -353,7 +353,7 @@ def test_a_new_key_takes_over_from_the_old_and_not_the_other_way(
 
 def test_a_proposals_first_row_says_who_asked_for_what_and_where(rows: Rows, database: Database) -> None:
     [p] = rows.propose(arguments={"lamp": "desk", "password": "hunter2"})
-    about = database.read_now(audit.history, p.id)[0].about
+    about = database.read_now(log.history, p.id)[0].about
     assert about is not None
     assert (about["requester"], about["name"]) == (str(p.requester), p.requester.name)
     assert about["arguments"] == {"lamp": "desk", "password": "••••••"}
@@ -365,21 +365,21 @@ def test_rows_are_committed_in_the_order_of_their_numbers(
 ) -> None:
     """Who adds a row while another transaction that added one is open waits, so no reader misses a number."""
     [first], [second] = rows.propose(), rows.propose(at=Address("room", "2"))
-    seen = database.read_now(audit.last_id)
+    seen = database.read_now(log.last_id)
     other = Database(database_url)
     with ThreadPoolExecutor(1) as thread, database.engine.connect() as connection:
         connection.begin()
         if database.dialect == "sqlite":
             connection.exec_driver_sql("BEGIN IMMEDIATE")
-        assert run(connection, lambda session: moving.move(session, first, By.nod("open"), rows.clock()))
-        later = thread.submit(other.write_now, moving.move, second, By.nod("later"), rows.clock())
+        assert run(connection, lambda session: transitions.move(session, first, By.nod("open"), rows.clock()))
+        later = thread.submit(other.write_now, transitions.move, second, By.nod("later"), rows.clock())
         if database.dialect == "postgresql":
             _until(lambda: later.done() or _waits(database))
-        feed = database.read_now(audit.since, seen)
+        feed = database.read_now(log.since, seen)
         connection.commit()
         later.result()
     other.close()
-    feed += database.read_now(audit.since, feed[-1][0] if feed else seen)
+    feed += database.read_now(log.since, feed[-1][0] if feed else seen)
     assert [proposal_id for _, proposal_id in feed] == [first.id, second.id]
     assert faults(database) == []
 

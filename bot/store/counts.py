@@ -10,7 +10,7 @@ from sqlmodel import Session
 from bot.domain.jobs import Work
 from bot.domain.proposals import Cause, State
 from bot.domain.usage import Parts, Used
-from bot.store import copies
+from bot.store import posted_cards
 from bot.store.tables.conversations import ConversationRow, MessageRow, TurnRow
 from bot.store.tables.proposals import CallbackRow, ProposalRow
 from bot.store.tables.record import AuditRow, ChainEndRow
@@ -67,7 +67,7 @@ def standing(session: Session) -> Counted:
     approved = select(func.count(), func.min(_PROPOSAL.c.updated_at))
     approved = approved.where(_PROPOSAL.c.state == State.APPROVED)
     counts = {
-        Work.REDRAW: select(func.count()).where(copies.BEHIND),
+        Work.REDRAW: select(func.count()).where(posted_cards.BEHIND),
         Work.DELIVER: select(func.count()).where(~_MESSAGE.c.delivered),
         WEBHOOK: select(func.count()).where(~_CALLBACK.c.over),
     }

@@ -1,6 +1,6 @@
 """The append-only record of every change of a proposal, written in the change's own transaction.
 
-Each row is a link of the one chain (``bot/store/record/chain.py``) and holds the hash of the full proposal
+Each row is a link of the one chain (``bot/store/audit/chain.py``) and holds the hash of the full proposal
 as the change left it: who asked, who may decide, votes, preview, result, due times. So a cell that was
 changed past the record shows. The first row, and each that changes the arguments, also says what was asked,
 without secrets.
@@ -20,7 +20,7 @@ from bot.domain.proposals import Proposal, canonical, digest
 from bot.domain.record import Done
 from bot.domain.redaction import redact_text, shown
 from bot.domain.text import storable, storable_or_none
-from bot.store.record import chain
+from bot.store.audit import chain
 from bot.store.tables.conversations import ConversationRow
 from bot.store.tables.proposals import ProposalRow, ToolVersionRow
 from bot.store.tables.record import AuditRow

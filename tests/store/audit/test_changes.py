@@ -9,8 +9,8 @@ from bot.domain.chat import Answer
 from bot.domain.people import Actor
 from bot.domain.similarity import Lasting, Rung
 from bot.domain.verbs import Verb
-from bot.store.record import seals
-from bot.store.record.seals import Wanted
+from bot.store.audit import verification
+from bot.store.audit.verification import Wanted
 from bot.tools.tool import CallContext, FixedToolset, tool
 from tests.kit import ADA, ANA, EVE, ROOM, MakeNod, Nod, call
 
@@ -23,7 +23,7 @@ def nod(make_nod: MakeNod) -> Nod:
 
 
 async def rows(nod: Nod, **wanted: str) -> list[dict[str, object]]:
-    found = await nod.database.read(seals.rows, Wanted(**wanted))  # type: ignore[arg-type]
+    found = await nod.database.read(verification.rows, Wanted(**wanted))  # type: ignore[arg-type]
     return [row for row in found if row["thing"]]
 
 
@@ -78,7 +78,7 @@ async def test_every_rule_an_admin_sets_is_recorded_with_who_and_what_it_was_bef
     await say(nod, "/approvals drop 2")
     dropped = (await rows(nod))[-1]
     assert (dropped["verb"], dropped["before"], dropped["after"]) == ("drop", second["after"], None)
-    assert await nod.database.read(seals.faults) == []
+    assert await nod.database.read(verification.faults) == []
 
 
 async def test_pause_and_resume_are_recorded_once_each(nod: Nod) -> None:
@@ -120,7 +120,7 @@ async def test_a_grants_birth_and_end_are_recorded(nod: Nod, ends: str, by: Acto
     assert isinstance(born["after"], dict)
     assert born["after"]["allows"] == "paint with any arguments, for Ana in one private conversation"
     assert (ended["verb"], ended["actor"], ended["after"]) == (verb, str(by), None)
-    assert await nod.database.read(seals.faults) == []
+    assert await nod.database.read(verification.faults) == []
 
 
 async def test_a_tool_whose_name_could_begin_an_id_is_a_tool_in_the_record(make_nod: MakeNod) -> None:
@@ -166,8 +166,8 @@ async def test_the_export_has_everything_about_a_decision(nod: Nod) -> None:
     (painted,) = await nod.asked(call("paint", lamp="door", color="red"))
     (enrolled,) = await nod.asked(call("enroll", name="Eve", code="hunter2"))
     await nod.press(Verb.DECLINE, enrolled, by=PHONE, reason="not hers: sk-0123456789abcdefghij")
-    found = await nod.database.read(seals.rows, Wanted())
-    exported = seals.as_jsonl(found) + seals.as_csv(found)
+    found = await nod.database.read(verification.rows, Wanted())
+    exported = verification.as_jsonl(found) + verification.as_csv(found)
     declined = next(row for row in found if row["verb"] == "decline")
     assert (declined["actor"], declined["person"], declined["channel"]) == ("phone:9", "chat:ana", "phone")
     assert (declined["version"], declined["digest"]) == (2, enrolled.digest)
@@ -176,8 +176,8 @@ async def test_the_export_has_everything_about_a_decision(nod: Nod) -> None:
     assert {row["grant_id"] for row in found if row["proposal_id"] == painted.id} == {1}
     assert "hunter2" not in exported
     assert "sk-0123" not in exported
-    assert len(seals.as_csv(found).splitlines()) == len(found) + 1
-    assert all(json.loads(line) for line in seals.as_jsonl(found).splitlines())
+    assert len(verification.as_csv(found).splitlines()) == len(found) + 1
+    assert all(json.loads(line) for line in verification.as_jsonl(found).splitlines())
 
 
 CHANGES = [
@@ -211,10 +211,10 @@ async def test_what_was_altered_removed_or_slipped_in_is_named(nod: Nod, sql: st
     await granted(nod)
     await nod.asked(call("paint", lamp="desk", color="red"))
     await nod.idle()
-    assert await nod.database.read(seals.faults) == []
+    assert await nod.database.read(verification.faults) == []
     with nod.database.engine.begin() as connection:
         assert connection.execute(text(sql)).rowcount >= 1
-    faults = await nod.database.read(seals.faults)
+    faults = await nod.database.read(verification.faults)
     assert any(words in fault for fault in faults), faults
     assert words in (await say(nod, "/approvals audit verify"))
 
@@ -245,7 +245,7 @@ async def test_the_export_says_who_asked_for_what_and_where(nod: Nod) -> None:
     edited = {"name": "Eva", "code": "hunter3"}
     await nod.press(Verb.EDIT, enrolled, arguments=edited)
     await nod.press(Verb.DECLINE, enrolled)
-    first, second, third = await nod.database.read(seals.rows, Wanted())
+    first, second, third = await nod.database.read(verification.rows, Wanted())
     assert (first["requester"], first["requester_name"], first["place"]) == ("chat:ana", "Ana", str(ROOM))
     assert first["arguments"] == {"name": "Eve", "code": "••••••"}
     assert second["arguments"] == {"name": "Eva", "code": "••••••"}
@@ -272,4 +272,4 @@ async def test_admins_are_told_of_a_link_and_of_its_end_once_each(nod: Nod) -> N
     assert [post[1] for post in nod.chat.texts if "unlinked" in post[1]] == [
         "chat:ada unlinked phone:9. It is a separate person again."
     ]
-    assert await nod.database.read(seals.faults) == []
+    assert await nod.database.read(verification.faults) == []

@@ -12,19 +12,19 @@ from sqlmodel import Session, select
 
 from bot.domain.proposals import TRANSITIONS, Proposal, State
 from bot.domain.text import storable
-from bot.store import exclusive, processes
+from bot.store import conversation_lock, processes
+from bot.store.audit import log
+from bot.store.audit.log import By, Change
 from bot.store.inserts import insert_or_ignore
 from bot.store.proposals import ALL, from_row, to_row
-from bot.store.record import audit
-from bot.store.record.audit import By, Change
 from bot.store.tables.proposals import OPEN_QUESTION, CopyRow, DeciderRow, ProposalRow
 from bot.store.tables.row import changed, table_of
 from bot.store.tables.rules import BookRow
 
 _TABLE = table_of(ProposalRow)
 _COPIES = table_of(CopyRow)
-_INSERT = insert(_TABLE).returning(*audit.PLACE_AND_SCHEMA)
-_PLACE_AND_SCHEMA = select(*audit.PLACE_AND_SCHEMA)
+_INSERT = insert(_TABLE).returning(*log.PLACE_AND_SCHEMA)
+_PLACE_AND_SCHEMA = select(*log.PLACE_AND_SCHEMA)
 _SAME_ANSWER = _TABLE.c.message_id == bindparam("message_id")
 _FIRST = select(func.min(_TABLE.c.position)).where(_SAME_ANSWER).scalar_subquery()
 _BEHIND = select(_TABLE.c.id).where(
@@ -61,10 +61,10 @@ def insert_all(session: Session, proposals: Sequence[Proposal], by: By) -> None:
     changes = []
     for proposal in proposals:
         row = to_row(proposal)
-        place, schema = session.connection().execute(_INSERT, row | audit.sought(proposal)).one()
+        place, schema = session.connection().execute(_INSERT, row | log.sought(proposal)).one()
         _name_deciders(session, proposal)
-        changes.append(Change(proposal, row, by, audit.about(proposal, place, schema)))
-    audit.append(session, changes)
+        changes.append(Change(proposal, row, by, log.about(proposal, place, schema)))
+    log.append(session, changes)
 
 
 def move(
@@ -89,7 +89,7 @@ def move(
     after = replace(
         before, **changes, state=state or before.state, version=before.version + 1, updated_at=now
     )
-    exclusive.in_conversation(session, before.conversation_id)
+    conversation_lock.in_conversation(session, before.conversation_id)
     old, new = to_row(before), to_row(after)
     values = {key: value for key, value in new.items() if value != old[key]}
     values["deciders"] = new["deciders"]  # an older release kept fewer fields; the record hashes all
@@ -104,9 +104,9 @@ def move(
         _name_deciders(session, after)
     about = None
     if after.digest != before.digest:
-        place, schema = session.connection().execute(_PLACE_AND_SCHEMA, audit.sought(after)).one()
-        about = audit.about(after, place, schema)
-    audit.append(session, [Change(after, new, by, about)])
+        place, schema = session.connection().execute(_PLACE_AND_SCHEMA, log.sought(after)).one()
+        about = log.about(after, place, schema)
+    log.append(session, [Change(after, new, by, about)])
     _want_redraw(session, after)
     return after
 

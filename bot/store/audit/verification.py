@@ -1,7 +1,7 @@
 """The record in all: verification, anchors, export.
 
-Every row is a link of one chain (``bot/store/record/chain.py``): of proposals in
-``bot/store/record/audit.py``, of what people change besides in ``bot/store/record/changes.py``.
+Every row is a link of one chain (``bot/store/audit/chain.py``): of proposals in
+``bot/store/audit/log.py``, of what people change besides in ``bot/store/audit/admin_changes.py``.
 """
 
 import csv
@@ -19,8 +19,8 @@ from bot.domain.people import Actor
 from bot.domain.record import Wanted
 from bot.domain.redaction import redact
 from bot.store import people, rules
-from bot.store.record import audit, chain, changes
-from bot.store.record.changes import Thing
+from bot.store.audit import admin_changes, chain, log
+from bot.store.audit.admin_changes import Thing
 from bot.store.tables.conversations import ConversationRow
 from bot.store.tables.proposals import ProposalRow
 from bot.store.tables.record import AuditRow, LedgerRow
@@ -54,7 +54,7 @@ def faults(session: Session, anchors: Sequence[str] = ()) -> list[str]:
     other text.
     """
     found: list[str] = []
-    for check in (chain.breaks, audit.breaks, changes.breaks):
+    for check in (chain.breaks, log.breaks, admin_changes.breaks):
         try:
             found += check(session)
         except Exception as error:  # noqa: BLE001 - whatever was written over a cell, it is a finding
