@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import httpx2
 from pydantic import BaseModel, ValidationError
 
-from bot.net.intake import bound
+from bot.tools.net.intake import bound
 
 _PORTS = {"Ollama": 11434, "LM Studio": 1234, "Jan": 1337, "vLLM": 8000}
 """As their documents give them."""

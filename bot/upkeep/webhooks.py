@@ -23,12 +23,12 @@ from bot.domain.outcomes import end_of
 from bot.domain.proposals import Proposal
 from bot.domain.redaction import redact_text, secrets_in
 from bot.errors import ToolError
-from bot.net.target import Resolve, addresses, by_system, target
 from bot.store import proposals, tool_versions, webhooks
 from bot.store.database import Database
 from bot.store.webhooks import Webhook
 from bot.telemetry.logs import logger
 from bot.tools.builtin.fetch import Pinned
+from bot.tools.net.target import Resolve, addresses, by_system, target
 
 log = logger(__name__)
 

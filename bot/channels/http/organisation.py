@@ -22,8 +22,8 @@ from bot.domain.chat import Clock
 from bot.domain.people import Actor
 from bot.domain.text import storable
 from bot.errors import NodError
-from bot.net.intake import TooLarge, bound
 from bot.telemetry.logs import logger
+from bot.tools.net.intake import TooLarge, bound
 
 log = logger(__name__)
 

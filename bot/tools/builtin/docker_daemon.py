@@ -11,7 +11,7 @@ from typing import Any
 import httpx2
 
 from bot.errors import ToolError, ToolTimedOut
-from bot.net.intake import TooLarge, bound
+from bot.tools.net.intake import TooLarge, bound
 
 _MOST_LOG = 200_000  # bytes
 _MOST_REFUSAL = 500  # characters that are told of one

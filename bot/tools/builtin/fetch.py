@@ -20,8 +20,8 @@ from pydantic import Field
 
 from bot.domain.outward import host_of
 from bot.errors import ToolError
-from bot.net.target import Resolve, Target, addresses, by_system, target
 from bot.tools.builtin.fetch_text import readable
+from bot.tools.net.target import Resolve, Target, addresses, by_system, target
 from bot.tools.storable import Storable
 from bot.tools.tool import Arguments, FixedToolset, tool
 

@@ -24,7 +24,6 @@ from pydantic import AnyUrl, ValidationError
 
 from bot.domain.chat import Clock
 from bot.errors import SignInError
-from bot.net.intake import TooLarge
 from bot.store import mcp as store
 from bot.store.database import Database
 from bot.store.mcp import SignIn
@@ -33,6 +32,7 @@ from bot.tools.mcp.config import Http, OAuthClient
 from bot.tools.mcp.seam import OVER, UNKNOWN, ServerStatus
 from bot.tools.mcp.server import Server
 from bot.tools.mcp.signin import Discovered, Memory, expiry, metadata_of, sign_in_client
+from bot.tools.net.intake import TooLarge
 
 log = logger(__name__)
 

@@ -1,6 +1,6 @@
 """An MCP server as a process of ours: lines of JSON-RPC over its standard input and output.
 
-Like the SDK's ``stdio_client``, but what comes is bounded before it is parsed (``bot/net/intake.py``).
+Like the SDK's ``stdio_client``, but what comes is bounded before it is parsed (``bot/tools/net/intake.py``).
 The end is the protocol's: close its input, wait, then end the process and all it started.
 https://modelcontextprotocol.io/specification/2025-11-25/basic/lifecycle#shutdown
 """
@@ -19,8 +19,8 @@ from mcp.client.stdio import get_default_environment
 from mcp.os.posix.utilities import terminate_posix_process_tree
 from mcp.shared.message import SessionMessage
 
-from bot.net.intake import Lines, TooLarge, bounded
 from bot.tools.mcp.config import Stdio
+from bot.tools.net.intake import Lines, TooLarge, bounded
 
 _GRACE_SECONDS = 2.0  # for it to end by itself
 _FLUSH_SECONDS = 0.5  # for what is on its way to it

@@ -31,12 +31,12 @@ from pydantic import AnyUrl, BaseModel, ValidationError
 from sqlalchemy.exc import DBAPIError
 
 from bot.domain.chat import Clock
-from bot.net.intake import TooLarge, bound
 from bot.store import mcp as store
 from bot.store.database import Database
 from bot.store.mcp import SignIn
 from bot.telemetry.logs import logger
 from bot.tools.mcp.config import Http, ServerConfig
+from bot.tools.net.intake import TooLarge, bound
 
 log = logger(__name__)
 

@@ -14,10 +14,10 @@ import anyio
 import httpx2
 from mcp.client.streamable_http import streamable_http_client
 
-from bot.net.intake import bound
 from bot.tools.mcp.config import ServerConfig, Stdio
 from bot.tools.mcp.process import started
 from bot.tools.mcp.signin import Bearer, Keys
+from bot.tools.net.intake import bound
 
 _CONNECT_SECONDS = 30.0
 _SILENCE_SECONDS = 300.0  # a server may hold a stream open for long; calls have their own, shorter limit

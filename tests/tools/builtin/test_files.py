@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 
 from bot.domain.risk import Level
 from bot.errors import BadArguments, SettingsError, ToolError
-from bot.tools.builtin.files.jail import Before, Jail
 from bot.tools.builtin.files.names import names
 from bot.tools.builtin.files.tools import file_tools, folder_of
+from bot.tools.builtin.files.workspace import Before, Jail
 from tests.kit.examples import examples
 from tests.tools.builtin.corpora import lines
 from tests.tools.calls import Hands

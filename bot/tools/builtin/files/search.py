@@ -7,8 +7,8 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from bot.errors import ToolError
-from bot.tools.builtin.files.jail import Jail
 from bot.tools.builtin.files.names import Names, plain, shown
+from bot.tools.builtin.files.workspace import Jail
 
 _MOST_MATCHES = 100
 _MOST_FILES = 5_000

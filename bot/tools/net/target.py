@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from bot.errors import ToolError
-from bot.net.addresses import Address, public
+from bot.tools.net.addresses import Address, public
 
 Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
 """A name and a port → the addresses it has, as text. Raises OSError."""
