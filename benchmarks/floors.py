@@ -12,8 +12,8 @@ from typing import Any, Protocol
 from openai import AsyncOpenAI
 
 from benchmarks.world import ASKED
-from bot.agent.gate import offer
 from bot.agent.prompt import system_prompt
+from bot.approvals.gate import offer
 from bot.tools.registry import Shelf
 
 COMMITS = 4  # of one cycle, at the very least: message, proposal, decision, end

@@ -10,7 +10,8 @@ from sqlalchemy import func, insert
 from sqlmodel import Session, select
 
 from benchmarks.table import Row
-from bot.agent.model import ToolCall
+from bot.approvals import grants, lifecycle
+from bot.domain.model import ToolCall
 from bot.domain.people import Actor, Person
 from bot.domain.policy import Place, Policy, terms
 from bot.domain.proposals import Kind, Proposal, State, canonical, digest
@@ -27,7 +28,6 @@ from bot.store.rules import Policies
 from bot.store.tables.conversations import ConversationRow, MessageRow
 from bot.store.tables.record import AuditRow
 from bot.store.tables.rules import GrantRow
-from bot.transactions import grants, lifecycle
 
 ANA = Actor("bench", "ana", "Ana")
 _PERSON = Person(str(ANA), "Ana", frozenset({str(ANA)}))

@@ -12,11 +12,11 @@ from mcp import Client, StdioServerParameters, stdio_client
 
 from benchmarks.table import Row
 from benchmarks.world import running
-from bot.agent.gate import Gate
-from bot.agent.model import ToolCall
+from bot.approvals.gate import Gate
 from bot.core import policies_of
 from bot.domain.chat import Address
 from bot.domain.conversations import Conversation, Transcript
+from bot.domain.model import ToolCall
 from bot.domain.times import now
 from bot.store import conversations
 from bot.tools.mcp.config import ServerConfig, Stdio, Trust

@@ -12,13 +12,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from time import perf_counter
 
-from bot.agent.model import Entry, Finished, Model, Part, Stop, Text, ToolCall, ToolSpec, UserText
-from bot.agent.reach import shelf_for
 from bot.app import App, build
+from bot.approvals.tool_visibility import shelf_for
 from bot.channels.seam import Lookup
 from bot.domain.chat import Address, Answer, Inbox, Message, Press
 from bot.domain.events import Ending, ProposalOpened, TurnEnded, TurnEvent
 from bot.domain.jobs import Job, Work
+from bot.domain.model import Entry, Finished, Model, Part, Stop, Text, ToolCall, ToolSpec, UserText
 from bot.domain.people import Actor
 from bot.domain.processes import Others
 from bot.domain.proposals import Proposal

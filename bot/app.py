@@ -12,12 +12,21 @@ from dotenv import dotenv_values
 from sqlalchemy.exc import SQLAlchemyError
 from starlette.routing import BaseRoute
 
-from bot.agent.gate import Gate
 from bot.agent.loop import TurnLimits
-from bot.agent.model import Model
 from bot.agent.offline.model import OfflineModel
 from bot.agent.prompt import Briefing
 from bot.approvals.elicitation import PATIENCE, Questions
+from bot.approvals.gate import Gate
+from bot.approvals.lookup.admin import AdminLookup
+from bot.approvals.lookup.cards import CoreLookup
+from bot.approvals.lookup.conversations import ConversationLookup
+from bot.approvals.lookup.proposals import ProposalLookup
+from bot.approvals.lookup.settings import Doctor
+from bot.approvals.lookup.signing_in import SignedIn
+from bot.approvals.tools.decisions import decision_tools
+from bot.approvals.tools.outputs import output_tools
+from bot.approvals.tools.requests import request_tools
+from bot.approvals.tools.team import team_tools
 from bot.assistant import Assistant
 from bot.channels.http import api
 from bot.channels.http.auth import Doorkeeper
@@ -36,16 +45,11 @@ from bot.core import Ports, core, policies_of
 from bot.delivery.cards import Cards
 from bot.domain.bounds import Bounds
 from bot.domain.chat import Address, Clock
+from bot.domain.model import Model
 from bot.domain.processes import Process
 from bot.domain.teams import TeamLimits
 from bot.domain.times import now
 from bot.errors import SettingsError
-from bot.lookup.admin import AdminLookup
-from bot.lookup.cards import CoreLookup
-from bot.lookup.conversations import ConversationLookup
-from bot.lookup.proposals import ProposalLookup
-from bot.lookup.settings import Doctor
-from bot.lookup.signing_in import SignedIn
 from bot.settings import SCRIPTED, Settings
 from bot.store import migrations, tokens
 from bot.store.audit import admin_changes
@@ -63,10 +67,6 @@ from bot.tools.custom import OwnTools
 from bot.tools.custom import load as load_own
 from bot.tools.mcp.config import load
 from bot.tools.mcp.seam import NoServers, Servers, SignIns
-from bot.tools.own.decisions import decision_tools
-from bot.tools.own.outputs import output_tools
-from bot.tools.own.requests import request_tools
-from bot.tools.own.team import team_tools
 from bot.tools.registry import Registry
 from bot.tools.tool import FixedToolset, Toolset
 from bot.upkeep.company import Alone, Company, Runner

@@ -1,7 +1,7 @@
 """The core's front door: everything people send comes to `handle`, every job to `run`.
 
 No platform is known here. What a turn says goes out by ``bot/delivery/turns.py``; tools run behind
-``bot/agent/gate.py``; rows decide, jobs only wake.
+``bot/approvals/gate.py``; rows decide, jobs only wake.
 """
 
 import asyncio
@@ -14,11 +14,12 @@ from functools import partial
 import structlog
 from sqlmodel import Session
 
-from bot.agent.gate import Gate
 from bot.agent.loop import Loop, Woke
-from bot.agent.own_work import OwnWork
+from bot.approvals import arrive, plans
+from bot.approvals.commands import Commands
+from bot.approvals.gate import Gate
+from bot.approvals.own_work import OwnWork
 from bot.approvals.presses import Presses
-from bot.commands import Commands
 from bot.delivery.cards import Cards
 from bot.delivery.team_status import TeamStatusDelivery
 from bot.delivery.turns import Turns
@@ -61,7 +62,6 @@ from bot.store.database import Database
 from bot.telemetry import tracing
 from bot.telemetry.logs import logger
 from bot.telemetry.outages import in_a_line
-from bot.transactions import arrive, plans
 
 log = logger(__name__)
 

@@ -4,11 +4,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 
-from bot.agent.gate import Gate
 from bot.agent.loop import Loop, TurnLimits
-from bot.agent.model import Model
-from bot.agent.own_work import OwnWork
 from bot.agent.prompt import Briefing
+from bot.approvals.gate import Gate
+from bot.approvals.lookup.cards import CoreLookup
+from bot.approvals.own_work import OwnWork
 from bot.approvals.presses import Presses
 from bot.assistant import Assistant
 from bot.channels.seam import Channel
@@ -20,12 +20,12 @@ from bot.delivery.turns import Turns
 from bot.domain.bounds import Bounds
 from bot.domain.chat import Address, Clock
 from bot.domain.jobs import Dispatcher
+from bot.domain.model import Model
 from bot.domain.plans import Approver
 from bot.domain.policy import Policy
 from bot.domain.processes import Process
 from bot.domain.rules import Mode
 from bot.domain.times import now
-from bot.lookup.cards import CoreLookup
 from bot.settings import Settings
 from bot.store.change_notifier import Bell
 from bot.store.database import Database

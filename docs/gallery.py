@@ -15,7 +15,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from bot.agent.model import Entry, Finished, Part, Stop, Text, ToolCall, ToolSpec
 from bot.agent.offline.model import OfflineModel
 from bot.agent.offline.team import REQUEST
 from bot.app import App, build
@@ -23,6 +22,7 @@ from bot.channels.slack.card import render
 from bot.channels.telegram.card import rendered
 from bot.domain.cards import Card
 from bot.domain.chat import Address, Command, Message, Press
+from bot.domain.model import Entry, Finished, Part, Stop, Text, ToolCall, ToolSpec
 from bot.domain.people import Actor
 from bot.domain.proposals import Kind, Proposal, State
 from bot.domain.questions import AskedQuestion

@@ -141,13 +141,13 @@ OWN_ROWS = ("bot.store.slack", "bot.store.events", "bot.store.posted_cards")
 
 
 def test_channels_look_up_and_take_in_and_read_no_rows() -> None:
-    """All of them go through the inbox and `bot/lookup/`."""
+    """All of them go through the inbox and `bot/approvals/lookup/`."""
     allowed = {"bot.store.database", *OWN_ROWS}
     read = {
         f"{name} → {target}"
         for name in modules()
         if name.startswith("bot.channels.")
         for target in _own()[name] - (set() if name.startswith("bot.channels.http.") else allowed)
-        if target.startswith(("bot.store.", "bot.transactions."))
+        if target.startswith(("bot.store.", "bot.approvals."))
     }
     assert read == set()

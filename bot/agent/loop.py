@@ -3,7 +3,7 @@
 `run` is an async generator of `TurnEvent`. Everything the turn says is committed before the event that ends
 it. A turn that opens proposals ends as ``WAITING``: from then on it is rows, with no task and no memory. It
 is resumed by a new turn once every call of that answer has ended (`settle` in
-``bot/transactions/lifecycle.py``). Running a turn again from its rows is safe, because a turn never writes
+``bot/approvals/lifecycle.py``). Running a turn again from its rows is safe, because a turn never writes
 anything but its own rows.
 """
 
@@ -18,15 +18,15 @@ from typing import Any
 
 from sqlmodel import Session
 
-from bot.agent.considered import Considered
-from bot.agent.effects import take_effect
-from bot.agent.gate import Gate, offer
-from bot.agent.model import Busy, Entry, Finished, Model, Stop, Text, Thought, ToolCall, ToolSpec
 from bot.agent.prompt import Briefing, scene, system_prompt
-from bot.agent.reach import shelf_for
 from bot.agent.saying import Saying
 from bot.agent.thoughts import Thoughts
 from bot.agent.transcript import CHARACTERS_PER_TOKEN, NOTE, entries, size_of
+from bot.approvals import grants, plans, teamwork
+from bot.approvals.gate import Gate, offer
+from bot.approvals.internal_tools import take_effect
+from bot.approvals.judged_calls import Considered
+from bot.approvals.tool_visibility import shelf_for
 from bot.domain.bounds import CALLS_PER_ANSWER
 from bot.domain.chat import Clock
 from bot.domain.conversations import Call, CallResult, LineRole, Transcript, Turn, Usage
@@ -46,6 +46,7 @@ from bot.domain.events import (
     Waited,
 )
 from bot.domain.jobs import Job
+from bot.domain.model import Busy, Entry, Finished, Model, Stop, Text, Thought, ToolCall, ToolSpec
 from bot.domain.outcomes import REASON
 from bot.domain.proposals import Kind, Proposal
 from bot.domain.record import Act
@@ -61,7 +62,6 @@ from bot.telemetry.logs import logger
 from bot.telemetry.outages import in_a_line
 from bot.tools.registry import Shelf
 from bot.tools.tool import Tool
-from bot.transactions import grants, plans, teamwork
 
 log = logger(__name__)
 

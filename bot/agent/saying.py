@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from bot.agent.model import AssistantText, Entry, Finished, Stop, ToolCall, ToolSpec, UserText
 from bot.agent.prompt import SILENT
 from bot.agent.transcript import NOTE
 from bot.agent.written_calls import is_written_call
+from bot.domain.model import AssistantText, Entry, Finished, Stop, ToolCall, ToolSpec, UserText
 
 _WRITTEN = (
     "You wrote a tool call as text. Nothing runs that way. Call the tool through the tools you were given, "

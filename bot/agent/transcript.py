@@ -12,8 +12,8 @@ from enum import IntEnum
 from itertools import pairwise
 from typing import Any
 
-from bot.agent.model import AssistantText, Entry, SystemText, ToolCall, ToolResult, UserText
 from bot.domain.conversations import Call, Line, LineRole, Transcript
+from bot.domain.model import AssistantText, Entry, SystemText, ToolCall, ToolResult, UserText
 from bot.domain.outcomes import EARLIER, WAITING, for_model, shortened
 from bot.domain.proposals import Proposal
 from bot.domain.unseen import one_line

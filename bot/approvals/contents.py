@@ -3,8 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
-from bot.agent.drafts import preview_of, title_of, told, unhidden
-from bot.agent.gate import Gate
+from bot.approvals.drafts import preview_of, title_of, told, unhidden
+from bot.approvals.gate import Gate
+from bot.approvals.votes import Edit, Fresh
 from bot.domain.plans import Plan
 from bot.domain.policy import Judgement, Verdict
 from bot.domain.proposals import Kind, Proposal, digest
@@ -14,7 +15,6 @@ from bot.errors import ToolError
 from bot.store import conversations, teams
 from bot.store.database import Database
 from bot.tools.tool import Tool
-from bot.transactions.votes import Edit, Fresh
 
 
 class Contents:

@@ -16,6 +16,7 @@ from typing import Any
 
 from sqlmodel import Session
 
+from bot.approvals import lifecycle
 from bot.domain.chat import Clock, Inbox, Reply, Request
 from bot.domain.conversations import Conversation
 from bot.domain.jobs import Dispatcher
@@ -33,7 +34,6 @@ from bot.tools.mcp.elicitation import Action, Elicited, Question
 from bot.tools.mcp.schemas import Arguments, as_offered
 from bot.tools.tool import Arguments as Given
 from bot.tools.tool import CallContext, Tool, ToolOutput
-from bot.transactions import lifecycle
 
 log = logger(__name__)
 

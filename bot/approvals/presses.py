@@ -9,8 +9,10 @@ from dataclasses import replace
 
 from sqlmodel import Session
 
-from bot.agent.gate import Gate
+from bot.approvals import decide, grants, rights
 from bot.approvals.contents import Contents
+from bot.approvals.gate import Gate
+from bot.approvals.votes import Decided, Prepared, Similar, Steps
 from bot.domain.chat import Address, Answer, Clock, Press, Reply
 from bot.domain.names import written_in
 from bot.domain.people import Actor
@@ -21,8 +23,6 @@ from bot.errors import BadArguments, LostRace, ToolError
 from bot.store import names, people, proposals
 from bot.store.database import Database
 from bot.telemetry import tracing
-from bot.transactions import decide, grants, rights
-from bot.transactions.votes import Decided, Prepared, Similar, Steps
 
 _DECIDED = frozenset({State.APPROVED, State.DECLINED})
 _APPROVING = (Verb.APPROVE, Verb.SIMILAR, Verb.APPROVE_STEPS)

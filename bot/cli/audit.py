@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+from bot.approvals.commands.values import account
 from bot.cli.shared import existing, find, line, load, looking, operator, print_json, told
-from bot.commands.values import account
 from bot.domain.record import Wanted
 from bot.domain.times import now
 from bot.errors import NodError, SettingsError

@@ -5,8 +5,8 @@ import contextlib
 import sys
 from collections.abc import AsyncIterator
 
-from bot.agent.gate import Gate
 from bot.app import registry_of
+from bot.approvals.gate import Gate
 from bot.approvals.presses import Presses
 from bot.cli.shared import line
 from bot.core import policies_of

@@ -4,10 +4,10 @@ import webbrowser
 
 import httpx2
 
+from bot.approvals import signing_in
 from bot.cli.shared import existing, load, operator, plain, told
 from bot.domain.times import now
 from bot.errors import NodError
-from bot.transactions import signing_in
 
 _SECONDS = 5.0
 

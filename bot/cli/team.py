@@ -2,8 +2,8 @@
 
 from typing import Any
 
+from bot.approvals.commands.team import listed
 from bot.cli.shared import load, looking, plain, print_json, told
-from bot.commands.team import listed
 from bot.domain.redaction import redact_text
 from bot.domain.teams import Teammate, about
 from bot.store import teams

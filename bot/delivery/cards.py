@@ -10,6 +10,7 @@ from functools import partial
 
 from sqlmodel import Session
 
+from bot.approvals import grants, lifecycle
 from bot.channels.seam import Channel, Poster, poster_at, posters
 from bot.delivery.leases import Leases
 from bot.delivery.notices import Notices
@@ -30,7 +31,6 @@ from bot.store.posted_cards import Copy, Known
 from bot.store.rules import Policies
 from bot.telemetry.logs import logger
 from bot.tools.registry import Registry, Shelf
-from bot.transactions import grants, lifecycle
 
 log = logger(__name__)
 

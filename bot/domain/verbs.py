@@ -1,7 +1,7 @@
 """What people can do with a proposal: one enum of verbs, and the button for each.
 
 Every channel reads the label, the words while it works and what the verb asks for from here, so a new button
-is a member of `Verb`, a row of `_BUTTONS`, and what the core does with it (`bot/transactions/decide.py`).
+is a member of `Verb`, a row of `_BUTTONS`, and what the core does with it (`bot/approvals/decide.py`).
 Each channel has one way to ask for words, whatever verb they go with.
 """
 

@@ -1,4 +1,4 @@
-"""Which accounts are one Person. How they come together and apart is in ``bot/transactions/linking.py``."""
+"""Which accounts are one Person. How they come together and apart is in ``bot/approvals/linking.py``."""
 
 from collections.abc import Hashable
 from datetime import datetime

@@ -177,7 +177,7 @@ def pause(session: Session, by: Actor, now: datetime) -> bool:
 
 
 def resume(session: Session, by: By, now: datetime) -> timedelta:
-    """End the pause and say how long it was. ``bot/transactions/resuming.py`` has moved what waits."""
+    """End the pause and say how long it was. ``bot/approvals/resuming.py`` has moved what waits."""
     row = session.get_one(BookRow, _BOOK)
     since = row.paused_at or now
     row.paused_at = None

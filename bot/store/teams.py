@@ -1,6 +1,6 @@
 """Teammates as rows, read: who they are, what they wait for, what they may.
 
-How they are started and ended is in ``bot/transactions/teamwork.py``.
+How they are started and ended is in ``bot/approvals/teamwork.py``.
 """
 
 from dataclasses import replace

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 
-from bot.agent.model import Entry, Finished, Model, Part, Stop, ToolSpec
+from bot.domain.model import Entry, Finished, Model, Part, Stop, ToolSpec
 from bot.telemetry import tracing
 
 _REASONS = {Stop.LENGTH: "length", Stop.FILTERED: "content_filter"}

@@ -9,7 +9,10 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
-from bot.agent.model import (
+from bot.app import App, build
+from bot.channels.seam import Channel
+from bot.domain.chat import Clock
+from bot.domain.model import (
     AssistantText,
     Entry,
     Finished,
@@ -21,9 +24,6 @@ from bot.agent.model import (
     ToolResult,
     ToolSpec,
 )
-from bot.app import App, build
-from bot.channels.seam import Channel
-from bot.domain.chat import Clock
 from bot.settings import Settings
 from bot.store import migrations
 from bot.store.database import Database

@@ -20,9 +20,9 @@ from prometheus_client import (
 )
 
 from bot import __version__
-from bot.agent.model import Entry, Finished, Model, Part, ToolSpec
 from bot.channels.seam import Channel, posters
 from bot.domain.chat import Clock
+from bot.domain.model import Entry, Finished, Model, Part, ToolSpec
 from bot.domain.proposals import State
 from bot.store import counts
 from bot.store.audit import log

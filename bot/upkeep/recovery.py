@@ -8,14 +8,14 @@ from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
 from functools import partial
 
-from bot.agent.gate import Gate
+from bot.approvals import lifecycle
+from bot.approvals.gate import Gate
 from bot.delivery.turns import Turns
 from bot.domain.jobs import Dispatcher, Job, Work
 from bot.domain.proposals import Proposal
 from bot.store import events, outputs, posted_cards, proposals, questions, team_status, transitions, turns
 from bot.store.database import Database
 from bot.telemetry import tracing
-from bot.transactions import lifecycle
 
 _BATCH = 25
 _SWEEP_SECONDS = 1.0

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from bot.agent.drafts import in_time, watched
+from bot.approvals.drafts import in_time, watched
 from bot.errors import ToolTimedOut
 
 

@@ -7,11 +7,12 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import text
 
-from bot.agent.gate import offer
-from bot.agent.model import ToolCall, ToolSpec
-from bot.agent.progress import IN_TURNS
+from bot.approvals import lifecycle
+from bot.approvals.gate import offer
+from bot.approvals.progress import IN_TURNS
 from bot.domain.chat import Request
 from bot.domain.conversations import CallResult
+from bot.domain.model import ToolCall, ToolSpec
 from bot.domain.outcomes import REASON
 from bot.domain.policy import Policy
 from bot.domain.proposals import Cause, Kind, PreviewField, State, digest
@@ -21,7 +22,6 @@ from bot.errors import Refused, ToolError
 from bot.store.audit.log import By
 from bot.telemetry import logs
 from bot.tools.tool import CallContext, FixedToolset, tool
-from bot.transactions import lifecycle
 from tests.kit import ANA, BEN, ROOM, Hold, MakeNod, Nod, Secret, call, lamp_tools, says, until
 
 RED = {"lamp": "desk", "color": "red", "approval_reason": "it is drab"}

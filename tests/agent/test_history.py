@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from bot.agent.loop import TurnLimits
-from bot.agent.model import AssistantText, ToolCall, ToolResult, UserText
+from bot.domain.model import AssistantText, ToolCall, ToolResult, UserText
 from bot.domain.proposals import Proposal, State
 from bot.domain.verbs import Verb
 from bot.errors import NotDeliverable, ToolError

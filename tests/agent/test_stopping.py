@@ -4,14 +4,14 @@ import asyncio
 
 import pytest
 
+from bot.approvals import decide
 from bot.domain.chat import Answer, Press
 from bot.domain.people import Actor
 from bot.domain.proposals import Cause, Proposal, State
 from bot.domain.verbs import Verb
 from bot.store.audit import log
-from bot.transactions import decide
+from tests.approvals.test_decisions import TEAM, red
 from tests.kit import ANA, BEN, EVE, Hold, MakeNod, Nod, call, until
-from tests.transactions.test_decisions import TEAM, red
 
 
 class Tidying(Hold):

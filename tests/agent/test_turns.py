@@ -9,7 +9,6 @@ from sqlmodel import Session, col, select
 from structlog.contextvars import get_contextvars
 
 from bot.agent.loop import TurnLimits
-from bot.agent.model import AssistantText, Stop
 from bot.domain.chat import Address, Answer
 from bot.domain.events import (
     AnswerBegun,
@@ -22,6 +21,7 @@ from bot.domain.events import (
     TurnEvent,
 )
 from bot.domain.jobs import Job, Work
+from bot.domain.model import AssistantText, Stop
 from bot.domain.proposals import State
 from bot.errors import ModelCut, ModelError
 from bot.store.tables.conversations import MessageRow, TurnRow

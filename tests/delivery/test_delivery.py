@@ -4,10 +4,10 @@ from datetime import timedelta
 
 import pytest
 
-from bot.agent.model import ToolCall
 from bot.delivery.pauses import GIVE_UP
 from bot.domain.cards import Card
 from bot.domain.chat import Address, Answer
+from bot.domain.model import ToolCall
 from bot.domain.people import Actor
 from bot.domain.policy import Policy
 from bot.domain.proposals import Cause, State

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from bot.approvals.tools.outputs import output_tools
 from bot.delivery.files import GIVE_UP
 from bot.domain.cards import Tone
 from bot.domain.files import MOST_BYTES, RESULT_SHOWN, File, fits_card, for_people, safe_name
@@ -16,7 +17,6 @@ from bot.domain.proposals import Proposal, State
 from bot.domain.redaction import HIDDEN
 from bot.errors import ChannelError, NotDeliverable
 from bot.store import outputs
-from bot.tools.own.outputs import output_tools
 from bot.tools.tool import Tool, ToolOutput, tool
 from tests.kit import ROOM, MakeNod, Nod, ShowingChannel, call, says
 from tests.kit.sql import sql

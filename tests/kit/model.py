@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from bot.agent.model import (
+from bot.domain.model import (
     AssistantText,
     Entry,
     Finished,

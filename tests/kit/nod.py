@@ -16,12 +16,14 @@ from sqlalchemy import text
 from sqlmodel import Session
 
 from bot.agent.loop import TurnLimits
-from bot.agent.model import ToolCall
 from bot.agent.prompt import Briefing
+from bot.approvals.tools.decisions import decision_tools
+from bot.approvals.tools.team import team_tools
 from bot.core import Ports, core
 from bot.domain.bounds import Bounds
 from bot.domain.chat import Address, Command, Message, Press, Reply
 from bot.domain.conversations import Transcript
+from bot.domain.model import ToolCall
 from bot.domain.names import NO_NAMES
 from bot.domain.people import Actor
 from bot.domain.policy import Policy
@@ -33,8 +35,6 @@ from bot.store import conversations, proposals
 from bot.store.audit import log, verification
 from bot.store.rules import Policies
 from bot.testing.control import FakeClock
-from bot.tools.own.decisions import decision_tools
-from bot.tools.own.team import team_tools
 from bot.tools.registry import Registry
 from bot.tools.tool import Toolset
 from bot.upkeep.dispatcher import EmbeddedDispatcher

@@ -10,6 +10,9 @@ from typing import Any
 import pytest
 from sqlmodel import Session
 
+from bot.approvals import arrive, decide, lifecycle
+from bot.approvals.arrive import Accepted
+from bot.approvals.votes import Decided
 from bot.domain.bounds import Bounds
 from bot.domain.chat import Address, Message, Press
 from bot.domain.conversations import Call, Turn, Usage
@@ -21,9 +24,6 @@ from bot.store import proposals, transitions, turns
 from bot.store.audit.log import By
 from bot.store.database import Database
 from bot.store.rules import Policies
-from bot.transactions import arrive, decide, lifecycle
-from bot.transactions.arrive import Accepted
-from bot.transactions.votes import Decided
 from tests.domain.test_cards import make_proposal
 from tests.kit import ANA, ROOM, FakeClock
 

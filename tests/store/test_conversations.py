@@ -10,12 +10,12 @@ import pytest
 from sqlalchemy import text
 from sqlmodel import Session
 
+from bot.approvals import arrive
+from bot.approvals.arrive import Accepted
 from bot.domain.chat import Address, Message
 from bot.domain.conversations import Turn, Usage
 from bot.domain.events import Ending
 from bot.store import conversations, messages, turns
-from bot.transactions import arrive
-from bot.transactions.arrive import Accepted
 from tests.kit import ANA, ROOM
 from tests.kit.tables import OURS
 from tests.store.conftest import UNBOUND, Rows, Together

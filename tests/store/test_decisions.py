@@ -5,6 +5,7 @@ from datetime import timedelta
 import pytest
 from sqlmodel import Session
 
+from bot.approvals import decide, lifecycle, votes
 from bot.domain.chat import Answer
 from bot.domain.jobs import Work
 from bot.domain.policy import Judgement, Policy, Verdict
@@ -12,7 +13,6 @@ from bot.domain.proposals import Cause, State
 from bot.domain.verbs import Verb
 from bot.store import turns
 from bot.store.rules import Policies
-from bot.transactions import decide, lifecycle, votes
 from tests.kit import ADA, ANA
 from tests.store.conftest import POLICIES, Rows, Together
 

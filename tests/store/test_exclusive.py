@@ -7,6 +7,7 @@ import pytest
 from sqlalchemy import text
 from sqlmodel import Session
 
+from bot.approvals import grants, lifecycle
 from bot.domain.chat import Address
 from bot.domain.proposals import Proposal, State
 from bot.domain.rules import EVERYWHERE, Subject
@@ -15,7 +16,6 @@ from bot.domain.verbs import Verb
 from bot.store import people, rules, transitions, turns
 from bot.store.audit import verification
 from bot.store.audit.log import By
-from bot.transactions import grants, lifecycle
 from tests.kit import ADA, ANA
 from tests.kit.tables import OURS
 from tests.store.conftest import POLICIES, Rows

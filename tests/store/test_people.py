@@ -5,14 +5,14 @@ from datetime import timedelta
 
 import pytest
 
+from bot.approvals import linking
+from bot.approvals.linking import End
 from bot.domain.people import Actor
 from bot.domain.policy import Policy
 from bot.store import people
 from bot.store.audit import verification
 from bot.store.database import Database
 from bot.store.rules import Policies
-from bot.transactions import linking
-from bot.transactions.linking import End
 from tests.kit import ADA, FakeClock
 from tests.store.conftest import POLICIES, Together
 

@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
+from bot.approvals import lifecycle
 from bot.domain.conversations import Turn, Usage
 from bot.domain.processes import Process
 from bot.domain.proposals import State
 from bot.errors import TakenOver
 from bot.store import processes, transitions, turns
 from bot.store.database import Database
-from bot.transactions import lifecycle
 from tests.kit import FakeClock
 from tests.store.conftest import Rows
 

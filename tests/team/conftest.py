@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from bot.agent.model import Entry, SystemText, ToolCall
+from bot.domain.model import Entry, SystemText, ToolCall
 from bot.domain.proposals import Kind, Proposal, State
 from bot.domain.teams import Teammate
 from bot.store import conversations, teams

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bot.agent.model import Entry, ToolResult, UserText
+from bot.domain.model import Entry, ToolResult, UserText
 from bot.domain.proposals import Cause, Kind, State
 from bot.domain.teams import Standing
 from bot.domain.verbs import Verb

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 import pytest
 from pydantic import BaseModel, Field
 
-from bot.agent.drafts import summary_of
+from bot.approvals.drafts import summary_of
 from bot.domain.proposals import PreviewField
 from bot.domain.risk import Level
 from bot.errors import BadArguments, SettingsError, UnknownTool

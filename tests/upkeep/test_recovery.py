@@ -8,14 +8,14 @@ import pytest
 from sqlalchemy import text
 from structlog.testing import capture_logs
 
-from bot.agent.model import Entry, ToolCall, ToolResult
+from bot.approvals import lifecycle
 from bot.domain.chat import Answer
 from bot.domain.jobs import Job, Work
+from bot.domain.model import Entry, ToolCall, ToolResult
 from bot.domain.processes import Process
 from bot.domain.proposals import Cause, State
 from bot.domain.verbs import Verb
 from bot.store import processes
-from bot.transactions import lifecycle
 from tests.kit import FakeClock, Hold, MakeNod, Nod, Scripted, call, says, until
 
 

@@ -8,11 +8,11 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from bot.agent.model import AssistantText, Entry, SystemText, ToolCall, ToolResult, ToolSpec, UserText
 from bot.agent.offline import words
 from bot.agent.offline.conversation import READS, Done, calls_at, done
 from bot.agent.offline.sentences import LONGEST
 from bot.agent.transcript import NOTE
+from bot.domain.model import AssistantText, Entry, SystemText, ToolCall, ToolResult, ToolSpec, UserText
 
 REQUEST = "Have one teammate survey the open issues and another reorganise them; plan first"
 """What ``nod demo --team`` asks for."""

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import uuid4
 
-from bot.agent.model import ToolCall
 from bot.agent.openai.deltas import joined
+from bot.domain.model import ToolCall
 
 _KNOWN = {"index", "id", "type", "function"}
 _OF_A_CALL = 100

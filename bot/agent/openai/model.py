@@ -21,7 +21,20 @@ import httpx2
 import openai
 from openai.types.chat import ChatCompletionChunk
 
-from bot.agent.model import (
+from bot.agent.openai.calls import Calls
+from bot.agent.openai.deltas import Deltas, joined
+from bot.agent.openai.errors import (
+    STRANGE,
+    error_in,
+    explain,
+    refused,
+    retry_after,
+    silent,
+    too_long,
+    worth_retrying,
+)
+from bot.agent.openai.sse import EventTooLongError, data_of
+from bot.domain.model import (
     AssistantText,
     Busy,
     Entry,
@@ -36,19 +49,6 @@ from bot.agent.model import (
     ToolSpec,
     UserText,
 )
-from bot.agent.openai.calls import Calls
-from bot.agent.openai.deltas import Deltas, joined
-from bot.agent.openai.errors import (
-    STRANGE,
-    error_in,
-    explain,
-    refused,
-    retry_after,
-    silent,
-    too_long,
-    worth_retrying,
-)
-from bot.agent.openai.sse import EventTooLongError, data_of
 from bot.domain.outcomes import OUTSIDE
 from bot.domain.text import storable
 from bot.errors import ModelCut, ModelError, ModelTooLong

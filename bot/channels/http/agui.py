@@ -16,6 +16,7 @@ from ag_ui.core import Message as AguiMessage
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, ValidationError, model_validator
 from starlette.responses import Response
 
+from bot.approvals.lookup.proposals import Seen
 from bot.channels.http.agui_history import history
 from bot.channels.http.agui_stream import RunStream, parts_of
 from bot.channels.http.body import check_storable
@@ -33,7 +34,6 @@ from bot.domain.events import TurnEnded, TurnEvent, TurnFailed
 from bot.domain.people import Actor
 from bot.domain.proposals import State
 from bot.domain.verbs import Verb
-from bot.lookup.proposals import Seen
 from bot.tools.signature import fault_in_words
 
 router = api_routes("conversations")

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 from fastapi import Header, Response
 from pydantic import Field
 
+from bot.approvals.tools.requests import PERMISSION, REQUEST
 from bot.channels.http.body import Body
 from bot.channels.http.channel import NAME, HttpChannel, key_of
 from bot.channels.http.errors import Fault, Later, Missing
@@ -17,7 +18,6 @@ from bot.channels.http.site import Caller, Here, Site, api_routes
 from bot.channels.http.waiting import Waiting
 from bot.domain.chat import Address, Answer, Request
 from bot.domain.people import Actor
-from bot.tools.own.requests import PERMISSION, REQUEST
 
 router = api_routes("requests", prefix="/api")
 

@@ -4,6 +4,9 @@ import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from bot.approvals.lookup.admin import AdminLookup
+from bot.approvals.lookup.conversations import ConversationLookup
+from bot.approvals.lookup.proposals import ProposalLookup
 from bot.channels.http.hub import Hub
 from bot.channels.http.relay import Relay
 from bot.channels.http.schemas.conversations import TeamView
@@ -24,9 +27,6 @@ from bot.domain.people import Actor
 from bot.domain.processes import Others
 from bot.domain.proposals import Proposal
 from bot.domain.teams import TeamStatus
-from bot.lookup.admin import AdminLookup
-from bot.lookup.conversations import ConversationLookup
-from bot.lookup.proposals import ProposalLookup
 from bot.store.change_notifier import Bell
 from bot.telemetry.logs import logger
 from bot.tools.registry import Registry

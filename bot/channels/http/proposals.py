@@ -7,6 +7,7 @@ from fastapi import Header, Query
 from pydantic import Field
 from starlette.responses import PlainTextResponse, Response
 
+from bot.approvals.lookup.proposals import Feed, Seen, progressed
 from bot.channels.http.body import Body
 from bot.channels.http.channel import NAME, HttpChannel, key_of
 from bot.channels.http.downloads import download
@@ -38,7 +39,6 @@ from bot.domain.proposals import Kind, Order, Sought, State
 from bot.domain.risk import Level
 from bot.domain.similarity import Lasting, Rung, Whose
 from bot.domain.verbs import Verb
-from bot.lookup.proposals import Feed, Seen, progressed
 
 router = api_routes("proposals", prefix="/api")
 

@@ -1,8 +1,8 @@
 """For admins: the settings that apply, and what `nod doctor` says of them."""
 
+from bot.approvals.lookup.settings import listed
 from bot.channels.http.schemas.status import Findings, SettingList
 from bot.channels.http.site import Admin, Here, api_routes
-from bot.lookup.settings import listed
 
 router = api_routes("status", prefix="/api")
 

@@ -11,6 +11,8 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 from fastapi.security import HTTPBearer
 
+from bot.approvals.lookup.settings import Doctor
+from bot.approvals.lookup.signing_in import SignedIn
 from bot.channels.http.auth import Doorkeeper, Forbidden, Unauthenticated
 from bot.channels.http.channel import HttpChannel
 from bot.channels.http.organisation import Organisation
@@ -26,8 +28,6 @@ from bot.channels.http.streams import (
 from bot.channels.seam import Channel, Lookup
 from bot.domain.chat import Incoming, Reply
 from bot.domain.people import Actor
-from bot.lookup.settings import Doctor
-from bot.lookup.signing_in import SignedIn
 from bot.tools.mcp.seam import SignIns
 from bot.upkeep.webhooks import Callbacks
 

@@ -4,10 +4,10 @@ import json
 
 import pytest
 
-from bot.agent.gate import offer
-from bot.agent.model import AssistantText, Finished, Stop, SystemText, Text, ToolResult, ToolSpec, UserText
 from bot.agent.offline.model import OfflineModel
 from bot.agent.offline.sentences import EXAMPLES, LONGEST, read
+from bot.approvals.gate import offer
+from bot.domain.model import AssistantText, Finished, Stop, SystemText, Text, ToolResult, ToolSpec, UserText
 from bot.errors import ToolError
 from bot.tools.builtin.issues.tools import issue_tools
 from bot.tools.tool import CallContext

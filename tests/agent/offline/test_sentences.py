@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from bot.agent.gate import offer
-from bot.agent.model import AssistantText, SystemText, ToolResult, ToolSpec, UserText
 from bot.agent.offline.model import respond
 from bot.agent.offline.team import REQUEST
+from bot.approvals.gate import offer
+from bot.domain.model import AssistantText, SystemText, ToolResult, ToolSpec, UserText
 from bot.errors import ToolError
 from bot.store.database import Database
 from bot.tools.builtin.issues.seed import seed

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from bot.agent.model import AssistantText, Entry, SystemText, ToolCall, ToolResult, ToolSpec, UserText
 from bot.agent.offline.model import respond
 from bot.agent.offline.team import REQUEST
+from bot.domain.model import AssistantText, Entry, SystemText, ToolCall, ToolResult, ToolSpec, UserText
 
 LEAD = tuple(ToolSpec(n, "", {}) for n in ("list_issues", "workload", "update_issue", "spawn_teammate"))
 LOCKED = tuple(ToolSpec(n, "", {}) for n in ("list_issues", "workload", "plan_submit"))

@@ -6,8 +6,8 @@ from itertools import count, pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.agent.model import ToolCall
 from bot.agent.openai.calls import Calls
+from bot.domain.model import ToolCall
 from tests.fakes.openai_server import fragment
 
 

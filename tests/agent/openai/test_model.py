@@ -8,7 +8,8 @@ from dataclasses import replace
 
 import pytest
 
-from bot.agent.model import (
+from bot.agent.openai.model import OpenAIModel
+from bot.domain.model import (
     AssistantText,
     Busy,
     Finished,
@@ -21,7 +22,6 @@ from bot.agent.model import (
     ToolSpec,
     UserText,
 )
-from bot.agent.openai.model import OpenAIModel
 from bot.errors import ModelCut, ModelError, ModelTooLong
 from tests.fakes.openai_server import (
     OpenAIServer,

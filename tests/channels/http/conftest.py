@@ -14,9 +14,9 @@ import pytest
 from sqlalchemy import text
 from sqlmodel import Session
 
-from bot.agent.model import Model
 from bot.app import App, build
 from bot.channels.http.streams import Pace
+from bot.domain.model import Model
 from bot.errors import ToolError
 from bot.settings import Settings
 from bot.telemetry import logs

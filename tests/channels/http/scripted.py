@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
-from bot.agent.model import Entry, Finished, Part, Stop, Text, ToolCall, ToolSpec
+from bot.domain.model import Entry, Finished, Part, Stop, Text, ToolCall, ToolSpec
 
 Step = Part | asyncio.Event | Exception
 _ids = itertools.count(1)

@@ -11,8 +11,8 @@ import pytest
 from ag_ui_validate.pytest_plugin import assert_valid_agui
 from sqlmodel import Session
 
-from bot.agent.model import Thought
 from bot.channels.http.channel import HttpChannel, key_of
+from bot.domain.model import Thought
 from bot.domain.people import Actor
 from bot.errors import ModelCut
 from bot.store import turns

@@ -8,9 +8,9 @@ import struct
 
 import pytest
 
-from bot.agent.model import Finished, Stop, Text, Thought
 from bot.agent.offline.model import OfflineModel
 from bot.channels.http.streams import Pace
+from bot.domain.model import Finished, Stop, Text, Thought
 from bot.errors import ModelCut, ModelError
 from tests.channels.http.conftest import ANA, BEN, TOKENS, Serve
 from tests.channels.http.scripted import ScriptedModel, ask, say

@@ -4,16 +4,16 @@ import asyncio
 from collections.abc import Callable
 from datetime import timedelta
 
-from bot.agent.model import Finished, Stop
+from bot.approvals import decide, lifecycle
 from bot.channels.http.streams import Pace
 from bot.domain.chat import Press
+from bot.domain.model import Finished, Stop
 from bot.domain.people import Actor
 from bot.domain.policy import Policy
 from bot.domain.verbs import Verb
 from bot.store.database import Database
 from bot.store.rules import Policies
 from bot.tools.tool import CallContext, tool
-from bot.transactions import decide, lifecycle
 from tests.channels.http.conftest import ANA, BEN, CHIEF, TOKENS, Json, Serve, Stream
 from tests.channels.http.scripted import ScriptedModel, ask, say
 

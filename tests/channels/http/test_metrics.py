@@ -10,9 +10,9 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from bot import __version__
-from bot.agent.model import Entry, Finished, Part, Stop, Text, ToolSpec
 from bot.app import build
 from bot.channels.http.metrics import MetricsServer, route
+from bot.domain.model import Entry, Finished, Part, Stop, Text, ToolSpec
 from bot.errors import ModelError
 from bot.settings import Settings
 from tests.channels.http.conftest import TOKENS, Serve, Served

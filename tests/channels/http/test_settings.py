@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from bot.approvals.lookup import settings as looked
+from bot.approvals.lookup.settings import Doctor
 from bot.domain.findings import Health
 from bot.domain.times import now
-from bot.lookup import settings as looked
-from bot.lookup.settings import Doctor
 from bot.settings import Settings
 from tests.channels.http.conftest import ANA, CHIEF, TOKENS, Serve
 from tests.kit.urls import Urls

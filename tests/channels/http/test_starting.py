@@ -11,6 +11,7 @@ import httpx
 import pytest
 
 from bot.app import build
+from bot.approvals import arrive
 from bot.channels.http.server import listen
 from bot.channels.seam import Hearing
 from bot.domain.bounds import Bounds
@@ -22,7 +23,6 @@ from bot.store import turns
 from bot.store.database import Database
 from bot.store.lock import ring
 from bot.tools.tool import Tool
-from bot.transactions import arrive
 from tests.channels.http.conftest import Notes, Serve
 from tests.channels.http.scripted import ScriptedModel, ask
 from tests.kit import FakeClock, Hold, RecordingChannel, until

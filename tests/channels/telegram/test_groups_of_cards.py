@@ -4,11 +4,11 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from bot.agent.model import Finished, Stop, Text, ToolCall
 from bot.app import App, build
 from bot.channels.telegram.buttons import ButtonData, Does
 from bot.channels.telegram.channel import TelegramChannel
 from bot.channels.telegram.limits import ChatPace
+from bot.domain.model import Finished, Stop, Text, ToolCall
 from bot.tools.tool import FixedToolset, tool
 from tests.channels.telegram.conftest import ANA, FakeTime
 from tests.fakes.telegram_server import FakeTelegram, Posted

@@ -5,11 +5,11 @@ from dataclasses import replace
 import pytest
 from sqlalchemy import text
 
+from bot.approvals import lifecycle
 from bot.domain.proposals import Proposal, State
 from bot.domain.verbs import Verb
 from bot.store.audit import log, verification
 from bot.store.audit.log import By, Change
-from bot.transactions import lifecycle
 from tests.store.conftest import Rows
 
 

@@ -22,6 +22,7 @@ from sqlalchemy import (
 )
 from sqlmodel import Session, col, select
 
+from bot.approvals import grants, lifecycle, linking
 from bot.domain.chat import Address
 from bot.domain.people import Actor
 from bot.domain.proposals import State
@@ -36,7 +37,6 @@ from bot.store.database import Database, run
 from bot.store.migrations.schema import SCHEMA
 from bot.store.tables.proposals import ProposalRow
 from bot.store.tables.record import AuditRow, ChainEndRow, LedgerRow
-from bot.transactions import grants, lifecycle, linking
 from tests.kit import ADA, ANA, FakeClock
 from tests.kit.tables import OURS
 from tests.store.conftest import POLICIES, Rows

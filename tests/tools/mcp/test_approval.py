@@ -2,8 +2,8 @@
 
 import pytest
 
-from bot.agent.model import ToolResult
 from bot.domain.chat import Address
+from bot.domain.model import ToolResult
 from bot.domain.policy import Policy
 from bot.domain.proposals import Cause, State
 from bot.domain.risk import Level

@@ -16,6 +16,7 @@ import httpx
 import pytest
 
 from bot.app import App, build
+from bot.approvals import teamwork
 from bot.approvals.elicitation import PATIENCE
 from bot.domain.chat import Address, Incoming, Message, Reply
 from bot.domain.people import Actor
@@ -24,7 +25,6 @@ from bot.domain.teams import TeamLimits
 from bot.settings import Settings
 from bot.store import conversations, proposals
 from bot.tools.mcp.elicitation import Action, Elicited, Question
-from bot.transactions import teamwork
 from tests.channels.http.scripted import ScriptedModel, ask
 from tests.kit import FakeClock, make_tables
 from tests.kit.urls import Urls

@@ -7,7 +7,7 @@ import pytest
 from mcp import types
 from mcp.types import ToolAnnotations as Hints
 
-from bot.agent.gate import offer
+from bot.approvals.gate import offer
 from bot.domain.redaction import redact
 from bot.domain.risk import Level
 from bot.errors import BadArguments, ToolError

@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bot.approvals.tools import outputs as output_tool
+from bot.approvals.tools.outputs import output_tools
 from bot.domain.files import File
 from bot.domain.outcomes import MAX_RESULT, shortened
 from bot.domain.risk import Level
 from bot.errors import BadArguments, ToolError
 from bot.store import outputs
-from bot.tools.own import outputs as output_tool
-from bot.tools.own.outputs import output_tools
 from tests.tools.calls import Hands
 
 

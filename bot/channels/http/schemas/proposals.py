@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AliasPath, Field
 from pydantic.json_schema import SkipJsonSchema
 
+from bot.approvals.lookup.proposals import Seen, SeenRequest
 from bot.channels.http.schemas.base import DoneBody, OrNull, Time, View, is_none
 from bot.domain.cards import Card
 from bot.domain.chat import Answer
@@ -19,7 +20,6 @@ from bot.domain.redaction import redact_text, secrets_in
 from bot.domain.risk import Level
 from bot.domain.similarity import Lasting, Rung, Whose
 from bot.domain.verbs import Look, Needs, Verb
-from bot.lookup.proposals import Seen, SeenRequest
 
 
 class ChangeBody(View):

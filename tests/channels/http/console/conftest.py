@@ -12,10 +12,10 @@ import httpx
 import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
-from bot.agent.model import Model
 from bot.agent.offline.model import OfflineModel
 from bot.app import App, build
 from bot.domain.chat import Command, Reply
+from bot.domain.model import Model
 from bot.domain.times import now
 from bot.settings import Settings
 from bot.tools.builtin.issues.seed import seed

@@ -12,8 +12,8 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Locator, Page, Route, expect
 
-from bot.agent.model import Text, Thought
 from bot.channels import http
+from bot.domain.model import Text, Thought
 from bot.tools.mcp.elicitation import Action, Elicited, Question
 from tests.channels.http.console.conftest import Serve, Served
 from tests.channels.http.scripted import ScriptedModel

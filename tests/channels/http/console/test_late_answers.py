@@ -6,7 +6,7 @@ import re
 import pytest
 from playwright.sync_api import Page, Route, expect
 
-from bot.agent.model import Text
+from bot.domain.model import Text
 from tests.channels.http.console.conftest import Serve, Served
 from tests.channels.http.console.test_console import CARDS, NewPage, ask, button, said
 from tests.channels.http.console.test_team import begun

@@ -7,7 +7,7 @@ import httpx
 import pytest
 from playwright.sync_api import Page, expect
 
-from bot.agent.model import Finished, Stop, Text
+from bot.domain.model import Finished, Stop, Text
 from bot.settings import SCRIPTED
 from tests.channels.http.console.conftest import Serve, Served
 from tests.channels.http.console.test_console import CARDS, NARROW, NewPage, ask, button, card, violations

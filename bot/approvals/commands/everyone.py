@@ -1,0 +1,91 @@
+"""``/nod``: commands for everyone."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from datetime import datetime
+
+from sqlmodel import Session
+
+from bot.approvals import grants, rights
+from bot.approvals.commands.lists import titled
+from bot.approvals.commands.team import listed
+from bot.approvals.commands.words import CommandWord, Words
+from bot.domain.chat import Address, Clock, Command
+from bot.domain.people import Actor
+from bot.domain.proposals import Proposal, State
+from bot.domain.record import Act
+from bot.store import conversations, people, proposals, teams
+from bot.store.audit.log import By
+from bot.store.database import Database
+from bot.store.rules import Policies
+
+Stop = Callable[[Address, Actor], Awaitable[str]]
+"""Stops what runs at an address, and says what that was; nothing when nothing ran."""
+
+
+class EveryonesWords:
+    def __init__(
+        self,
+        database: Database,
+        policies: Policies,
+        clock: Clock,
+        stop: Stop,
+        linking: Mapping[str, CommandWord],
+    ) -> None:
+        self._database = database
+        self._policies = policies
+        self._clock = clock
+        self._stop = stop
+        self.words = Words(
+            "nod",
+            {
+                "new": CommandWord("new", "start a new conversation here", self._new, here=True),
+                "status": CommandWord(
+                    "status", "what is waiting for you to decide, and what you asked for", self._status
+                ),
+                "stop": CommandWord(
+                    "stop", "stop what I am writing here, and my teammates", self.stop, here=True
+                ),
+                "team": CommandWord("team", "my teammates here, their plans and their status", self._team),
+                **linking,
+            },
+        )
+
+    async def _new(self, command: Command, _: str) -> str:
+        stopped = await self._stop(command.address, command.actor)
+        if not await self._database.write(_end, command, self._clock()):
+            return "No conversation to end here. Just write to me."
+        others = "other open proposals" if stopped else "open proposals"
+        return f"{stopped or 'Done.'} Your next message starts a new conversation; {others} stay open."
+
+    async def _status(self, command: Command, _: str) -> str:
+        may, mine = await self._database.read(self._concerning, command)
+        now = self._clock()
+        headed = (("Waiting for you to decide", may), ("Asked for by you, still open", mine))
+        parts = [titled(title, found, now) for title, found in headed]
+        return "\n\n".join(part for part in parts if part) or "Nothing waits."
+
+    def _concerning(self, session: Session, command: Command) -> tuple[list[Proposal], list[Proposal]]:
+        """What this person may decide, and what they asked for."""
+        reach = rights.reach(session, self._policies, command.actor)
+        waiting = proposals.seen_by(session, reach, [State.PROPOSED])
+        person = people.person_of(session, command.actor)
+        may = [p for p in waiting if rights.objection(session, self._policies, p, command.actor) is None]
+        return may, [p for p in waiting if people.person_of(session, p.requester) == person]
+
+    async def stop(self, command: Command, _: str) -> str:
+        """Stop the turn at the command's address, and its team."""
+        return await self._stop(command.address, command.actor) or "Nothing was running here."
+
+    async def _team(self, command: Command, _: str) -> str:
+        return listed(await self._database.read(teams.at, str(command.address)))
+
+
+def _end(session: Session, command: Command, now: datetime) -> bool:
+    """End the conversation at an address and the grants that hold only there."""
+    found = conversations.open_conversation(session, command.address)
+    if found is None:
+        return False
+    person = people.person_of(session, command.actor)
+    by = By.press(Act.END_WITH_CONVERSATION, command.actor, person)
+    grants.end_with_conversation(session, found.id, by, now)
+    return conversations.end_conversation(session, command.address, now)

@@ -1,0 +1,410 @@
+"""``/approvals``: the rules, grants, the record, and the kill switch."""
+
+import json
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+from sqlmodel import Session
+
+from bot.approvals import grants, resuming, signing_in
+from bot.approvals.commands.lists import mentioned, recorded
+from bot.approvals.commands.values import Setting, account, as_and_in, number, parse, seconds
+from bot.approvals.commands.words import CommandWord, Misspoken, Told, first_word, unquoted
+from bot.domain import outward
+from bot.domain.chat import Address, Answer, Clock, Command
+from bot.domain.jobs import Job, Wake, Work
+from bot.domain.people import Person, Role
+from bot.domain.policy import Judgement, Place, Policy, explain
+from bot.domain.proposals import Kind
+from bot.domain.record import Wanted
+from bot.domain.risk import Level, Risk
+from bot.domain.rules import EVERYWHERE, EVERYWHERE_WORD, GivenRole, Mode, Rule, Rulebook, Subject, covers
+from bot.domain.times import when, written
+from bot.errors import ToolError
+from bot.store import conversations, names, people, posted_cards, proposals, rules
+from bot.store.audit import verification
+from bot.store.database import Database
+from bot.store.lock import ring
+from bot.store.rules import Policies
+from bot.tools.registry import Registry
+from bot.tools.tool import Tool
+
+_SHOWN_AUDIT = 20
+_NAMED = 5  # tools in one sentence
+_JUDGING = frozenset({Subject.POLICY, Subject.RISK, Subject.QUORUM, Subject.DECIDERS})
+"""Rules that say how a call is judged: earlier grants were given under them."""
+
+
+Hindrance = Callable[[Address], Awaitable[str]]
+"""Why Nod can't post at an address, as its platform says it; empty where it can."""
+
+
+class RulingWords:
+    def __init__(
+        self,
+        database: Database,
+        policies: Policies,
+        registry: Registry,
+        clock: Clock,
+        wake: Wake,
+        hindrance: Hindrance,
+    ) -> None:
+        self._database = database
+        self._policies = policies
+        self._registry = registry
+        self._clock = clock
+        self._wake = wake
+        self._hindrance = hindrance
+        rest = "[for TOOLS] [in PLACE]"
+        self.words = {
+            "rules": CommandWord("rules", "every current rule, by number", self._rules),
+            "drop": CommandWord(
+                "drop NUMBER",
+                "drop a rule",
+                self._drop,
+                also=("unset", "remove", "delete", "clear", "reset", "undo"),
+            ),
+            "policy": CommandWord(
+                f"policy always|writes|destructive|never {rest}, "
+                "or policy test TOOL {…} [as WHO] [in PLACE]",
+                "what needs approval; test says what would happen",
+                self._policy,
+            ),
+            "risk": CommandWord(
+                f"risk read|write|destructive {rest}", "what a tool's calls are", self._set(Subject.RISK)
+            ),
+            "approvers": CommandWord(
+                f"approvers WHO… {rest}",
+                "who may decide: requester, approver, admin, member, or accounts",
+                self._set(Subject.DECIDERS),
+            ),
+            "roles": CommandWord(
+                "roles [add|remove ACCOUNT admin|approver [everywhere]]",
+                "who is admin or approver; everywhere: in every Slack workspace",
+                self._roles,
+            ),
+            "sessions": CommandWord(
+                "sessions [end ACCOUNT]", "who is signed in to the console; end someone's", self._sessions
+            ),
+            "outsiders": CommandWord(
+                "outsiders talk [in PLACE]",
+                "let guests and people of another company write to Nod there; they decide nothing",
+                self._set(Subject.OUTSIDERS),
+            ),
+            "quorum": CommandWord(
+                f"quorum N [of M] {rest}", "how many must approve", self._set(Subject.QUORUM)
+            ),
+            "plans": CommandWord(
+                "plans human|lead|both [in PLACE]",
+                "who approves teammates' plans: a person, the lead agent, or both",
+                self._set(Subject.PLANS),
+            ),
+            "ttl": CommandWord(f"ttl 4h {rest}", "how long a proposal waits", self._set(Subject.TTL)),
+            "remind": CommandWord(
+                f"remind 2h {rest}", "remind deciders this often", self._set(Subject.REMIND)
+            ),
+            "escalate": CommandWord(
+                f"escalate 4h PLACE {rest}",
+                "show it there if no one has decided",
+                self._set(Subject.ESCALATE),
+            ),
+            "quiet": CommandWord(
+                "quiet 22:00 07:00", "no reminders in these hours (UTC)", self._set(Subject.QUIET)
+            ),
+            "route": CommandWord(f"route PLACE {rest}", "post cards there too", self._set(Subject.ROUTE)),
+            "digest": CommandWord(
+                "digest 09:00 PLACE [in PLACE]", "what is open, once a day (UTC)", self._set(Subject.DIGEST)
+            ),
+            "grants": CommandWord(
+                f"grants, or grants allow destructive {rest}", "what is allowed without asking", self._grants
+            ),
+            "fetch": CommandWord(
+                f"fetch HOST {rest}", "read every page of a host without asking", self._set(Subject.FETCH)
+            ),
+            "revoke": CommandWord("revoke G-7|all", "end a grant", self._revoke),
+            "audit": CommandWord(
+                "audit [ACCOUNT|TOOL|ID|G-7|7d], or audit verify",
+                "who did what; whether the audit log is intact",
+                self._audit,
+            ),
+            "pause": CommandWord("pause", "nothing executes, proposals wait, clocks stop", self._pause),
+            "resume": CommandWord("resume", "continue after a pause", self._resume),
+        }
+
+    async def _named(self, text: str) -> str:
+        """A text for people, where rules and grants have accounts and addresses."""
+        return await self._database.read(names.named, text)
+
+    @property
+    def everywhere(self) -> frozenset[str]:
+        """Words that show or change something of every workspace."""
+        words = {"rules", "roles", "grants", "revoke", "audit", "pause", "resume", "quiet"}
+        return frozenset({*words, "sessions"})
+
+    def _check_bound(self, session: Session, scope: str, command: Command) -> None:
+        """Raises Misspoken where an admin of one workspace would rule in others."""
+        bound = self._policies.bound_to(session, command.actor)
+        if bound and not covers(bound, scope):
+            raise Misspoken(
+                f"You are an admin of one workspace. End with `in {bound}`, or with a place in it."
+            )
+
+    def _set(self, subject: Subject) -> Callable[[Command, str], Awaitable[Told]]:
+        async def do(command: Command, text: str) -> Told:
+            given = parse(subject, text, command)
+            tools = [tool for tool in await self._registry.shelf() if given.concerns(tool.name)]
+            _check_lowered(given, tools)
+            rule, ended = await self._database.write(self._add, given, command)
+            ended += "" if tools else f" There is no tool called {rule.pattern} right now."
+            if given.subject in (Subject.QUORUM, Subject.DECIDERS):
+                ended += await self._database.read(self._refused, given.scope, tools)
+            if rule.posts_at and (why := await self._hindrance(Address.parse(rule.posts_at))):
+                ended += f" Nod can't post there. {why.rstrip('.')}."
+            said = await self._named(f"Set: {rule.words}.{ended}{_follows(given, tools)}")
+            return Told(said, rule=rule.id)
+
+        return do
+
+    def _refused(self, session: Session, scope: str, tools: Sequence[Tool]) -> str:
+        """What no one could decide there now, with a person asking who has no role."""
+        policy, place = self._policies.load(session), Place(scope, private=False)
+        for tool in (tool for tool in tools if tool.kind is Kind.CALL and not tool.reads):
+            risk = Risk(Level.DESTRUCTIVE if tool.destructive else Level.WRITE, "")
+            verdict = policy.judge(tool.name, risk, place, Person(""), tool.kind)
+            if verdict.judgement is Judgement.REFUSE:
+                return f" Calls of {tool.name} are refused now: {verdict.rule.partition(';')[0]}."
+        return ""
+
+    def _add(self, session: Session, given: Setting, command: Command) -> tuple[Rule, str]:
+        self._check_bound(session, given.scope, command)
+        now = self._clock()
+        before = self._policies.load(session)
+        rule = rules.add(session, given.subject, given.scope, given.pattern, given.value, command.actor, now)
+        return rule, _ended_grants(session, before, rule, command, now)
+
+    async def _rules(self, _: Command, __: str) -> str:
+        policy = await self._database.read(self._policies.load)
+        lines = [f"- {rule.words}" for rule in policy.book.rules]
+        ttl = written(policy.ttl.total_seconds())
+        head = f"By default: policy {policy.mode}, ttl {ttl}, plans {policy.plans}."
+        return await self._named("\n".join([head, *lines, *(["Paused."] if policy.book.paused else [])]))
+
+    async def _drop(self, command: Command, text: str) -> str | Told:
+        which = number(text)
+        if which is None:
+            raise Misspoken("Which rule? Give its number, as `/approvals rules` shows it.")
+
+        def drop(session: Session) -> str | None:
+            before = self._policies.load(session)
+            rule = rules.end(session, which, command.actor, self._clock())
+            if rule is None:
+                return None
+            self._check_bound(session, rule.scope, command)  # raising undoes it
+            return f"Dropped: {rule.words}.{_ended_grants(session, before, rule, command, self._clock())}"
+
+        said = await self._database.write(drop)
+        if said is None:
+            return Told(f"There is no rule {which}.", answer=Answer.UNKNOWN)
+        return await self._named(said)
+
+    async def _policy(self, command: Command, text: str) -> str | Told:
+        if not text:
+            return await self._rules(command, "")
+        verb, rest = first_word(text)
+        if verb != "test":
+            return await self._set(Subject.POLICY)(command, text)
+        name, rest = first_word(rest)
+        try:
+            tool = (await self._registry.shelf()).get(name)
+            raw, rest = _object(rest)
+            who, where = as_and_in(rest, command)
+            arguments = await tool.checked(raw)
+            risk = tool.classify(arguments)
+            addresses = () if risk.writes or not tool.open_world else tuple(outward.sent(arguments))
+        except ValueError:
+            raise Misspoken('The arguments must be JSON, such as {"number": 3}.') from None
+        except ToolError as error:
+            raise Misspoken(error.message) from None
+
+        def judged(session: Session) -> str:
+            policy = self._policies.load(session)
+            place = Place(str(command.address), command.private)
+            if where is not None:
+                there = conversations.open_conversation(session, where)
+                alone = there.private if there else str(where) == str(who)
+                place = Place(str(where), alone)
+            person = people.person_of(session, who)
+            hosts = policy.book.hosts(place.address, name)
+            sending = outward.judged(risk, addresses, (), hosts)  # as where no one has written them
+            return explain(policy.judge(name, sending, place, person, tool.kind), who.label)
+
+        return await self._named(await self._database.read(judged))
+
+    async def _sessions(self, command: Command, text: str) -> str:
+        now = self._clock()
+        verb, _, who = text.partition(" ")
+        if verb == "end":
+            ended = await self._database.write(signing_in.end_all, account(who.strip()), command.actor, now)
+            ring(self._database.engine)  # what these sessions have open ends, too
+            return f"Ended: {ended}."
+        if text:
+            raise Misspoken("Write `/approvals sessions`, or `/approvals sessions end ACCOUNT`.")
+        found = await self._database.read(signing_in.sessions, now)
+        lines = [f"- {actor}: {actor.label}, until {when(until, now)}" for actor, until in found]
+        return await self._named("\n".join(lines) or "No one is signed in to the console.")
+
+    async def _roles(self, command: Command, text: str) -> str | Told:
+        words = text.split()
+        if not words:
+            return await self._database.read(self._holders)
+        match words:
+            case ["add" | "remove" as verb, who, role] if role in set(Role):
+                given = GivenRole(str(account(who)), Role(role))
+            case ["add" as verb, who, role, word] if role in set(Role) and word == EVERYWHERE_WORD:
+                given = GivenRole(str(account(who)), Role(role), everywhere=True)
+            case _:
+                raise Misspoken("Add or remove one account and its role.")
+        if verb == "add":
+            setting = Setting(Subject.ROLE, given, EVERYWHERE, EVERYWHERE)
+            rule, _ = await self._database.write(self._add, setting, command)
+            return Told(await self._named(f"Set: {rule.words}."), rule=rule.id)
+        policy = await self._database.read(self._policies.load)
+        both = (given, given._replace(everywhere=True))
+        held = next((r for r in policy.book.about(Subject.ROLE) if r.value in both), None)
+        if held is None:
+            return f"{given.account} is not {given.role} by rule. If the settings say so, change it there."
+        return await self._drop(command, str(held.id))
+
+    def _holders(self, session: Session) -> str:
+        """Each role with those who have it: by name, and by account for a command that removes one."""
+        policy = self._policies.load(session)
+        every = {role: sorted(policy.holders(role)) for role in Role}
+        named = names.known(session, {each for held in every.values() for each in held})
+        words = {each: f"{name} (`{each}`)" for each, name in named.items()}
+        return "\n".join(
+            f"- {role}: {', '.join(words.get(each, each) for each in held) or 'no one'}"
+            for role, held in every.items()
+        )
+
+    async def _grants(self, command: Command, text: str) -> str | Told:
+        if text.startswith("allow "):
+            return await self._set(Subject.GRANTS)(command, text.removeprefix("allow "))
+        if text:
+            raise Misspoken("That is not an account, a tool, an ID, a grant or an age.")
+        now = self._clock()
+        found = await self._database.read(grants.live, now)
+        lines = [
+            f"- {g.label} by {g.person_name}: {g.words}; uses: {g.uses}; "
+            + (f"expires {when(g.expires_at, now)}" if g.expires_at else "until its conversation ends")
+            for g in found
+        ]
+        return await self._named("\n".join(lines) or "There are no grants.")
+
+    async def _revoke(self, command: Command, text: str) -> str | Told:
+        which = number(text.upper().removeprefix("G-"))
+        if text.lower() != "all" and which is None:
+            raise Misspoken("Which grant?")
+        ended = await self._database.write(grants.revoke, which, command.actor, self._clock())
+        if which is not None and not ended:
+            return Told(f"There is no live grant G-{which}.", answer=Answer.UNKNOWN)
+        return f"Ended: {_count(ended)}."
+
+    async def _audit(self, _: Command, text: str) -> str:
+        if text == "verify":
+            found = await self._database.read(verification.faults)
+            faults = "\n".join(f"- {fault}" for fault in found)
+            return faults or await self._database.read(verification.intact)
+        wanted = await self._wanted(text)
+        shown, total = await self._database.read(verification.found, wanted, _SHOWN_AUDIT)
+        about = {each for row in shown for each in mentioned(row)}
+        named = await self._database.read(names.known, about)
+        asked_in = {row["place"] for row in shown if row.get("place")}
+        private = await self._database.read(conversations.private_among, asked_in)
+        lines = [f"- {recorded(row, named, private=row.get('place') in private)}" for row in shown]
+        if total > len(lines):
+            lines.append(f"{len(lines)} of {total} shown, the newest. `nod audit export` has all of them.")
+        return "\n".join(lines) or "Nothing is recorded about that."
+
+    async def _wanted(self, text: str) -> Wanted:
+        """Which audit rows a word asks for: of an account, grant, tool or proposal, or recent ones."""
+        if text[:2].upper() == "G-" and (grant := number(text[2:])) is not None:
+            return Wanted(grant=grant)
+        if ":" in text:
+            return Wanted(who=str(account(text)))
+        if text[:-1].isdigit() and text[-1:] in "smhdw":
+            return Wanted(since=self._clock() - timedelta(seconds=seconds(text)))
+        if text in (await self._registry.shelf()).tools:
+            return Wanted(tool=text)
+        ident = unquoted(text).lower()
+        if await self._database.read(proposals.starting_with, ident):
+            return Wanted(proposal=ident)
+        return Wanted(tool=text, known=not text)
+
+    async def _pause(self, command: Command, __: str) -> str:
+        behind = await self._database.write(_paused, command, self._clock())
+        if behind is None:
+            return "Already paused."
+        await self._wake(*(Job(Work.REDRAW, str(message_id)) for message_id in behind))
+        return "Execution is paused and timers are stopped. Use `/approvals resume` to continue."
+
+    async def _resume(self, command: Command, __: str) -> str:
+        now = self._clock()
+        while True:
+            step = await self._database.write(resuming.step, command.actor, now)
+            if step is None:
+                return "Nothing was paused."
+            await self._wake(*step.jobs)
+            if step.over:
+                added = written(step.paused.total_seconds())
+                return f"Resumed. Open proposals have {added} added to their deadlines."
+
+
+def _object(text: str) -> tuple[Any, str]:
+    """The JSON that a text begins with, if it does, and what follows; raises ValueError."""
+    if not text.startswith("{"):
+        return {}, text
+    found, end = json.JSONDecoder().raw_decode(text)
+    return found, text[end:]
+
+
+def _check_lowered(given: Setting, tools: Sequence[Tool]) -> None:
+    """Raises Misspoken where the rule would call a loss reading."""
+    if (given.subject, given.value) != (Subject.RISK, Level.READ):
+        return
+    if lost := [tool.name for tool in tools if tool.destructive]:
+        raise Misspoken(
+            f"What can't be undone can't count as reading: {', '.join(lost[:_NAMED])}. "
+            "Name other tools after `for`."
+        )
+
+
+def _follows(given: Setting, tools: Sequence[Tool]) -> str:
+    """What a loosened rule leads to, in words."""
+    if given.value == Mode.NEVER:
+        return " From now on it runs without asking anyone. Each run still has a card and an audit row."
+    if (given.subject, given.value) == (Subject.RISK, Level.READ) and any(not t.reads for t in tools):
+        return (
+            " What these tools change now runs without asking anyone, no matter who requests it. "
+            "Each run still has a card and an audit row. What can't be undone still asks."
+        )
+    return ""
+
+
+def _paused(session: Session, command: Command, now: datetime) -> list[int] | None:
+    """Pause, and have every open card say so; None where it was paused already."""
+    return posted_cards.show_again(session) if rules.pause(session, command.actor, now) else None
+
+
+def _ended_grants(session: Session, before: Policy, rule: Rule, command: Command, now: datetime) -> str:
+    """End the grants that a rule made stricter, and say which."""
+    if rule.subject not in _JUDGING:
+        return ""
+    # not loaded: this transaction may still be undone, and the version with it
+    book = Rulebook(before.book.version, tuple(each.rule for each in rules.in_force(session)))
+    ended = grants.end_tightened(session, before, before.with_book(book), rule, command.actor, now)
+    return f" Grants ended with it: {', '.join(grant.label for grant in ended)}." if ended else ""
+
+
+def _count(grants_: int) -> str:
+    return "1 grant" if grants_ == 1 else f"{grants_} grants"

@@ -1,0 +1,218 @@
+"""The words with which admins set rules: parsed strictly, stored with who set them."""
+
+import difflib
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import time, timedelta
+from typing import Any
+
+from bot.approvals.commands.words import Misspoken, unquoted
+from bot.domain.chat import Address, Command
+from bot.domain.people import Actor, Role
+from bot.domain.plans import Approver
+from bot.domain.risk import Level
+from bot.domain.rules import (
+    EVERYWHERE,
+    DailyDigest,
+    Escalation,
+    Mode,
+    QuietHours,
+    Quorum,
+    Rule,
+    RuleValue,
+    Subject,
+)
+from bot.domain.times import duration
+from bot.plugins import channel_names
+
+_NUMBER = re.compile(r"[0-9]{1,9}")
+_HOST = re.compile(r"(\*\.)?[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)+|[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*")
+_ENDING = re.compile(r"\s+(for|in)\s+(\S+)$")
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """A rule as an admin wrote it."""
+
+    subject: Subject
+    value: RuleValue
+    pattern: str
+    scope: str
+
+    def concerns(self, tool_name: str) -> bool:
+        return Rule(0, self.subject, self.scope, self.pattern, self.value).concerns(tool_name)
+
+
+def parse(subject: Subject, text: str, command: Command) -> Setting:
+    """Read ``VALUE [for TOOLS] [in PLACE]``; raises Misspoken. ``here`` is the place of the command."""
+    pattern = scope = EVERYWHERE
+    text = f" {text.strip()}"
+    while found := _ENDING.search(text):
+        if found[1] == "for":
+            pattern = unquoted(found[2])
+        else:
+            scope = _place(unquoted(found[2]), command)
+        text = text[: found.start()]
+    words = text.split()
+    if not words:
+        raise Misspoken("Something is missing.")
+    if subject in _PLACED:
+        words = [_place(word, command) if word == "here" else word for word in words]
+    return Setting(subject, _VALUES[subject](words), pattern, scope)
+
+
+def as_and_in(text: str, command: Command) -> tuple[Actor, Address | None]:
+    """Read ``[as WHO] [in PLACE]``: for whom and where, if not here; raises Misspoken."""
+    words, who, where = text.split(), command.actor, None
+    for word, named in zip(words[::2], words[1::2], strict=False):
+        if word == "as":
+            who = account(named)
+        elif word == "in":
+            where = _address(_place(named, command))
+    if len(words) % 2 or set(words[::2]) - {"as", "in"}:
+        raise Misspoken("After the arguments, write as WHO, in PLACE, or both.")
+    return who, where
+
+
+def _place(text: str, command: Command) -> str:
+    if text == "here":
+        key = command.address.key
+        return f"{command.address.channel}:{key.rsplit('/', 1)[0] if key.count('/') > 1 else key}"
+    if text.endswith(":*"):
+        _check_channel(text.removesuffix(":*"))
+        return text
+    return str(_address(text))
+
+
+def _address(text: str) -> Address:
+    _check_channel(text.partition(":")[0])
+    try:
+        return Address.parse(text)
+    except ValueError:
+        raise Misspoken(f"{text!r} is not a place. Use here, or an address such as slack:T1/C2.") from None
+
+
+def _check_channel(channel: str) -> None:
+    """Raises Misspoken for a near miss: a rule for ``slak:`` would never apply, and no one would notice."""
+    near = difflib.get_close_matches(channel, channel_names(), 1)
+    if near and near[0] != channel:
+        raise Misspoken(f"There is no channel {channel}. Did you mean {near[0]}?")
+
+
+def account(text: str) -> Actor:
+    """Read an account; raises Misspoken."""
+    _check_channel(text.partition(":")[0])
+    try:
+        return Actor.parse(text)
+    except ValueError:
+        raise Misspoken(
+            f"{text!r} is not an account. Write it as slack:TEAM/USER, telegram:ID or http:NAME."
+        ) from None
+
+
+def seconds(text: str) -> float:
+    """Read a duration such as 15m; raises Misspoken."""
+    try:
+        read = duration(text)
+    except ValueError as error:
+        raise Misspoken(f"{text!r}: {error}.") from None
+    if not timedelta(seconds=10) <= read <= timedelta(days=90):
+        raise Misspoken(f"{text!r} is out of range. Use 10s to 90d.")
+    return read.total_seconds()
+
+
+def number(text: str) -> int | None:
+    """Read a number as rules, grants and quorums have it; None for anything else."""
+    return int(text) if _NUMBER.fullmatch(text) else None
+
+
+def _one_of(kind: type[Mode] | type[Level] | type[Approver]) -> Callable[[list[str]], RuleValue]:
+    def read(words: list[str]) -> RuleValue:
+        known = [str(member) for member in kind]
+        if len(words) != 1 or words[0] not in known:
+            raise Misspoken(f"Use one of {', '.join(known)}.")
+        return kind(words[0])
+
+    return read
+
+
+def _quorum(words: list[str]) -> Quorum:
+    numbers = [number(w) for w in words if w != "of"]
+    match numbers:
+        case [int(needed)]:
+            of = 0
+        case [int(needed), int(of)]:
+            pass
+        case _:
+            raise Misspoken("Give a number of approvals, such as 2 or 2 of 3.")
+    if not 1 <= needed <= 20 or (of and of < needed):  # noqa: PLR2004 - more than anybody can gather
+        raise Misspoken("Use 1 to 20, and not more than there are.")
+    return Quorum(needed, of)
+
+
+def _deciders(words: list[str]) -> tuple[str, ...]:
+    known = {"requester", "member", *Role}
+    for word in words:
+        if word not in known:
+            account(word)
+    return tuple(dict.fromkeys(words))
+
+
+def _clock(text: str) -> time:
+    try:
+        return time.fromisoformat(text).replace(second=0, microsecond=0, tzinfo=None)
+    except ValueError:
+        raise Misspoken(f"{text!r} is not a time of day. Write HH:MM, in UTC.") from None
+
+
+def _each(make: Callable[..., RuleValue], *readers: Callable[[str], Any]) -> Callable[[list[str]], RuleValue]:
+    def read(words: list[str]) -> RuleValue:
+        if len(words) != len(readers):
+            raise Misspoken(f"This needs {len(readers)} values.")
+        return make(*(reader(word) for reader, word in zip(readers, words, strict=True)))
+
+    return read
+
+
+def _length(text: str) -> timedelta:
+    return timedelta(seconds=seconds(text))
+
+
+def _address_text(text: str) -> str:
+    return str(_address(text))
+
+
+def _only(word: str) -> Callable[[list[str]], RuleValue]:
+    def read(words: list[str]) -> RuleValue:
+        if words != [word]:
+            raise Misspoken(f"Only `{word}` can be allowed here.")
+        return word
+
+    return read
+
+
+def _host(text: str) -> str:
+    if not _HOST.fullmatch(text):
+        raise Misspoken(f"{text!r} is not a host. Write it as docs.example.org or *.example.org.")
+    return text.lower()
+
+
+_VALUES: dict[Subject, Callable[[list[str]], RuleValue]] = {
+    Subject.POLICY: _one_of(Mode),
+    Subject.RISK: _one_of(Level),
+    Subject.TTL: _each(lambda length: length, _length),
+    Subject.QUORUM: _quorum,
+    Subject.DECIDERS: _deciders,
+    Subject.ROUTE: _each(str, _address_text),
+    Subject.ESCALATE: _each(Escalation, _length, _address_text),
+    Subject.REMIND: _each(lambda length: length, _length),
+    Subject.QUIET: _each(QuietHours, _clock, _clock),
+    Subject.DIGEST: _each(DailyDigest, _clock, _address_text),
+    Subject.PLANS: _one_of(Approver),
+    Subject.GRANTS: _only("destructive"),
+    Subject.FETCH: _each(str, _host),
+    Subject.OUTSIDERS: _only("talk"),
+}
+_PLACED = frozenset({Subject.ROUTE, Subject.ESCALATE, Subject.DIGEST})
+"""Subjects whose value names a place."""

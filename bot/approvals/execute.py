@@ -1,0 +1,227 @@
+"""Running an approved proposal: look again, claim, run, store the end; exactly as shown and at most once."""
+
+import asyncio
+from functools import partial
+from typing import Any
+
+from sqlalchemy.exc import SQLAlchemyError
+
+from bot.approvals import lifecycle
+from bot.approvals.drafts import in_time, preview_of, watched, words_of
+from bot.approvals.own_work import OwnWork
+from bot.approvals.progress import ON_CARDS, Progress
+from bot.domain.chat import Clock
+from bot.domain.jobs import Job, Wake, Work
+from bot.domain.proposals import Cause, Kind, Proposal, State, digest, old_values
+from bot.domain.redaction import secrets_in, veiled
+from bot.errors import Hopeless, LostRace, ToolError, ToolTimedOut
+from bot.store import proposals, teams
+from bot.store.database import Database
+from bot.store.resource_lock import Turnstile
+from bot.telemetry import tracing
+from bot.telemetry.logs import hiding, logger
+from bot.tools.registry import Registry
+from bot.tools.tool import CallContext, Tool, ToolOutput
+
+log = logger(__name__)
+
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 5.0  # seconds between tries to write how a tool ended
+
+
+class Execution:
+    """Runs what people approved; rows are the only state. ``process``: the id of this process."""
+
+    def __init__(
+        self, registry: Registry, database: Database, clock: Clock, process: str, own: OwnWork
+    ) -> None:
+        self._registry = registry
+        self._database = database
+        self._clock = clock
+        self._process = process
+        self._own = own
+        self._turnstile = Turnstile(database)
+        self._running: dict[str, asyncio.Task[Any]] = {}  # what its tool does, by proposal id
+
+    def stop(self, proposal_id: str) -> None:
+        """End the tool's work, if it is at work here; how that went is told as its end.
+
+        Once: what a tool does to end in order is not cut off.
+        """
+        running = self._running.get(proposal_id)
+        if running is not None and not running.cancelling():
+            running.cancel()
+
+    def close(self) -> None:
+        self._turnstile.close()
+
+    async def start(self, proposal_id: str, wake: Wake | None = None) -> tuple[Job, ...]:
+        """Run an approved proposal. A caller that loses the claim does nothing. Returns the follow-up work.
+
+        ``wake`` starts the work that shows how far it is.
+
+        Checking the old values, claiming and running are one step, which no other change to the same
+        object can interrupt. A proposal that finds one running is called again when that ends.
+        """
+        proposal = self._own.take_approved(proposal_id)
+        proposal = proposal or await self._database.read(proposals.get, proposal_id)
+        made: tuple[Job, ...] = ()
+        following: tuple[str, ...] = ()
+        if proposal is None or proposal.state is not State.APPROVED:
+            following = self._turnstile.forget(proposal_id)
+        elif not (name := await self._touched(proposal)):
+            made = await self._execute(proposal, "", wake)
+        elif await self._enter(proposal_id, name):
+            try:
+                made = await self._execute(proposal, name, wake)
+            finally:
+                following = await self._turnstile.leave(proposal_id, name)
+        return (*made, *(Job(Work.EXECUTE, each) for each in following))
+
+    async def _enter(self, proposal_id: str, name: str) -> bool:
+        """`Turnstile.enter`, past those in line here whom another process ran since."""
+        while not await self._turnstile.enter(proposal_id, name):
+            if (ahead := self._turnstile.ahead(name)) is None:
+                return False
+            found = await self._database.read(proposals.get, ahead)
+            if found is not None and found.state is State.APPROVED:
+                return False
+            self._turnstile.forget(ahead)
+        return True
+
+    async def _touched(self, proposal: Proposal) -> str:
+        """What it would change, by name; a tool that cannot say is kept to one call at a time."""
+        try:
+            tool = (await self._registry.shelf()).get(proposal.tool_name)
+            return await in_time(watched(tool.touched(proposal.arguments), tool.name), tool.timeout)  # type: ignore[no-any-return]
+        except Exception:  # noqa: BLE001 - a tool's own code; what is wrong with it is told when it runs
+            return proposal.tool_name
+
+    async def _execute(self, proposal: Proposal, name: str, wake: Wake | None) -> tuple[Job, ...]:
+        """Every move is guarded by the version that was read: where another was faster, nothing is done.
+
+        Nor while another process changes what ``name`` stands for: `Recovery` comes back to it.
+        """
+        plans = proposal.kind is Kind.PLAN
+        try:
+            tool = (await self._registry.shelf()).get(proposal.tool_name)
+            if proposal.teammate and not plans:
+                await self._check_teammate(proposal)
+            if digest(tool.name, tool.version, proposal.arguments) != proposal.digest:
+                return await self._finish(
+                    proposal,
+                    State.FAILED,
+                    cause=Cause.TOOL_CHANGED,
+                    error="It is not the tool that was shown.",
+                )
+            # a plan shows no old values of the world, only of the version before it
+            preview = proposal.preview if plans else await preview_of(tool, proposal.arguments)
+        except Exception as error:  # noqa: BLE001 - a tool's own code; people and the model are told
+            words = words_of(error, proposal.tool_name)
+            return await self._finish(proposal, State.FAILED, cause=_cause(error), error=words)
+        now = self._clock()
+        if old_values(preview) != old_values(proposal.preview):
+            return await self._database.write(lifecycle.ask_again, proposal, preview, now, first=True)
+        claimed = await self._database.write(lifecycle.claim, proposal, self._process, now, name, first=True)
+        if claimed is None:
+            return ()
+        with tracing.executing(claimed.id, claimed.tool_name, claimed.call_id) as noted:
+            return await self._run(tool, claimed, wake, noted)
+
+    async def _check_teammate(self, proposal: Proposal) -> None:
+        """Raises ToolError where the teammate that asked for it is locked, or was stopped."""
+        if why := await self._database.read(teams.barred, proposal.conversation_id):
+            raise ToolError(why)
+
+    async def _run(
+        self, tool: Tool, claimed: Proposal, wake: Wake | None, noted: tracing.Noted
+    ) -> tuple[Job, ...]:
+        secrets = secrets_in(claimed.arguments, tool.parameters)
+
+        async def show(words: str) -> None:
+            jobs = await self._database.write(lifecycle.tell_progress, claimed, words)
+            if wake is not None:
+                await wake(*jobs)
+
+        progress = Progress(self._clock, ON_CARDS, show, secrets)
+        context = CallContext(
+            claimed.conversation_id,
+            str(claimed.requester),
+            claimed.idempotency_key,
+            claimed.preview,
+            progress,
+            progress.tail,
+        )
+        with hiding(secrets):
+            work = _work(tool, claimed, context)  # a task of its own, so that it alone can be stopped
+            self._running[claimed.id] = running = asyncio.create_task(work, name=f"run:{claimed.id}")
+            try:
+                output = await running
+            except asyncio.CancelledError:
+                stopped = await self._stopped(claimed)
+                if stopped is None:
+                    raise
+                noted.fail("stopped")
+                return await self._finish(claimed, State.FAILED, cause=Cause.STOPPED, error=stopped)
+            except ToolTimedOut as error:
+                noted.fail("timeout")
+                return await self._finish(
+                    claimed, State.FAILED, cause=Cause.OUTCOME_UNKNOWN, error=veiled(error.message, secrets)
+                )
+            except Exception as error:  # noqa: BLE001 - a tool's own code; people and the model are told
+                noted.fail(type(error).__name__)
+                words = veiled(words_of(error, tool.name), secrets)
+                return await self._finish(claimed, State.FAILED, cause=_cause(error), error=words)
+            finally:
+                del self._running[claimed.id]
+            return await self._finish(
+                claimed,
+                State.SUCCEEDED,
+                result=output.text,
+                told=output.told,
+                ended_badly=output.ended_badly,
+                result_url=output.url,
+                error=None,
+                files=output.files,
+            )
+
+    async def _stopped(self, claimed: Proposal) -> str | None:
+        """Who stopped it, in words; None where this process ends, and with it all that runs here."""
+        task = asyncio.current_task()
+        if task is not None and task.cancelling():
+            return None
+        now_is = await self._database.read(lifecycle.as_stopped, claimed)
+        return now_is.error if now_is else None
+
+    async def _finish(self, proposal: Proposal, state: State, **changes: Any) -> tuple[Job, ...]:
+        """Store how it ended. Only this process knows, so it is tried until it is written."""
+        pause = _FIRST_PAUSE
+        while True:
+            owner = self._own.owner(proposal.requester)
+            try:
+                done = await self._database.write(
+                    partial(lifecycle.finish, owner=owner, **changes),
+                    proposal,
+                    state,
+                    self._clock(),
+                    first=True,
+                )
+            except (SQLAlchemyError, LostRace) as error:
+                log.error("the end of a tool is not written yet", proposal=proposal.id, exc_info=error)
+            else:
+                jobs = done[1] if done else ()
+                if owner and Job(Work.TURN, proposal.conversation_id) in jobs:
+                    self._own.begins(proposal.conversation_id, proposal.requester)
+                return jobs
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, _LONGEST_PAUSE)
+
+
+async def _work(tool: Tool, claimed: Proposal, context: CallContext) -> ToolOutput:
+    """What the tool does: made when its task begins, so that one cancelled before that leaves nothing."""
+    done: ToolOutput = await in_time(watched(tool.run(claimed.arguments, context), tool.name), tool.timeout)
+    return done
+
+
+def _cause(error: Exception) -> Cause:
+    """Whether a retry could help is the tool's to say."""
+    return Cause.REFUSED if isinstance(error, Hopeless) else Cause.ERROR

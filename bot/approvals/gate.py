@@ -1,0 +1,377 @@
+"""The one door: every tool call passes here, and a write runs only as a claimed, approved proposal.
+
+`Gate.consider` judges a call the model made; reads continue to `Gate.read`, writes come back as proposals
+that are not stored yet. `Gate.execute` runs an approved proposal (``execution.py``).
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+from weakref import WeakValueDictionary
+
+from sqlmodel import Session
+
+from bot.approvals import requests
+from bot.approvals.drafts import (
+    decoded,
+    draft,
+    in_time,
+    preview_of,
+    stated,
+    summary_of,
+    title_of,
+    told,
+    watched,
+    words_of,
+)
+from bot.approvals.execute import Execution
+from bot.approvals.judged_calls import Considered, left_out, with_one_plan
+from bot.approvals.own_work import OwnWork
+from bot.approvals.progress import IN_TURNS, Progress
+from bot.approvals.requests import Opened
+from bot.approvals.tool_visibility import check_unlocked, plan_shown, shelf_for
+from bot.approvals.tools import outputs
+from bot.domain import outward
+from bot.domain.bounds import CALLS_PER_ANSWER, AnswerRoom, Bounds
+from bot.domain.chat import Clock, Request
+from bot.domain.conversations import Call, CallResult, Conversation, Transcript
+from bot.domain.files import File
+from bot.domain.jobs import Job, Wake
+from bot.domain.model import ToolCall, ToolSpec
+from bot.domain.outcomes import REASON, bounded
+from bot.domain.people import Actor, Person
+from bot.domain.policy import Judgement, Place, Policy, Verdict
+from bot.domain.proposals import Kind, digest
+from bot.domain.redaction import secrets_in
+from bot.domain.risk import Risk
+from bot.errors import BadArguments, KeyTaken, Refused, TooMuch, UnknownTool
+from bot.store import conversations, people, proposals, tool_versions
+from bot.store import outputs as outputs_store
+from bot.store.database import Database
+from bot.store.rules import Policies
+from bot.telemetry.logs import hiding
+from bot.tools.registry import Registry, Shelf
+from bot.tools.tool import CallContext, Tool
+
+_TOO_MANY_CALLS = (
+    f"Too many calls: one answer may make {CALLS_PER_ANSWER}. Make the others in your next answers."
+)
+_READS_TOGETHER = 4  # of one conversation
+_REASON_SCHEMA = {
+    "type": "string",
+    "description": "Why you want this: one sentence for the person who decides. Empty if it only reads.",
+}
+
+
+def offer(tool: Tool) -> ToolSpec:
+    """A tool as the model sees it; writes take the agent's reason in addition."""
+    if tool.reads:
+        return ToolSpec(tool.name, tool.description, tool.parameters, tool.strict)
+    parameters = dict(tool.parameters)
+    parameters["properties"] = {**parameters.get("properties", {}), REASON: _REASON_SCHEMA}
+    parameters["required"] = [*parameters.get("required", []), REASON]
+    description = (
+        f"{tool.description} (What it changes, people approve first, unless their rules let it run.)"
+    )
+    return ToolSpec(tool.name, description, parameters, tool.strict)
+
+
+class Gate:
+    """Holds what a call needs to be judged and run; rows are the only state."""
+
+    def __init__(
+        self,
+        registry: Registry,
+        policies: Policies,
+        database: Database,
+        clock: Clock,
+        process: str,
+        bounds: Bounds | None = None,
+        own: OwnWork | None = None,
+    ) -> None:
+        """``process``: the id of this process; ``own``: the work that it alone does."""
+        self._process = process
+        self._bounds = bounds or Bounds()
+        self.registry = registry
+        self.policies = policies
+        self._database = database
+        self._clock = clock
+        self._execution = Execution(registry, database, clock, process, own or OwnWork("", 0))
+        self._kept: set[tuple[str, str]] = set()  # tool versions whose schema is on disk
+        # by conversation, so that one whose reads hang (or wait for a person) holds up no other
+        self._reading: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
+
+    def close(self) -> None:
+        self._execution.close()
+
+    async def consider(
+        self,
+        shelf: Shelf,
+        calls: Sequence[ToolCall],
+        transcript: Transcript,
+        said: str,
+    ) -> list[Considered]:
+        """Judge every call of one answer, ``said``. What cannot be proposed is answered with the reason.
+
+        ``shelf`` holds all tools. The caller is limited to its share here. Raises what the database raises.
+        """
+        if not calls:
+            return []
+        policy, person, room, declined = await self._database.read(
+            self._before_judging, transcript.asker, transcript.conversation.id
+        )
+        whole = shelf.offered
+        reach = shelf_for(whole, transcript.teammate)
+        case = _Case(reach, whole, transcript, said, policy, person, declined)
+        considered: list[Considered] = []
+        left = room.left
+        for position, call in enumerate(calls):
+            if position >= CALLS_PER_ANSWER:
+                considered.append(left_out(call, _TOO_MANY_CALLS))
+                continue
+            judged = await self._consider(case, call, position, room if left <= 0 else None)
+            left -= judged.proposal is not None
+            considered.append(judged)
+        return with_one_plan(considered)
+
+    def _before_judging(
+        self, session: Session, actor: Actor, conversation_id: str
+    ) -> tuple[Policy, Person, AnswerRoom, Mapping[str, str]]:
+        policy, person = self.policies.load_for(session, actor)
+        room = proposals.room(session, self._bounds, conversation_id, person.accounts)
+        return policy, person, room, conversations.just_declined(session, conversation_id)
+
+    async def _consider(
+        self, case: "_Case", call: ToolCall, position: int, full: AnswerRoom | None
+    ) -> Considered:
+        """``full``: there is room for no further proposal."""
+        summary = call.name
+        try:
+            tool = case.shelf.get(call.name)
+            raw = decoded(call.arguments)
+            reason = raw.pop(REASON, "") if not tool.reads else ""
+            arguments = await tool.checked(raw)
+            summary = summary_of(tool, arguments)
+            kept = Call(call.id, call.name, call.arguments, summary)
+            if not tool.reads and (who := case.declined.get(digest(tool.name, tool.version, arguments))):
+                return left_out(call, _just_declined(who), summary)
+            if tool.effect:
+                return Considered(kept, effect=(tool, arguments))
+            plans = tool.kind is Kind.PLAN
+            risk = self._risk(tool, arguments, case.policy, case.place, case.person, case.transcript)
+            verdict = case.policy.judge(tool.name, risk, case.place, case.person, tool.kind)
+            if verdict.judgement is Judgement.REFUSE:
+                why = CallResult(f"REFUSED: {verdict.rule}", ok=False, outside=False)
+                return Considered(kept, result=why)
+            if verdict.judgement is Judgement.RUN and not verdict.risk.writes:
+                return Considered(kept, read=(tool, arguments))
+            if full is not None:
+                return left_out(call, full.words, summary)
+            if verdict.risk.writes and not plans:
+                check_unlocked(case.transcript.teammate, tool)
+            if plans:
+                summary, preview = plan_shown(case.whole, case.transcript.teammate, arguments)
+            else:
+                preview = await preview_of(tool, arguments)
+                summary = await title_of(tool, arguments)
+            key = await tool.key(arguments) if tool.key else None
+        except Exception as error:  # noqa: BLE001 - a tool's own code; the model is told
+            text = f"ERROR: {words_of(error, call.name)}"
+            own = isinstance(error, BadArguments | UnknownTool | Refused)
+            return Considered(
+                Call(call.id, call.name, call.arguments, summary),
+                result=CallResult(text, ok=False, outside=not own),
+            )
+        await self.keep_schema(tool)
+        drafted = draft(
+            tool,
+            arguments,
+            preview,
+            verdict,
+            case.transcript.asker,
+            stated(str(reason), case.said, case.transcript.heard),
+            self._clock(),
+            title=summary,
+        )
+        return Considered(
+            kept,
+            key=key,
+            proposal=replace(
+                drafted,
+                conversation_id=case.transcript.conversation.id,
+                call_id=call.id,
+                position=position,
+                teammate=case.transcript.teammate.name if case.transcript.teammate else "",
+            ),
+        )
+
+    async def open(self, request: Request) -> Opened:
+        """Open a proposal that no model call led to, judged as any other. Returns once it is committed.
+
+        Raises BadArguments, UnknownTool, Refused, KeyTaken, or ToolError where it cannot be previewed.
+        """
+        tool = (await self.registry.shelf()).get(request.tool_name)
+        if tool.effect is not None or tool.kind is Kind.PLAN:
+            raise Refused(f"{tool.name} is only for an agent at work in a conversation.")
+        with told(tool.name):
+            # a question is opened unanswered: what people fill in is validated
+            asked = tool.kind is Kind.QUESTION
+            arguments = dict(request.arguments) if asked else await tool.checked(dict(request.arguments))
+        if before := await self._database.read(requests.opened_before, request):
+            return _same(before, tool, arguments)
+        if await self._database.read(self._has_enough, request.actor):
+            raise TooMuch(
+                f"{self._bounds.open_by_person:,} of your proposals wait for a decision already. "
+                "Try again once some are decided."
+            )
+        verdict = await self._judge(tool, arguments, request)
+        with told(tool.name):
+            preview = await preview_of(tool, arguments)
+            title = await title_of(tool, arguments)
+            key = await tool.key(arguments) if tool.key else None
+        await self.keep_schema(tool)
+        if request.ttl is not None:
+            verdict = replace(verdict, ttl=min(request.ttl, verdict.ttl))
+        drafted = draft(
+            tool, arguments, preview, verdict, request.actor, request.reason, self._clock(), title=title
+        )
+        opened = await self._database.write(
+            requests.open_request,
+            self.policies,
+            request,
+            drafted,
+            key,
+            self._process,
+            drafted.created_at,
+        )
+        return _same(opened, tool, arguments) if opened.again else opened
+
+    def _has_enough(self, session: Session, actor: Actor) -> bool:
+        accounts = people.person_of(session, actor).accounts
+        most = self._bounds.open_by_person
+        return proposals.waiting_of(session, accounts, most) >= most
+
+    async def _judge(self, tool: Tool, arguments: Mapping[str, Any], request: Request) -> Verdict:
+        policy, person = await self._database.read(self.policies.load_for, request.actor)
+        place = Place(str(request.address), request.private)
+        with told(tool.name):
+            risk = self._risk(tool, arguments, policy, place, person)
+        verdict = policy.judge(tool.name, risk, place, person, tool.kind)
+        if verdict.judgement is Judgement.REFUSE:
+            raise Refused(verdict.rule)
+        return verdict
+
+    def _risk(
+        self,
+        tool: Tool,
+        arguments: Mapping[str, Any],
+        policy: Policy,
+        place: Place,
+        person: Person,
+        transcript: Transcript | None = None,
+    ) -> Risk:
+        """What the tool says of a call, and for one that reads, whether its addresses are known there."""
+        risk = tool.classify(arguments)
+        addresses = () if risk.writes or not tool.open_world else tuple(outward.sent(arguments))
+        if not addresses:
+            return risk
+        known = outward.known(transcript, person.accounts, tool.name, addresses) if transcript else ()
+        return outward.judged(risk, addresses, known, policy.book.hosts(place.address, tool.name))
+
+    async def look(self, tool: Tool, arguments: Mapping[str, Any], request: Request) -> CallResult | None:
+        """Run a read that the rules allow without approval, or return None if it needs approval.
+
+        Raises Refused if it can't be proposed either.
+        """
+        verdict = await self._judge(tool, arguments, request)
+        if verdict.judgement is not Judgement.RUN or verdict.risk.writes:
+            return None
+        context = CallContext(request.into or "", str(request.actor))
+        with hiding(secrets_in(arguments, tool.parameters)):
+            try:
+                output = await in_time(watched(tool.run(arguments, context), tool.name), tool.timeout)
+                return CallResult(output.text, ok=True)
+            except Exception as error:  # noqa: BLE001 - a tool's own code; the requester is told
+                return CallResult(f"ERROR: {words_of(error, tool.name)}", ok=False)
+
+    async def keep_schema(self, tool: Tool) -> None:
+        """The schema of what is proposed is on disk before the proposal, once for each version."""
+        if (tool.name, tool.version) not in self._kept:
+            await self._database.write(tool_versions.keep, tool.name, tool.version, tool.form)
+            self._kept.add((tool.name, tool.version))
+
+    async def read(
+        self,
+        tool: Tool,
+        arguments: Mapping[str, Any],
+        conversation: Conversation,
+        asker: Actor | None = None,
+        show: Callable[[str], Awaitable[None]] | None = None,
+    ) -> CallResult:
+        """Run a call that changes nothing. The model is told what went wrong with the tool.
+
+        ``asker`` is whose call it is, where that is not who began the conversation. ``show`` is told how far
+        it is.
+        """
+        context = CallContext(conversation.id, str(asker or conversation.requester))
+        secrets = secrets_in(arguments, tool.parameters)
+        if show is not None:
+            context = replace(context, progress=Progress(self._clock, IN_TURNS, show, secrets))
+        room = self._reading.setdefault(conversation.id, asyncio.Semaphore(_READS_TOGETHER))
+        with hiding(secrets):
+            try:
+                async with room:
+                    output = await in_time(watched(tool.run(arguments, context), tool.name), tool.timeout)
+            except Exception as error:  # noqa: BLE001 - a tool's own code; the model is told
+                return CallResult(f"ERROR: {words_of(error, tool.name)}", ok=False)
+            for file in output.files:
+                await self._database.write(outputs_store.keep, conversation.id, file, self._clock())
+            text = await self._fitting(File(f"{tool.name}.txt", output.text), conversation)
+            return CallResult(text, ok=True)
+
+    async def _fitting(self, file: File, conversation: Conversation) -> str:
+        """The text, cut to what the model may see in one result, with a handle for reading the rest."""
+        if "output_read" in (await self.registry.shelf()).tools:
+            return await outputs.cut(self._database, conversation.id, file, self._clock)
+        return bounded(file.text)
+
+    async def execute(self, proposal_id: str, wake: Wake | None = None) -> tuple[Job, ...]:
+        """Run an approved proposal, exactly as shown and at most once: `Execution.start`."""
+        return await self._execution.start(proposal_id, wake)
+
+    def stop(self, proposal_id: str) -> None:
+        """End what runs here for a proposal that someone wants stopped: `Execution.stop`."""
+        self._execution.stop(proposal_id)
+
+
+@dataclass(frozen=True, slots=True)
+class _Case:
+    """What all calls of one answer have in common."""
+
+    shelf: Shelf
+    whole: Shelf
+    transcript: Transcript
+    said: str
+    policy: Policy
+    person: Person
+    declined: Mapping[str, str]  # who, by digest, since the person's last message
+
+    @property
+    def place(self) -> Place:
+        there = self.transcript.conversation
+        return Place(str(there.origin), there.private)
+
+
+def _same(opened: Opened, tool: Tool, arguments: Mapping[str, Any]) -> Opened:
+    """What was opened before, if it is the same; raises KeyTaken where it is not (edits do not count)."""
+    p = opened.proposal
+    changed = p.edited_by is None and p.digest != digest(tool.name, p.tool_version, arguments)
+    if p.tool_name != tool.name or changed:
+        raise KeyTaken
+    return opened
+
+
+def _just_declined(who: str) -> str:
+    """Why a call that people declined after the person's last message is not asked for again."""
+    return f"{who} declined exactly this a moment ago. Do not ask again unless they ask you to."

@@ -1,0 +1,202 @@
+"""What time and machines do to proposals: expire, claim, finish, settle, abandon. One transaction each.
+
+What people do is in ``bot/approvals/decide.py``.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from sqlmodel import Session
+
+from bot.approvals import teamwork
+from bot.domain.files import File
+from bot.domain.jobs import CHANGED, Job, Work
+from bot.domain.outcomes import EARLIER, for_model
+from bot.domain.proposals import Cause, PreviewField, Proposal, State, clock
+from bot.domain.record import Act
+from bot.domain.unseen import one_line
+from bot.domain.verbs import Verb
+from bot.errors import LostRace
+from bot.store import conversations, messages, outputs, proposals, teams, transitions, turns
+from bot.store.audit.log import By
+from bot.store.rules import Policies
+
+
+def redraw(session: Session, p: Proposal) -> Job:
+    """It changed: its cards, and the one that carries its group's buttons, are behind, if there are any."""
+    return Job(Work.REDRAW, str(p.message_id)) if transitions.has_cards_behind(session, p) else CHANGED
+
+
+def moved(p: Proposal | None) -> Proposal:
+    """What `moving.move` gave; raises LostRace where it gave nothing."""
+    if p is None:
+        raise LostRace
+    return p
+
+
+def end(
+    session: Session, p: Proposal, by: By, now: datetime, state: State, who: str | None, **changes: Any
+) -> tuple[Proposal, tuple[Job, ...]]:
+    """Bring an open proposal to an end without running it."""
+    if who is not None:
+        changes |= {"decided_by": who, "decided_from": by.channel, "decided_at": now}
+    p = moved(transitions.move(session, p, by, now, state, **changes))
+    return p, (redraw(session, p), *settle(session, p, now))
+
+
+def expire_due(
+    session: Session, policies: Policies, now: datetime, limit: int
+) -> list[tuple[Proposal, tuple[Job, ...]]]:
+    """Expire what no one decided in time, at most ``limit`` at a time; nothing while timers are stopped."""
+    if policies.load(session).book.paused:
+        return []
+    return [expire(session, p, now) for p in proposals.due(session, now, limit)]
+
+
+def expire(session: Session, p: Proposal, now: datetime) -> tuple[Proposal, tuple[Job, ...]]:
+    """Its time is over."""
+    return end(session, p, By.nod(Verb.EXPIRE), now, State.EXPIRED, None, decided_at=now)
+
+
+def undeliverable(session: Session, proposal_id: str, why: str, now: datetime) -> tuple[Job, ...]:
+    """The card could not be posted anywhere: no one could ever decide, so it ends."""
+    p = proposals.get(session, proposal_id)
+    if p is None or p.state is not State.PROPOSED:
+        return ()
+    by = By.nod(Act.UNDELIVERABLE, why)
+    return end(session, p, by, now, State.CANCELLED, None, cause=Cause.UNDELIVERABLE, error=why)[1]
+
+
+def unasked(session: Session, proposal_id: str, now: datetime) -> tuple[Job, ...]:
+    """No one is waiting for the answer to a question now: it ends, unless it has."""
+    p = proposals.get(session, proposal_id)
+    if p is None or p.state not in (State.PROPOSED, State.APPROVED):
+        return ()
+    by = By.nod(Act.UNASKED, "the call that asked has ended")
+    return end(session, p, by, now, State.CANCELLED, None, cause=Cause.UNASKED)[1]
+
+
+def unask_left(session: Session, process: str, now: datetime) -> tuple[Job, ...]:
+    """End every question whose process is gone, and the call that asked with it."""
+    left = transitions.questions_left(session, process)
+    return tuple(job for ident in left for job in unasked(session, ident, now))
+
+
+def ask_again(
+    session: Session, p: Proposal, preview: tuple[PreviewField, ...], now: datetime
+) -> tuple[Job, ...]:
+    """What the preview showed as old has changed: back to people, with current values."""
+    moved = transitions.move(
+        session,
+        p,
+        By.nod(Act.CHANGED, "the current values changed"),
+        now,
+        State.PROPOSED,
+        preview=preview,
+        round=p.round + 1,
+        votes=(),
+        changed=True,
+        **clock(p.ttl, p.remind_every, now),
+        decided_by=None,
+        decided_from=None,
+        decided_at=None,
+    )
+    return (redraw(session, p),) if moved else ()
+
+
+def claim(session: Session, p: Proposal, process: str, now: datetime, thing: str = "") -> Proposal | None:
+    """``approved → executing`` for exactly one caller; everybody else, and all while paused, get None.
+
+    So does one who would change a ``thing`` that another process is changing: a lock is gone with its
+    connection, and what runs under it is not.
+    """
+    return transitions.move(session, p, By.nod(Act.EXECUTE), now, State.EXECUTING, owner=process, thing=thing)
+
+
+def as_stopped(session: Session, claimed: Proposal) -> Proposal | None:
+    """What a claim became when someone pressed Stop; None where no one did, or it is no longer that run."""
+    p = proposals.get(session, claimed.id)
+    stopped = p is not None and p.state is State.EXECUTING and p.cause is Cause.STOPPED
+    return p if stopped and p.version == claimed.version + 1 else None  # type: ignore[union-attr]
+
+
+def tell_progress(session: Session, claimed: Proposal, words: str) -> tuple[Job, ...]:
+    """Keep how far a running proposal is, for its cards; nothing once it has ended."""
+    return (redraw(session, claimed),) if transitions.tell_progress(session, claimed, words) else ()
+
+
+def finish(
+    session: Session,
+    /,
+    claimed: Proposal,
+    state: State,
+    now: datetime,
+    *,
+    files: Sequence[File] = (),
+    owner: str = "",
+    **changes: Any,
+) -> tuple[Proposal, tuple[Job, ...]] | None:
+    """Store how it ended (``SUCCEEDED`` or ``FAILED`` with its cause); None when the claim was lost.
+
+    ``owner``: of the turn that continues the conversation, as in `turns.want_turn`.
+    """
+    changes = {"cause": None, "error": None, **changes}
+    p = transitions.move(session, claimed, By.nod(state), now, state, **changes)
+    if p is None and (stopped := as_stopped(session, claimed)) is not None:
+        p = transitions.move(session, stopped, By.nod(state), now, state, **changes)
+    if p is None:
+        return None
+    posts = (Job(Work.DELIVER, p.conversation_id),) if outputs.keep_result(session, p, files, now) else ()
+    return p, (redraw(session, p), *settle(session, p, now, owner), *posts)
+
+
+def settle(session: Session, p: Proposal, now: datetime, owner: str = "") -> tuple[Job, ...]:
+    """When every call of an answer has ended, the conversation continues. Other requests simply end.
+
+    If it continued since, the model has already answered past these calls, or is answering in a turn
+    that read them as they were: a note tells it how they ended.
+    """
+    if not p.called or proposals.has_unsettled(session, p.message_id):
+        return ()
+    goes_on, more = teamwork.settled(session, p, now) if p.teammate else (True, ())
+    if not goes_on:
+        return more
+    resumed = turns.want_turn(session, p.conversation_id, now, owner)
+    if not resumed or messages.spoken_since(session, p.conversation_id, p.message_id):
+        group = proposals.of_message(session, p.message_id)
+        lines = "\n".join(f"- {one_line(each.description)}: {_indented(for_model(each))}" for each in group)
+        messages.add_note(session, p.conversation_id, f"[Nod] {EARLIER}\n{lines}", now)
+    return (Job(Work.TURN, p.conversation_id), *more)
+
+
+def _indented(text: str) -> str:
+    """A tool's answer in a note: none of its lines looks like one of the note's own."""
+    return "\n    ".join(text.splitlines())
+
+
+def abandon(session: Session, p: Proposal, now: datetime, *, rerun: bool) -> tuple[Job, ...]:
+    """It started, and no live process is running it: how it ended is unknown.
+
+    ``rerun``: the tool declared itself idempotent, so it runs again with the same key; else people decide.
+    """
+    error = "It started, but its end was never recorded."
+    by = By.nod(Act.ABANDONED, error)
+    lost = transitions.move(session, p, by, now, State.FAILED, cause=Cause.OUTCOME_UNKNOWN, error=error)
+    if lost is None:
+        return ()  # it ended a moment ago
+    if not rerun or p.cause is Cause.STOPPED:
+        return (redraw(session, lost), *settle(session, lost, now))
+    by = By.nod(Act.RERUN, "the tool is idempotent")
+    p = moved(transitions.move(session, lost, by, now, State.APPROVED, cause=None, error=None))
+    return (redraw(session, p), Job(Work.EXECUTE, p.id))
+
+
+def forget(session: Session, conversation_id: str, now: datetime) -> int:
+    """Delete what was said in a conversation and among its team; how many open proposals keep it there."""
+    every = [conversation_id, *(each.id for each in teams.of_lead(session, conversation_id))]
+    waiting = sum(len(proposals.open_in(session, ident)) for ident in every)
+    if not waiting:
+        conversations.forget(session, every, now)
+        outputs.delete_all(session, every)
+    return waiting

@@ -1,0 +1,177 @@
+"""Who someone is to Nod, and what admins look up: the current policy, grants, usage and the audit log."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from sqlmodel import Session
+
+from bot.approvals import grants
+from bot.approvals.lookup.people import KnownPerson, listed
+from bot.domain.chat import Clock
+from bot.domain.people import Actor, Person, Role
+from bot.domain.policy import Policy
+from bot.domain.record import Wanted
+from bot.domain.redaction import redact_text
+from bot.domain.rules import GivenRole, Pause, Rule, Subject, covers
+from bot.domain.similarity import Grant
+from bot.domain.usage import Parts, Used
+from bot.store import conversations, counts, names, people, rules
+from bot.store.audit import chain, log, verification
+from bot.store.database import Database
+from bot.store.rules import InForce, Policies
+
+_CHECK_SECONDS = 3.0
+_ELSEWHERE = frozenset({Subject.ROUTE, Subject.ESCALATE, Subject.DIGEST})
+"""These name other places, in which that person may not be."""
+
+
+class GrantInWords(NamedTuple):
+    """A grant, and what it allows in words with people and places by name."""
+
+    grant: Grant
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
+class WhoIs:
+    """Who someone is: their linked accounts, their roles, and whether anything runs now."""
+
+    person: Person
+    roles: frozenset[Role]
+    pause: Pause | None
+
+
+@dataclass(frozen=True, slots=True)
+class Current:
+    """What holds now; each rule with its words, people and places by name.
+
+    ``whose`` is the Person to whom everything is narrowed; None for an admin, who sees all.
+    """
+
+    whose: Person | None
+    policy: Policy
+    rules: Sequence[tuple[InForce, str]]
+    grants: Sequence[GrantInWords]
+
+
+class AdminLookup:
+    def __init__(self, database: Database, policies: Policies, clock: Clock) -> None:
+        self._database = database
+        self._policies = policies
+        self._clock = clock
+
+    async def check(self) -> None:
+        """Raises SQLAlchemyError or TimeoutError where rows can't be read and written."""
+        async with asyncio.timeout(_CHECK_SECONDS):
+            await self._database.read(log.last_id)
+            await self._database.check_writable()
+
+    async def who_is(self, actor: Actor) -> WhoIs:
+        def read(session: Session) -> WhoIs:
+            person = people.person_of(session, actor)
+            return WhoIs(person, self._policies.load(session).roles_of(person), rules.pause_of(session))
+
+        return await self._database.read(read)
+
+    async def accounts_of(self, account: str) -> frozenset[str]:
+        """An account, and those linked with it; none of what is no account."""
+        try:
+            actor = Actor.parse(account)
+        except ValueError:
+            return frozenset()
+        if not account.isprintable():
+            return frozenset()
+        return (await self._database.read(people.person_of, actor)).accounts
+
+    async def is_admin(self, actor: Actor) -> bool:
+        """Whether this person is an admin of all of Nod, not of one workspace alone."""
+        return await self._database.read(self._rules_all, actor)
+
+    async def current(self, actor: Actor) -> Current:
+        """What concerns this person: the rules of where they are, and their grants; for an admin all."""
+
+        def read(session: Session) -> Current:
+            whose = None if self._rules_all(session, actor) else people.person_of(session, actor)
+            found = [
+                (each, names.named(session, each.rule.said))
+                for each in rules.in_force(session)
+                if whose is None or _concerns(session, each.rule, whose)
+            ]
+            return Current(whose, self._policies.load(session), found, self._grants(session, whose))
+
+        return await self._database.read(read)
+
+    async def grants(self, actor: Actor) -> list[GrantInWords]:
+        """Those that this person gave; for an admin all."""
+
+        def read(session: Session) -> list[GrantInWords]:
+            every = self._rules_all(session, actor)
+            return self._grants(session, None if every else people.person_of(session, actor))
+
+        return await self._database.read(read)
+
+    async def people(self, actor: Actor) -> tuple[bool, list[KnownPerson]]:
+        """This person with their accounts; for an admin (True) all who have linked accounts or a role."""
+
+        def read(session: Session) -> tuple[bool, list[KnownPerson]]:
+            everyone = self._rules_all(session, actor)
+            return everyone, listed(session, self._policies.load(session), actor, everyone=everyone)
+
+        return await self._database.read(read)
+
+    async def usage(self, actor: Actor, by: Parts, since: datetime) -> tuple[bool, list[Used]]:
+        """What turns cost since then in this person's conversations; in everyone's (True) for an admin."""
+
+        def read(session: Session) -> tuple[bool, list[Used]]:
+            everyone = self._rules_all(session, actor)
+            accounts = None if everyone else people.person_of(session, actor).accounts
+            return everyone, counts.usage(session, by, since, accounts)
+
+        return await self._database.read(read)
+
+    async def audit_page(self, wanted: Wanted, limit: int) -> tuple[list[dict[str, Any]], int | None]:
+        """Rows of the audit log, newest first, and what the next page begins below, if any."""
+        return await self._database.read(verification.page, wanted, limit)
+
+    async def audit_faults(self, anchors: Sequence[str]) -> tuple[list[str], str | None]:
+        """Every row that was changed, removed or inserted, in words, and the newest anchor."""
+
+        def read(session: Session) -> tuple[list[str], str | None]:
+            return verification.faults(session, anchors), chain.anchor(session)
+
+        return await self._database.read(read)
+
+    async def audit_file(self, wanted: Wanted, form: str) -> str:
+        """The audit log without secrets, oldest first, in one of `seals.FORMATS`."""
+
+        def read(session: Session) -> str:
+            return verification.FORMATS[form](verification.rows(session, wanted))
+
+        return await self._database.read(read)
+
+    def _rules_all(self, session: Session, actor: Actor) -> bool:
+        return self._policies.is_admin(session, actor) and not self._policies.bound_to(session, actor)
+
+    def _grants(self, session: Session, giver: Person | None) -> list[GrantInWords]:
+        """Those that a Person gave, or all."""
+        found = grants.live(session, self._clock())
+        theirs = {giver.id, *giver.accounts} if giver else None
+        return [
+            GrantInWords(each, names.named(session, redact_text(each.words)))
+            for each in found
+            if theirs is None or each.person_id in theirs
+        ]
+
+
+def _concerns(session: Session, rule: Rule, person: Person) -> bool:
+    """Whether a rule is about what this person asks for, where they have an account or have written."""
+    if isinstance(rule.value, GivenRole):
+        return rule.value.account in person.accounts
+    if rule.subject in _ELSEWHERE:
+        return False
+    if any(covers(rule.scope, account) for account in person.accounts):
+        return True
+    return conversations.wrote_in(session, person.accounts, rule.scope)

@@ -1,0 +1,116 @@
+"""Cards as channels may look them up, each answer checked against who asks and where."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sqlmodel import Session
+
+from bot.approvals import rights
+from bot.approvals.presses import Presses
+from bot.channels.seam import Overview
+from bot.delivery.cards import Cards
+from bot.domain.cards import Card
+from bot.domain.chat import Address
+from bot.domain.people import Actor
+from bot.domain.proposals import SETTLED, Proposal, State
+from bot.domain.similarity import Rung, Whose
+from bot.domain.verbs import Verb
+from bot.store import conversations, people, posted_cards, proposals
+from bot.store.database import Database
+from bot.store.rules import Policies
+
+_RECENT = 20
+
+
+class CoreLookup:
+    def __init__(
+        self,
+        database: Database,
+        cards: Cards,
+        presses: Presses,
+        policies: Policies,
+        notice: str = "",
+    ) -> None:
+        self.notice = notice
+        self._database = database
+        self._cards = cards
+        self._policies = policies
+        self._presses = presses
+
+    async def card(
+        self, proposal_id: str, actor: Actor, address: Address | None = None, ref: str | None = None
+    ) -> Card | None:
+        if not await self._database.read(self._may_see, proposal_id, actor, address):
+            return None
+        pressed = (proposal_id, actor, address, ref) if address and ref else None
+        if pressed and await self._cards.recognise(*pressed) is None:
+            return None
+        return (await self._cards.card(proposal_id, address))[1]
+
+    async def arguments(
+        self, proposal_id: str, actor: Actor, address: Address | None = None
+    ) -> Mapping[str, Any] | None:
+        if not await self._database.read(self._may, proposal_id, actor, address, Verb.EDIT):
+            return None
+        return (await self._cards.card(proposal_id))[1].arguments
+
+    async def may_press(
+        self, proposal_id: str, actor: Actor, address: Address | None = None, verb: Verb = Verb.APPROVE
+    ) -> bool:
+        return await self._database.read(self._may, proposal_id, actor, address, verb)
+
+    async def follows(self, address: Address) -> bool:
+        return await self._database.read(conversations.open_at, address) is not None
+
+    async def ladder(
+        self, proposal_id: str, actor: Actor, address: Address | None = None
+    ) -> Sequence[tuple[Rung, str]]:
+        return await self._presses.ladder(proposal_id, actor, address)
+
+    async def reaches(
+        self, proposal_id: str, actor: Actor, address: Address | None = None
+    ) -> Sequence[tuple[Whose, str]]:
+        return await self._presses.reaches(proposal_id, actor, address)
+
+    async def overview(self, actor: Actor) -> Overview:
+        parts: list[list[Proposal]] = []
+
+        def find(session: Session) -> list[Proposal]:
+            parts[:] = self._overview(session, actor)
+            return [p for part in parts for p in part]
+
+        cards = await self._cards.cards(find)
+        return Overview(*(tuple(cards[p.id] for p in part) for part in parts))
+
+    def _may_see(self, session: Session, proposal_id: str, actor: Actor, address: Address | None) -> bool:
+        proposal = proposals.get(session, proposal_id)
+        if proposal is None:
+            return False
+        if rights.visible(session, self._policies, proposal, actor):
+            return True
+        conversation = conversations.get_conversation(session, proposal.conversation_id)
+        home = conversation is not None and conversation.origin == address
+        return home or (address is not None and posted_cards.is_at(session, proposal_id, address))
+
+    def _may(
+        self, session: Session, proposal_id: str, actor: Actor, address: Address | None, verb: Verb
+    ) -> bool:
+        proposal = proposals.get(session, proposal_id)
+        if proposal is None:
+            return False
+        return rights.objection(session, self._policies, proposal, actor, verb, at=address) is None
+
+    def _overview(
+        self, session: Session, actor: Actor
+    ) -> tuple[list[Proposal], list[Proposal], list[Proposal]]:
+        person = people.person_of(session, actor)
+        reach = rights.reach(session, self._policies, actor)
+        pending = proposals.seen_by(session, reach, [State.PROPOSED])
+        waiting = [p for p in pending if rights.objection(session, self._policies, p, actor) is None]
+        ended = proposals.seen_by(session, reach, sorted(SETTLED), _RECENT * 5)
+
+        def mine(p: Proposal) -> bool:
+            return people.person_of(session, p.requester) == person
+
+        recent = [p for p in ended if mine(p) or any(v.person_id == person.id for v in p.votes)]
+        return waiting, [p for p in pending if mine(p)], recent[:_RECENT]

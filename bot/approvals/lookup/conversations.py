@@ -1,0 +1,122 @@
+"""A person's conversations, for channels that list and show them: what was said, by whom, and what runs.
+
+Whose a conversation is, the channel asks with `own`; everything else takes the id of one that is.
+"""
+
+from typing import NamedTuple
+
+from sqlmodel import Session
+
+from bot.approvals import lifecycle
+from bot.approvals.lookup.proposals import ProposalLookup, Seen
+from bot.domain.chat import Address, Clock
+from bot.domain.conversations import Conversation, Transcript, TurnEnd
+from bot.domain.files import File
+from bot.domain.people import Actor
+from bot.domain.proposals import Mark
+from bot.domain.teams import TeamStatus
+from bot.store import conversations, messages, outputs, proposals, teams, turns
+from bot.store.database import Database
+from bot.store.outputs import KeptFile
+from bot.tools.registry import Registry
+
+
+class Listed(NamedTuple):
+    """A conversation in a list; ``waiting`` is how many of its proposals are open."""
+
+    conversation: Conversation
+    waiting: int
+
+
+class ConversationLookup:
+    def __init__(self, database: Database, registry: Registry, shown: ProposalLookup, clock: Clock) -> None:
+        self._database = database
+        self._registry = registry
+        self._shown = shown
+        self._clock = clock
+
+    async def own(self, conversation_id: str, address: Address) -> Conversation | None:
+        """The conversation, if it is at this address; None for any other, and for one that was deleted."""
+        found = await self._database.read(conversations.get_conversation, conversation_id)
+        return found if found and not found.deleted and found.address == address else None
+
+    async def deleted(self, conversation_id: str) -> bool:
+        found = await self._database.read(conversations.get_conversation, conversation_id)
+        return found is not None and found.deleted
+
+    async def page(
+        self, channel: str, actor: Actor, limit: int, before: Mark | None, words: str = ""
+    ) -> tuple[list[Listed], Mark | None]:
+        """What one person began in a channel, newest first, and what the next page begins below, if any.
+
+        ``words`` stand in its title or in what was said there.
+        """
+
+        def read(session: Session) -> tuple[list[Listed], Mark | None]:
+            mine = conversations.conversations_of(session, channel, str(actor), limit + 1, before, words)
+            further = Mark(mine[limit - 1].created_at, mine[limit - 1].id) if len(mine) > limit else None
+            counts = conversations.open_counts(session, [c.id for c in mine[:limit]])
+            return [Listed(c, counts.get(c.id, 0)) for c in mine[:limit]], further
+
+        return await self._database.read(read)
+
+    async def rename(self, conversation_id: str, title: str) -> None:
+        await self._database.write(conversations.rename, conversation_id, title)
+
+    async def forget(self, conversation_id: str) -> int:
+        """Delete what was said in it and among its team; how many open proposals keep it from that."""
+        return await self._database.write(lifecycle.forget, conversation_id, self._clock())
+
+    async def transcript(self, conversation_id: str) -> Transcript | None:
+        """Its last lines in reading order."""
+        return await self._database.read(conversations.read_transcript, conversation_id, messages.SHOWN_LINES)
+
+    async def in_full(self, conversation_id: str, actor: Actor) -> tuple[Transcript | None, list[Seen]]:
+        """Every line and every proposal of it that this person may see, in one snapshot."""
+        shelf = await self._registry.shelf()
+
+        def read(session: Session) -> tuple[Transcript | None, list[Seen]]:
+            every = proposals.of_conversation(session, conversation_id)
+            lines = conversations.read_transcript(session, conversation_id, limit=None)
+            return lines, self._shown.visible(session, every, actor, shelf)
+
+        return await self._database.read(read)
+
+    async def files(self, conversation_id: str) -> list[tuple[str, str]]:
+        """Handle and name of all that is kept of its tools' output, newest first."""
+        return await self._database.read(outputs.listed, conversation_id)
+
+    async def files_of(self, channel: str, actor: Actor, limit: int) -> list[KeptFile]:
+        """The newest files of what one account began in a channel."""
+        return await self._database.read(outputs.of_owner, channel, str(actor), limit)
+
+    async def file(self, conversation_id: str, handle: str) -> File | None:
+        return await self._database.read(outputs.file, conversation_id, handle)
+
+    async def team(self, conversation_id: str) -> TeamStatus:
+        return await self._database.read(teams.board, conversation_id)
+
+    async def of_event(self, channel: str, event_id: str) -> str | None:
+        """The conversation that took in an event; None when none did."""
+        return await self._database.read(messages.of_event, channel, event_id)
+
+    async def last_answer(self, conversation_id: str) -> int | None:
+        """The last line that the agent wrote in it."""
+        return await self._database.read(messages.last_answer, conversation_id)
+
+    async def answered(self, conversation_id: str) -> bool:
+        """Whether no turn is wanted there."""
+        return await self._database.read(turns.take_up, conversation_id) is None
+
+    async def newest_end(self, conversation_id: str) -> TurnEnd | None:
+        """How the turn that ended last did; None before any has."""
+        return await self._database.read(turns.newest_end, conversation_id)
+
+    async def at_rest(self, conversation_id: str) -> bool:
+        """Whether the agent and its team are silent, and nothing that was approved still runs."""
+
+        def read(session: Session) -> bool:
+            team = (each.id for each in teams.of_lead(session, conversation_id))
+            return not turns.under_way(session, (conversation_id, *team))
+
+        return await self._database.read(read)

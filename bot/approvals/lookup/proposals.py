@@ -1,0 +1,272 @@
+"""Proposals as a person may see them in a list or one by one, each with its card as it is for them.
+
+One snapshot per answer. How each is told is the channel's: ``bot/channels/http/schemas/``.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from sqlmodel import Session
+
+from bot.approvals import grants, rights
+from bot.domain.cards import Card, card_of, named_on
+from bot.domain.conversations import Conversation
+from bot.domain.files import File
+from bot.domain.names import Names
+from bot.domain.people import Actor
+from bot.domain.proposals import Kind, Mark, Proposal, Sibling, Sought, State
+from bot.domain.questions import AskedQuestion
+from bot.store import conversations, names, outputs, proposals, questions, rules, teams, webhooks
+from bot.store.audit import log
+from bot.store.database import Database
+from bot.store.rules import Policies
+from bot.store.webhooks import Webhook
+from bot.tools.registry import Registry, Shelf
+
+_HEAVIEST = 500_000  # characters of arguments and previews in a page
+_LOOKS = 20  # how many pages are looked through for one that can be shown
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A proposal as one person sees it. ``teammate``: whose work it is part of, also without its call."""
+
+    proposal: Proposal
+    card: Card
+    may_decide: bool
+    conversation: Conversation | None
+    teammate: str
+
+
+@dataclass(frozen=True, slots=True)
+class SeenRequest:
+    """A script's request, and whom its end is told to, if anyone."""
+
+    seen: Seen
+    webhook: Webhook | None
+
+
+@dataclass(frozen=True, slots=True)
+class Feed:
+    """What is new, and what is under way.
+
+    ``rows``: changes, oldest first, each its number and its proposal. ``far``: how far those are that run, by
+    id. ``asked``: the proposal of each question that has no answer yet, by the question's key.
+    """
+
+    rows: Sequence[tuple[int, str]]
+    far: Mapping[str, str]
+    asked: Mapping[str, str]
+
+
+class ProposalLookup:
+    def __init__(self, database: Database, registry: Registry, policies: Policies) -> None:
+        self._database = database
+        self._registry = registry
+        self._policies = policies
+
+    async def find(self, proposal_id: str, actor: Actor) -> Seen | None:
+        """One proposal, or None, or none for this person."""
+        return await self._database.read(self._find, proposal_id, actor, await self._registry.shelf())
+
+    async def request(self, proposal_id: str, actor: Actor) -> SeenRequest | None:
+        """One request of a script, or None, or none for this person."""
+        shelf = await self._registry.shelf()
+
+        def read(session: Session) -> SeenRequest | None:
+            seen = self._find(session, proposal_id, actor, shelf)
+            if seen is None or seen.proposal.kind is not Kind.REQUEST:
+                return None
+            return SeenRequest(seen, webhooks.of_proposal(session, proposal_id))
+
+        return await self._database.read(read)
+
+    async def questions(self, proposal_id: str, actor: Actor) -> list[AskedQuestion] | None:
+        """What was asked about it lately; None for those who may not see it."""
+
+        def read(session: Session) -> list[AskedQuestion] | None:
+            found = self._may_see(session, proposal_id, actor)
+            return None if found is None else questions.of_proposal(session, found.id)
+
+        return await self._database.read(read)
+
+    async def files(self, proposal_id: str, actor: Actor) -> list[tuple[str, File]] | None:
+        """What its tool made, by handle; None for those who may not see it."""
+
+        def read(session: Session) -> list[tuple[str, File]] | None:
+            found = self._may_see(session, proposal_id, actor)
+            if found is None:
+                return None
+            return [(each.handle, each.file) for each in outputs.of_proposal(session, found)]
+
+        return await self._database.read(read)
+
+    async def of_conversation(self, conversation_id: str, actor: Actor) -> list[Seen]:
+        """A conversation's proposals and its teammates' that this person may see, oldest first."""
+        shelf = await self._registry.shelf()
+
+        def read(session: Session) -> list[Seen]:
+            team = [each.id for each in teams.of_lead(session, conversation_id)]
+            found = [
+                p for ident in (conversation_id, *team) for p in proposals.of_conversation(session, ident)
+            ]
+            return self.visible(session, found, actor, shelf)
+
+        return await self._database.read(read)  # some hundred cards
+
+    async def page(
+        self,
+        actor: Actor,
+        states: Sequence[State],
+        limit: int,
+        before: Mark | None,
+        sought: Sought,
+        *,
+        to_decide: bool = False,
+    ) -> tuple[list[Seen], Mark | None]:
+        """What this person may see, in the order that is sought, and what the next page begins below, if any.
+
+        ``to_decide``: only what they may decide.
+        """
+        shelf = await self._registry.shelf()
+        return await self._database.read(self._page, actor, shelf, states, limit, before, sought, to_decide)
+
+    async def newest_change(self) -> int:
+        """The number of the last change of any proposal."""
+        return await self._database.read(log.last_id)
+
+    async def feed(self, since: int) -> Feed:
+        """What changed after that change, and what is under way."""
+
+        def read(session: Session) -> Feed:
+            return Feed(log.since(session, since), proposals.progress(session), questions.unanswered(session))
+
+        return await self._database.read(read)
+
+    async def news(
+        self, since: int, far: Mapping[str, str], wanted: Callable[[str], bool]
+    ) -> tuple[int, Mapping[str, str], list[tuple[str, Seen]]]:
+        """The newest change, how far what runs is, and what is new in conversations that are ``wanted``.
+
+        New is what changed after ``since``, and what was not as ``far`` yet. ``wanted`` is asked for the key
+        of an address. Each is as the person whose conversation it is sees it.
+        """
+        return await self._database.read(self._news, since, far, wanted, await self._registry.shelf())
+
+    def visible(self, session: Session, found: Sequence[Proposal], actor: Actor, shelf: Shelf) -> list[Seen]:
+        """Those that this person may see."""
+        seen = [p for p in found if rights.visible(session, self._policies, p, actor)]
+        return self._seen(session, seen, actor, shelf)
+
+    def _find(self, session: Session, proposal_id: str, actor: Actor, shelf: Shelf) -> Seen | None:
+        proposal = self._may_see(session, proposal_id, actor)
+        return self._seen(session, [proposal], actor, shelf)[0] if proposal else None
+
+    def _may_see(self, session: Session, proposal_id: str, actor: Actor) -> Proposal | None:
+        found = proposals.get(session, proposal_id)
+        return found if found and rights.visible(session, self._policies, found, actor) else None
+
+    def _page(
+        self,
+        session: Session,
+        actor: Actor,
+        shelf: Shelf,
+        states: Sequence[State],
+        limit: int,
+        before: Mark | None,
+        sought: Sought,
+        to_decide: bool,  # noqa: FBT001 - handed through the database
+    ) -> tuple[list[Seen], Mark | None]:
+        reach = rights.reach(session, self._policies, actor)
+        kept: list[Proposal] = []
+        for _ in range(_LOOKS):
+            found = proposals.seen_by(session, reach, states, limit + 1, before, sought)
+            seen = (p for p in found if rights.visible(session, self._policies, p, actor))
+            kept += (p for p in seen if not to_decide or self._may_decide(session, p, actor))
+            if len(kept) > limit:
+                before = Mark.of(kept[limit - 1], sought.order)
+                break
+            if len(found) <= limit:
+                before = None
+                break
+            before = Mark.of(found[-1], sought.order)
+        shown = _light(kept[:limit])
+        if len(shown) < min(len(kept), limit):
+            before = Mark.of(shown[-1], sought.order)
+        return self._seen(session, shown, actor, shelf), before
+
+    def _news(
+        self,
+        session: Session,
+        since: int,
+        far: Mapping[str, str],
+        wanted: Callable[[str], bool],
+        shelf: Shelf,
+    ) -> tuple[int, Mapping[str, str], list[tuple[str, Seen]]]:
+        rows, now = log.since(session, since), proposals.progress(session)
+        changes = []
+        for proposal_id in dict.fromkeys((*(ident for _, ident in rows), *progressed(far, now))):
+            proposal = proposals.get(session, proposal_id)
+            conversation = proposal and conversations.get_conversation(session, proposal.conversation_id)
+            if proposal and conversation and wanted(conversation.origin.key):
+                seen = self._seen(session, [proposal], conversation.requester, shelf)
+                changes.append((conversation.origin.key, seen[0]))
+        return rows[-1][0] if rows else since, now, changes
+
+    def _seen(self, session: Session, found: Sequence[Proposal], actor: Actor, shelf: Shelf) -> list[Seen]:
+        """A page of them, the first of several with its group; what they share is read in one query."""
+        groups = proposals.siblings(session, {p.message_id for p in found})
+        declined, paused = proposals.declined_before(session, found), rules.pause_words(session)
+        schemas = {p.id: shelf.schema_of(session, p) for p in found}
+        named = names.known(session, {each for p in found for each in named_on(p, schemas[p.id])})
+        return [
+            self._one(
+                session, p, actor, schemas[p.id], groups.get(p.id, ()), declined.get(p.id), paused, named
+            )
+            for p in found
+        ]
+
+    def _one(
+        self,
+        session: Session,
+        p: Proposal,
+        actor: Actor,
+        schema: Mapping[str, object],
+        siblings: Sequence[Sibling],
+        declined: Proposal | None,
+        paused: str,
+        named: Names,
+    ) -> Seen:
+        grantable = grants.possible(session, self._policies, p)
+        card = card_of(
+            p, schema, siblings, grantable=grantable, paused=paused, declined=declined, names=named
+        )
+        conversation = conversations.get_conversation(session, p.conversation_id)
+        teammate = p.teammate or _teammate_at(session, conversation)
+        return Seen(p, card, self._may_decide(session, p, actor), conversation, teammate)
+
+    def _may_decide(self, session: Session, p: Proposal, actor: Actor) -> bool:
+        conversation = conversations.get_conversation(session, p.conversation_id)
+        at = conversation.origin if conversation and conversation.origin.is_own(actor) else None
+        return rights.objection(session, self._policies, p, actor, at=at) is None
+
+
+def _light(found: Sequence[Proposal]) -> Sequence[Proposal]:
+    """The first of them that make a page together: one or more, whose values are not too long in all."""
+    weight = 0
+    for number, p in enumerate(found):
+        weight += len(str(p.arguments)) + len(str(p.preview))
+        if number and weight > _HEAVIEST:
+            return found[:number]
+    return found
+
+
+def progressed(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
+    """The running proposals that told of progress in between."""
+    return [ident for ident, words in now.items() if before.get(ident) != words]
+
+
+def _teammate_at(session: Session, conversation: Conversation | None) -> str:
+    """Whose work it is part of, also where no call of a teammate's opened it, as with a server's question."""
+    found = teams.get(session, conversation.id) if conversation and conversation.shown_at else None
+    return found.name if found else ""

@@ -1,0 +1,121 @@
+"""A person asks the agent about an open proposal. Nothing is decided.
+
+The agent answers in its conversation, and below the card that was pressed where that stands elsewhere.
+
+What the person wrote is hostile text: it reaches the model as one quoted line in a note of Nod's own, next to
+the exact change, without secrets.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from sqlmodel import Session
+
+from bot.approvals.lifecycle import moved, redraw
+from bot.approvals.votes import Decided, Pressed
+from bot.domain.bounds import QUESTIONS_PER_HOUR
+from bot.domain.chat import Address, Answer, Press, Reply
+from bot.domain.jobs import Job, Work
+from bot.domain.outcomes import bounded
+from bot.domain.proposals import Proposal, canonical
+from bot.domain.questions import AskedQuestion
+from bot.domain.redaction import redact_text, secrets_in, shown
+from bot.domain.text import storable
+from bot.domain.unseen import one_line
+from bot.store import (
+    conversations,
+    messages,
+    posted_cards,
+    questions,
+    teams,
+    tool_versions,
+    transitions,
+    turns,
+)
+
+_ENOUGH = (
+    f"You have asked {QUESTIONS_PER_HOUR} questions within an hour. Ask again later, or write to the agent."
+)
+_LONGEST = 1000  # characters of a question
+_CHANGE = 8000  # characters of what the model is told again
+_NOTE = """\
+[Nod] Question from {who} about a proposal that is open and stays as it is: {title}
+{change}
+> {question}
+Answer the question briefly. It decides nothing, and it is no reason to propose anything."""
+
+
+def ask(session: Session, pressed: Pressed, p: Proposal) -> Decided:
+    """Tell people in the conversation who asks what, and have the agent answer there."""
+    question = storable(one_line(pressed.press.reason or ""))
+    if not p.called:
+        text = f"The agent didn't propose this, so it can't answer. Ask {p.requester.label}."
+        return Decided(Reply(Answer.INVALID, text, (p,)))
+    if wrong := _wrong(question):
+        return Decided(Reply(Answer.INVALID, wrong, (p,), {"reason": wrong}))
+    if not questions.may_ask(session, pressed.person.id, QUESTIONS_PER_HOUR, pressed.now):
+        return Decided(Reply(Answer.LATER, _ENOUGH, (p,)))
+    p = moved(transitions.move(session, p, pressed.by, pressed.now))
+    home, who, title = _home(session, p), one_line(pressed.who), one_line(p.description)
+    schema = tool_versions.schema(session, p.tool_name, p.tool_version)
+    said = f"Question from {who} about: {title}\n\n> {question}"
+    heard = messages.last_heard(session, home)
+    messages.add_notice(session, home, said, heard, pressed.now, delivered=False)
+    told = _NOTE.format(who=who, title=title, change=_change(p, schema), question=question)
+    note = messages.add_note(session, home, told, pressed.now)
+    turns.want_turn(session, home, pressed.now)
+    asker = pressed.press.actor
+    asked = AskedQuestion(p.id, home, note, str(asker), asker.label, question, pressed.now.isoformat())
+    place, ref, where = _awaited(session, pressed.press, p, home)
+    questions.keep(session, replace(asked, place=place, ref=ref), pressed.now)
+    text = f"Asked. The agent answers {where}. Nothing was decided."
+    return Decided(
+        Reply(Answer.ACCEPTED, text, (p,)),
+        (redraw(session, p), Job(Work.DELIVER, home), Job(Work.TURN, home)),
+    )
+
+
+def _awaited(session: Session, press: Press, p: Proposal, home: str) -> tuple[str, str, str]:
+    """Where else the answer is told: the place and the card there, each empty for nowhere; and in words."""
+    found = conversations.get_conversation(session, home)
+    origin = found.origin if found else None
+    if origin and (press.address == origin or (press.by_api and origin.is_own(press.actor))):
+        return "", "", "here"
+    if press.address is None:
+        return "", "", "in its conversation"
+    cards = posted_cards.of_proposal(session, p.id)
+    here = next((each for each in cards if each.ref == press.ref), None)
+    here = here or next((each for each in cards if each.address == press.address), None)
+    if here is None:
+        return str(Address(press.actor.channel, press.actor.key)), "", "in its conversation, and you are told"
+    if here.address == origin:
+        return "", "", "here"
+    return str(here.address), here.ref, "below this card"
+
+
+def _wrong(question: str) -> str:
+    """Why this is not asked, in words."""
+    if not question:
+        return "Write your question."
+    most = f"That is {len(question):,} characters. A question has at most {_LONGEST:,}."
+    return most if len(question) > _LONGEST else ""
+
+
+def _home(session: Session, p: Proposal) -> str:
+    """The id of the conversation that people read: of what a teammate proposed, the lead agent's."""
+    found = teams.get(session, p.conversation_id) if p.teammate else None
+    return found.lead_id if found else p.conversation_id
+
+
+def _change(p: Proposal, schema: Mapping[str, Any] | None) -> str:
+    """What exactly it would do, each line indented so that none looks like Nod's own."""
+    arguments = canonical(shown(p.arguments, schema))
+    fields = (f"{f.field}: {_value(f.old_value)} → {_value(f.new_value)}" for f in p.preview)
+    said = redact_text("\n".join(fields), secrets_in(p.arguments, schema))
+    exact = bounded(f"Tool: {p.tool_name}\nArguments: {arguments}\n{said}".strip(), _CHANGE)
+    return "\n".join(f"    {line}" for line in exact.splitlines())
+
+
+def _value(text: str | None) -> str:
+    return "(nothing)" if text is None else text

@@ -1,0 +1,219 @@
+# ruff: noqa: ARG001 - the arguments are the schema that the model reads
+"""The team: what the lead agent starts and steers teammates with, and how a teammate submits its plan.
+
+All but ``plan_submit`` change only Nod's own rows, in the transaction that stores the answer which asks for
+them (`Tool.effect`): a turn that is run again after a crash asks again, so nothing is started twice. The
+functions here give them their names, words and schemas.
+``plan_submit`` is a write tool like any other; what its approval unlocks follows from the proposal's row.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Annotated, Literal, Never
+
+from pydantic import BaseModel, ConfigDict, Field
+from sqlmodel import Session
+
+from bot.approvals import plans, teamwork
+from bot.domain.plans import Plan, fields
+from bot.domain.proposals import Kind, PreviewField
+from bot.domain.record import Act
+from bot.domain.risk import Level, Risk
+from bot.domain.teams import Standing, TeamLimits, Teammate, about
+from bot.domain.verbs import Verb
+from bot.errors import ToolError
+from bot.store import teams
+from bot.store.audit.log import By
+from bot.store.rules import Policies
+from bot.tools.tool import Arguments, Effected, FixedToolset, Moment, tool
+
+GROUP = "team"
+
+Words = Annotated[str, Field(min_length=1, max_length=2000)]
+Name = Annotated[str, Field(min_length=1, max_length=40)]
+Task = Annotated[str, Field(min_length=1, max_length=8000)]
+
+
+class PlanStep(BaseModel):
+    """One step of a plan."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    description: Words
+    tools: list[str] | None = Field(None, max_length=20)
+    estimated_tokens: int | None = Field(None, ge=0)
+
+
+def team_tools(policies: Policies, limits: TeamLimits) -> FixedToolset:
+    """What the team is led with; nothing where no teammate may be started."""
+    if limits.teammates < 1:
+        return FixedToolset(GROUP, ())
+    made = _Effects(policies, limits)
+    return FixedToolset(
+        GROUP,
+        (
+            replace(spawn_teammate, effect=made.spawn),
+            replace(message_teammate, effect=made.message),
+            replace(list_teammates, effect=made.list),
+            replace(stop_teammate, effect=made.stop),
+            replace(plan_review, effect=made.review),
+            replace(plan_submit, kind=Kind.PLAN),
+        ),
+    )
+
+
+def _by_the_loop() -> Never:
+    raise ToolError("This is done where the answer is stored, not here.")
+
+
+@tool(writes=False, group=GROUP, summary="Start a teammate: {role}")
+async def spawn_teammate(
+    role: Annotated[str, Field(min_length=1, max_length=200)],
+    task: Task,
+    tools: Annotated[list[str], Field(max_length=50)] | None = None,
+    require_plan_approval: bool = False,  # noqa: FBT001, FBT002 - a tool's argument
+) -> str:
+    """Start a teammate: a sub-agent with a history of its own that works on a part of the job.
+
+    Args:
+        role: who it is, in a few words, such as issue surveyor; its name is made of it
+        task: all it needs to know; it does not see this conversation
+        tools: names of the tools it may use; all of yours when left out
+        require_plan_approval: true: it may only look around until its plan is approved
+    """
+    _by_the_loop()
+
+
+@tool(writes=False, group=GROUP, summary="Tell {teammate}: {text}")
+async def message_teammate(teammate: Name, text: Task) -> str:
+    """Say something to a teammate that is at work."""
+    _by_the_loop()
+
+
+@tool(writes=False, group=GROUP, summary="Look at the team")
+async def list_teammates() -> str:
+    """List your teammates: status, plan, what each is doing or its result."""
+    _by_the_loop()
+
+
+@tool(writes=False, group=GROUP, summary="Stop {teammate}")
+async def stop_teammate(teammate: Name, reason: Words) -> str:
+    """Stop a teammate: what it proposed and no one decided yet is cancelled."""
+    _by_the_loop()
+
+
+@tool(writes=False, group=GROUP, summary="Review the plan of {teammate}: {verdict}")
+async def plan_review(
+    teammate: Name,
+    verdict: Literal["approve", "reject", "revise"],
+    feedback: Annotated[str, Field(max_length=2000)] | None = None,
+) -> str:
+    """Review the plan of a teammate. Whether you may approve is policy; a person may always be needed.
+
+    Args:
+        teammate: its name
+        verdict: approve, reject, or revise (ask for changes)
+        feedback: what should change, or why not; the teammate is told
+    """
+    _by_the_loop()
+
+
+async def _preview(arguments: Arguments) -> Sequence[PreviewField]:
+    return fields(Plan.of(arguments))
+
+
+def _risk(_: Arguments) -> Risk:
+    return Risk(Level.WRITE, "its approval unlocks the teammate's tools")
+
+
+@tool(idempotent=True, group=GROUP, summary="Plan: {summary}", preview=_preview, classify=_risk)
+async def plan_submit(
+    summary: Words,
+    steps: Annotated[list[PlanStep], Field(min_length=1, max_length=20)],
+    risks: list[Words] | Words | None = None,
+    alternatives: list[Words] | Words | None = None,
+) -> str:
+    """Submit your plan for approval. Only for a teammate that must plan before it may change anything.
+
+    Args:
+        summary: what will be different in the end, in a sentence or two
+        steps: what you will do, in order, each with the names of the tools it takes
+        risks: what could go wrong
+        alternatives: what you decided against, and why
+    """
+    return (
+        "The tools are unlocked, to carry out the plan as it was approved. "
+        "Changes that no one has allowed in advance still ask."
+    )
+
+
+class _Effects:
+    def __init__(self, policies: Policies, limits: TeamLimits) -> None:
+        self._policies = policies
+        self._limits = limits
+
+    def spawn(self, session: Session, moment: Moment, given: Arguments) -> Effected:
+        tools = given.get("tools")
+        unknown = sorted(set(tools or ()) - moment.tools)
+        if unknown:
+            there = ", ".join(sorted(moment.tools))
+            raise ToolError(f"You have no tool called {', '.join(unknown)}. A teammate may have: {there}.")
+        made, jobs = teamwork.spawn(
+            session,
+            moment.conversation,
+            moment.asker,
+            role=given["role"],
+            task=given["task"],
+            tools=tools,
+            needs_plan=bool(given.get("require_plan_approval")),
+            call=moment.call,
+            limits=self._limits,
+            now=moment.now,
+        )
+        plans = " It plans first, and may only look around until its plan is approved." * made.needs_plan
+        text = (
+            f"Started {made.name}.{plans} Its result will be told to you in a [Nod] line; do not wait for it."
+        )
+        return Effected(text, jobs)
+
+    def message(self, session: Session, moment: Moment, given: Arguments) -> Effected:
+        found = _at_work(session, moment, given["teammate"])
+        text = f"[Nod] The lead agent says:\n{given['text']}"
+        return Effected(
+            f"{found.name} has been told.", teamwork.tell(session, found.id, text, moment.asker, moment.now)
+        )
+
+    def list(self, session: Session, moment: Moment, _: Arguments) -> Effected:
+        lines = [_line(each) for each in teams.of_lead(session, moment.conversation.id)]
+        return Effected("\n".join(lines) or "You have no teammates.")
+
+    def stop(self, session: Session, moment: Moment, given: Arguments) -> Effected:
+        found = _at_work(session, moment, given["teammate"])
+        why = f"The lead agent stopped it: {given['reason']}"
+        by = By(Act.STOP, str(plans.LEAD), str(plans.LEAD), plans.LEAD.channel, given["reason"])
+        who = plans.LEAD.name
+        jobs = plans.stop(session, found, by, who, why, moment.now, tell=False)
+        return Effected(f"{found.name} is stopped; what it had proposed is cancelled.", jobs)
+
+    def review(self, session: Session, moment: Moment, given: Arguments) -> Effected:
+        found = teams.named(session, moment.conversation.id, given["teammate"])
+        said = given.get("feedback") or ""
+        verdict = _VERDICTS[given["verdict"]]
+        text, jobs = plans.review(session, self._policies, found, verdict, said, moment.now)
+        return Effected(text, jobs)
+
+
+_VERDICTS: Mapping[str, Verb | Act] = {"approve": Verb.APPROVE, "reject": Act.REJECT, "revise": Verb.REVISE}
+
+
+def _at_work(session: Session, moment: Moment, name: str) -> Teammate:
+    found = teams.named(session, moment.conversation.id, name)
+    if found.standing is not Standing.WORKING:
+        raise ToolError(f"{found.name} is {found.standing} and can't receive messages. Start another.")
+    return found
+
+
+def _line(each: Teammate) -> str:
+    plan = f"; {each.plan_state}" if each.plan_state else ""
+    said = (each.words or about(each))[:500]
+    return f"- {each.name} ({each.role}): {each.state}{plan}. {said}".rstrip(". ") + "."
