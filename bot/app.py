@@ -12,8 +12,8 @@ from dotenv import dotenv_values
 from sqlalchemy.exc import SQLAlchemyError
 from starlette.routing import BaseRoute
 
+from bot.agent.demo.model import OfflineModel
 from bot.agent.loop import TurnLimits
-from bot.agent.offline.model import OfflineModel
 from bot.agent.prompt import Briefing
 from bot.approvals.elicitation import PATIENCE, Questions
 from bot.approvals.gate import Gate

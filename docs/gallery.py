@@ -15,8 +15,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from bot.agent.offline.model import OfflineModel
-from bot.agent.offline.team import REQUEST
+from bot.agent.demo.model import OfflineModel
+from bot.agent.demo.team import REQUEST
 from bot.app import App, build
 from bot.channels.slack.card import render
 from bot.channels.telegram.card import rendered

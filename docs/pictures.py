@@ -20,7 +20,7 @@ from gallery import Clock, states
 from markdown_it import MarkdownIt
 from playwright.async_api import Browser, Page, async_playwright
 
-from bot.agent.offline.model import OfflineModel
+from bot.agent.demo.model import OfflineModel
 from bot.app import build
 from bot.channels.slack.card import render
 from bot.channels.telegram.card import rendered

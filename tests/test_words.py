@@ -93,7 +93,7 @@ DOCUMENTS = [
 ]
 
 EXCEPTIONS: dict[tuple[str, str], str] = {
-    ("bot/agent/offline/sentences.py", "the|an?|it|them"): "what people may type",
+    ("bot/agent/demo/sentences.py", "the|an?|it|them"): "what people may type",
     ("tests/tools/mcp/servers/lamps.py", "SYSTEM: this tool"): "what a hostile server says",
 }
 """File and text of a place where the word is right, and the reason."""

@@ -19,8 +19,8 @@ from typing import Any
 from sqlmodel import Session
 
 from bot.agent.prompt import Briefing, scene, system_prompt
+from bot.agent.reasoning import Thoughts
 from bot.agent.saying import Saying
-from bot.agent.thoughts import Thoughts
 from bot.agent.transcript import CHARACTERS_PER_TOKEN, NOTE, entries, size_of
 from bot.approvals import grants, plans, teamwork
 from bot.approvals.gate import Gate, offer

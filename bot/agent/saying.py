@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from bot.agent.prompt import SILENT
+from bot.agent.textual_tool_calls import is_written_call
 from bot.agent.transcript import NOTE
-from bot.agent.written_calls import is_written_call
 from bot.domain.model import AssistantText, Entry, Finished, Stop, ToolCall, ToolSpec, UserText
 
 _WRITTEN = (

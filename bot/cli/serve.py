@@ -11,7 +11,7 @@ import webbrowser
 
 from sqlmodel import Session
 
-from bot.agent.offline.team import REQUEST
+from bot.agent.demo.team import REQUEST
 from bot.app import SHUTDOWN_SECONDS, App, build, ended
 from bot.channels.http.channel import NAME, key_of
 from bot.cli.command import chosen

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from bot.agent.offline.model import OfflineModel
+from bot.agent.demo.model import OfflineModel
 from bot.app import App, build
 from bot.domain.chat import Address, Message
 from bot.domain.people import Actor

@@ -21,8 +21,6 @@ import httpx2
 import openai
 from openai.types.chat import ChatCompletionChunk
 
-from bot.agent.openai.calls import Calls
-from bot.agent.openai.deltas import Deltas, joined
 from bot.agent.openai.errors import (
     STRANGE,
     error_in,
@@ -34,6 +32,8 @@ from bot.agent.openai.errors import (
     worth_retrying,
 )
 from bot.agent.openai.sse import EventTooLongError, data_of
+from bot.agent.openai.stream_text import Deltas, joined
+from bot.agent.openai.tool_calls import Calls
 from bot.domain.model import (
     AssistantText,
     Busy,

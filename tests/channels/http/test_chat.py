@@ -8,7 +8,7 @@ import struct
 
 import pytest
 
-from bot.agent.offline.model import OfflineModel
+from bot.agent.demo.model import OfflineModel
 from bot.channels.http.streams import Pace
 from bot.domain.model import Finished, Stop, Text, Thought
 from bot.errors import ModelCut, ModelError

@@ -12,7 +12,7 @@ import httpx
 import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
-from bot.agent.offline.model import OfflineModel
+from bot.agent.demo.model import OfflineModel
 from bot.app import App, build
 from bot.domain.chat import Command, Reply
 from bot.domain.model import Model

@@ -5,7 +5,7 @@ import re
 import pytest
 from playwright.sync_api import Page, expect
 
-from bot.agent.offline.team import REQUEST
+from bot.agent.demo.team import REQUEST
 from tests.channels.http.console.conftest import Served
 from tests.channels.http.console.test_console import NARROW, NewPage, ask, button, fits, issue, rare, said
 

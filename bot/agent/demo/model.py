@@ -10,9 +10,9 @@ import asyncio
 import re
 from collections.abc import AsyncIterator, Sequence
 
-from bot.agent.offline import team, words
-from bot.agent.offline.answer import DemoAnswer
-from bot.agent.offline.conversation import DemoConversation
+from bot.agent.demo import team, words
+from bot.agent.demo.answer import DemoAnswer
+from bot.agent.demo.conversation import DemoConversation
 from bot.domain.model import Entry, Finished, Part, Stop, Text, ToolCall, ToolSpec
 
 _WORD = re.compile(r"\s*\S+\s*?")

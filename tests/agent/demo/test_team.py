@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from bot.agent.offline.model import respond
-from bot.agent.offline.team import REQUEST
+from bot.agent.demo.model import respond
+from bot.agent.demo.team import REQUEST
 from bot.domain.model import AssistantText, Entry, SystemText, ToolCall, ToolResult, ToolSpec, UserText
 
 LEAD = tuple(ToolSpec(n, "", {}) for n in ("list_issues", "workload", "update_issue", "spawn_teammate"))

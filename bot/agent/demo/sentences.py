@@ -12,7 +12,7 @@ from difflib import SequenceMatcher
 from functools import cache
 from typing import Any
 
-from bot.agent.offline.words import short
+from bot.agent.demo.words import short
 
 LONGEST = 2000
 """Characters of a message that is read."""

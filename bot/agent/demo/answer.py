@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from bot.agent.offline import words
-from bot.agent.offline.conversation import LOOKUPS, DemoConversation, Wanted, calls_at
-from bot.agent.offline.sentences import HELP, Talk, Wish, read
+from bot.agent.demo import words
+from bot.agent.demo.conversation import LOOKUPS, DemoConversation, Wanted, calls_at
+from bot.agent.demo.sentences import HELP, Talk, Wish, read
 from bot.domain.model import ToolCall
 from bot.domain.quoting import requested
 

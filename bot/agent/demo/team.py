@@ -8,9 +8,9 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from bot.agent.offline import words
-from bot.agent.offline.conversation import READS, Done, calls_at, done
-from bot.agent.offline.sentences import LONGEST
+from bot.agent.demo import words
+from bot.agent.demo.conversation import READS, Done, calls_at, done
+from bot.agent.demo.sentences import LONGEST
 from bot.agent.transcript import NOTE
 from bot.domain.model import AssistantText, Entry, SystemText, ToolCall, ToolResult, ToolSpec, UserText
 

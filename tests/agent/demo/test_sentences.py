@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from bot.agent.offline.model import respond
-from bot.agent.offline.team import REQUEST
+from bot.agent.demo.model import respond
+from bot.agent.demo.team import REQUEST
 from bot.approvals.gate import offer
 from bot.domain.model import AssistantText, SystemText, ToolResult, ToolSpec, UserText
 from bot.errors import ToolError

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from bot.agent.offline.words import issues_in
+from bot.agent.demo.words import issues_in
 from bot.agent.transcript import NOTE
 from bot.domain.model import AssistantText, Entry, ToolCall, ToolResult, UserText
 from bot.domain.outcomes import OUTSIDE

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from bot.agent.offline.model import OfflineModel
-from bot.agent.offline.sentences import EXAMPLES, LONGEST, read
+from bot.agent.demo.model import OfflineModel
+from bot.agent.demo.sentences import EXAMPLES, LONGEST, read
 from bot.approvals.gate import offer
 from bot.domain.model import AssistantText, Finished, Stop, SystemText, Text, ToolResult, ToolSpec, UserText
 from bot.errors import ToolError
