@@ -14,7 +14,7 @@ from time import perf_counter
 
 from bot.app import App, build
 from bot.approvals.tool_visibility import shelf_for
-from bot.channels.seam import Lookup
+from bot.channels.base import Lookup
 from bot.domain.chat import Address, Answer, Inbox, Message, Press
 from bot.domain.events import Ending, ProposalOpened, TurnEnded, TurnEvent
 from bot.domain.jobs import Job, Work

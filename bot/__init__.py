@@ -27,12 +27,12 @@ _PUBLIC = {
     "PreviewField": "bot.domain.proposals",
     "Risk": "bot.domain.risk",
     "Rung": "bot.domain.similarity",
-    "StreamedMessage": "bot.channels.unfolding",
+    "StreamedMessage": "bot.channels.streamed_message",
     "ToolError": "bot.errors",
     "ToolOutput": "bot.tools.tool",
     "Verb": "bot.domain.verbs",
-    "card_text": "bot.channels.outline",
-    "team_text": "bot.channels.outline",
+    "card_text": "bot.channels.card_text",
+    "team_text": "bot.channels.card_text",
     "tool": "bot.tools.tool",
 }
 

@@ -1,10 +1,10 @@
 # the types of what __init__.py looks up when it is used
 
+from bot.channels.card_text import card_text as card_text
+from bot.channels.card_text import team_text as team_text
 from bot.channels.kind import ChannelKind as ChannelKind
 from bot.channels.kind import Platform as Platform
-from bot.channels.outline import card_text as card_text
-from bot.channels.outline import team_text as team_text
-from bot.channels.unfolding import StreamedMessage as StreamedMessage
+from bot.channels.streamed_message import StreamedMessage as StreamedMessage
 from bot.domain.chat import Address as Address
 from bot.domain.chat import Command as Command
 from bot.domain.chat import Message as Message

@@ -28,6 +28,8 @@ from bot.approvals.tools.outputs import output_tools
 from bot.approvals.tools.requests import request_tools
 from bot.approvals.tools.team import team_tools
 from bot.assistant import Assistant
+from bot.channels.base import Channel
+from bot.channels.delivery.cards import Cards
 from bot.channels.http import api
 from bot.channels.http.auth import Doorkeeper
 from bot.channels.http.channel import HttpChannel
@@ -39,10 +41,8 @@ from bot.channels.http.organisation import BACK as ORGANISATION_BACK
 from bot.channels.http.organisation import Organisation, lets_in
 from bot.channels.http.server import WebServer
 from bot.channels.http.site import Site
-from bot.channels.seam import Channel
 from bot.channels.table import channels_of
 from bot.core import Ports, core, policies_of
-from bot.delivery.cards import Cards
 from bot.domain.bounds import Bounds
 from bot.domain.chat import Address, Clock
 from bot.domain.model import Model

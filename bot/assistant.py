@@ -1,6 +1,6 @@
 """The core's front door: everything people send comes to `handle`, every job to `run`.
 
-No platform is known here. What a turn says goes out by ``bot/delivery/turns.py``; tools run behind
+No platform is known here. What a turn says goes out by ``bot/channels/delivery/turns.py``; tools run behind
 ``bot/approvals/gate.py``; rows decide, jobs only wake.
 """
 
@@ -20,9 +20,9 @@ from bot.approvals.commands import Commands
 from bot.approvals.gate import Gate
 from bot.approvals.own_work import OwnWork
 from bot.approvals.presses import Presses
-from bot.delivery.cards import Cards
-from bot.delivery.team_status import TeamStatusDelivery
-from bot.delivery.turns import Turns
+from bot.channels.delivery.cards import Cards
+from bot.channels.delivery.team_status import TeamStatusDelivery
+from bot.channels.delivery.turns import Turns
 from bot.domain.bounds import Bounds
 from bot.domain.chat import (
     Address,

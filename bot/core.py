@@ -11,12 +11,12 @@ from bot.approvals.lookup.cards import CoreLookup
 from bot.approvals.own_work import OwnWork
 from bot.approvals.presses import Presses
 from bot.assistant import Assistant
-from bot.channels.seam import Channel
-from bot.delivery.cards import Cards
-from bot.delivery.leases import Leases
-from bot.delivery.notices import Notices
-from bot.delivery.team_status import TeamStatusDelivery
-from bot.delivery.turns import Turns
+from bot.channels.base import Channel
+from bot.channels.delivery.cards import Cards
+from bot.channels.delivery.leases import Leases
+from bot.channels.delivery.notices import Notices
+from bot.channels.delivery.team_status import TeamStatusDelivery
+from bot.channels.delivery.turns import Turns
 from bot.domain.bounds import Bounds
 from bot.domain.chat import Address, Clock
 from bot.domain.jobs import Dispatcher

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from starlette.routing import BaseRoute
 
-from bot.channels.seam import Poster
+from bot.channels.base import Poster
 from bot.domain.chat import Address, Clock
 from bot.domain.findings import Finding, fail, ok, warn
 from bot.errors import ChannelError, SettingsError

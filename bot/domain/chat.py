@@ -2,7 +2,7 @@
 
 A channel turns what its platform sends into a `Message`, `Press`, `Command` or `Request` and hands it to the
 `Inbox`; the core answers with a `Reply` for that one person. What a channel has to be able to do is in
-``bot/channels/seam.py``.
+``bot/channels/base.py``.
 """
 
 from collections.abc import Awaitable, Callable, Mapping

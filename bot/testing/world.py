@@ -10,7 +10,7 @@ from datetime import timedelta
 from typing import Any
 
 from bot.app import App, build
-from bot.channels.seam import Channel
+from bot.channels.base import Channel
 from bot.domain.chat import Clock
 from bot.domain.model import (
     AssistantText,

@@ -20,7 +20,7 @@ from prometheus_client import (
 )
 
 from bot import __version__
-from bot.channels.seam import Channel, posters
+from bot.channels.base import Channel, posters
 from bot.domain.chat import Clock
 from bot.domain.model import Entry, Finished, Model, Part, ToolSpec
 from bot.domain.proposals import State

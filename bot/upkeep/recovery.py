@@ -10,7 +10,7 @@ from functools import partial
 
 from bot.approvals import lifecycle
 from bot.approvals.gate import Gate
-from bot.delivery.turns import Turns
+from bot.channels.delivery.turns import Turns
 from bot.domain.jobs import Dispatcher, Job, Work
 from bot.domain.proposals import Proposal
 from bot.store import events, outputs, posted_cards, proposals, questions, team_status, transitions, turns

@@ -10,8 +10,8 @@ from typing import Any
 
 from sqlmodel import Session
 
-from bot.delivery.cards import Cards
-from bot.delivery.notices import Notices
+from bot.channels.delivery.cards import Cards
+from bot.channels.delivery.notices import Notices
 from bot.domain.chat import Address
 from bot.domain.people import Role
 from bot.domain.proposals import Proposal

@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
-from bot.channels.seam import posters
+from bot.channels.base import posters
 from bot.domain.similarity import Lasting, Rung
 from bot.domain.verbs import Verb
 from bot.settings import Settings

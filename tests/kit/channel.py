@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from bot.channels.posts import post_each
-from bot.channels.seam import Hearing, Lookup, Poster
+from bot.channels.base import Hearing, Lookup, Poster
+from bot.channels.message_parts import post_each
 from bot.domain.cards import Card
 from bot.domain.chat import Address, Inbox
 from bot.domain.events import TextDelta, TextRestarted, TurnEnded, TurnEvent, TurnFailed

@@ -7,8 +7,8 @@ from sqlmodel import Session
 
 from bot.approvals import rights
 from bot.approvals.presses import Presses
-from bot.channels.seam import Overview
-from bot.delivery.cards import Cards
+from bot.channels.base import Overview
+from bot.channels.delivery.cards import Cards
 from bot.domain.cards import Card
 from bot.domain.chat import Address
 from bot.domain.people import Actor

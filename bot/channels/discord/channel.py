@@ -17,6 +17,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from bot.channels.base import Hearing, Lookup, Poster, heard
 from bot.channels.connecting import Background, Connection
 from bot.channels.discord import doctor
 from bot.channels.discord import team_status as boards
@@ -29,8 +30,7 @@ from bot.channels.discord.presses import DiscordPresses, Display
 from bot.channels.discord.stream import DiscordStream
 from bot.channels.discord.text import cut, literal, neutralise, split
 from bot.channels.discord.transport import PLAIN, DiscordRest, Json
-from bot.channels.posts import in_few, post_each
-from bot.channels.seam import Hearing, Lookup, Poster, heard
+from bot.channels.message_parts import in_few, post_each
 from bot.domain.cards import Card
 from bot.domain.chat import Address, Answer, Clock, Command, Inbox, Message
 from bot.domain.people import Actor

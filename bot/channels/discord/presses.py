@@ -7,12 +7,12 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from bot.channels.base import Lookup
 from bot.channels.discord import forms
 from bot.channels.discord.card import APPROVING, in_rows, labelled, laid_out, render
 from bot.channels.discord.inbound import WINDOW, Interaction
 from bot.channels.discord.limits import BUTTON, CONTENT
 from bot.channels.discord.text import cut, fenced, width
-from bot.channels.seam import Lookup
 from bot.domain.buttons import ButtonMark, Way
 from bot.domain.cards import Card, everything
 from bot.domain.chat import Answer, Inbox, Press, Reply

@@ -9,10 +9,10 @@ from collections.abc import Iterable
 from datetime import datetime
 
 from bot.channels import markdown as commonmark
+from bot.channels.card_text import Outliner, Pen
 from bot.channels.discord.limits import CONTENT, EMBED_TEXT
 from bot.channels.discord.places import NAME
 from bot.channels.markdown import clean, neutralised, prefix
-from bot.channels.outline import Outliner, Pen
 from bot.domain.people import Actor
 
 _SPECIAL = re.compile(r"<(?=[@#:/]|a:|t:|id:)")

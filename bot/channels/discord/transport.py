@@ -18,7 +18,7 @@ import httpx2
 from bot.channels.discord.errors import UNKNOWN_WEBHOOK, refusal
 from bot.channels.discord.limits import FILE
 from bot.channels.discord.places import DiscordPlace, path_of
-from bot.channels.posts import FullText
+from bot.channels.message_parts import FullText
 from bot.channels.waits import PATIENCE, Waits
 from bot.errors import ChannelError, NotDeliverable
 from bot.settings import Settings

@@ -20,6 +20,7 @@ from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp
 
 from bot import __version__
+from bot.channels.base import posters
 from bot.channels.http import (
     approvals,
     audit,
@@ -43,7 +44,6 @@ from bot.channels.http.schemas.proposals import Problem
 from bot.channels.http.schemas.status import HealthBody, HeardView, Me, PauseView
 from bot.channels.http.server import files_left, most_connections
 from bot.channels.http.site import Caller, Here, Site, api_routes
-from bot.channels.seam import posters
 from bot.domain.people import Actor, Role
 from bot.domain.rules import Pause
 from bot.settings import Network

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from bot.approvals.lookup.admin import AdminLookup
 from bot.approvals.lookup.conversations import ConversationLookup
 from bot.approvals.lookup.proposals import ProposalLookup
+from bot.channels.base import Lookup, Stream
 from bot.channels.http.hub import Hub
 from bot.channels.http.relay import Relay
 from bot.channels.http.schemas.conversations import TeamView
@@ -20,7 +21,6 @@ from bot.channels.http.schemas.events import (
 )
 from bot.channels.http.schemas.proposals import ProposalView
 from bot.channels.http.streams import Pace
-from bot.channels.seam import Lookup, Stream
 from bot.domain.chat import Address, Clock, Inbox
 from bot.domain.events import ProposalOpened, TurnEnded, TurnEvent, TurnFailed
 from bot.domain.people import Actor

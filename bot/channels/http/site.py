@@ -13,6 +13,7 @@ from fastapi.security import HTTPBearer
 
 from bot.approvals.lookup.settings import Doctor
 from bot.approvals.lookup.signing_in import SignedIn
+from bot.channels.base import Channel, Lookup
 from bot.channels.http.auth import Doorkeeper, Forbidden, Unauthenticated
 from bot.channels.http.channel import HttpChannel
 from bot.channels.http.organisation import Organisation
@@ -25,7 +26,6 @@ from bot.channels.http.streams import (
     Places,
     streaming,
 )
-from bot.channels.seam import Channel, Lookup
 from bot.domain.chat import Incoming, Reply
 from bot.domain.people import Actor
 from bot.tools.mcp.seam import SignIns

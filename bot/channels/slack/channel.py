@@ -26,11 +26,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from bot.channels.base import Hearing, Lookup, Poster, Stream, heard
 from bot.channels.connecting import Connection
-from bot.channels.posts import post_each
-from bot.channels.seam import Hearing, Lookup, Poster, Stream, heard
+from bot.channels.message_parts import post_each
 from bot.channels.slack import blocks as b
-from bot.channels.slack import doctor, lost, text
+from bot.channels.slack import doctor, reconciliation, text
 from bot.channels.slack import team_status as boards
 from bot.channels.slack.card import SlackCard, brief, render
 from bot.channels.slack.ephemerals import Ephemerals
@@ -327,11 +327,13 @@ class SlackChannel(Poster):
         key = place, words
         since = self._unsure.get(key)
         try:
-            if since is None or not await lost.is_there(
+            if since is None or not await reconciliation.is_there(
                 client, place, await self._workspaces.bot_user(place.team), words, since
             ):
                 self._unsure.setdefault(key, self._clock())
-                await _said(client, place.channel, place.thread, metadata=lost.mark_of(words), **what)
+                await _said(
+                    client, place.channel, place.thread, metadata=reconciliation.mark_of(words), **what
+                )
         except SlackApiError as error:
             if not maybe_done(error):
                 self._unsure.pop(key, None)
@@ -365,7 +367,7 @@ class SlackChannel(Poster):
         with translated():
             client = await self._workspaces.client(place.team)
             bot_user = await self._workspaces.bot_user(place.team)
-            return await lost.find(client, place, bot_user, card.proposal_id, card.asked_at)
+            return await reconciliation.find(client, place, bot_user, card.proposal_id, card.asked_at)
 
     async def redraw_card(self, address: Address, ref: str, card: Card) -> None:  # noqa: ARG002 - the copy knows its place
         copy = SlackPosted.parse(ref)

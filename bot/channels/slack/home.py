@@ -2,7 +2,7 @@
 
 from collections.abc import Collection
 
-from bot.channels.seam import Overview
+from bot.channels.base import Overview
 from bot.channels.slack import blocks as b
 from bot.channels.slack import limits, text
 from bot.channels.slack.blocks import Block, ContextLine, Run

@@ -6,7 +6,7 @@ import json
 import aiohttp
 from slack_sdk.errors import SlackClientError
 
-from bot.channels.seam import Lookup
+from bot.channels.base import Lookup
 from bot.channels.slack import home
 from bot.channels.slack.places import actor_of
 from bot.channels.slack.workspaces import Workspaces

@@ -12,13 +12,11 @@ from typing import Any
 import aiohttp
 from slack_sdk.errors import SlackClientError
 
+from bot.channels.base import Lookup
 from bot.channels.connecting import Background
-from bot.channels.seam import Lookup
 from bot.channels.slack.ephemerals import Ephemerals
 from bot.channels.slack.homes import Homes
-from bot.channels.slack.manifest import PROMPTS
-from bot.channels.slack.places import SlackPlace
-from bot.channels.slack.said import (
+from bot.channels.slack.incoming import (
     Said,
     channel_named,
     corrected_in,
@@ -30,6 +28,8 @@ from bot.channels.slack.said import (
     said_in,
     with_addresses,
 )
+from bot.channels.slack.manifest import PROMPTS
+from bot.channels.slack.places import SlackPlace
 from bot.channels.slack.sessions import Sessions
 from bot.channels.slack.threads import FollowedThreads
 from bot.channels.slack.workspaces import Workspaces

@@ -10,15 +10,15 @@ from typing import Any
 
 from slack_sdk.web.async_client import AsyncWebClient
 
-from bot.channels.seam import Lookup
+from bot.channels.base import Lookup
 from bot.channels.slack import card as cards
 from bot.channels.slack import screens
 from bot.channels.slack.ephemerals import Ephemerals
 from bot.channels.slack.errors import for_presser, translated
 from bot.channels.slack.files import upload
 from bot.channels.slack.forms import VALUE, blocks_of, read
+from bot.channels.slack.incoming import channel_named
 from bot.channels.slack.places import SlackPlace, SlackPosted
-from bot.channels.slack.said import channel_named
 from bot.channels.slack.screens import ModalSubject
 from bot.channels.slack.threads import ACTION, FollowedThreads
 from bot.channels.slack.workspaces import Workspaces, within

@@ -14,7 +14,7 @@ import aiohttp
 from slack_sdk.errors import SlackApiError
 from slack_sdk.web.async_client import AsyncWebClient
 
-from bot.channels.slack import limits, lost, text
+from bot.channels.slack import limits, reconciliation, text
 from bot.channels.slack.errors import code_of, maybe_done, passes, translated
 from bot.channels.slack.places import SlackPlace
 from bot.channels.slack.sessions import Sessions, Status
@@ -218,7 +218,7 @@ class SlackStream:
         """Close the stream that Slack may have started without an answer; edits continue it."""
         bot_user = await self._workspaces.bot_user(self._place.team)
         async with within(_WAITED):
-            return await lost.close_stream(client, self._place, bot_user, self._clock()) or None
+            return await reconciliation.close_stream(client, self._place, bot_user, self._clock()) or None
 
     async def _start(self, client: AsyncWebClient, chunks: list[Chunk]) -> None:
         await self._sessions.settle(self._place)

@@ -2,7 +2,7 @@
 
 A card whose changes do not fit one message is cut with a marker, and VIEW_ALL stands where Approve would:
 all of it is shown by `whole`, and Approve is under its last message. The text is laid out in
-``bot/channels/outline.py``.
+``bot/channels/card_text.py``.
 """
 
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from telegram import InlineKeyboardButton, InlineKeyboardMarkup
 from telegram.constants import KeyboardButtonStyle
 
-from bot.channels.posts import MOST_POSTS
+from bot.channels.message_parts import MOST_POSTS
 from bot.channels.telegram.buttons import ButtonData, Does, does_of
 from bot.channels.telegram.limits import TEXT_UNITS
 from bot.channels.telegram.text import OUTLINER, Rich, split, styled, trimmed, web_link

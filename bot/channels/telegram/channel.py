@@ -27,9 +27,9 @@ from telegram.constants import UpdateType
 from telegram.error import BadRequest, Conflict, InvalidToken, TelegramError
 from telegram.ext import Application, Defaults, ExtBot, TypeHandler
 
+from bot.channels.base import SILENT, Hearing, Lookup, Poster, heard
 from bot.channels.connecting import Connection
-from bot.channels.posts import in_few, post_each
-from bot.channels.seam import SILENT, Hearing, Lookup, Poster, heard
+from bot.channels.message_parts import in_few, post_each
 from bot.channels.telegram import commands
 from bot.channels.telegram import team_status as boards
 from bot.channels.telegram.admission import Admission

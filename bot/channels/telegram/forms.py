@@ -6,7 +6,7 @@ from typing import Any
 
 from telegram import InlineKeyboardMarkup, Message
 
-from bot.channels.seam import Lookup
+from bot.channels.base import Lookup
 from bot.channels.telegram import screens
 from bot.channels.telegram.buttons import ButtonData, Does
 from bot.channels.telegram.dialogue import Dialogue, DialogueStep

@@ -7,15 +7,15 @@ from dataclasses import dataclass, field, replace
 from telegram import Chat, MaybeInaccessibleMessage, Message, MessageEntity, User
 from telegram.constants import ChatType
 
-from bot.channels.seam import Lookup
+from bot.channels.base import Lookup
 from bot.channels.telegram import commands
 from bot.channels.telegram.admission import Admission
 from bot.channels.telegram.commands import Typed
 from bot.channels.telegram.dialogues import Who
 from bot.channels.telegram.forms import Asker
+from bot.channels.telegram.incoming import Overheard, attached, for_model
 from bot.channels.telegram.moves import Moves
 from bot.channels.telegram.places import NAME, TelegramPlace
-from bot.channels.telegram.said import Overheard, attached, for_model
 from bot.channels.telegram.shown import ShownCards
 from bot.channels.telegram.text import from_markdown, plain
 from bot.channels.telegram.transport import Transport

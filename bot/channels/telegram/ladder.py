@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from telegram import InlineKeyboardMarkup
 
-from bot.channels.seam import Lookup
+from bot.channels.base import Lookup
 from bot.channels.telegram import screens
 from bot.channels.telegram.buttons import ButtonData, Does
 from bot.channels.telegram.dialogue import Dialogue, DialogueStep

@@ -8,7 +8,7 @@ from weakref import WeakValueDictionary
 
 from telegram import CallbackQuery
 
-from bot.channels.seam import Lookup
+from bot.channels.base import Lookup
 from bot.channels.telegram.admission import Admission
 from bot.channels.telegram.buttons import LADDER, VERBS, ButtonData, Does
 from bot.channels.telegram.dialogues import Who

@@ -6,7 +6,7 @@ from typing import Any
 
 from telegram.request import HTTPXRequest
 
-from bot.channels.seam import SILENT
+from bot.channels.base import SILENT
 
 
 class BotRequests(HTTPXRequest):

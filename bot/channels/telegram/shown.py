@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from bot.channels.seam import Lookup
+from bot.channels.base import Lookup
 from bot.channels.telegram.card import TelegramCard, keyboard, question, rendered, whole
 from bot.channels.telegram.dialogue import Dialogue
 from bot.channels.telegram.dialogues import MOVED_ON

@@ -18,8 +18,8 @@ import pyromark
 from telegram import MessageEntity, User
 from telegramify_markdown import RenderConfig, convert, utf16_len
 
+from bot.channels.card_text import Outliner, Pen
 from bot.channels.markdown import misleads
-from bot.channels.outline import Outliner, Pen
 from bot.channels.telegram.limits import ENTITIES, TEXT_UNITS
 from bot.channels.telegram.places import NAME
 from bot.domain.people import Actor

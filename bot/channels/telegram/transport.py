@@ -14,7 +14,7 @@ from telegram.constants import ChatAction
 from telegram.error import BadRequest, ChatMigrated
 from telegram.ext import ExtBot
 
-from bot.channels.posts import FullText
+from bot.channels.message_parts import FullText
 from bot.channels.telegram.errors import Moved, translated
 from bot.channels.telegram.limits import CAPTION_UNITS, TOAST, Urgency
 from bot.channels.telegram.moves import Moves

@@ -8,7 +8,7 @@ import pytest
 from sqlmodel import Session
 
 from bot.approvals.plans import LEAD
-from bot.channels.seam import Overview
+from bot.channels.base import Overview
 from bot.domain.chat import Address, Answer
 from bot.domain.names import with_names
 from bot.domain.people import LOCAL, Actor

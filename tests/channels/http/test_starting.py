@@ -12,8 +12,8 @@ import pytest
 
 from bot.app import build
 from bot.approvals import arrive
+from bot.channels.base import Hearing
 from bot.channels.http.server import listen
-from bot.channels.seam import Hearing
 from bot.domain.bounds import Bounds
 from bot.domain.chat import Address, Message
 from bot.domain.people import Actor

@@ -10,7 +10,7 @@ import pytest
 import uvicorn
 from starlette.applications import Starlette
 
-from bot.channels.seam import Overview
+from bot.channels.base import Overview
 from bot.channels.slack.channel import SlackChannel
 from bot.domain.cards import Card, Group, card_of
 from bot.domain.chat import Address, Answer, Incoming, Message, Reply

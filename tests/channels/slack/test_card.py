@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.channels.seam import Overview
+from bot.channels.base import Overview
 from bot.channels.slack import screens
 from bot.channels.slack.card import brief, parse_value, render
 from bot.channels.slack.home import view as home_view

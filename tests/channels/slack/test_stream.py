@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from bot.channels.base import Stream
 from bot.channels.markdown import open_fence
-from bot.channels.seam import Stream
 from bot.domain.chat import Address
 from bot.domain.events import (
     Ending,

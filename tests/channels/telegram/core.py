@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlmodel import Session
 
-from bot.channels.seam import Overview
+from bot.channels.base import Overview
 from bot.domain.cards import Card, Tone
 from bot.domain.chat import Address, Answer, Command, Incoming, Message, Press, Reply
 from bot.domain.people import Actor

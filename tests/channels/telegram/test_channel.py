@@ -638,7 +638,7 @@ async def test_a_wrong_token_stops_the_start_with_one_line(make_channel, core: F
 
 
 async def test_it_is_a_channel(make_channel):
-    from bot.channels.seam import Channel
+    from bot.channels.base import Channel
 
     made: Channel = make_channel()
     assert (made.name, made.routes()) == ("telegram", [])

@@ -11,10 +11,10 @@ from functools import partial
 from sqlmodel import Session
 
 from bot.approvals import grants, lifecycle
-from bot.channels.seam import Channel, Poster, poster_at, posters
-from bot.delivery.leases import Leases
-from bot.delivery.notices import Notices
-from bot.delivery.pauses import Pauses
+from bot.channels.base import Channel, Poster, poster_at, posters
+from bot.channels.delivery.leases import Leases
+from bot.channels.delivery.notices import Notices
+from bot.channels.delivery.pauses import Pauses
 from bot.domain.cards import Card, Elsewhere, card_of, named_on, placed
 from bot.domain.chat import Address, Clock
 from bot.domain.conversations import Conversation

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 
 from sqlmodel import Session
 
-from bot.channels.seam import Channel
-from bot.delivery.leases import Leases
-from bot.delivery.pauses import Pauses
+from bot.channels.base import Channel
+from bot.channels.delivery.leases import Leases
+from bot.channels.delivery.pauses import Pauses
 from bot.domain.chat import Clock
 from bot.domain.teams import TeamStatus
 from bot.errors import ChannelError, CopyGone, NotDeliverable

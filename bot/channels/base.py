@@ -3,7 +3,7 @@
 A channel turns what its platform sends into a `Message`, `Press`, `Command` or `Request` of
 ``bot/domain/chat.py``, hands it to the `Inbox`, and tells the `Reply` to that one person. Everything else is
 shown through `Channel`, and what may be looked up is in `Lookup`. How a turn's events reach a stream is in
-``bot/delivery/turns.py``; what a card says is in ``bot/domain/cards.py``.
+``bot/channels/delivery/turns.py``; what a card says is in ``bot/domain/cards.py``.
 
 This page lies below the delivery, which calls channels without knowing any; the channels lie above it.
 """

@@ -13,13 +13,13 @@ from weakref import WeakValueDictionary
 
 from sqlmodel import Session
 
-from bot.channels.seam import Channel, Stream, poster_at
-from bot.delivery.answers import Answers
-from bot.delivery.cards import Cards
-from bot.delivery.files import Attachments
-from bot.delivery.leases import Leases
-from bot.delivery.notices import Notices
-from bot.delivery.pauses import GIVE_UP, Pauses
+from bot.channels.base import Channel, Stream, poster_at
+from bot.channels.delivery.answers import Answers
+from bot.channels.delivery.cards import Cards
+from bot.channels.delivery.files import Attachments
+from bot.channels.delivery.leases import Leases
+from bot.channels.delivery.notices import Notices
+from bot.channels.delivery.pauses import GIVE_UP, Pauses
 from bot.domain.chat import Address, Clock
 from bot.domain.conversations import Conversation, Line, LineRole
 from bot.domain.events import TextDelta, TurnEnded, TurnEvent, TurnFailed

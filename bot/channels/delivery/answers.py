@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from datetime import datetime
 
-from bot.channels.seam import Channel, poster_at
-from bot.delivery.notices import Notices
-from bot.delivery.pauses import GIVE_UP
+from bot.channels.base import Channel, poster_at
+from bot.channels.delivery.notices import Notices
+from bot.channels.delivery.pauses import GIVE_UP
 from bot.domain.chat import Clock
 from bot.domain.outcomes import bounded
 from bot.domain.people import Actor

@@ -6,8 +6,8 @@ from datetime import datetime
 
 from sqlmodel import Session
 
-from bot.channels.seam import Channel, Poster, poster_at
-from bot.delivery.pauses import GIVE_UP, pause
+from bot.channels.base import Channel, Poster, poster_at
+from bot.channels.delivery.pauses import GIVE_UP, pause
 from bot.domain.chat import Address, Clock
 from bot.domain.names import place_called
 from bot.domain.people import Actor, Role
