@@ -30,17 +30,6 @@ from bot.approvals.tools.team import team_tools
 from bot.assistant import Assistant
 from bot.channels.base import Channel
 from bot.channels.delivery.cards import Cards
-from bot.channels.http import api
-from bot.channels.http.auth import Doorkeeper
-from bot.channels.http.channel import HttpChannel
-from bot.channels.http.mcp_logins import BACK
-from bot.channels.http.mcp_mount import AgentDoor
-from bot.channels.http.metrics import MetricsServer
-from bot.channels.http.metrics import route as metrics_route
-from bot.channels.http.organisation import BACK as ORGANISATION_BACK
-from bot.channels.http.organisation import Organisation, lets_in
-from bot.channels.http.server import WebServer
-from bot.channels.http.site import Site
 from bot.channels.table import channels_of
 from bot.core import Ports, core, policies_of
 from bot.domain.bounds import Bounds
@@ -74,6 +63,17 @@ from bot.upkeep.recovery import Recovery
 from bot.upkeep.reminders import Reminders
 from bot.upkeep.scheduler import Scheduler
 from bot.upkeep.webhooks import Callbacks
+from bot.web import api
+from bot.web.auth import Doorkeeper
+from bot.web.channel import HttpChannel
+from bot.web.mcp_logins import BACK
+from bot.web.mcp_mount import AgentDoor
+from bot.web.metrics import MetricsServer
+from bot.web.metrics import route as metrics_route
+from bot.web.oidc import BACK as ORGANISATION_BACK
+from bot.web.oidc import Organisation, lets_in
+from bot.web.server import WebServer
+from bot.web.site import Site
 
 log = logger(__name__)
 

@@ -17,7 +17,7 @@ _HEAD = """\
 Nod itself is under the MIT licence. This is what `pip install 'nod-approvals[all]'` brings along, made
 by `make licences` from what the packages say of themselves; the versions are in `constraints.txt`. The LGPL
 lets Nod use such a library as it is and lets you replace it. The libraries of the console have their licences
-next to them, in `bot/channels/http/static/vendor/`.
+next to them, in `bot/web/static/vendor/`.
 
 | package | licence |
 |---|---|

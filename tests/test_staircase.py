@@ -147,7 +147,7 @@ def test_channels_look_up_and_take_in_and_read_no_rows() -> None:
         f"{name} → {target}"
         for name in modules()
         if name.startswith("bot.channels.")
-        for target in _own()[name] - (set() if name.startswith("bot.channels.http.") else allowed)
+        for target in _own()[name] - (set() if name.startswith("bot.web.") else allowed)
         if target.startswith(("bot.store.", "bot.approvals."))
     }
     assert read == set()

@@ -21,7 +21,6 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.exc import DBAPIError
 
 from bot.app import registry_of
-from bot.channels.http.server import listen
 from bot.channels.table import channels_of, require_admin
 from bot.cli.shared import coloured, given, log_at, looking, plain, print_json, told
 from bot.core import policies_of
@@ -37,6 +36,7 @@ from bot.store.engine import check_pages, open_engine
 from bot.store.lock import at_work, check_not_lost
 from bot.tools.builtin.docker_daemon import Daemon
 from bot.tools.mcp.seam import Servers, ServerStatus
+from bot.web.server import listen
 
 _MODEL_SECONDS = 10.0
 _DOCKER_SECONDS = 10.0

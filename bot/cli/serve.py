@@ -13,7 +13,6 @@ from sqlmodel import Session
 
 from bot.agent.demo.team import REQUEST
 from bot.app import SHUTDOWN_SECONDS, App, build, ended
-from bot.channels.http.channel import NAME, key_of
 from bot.cli.command import chosen
 from bot.cli.shared import line
 from bot.domain.cards import card_of
@@ -25,6 +24,7 @@ from bot.settings import Settings
 from bot.store import proposals
 from bot.store.audit import log
 from bot.tools.builtin.issues.seed import seed
+from bot.web.channel import NAME, key_of
 
 _ENDED_TWICE = 130  # the exit code of what a person interrupts
 _LOOK_SECONDS = 5.0  # how often other processes' presses are looked for, should their ring be lost

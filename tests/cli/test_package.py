@@ -103,8 +103,8 @@ def test_the_wheel_holds_every_file_of_the_package_and_nothing_else(package: Bui
     assert f"\nName: nod-approvals\nVersion: {bot.__version__}\n" in metadata
     assert set(re.findall(r"License-File: (.*)", metadata)) >= {
         "LICENSE",
-        "bot/channels/http/static/vendor/markdown-it/LICENSE",
-        "bot/channels/http/static/vendor/swagger-ui/NOTICE",
+        "bot/web/static/vendor/markdown-it/LICENSE",
+        "bot/web/static/vendor/swagger-ui/NOTICE",
     }
 
 

@@ -22,9 +22,9 @@ from nod_client import (
     ask_async,
 )
 from nod_client.errors import approved
-from tests.channels.http.conftest import ANA, BEN, Serve
-from tests.channels.http.test_approvals import SETTINGS
 from tests.clients.conftest import BOTH, House, Ticks
+from tests.web.conftest import ANA, BEN, Serve
+from tests.web.test_approvals import SETTINGS
 
 
 @BOTH

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.channels.http.conftest import ANA
 from tests.clients.conftest import House
 from tests.fakes.openai_server import OpenAIServer, Reply, unstreamed
+from tests.web.conftest import ANA
 
 pytestmark = pytest.mark.slow
 

@@ -6,8 +6,8 @@ from datetime import date
 import pytest
 
 from nod_client import AsyncNod, Declined, EditDoesNotFit, Expired, Nod, needs_approval
-from tests.channels.http.conftest import ANA
 from tests.clients.conftest import House
+from tests.web.conftest import ANA
 
 
 @pytest.fixture

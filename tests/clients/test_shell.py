@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.channels.http.conftest import ANA
 from tests.clients.conftest import House
+from tests.web.conftest import ANA
 
 CLIENT = Path(__file__).parent.parent.parent / "clients" / "python"
 

@@ -15,8 +15,8 @@ import pytest
 
 import nod_client
 from nod_client import errors
-from tests.channels.http.conftest import ANA
 from tests.clients.conftest import House
+from tests.web.conftest import ANA
 
 pytestmark = pytest.mark.slow
 

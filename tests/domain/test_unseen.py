@@ -11,7 +11,7 @@ import regex
 
 from bot.domain.unseen import HIDDEN, WRITTEN, escaped, made_visible
 
-DOM = Path(__file__).parents[2] / "bot/channels/http/static/dom.js"
+DOM = Path(__file__).parents[2] / "bot/web/static/dom.js"
 BY_UNICODE = regex.compile(
     r"[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\p{Noncharacter_Code_Point}]"
 )

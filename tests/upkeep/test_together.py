@@ -16,7 +16,6 @@ from sqlalchemy import event, text
 
 from bot.app import App, build
 from bot.approvals import decide
-from bot.channels.http.channel import HttpChannel
 from bot.channels.waits import Waits
 from bot.domain.chat import Address, Answer, Message, Press, Reply
 from bot.domain.events import (
@@ -43,6 +42,7 @@ from bot.settings import Settings
 from bot.store import conversations, processes, proposals, tokens
 from bot.store.lock import ring
 from bot.tools.mcp.elicitation import Action, Elicited, Question
+from bot.web.channel import HttpChannel
 from tests.kit import Hold, ScriptedModel, World, call, lamp_tools, make_tables, says, until
 from tests.kit.tables import OURS
 from tests.kit.urls import POSTGRES_URL, plain, schema

@@ -1,6 +1,6 @@
 """Proposals as a person may see them in a list or one by one, each with its card as it is for them.
 
-One snapshot per answer. How each is told is the channel's: ``bot/channels/http/schemas/``.
+One snapshot per answer. How each is told is the channel's: ``bot/web/schemas/``.
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -1,7 +1,7 @@
 """What scripts and other agents ask people for, as tools that no model is offered.
 
 Running one does nothing but say that it was approved: who asked acts on it. Requests come in over HTTP
-(``bot/channels/http/approvals.py``) and MCP.
+(``bot/web/approvals.py``) and MCP.
 """
 
 from collections.abc import Mapping, Sequence

@@ -171,7 +171,7 @@ def test_the_sentences_of_the_first_pages_are_among_them():
     """Those that people are told to write: in the README, where to start, and on the console's first page."""
     root = Path(__file__).parents[3]
     told = " ".join(" ".join((root / page).read_text().split()) for page in ("README.md", "docs/start.md"))
-    offered = (root / "bot/channels/http/static/console.js").read_text()
+    offered = (root / "bot/web/static/console.js").read_text()
     assert [each for each, _, _ in README_AND_START if each not in told] == []
     examples = re.findall(
         r'^  "(.*)",$', offered.partition("EXAMPLES = [")[2].partition("];")[0], re.MULTILINE

@@ -25,11 +25,11 @@ from bot.domain.teams import TeamLimits
 from bot.settings import Settings
 from bot.store import conversations, proposals
 from bot.tools.mcp.elicitation import Action, Elicited, Question
-from tests.channels.http.scripted import ScriptedModel, ask
 from tests.kit import FakeClock, make_tables
 from tests.kit.urls import Urls
 from tests.tools.mcp.conftest import HttpLamps, until
 from tests.tools.mcp.servers import lamps
+from tests.web.scripted import ScriptedModel, ask
 
 pytestmark = pytest.mark.slow
 

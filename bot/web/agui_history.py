@@ -1,0 +1,86 @@
+"""A conversation's rows as AG-UI's messages, under the ids that a run gives them while it speaks. Pure.
+
+An answer is called by its key, its calls by the key and the model's own id. A proposal's call carries the
+proposal's id, which is unique, as models' own ids are not. What a front end sent keeps its id.
+"""
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from ag_ui.core import AssistantMessage, FunctionCall, Message, ToolCall, ToolMessage, UserMessage
+
+from bot.domain.conversations import Line, LineRole, Transcript
+from bot.domain.proposals import State
+from bot.domain.redaction import redact_text
+from bot.tools.registry import Shelf
+from bot.web.schemas.conversations import arguments_of, secrets_of
+from bot.web.schemas.proposals import ProposalView
+
+_UNENDED = (State.PROPOSED, State.APPROVED, State.EXECUTING)
+
+
+def history(transcript: Transcript, every: Sequence[ProposalView], shelf: Shelf, sent: str) -> list[Message]:
+    """Its lines in reading order. ``sent``: how the event ids of what this front end sent begin."""
+    found = {(each.message_id, each.call_id): each for each in every if not each.teammate}
+    told: list[Message] = []
+    for line in transcript.lines:
+        ident = _name(line, sent)
+        text = line.text.lstrip("\n")
+        if line.role is LineRole.USER:
+            told.append(UserMessage(id=ident, content=line.text))
+        elif line.role is not LineRole.NOTE and text:
+            told.append(AssistantMessage(id=ident, content=text))
+        results: list[Message] = []
+        for call in line.calls:
+            if proposal := found.get((line.id, call.id)):
+                told.append(_proposed(proposal))
+                results += _ended(proposal)
+            elif result := line.results.get(call.id):
+                own = call_id(ident, call.id)
+                told.append(made_call(own, call.tool_name, arguments_of(call, shelf))[0])
+                results.append(tool_result(own, redact_text(result.text, secrets_of(call, shelf))))
+        told += results
+    of_team = [each for each in every if each.teammate]
+    return [*told, *map(_proposed, of_team), *(result for each in of_team for result in _ended(each))]
+
+
+def call_id(answer: str, model_id: str) -> str:
+    """What a read is called that an answer asked for."""
+    return f"{answer}:{model_id}"
+
+
+def made_call(ident: str, name: str, arguments: Any) -> tuple[AssistantMessage, str]:
+    """The message that a client makes of a call, and its arguments as JSON."""
+    text = json.dumps(arguments, ensure_ascii=False)
+    made = ToolCall(id=ident, function=FunctionCall(name=name, arguments=text))
+    return AssistantMessage(id=ident, tool_calls=[made]), text
+
+
+def tool_result(ident: str, text: str) -> ToolMessage:
+    return ToolMessage(id=f"{ident}:result", tool_call_id=ident, content=text)
+
+
+def result_of(proposal: ProposalView) -> str | None:
+    """What its call gave, or how it ended; None before that."""
+    if proposal.state in _UNENDED:
+        return None
+    told = proposal.result if proposal.state is State.SUCCEEDED else None
+    return told or proposal.outcome
+
+
+def _proposed(proposal: ProposalView) -> AssistantMessage:
+    return made_call(proposal.id, proposal.tool_name, proposal.tool_arguments)[0]
+
+
+def _ended(proposal: ProposalView) -> list[Message]:
+    told = result_of(proposal)
+    return [] if told is None else [tool_result(proposal.id, told)]
+
+
+def _name(line: Line, sent: str) -> str:
+    if line.event_id and line.role is LineRole.ASSISTANT:
+        return line.event_id
+    if line.event_id and line.event_id.startswith(sent):
+        return line.event_id[len(sent) :]
+    return f"line-{line.id}"

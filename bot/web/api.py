@@ -1,0 +1,250 @@
+"""The web application put together: the parts of the API, the console's page and the OpenAPI page.
+
+Each part's routes are in a module of its own; what they answer is in ``schemas/`` and on ``/docs``.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from fastapi import FastAPI
+from fastapi.openapi.utils import get_openapi
+from fastapi.staticfiles import StaticFiles
+from sqlalchemy.exc import SQLAlchemyError
+from starlette.middleware.gzip import GZipMiddleware
+from starlette.requests import Request
+from starlette.responses import FileResponse, JSONResponse, Response
+from starlette.routing import BaseRoute, Route
+from starlette.types import ASGIApp
+
+from bot import __version__
+from bot.channels.base import posters
+from bot.domain.people import Actor, Role
+from bot.domain.rules import Pause
+from bot.settings import Network
+from bot.telemetry.logs import logger
+from bot.telemetry.outages import FileFault, in_a_line
+from bot.web import (
+    approvals,
+    audit,
+    chat,
+    commands,
+    grants,
+    mcp_logins,
+    people,
+    proposals,
+    rules,
+    sessions,
+    settings,
+    tools,
+    usage,
+)
+from bot.web.auth import COOKIE
+from bot.web.errors import HANDLERS, Fault
+from bot.web.limits import BodyLimits, Capacity
+from bot.web.proxies import Forwarded
+from bot.web.schemas.proposals import Problem
+from bot.web.schemas.status import HealthBody, HeardView, Me, PauseView
+from bot.web.server import files_left, most_connections
+from bot.web.site import Caller, Here, Site, api_routes
+
+log = logger(__name__)
+
+PARTS = (
+    chat,
+    proposals,
+    approvals,
+    rules,
+    sessions,
+    grants,
+    people,
+    commands,
+    audit,
+    tools,
+    usage,
+    settings,
+    mcp_logins,
+)
+_TAGS = {
+    "conversations": "Say something, read what was said.",
+    "proposals": "What waits for a decision, and deciding it.",
+    "requests": "A script asks people.",
+    "rules": "Rules, grants and commands, mostly for admins.",
+    "people": "Who is who: linked accounts and roles.",
+    "audit": "For admins: who did what, and whether that record is intact.",
+    "mcp": "For admins: MCP servers, and signing in at them.",
+    "status": "Who you are, what there is, what it cost, and whether Nod is up.",
+}
+_DESCRIPTION = """
+Send a token as `Authorization: Bearer <token>`; `nod token new NAME` makes one. Without
+`NOD_HTTP_TOKENS` this machine is answered without a token, too.
+Every error is `{"ok": false, "error": "…"}`; if single fields are wrong, `fields` says which.
+
+A stream is server-sent events, each one `data:` line of JSON with a `type`, whose schema says what it tells.
+Losing a stream loses nothing: the turn continues, and its conversation has the answer.
+
+A script asks people with `POST /api/approvals`; `GET /api/approvals/{id}?wait=60` answers when they have.
+"""
+_STATIC = Path(__file__).parent / "static"
+_NO_ANSWERS = "The language model gives no answers."
+_CACHED = {"Cache-Control": "no-cache"}  # an upgrade must be seen
+router = api_routes("status")
+
+
+def create(
+    site: Site,
+    *,
+    proxies: Sequence[Network],
+    user_header: str,
+    connections: int,
+    more_routes: Sequence[BaseRoute] = (),
+) -> FastAPI:
+    """Build the ASGI application over a channel that is started elsewhere.
+
+    ``connections``: how many the server holds at a time.
+    """
+    app = FastAPI(
+        title="Nod",
+        version=__version__,
+        description=_DESCRIPTION,
+        openapi_tags=[{"name": name, "description": words} for name, words in _TAGS.items()],
+        servers=[{"url": site.base}] if site.base else None,
+        openapi_url=None,
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+        exception_handlers=HANDLERS,
+    )
+    app.state.site = site
+    app.add_middleware(Capacity, most=most_connections(connections) * 3 // 4)  # the rest is for probes
+    app.add_middleware(BodyLimits, pace=lambda: site.channel.pace)
+    app.add_middleware(Forwarded, networks=proxies, user_header=user_header)
+    app.router.routes += [*more_routes, Route("/agui", _agui, methods=["POST"], include_in_schema=False)]
+    for part in PARTS:
+        app.include_router(part.router)
+    for rest in (router, mcp_logins.back, sessions.visits):
+        app.include_router(rest)
+    app.mount("/static", GZipMiddleware(_Files(directory=_STATIC)))
+    return app
+
+
+async def _agui(_: Request) -> ASGIApp:
+    """The part of AG-UI, loaded with its first request: its library takes a tenth of a start."""
+    agui = await asyncio.to_thread(import_module, "bot.web.agui")
+    found: ASGIApp = agui.router
+    return found
+
+
+@router.get("/openapi.json", include_in_schema=False)
+async def description(request: Request, site: Here) -> JSONResponse:
+    """Made once and in a thread, since it takes half a second."""
+    app: FastAPI = request.app
+    async with site.describing:
+        if app.openapi_schema is None:
+            app.openapi_schema = await asyncio.to_thread(_described, app)
+    return JSONResponse(app.openapi_schema)
+
+
+def _described(app: FastAPI) -> dict[str, Any]:
+    from bot.web import agui
+
+    return get_openapi(
+        title=app.title,
+        version=app.version,
+        description=app.description,
+        tags=app.openapi_tags,
+        servers=app.servers,
+        routes=[*agui.router.routes, *app.routes],
+    )
+
+
+@router.get("/api/me", summary="Who you are here, and who answers")
+async def me(actor: Caller, request: Request, site: Here) -> Me:
+    found = await site.channel.admin.who_is(actor)
+    pause = found.pause
+    return Me(
+        name=actor.label,
+        account=str(actor),
+        accounts=sorted(found.person.accounts),
+        roles=sorted(found.roles),
+        model=site.model_name,
+        demo=site.demo,
+        notice=site.lookup.notice,
+        admin=Role.ADMIN in found.roles,
+        paused=PauseView(since=pause.since, by=_named(pause, actor)) if pause else None,
+        session=COOKIE in request.cookies and "authorization" not in request.headers,
+    )
+
+
+class _Files(StaticFiles):
+    """The console's files, with their ETag: kept by the browser, and asked for again each time."""
+
+    def file_response(self, *args: Any, **kwargs: Any) -> Response:
+        response = super().file_response(*args, **kwargs)
+        response.headers["Cache-Control"] = _CACHED["Cache-Control"]
+        return response
+
+
+def _named(pause: Pause, caller: Actor) -> str:
+    """Who paused, as the caller knows them; empty where that would be no more than an ID."""
+    return caller.label if pause.by == str(caller) else pause.name
+
+
+@router.get("/healthz", summary="The process is alive")
+async def healthz(site: Here) -> HealthBody:
+    return _healthy(site)
+
+
+@router.get(
+    "/readyz",
+    summary="It can do its work: started, takes writes; tells whether the model and the platforms answer",
+    responses={503: {"model": Problem, "description": "Not now; ``error`` says why"}},
+)
+async def readyz(site: Here) -> HealthBody:
+    if not site.up:
+        raise Fault(503, "starting or stopping")
+    if not files_left():
+        raise Fault(503, "no more files can be opened")
+    try:
+        await site.channel.admin.check()
+    except (SQLAlchemyError, TimeoutError) as error:
+        log.warning("the database can't be written", why=in_a_line(error) or type(error).__name__)
+        words = error.words if isinstance(error, FileFault) else "the database can't be written"
+        raise Fault(503, words) from None
+    if fault := site.fault():
+        raise Fault(503, fault)
+    return _healthy(site)
+
+
+def _healthy(site: Site) -> HealthBody:
+    found = {name: poster.hearing() for name, poster in posters(site.platforms).items()}
+    return HealthBody(
+        model_fault=_NO_ANSWERS if site.model_fails() else "",
+        channels=[
+            HeardView(
+                name=name,
+                heard_seconds_ago=None if hearing.ago is None else round(hearing.ago),
+                fault=hearing.fault,
+            )
+            for name, hearing in found.items()
+        ],
+    )
+
+
+@router.get("/docs", include_in_schema=False)
+async def docs() -> FileResponse:
+    """Like the description it shows, it needs no token: it says what there is, and nothing that is in it."""
+    return FileResponse(_STATIC / "docs.html")
+
+
+@router.get("/sw.js", include_in_schema=False)
+async def offline_worker() -> FileResponse:
+    """Here and not among the other files, or it could not stand in for the page at `/`."""
+    return FileResponse(_STATIC / "sw.js", headers=_CACHED)
+
+
+@router.get("/", include_in_schema=False)
+async def console() -> FileResponse:
+    return FileResponse(_STATIC / "index.html", headers=_CACHED)

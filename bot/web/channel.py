@@ -1,0 +1,169 @@
+"""The HTTP channel: people read rows themselves, and listen to a conversation while they are there."""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from bot.approvals.lookup.admin import AdminLookup
+from bot.approvals.lookup.conversations import ConversationLookup
+from bot.approvals.lookup.proposals import ProposalLookup
+from bot.channels.base import Lookup, Stream
+from bot.domain.chat import Address, Clock, Inbox
+from bot.domain.events import ProposalOpened, TurnEnded, TurnEvent, TurnFailed
+from bot.domain.people import Actor
+from bot.domain.processes import Others
+from bot.domain.proposals import Proposal
+from bot.domain.teams import TeamStatus
+from bot.store.change_notifier import Bell
+from bot.telemetry.logs import logger
+from bot.tools.registry import Registry
+from bot.web.broadcaster import Hub
+from bot.web.peer_relay import Relay
+from bot.web.schemas.conversations import TeamView
+from bot.web.schemas.events import ProposalEvent, TeamEvent, TurnBroke, TurnDone, TurnEvents, told_of
+from bot.web.schemas.proposals import ProposalView
+from bot.web.streams import Pace
+
+log = logger(__name__)
+
+NAME = "http"
+
+
+def key_of(owner: Actor, conversation_id: str) -> str:
+    """The address key of a conversation: no token's owner can name another's."""
+    return f"{owner.key}/{conversation_id}"
+
+
+@dataclass(frozen=True, slots=True)
+class HubStream:
+    """A turn for everybody who listens at its address."""
+
+    channel: "HttpChannel"
+    address: Address
+    requester: Actor
+
+    async def send(self, event: TurnEvent) -> None:
+        if self.channel.relay is not None:
+            self.channel.relay.send(self.address, self.requester, event)
+        await self.show(event)
+
+    async def show(self, event: TurnEvent) -> None:
+        """To those who listen in this process."""
+        hub = self.channel.hub
+        if not hub.heard(self.address.key):
+            return
+        hub.publish(self.address.key, event, await self._told(event))
+
+    async def _told(self, event: TurnEvent) -> TurnEvents | None:
+        ident = self.address.key.rpartition("/")[2]
+        match event:
+            case ProposalOpened(proposal):
+                seen = await self.channel.proposals.find(proposal.id, self.requester)
+                shown = ProposalView.seen_as(seen) if seen else None
+                return ProposalEvent(type="proposal_opened", proposal=shown) if shown else None
+            case TurnEnded(ending):
+                last = await self.channel.conversations.last_answer(ident)
+                return TurnDone(conversation_id=ident, message_id=last, ending=ending)
+            case TurnFailed(explanation):
+                return TurnBroke(conversation_id=ident, error=explanation)
+            case _:
+                return told_of(event)
+
+
+class HttpChannel:
+    """Implements `Channel`. Cards are not posted anywhere: every answer renders them from their rows."""
+
+    name = NAME
+
+    def __init__(
+        self,
+        registry: Registry,
+        proposals: ProposalLookup,
+        conversations: ConversationLookup,
+        admin: AdminLookup,
+        bell: Bell,
+        clock: Clock,
+        pace: Pace | None = None,
+        others: Others | None = None,
+    ) -> None:
+        self.registry = registry
+        self.proposals = proposals
+        self.conversations = conversations
+        self.admin = admin
+        self.bell = bell
+        self.clock = clock
+        self.pace = pace or Pace()
+        self.hub = Hub()
+        self._others = others
+        self.relay = Relay(others, self._find, self._show, self.hub.heard) if others is not None else None
+        if others is not None:
+            others.on("team", lambda body: self.hub.publish(body[0], None, TeamEvent.model_validate(body[1])))
+        self.inbox: Inbox | None = None
+        self.lookup: Lookup | None = None
+        self._tasks: list[asyncio.Task[None]] = []
+
+    async def start(
+        self,
+        inbox: Inbox,
+        lookup: Lookup,
+        *,
+        receives: bool = True,  # noqa: ARG002 - the seam's
+        others: Others | None = None,  # noqa: ARG002 - the seam's
+    ) -> None:
+        self.inbox, self.lookup = inbox, lookup
+        self._tasks = [asyncio.create_task(self._feed(), name="http feed")]
+        if self.relay is not None:
+            self._tasks.append(asyncio.create_task(self.relay.run(), name="http relay"))
+
+    async def stop(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def end_streams(self) -> None:
+        """Let go of everybody who listens: the server stops, and they come back to the next one."""
+        self.hub.close()
+        self.bell.ring()
+
+    def open_stream(self, address: Address, requester: Actor) -> Stream:
+        return HubStream(self, address, requester)
+
+    async def show_team(self, address: Address, ref: str, team: TeamStatus) -> str:  # noqa: ARG002 - the seam's
+        """Tell those who listen; others read the rows. There is one for each conversation."""
+        update = TeamEvent(team=TeamView.now(team))
+        self.hub.publish(address.key, None, update)
+        if self._others is not None:
+            self._others.say("team", [address.key, update.model_dump(mode="json")])
+        return team.lead_id
+
+    async def _find(self, proposal_id: str, requester: Actor) -> Proposal | None:
+        seen = await self.proposals.find(proposal_id, requester)
+        return seen.proposal if seen else None
+
+    async def _show(self, address: Address, requester: Actor, event: TurnEvent) -> None:
+        await HubStream(self, address, requester).show(event)
+
+    async def changed(self) -> None:
+        """Nothing to do: people there read rows, and the bell calls them."""
+
+    async def _feed(self) -> None:
+        """Tell listeners of a conversation about every change of its proposals, by anyone."""
+        seen = await self.proposals.newest_change()
+        far: Mapping[str, str] = {}
+        while True:
+            rings = self.bell.rings
+            try:
+                if self.hub.alone:
+                    newest = await self.proposals.newest_change()
+                    seen = (
+                        newest if self.hub.alone else seen
+                    )  # listeners who joined in the meantime must not miss anything
+                    await self.hub.somebody(self.pace.feed)
+                    continue
+                seen, far, changes = await self.proposals.news(seen, far, self.hub.heard)
+            except Exception as error:  # a toolset or the database is away; continue when it is back
+                log.error("change feed failed", exc_info=error)
+                changes = []
+            for key, shown in changes:
+                self.hub.publish(key, None, ProposalEvent(proposal=ProposalView.seen_as(shown)))
+            await self.bell.wait(rings, self.pace.feed)

@@ -1,0 +1,290 @@
+"""Saying something and reading what was said: the routes of conversations, each its owner's alone."""
+
+import asyncio
+import secrets
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import ExitStack
+from typing import Annotated, TypeVar
+
+from fastapi import Depends, Header, Query
+from pydantic import BaseModel, Field
+from starlette.responses import PlainTextResponse, Response, StreamingResponse
+
+from bot.domain.chat import Address, Answer, Command, Message
+from bot.domain.conversations import Conversation
+from bot.domain.events import Ending, TurnEnded, TurnFailed
+from bot.domain.people import Actor
+from bot.domain.proposals import State
+from bot.web.body import Body
+from bot.web.broadcaster import Listener
+from bot.web.channel import NAME, HttpChannel, key_of
+from bot.web.downloads import download
+from bot.web.errors import Fault, Later, Missing
+from bot.web.pages import Before, Limit, cursor
+from bot.web.schemas.base import DoneBody, SaidBody
+from bot.web.schemas.conversations import (
+    ConversationPage,
+    ConversationView,
+    Export,
+    KeptFiles,
+    Messages,
+    MessageView,
+    Team,
+    TeamView,
+)
+from bot.web.schemas.events import AcceptedBody, TurnDone, TurnEvents
+from bot.web.schemas.proposals import Files, FileView, Proposals, ProposalView, every
+from bot.web.site import Caller, Here, Streaming, api_routes, event_stream
+from bot.web.streams import STILL_THERE, heard, sse
+
+router = api_routes("conversations", prefix="/api")
+T = TypeVar("T")
+_PIECE = 500  # messages or proposals of an export
+
+
+class Chat(Body):
+    """``conversation_id`` continues a conversation; without it a new one begins."""
+
+    message: str = Field(min_length=1)
+    conversation_id: str | None = None
+
+
+class Named(Body):
+    title: str = Field(min_length=1, max_length=80)
+
+
+NO_CONVERSATION = "There is no such conversation."
+
+
+async def own(http: HttpChannel, actor: Actor, conversation_id: str) -> Conversation | None:
+    """The caller's own conversation; None for any other, and for one that was deleted."""
+    return await http.conversations.own(conversation_id, Address(NAME, key_of(actor, conversation_id)))
+
+
+async def _own(conversation_id: str, actor: Caller, site: Here) -> Conversation:
+    found = await own(site.channel, actor, conversation_id)
+    if found is None:
+        raise Missing(NO_CONVERSATION)
+    return found
+
+
+Own = Annotated[Conversation, Depends(_own)]
+"""The caller's own conversation; everybody else got 404."""
+
+
+@router.post(
+    "/chat",
+    summary="Say something; the answer is an SSE stream",
+    **event_stream(TurnEvents),
+)
+async def chat(
+    body: Chat,
+    actor: Caller,
+    site: Here,
+    streamed: Streaming,
+    idempotency_key: Annotated[str | None, Header(max_length=200)] = None,
+) -> Response:
+    """A second message with the same ``Idempotency-Key`` is not taken in (409 names the conversation)."""
+    http = site.channel
+    if body.conversation_id is not None and await own(http, actor, body.conversation_id) is None:
+        raise Missing(NO_CONVERSATION)
+    conversation_id = body.conversation_id or secrets.token_hex(8)
+    address = Address(NAME, key_of(actor, conversation_id))
+    event_id = f"{actor.key}/{idempotency_key or secrets.token_hex(16)}"
+    message = Message(address, actor, body.message, event_id, begin=conversation_id)
+    with ExitStack() as stack:
+        listener = stack.enter_context(http.hub.listen(address.key))  # before the turn can begin to speak
+        reply = await site.take_in(message)
+        if reply.answer is Answer.DUPLICATE:
+            raise Fault(
+                409,
+                "This message was received before. Read its conversation for the answer.",
+                conversation_id=await http.conversations.of_event(NAME, event_id),
+            )
+        if reply.answer is Answer.LATER:
+            raise Later(reply.text)
+        if reply.message_id is None:
+            raise Fault(413 if body.message.strip() else 422, reply.text)
+        listening = stack.pop_all()
+    accepted = AcceptedBody.of(conversation_id=reply.conversation_id, message_id=reply.message_id)
+    answered = _until_answered(http, listener, reply.message_id, conversation_id)
+
+    async def events() -> AsyncIterator[str]:
+        with listening:
+            yield sse(accepted)
+            async for line in answered:
+                yield line
+
+    return streamed(events())
+
+
+async def _until_answered(
+    http: HttpChannel, listener: Listener, message_id: int, conversation_id: str
+) -> AsyncIterator[str]:
+    """Everything of the turns up to the end of the one that took the message in."""
+    ended = False  # the rows say so, and what was said may still be on its way here
+    async for item in heard(listener, http.pace.quiet):
+        if item is not None:
+            ended = False
+            event, told = item
+            if told:
+                yield sse(told)
+            # a turn that was stopped before it read the message leaves nothing to wait for
+            if isinstance(event, TurnEnded | TurnFailed) and (
+                event.seen >= message_id or await http.conversations.answered(conversation_id)
+            ):
+                return
+        elif not await http.conversations.answered(conversation_id):
+            yield STILL_THERE
+        elif ended:
+            said = await http.conversations.last_answer(conversation_id)
+            yield sse(TurnDone(conversation_id=conversation_id, message_id=said, ending=Ending.DONE))
+            return
+        else:
+            ended = True
+
+
+@router.get("/conversations", summary="Your conversations, newest first")
+async def list_conversations(
+    actor: Caller,
+    site: Here,
+    before: Before,
+    limit: Limit = 50,
+    q: Annotated[str, Query(max_length=200, description="in its title or in what was said")] = "",
+) -> ConversationPage:
+    """``next`` is the ``before`` of the next page; null on the last."""
+    found, further = await site.channel.conversations.page(NAME, actor, limit, before, q.strip())
+    return ConversationPage(
+        conversations=[ConversationView.with_open(*each) for each in found], next=cursor(further)
+    )
+
+
+@router.patch("/conversations/{conversation_id}", summary="Rename a conversation")
+async def rename(mine: Own, body: Named, site: Here) -> DoneBody:
+    await site.channel.conversations.rename(mine.id, body.title)
+    return DoneBody()
+
+
+@router.delete("/conversations/{conversation_id}", summary="Delete what was said in a conversation")
+async def delete(mine: Own, actor: Caller, site: Here) -> DoneBody:
+    """Its proposals and their audit stay. 409 while one of them is open: decide or withdraw it first."""
+    http = site.channel
+    await site.take_in(Command(actor, "stop", "", mine.address))
+    if waiting := await http.conversations.forget(mine.id):
+        which = "One of its proposals is open" if waiting == 1 else f"{waiting} of its proposals are open"
+        raise Fault(409, f"{which}. Decide or withdraw what is open first.")
+    return DoneBody()
+
+
+async def _exporting(actor: Caller, site: Here) -> AsyncIterator[None]:
+    with site.exporting.place(str(actor)):
+        yield
+
+
+@router.get(
+    "/conversations/{conversation_id}/export",
+    summary="All of a conversation, as a JSON file",
+    response_model=Export,
+)
+async def export(mine: Own, actor: Caller, site: Here, _: Annotated[None, Depends(_exporting)]) -> Response:
+    """Its messages and proposals, secrets hidden."""
+    http = site.channel
+    said, seen = await http.conversations.in_full(mine.id, actor)
+    shelf = await http.registry.shelf()
+    about = ConversationView.with_open(mine, sum(each.proposal.state is State.PROPOSED for each in seen))
+    lines, found = (said.lines, said.proposals) if said else ((), {})
+
+    async def pieces() -> AsyncIterator[str]:
+        yield f'{about.model_dump_json()[:-1]}, "messages": ['
+        async for piece in _pieces(lines, lambda line: MessageView.said(line, found, shelf)):
+            yield piece
+        yield '], "proposals": ['
+        async for piece in _pieces(seen, ProposalView.seen_as):
+            yield piece
+        yield "]}"
+
+    attached = {"Content-Disposition": f'attachment; filename="conversation-{mine.id}.json"'}
+    return StreamingResponse(pieces(), media_type="application/json", headers=attached)
+
+
+async def _pieces(values: Sequence[T], view: Callable[[T], BaseModel]) -> AsyncIterator[str]:
+    """The views as items of a JSON list, some at a time: a thread makes them, and others come in between."""
+
+    def made(some: Sequence[T]) -> str:
+        return ", ".join(view(each).model_dump_json() for each in some)
+
+    for at in range(0, len(values), _PIECE):
+        piece = await asyncio.to_thread(made, values[at : at + _PIECE])
+        yield f", {piece}" if at else piece
+
+
+@router.get("/conversations/{conversation_id}/messages", summary="What was said, in order")
+async def list_messages(mine: Own, site: Here) -> Messages:
+    transcript = await site.channel.conversations.transcript(mine.id)
+    shelf = await site.channel.registry.shelf()
+    return Messages.of_transcript(transcript, shelf)
+
+
+@router.get(
+    "/conversations/{conversation_id}/proposals", summary="Its proposals and its teammates', oldest first"
+)
+async def conversation_proposals(mine: Own, actor: Caller, site: Here) -> Proposals:
+    return Proposals(proposals=await proposals_of(site.channel, actor, mine.id))
+
+
+async def proposals_of(http: HttpChannel, actor: Actor, conversation_id: str) -> list[ProposalView]:
+    """A conversation's proposals and its teammates' that this person may see, oldest first."""
+    return await every(await http.proposals.of_conversation(conversation_id, actor))
+
+
+@router.get("/files", summary="The newest files of your conversations")
+async def files(actor: Caller, site: Here, limit: Limit = 100) -> KeptFiles:
+    """What its tools made, and output that was too long to show: of the conversations you began here."""
+    found = await site.channel.conversations.files_of(NAME, actor, limit)
+    return KeptFiles.of(files=found)
+
+
+@router.get("/conversations/{conversation_id}/files", summary="Long output and files of its tools, by name")
+async def conversation_files(mine: Own, site: Here) -> Files:
+    listed = await site.channel.conversations.files(mine.id)
+    return Files(files=[FileView(id=handle, name=name) for handle, name in listed])
+
+
+@router.get(
+    "/conversations/{conversation_id}/files/{file_id}",
+    summary="One of them, as a text file",
+    response_class=PlainTextResponse,
+)
+async def conversation_file(mine: Own, file_id: str, site: Here) -> Response:
+    return await download(await site.channel.conversations.file(mine.id, file_id))
+
+
+@router.get("/conversations/{conversation_id}/team", summary="Its teammates and their status")
+async def team(mine: Own, site: Here) -> Team:
+    return Team(team=TeamView.now(await site.channel.conversations.team(mine.id)))
+
+
+@router.get(
+    "/conversations/{conversation_id}/events",
+    summary="SSE: its turns, as they run",
+    **event_stream(TurnEvents),
+)
+async def conversation_events(mine: Own, site: Here, streamed: Streaming) -> Response:
+    http = site.channel
+
+    async def events() -> AsyncIterator[str]:
+        with http.hub.listen(mine.address.key) as listener:
+            yield ": listening\n\n"
+            async for item in heard(listener, http.pace.quiet):
+                if item is None:
+                    yield STILL_THERE
+                elif item[1]:
+                    yield sse(item[1])
+
+    return streamed(events())
+
+
+@router.post("/conversations/{conversation_id}/stop", summary="Stop what the agent is writing")
+async def stop(mine: Own, actor: Caller, site: Here) -> SaidBody:
+    reply = await site.take_in(Command(actor, "stop", "", mine.address))
+    return SaidBody(text=reply.text)

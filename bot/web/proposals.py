@@ -1,0 +1,286 @@
+"""Proposals: listing them, deciding them, and the feed of their changes."""
+
+from collections.abc import AsyncIterator, Collection
+from typing import Annotated, Any, Literal
+
+from fastapi import Header, Query
+from pydantic import Field
+from starlette.responses import PlainTextResponse, Response
+
+from bot.approvals.lookup.proposals import Feed, Seen, progressed
+from bot.domain.chat import Address, Answer, Press
+from bot.domain.files import File
+from bot.domain.people import Actor
+from bot.domain.proposals import Kind, Order, Sought, State
+from bot.domain.risk import Level
+from bot.domain.similarity import Lasting, Rung, Whose
+from bot.domain.verbs import Verb
+from bot.web.body import Body
+from bot.web.channel import NAME, HttpChannel, key_of
+from bot.web.downloads import download
+from bot.web.errors import Fault, Missing
+from bot.web.pages import PAGE, Before, Limit, cursor
+from bot.web.schemas.events import ChangeEvents, ProposalEvent, QuestionAnswered, Reload
+from bot.web.schemas.proposals import (
+    AskedQuestions,
+    Files,
+    FileView,
+    LadderBody,
+    OneProposal,
+    PressedBody,
+    ProposalPage,
+    ProposalView,
+    QuestionView,
+    ReachView,
+    RungView,
+    conversation_of,
+    every,
+)
+from bot.web.site import Caller, Here, Streaming, api_routes, event_stream
+from bot.web.streams import STILL_THERE, sse
+from bot.web.waiting import LongPoll, Waiting
+
+router = api_routes("proposals", prefix="/api")
+
+Mine = Literal["asked", "decide"]
+
+_RUNNING = (State.APPROVED, State.EXECUTING)
+_NONE = "There is no such proposal."
+_NEWEST_ROW = 2**63 - 1
+_REPLAYED = 200  # changes at most; who missed more reads the lists again
+_STATUS = {
+    Answer.REFUSED: 403,
+    Answer.UNKNOWN: 404,
+    Answer.STALE: 409,
+    Answer.INVALID: 422,
+    Answer.LATER: 429,
+}
+
+
+class Decide(Body):
+    """``seen``, ``round`` or ``digest``: what was looked at; the press is refused (409) if it changed since.
+
+    ``digest`` covers tool and arguments, ``seen`` all that the card shows: old values, too.
+
+    ``arguments`` replace the proposed ones (verbs approve and edit); what was hidden stays what it was.
+    ``rung``, ``lasting`` and ``reach`` go with the verb similar: which calls the grant allows, how long it
+    holds, and whose calls it lets run where.
+    """
+
+    round: int | None = None
+    digest: str | None = None
+    seen: str | None = None
+    reason: Annotated[str, Field(max_length=1000)] | None = None
+    arguments: dict[str, Any] | None = None
+    rung: Rung | None = None
+    lasting: Lasting | None = None
+    reach: Whose = Whose.HERE
+
+
+@router.get("/proposals", summary="Proposals you may see, across all channels")
+async def listed(
+    actor: Caller,
+    site: Here,
+    before: Before,
+    state: Annotated[list[State] | None, Query(description="repeat it for several")] = None,
+    tool: Annotated[str | None, Query(max_length=200)] = None,
+    kind: Kind | None = None,
+    risk: Level | None = None,
+    mine: Annotated[Mine | None, Query(description="only what you asked for, or may decide")] = None,
+    q: Annotated[str, Query(max_length=200, description="in its title, its tool or who asked")] = "",
+    channel: Annotated[str | None, Query(max_length=40, description="where it was asked")] = None,
+    requester: Annotated[
+        str | None, Query(max_length=200, description="who asked: an account, and those linked with it")
+    ] = None,
+    order: Annotated[Order, Query(description="newest change, or what expires first")] = Order.CHANGED,
+    limit: Limit = PAGE,
+) -> ProposalPage:
+    """``next`` is the ``before`` of the next page; null on the last. A page may be short before the last."""
+    http = site.channel
+    states = [State.PROPOSED] if mine == "decide" and not state else state or list(State)
+    accounts = None if requester is None else await http.admin.accounts_of(requester)
+    sought = Sought(tool, kind, risk, mine == "asked", q.strip() or None, channel, accounts, order)
+    shown, further = await http.proposals.page(
+        actor, states, limit, before, sought, to_decide=mine == "decide"
+    )
+    return ProposalPage(proposals=await every(shown), next=cursor(further))
+
+
+@router.get("/proposals/{proposal_id}", summary="One proposal; `wait` for its end")
+async def one(proposal_id: str, actor: Caller, site: Here, poll: Waiting) -> OneProposal:
+    """Returns after ``wait`` seconds (60 at most), or as soon as it was decided and has run."""
+    shown = await _ended(site.channel, proposal_id, actor, poll, (State.PROPOSED, *_RUNNING))
+    if shown is None:
+        raise Missing(_NONE)
+    return OneProposal(proposal=ProposalView.seen_as(shown))
+
+
+@router.get("/proposals/{proposal_id}/ladder", summary="What approving similar calls may allow")
+async def ladder(proposal_id: str, actor: Caller, site: Here) -> LadderBody:
+    """Which calls and whose, narrowest first, each in words; empty when this person can't allow any."""
+    shown = await site.channel.proposals.find(proposal_id, actor)
+    if shown is None:
+        raise Missing(_NONE)
+    rungs = await site.lookup.ladder(proposal_id, actor, _at(shown, actor))
+    reaches = await site.lookup.reaches(proposal_id, actor, _at(shown, actor))
+    return LadderBody(
+        ladder=[RungView(rung=rung, words=words) for rung, words in rungs],
+        reaches=[ReachView(reach=reach, words=words) for reach, words in reaches],
+        lasting=list(Lasting),
+    )
+
+
+@router.get(
+    "/proposals/{proposal_id}/questions", summary="What was asked about it within a day, with the answers"
+)
+async def questions(proposal_id: str, actor: Caller, site: Here) -> AskedQuestions:
+    found = await site.channel.proposals.questions(proposal_id, actor)
+    if found is None:
+        raise Missing(_NONE)
+    return AskedQuestions.of(questions=found)
+
+
+@router.get(
+    "/proposals/{proposal_id}/result",
+    summary="Its result in full, as a text file; 404 before its end",
+    response_class=PlainTextResponse,
+)
+async def result(proposal_id: str, actor: Caller, site: Here) -> Response:
+    found = await site.channel.proposals.find(proposal_id, actor)
+    if found is None:
+        raise Missing(_NONE)
+    p = found.proposal
+    told = p.result or p.error
+    if not told:
+        raise Missing("It has no result.")
+    return await download(File(f"{p.tool_name}-{p.id}.txt", told))
+
+
+@router.get("/proposals/{proposal_id}/files", summary="The files its tool made, and its result if it is long")
+async def files(proposal_id: str, actor: Caller, site: Here) -> Files:
+    kept = await site.channel.proposals.files(proposal_id, actor)
+    if kept is None:
+        raise Missing(_NONE)
+    return Files(files=[FileView(id=handle, name=each.name) for handle, each in kept])
+
+
+@router.get(
+    "/proposals/{proposal_id}/files/{file_id}",
+    summary="One of them, as a text file",
+    response_class=PlainTextResponse,
+)
+async def file(proposal_id: str, file_id: str, actor: Caller, site: Here) -> Response:
+    kept = await site.channel.proposals.files(proposal_id, actor) or []
+    return await download(dict(kept).get(file_id))
+
+
+@router.post("/proposals/{proposal_id}/{verb}", summary="Decide: one press")
+async def press(
+    proposal_id: str, verb: Verb, actor: Caller, site: Here, poll: Waiting, body: Decide | None = None
+) -> PressedBody:
+    """A press that comes too late answers with the proposal as it already is, and changes nothing.
+
+    What was approved may still be running when this answers: ``wait`` up to 60 seconds for its end. Where it
+    was edited since it was proposed, say with ``seen``, ``round`` or ``digest`` which content you
+    approve. Where it was offered again with other values, a digest alone does not say that.
+    """
+    given, http = body or Decide(), site.channel
+    rings = http.bell.rings
+    reply = await site.take_in(
+        Press(
+            actor,
+            verb,
+            proposal_id,
+            given.round,
+            given.reason,
+            given.arguments,
+            given.digest,
+            address=Address(NAME, actor.key),
+            rung=given.rung,
+            lasting=given.lasting,
+            reach=given.reach,
+            seen=given.seen,
+            by_api=True,
+        )
+    )
+    poll = poll.at_once() if reply.answer in _STATUS else poll
+    if poll.seconds and any(p.state in _RUNNING for p in reply.proposals):  # at this moment
+        await http.bell.wait(rings, min(poll.seconds, http.pace.feed))
+    ended = await _ended(http, proposal_id, actor, poll)
+    if ended is None:  # those who may not see it may not decide it
+        raise Missing(_NONE)
+    shown = ProposalView.seen_as(ended)
+    if reply.answer in _STATUS:
+        more = {"fields": dict(reply.fields)} if reply.fields else {}
+        raise Fault(_STATUS[reply.answer], reply.text, proposal=shown, **more)
+    return PressedBody.of(proposal=shown, text=reply.text, answer=reply.answer)
+
+
+async def _ended(
+    http: HttpChannel, proposal_id: str, actor: Actor, poll: LongPoll, ongoing: Collection[State] = _RUNNING
+) -> Seen | None:
+    """The proposal once its state is another than these, or as it is when the wait is over."""
+
+    async def look() -> Seen | None:
+        return await http.proposals.find(proposal_id, actor)
+
+    return await poll.until(look, lambda seen: seen.proposal.state not in ongoing)
+
+
+@router.get(
+    "/events",
+    summary="SSE: every change of a proposal you may see, and answers about it; resumes by Last-Event-ID",
+    **event_stream(ChangeEvents),
+)
+async def changes(
+    actor: Caller,
+    site: Here,
+    streamed: Streaming,
+    last_event_id: Annotated[int | None, Header(ge=0, le=_NEWEST_ROW)] = None,
+) -> Response:
+    http = site.channel
+    newest = await http.proposals.newest_change()
+    begin = newest if last_event_id is None else last_event_id
+    return streamed(_changes(http, actor, begin, newest))
+
+
+async def _changes(http: HttpChannel, actor: Actor, seen: int, newest_row: int) -> AsyncIterator[str]:
+    if newest_row - seen > _REPLAYED:
+        seen = newest_row
+        yield f"id: {seen}\n" + sse(Reload())
+    yield f"id: {seen}\n: listening\n\n"
+    quiet = 0.0
+    before = Feed((), {}, {})
+    while not http.hub.closed:
+        rings = http.bell.rings
+        now = await http.proposals.feed(seen)
+        newest = {proposal_id: row_id for row_id, proposal_id in now.rows}
+        # in the order of their ids: a client that resumes after any of them misses none and gets none twice
+        for proposal_id, row_id in sorted(newest.items(), key=lambda change: change[1]):
+            shown = await http.proposals.find(proposal_id, actor)
+            if shown is not None:
+                yield f"id: {row_id}\n" + sse(ProposalEvent(proposal=ProposalView.seen_as(shown)))
+                quiet = 0.0
+        for proposal_id in progressed(before.far, now.far):
+            if (shown := await http.proposals.find(proposal_id, actor)) is not None:
+                yield sse(ProposalEvent(proposal=ProposalView.seen_as(shown)))
+                quiet = 0.0
+        for proposal_id in dict.fromkeys(before.asked[key] for key in before.asked.keys() - now.asked.keys()):
+            if (told := await http.proposals.questions(proposal_id, actor)) is not None:
+                answers = [QuestionView.model_validate(each) for each in told]
+                yield sse(QuestionAnswered(proposal_id=proposal_id, questions=answers))
+                quiet = 0.0
+        before = now
+        if now.rows:
+            seen = now.rows[-1][0]
+            continue
+        if quiet >= http.pace.quiet:
+            quiet = 0.0
+            yield STILL_THERE
+        quiet += http.pace.feed
+        await http.bell.wait(rings, http.pace.feed)
+
+
+def _at(shown: Seen, actor: Actor) -> Address:
+    """Where the caller presses: their own conversation of that name, which no one else can name."""
+    return Address(NAME, key_of(actor, conversation_of(shown)))

@@ -1,0 +1,176 @@
+"""Conversations, what was said in them, and their teammates."""
+
+import json
+from collections.abc import Mapping
+from typing import Annotated, Any, Self
+
+from pydantic import AfterValidator, Field
+
+from bot.domain.conversations import Call, Conversation, Line, LineRole, Transcript
+from bot.domain.proposals import Proposal
+from bot.domain.redaction import redact, redact_text, secrets_in, shown
+from bot.domain.teams import Teammate, TeamStatus, about
+from bot.tools.registry import Shelf
+from bot.web.schemas.base import DoneBody, Time, View
+from bot.web.schemas.proposals import FileView, ProposalView
+
+Redacted = Annotated[str, AfterValidator(redact_text)]
+
+
+class KeptFileView(FileView):
+    """``size`` in characters. It is read at ``/api/conversations/{conversation_id}/files/{id}``."""
+
+    id: Annotated[str, Field(validation_alias="handle")]
+    size: int
+    made_at: Annotated[Time, Field(validation_alias="at")]
+    conversation_id: str
+    title: str
+
+
+class KeptFiles(DoneBody):
+    files: list[KeptFileView]
+
+
+class ConversationView(View):
+    id: str
+    title: str
+    created_at: Time
+    open_proposals: int
+
+    @classmethod
+    def with_open(cls, found: Conversation, open_proposals: int) -> Self:
+        return cls(id=found.id, title=found.title, created_at=found.created_at, open_proposals=open_proposals)
+
+
+class ConversationPage(DoneBody):
+    conversations: list[ConversationView]
+    next: str | None
+
+
+class CallView(View):
+    call_id: str
+    tool_name: str
+    summary: Redacted
+    result: str
+    ok: bool
+
+
+class MessageView(View):
+    """``proposals`` are ids."""
+
+    id: int
+    role: str
+    text: str
+    name: str
+    created_at: Time
+    proposals: list[str]
+    calls: list[CallView]
+
+    @classmethod
+    def said(cls, line: Line, found: Mapping[tuple[int, str], Proposal], shelf: Shelf) -> Self:
+        """A line with its calls and the ids of its proposals, which are among those ``found``."""
+        return cls(
+            id=line.id,
+            role=line.role,
+            text=line.text,
+            name=line.actor.label if line.actor and line.role is LineRole.USER else "",
+            created_at=line.created_at,
+            proposals=[found[line.id, call.id].id for call in line.calls if (line.id, call.id) in found],
+            calls=[
+                CallView(
+                    call_id=call.id,
+                    tool_name=call.tool_name,
+                    summary=call.summary,
+                    result=redact_text(line.results[call.id].text, secrets_of(call, shelf)),
+                    ok=line.results[call.id].ok,
+                )
+                for call in line.calls
+                if call.id in line.results
+            ],
+        )
+
+
+def arguments_of(call: Call, shelf: Shelf) -> Mapping[str, Any]:
+    """A read's arguments without secrets; empty where the model wrote no object."""
+    tool = shelf.tools.get(call.tool_name)
+    try:
+        given = json.loads(call.arguments or "{}")
+    except (ValueError, RecursionError):
+        return {}
+    return redact(shown(given, tool.parameters if tool else None)) if isinstance(given, dict) else {}
+
+
+def secrets_of(call: Call, shelf: Shelf) -> tuple[str, ...]:
+    """The values in a call's arguments that are hidden, since its result may repeat them."""
+    tool = shelf.tools.get(call.tool_name)
+    try:
+        return secrets_in(json.loads(call.arguments or "{}"), tool.form if tool else None)
+    except (ValueError, RecursionError):  # the model wrote no JSON, so nothing ran
+        return ()
+
+
+class Messages(DoneBody):
+    messages: list[MessageView]
+
+    @classmethod
+    def of_transcript(cls, transcript: Transcript | None, shelf: Shelf) -> Self:
+        """Its lines in reading order."""
+        lines, found = (transcript.lines, transcript.proposals) if transcript else ((), {})
+        return cls(messages=[MessageView.said(each, found, shelf) for each in lines])
+
+
+class Export(ConversationView):
+    messages: list[MessageView]
+    proposals: list[ProposalView]
+
+
+class TeammateView(View):
+    """``plan`` and ``about`` are in words; ``proposals`` are ids of what it waits for."""
+
+    id: str
+    name: str
+    role: str
+    task: Redacted
+    standing: str
+    state: str
+    plan: str | None
+    locked: bool
+    about: Redacted
+    proposals: list[str]
+    tokens: int
+    started_at: Time | None
+    ended_at: Time | None
+
+    @classmethod
+    def now(cls, found: Teammate) -> Self:
+        return cls(
+            id=found.id,
+            name=found.name,
+            role=found.role,
+            task=found.task,
+            standing=found.standing,
+            state=found.state,
+            plan=found.plan_state,
+            locked=found.locked,
+            about=about(found),
+            proposals=[p.id for p in found.waits_for],
+            tokens=found.tokens,
+            started_at=found.created_at,
+            ended_at=found.ended_at,
+        )
+
+
+class TeamView(View):
+    title: str
+    at_work: int
+    teammates: list[TeammateView]
+
+    @classmethod
+    def now(cls, found: TeamStatus) -> Self:
+        """Each teammate with its status, its plan and what it waits for."""
+        teammates = [TeammateView.now(each) for each in found.teammates]
+        return cls(title=found.title, at_work=found.at_work, teammates=teammates)
+
+
+class Team(DoneBody):
+    team: TeamView

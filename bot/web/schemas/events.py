@@ -1,0 +1,168 @@
+"""What a stream says: each event is the JSON of one ``data:`` line."""
+
+from typing import Any, Literal
+
+from bot.domain.events import (
+    Ending,
+    TextDelta,
+    TextRestarted,
+    ThoughtDelta,
+    ToolFinished,
+    ToolProgress,
+    ToolStarted,
+    TurnEvent,
+    Waited,
+)
+from bot.domain.redaction import redact, redact_text
+from bot.web.schemas.base import View
+from bot.web.schemas.conversations import TeamView
+from bot.web.schemas.proposals import ProposalView, QuestionView
+
+
+class AcceptedBody(View):
+    """The message is stored."""
+
+    type: Literal["accepted"] = "accepted"
+    conversation_id: str
+    message_id: int
+
+
+class Delta(View):
+    """More of the answer; ``text`` is the same as ``content``."""
+
+    type: Literal["delta"] = "delta"
+    content: str
+    text: str
+
+
+class ThoughtSaid(View):
+    """What the model thinks before it answers, which no conversation keeps."""
+
+    type: Literal["thought"] = "thought"
+    text: str
+
+
+class Restart(View):
+    """The answer was cut off and starts again: forget the text since the last tool call."""
+
+    type: Literal["restart"] = "restart"
+
+
+class CallStarted(View):
+    """A call that reads, or is refused."""
+
+    type: Literal["tool_call_start"] = "tool_call_start"
+    call_id: str
+    tool_name: str
+    summary: str
+    arguments: dict[str, Any]
+
+
+class CallProgress(View):
+    """How far a call is."""
+
+    type: Literal["tool_call_progress"] = "tool_call_progress"
+    call_id: str
+    tool_name: str
+    text: str
+
+
+class CallEnded(View):
+    """What a call gave."""
+
+    type: Literal["tool_call_result"] = "tool_call_result"
+    call_id: str
+    tool_name: str
+    ok: bool
+    result: str
+
+
+class ProposalEvent(View):
+    """A change waits for a decision, or a proposal changed."""
+
+    type: Literal["proposal_opened", "proposal_update"] = "proposal_update"
+    proposal: ProposalView
+
+
+class QuestionAnswered(View):
+    """The agent answered a question. ``questions``: all that were asked about it within a day."""
+
+    type: Literal["question_answered"] = "question_answered"
+    proposal_id: str
+    questions: list[QuestionView]
+
+
+class Reload(View):
+    """More has changed than is told one by one: read the lists again."""
+
+    type: Literal["reload"] = "reload"
+
+
+class TeamEvent(View):
+    """A conversation's teammates changed."""
+
+    type: Literal["team_update"] = "team_update"
+    team: TeamView
+
+
+class TurnDone(View):
+    """The turn ended."""
+
+    type: Literal["done"] = "done"
+    conversation_id: str
+    message_id: int | None
+    ending: Ending
+
+
+class TurnBroke(View):
+    """The turn could not continue; ``error`` says why."""
+
+    type: Literal["error"] = "error"
+    conversation_id: str
+    error: str
+
+
+class AguiEvent(View):
+    """An event of AG-UI 1.0: what else it has depends on its type, as docs.ag-ui.com says."""
+
+    type: str
+
+
+TurnEvents = (
+    AcceptedBody
+    | Delta
+    | ThoughtSaid
+    | Restart
+    | CallStarted
+    | CallProgress
+    | CallEnded
+    | ProposalEvent
+    | TeamEvent
+    | TurnDone
+    | TurnBroke
+)
+ChangeEvents = ProposalEvent | QuestionAnswered | Reload
+
+
+def told_of(event: TurnEvent) -> TurnEvents | None:
+    """What listeners are told of a part of an answer; None for what is told with more detail elsewhere."""
+    match event:
+        case TextDelta(text):
+            return Delta(content=text, text=text)
+        case ThoughtDelta(text) | Waited(text):
+            return ThoughtSaid(text=text)
+        case TextRestarted():
+            return Restart()
+        case ToolStarted(call_id, tool_name, summary, arguments):
+            return CallStarted(
+                call_id=call_id,
+                tool_name=tool_name,
+                summary=redact_text(summary),
+                arguments=redact(arguments),
+            )
+        case ToolProgress(call_id, tool_name, words):
+            return CallProgress(call_id=call_id, tool_name=tool_name, text=redact_text(words))
+        case ToolFinished(call_id, tool_name, ok, result):
+            return CallEnded(call_id=call_id, tool_name=tool_name, ok=ok, result=redact_text(result))
+        case _:
+            return None

@@ -1,0 +1,352 @@
+"""Proposals and requests of scripts."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import AliasPath, Field
+from pydantic.json_schema import SkipJsonSchema
+
+from bot.approvals.lookup.proposals import Seen, SeenRequest
+from bot.domain.cards import Card
+from bot.domain.chat import Answer
+from bot.domain.diffs import diff
+from bot.domain.forms import Shape, fields_of
+from bot.domain.outcomes import end_of
+from bot.domain.people import Actor
+from bot.domain.proposals import Cause, Kind, PreviewField, State
+from bot.domain.redaction import redact_text, secrets_in
+from bot.domain.risk import Level
+from bot.domain.similarity import Lasting, Rung, Whose
+from bot.domain.verbs import Look, Needs, Verb
+from bot.web.schemas.base import DoneBody, OrNull, Time, View, is_none
+
+
+class ChangeBody(View):
+    """``in_title``: the title quotes all of it. ``diff``: what changes in texts of several lines.
+
+    Its lines begin with ``-``, ``+`` or a blank; those with ``…`` count what stays the same.
+    """
+
+    field: str
+    old_value: str | None
+    new_value: str | None
+    in_title: bool
+    diff: str | None
+
+    @classmethod
+    def on(cls, card: Card, change: PreviewField) -> Self:
+        old, new = change.old_value, change.new_value
+        return cls(
+            field=change.field,
+            old_value=old,
+            new_value=new,
+            in_title=card.quotes(change),
+            diff=diff(old, new),
+        )
+
+
+class GroupView(View):
+    size: int
+    open: int
+    round: int
+
+
+class FieldView(View):
+    """One argument in the edit form: ``shape`` says how it is asked for."""
+
+    name: str
+    label: str
+    shape: Shape
+    description: str
+    required: bool
+    nullable: bool
+    value: Any
+    default: Any
+    options: list[Any]
+    multiline: bool
+    secret: bool
+
+
+class SureView(View):
+    """The question before what can't be undone, and the labels of its two answers."""
+
+    question: str
+    yes: str
+    no: str
+
+
+class ButtonView(View):
+    """``doing`` is what it says while it works; ``needs`` what it asks for first.
+
+    ``sure``: asked before what can't be undone, else null.
+    ``question`` asks for words, where it needs any, and ``hint`` says what becomes of them; else null.
+    """
+
+    verb: Verb
+    label: str
+    doing: str
+    needs: Needs
+    question: Annotated[str | None, Field(validation_alias=AliasPath("asks", "question"))] = None
+    hint: Annotated[str | None, Field(validation_alias=AliasPath("asks", "hint"))] = None
+    look: Look
+    sure: SureView | None
+    rare: bool
+
+
+class ResultField(View):
+    """One field of a result that is a JSON object, as people read it."""
+
+    label: str
+    value: str
+
+
+class PlanLineView(View):
+    """``number``: of a step. ``mark``: how it differs from the version before."""
+
+    text: str
+    number: Annotated[int | None, OrNull]
+    label: str
+    tools: list[str]
+    mark: str
+
+
+class _OfRow(View):
+    """As the proposal itself has it."""
+
+    id: str
+    kind: Kind
+    message_id: int
+    call_id: str
+    tool_name: str
+    quorum: int
+    state: State
+    idempotency_key: str
+    ended_badly: str | None
+    result_url: str | None
+    cause: Cause | None
+    created_at: Time
+    updated_at: Time
+    expires_at: Time
+    decided_at: Time | None
+    decided_by: str | None
+    decided_from: str | None
+    decline_reason: str | None
+    edited_by: str | None
+    digest: str
+    seen: str
+    version: int
+    round: int
+
+
+class _OfCard(View):
+    """As its card shows it, secrets hidden."""
+
+    tool_arguments: Annotated[dict[str, Any], Field(validation_alias="arguments")]
+    schema_: Annotated[dict[str, Any], Field(alias="schema")]
+    description: Annotated[str, Field(validation_alias="title")]
+    risk: Annotated[Level, Field(validation_alias="level")]
+    risk_reason: str
+    reason: str
+    why: str
+    outline: list[PlanLineView]
+    requester: Annotated[str, Field(validation_alias="asked_by")]
+    deciders: str
+    votes: list[str]
+    outcome: str
+    notes: list[str]
+    verbs: list[Verb]
+    headline: str
+    warning: str
+    asker_decides: bool
+    group: GroupView | None
+
+
+class ProposalView(_OfRow, _OfCard):
+    """A proposal with everything that a card shows.
+
+    - `id`, `conversation_id`, `message_id`, `call_id`, `channel`, `kind`: which it is, and which call asked.
+    - `tool_name`, `tool_arguments`, `schema`: what would run, secrets hidden, and its schema.
+    - `fields`: the same as fields of an edit form, in order: label, shape, value, whether it is the default.
+    - `description`, `preview`, `risk`, `risk_reason`, `reason`: the change in words, field by field, and why.
+    - `why`, `outline`: `reason` where it is not just what was said; a plan line by line.
+    - `headline`, `warning`: the card's first line; what to know before approving.
+    - `teammate`: the name of the teammate that asks; empty for the lead agent.
+    - `requester`, `requester_account`: who asked.
+    - `deciders`, `quorum`, `votes`, `may_decide`: who decides, whether you may.
+    - `asker_decides`: the requester may decide alone, so a card need not say who may.
+    - `state`, `outcome`, `cause`, `notes`: its status.
+    - `verbs`, `buttons`, `group`: what can be pressed now, with labels; the rest of the group.
+    - `printed`: while it runs: the last lines of its output.
+    - `result`, `ended_badly`, `result_url`, `error`: how it ended; in full: `…/{id}/result`, `…/{id}/files`.
+    - `result_fields`: a result that is an object, with the labels and values that people read.
+    - `decided_by`, `decided_from`, `decided_at`, `decline_reason`, `edited_by`: who decided, and from where.
+    - `grant`: the label of the grant that let it run, such as `G-7`.
+    - `created_at`, `updated_at`, `expires_at`: ISO 8601, UTC.
+    - `idempotency_key`: the same for every run, so that a tool that remembers keys acts once.
+    - `seen`: a hash of all that the card shows, old values too. Send it back with a press:
+      a change since is a 409.
+    - `digest`, `round`, `version`: the same for tool and arguments, for the content, for any change.
+    """
+
+    teammate: str
+    conversation_id: str
+    channel: str
+    fields: list[FieldView]
+    preview: list[ChangeBody]
+    requester_account: str
+    may_decide: bool
+    buttons: list[ButtonView]
+    printed: str
+    result: str | None
+    result_fields: list[ResultField]
+    error: str | None
+    grant: str | None
+
+    @classmethod
+    def seen_as(cls, found: Seen, **more: Any) -> Self:
+        """As one person sees it; ``more`` are a subclass's own fields."""
+        p, card = found.proposal, found.card
+        secrets = secrets_in(p.arguments, card.schema)
+        return cls(
+            **dict(_OfRow.model_validate(p)),
+            **dict(_OfCard.model_validate(card)),
+            teammate=found.teammate,
+            conversation_id=conversation_of(found),
+            channel=found.conversation.origin.channel if found.conversation else "",
+            fields=[FieldView.model_validate(each) for each in fields_of(card.schema, card.arguments)]
+            if card.pending
+            else [],
+            preview=[ChangeBody.on(card, each) for each in card.fields],
+            requester_account=str(p.requester),
+            may_decide=found.may_decide,
+            buttons=[ButtonView.model_validate(card.button(verb)) for verb in (*card.verbs, Verb.CANCEL)],
+            printed=card.result if p.state is State.EXECUTING else "",
+            result=redact_text(p.result, secrets) if p.result else None,
+            result_fields=[ResultField(label=label, value=value) for label, value in card.result_fields],
+            error=redact_text(p.error, secrets) if p.error else None,
+            grant=f"G-{p.grant_id}" if p.grant_id is not None else None,
+            **more,
+        )
+
+
+async def every(found: Sequence[Seen]) -> list[ProposalView]:
+    """Many proposals, without keeping others waiting."""
+    return await asyncio.to_thread(lambda: [ProposalView.seen_as(each) for each in found])
+
+
+def conversation_of(found: Seen) -> str:
+    """The id of the conversation in which people see it: a teammate's is the lead agent's."""
+    if found.conversation is None:
+        return found.proposal.conversation_id
+    at = found.conversation.shown_at
+    return at.key.rpartition("/")[2] if at and at.channel == "http" else found.conversation.id
+
+
+class CallbackView(View):
+    """How far telling the end has come."""
+
+    url: str
+    attempts: int
+    told_at: Time | None
+    given_up: bool
+    error: str | None
+
+    @classmethod
+    def told(cls, request: SeenRequest) -> Self | None:
+        if (webhook := request.webhook) is None:
+            return None
+        return cls(
+            url=webhook.url,
+            attempts=webhook.attempts,
+            told_at=webhook.told_at,
+            given_up=webhook.over and webhook.told_at is None,
+            error=webhook.fault or None,
+        )
+
+
+class RequestView(ProposalView):
+    """A script's request: a proposal with ``end``, ``arguments`` and ``callback``.
+
+    ``end``: `waiting`, `approved`, `declined`, `expired`, `cancelled`, `undeliverable`, `failed` or
+    `outcome_unknown`. Who asked gets the ``arguments`` as they are, edits included: it acts on them.
+    ``callback``: how far telling the end has come.
+    """
+
+    end: str
+    callback: CallbackView | None
+    arguments: Annotated[dict[str, Any] | SkipJsonSchema[None], Field(exclude_if=is_none)] = None
+
+    @classmethod
+    def asked(cls, found: SeenRequest, actor: Actor) -> Self:
+        p = found.seen.proposal
+        own = {"arguments": p.arguments} if actor == p.requester else {}
+        return cls.seen_as(found.seen, end=end_of(p), callback=CallbackView.told(found), **own)
+
+
+class OneRequest(DoneBody):
+    proposal: RequestView
+
+
+class OneProposal(DoneBody):
+    proposal: ProposalView
+
+
+class PressedBody(OneProposal):
+    text: str
+    answer: Literal[Answer.ACCEPTED, Answer.ALREADY, Answer.DUPLICATE, Answer.LATER]
+
+
+class Proposals(DoneBody):
+    proposals: list[ProposalView]
+
+
+class ProposalPage(Proposals):
+    next: str | None
+
+
+class RungView(View):
+    rung: Rung
+    words: str
+
+
+class ReachView(View):
+    reach: Whose
+    words: str
+
+
+class LadderBody(DoneBody):
+    ladder: list[RungView]
+    reaches: list[ReachView]
+    lasting: list[Lasting]
+
+
+class QuestionView(View):
+    """``answer`` is null until there is one."""
+
+    asker: Annotated[str, Field(validation_alias="name")]
+    question: Annotated[str, Field(validation_alias="text")]
+    answer: Annotated[str | None, OrNull]
+
+
+class AskedQuestions(DoneBody):
+    questions: list[QuestionView]
+
+
+class FileView(View):
+    id: str
+    name: str
+
+
+class Files(DoneBody):
+    files: list[FileView]
+
+
+class Problem(View):
+    """Every fault. ``fields`` says which is wrong and why; ``proposal`` how it stands after a press."""
+
+    ok: Literal[False] = False
+    error: str
+    fields: Annotated[dict[str, str] | SkipJsonSchema[None], Field(exclude_if=is_none)] = None
+    proposal: Annotated[ProposalView | None, Field(exclude_if=is_none)] = None
+    conversation_id: Annotated[str | None, Field(exclude_if=is_none)] = None

@@ -1,0 +1,121 @@
+"""Rules, grants, people and the audit log."""
+
+from typing import Annotated, Any
+
+from pydantic import AliasPath, Field
+
+from bot.domain.people import Role
+from bot.domain.proposals import State
+from bot.web.schemas.base import DoneBody, Time, View
+
+
+class RuleView(View):
+    id: int
+    words: str
+    set_by: str
+    set_at: Time
+
+
+class GrantView(View):
+    """``proposal_id``: the decision it was born from."""
+
+    label: Annotated[str, Field(validation_alias=AliasPath("grant", "label"))]
+    tool_name: Annotated[str, Field(validation_alias=AliasPath("grant", "scope", "tool_name"))]
+    words: str
+    given_by: Annotated[str, Field(validation_alias=AliasPath("grant", "person_name"))]
+    given_at: Annotated[Time, Field(validation_alias=AliasPath("grant", "created_at"))]
+    expires_at: Annotated[Time | None, Field(validation_alias=AliasPath("grant", "expires_at"))]
+    uses: Annotated[int, Field(validation_alias=AliasPath("grant", "uses"))]
+    proposal_id: Annotated[str, Field(validation_alias=AliasPath("grant", "proposal_id"))]
+
+
+class Grants(DoneBody):
+    grants: list[GrantView]
+
+
+class Rules(DoneBody):
+    """``roles`` are accounts. Only yours, and the rules that concern you, unless it is ``everything``."""
+
+    everything: bool
+    policy: str
+    ttl_seconds: float
+    paused: bool
+    roles: dict[str, list[str]]
+    rules: list[RuleView]
+    grants: list[GrantView]
+
+
+class RuleSet(DoneBody):
+    id: int | None
+    text: str
+
+
+class RoleView(View):
+    """``since`` is null for a role that the settings give."""
+
+    role: Role
+    since: Time | None
+
+
+class AccountView(View):
+    """``linked_at`` is null for an account that is linked with no other."""
+
+    account: str
+    name: str
+    linked_at: Time | None
+    roles: list[RoleView]
+
+
+class PersonView(View):
+    """One person: all of these accounts have one vote, and the roles of each."""
+
+    id: str
+    you: bool
+    accounts: list[AccountView]
+
+
+class People(DoneBody):
+    everyone: bool
+    people: list[PersonView]
+
+
+class AuditView(View):
+    """One row, about a proposal or about a ``thing`` with its ``key``: what it was and what it is."""
+
+    id: int
+    at: str
+    verb: str
+    actor: str
+    person: str
+    channel: str
+    hash: str
+    proposal_id: str | None
+    version: int | None
+    state: State | None
+    reason: str | None
+    digest: str | None
+    rule: str | None
+    grant_id: int | None
+    tool_name: str | None
+    description: str | None
+    requester: str | None
+    requester_name: str | None
+    place: str | None
+    arguments: dict[str, Any] | None
+    thing: str | None
+    key: str | None
+    before: dict[str, Any] | None
+    after: dict[str, Any] | None
+
+
+class AuditPage(DoneBody):
+    rows: list[AuditView]
+    next: int | None
+
+
+class Verified(DoneBody):
+    """``anchor``: number and hash of the newest row, to keep outside the database."""
+
+    intact: bool
+    faults: list[str]
+    anchor: str | None

@@ -1,0 +1,150 @@
+"""Who you are, what there is, what it cost, and whether Nod is up."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field
+
+from bot.domain.people import Role
+from bot.web.schemas.base import DoneBody, Time, View
+
+
+class HeardView(View):
+    """``heard_seconds_ago`` is null before the first word. ``fault`` is empty while all is well."""
+
+    name: str
+    heard_seconds_ago: int | None
+    fault: str
+
+
+class HealthBody(DoneBody):
+    """``channels`` are the chat platforms. ``model_fault``: that the language model gives no answers."""
+
+    model_fault: str
+    channels: list[HeardView]
+
+
+class SignInWays(DoneBody):
+    """``organisation``: whose accounts people may sign in with."""
+
+    organisation: str | None
+
+
+class PauseView(View):
+    since: Time
+    by: str
+
+
+class Me(DoneBody):
+    """``accounts``: yours in all channels. ``roles``: those that you have everywhere.
+
+    ``session``: this browser brought the cookie of a sign-in, and no token.
+    """
+
+    name: str
+    account: str
+    accounts: list[str]
+    roles: list[Role]
+    model: str
+    demo: bool
+    admin: bool
+    notice: str
+    paused: PauseView | None
+    session: bool
+
+
+class ToolView(View):
+    """``risk``: read, write, destructive, or *by its use* where that depends on the arguments."""
+
+    name: str
+    group: str
+    description: str
+    risk: Annotated[str, Field(validation_alias="harm")]
+    offered: bool
+    parameters: Annotated[dict[str, Any], Field(validation_alias="form")]
+
+
+class Tools(DoneBody):
+    tools: list[ToolView]
+
+
+class SettingView(View):
+    """``value`` applies, as one writes it; null for a secret. ``given``: it is set, or else the default."""
+
+    name: str
+    value: str | None
+    secret: bool
+    given: bool
+
+
+class SettingList(DoneBody):
+    settings: list[SettingView]
+
+
+class FindingView(View):
+    """``fix`` says what to do; where all is well, what is worth knowing."""
+
+    name: str
+    health: Annotated[Literal["ok", "warn", "fail"], BeforeValidator(str.lower)]
+    fix: str
+
+
+class Findings(DoneBody):
+    """``fault`` says why nothing was found; else it is empty."""
+
+    at: Time
+    findings: list[FindingView]
+    fault: str
+
+
+class Spent(View):
+    """What turns cost; tokens as the model server told them."""
+
+    turns: int
+    model_calls: int
+    prompt_tokens: int
+    completion_tokens: int
+
+
+class UsageView(Spent):
+    """``key``: a day, a conversation's id or an account; ``name`` its title where it has one."""
+
+    key: str
+    name: str
+
+
+class Usages(DoneBody):
+    since: Time
+    everyone: bool
+    total: Spent
+    parts: list[UsageView]
+
+
+class McpSignInView(View):
+    """``wanted``: scopes that the server asked for since; sign in again to allow them."""
+
+    signed_in: bool
+    by: str | None
+    at: Time | None
+    wanted: str
+
+
+class McpServerView(View):
+    """``trouble``: why it is unavailable, or null. ``sign_in`` is null where people don't sign in."""
+
+    name: str
+    trouble: str | None
+    tools: int
+    sign_in: McpSignInView | None
+
+
+class McpServers(DoneBody):
+    servers: list[McpServerView]
+
+
+class LoginBegun(DoneBody):
+    id: str
+    url: str
+
+
+class LoginEnded(DoneBody):
+    text: str | None

@@ -1,0 +1,181 @@
+"""The web server inside Nod's own event loop."""
+
+import asyncio
+import contextlib
+import errno
+import logging
+import os
+import resource
+import signal
+import socket
+import threading
+from collections.abc import Iterator
+
+import uvicorn
+from fastapi import FastAPI
+from starlette.types import ASGIApp
+
+from bot.errors import SettingsError
+from bot.web.site import Site
+
+_ACCEPTED_TOGETHER = 100  # connections that the loop may open in one step
+_HEADERS = 16 * 1024  # bytes of a request's first line and headers
+_KEEP_ALIVE = 5  # seconds that a connection may be silent after an answer
+_MOST_FILES = 65_536
+_MINUTE = 60.0
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_TALKATIVE = ("asyncio", "uvicorn.error")
+
+
+def raise_file_limit() -> int:
+    """Let this process open as many files as the system allows it; says how many those are."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = _MOST_FILES if hard == resource.RLIM_INFINITY else min(hard, _MOST_FILES)
+    if soft != resource.RLIM_INFINITY and soft < most:
+        with contextlib.suppress(ValueError, OSError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+            return most
+    return most if soft == resource.RLIM_INFINITY else soft
+
+
+def files_left() -> bool:
+    """Whether this process can open one more file, without which it takes no connection and makes none."""
+    try:
+        os.close(os.open(os.devnull, os.O_RDONLY))
+    except OSError:
+        return False
+    return True
+
+
+def most_connections(wanted: int) -> int:
+    """How many connections are served at a time: half of the files this process may open at most."""
+    return min(wanted, raise_file_limit() // 2)
+
+
+class Seldom(logging.Filter):
+    """Lets what a flood of connections makes libraries say again and again through once a minute."""
+
+    _REPEATED = ("Invalid HTTP request", "Exceeded concurrency", "Unsupported upgrade", "socket.accept()")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._last: dict[str, float] = {}
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        text = str(record.msg)
+        known = next((each for each in self._REPEATED if text.startswith(each)), None)
+        if known is None:
+            return True
+        if record.created - self._last.get(known, 0.0) < _MINUTE:
+            return False
+        self._last[known] = record.created
+        return True
+
+
+def bounded(application: ASGIApp, connections: int) -> uvicorn.Server:
+    """A server that answers 503 while it has more connections."""
+    return uvicorn.Server(
+        uvicorn.Config(
+            application,
+            http="h11",
+            h11_max_incomplete_event_size=_HEADERS,
+            backlog=_ACCEPTED_TOGETHER,
+            limit_concurrency=most_connections(connections) + 1,  # it refuses from there on
+            timeout_keep_alive=_KEEP_ALIVE,
+            log_config=None,
+            proxy_headers=False,  # believes any program of this machine; `Forwarded` does it
+            lifespan="off",
+            timeout_graceful_shutdown=2,
+            server_header=False,
+        )
+    )
+
+
+async def started(server: uvicorn.Server, serving: asyncio.Task[None]) -> None:
+    """Wait until it serves. It takes signals over as it starts; they wait, and go where they went before."""
+    before = {each: signal.getsignal(each) for each in _SIGNALS}
+    signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
+    try:
+        while not server.started and not serving.done():  # noqa: ASYNC110 - uvicorn has no event for it
+            await asyncio.sleep(0.005)
+    finally:
+        if threading.current_thread() is threading.main_thread():
+            for each, handler in before.items():
+                signal.signal(each, handler)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
+
+
+@contextlib.contextmanager
+def said_seldom() -> Iterator[None]:
+    """What libraries say again and again in a flood is in the log once a minute."""
+    seldom = Seldom()
+    for name in _TALKATIVE:
+        logging.getLogger(name).addFilter(seldom)
+    try:
+        yield
+    finally:
+        for name in _TALKATIVE:
+            logging.getLogger(name).removeFilter(seldom)
+
+
+class WebServer:
+    """Serves ``app`` on ``host:port``; port 0 takes a free one, told by ``port`` once started."""
+
+    def __init__(self, app: FastAPI, host: str, port: int, connections: int = 1000) -> None:
+        """``connections``: how many there may be at a time."""
+        self.app = app
+        self.site: Site = app.state.site
+        self._host = host
+        self.port = port
+        self._server = bounded(app, connections)
+        self._quiet = contextlib.ExitStack()
+        self._listening: socket.socket | None = None
+        self._task: asyncio.Task[None] | None = None
+
+    def listen(self) -> socket.socket:
+        """Take the port; raises SettingsError when it is taken. Who connects waits until `start`."""
+        self._listening = listening = listen(self._host, self.port)
+        self.port = listening.getsockname()[1]
+        return listening
+
+    async def start(self) -> None:
+        """Serve on the port that was taken."""
+        self._quiet.enter_context(said_seldom())
+        listening = self._listening or self.listen()
+        self._task = asyncio.create_task(self._server.serve([listening]), name="web server")
+        await started(self._server, self._task)
+
+    async def stop(self) -> None:
+        """End every stream, which would be waited for otherwise, and let the other answers end."""
+        self.site.channel.end_streams()
+        self._server.should_exit = True
+        if self._task is not None:
+            await self._task
+        self._quiet.close()
+
+    def close(self) -> None:
+        """Give the port back, also where it never served."""
+        if self._listening is not None:
+            self._listening.close()
+
+
+def listen(host: str, port: int, setting: str = "NOD_PORT") -> socket.socket:
+    """A listening socket; raises SettingsError, naming the variable and the fix, if it can't be had."""
+    listening = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listening.bind((host, port))
+        listening.listen()  # here, since only this tells when two bound the same port at the same time
+    except (OSError, UnicodeError) as error:
+        listening.close()
+        raise _cannot_listen(host, port, setting, error) from None
+    return listening
+
+
+def _cannot_listen(host: str, port: int, setting: str, error: Exception) -> SettingsError:
+    what = f"cannot listen on {host}:{port} ({getattr(error, 'strerror', None) or error})"
+    if isinstance(error, PermissionError):
+        return SettingsError(f"{setting}: {what}; choose a port above 1023")
+    if isinstance(error, OSError) and error.errno == errno.EADDRINUSE:
+        return SettingsError(f"{setting}: {what}; stop what listens there, or choose another port")
+    return SettingsError(f"NOD_HOST: {what}; name an address of this machine")

@@ -1,0 +1,201 @@
+"""What routes ask for: the parts of the running Nod, who calls, and a stream to answer with."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, Any, get_args
+
+from fastapi import APIRouter, Depends, Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.routing import APIRoute
+from fastapi.security import HTTPBearer
+
+from bot.approvals.lookup.settings import Doctor
+from bot.approvals.lookup.signing_in import SignedIn
+from bot.channels.base import Channel, Lookup
+from bot.domain.chat import Incoming, Reply
+from bot.domain.people import Actor
+from bot.tools.mcp.seam import SignIns
+from bot.upkeep.webhooks import Callbacks
+from bot.web.auth import Doorkeeper, Forbidden, Unauthenticated
+from bot.web.channel import HttpChannel
+from bot.web.oidc import Organisation
+from bot.web.streams import EXPORTS, LONG_POLLS, STILL_THERE, STREAMS, EventStream, Places, streaming
+
+_MOST_PARAMETERS = 50
+_FAULTS: dict[int | str, dict[str, Any]] = {
+    status: {
+        "description": words,
+        # by its name, since a model given here would be built again for every route and status
+        "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Problem"}}},
+    }
+    for status, words in (
+        (400, "The body is not JSON"),
+        (401, "No valid token"),
+        (403, "Not for this caller"),
+        (404, "There is no such thing, or none for this caller"),
+        (409, "It has changed, or was taken in before"),
+        (413, "The body is too large"),
+        (422, "Something does not fit; ``fields`` says what"),
+        (429, "Too much in a short time; Retry-After says when to come back"),
+    )
+}
+
+
+@dataclass
+class Site:
+    """What the web application works with; ``model_name`` and ``demo`` are what ``/api/me`` tells.
+
+    ``secure``: people reach it over HTTPS; ``base``: the path where, as in ``/nod``. ``platforms`` are the
+    other channels, whose health is told. ``organisation``: where its people sign in, if anywhere. ``fault``:
+    what keeps this process from its work, if anything. ``model_fails``: whether the model gives no answers.
+    """
+
+    channel: HttpChannel
+    doorkeeper: Doorkeeper
+    callbacks: Callbacks
+    logins: SignIns
+    signed_in: SignedIn
+    doctor: Doctor
+    fault: Callable[[], str | None]
+    model_fails: Callable[[], bool]
+    secure: bool
+    base: str
+    organisation: Organisation | None
+    model_name: str
+    demo: bool
+    platforms: Mapping[str, Channel]
+    reading: Places = field(default_factory=lambda: Places(STREAMS))
+    waiting: Places = field(default_factory=lambda: Places(LONG_POLLS))
+    exporting: Places = field(default_factory=lambda: Places(EXPORTS))
+    describing: asyncio.Lock = field(default_factory=asyncio.Lock)
+    up: bool = False  # from when the start has finished until the end begins
+
+    @contextlib.contextmanager
+    def ready(self) -> Iterator[None]:
+        """Say so from here to the end."""
+        self.up = True
+        yield
+        self.up = False
+
+    @property
+    def lookup(self) -> Lookup:
+        """What may be looked up. Raises RuntimeError before the channel is started."""
+        if self.channel.lookup is None:
+            raise RuntimeError("the channel was not started")
+        return self.channel.lookup
+
+    async def take_in(self, incoming: Incoming) -> Reply:
+        if self.channel.inbox is None:
+            raise RuntimeError("the channel was not started")
+        return await self.channel.inbox(incoming)
+
+
+async def _site(request: Request) -> Site:
+    site: Site = request.app.state.site
+    return site
+
+
+Here = Annotated[Site, Depends(_site)]
+
+
+async def _caller(
+    request: Request, site: Here, _: Annotated[object, Depends(HTTPBearer(auto_error=False))]
+) -> Actor:
+    return await site.doorkeeper(request)
+
+
+Caller = Annotated[Actor, Depends(_caller)]
+"""Who calls; everybody else got 401 or 403."""
+
+
+async def _guarded(
+    request: Request, actor: Caller, site: Here
+) -> AsyncIterator[Callable[[AsyncIterator[str]], EventStream]]:
+    def stream(events: AsyncIterator[str]) -> EventStream:
+        return streaming(_while_known(request, site, events))
+
+    with site.reading.place(str(actor)):
+        yield stream
+
+
+async def _while_known(request: Request, site: Site, events: AsyncIterator[str]) -> AsyncIterator[str]:
+    """The events up to where the token of who listens is revoked: that rings the bell."""
+    rings = site.channel.bell.rings
+    async for block in events:
+        if site.channel.bell.rings != rings or block == STILL_THERE:
+            rings = site.channel.bell.rings
+            try:
+                await site.doorkeeper(request)
+            except Unauthenticated:
+                return
+        yield block
+
+
+Streaming = Annotated[Callable[[AsyncIterator[str]], EventStream], Depends(_guarded)]
+"""Makes an answer of events; it ends when the caller's token is revoked."""
+
+
+async def _admin(actor: Caller, site: Here) -> Actor:
+    if not await site.channel.admin.is_admin(actor):
+        raise Forbidden("This is for admins.")
+    return actor
+
+
+Admin = Annotated[Actor, Depends(_admin)]
+"""Who calls, an admin of all of Nod; everybody else got 401 or 403."""
+
+
+async def _known_query(request: Request) -> None:  # else a thread does it, where others wait, too
+    """Refuse a parameter that the route does not have: without a filter the answer is to another question."""
+    route: APIRoute = request.scope["route"]
+    known = list(_parameters(route.dependant))
+    said = (
+        f"There is no such parameter. There is {', '.join(known)}." if known else "This takes no parameters."
+    )
+    many = len(request.query_params.multi_items())
+    if many > _MOST_PARAMETERS:
+        said = f"At most {_MOST_PARAMETERS} parameters in one request."
+        raise RequestValidationError([{"type": "parameters", "loc": ("query",), "msg": said, "input": many}])
+    faults = [
+        {"type": "parameter", "loc": ("query", name), "msg": said, "input": value}
+        for name, value in request.query_params.items()
+        if name not in known
+    ]
+    if faults:
+        raise RequestValidationError(faults)
+
+
+def _parameters(needed: Any) -> Iterator[str]:
+    """The names of the query parameters of a route's ``dependant``, its dependencies' included."""
+    yield from (field.alias for field in needed.query_params)
+    for each in needed.dependencies:
+        yield from _parameters(each)
+
+
+def api_routes(tag: str, prefix: str = "") -> APIRouter:
+    """Routes for one part of the API, each described with the faults it may answer with.
+
+    An operation is called as in ``proposals_press``, for clients made from the description.
+    """
+    return APIRouter(
+        prefix=prefix,
+        tags=[tag],
+        responses=_FAULTS,
+        generate_unique_id_function=lambda route: f"{tag}_{route.name}",
+        dependencies=[Depends(_known_query)],
+    )
+
+
+def event_stream(events: Any) -> dict[str, Any]:
+    """What the decorator of a route takes that answers with a stream of these ``events``, each JSON.
+
+    ``itemSchema``, as in OpenAPI 3.2, is for one event. A stream as such has no schema: clients made from
+    the document would try to read all of it as that.
+    """
+    named = [{"$ref": f"#/components/schemas/{each.__name__}"} for each in get_args(events) or (events,)]
+    data = {"type": "string", "contentMediaType": "application/json", "contentSchema": {"anyOf": named}}
+    event = {"type": "object", "properties": {"data": data, "id": {"type": "string"}}, "required": ["data"]}
+    described = {200: {"content": {EventStream.media_type: {"itemSchema": event}}}}
+    return {"response_class": Response, "response_model": events, "responses": described}

@@ -1,0 +1,92 @@
+"""Server-sent events: how one is written, what keeps a quiet stream open, and that a stop ends them all."""
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from pydantic import BaseModel
+from starlette.responses import StreamingResponse
+
+from bot.web.broadcaster import Heard, Listener
+from bot.web.errors import Later
+
+STILL_THERE = ": still there\n\n"
+
+
+STREAMS = 50  # that one person may have open at the same time
+LONG_POLLS = 200  # likewise
+EXPORTS = 2  # likewise, of conversations
+_TOO_MANY = "You have {} open at the same time, which is the most. Close one first."
+
+
+class Places:
+    """How many answers that stay open each person has; ``most`` at a time."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self.taken: Counter[str] = Counter()
+
+    @contextmanager
+    def place(self, person: str) -> Iterator[None]:
+        """Hold one; raises Later."""
+        if self.taken[person] >= self._most:
+            raise Later(_TOO_MANY.format(self._most))
+        self.taken[person] += 1
+        try:
+            yield
+        finally:
+            self.taken[person] -= 1
+            if not self.taken[person]:
+                del self.taken[person]
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """In seconds. ``feed``: how soon changes made by other processes are noticed at the latest.
+
+    ``quiet``: a silent stream gets a comment line this often, so that no proxy closes it.
+    ``body``: how long one may take to arrive.
+    """
+
+    feed: float = 2.0
+    quiet: float = 15.0
+    body: float = 30.0
+
+
+class EventStream(StreamingResponse):
+    """Server-sent events: each item goes out as it comes, and nothing on the way may keep or gather them."""
+
+    media_type = "text/event-stream"
+
+
+def sse(event: BaseModel) -> str:
+    """One event: a single ``data:`` line of JSON."""
+    return f"data: {event.model_dump_json(by_alias=True)}\n\n"
+
+
+def streaming(events: AsyncIterator[str]) -> EventStream:
+    headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+    return EventStream(_with_pauses(events), headers=headers)
+
+
+async def _with_pauses(events: AsyncIterator[str]) -> AsyncIterator[str]:
+    """The events, and after each the loop's chance to note that the connection is closed."""
+    async for block in events:
+        yield block
+        await asyncio.sleep(0)
+
+
+async def heard(listener: Listener, quiet: float) -> AsyncIterator[Heard | None]:
+    """What the listener receives until the server stops; None after each ``quiet`` seconds of silence."""
+    while True:
+        try:
+            async with asyncio.timeout(quiet):
+                item = await listener.get()
+        except TimeoutError:
+            yield None
+            continue
+        if item is None:
+            return
+        yield item

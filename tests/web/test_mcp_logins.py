@@ -1,0 +1,109 @@
+"""Signing in at an MCP server through the running Nod: from the API and from the command line."""
+
+import asyncio
+import json
+import os
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.tools.mcp.conftest import HttpLamps
+from tests.tools.mcp.servers.gatekeeper import Gatekeeper
+from tests.web.conftest import ANA, CHIEF, TOKENS, Serve, Served
+
+ROOT = Path(__file__).parents[3]
+SETTINGS = {"NOD_HTTP_TOKENS": TOKENS, "NOD_ADMINS": ("http:chief",), "token": CHIEF}
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+async def lamps(tmp_path: Path) -> AsyncIterator[HttpLamps]:
+    served = HttpLamps(tmp_path, Gatekeeper())
+    await served.up()
+    servers = {"lamps": {"url": served.url}, "local": {"command": "no-such-program"}}
+    (tmp_path / "mcp.json").write_text(json.dumps({"mcpServers": servers}))
+    yield served
+    await served.down()
+
+
+async def browse(url: str) -> httpx.Response:
+    """Open the page in a browser, which agrees and is sent back to Nod."""
+    async with httpx.AsyncClient(follow_redirects=True, timeout=20) as browser:
+        return await browser.get(url, headers={"Sec-Fetch-Site": "cross-site"})
+
+
+async def signed_in(nod: Served) -> bool:
+    [lamps, local] = (await nod.client.get("/api/mcp")).json()["servers"]
+    assert local["sign_in"] is None
+    return bool(lamps["sign_in"]["signed_in"])
+
+
+async def test_an_admin_signs_in_by_the_page_that_the_api_gives_and_out_again(serve: Serve, lamps: HttpLamps):
+    async with serve(NOD_MCP_CONFIG="mcp.json", **SETTINGS) as nod:
+        assert not await signed_in(nod)
+        begun = (await nod.client.post("/api/mcp/lamps/login")).json()
+        page = await browse(begun["url"])
+        assert (page.status_code, "You are signed in at lamps." in page.text) == (200, True)
+        ended = await nod.client.get(f"/api/mcp/logins/{begun['id']}")
+        assert ended.json() == {"ok": True, "text": "You are signed in at lamps."}
+        assert await signed_in(nod)
+    async with serve(NOD_MCP_CONFIG="mcp.json", **SETTINGS) as nod:
+        assert await signed_in(nod)
+        out = await nod.client.delete("/api/mcp/lamps/login")
+        assert out.json()["text"] == "Signed out of lamps."
+        assert not await signed_in(nod)
+
+
+async def test_only_an_admin_signs_in_and_only_where_there_is_a_sign_in(serve: Serve, lamps: HttpLamps):
+    async with serve(NOD_MCP_CONFIG="mcp.json", **SETTINGS) as nod:
+        async with nod.caller(ANA) as ana:
+            assert (await ana.post("/api/mcp/lamps/login")).status_code == 403
+            assert (await ana.get("/api/mcp")).status_code == 403
+        for name in ("nowhere", "local"):
+            assert (await nod.client.post(f"/api/mcp/{name}/login")).status_code == 404
+        assert (await nod.client.get("/api/mcp/logins/x")).status_code == 409
+        page = await browse(f"{nod.url}/oauth/callback?code=<script>&state=<script>")
+        assert page.status_code == 400
+        assert "<script>" not in page.text
+        await lamps.down()
+        fault = await nod.client.post("/api/mcp/lamps/login")
+        assert (fault.status_code, "can't be reached" in fault.json()["error"]) == (409, True)
+        await lamps.up()
+
+
+async def test_the_command_line_prints_the_page_and_ends_when_the_person_was_there(
+    serve: Serve, lamps: HttpLamps
+):
+    async with serve(NOD_MCP_CONFIG="mcp.json", patience=120, **SETTINGS) as nod:
+        given = {"NOD_URL": nod.url, "NOD_TOKEN": CHIEF, "PYTHONPATH": str(ROOT), "PATH": os.environ["PATH"]}
+
+        async def run(*words: str) -> asyncio.subprocess.Process:
+            return await asyncio.create_subprocess_exec(
+                sys.executable,
+                *("-m", "bot.cli.main", "mcp", *words),
+                env=given,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.PIPE,
+            )
+
+        login = await run("login", "lamps")
+        assert login.stdout is not None
+        first = (await login.stdout.readline()).decode()
+        assert first == "Open this page to sign in at lamps. It works for 10 min.\n"
+        page = await browse((await login.stdout.readline()).decode().strip())
+        assert page.status_code == 200
+        out, _ = await login.communicate()
+        assert (login.returncode, out.decode()) == (0, "You are signed in at lamps.\n")
+        logout = await run("logout", "lamps")
+        assert (await logout.communicate())[0] == b"Signed out of lamps.\n"
+        given.pop("NOD_TOKEN")
+        _, words = await (await run("login", "lamps")).communicate()
+        assert b"set NOD_TOKEN to one of its tokens" in words
+        given["NOD_TOKEN"] = CHIEF
+        lost = await run("login", "nowhere")
+        _, words = await lost.communicate()
+        assert (lost.returncode, words) == (1, b"nod: There is no MCP server nowhere. See: nod doctor\n")
