@@ -39,6 +39,11 @@ from bot.domain.processes import Process
 from bot.domain.teams import TeamLimits
 from bot.domain.times import now
 from bot.errors import SettingsError
+from bot.jobs.cluster import Alone, Company, Runner
+from bot.jobs.recovery import Recovery
+from bot.jobs.reminders import Reminders
+from bot.jobs.scheduler import Scheduler
+from bot.jobs.webhooks import Callbacks
 from bot.settings import SCRIPTED, Settings
 from bot.store import migrations, tokens
 from bot.store.audit import admin_changes
@@ -58,11 +63,6 @@ from bot.tools.mcp.config import load
 from bot.tools.mcp.seam import NoServers, Servers, SignIns
 from bot.tools.registry import Registry
 from bot.tools.tool import FixedToolset, Toolset
-from bot.upkeep.company import Alone, Company, Runner
-from bot.upkeep.recovery import Recovery
-from bot.upkeep.reminders import Reminders
-from bot.upkeep.scheduler import Scheduler
-from bot.upkeep.webhooks import Callbacks
 from bot.web import api
 from bot.web.auth import Doorkeeper
 from bot.web.channel import HttpChannel
@@ -225,7 +225,7 @@ def build(
     routes: list[BaseRoute] = []
     count = watched = None
     if settings.metrics_token is not None:
-        from bot.upkeep.metrics import Metrics  # its library is loaded only where it is wanted
+        from bot.jobs.metrics import Metrics  # its library is loaded only where it is wanted
 
         metrics = Metrics(database, channels, clock, settings.model_price)
         model, count = metrics.timed(model), metrics.begin
@@ -342,7 +342,7 @@ def _company(
 ) -> Company:
     if settings.sqlite_file is not None:
         return Alone(settings.sqlite_file, database, process, clock)
-    from bot.upkeep.together import Together
+    from bot.jobs.together import Together
 
     return Together(settings.database_url, database, process, clock, works=works, settings=settings.marks())
 

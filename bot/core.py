@@ -26,13 +26,13 @@ from bot.domain.policy import Policy
 from bot.domain.processes import Process
 from bot.domain.rules import Mode
 from bot.domain.times import now
+from bot.jobs.recovery import Recovery
+from bot.jobs.reminders import Reminders
 from bot.settings import Settings
 from bot.store.change_notifier import Bell
 from bot.store.database import Database
 from bot.store.rules import Policies
 from bot.tools.registry import Registry
-from bot.upkeep.recovery import Recovery
-from bot.upkeep.reminders import Reminders
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ def upgrade() -> None:
         settings = load()
         with opened(settings) as database:
             if database.dialect == "postgresql":
-                from bot.upkeep.distributed import prepare  # its library is an extra
+                from bot.jobs.distributed import prepare  # its library is an extra
 
                 prepare(settings.database_url)
             print(f"The schema is at {migrations.current(database.engine)}.")

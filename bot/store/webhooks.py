@@ -1,4 +1,4 @@
-"""Webhooks as rows: whom to tell when a request has ended. ``bot/upkeep/webhooks.py`` sends them."""
+"""Webhooks as rows: whom to tell when a request has ended. ``bot/jobs/webhooks.py`` sends them."""
 
 from dataclasses import dataclass
 from datetime import datetime

@@ -16,8 +16,8 @@ from bot.approvals.lookup.signing_in import SignedIn
 from bot.channels.base import Channel, Lookup
 from bot.domain.chat import Incoming, Reply
 from bot.domain.people import Actor
+from bot.jobs.webhooks import Callbacks
 from bot.tools.mcp.seam import SignIns
-from bot.upkeep.webhooks import Callbacks
 from bot.web.auth import Doorkeeper, Forbidden, Unauthenticated
 from bot.web.channel import HttpChannel
 from bot.web.oidc import Organisation

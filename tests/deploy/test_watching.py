@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 import yaml
 
+from bot.jobs.metrics import Metrics
 from bot.store.database import Database
-from bot.upkeep.metrics import Metrics
 from tests.kit import FakeClock
 
 ROOT = Path(__file__).parent.parent.parent

@@ -5,8 +5,8 @@ from collections.abc import Callable
 from typing import Any
 
 from bot.domain.jobs import Job
+from bot.jobs.dispatcher import EmbeddedDispatcher
 from bot.store.database import Database
-from bot.upkeep.dispatcher import EmbeddedDispatcher
 
 
 class Valve:

@@ -31,13 +31,13 @@ from bot.domain.processes import Process
 from bot.domain.proposals import TRANSITIONS, Proposal, State
 from bot.domain.similarity import Lasting, Rung, Whose
 from bot.domain.verbs import Verb
+from bot.jobs.dispatcher import EmbeddedDispatcher
 from bot.store import conversations, proposals
 from bot.store.audit import log, verification
 from bot.store.rules import Policies
 from bot.testing.control import FakeClock
 from bot.tools.registry import Registry
 from bot.tools.tool import Toolset
-from bot.upkeep.dispatcher import EmbeddedDispatcher
 from tests.kit.channel import RecordingChannel, ShowingChannel
 from tests.kit.crash import FusedDatabase, Valve, kill
 from tests.kit.model import ScriptedModel, says

@@ -17,6 +17,7 @@ from sqlalchemy.exc import DBAPIError, IntegrityError, InternalError, Operationa
 from sqlmodel import Session
 
 from bot.domain.record import Act
+from bot.jobs.distributed import prepare
 from bot.store import migrations, rules
 from bot.store.audit.log import By
 from bot.store.database import Database
@@ -24,7 +25,6 @@ from bot.store.engine import back_up
 from bot.store.notifications import conninfo
 from bot.store.session import apart
 from bot.telemetry.outages import in_a_line, is_outage
-from bot.upkeep.distributed import prepare
 from tests.kit import held
 from tests.kit.people import ADA
 from tests.kit.urls import needs_postgres, of_its_own

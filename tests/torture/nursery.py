@@ -141,13 +141,6 @@ def _clock(file: Path) -> Clock:
 
 
 def _serve() -> None:
-    import bot.agent.openai.model
-    import bot.app
-    import bot.channels.slack.channel
-    import bot.channels.telegram.channel
-    import bot.cli.serve
-    import bot.cli.start
-    import bot.upkeep.together  # noqa: F401 - so that no Nod has to
 
     signal.signal(signal.SIGCHLD, _bury)
     for line in iter(sys.stdin.readline, ""):

@@ -12,7 +12,7 @@ from datetime import timedelta
 import pytest
 
 from bot.domain.redaction import HIDDEN
-from bot.upkeep.webhooks import PAUSES, Callbacks
+from bot.jobs.webhooks import PAUSES, Callbacks
 from bot.web.streams import Pace
 from tests.web.conftest import ANA, BEN, CHIEF, DEE, TOKENS, Json, Serve, Served
 

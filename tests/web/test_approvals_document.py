@@ -15,7 +15,7 @@ import pytest
 from mcp import Client, StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 
-from bot.upkeep.webhooks import PAUSES, signed
+from bot.jobs.webhooks import PAUSES, signed
 from bot.web import approvals, waiting
 from tests.web.conftest import ANA, Serve
 from tests.web.test_agents import opened

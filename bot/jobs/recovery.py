@@ -1,6 +1,6 @@
 """What time and crashes leave undone is found in the rows: expire, recover, try again, forget.
 
-Each sweep is safe at any time and any number of times; who calls them when is in ``bot/upkeep/scheduler.py``.
+Each sweep is safe at any time and any number of times; who calls them when is in ``bot/jobs/scheduler.py``.
 """
 
 import time

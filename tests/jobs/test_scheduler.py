@@ -7,8 +7,8 @@ import pytest
 from sqlalchemy.exc import OperationalError
 from structlog.testing import capture_logs
 
-from bot.upkeep.scheduler import Scheduler
-from bot.upkeep.webhooks import Callbacks
+from bot.jobs.scheduler import Scheduler
+from bot.jobs.webhooks import Callbacks
 from tests.kit import Hold, Nod
 
 

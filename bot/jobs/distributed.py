@@ -17,10 +17,10 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from bot.domain.jobs import HERE, Job, Queue, Work
 from bot.errors import LeasedElsewhere, SettingsError
+from bot.jobs.dispatcher import ROOMS, EmbeddedDispatcher, Handler, QueueOf
 from bot.store.engine import why_refused
 from bot.store.notifications import Wire, conninfo
 from bot.telemetry.logs import logger
-from bot.upkeep.dispatcher import ROOMS, EmbeddedDispatcher, Handler, QueueOf
 
 log = logger(__name__)
 

@@ -14,6 +14,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from bot.domain.chat import Clock
 from bot.domain.processes import BEAT_SECONDS, Others, Process, Watch
 from bot.errors import SettingsError
+from bot.jobs.distributed import DistributedDispatcher, prepare
 from bot.store import processes
 from bot.store.change_notifier import Bell
 from bot.store.database import Database
@@ -21,7 +22,6 @@ from bot.store.engine import why_refused
 from bot.store.lock import ring
 from bot.store.notifications import HERE, Wire
 from bot.telemetry.logs import logger
-from bot.upkeep.distributed import DistributedDispatcher, prepare
 
 log = logger(__name__)
 

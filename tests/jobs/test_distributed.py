@@ -11,11 +11,11 @@ from sqlalchemy import Engine, text
 
 from bot.domain.jobs import Job, Queue, Work
 from bot.errors import LeasedElsewhere
+from bot.jobs.dispatcher import ROOMS, Handler, QueueOf
+from bot.jobs.distributed import DistributedDispatcher, prepare
 from bot.store.engine import open_engine
 from bot.store.notifications import Wire
 from bot.store.turns import WAKE_UPS
-from bot.upkeep.dispatcher import ROOMS, Handler, QueueOf
-from bot.upkeep.distributed import DistributedDispatcher, prepare
 from tests.kit import until
 from tests.kit.urls import POSTGRES_URL, schema
 

@@ -10,8 +10,8 @@ from bot.domain.chat import Address, Reply
 from bot.domain.jobs import Job, Queue, Work
 from bot.domain.proposals import State
 from bot.domain.verbs import Verb
-from bot.upkeep.dispatcher import EmbeddedDispatcher
-from bot.upkeep.rooms import Visit, WorkRoom
+from bot.jobs.dispatcher import EmbeddedDispatcher
+from bot.jobs.slots import Visit, WorkRoom
 from tests.kit import ANA, BEN, Hold, MakeNod, Nod, call, held, says, until
 
 

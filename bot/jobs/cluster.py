@@ -1,4 +1,4 @@
-"""Who else works on this database: no one (`Alone`, over SQLite), or others (``bot/upkeep/together.py``)."""
+"""Who else works on this database: no one (`Alone`, over SQLite), or others (``bot/jobs/together.py``)."""
 
 import contextlib
 from collections.abc import AsyncIterator, Iterator
@@ -8,12 +8,12 @@ from typing import Protocol
 from bot.domain.chat import Clock
 from bot.domain.jobs import Dispatcher
 from bot.domain.processes import Others, Process
+from bot.jobs.dispatcher import EmbeddedDispatcher, Handler, QueueOf
 from bot.store import processes
 from bot.store.change_notifier import Bell
 from bot.store.database import Database
 from bot.store.engine import check_pages
 from bot.store.lock import FileLock, check_not_lost
-from bot.upkeep.dispatcher import EmbeddedDispatcher, Handler, QueueOf
 
 _CHECKED = 64 * 1024**2  # bytes of a file whose pages are looked at at a start: some tenths of a second
 

@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 
 from bot.domain.jobs import Job, Queue, Work
+from bot.jobs.slots import Visit, WorkRoom
 from bot.telemetry.logs import logger
-from bot.upkeep.rooms import Visit, WorkRoom
 
 log = logger(__name__)
 

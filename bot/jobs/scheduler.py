@@ -14,11 +14,11 @@ from apscheduler.schedulers.asyncio import AsyncIOScheduler
 from apscheduler.triggers.base import BaseTrigger
 
 from bot.domain.chat import Clock
+from bot.jobs.recovery import Recovery
+from bot.jobs.reminders import Reminders
+from bot.jobs.webhooks import Callbacks
 from bot.telemetry.logs import logger
 from bot.telemetry.outages import in_a_line
-from bot.upkeep.recovery import Recovery
-from bot.upkeep.reminders import Reminders
-from bot.upkeep.webhooks import Callbacks
 
 log = logger(__name__)
 
