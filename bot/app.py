@@ -27,7 +27,6 @@ from bot.approvals.tools.decisions import decision_tools
 from bot.approvals.tools.outputs import output_tools
 from bot.approvals.tools.requests import request_tools
 from bot.approvals.tools.team import team_tools
-from bot.assistant import Assistant
 from bot.channels.base import Channel
 from bot.channels.delivery.cards import Cards
 from bot.channels.table import channels_of
@@ -39,6 +38,7 @@ from bot.domain.processes import Process
 from bot.domain.teams import TeamLimits
 from bot.domain.times import now
 from bot.errors import SettingsError
+from bot.inbox import Assistant
 from bot.jobs.cluster import Alone, Company, Runner
 from bot.jobs.recovery import Recovery
 from bot.jobs.reminders import Reminders

@@ -10,7 +10,6 @@ from bot.approvals.gate import Gate
 from bot.approvals.lookup.cards import CoreLookup
 from bot.approvals.own_work import OwnWork
 from bot.approvals.presses import Presses
-from bot.assistant import Assistant
 from bot.channels.base import Channel
 from bot.channels.delivery.cards import Cards
 from bot.channels.delivery.leases import Leases
@@ -26,6 +25,7 @@ from bot.domain.policy import Policy
 from bot.domain.processes import Process
 from bot.domain.rules import Mode
 from bot.domain.times import now
+from bot.inbox import Assistant
 from bot.jobs.recovery import Recovery
 from bot.jobs.reminders import Reminders
 from bot.settings import Settings
