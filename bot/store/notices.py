@@ -1,6 +1,7 @@
 """What Nod wants to post by itself, as rows: texts, reminders at a card, cards in further places.
 
-``bot/channels/delivery/notices.py`` posts them; a crash before the row is gone posts one again rather than never.
+``bot/channels/delivery/notices.py`` posts them. A crash before the row is gone posts one again rather than
+never.
 """
 
 from dataclasses import dataclass

@@ -1,6 +1,6 @@
 """For admins: the settings that apply, and what `nod doctor` says of them."""
 
-from bot.approvals.lookup.settings import listed
+from bot.approvals.lookup.settings import listed as settings_listed
 from bot.web.schemas.status import Findings, SettingList
 from bot.web.site import Admin, Here, api_routes
 
@@ -10,7 +10,7 @@ router = api_routes("status", prefix="/api")
 @router.get("/settings", summary="For admins: the settings that apply")
 async def settings(_: Admin, site: Here) -> SettingList:
     """Of secrets only whether they are set."""
-    return SettingList.of(settings=listed(site.doctor.settings))
+    return SettingList.of(settings=settings_listed(site.doctor.settings))
 
 
 @router.get("/doctor", summary="For admins: what nod doctor finds")

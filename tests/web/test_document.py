@@ -249,7 +249,7 @@ def _awaited(call: Any) -> bool:
 def test_no_route_needs_one_of_the_few_threads_in_which_frameworks_call_plain_functions():
     parts = (api, agui, mcp_logins.back, sessions.visits, *api.PARTS)
     routers = [part if isinstance(part, APIRouter) else part.router for part in parts]
-    routes = [each for router in routers for each in router.routes if isinstance(each, APIRoute)]
-    called = {call for each in routes for call in _called(each.dependant)}
+    found = [each for router in routers for each in router.routes if isinstance(each, APIRoute)]
+    called = {call for each in found for call in _called(each.dependant)}
     assert len(called) > 30
     assert [each for each in called if not _awaited(each)] == []

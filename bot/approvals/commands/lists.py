@@ -59,7 +59,7 @@ def mentioned(row: Mapping[str, Any]) -> list[str]:
 
 
 def recorded(row: Mapping[str, Any], names: Names, *, private: bool = False) -> str:
-    """One row of the record (`bot.store.audit.verification.rows`) as a line: when, what, who, from where, why.
+    """One row of the record (`verification.rows`) as a line: when, what, who, from where, why.
 
     ``private``: its place is a chat with one person.
     """

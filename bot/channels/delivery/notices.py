@@ -144,5 +144,5 @@ def _card_at(session: Session, ident: str, address: Address) -> tuple[str, list[
     there = [c.ref for c in posted_cards.of_proposal(session, ident) if c.address == address and not c.gone]
     found = proposal.deciders.named(proposal.requester)
     named = names.known(session, map(str, found))
-    people = [replace(each, name=each.name or named.get(str(each), "")) for each in found]
-    return (there or [""])[-1], people
+    deciders = [replace(each, name=each.name or named.get(str(each), "")) for each in found]
+    return (there or [""])[-1], deciders

@@ -59,13 +59,13 @@ class Homes:
                 log.exception("App Homes not refreshed")
 
     async def _publish(self, team: str, user: str) -> None:
-        view = home.view(await self._lookup.overview(actor_of(team, user)), self._lookup.notice)
-        mark = hash(json.dumps(view, sort_keys=True))
+        shown = home.view(await self._lookup.overview(actor_of(team, user)), self._lookup.notice)
+        mark = hash(json.dumps(shown, sort_keys=True))
         if self._shown.get((team, user)) == mark:
             return
         try:
             client = await self._workspaces.client(team)
-            await client.views_publish(user_id=user, view=view)
+            await client.views_publish(user_id=user, view=shown)
         except (SlackClientError, aiohttp.ClientError, OSError, ChannelError) as error:
             log.warning("App Home not published", team=team, why=str(error))
             return
