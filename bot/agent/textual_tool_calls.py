@@ -6,7 +6,7 @@ from collections.abc import Set as AbstractSet
 from itertools import islice
 from typing import Any
 
-_LONGEST = 20_000  # characters; longer text is an answer, whatever it looks like
+_LONGEST_CALL = 20_000  # characters; longer text is an answer, whatever it looks like
 _MOST = 20  # places looked at
 _TAGS = re.compile(r"<(?:function=|invoke name=)[\"']?([\w.-]{1,64})")  # as Qwen writes them
 _OBJECT = re.compile(r'\{\s{0,9}"(?:type|id|name|function|tool_calls|arguments|parameters|input)"')
@@ -15,7 +15,7 @@ _DECODER = json.JSONDecoder()
 
 def is_written_call(text: str, names: AbstractSet[str]) -> bool:
     """Whether a tag, or JSON somewhere in it, names one of the tools together with arguments for it."""
-    if len(text) > _LONGEST:
+    if len(text) > _LONGEST_CALL:
         return False
     if not names.isdisjoint(_TAGS.findall(text)):
         return True
