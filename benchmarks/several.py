@@ -15,7 +15,7 @@ from typing import Any
 from benchmarks import quota
 from benchmarks.model_server import model_server
 from benchmarks.table import Row
-from bot.domain.processes import BEAT_SECONDS
+from bot.domain.jobs import BEAT_SECONDS
 from tests.kit.urls import schema
 
 AT_ONCE = 48  # conversations, divided by 1, 2 and 3

@@ -21,10 +21,9 @@ from benchmarks.model_server import KEY, client_of
 from benchmarks.world import ANA, ASKED, Ear, ScriptedModel, Wire, World, make
 from bot.domain.chat import Address, Message
 from bot.domain.events import Ending, ProposalOpened, TurnEnded, TurnEvent
-from bot.domain.jobs import Job, Work
+from bot.domain.jobs import Job, Others, Work
 from bot.domain.model import Entry, Model, Part, ToolSpec, UserText
 from bot.domain.people import Actor
-from bot.domain.processes import Others
 from bot.domain.proposals import Proposal
 from bot.store import proposals
 from bot.store.notifications import conninfo

@@ -17,10 +17,9 @@ from bot.approvals.tool_visibility import shelf_for
 from bot.channels.base import Lookup
 from bot.domain.chat import Address, Answer, Inbox, Message, Press
 from bot.domain.events import Ending, ProposalOpened, TurnEnded, TurnEvent
-from bot.domain.jobs import Job, Work
+from bot.domain.jobs import Job, Others, Work
 from bot.domain.model import Entry, Finished, Model, Part, Stop, Text, ToolCall, ToolSpec, UserText
 from bot.domain.people import Actor
-from bot.domain.processes import Others
 from bot.domain.proposals import Proposal
 from bot.domain.teams import TeamStatus
 from bot.domain.verbs import Verb

@@ -2,8 +2,8 @@
 
 from bot.channels.card_text import card_text as card_text
 from bot.channels.card_text import team_text as team_text
-from bot.channels.kind import ChannelKind as ChannelKind
-from bot.channels.kind import Platform as Platform
+from bot.channels.kinds import ChannelKind as ChannelKind
+from bot.channels.kinds import Platform as Platform
 from bot.channels.streamed_message import StreamedMessage as StreamedMessage
 from bot.domain.chat import Address as Address
 from bot.domain.chat import Command as Command

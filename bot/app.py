@@ -18,23 +18,22 @@ from bot.agent.prompt import Briefing
 from bot.approvals.elicitation import PATIENCE, Questions
 from bot.approvals.gate import Gate
 from bot.approvals.lookup.admin import AdminLookup
-from bot.approvals.lookup.cards import CoreLookup
 from bot.approvals.lookup.conversations import ConversationLookup
+from bot.approvals.lookup.people import SignedIn
 from bot.approvals.lookup.proposals import ProposalLookup
 from bot.approvals.lookup.settings import Doctor
-from bot.approvals.lookup.signing_in import SignedIn
-from bot.approvals.tools.decisions import decision_tools
 from bot.approvals.tools.outputs import output_tools
-from bot.approvals.tools.requests import request_tools
+from bot.approvals.tools.requests import decision_tools, request_tools
 from bot.approvals.tools.team import team_tools
 from bot.channels.base import Channel
 from bot.channels.delivery.cards import Cards
-from bot.channels.table import channels_of
+from bot.channels.kinds import channels_of
+from bot.channels.lookup import CoreLookup
 from bot.core import Ports, core, policies_of
 from bot.domain.bounds import Bounds
 from bot.domain.chat import Address, Clock
+from bot.domain.jobs import Process
 from bot.domain.model import Model
-from bot.domain.processes import Process
 from bot.domain.teams import TeamLimits
 from bot.domain.times import now
 from bot.errors import SettingsError
@@ -52,7 +51,7 @@ from bot.store.database import Database
 from bot.store.rules import Policies
 from bot.telemetry import tracing
 from bot.telemetry.logs import logger
-from bot.telemetry.traced_model import Traced
+from bot.telemetry.tracing import Traced
 from bot.tools.builtin.docker import docker_tools
 from bot.tools.builtin.fetch import fetch_tools
 from bot.tools.builtin.files.tools import file_tools
@@ -64,15 +63,15 @@ from bot.tools.mcp.seam import NoServers, Servers, SignIns
 from bot.tools.registry import Registry
 from bot.tools.tool import FixedToolset, Toolset
 from bot.web import api
-from bot.web.auth import Doorkeeper
 from bot.web.channel import HttpChannel
-from bot.web.mcp_logins import BACK
-from bot.web.mcp_mount import AgentDoor
+from bot.web.mcp.logins import BACK
+from bot.web.mcp.mount import AgentDoor
 from bot.web.metrics import MetricsServer
 from bot.web.metrics import route as metrics_route
-from bot.web.oidc import BACK as ORGANISATION_BACK
-from bot.web.oidc import Organisation, lets_in
 from bot.web.server import WebServer
+from bot.web.sign_in.oidc import BACK as ORGANISATION_BACK
+from bot.web.sign_in.oidc import Organisation, lets_in
+from bot.web.sign_in.tokens import Doorkeeper
 from bot.web.site import Site
 
 log = logger(__name__)

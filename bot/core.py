@@ -7,22 +7,20 @@ from datetime import timedelta
 from bot.agent.loop import Loop, TurnLimits
 from bot.agent.prompt import Briefing
 from bot.approvals.gate import Gate
-from bot.approvals.lookup.cards import CoreLookup
 from bot.approvals.own_work import OwnWork
 from bot.approvals.presses import Presses
 from bot.channels.base import Channel
 from bot.channels.delivery.cards import Cards
 from bot.channels.delivery.leases import Leases
 from bot.channels.delivery.notices import Notices
-from bot.channels.delivery.team_status import TeamStatusDelivery
-from bot.channels.delivery.turns import Turns
+from bot.channels.delivery.turns import TeamStatusDelivery, Turns
+from bot.channels.lookup import CoreLookup
 from bot.domain.bounds import Bounds
 from bot.domain.chat import Address, Clock
-from bot.domain.jobs import Dispatcher
+from bot.domain.jobs import Dispatcher, Process
 from bot.domain.model import Model
 from bot.domain.plans import Approver
 from bot.domain.policy import Policy
-from bot.domain.processes import Process
 from bot.domain.rules import Mode
 from bot.domain.times import now
 from bot.inbox import Assistant

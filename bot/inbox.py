@@ -15,14 +15,14 @@ import structlog
 from sqlmodel import Session
 
 from bot.agent.loop import Loop, Woke
-from bot.approvals import arrive, plans
+from bot.approvals import arrive
 from bot.approvals.commands import Commands
 from bot.approvals.gate import Gate
 from bot.approvals.own_work import OwnWork
 from bot.approvals.presses import Presses
+from bot.approvals.team import plans
 from bot.channels.delivery.cards import Cards
-from bot.channels.delivery.team_status import TeamStatusDelivery
-from bot.channels.delivery.turns import Turns
+from bot.channels.delivery.turns import TeamStatusDelivery, Turns
 from bot.domain.bounds import Bounds
 from bot.domain.chat import (
     Address,
@@ -39,12 +39,11 @@ from bot.domain.chat import (
 from bot.domain.conversations import Conversation, LineRole, Transcript, Turn
 from bot.domain.events import STOPPED, Ending, ProposalOpened, TurnEnded, TurnEvent, TurnFailed
 from bot.domain.jobs import CHANGED, HERE, Dispatcher, Job, Queue, Work
-from bot.domain.names import Names
-from bot.domain.people import Actor
+from bot.domain.people import Actor, Names
 from bot.domain.policy import Policy
 from bot.domain.proposals import State
 from bot.domain.record import Act
-from bot.domain.unseen import made_visible
+from bot.domain.text import made_visible
 from bot.domain.verbs import Verb
 from bot.errors import (
     BadArguments,
@@ -56,9 +55,10 @@ from bot.errors import (
     ToolError,
     TooMuch,
 )
-from bot.store import conversation_lock, conversations, messages, names, people, teams, turns
+from bot.store import conversations, messages, people, teams, turns
 from bot.store.audit.log import By
 from bot.store.database import Database
+from bot.store.locks import conversation_lock
 from bot.telemetry import tracing
 from bot.telemetry.logs import logger
 from bot.telemetry.outages import in_a_line
@@ -394,8 +394,8 @@ def _stop(
 
 
 def _learn(session: Session, new: Names, who: Actor) -> None:
-    names.learn(session, new)
-    names.learn_standing(session, who)
+    people.learn(session, new)
+    people.learn_standing(session, who)
 
 
 def _give_up(session: Session, turn: Turn, now: datetime) -> tuple[Job, ...]:

@@ -22,10 +22,10 @@ from bot.channels.slack.card import render
 from bot.channels.telegram.card import rendered
 from bot.domain.cards import Card
 from bot.domain.chat import Address, Command, Message, Press
+from bot.domain.conversations import AskedQuestion
 from bot.domain.model import Entry, Finished, Part, Stop, Text, ToolCall, ToolSpec
 from bot.domain.people import Actor
 from bot.domain.proposals import Kind, Proposal, State
-from bot.domain.questions import AskedQuestion
 from bot.domain.verbs import Verb
 from bot.settings import Settings
 from bot.store import proposals, questions

@@ -18,14 +18,13 @@ from typing import Any
 
 from sqlmodel import Session
 
+from bot.agent.model_output import Saying, Thoughts
 from bot.agent.prompt import Briefing, scene, system_prompt
-from bot.agent.reasoning import Thoughts
-from bot.agent.saying import Saying
 from bot.agent.transcript import CHARACTERS_PER_TOKEN, NOTE, entries, size_of
-from bot.approvals import grants, plans, teamwork
+from bot.approvals import grants
 from bot.approvals.gate import Gate, offer
-from bot.approvals.internal_tools import take_effect
-from bot.approvals.judged_calls import Considered
+from bot.approvals.judged_calls import Considered, take_effect
+from bot.approvals.team import plans, teammates
 from bot.approvals.tool_visibility import shelf_for
 from bot.domain.bounds import CALLS_PER_ANSWER
 from bot.domain.chat import Clock
@@ -53,9 +52,10 @@ from bot.domain.record import Act
 from bot.domain.redaction import secrets_in, shown, veiled
 from bot.domain.teams import TeamLimits, Teammate
 from bot.errors import ModelCut, ModelEmpty, ModelError, ModelTooLong, TakenOver
-from bot.store import conversation_lock, conversations, messages, teams, transitions, turns
+from bot.store import conversations, messages, teams, transitions, turns
 from bot.store.audit.log import By
 from bot.store.database import Database
+from bot.store.locks import conversation_lock
 from bot.store.rules import Policies
 from bot.telemetry import tracing
 from bot.telemetry.logs import logger
@@ -371,7 +371,7 @@ def _commit(
     if any(c.proposal or c.effect for c in considered):
         conversation_lock.in_conversation(session, turn.transcript.conversation.id)
     if turn.transcript.teammate:
-        teamwork.hold_lead(session, turn.transcript.teammate)
+        teammates.hold_lead(session, turn.transcript.teammate)
     proposed = [(c.proposal, c.key) for c in considered if c.proposal]
     ending = None if again else Ending.WAITING if proposed else None if calls else Ending.DONE
     stored = turns.answer(session, turn, text, calls, results, ending, delivered=delivered, now=now)
@@ -391,7 +391,7 @@ def _commit(
         messages.add_note(session, turn.transcript.conversation.id, _CONTINUE, now)
     if turn.transcript.teammate:
         silent = ending is Ending.DONE
-        jobs += teamwork.moved_on(session, turn.transcript.teammate, text, now, silent=silent)
+        jobs += teammates.moved_on(session, turn.transcript.teammate, text, now, silent=silent)
     return Committed(opened, ending, tuple(jobs))
 
 
@@ -458,7 +458,7 @@ def _fail(
     """
     ident, seen, teammate = turn.transcript.conversation.id, turn.transcript.seen, turn.transcript.teammate
     if teammate:
-        teamwork.hold_lead(session, teammate)
+        teammates.hold_lead(session, teammate)
     turns.check_owned(session, turn)
     last = [line for line in turn.transcript.lines[-1:] if line.role is LineRole.NOTICE]
     since = [line.created_at for line in last if line.text.endswith(_BY_MYSELF)]  # people know

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
 
 from bot.domain.conversations import LineRole, Transcript
-from bot.domain.names import channel_called
+from bot.domain.people import channel_called
 from bot.domain.plans import MAX_ROUNDS
 from bot.domain.teams import Teammate
-from bot.domain.unseen import one_line
+from bot.domain.text import one_line
 from bot.tools.registry import Shelf
 
 _NAMES = 20  # people named at most

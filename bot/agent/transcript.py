@@ -16,7 +16,7 @@ from bot.domain.conversations import Call, Line, LineRole, Transcript
 from bot.domain.model import AssistantText, Entry, SystemText, ToolCall, ToolResult, UserText
 from bot.domain.outcomes import EARLIER, WAITING, for_model, shortened
 from bot.domain.proposals import Proposal
-from bot.domain.unseen import one_line
+from bot.domain.text import one_line
 
 CHARACTERS_PER_TOKEN = 4  # a rough but steady measure, on the safe side for English and for JSON
 NOTE = "[Nod]"

@@ -11,7 +11,7 @@ from bot.domain.conversations import Call, LineRole
 from bot.domain.text import storable
 from bot.errors import TooMuch
 from bot.store import conversations, messages, turns
-from bot.store.inserts import id_of_new
+from bot.store.engine import id_of_new
 from bot.store.tables.conversations import MessageRow
 
 _HOUR = timedelta(hours=1)

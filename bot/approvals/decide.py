@@ -9,9 +9,10 @@ from datetime import datetime
 
 from sqlmodel import Session
 
-from bot.approvals import questions, rights, teamwork
+from bot.approvals import questions, rights
 from bot.approvals.kinds import change, plan, question
 from bot.approvals.lifecycle import end, expire, moved, redraw
+from bot.approvals.team import teammates
 from bot.approvals.votes import Decided, Fresh, Prepared, Pressed
 from bot.domain.chat import Answer, Press, Reply
 from bot.domain.jobs import Job, Work
@@ -24,8 +25,9 @@ from bot.domain.redaction import secrets_in, veiled
 from bot.domain.risk import Level
 from bot.domain.times import when
 from bot.domain.verbs import Verb
-from bot.store import conversation_lock, people, proposals, tool_versions, transitions
+from bot.store import people, proposals, transitions
 from bot.store.audit.log import By
+from bot.store.locks import conversation_lock
 from bot.store.rules import Policies
 
 
@@ -86,7 +88,7 @@ def _decide_one(
     if refusal := rights.objection_of(session, policy, p, person, press.actor, press.verb, press.address):
         return Decided(Reply(Answer.REFUSED, refusal, (p,)))
     if press.reason:
-        schema = tool_versions.schema(session, p.tool_name, p.tool_version)
+        schema = proposals.schema(session, p.tool_name, p.tool_version)
         press = replace(press, reason=veiled(press.reason, secrets_in(p.arguments, schema)))
     pressed = Pressed(press, person, policies, now, prepared, policy.book.paused)
     if p.state is State.PROPOSED and p.expires_at <= now and not policy.book.paused:
@@ -203,7 +205,7 @@ def _propose_anew(session: Session, p: Proposal, by: By, fresh: Fresh, now: date
         )
     )
     text = "It had expired, so nothing ran. Here it is again with current values."
-    return Decided(Reply(Answer.STALE, text, (p,)), (redraw(session, p), *teamwork.back_at_work(session, p)))
+    return Decided(Reply(Answer.STALE, text, (p,)), (redraw(session, p), *teammates.back_at_work(session, p)))
 
 
 def _stop(session: Session, p: Proposal, by: By, who: str, now: datetime) -> Decided:
@@ -237,5 +239,5 @@ def _retry(session: Session, p: Proposal, by: By, now: datetime) -> Decided:
             round=p.round + 1,
         )
     )
-    jobs = (Job(Work.EXECUTE, p.id), redraw(session, p), *teamwork.back_at_work(session, p))
+    jobs = (Job(Work.EXECUTE, p.id), redraw(session, p), *teammates.back_at_work(session, p))
     return Decided(Reply(Answer.ACCEPTED, "Trying again.", (p,)), jobs)

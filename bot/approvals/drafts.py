@@ -17,10 +17,8 @@ from bot.domain.forms import label_of
 from bot.domain.people import Actor
 from bot.domain.policy import Judgement, Verdict, terms
 from bot.domain.proposals import PreviewField, Proposal, State, canonical, digest
-from bot.domain.quoting import is_echo, requested
 from bot.domain.redaction import HIDDEN, secrets_in, shown, veiled
-from bot.domain.text import shortened
-from bot.domain.unseen import one_line
+from bot.domain.text import is_echo, one_line, requested, shortened
 from bot.errors import BadArguments, ToolError, ToolTimedOut
 from bot.telemetry.logs import logger
 from bot.tools.tool import Tool

@@ -19,9 +19,8 @@ from sqlmodel import Session
 from bot.approvals import lifecycle
 from bot.domain.chat import Clock, Inbox, Reply, Request
 from bot.domain.conversations import Conversation
-from bot.domain.jobs import Dispatcher
+from bot.domain.jobs import Dispatcher, Others
 from bot.domain.people import Actor
-from bot.domain.processes import Others
 from bot.domain.proposals import Kind, PreviewField, Proposal, State, canonical
 from bot.domain.risk import Level, Risk
 from bot.domain.text import shown

@@ -1,6 +1,11 @@
-"""Running an approved proposal: look again, claim, run, store the end; exactly as shown and at most once."""
+"""Running an approved proposal: look again, claim, run, store the end; exactly as shown and at most once.
+
+How far a running call is, in its tool's words, for people: never more often than they can read.
+"""
 
 import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 
@@ -9,15 +14,15 @@ from sqlalchemy.exc import SQLAlchemyError
 from bot.approvals import lifecycle
 from bot.approvals.drafts import in_time, preview_of, watched, words_of
 from bot.approvals.own_work import OwnWork
-from bot.approvals.progress import ON_CARDS, Progress
 from bot.domain.chat import Clock
 from bot.domain.jobs import Job, Wake, Work
 from bot.domain.proposals import Cause, Kind, Proposal, State, digest, old_values
 from bot.domain.redaction import secrets_in, veiled
+from bot.domain.text import one_line
 from bot.errors import Hopeless, LostRace, ToolError, ToolTimedOut
 from bot.store import proposals, teams
 from bot.store.database import Database
-from bot.store.resource_lock import Turnstile
+from bot.store.locks.resource_lock import Turnstile
 from bot.telemetry import tracing
 from bot.telemetry.logs import hiding, logger
 from bot.tools.registry import Registry
@@ -225,3 +230,52 @@ async def _work(tool: Tool, claimed: Proposal, context: CallContext) -> ToolOutp
 def _cause(error: Exception) -> Cause:
     """Whether a retry could help is the tool's to say."""
     return Cause.REFUSED if isinstance(error, Hopeless) else Cause.ERROR
+
+
+ON_CARDS = timedelta(seconds=5)  # each copy is an edit that counts against what a platform lets Nod send
+IN_TURNS = timedelta(seconds=1)
+
+_LONGEST = 100  # characters of a line
+_LINES = 5  # of what it prints, the last
+
+
+class Progress:
+    """What a tool calls as ``CallContext.progress``. It never raises: a call does not fail because of it."""
+
+    def __init__(
+        self,
+        clock: Clock,
+        pace: timedelta,
+        show: Callable[[str], Awaitable[None]],
+        secrets: Sequence[str] = (),
+    ) -> None:
+        self._clock = clock
+        self._pace = pace
+        self._show = show
+        self._secrets = secrets
+        self._shown: tuple[datetime, str] | None = None
+
+    async def __call__(self, words: str) -> None:
+        await self._tell(words, lambda text: one_line(text)[:_LONGEST])
+
+    async def tail(self, printed: str) -> None:
+        """The same with the last lines of what it prints, each in a line of its own."""
+        await self._tell(printed, _last_lines)
+
+    async def _tell(self, words: str, cut: Callable[[str], str]) -> None:
+        try:
+            said = cut(veiled(str(words), self._secrets))
+            now = self._clock()
+            if not said or (
+                self._shown is not None and (now - self._shown[0] < self._pace or said == self._shown[1])
+            ):
+                return
+            self._shown = now, said
+            await self._show(said)
+        except Exception as error:  # noqa: BLE001 - the call it is about continues
+            log.warning("progress was not shown", why=type(error).__name__)
+
+
+def _last_lines(printed: str) -> str:
+    lines = (one_line(line)[:_LONGEST] for line in printed.splitlines())
+    return "\n".join([line for line in lines if line][-_LINES:])

@@ -25,10 +25,9 @@ from bot.approvals.drafts import (
     watched,
     words_of,
 )
-from bot.approvals.execute import Execution
+from bot.approvals.execute import IN_TURNS, Execution, Progress
 from bot.approvals.judged_calls import Considered, left_out, with_one_plan
 from bot.approvals.own_work import OwnWork
-from bot.approvals.progress import IN_TURNS, Progress
 from bot.approvals.requests import Opened
 from bot.approvals.tool_visibility import check_unlocked, plan_shown, shelf_for
 from bot.approvals.tools import outputs
@@ -46,7 +45,7 @@ from bot.domain.proposals import Kind, digest
 from bot.domain.redaction import secrets_in
 from bot.domain.risk import Risk
 from bot.errors import BadArguments, KeyTaken, Refused, TooMuch, UnknownTool
-from bot.store import conversations, people, proposals, tool_versions
+from bot.store import conversations, people, proposals
 from bot.store import outputs as outputs_store
 from bot.store.database import Database
 from bot.store.rules import Policies
@@ -298,7 +297,7 @@ class Gate:
     async def keep_schema(self, tool: Tool) -> None:
         """The schema of what is proposed is on disk before the proposal, once for each version."""
         if (tool.name, tool.version) not in self._kept:
-            await self._database.write(tool_versions.keep, tool.name, tool.version, tool.form)
+            await self._database.write(proposals.keep, tool.name, tool.version, tool.form)
             self._kept.add((tool.name, tool.version))
 
     async def read(

@@ -1,25 +1,44 @@
 """What time and machines do to proposals: expire, claim, finish, settle, abandon. One transaction each.
 
 What people do is in ``bot/approvals/decide.py``.
+
+The end of a pause: what waits gets back the time that its timer was stopped, then work continues.
+
+In steps, so that no transaction is long: the pause holds until the last deadline is extended. How far it came
+is in the book's memory, so a resume that was cut off is finished by the next.
 """
 
 from collections.abc import Sequence
-from datetime import datetime
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import Any
 
 from sqlmodel import Session
 
-from bot.approvals import teamwork
+from bot.approvals.team import teammates
 from bot.domain.files import File
 from bot.domain.jobs import CHANGED, Job, Work
 from bot.domain.outcomes import EARLIER, for_model
+from bot.domain.people import Actor
 from bot.domain.proposals import Cause, PreviewField, Proposal, State, clock
 from bot.domain.record import Act
-from bot.domain.unseen import one_line
+from bot.domain.text import one_line
 from bot.domain.verbs import Verb
 from bot.errors import LostRace
-from bot.store import conversations, messages, outputs, proposals, teams, transitions, turns
+from bot.store import (
+    conversations,
+    messages,
+    outputs,
+    people,
+    posted_cards,
+    proposals,
+    rules,
+    teams,
+    transitions,
+    turns,
+)
 from bot.store.audit.log import By
+from bot.store.locks import conversation_lock
 from bot.store.rules import Policies
 
 
@@ -159,7 +178,7 @@ def settle(session: Session, p: Proposal, now: datetime, owner: str = "") -> tup
     """
     if not p.called or proposals.has_unsettled(session, p.message_id):
         return ()
-    goes_on, more = teamwork.settled(session, p, now) if p.teammate else (True, ())
+    goes_on, more = teammates.settled(session, p, now) if p.teammate else (True, ())
     if not goes_on:
         return more
     resumed = turns.want_turn(session, p.conversation_id, now, owner)
@@ -200,3 +219,54 @@ def forget(session: Session, conversation_id: str, now: datetime) -> int:
         conversations.forget(session, every, now)
         outputs.delete_all(session, every)
     return waiting
+
+
+_BATCH = 200
+_MEMORY = "resume"
+
+
+@dataclass(frozen=True, slots=True)
+class ResumeStep:
+    """What one step made; ``over`` when work continues, after a pause as long as ``paused``."""
+
+    jobs: tuple[Job, ...] = ()
+    over: bool = False
+    paused: timedelta = timedelta()
+
+
+def step(session: Session, actor: Actor, now: datetime, limit: int = _BATCH) -> ResumeStep | None:
+    """Do the next part of a resume; None when nothing is paused."""
+    conversation_lock.everywhere(session)
+    since = rules.paused_since(session)
+    if since is None:
+        return None
+    by = By.press(Act.RESUME, actor, people.person_of(session, actor))
+    done = rules.state_of(session, _MEMORY)
+    if not done or done["since"] != since.isoformat():
+        done = {"since": since.isoformat(), "at": now.isoformat(), "after": ""}
+    at = datetime.fromisoformat(done["at"])
+    batch = proposals.waiting_after(session, done["after"], limit)
+    if batch:
+        rules.keep_state(session, _MEMORY, {**done, "after": batch[-1].id})
+        for p in batch:
+            if stood := _stood(p, since, at):
+                transitions.move(session, p, by, now, **_later(p, stood))
+        return ResumeStep()
+    if at < now:  # that resume was interrupted: the time since counts as one more pause
+        rules.keep_state(session, _MEMORY, {})
+        rules.pause_since(session, by, at, now)
+        return ResumeStep()
+    rules.keep_state(session, _MEMORY, {})
+    paused = rules.resume(session, by, now)
+    behind = posted_cards.show_again(session)  # until now they say that Nod is paused
+    return ResumeStep(tuple(Job(Work.REDRAW, str(each)) for each in behind), over=True, paused=paused)
+
+
+def _stood(p: Proposal, since: datetime, at: datetime) -> timedelta:
+    """How long its timer was stopped; less than the pause if it began during it."""
+    return max(at - max(since, p.expires_at - p.ttl), timedelta())
+
+
+def _later(p: Proposal, stood: timedelta) -> dict[str, Any]:
+    due = {name: getattr(p, name) for name in ("expires_at", "warn_at", "remind_at", "escalate_at")}
+    return {name: when + stood for name, when in due.items() if when is not None}

@@ -16,23 +16,13 @@ from bot.approvals.lifecycle import moved, redraw
 from bot.approvals.votes import Decided, Pressed
 from bot.domain.bounds import QUESTIONS_PER_HOUR
 from bot.domain.chat import Address, Answer, Press, Reply
+from bot.domain.conversations import AskedQuestion
 from bot.domain.jobs import Job, Work
 from bot.domain.outcomes import bounded
 from bot.domain.proposals import Proposal, canonical
-from bot.domain.questions import AskedQuestion
 from bot.domain.redaction import redact_text, secrets_in, shown
-from bot.domain.text import storable
-from bot.domain.unseen import one_line
-from bot.store import (
-    conversations,
-    messages,
-    posted_cards,
-    questions,
-    teams,
-    tool_versions,
-    transitions,
-    turns,
-)
+from bot.domain.text import one_line, storable
+from bot.store import conversations, messages, posted_cards, proposals, questions, teams, transitions, turns
 
 _ENOUGH = (
     f"You have asked {QUESTIONS_PER_HOUR} questions within an hour. Ask again later, or write to the agent."
@@ -58,7 +48,7 @@ def ask(session: Session, pressed: Pressed, p: Proposal) -> Decided:
         return Decided(Reply(Answer.LATER, _ENOUGH, (p,)))
     p = moved(transitions.move(session, p, pressed.by, pressed.now))
     home, who, title = _home(session, p), one_line(pressed.who), one_line(p.description)
-    schema = tool_versions.schema(session, p.tool_name, p.tool_version)
+    schema = proposals.schema(session, p.tool_name, p.tool_version)
     said = f"Question from {who} about: {title}\n\n> {question}"
     heard = messages.last_heard(session, home)
     messages.add_notice(session, home, said, heard, pressed.now, delivered=False)

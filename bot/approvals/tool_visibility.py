@@ -8,7 +8,7 @@ from bot.approvals.tools import outputs, team
 from bot.domain.plans import MAX_ROUNDS, Plan, fields, stands
 from bot.domain.proposals import Kind, PreviewField
 from bot.domain.teams import Teammate
-from bot.domain.unseen import one_line
+from bot.domain.text import one_line
 from bot.errors import ToolError
 from bot.tools.registry import Shelf
 from bot.tools.tool import Arguments, Tool

@@ -15,8 +15,8 @@ from typing import Any, Protocol, runtime_checkable
 from bot.domain.cards import Card
 from bot.domain.chat import Address, Inbox
 from bot.domain.events import TurnEvent
+from bot.domain.jobs import Others
 from bot.domain.people import Actor
-from bot.domain.processes import Others
 from bot.domain.similarity import Rung, Whose
 from bot.domain.teams import TeamStatus
 from bot.domain.verbs import Verb

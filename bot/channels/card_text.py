@@ -20,8 +20,7 @@ from bot.domain.plans import PlanLine
 from bot.domain.proposals import Kind, PreviewField
 from bot.domain.redaction import redact_text
 from bot.domain.teams import Standing, Teammate, TeamStatus, about
-from bot.domain.text import whole_until
-from bot.domain.unseen import escaped, made_visible
+from bot.domain.text import escaped, made_visible, whole_until
 
 _CUT = "… cut here: View all shows the rest, then it can be approved."
 _VALUE_UNITS = 700  # of one value of the change; longer ones are cut

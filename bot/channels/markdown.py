@@ -7,8 +7,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from bot.domain.text import whole_until
-from bot.domain.unseen import made_visible
+from bot.domain.text import made_visible, whole_until
 
 _UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff]")
 _FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})(.*)$")

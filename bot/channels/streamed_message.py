@@ -1,9 +1,14 @@
 """One turn shown as text that grows, for platforms where a message can be edited.
 
 What is shown on the way is a preview and may be skipped; the final text is not.
+
+A text in several posts: where one of them is refused, those before it are not posted again.
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
 
 from bot.domain.events import (
     STOPPED,
@@ -67,3 +72,32 @@ class StreamedMessage(ABC):
         except ChannelError as error:  # the final text is what counts
             log.info("preview refused", why=error.message)
         return None
+
+
+T = TypeVar("T")
+
+MOST_POSTS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class FullText:
+    """A text to be posted as a file."""
+
+    text: str
+    name: str = "answer.md"
+    words: str = "This is a long answer. All of it is in the file."
+
+
+def in_few(posts: Sequence[T], text: str) -> Sequence[T | FullText]:
+    """The posts of a text; where they are too many to read, the first of them and all of it as a file."""
+    return posts if len(posts) <= MOST_POSTS else [posts[0], FullText(text)]
+
+
+async def post_each(posts: Sequence[T], after: int, post: Callable[[T], Awaitable[object]]) -> None:
+    """Post one after the other, without the first ``after``; a ChannelError then says how many arrived."""
+    for number, each in enumerate(posts[after:], after):
+        try:
+            await post(each)
+        except ChannelError as error:
+            error.arrived = number
+            raise

@@ -13,7 +13,7 @@ from bot.errors import NodError, SettingsError
 from bot.store.audit import admin_changes, chain, log, verification
 from bot.store.audit.log import AuditEntry
 from bot.store.database import Database
-from bot.store.lock import at_work
+from bot.store.locks.process_lock import at_work
 
 _LISTED = 50
 

@@ -12,7 +12,7 @@ from bot.settings import database_address
 from bot.store import migrations
 from bot.store.database import Database
 from bot.store.engine import back_up
-from bot.store.lock import at_work
+from bot.store.locks.process_lock import at_work
 from bot.store.transfer import transfer
 
 

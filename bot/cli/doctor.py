@@ -21,7 +21,7 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.exc import DBAPIError
 
 from bot.app import registry_of
-from bot.channels.table import channels_of, require_admin
+from bot.channels.kinds import channels_of, require_admin
 from bot.cli.shared import coloured, given, log_at, looking, plain, print_json, told
 from bot.core import policies_of
 from bot.domain.chat import Address
@@ -33,7 +33,7 @@ from bot.settings import LOOPBACK, Settings
 from bot.store import migrations, tokens
 from bot.store.database import Database
 from bot.store.engine import check_pages, open_engine
-from bot.store.lock import at_work, check_not_lost
+from bot.store.locks.process_lock import at_work, check_not_lost
 from bot.tools.builtin.docker_daemon import Daemon
 from bot.tools.mcp.seam import Servers, ServerStatus
 from bot.web.server import listen

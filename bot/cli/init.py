@@ -1,4 +1,7 @@
-"""``nod init``: five questions, each answer tried out before the next, and a ``.env`` of them."""
+"""Language models that answer on this machine, at the ports that their servers have unless told otherwise.
+
+``nod init``: five questions, each answer tried out before the next, and a ``.env`` of them.
+"""
 
 import asyncio
 import base64
@@ -7,22 +10,64 @@ import os
 import re
 import secrets
 import sys
-from collections.abc import Callable, Coroutine, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import httpx2
 import typer
 from dotenv import dotenv_values
+from pydantic import BaseModel, ValidationError
 
-from bot.channels.table import own_channels
+from bot.channels.kinds import own_channels
 from bot.cli import doctor
-from bot.cli.local_models import LocalServer, local_servers
 from bot.cli.shared import database_url, line, log_at, told
 from bot.domain.findings import Finding, ok
 from bot.domain.people import LOCAL
 from bot.domain.times import now
 from bot.errors import NodError
 from bot.settings import Settings
+from bot.tools.net.intake import bound
+
+_PORTS = {"Ollama": 11434, "LM Studio": 1234, "Jan": 1337, "vLLM": 8000}
+"""As their documents give them."""
+_SECONDS = 1.0
+
+
+@dataclass(frozen=True)
+class LocalServer:
+    name: str
+    url: str  # for OPENAI_BASE_URL
+    model: str  # the first that it offers
+
+
+class _Model(BaseModel):
+    id: str
+
+
+class _Models(BaseModel):
+    data: list[_Model]
+
+
+async def local_servers(ports: Mapping[str, int] = _PORTS) -> list[LocalServer]:
+    """Those that answer within a second and offer a model to talk to."""
+    async with httpx2.AsyncClient(
+        timeout=_SECONDS, trust_env=False, event_hooks={"response": [bound]}
+    ) as client:
+        found = await asyncio.gather(*(_ask(client, name, port) for name, port in ports.items()))
+    return [each for each in found if each is not None]
+
+
+async def _ask(client: httpx2.AsyncClient, name: str, port: int) -> LocalServer | None:
+    url = f"http://127.0.0.1:{port}/v1"
+    try:
+        async with asyncio.timeout(_SECONDS):
+            offered = _Models.model_validate_json((await client.get(f"{url}/models")).content)
+    except (httpx2.HTTPError, httpx2.StreamError, TimeoutError, ValidationError):
+        return None
+    talking = [model.id for model in offered.data if "embed" not in model.id]
+    return LocalServer(name, url, talking[0]) if talking else None
+
 
 Given = dict[str, str]
 _FILE = Path(".env")

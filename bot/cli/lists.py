@@ -12,7 +12,7 @@ from bot.domain.redaction import redact_text
 from bot.domain.redaction import shown as shown_arguments
 from bot.domain.risk import Level
 from bot.domain.times import now, when
-from bot.store import proposals, tool_versions
+from bot.store import proposals
 from bot.store.database import Database
 
 _LISTED = 200
@@ -68,7 +68,7 @@ def _watch(database: Database, *, as_json: bool) -> None:
 
 def _schema(p: Proposal, database: Database) -> Mapping[str, Any]:
     """Of its arguments, as they were proposed; it says what is secret."""
-    return database.read_now(tool_versions.schema, p.tool_name, p.tool_version) or {}
+    return database.read_now(proposals.schema, p.tool_name, p.tool_version) or {}
 
 
 def _told(p: Proposal, database: Database) -> dict[str, Any]:

@@ -155,7 +155,7 @@ def open_(
     *, only_print: Annotated[bool, typer.Option("--print", help="Print the address, open nothing.")] = False
 ) -> None:
     """Open the console of the running nod in a browser, signed in as you."""
-    from bot.cli import open as opening
+    from bot.cli import serve as opening
 
     opening.open_console(only_print=only_print)
 

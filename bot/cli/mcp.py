@@ -10,7 +10,7 @@ import httpx2
 from bot.cli.shared import load, log_at, plain, told
 from bot.errors import NodError
 from bot.settings import Settings
-from bot.web.mcp_server import agents_server
+from bot.web.mcp.server import agents_server
 
 _SECONDS = 60.0  # for one answer of the running nod, which waits up to 20 for a person
 

@@ -1,4 +1,7 @@
-"""Serving until told to stop: what ``nod demo`` and ``nod run`` do once their settings are read."""
+"""Serving until told to stop: what ``nod demo`` and ``nod run`` do once their settings are read.
+
+``nod open``: the console of the running nod, in a browser.
+"""
 
 import asyncio
 import contextlib
@@ -9,17 +12,20 @@ import signal
 import sys
 import webbrowser
 
+import httpx2
 from sqlmodel import Session
 
 from bot.agent.demo.team import REQUEST
 from bot.app import SHUTDOWN_SECONDS, App, build, ended
+from bot.approvals.accounts import sign_in_links
 from bot.cli.command import chosen
-from bot.cli.shared import line
+from bot.cli.shared import existing, line, load, operator, plain, told
 from bot.domain.cards import card_of
 from bot.domain.chat import Address, Clock, Message
 from bot.domain.people import LOCAL
 from bot.domain.proposals import Proposal
 from bot.domain.times import now
+from bot.errors import NodError
 from bot.settings import Settings
 from bot.store import proposals
 from bot.store.audit import log
@@ -122,7 +128,7 @@ def _has_screen() -> bool:
 
 async def _offer_model() -> None:
     """Say how the demo talks to a model that answers on this machine."""
-    from bot.cli.local_models import local_servers
+    from bot.cli.init import local_servers
 
     for server in (await local_servers())[:1]:
         chosen_by = f"OPENAI_BASE_URL={server.url} NOD_MODEL={line(shlex.quote(server.model))}"
@@ -162,3 +168,24 @@ def _ended(session: Session, seen: int) -> tuple[int, list[Proposal]]:
 def _team_request() -> Message:
     """What a person in the console would write; its event id makes a second start add nothing."""
     return Message(Address(NAME, key_of(LOCAL, _TEAM)), LOCAL, REQUEST, f"{LOCAL.key}/{_TEAM}", begin=_TEAM)
+
+
+_SECONDS = 5.0
+
+
+def open_console(*, only_print: bool) -> None:
+    with told():
+        settings = load()
+        try:
+            httpx2.get(f"{settings.own_url}/healthz", timeout=_SECONDS, trust_env=False)
+        except httpx2.TransportError:
+            raise NodError(f"no nod can be reached at {settings.own_url}. Start it: nod run") from None
+        address = settings.site_url()
+        if settings.tokens:  # without them this machine is let in as it is
+            with existing(settings) as database:
+                code = database.write_now(sign_in_links.new_link, operator(), now())
+            address += f"/#/sign-in/{code}"
+        if only_print or not webbrowser.open(address):
+            print(plain(address))
+        else:
+            print("Opened the console in your browser.")

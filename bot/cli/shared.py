@@ -16,14 +16,13 @@ from bot.cli.command import chosen
 from bot.domain.people import LOCAL, SHELL, Actor
 from bot.domain.proposals import Proposal, State
 from bot.domain.redaction import redact_text
-from bot.domain.text import shortened
-from bot.domain.unseen import escaped, made_visible
+from bot.domain.text import escaped, made_visible, shortened
 from bot.errors import BadArguments, NodError, SettingsError
 from bot.settings import Settings
 from bot.store import migrations, proposals
 from bot.store.database import Database
 from bot.store.engine import why_refused
-from bot.store.lock import check_not_lost
+from bot.store.locks.process_lock import check_not_lost
 from bot.telemetry import logs
 
 DEMO = "nod-demo.db"  # the demo's database, in the folder where it was started

@@ -6,8 +6,8 @@ import re
 import typer
 
 from bot.approvals.commands import Commands as SlashCommands
-from bot.channels.table import channels_of
-from bot.cli.gates import presses_of
+from bot.channels.kinds import channels_of
+from bot.cli.deciding import presses_of
 from bot.cli.shared import as_may_be, load, log_at, operator, plain, print_json, told
 from bot.domain.chat import Address, Answer, Command, Incoming, Press, Reply
 from bot.domain.jobs import Job

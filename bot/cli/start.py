@@ -28,7 +28,7 @@ def _serve(greeting: str, *, receives: bool = True, works: bool = True, needs: s
     """``needs``: the command that needs several processes, if it does."""
     if not chosen().quiet:
         print("Starting…", flush=True)
-    from bot.channels.table import require_admin
+    from bot.channels.kinds import require_admin
     from bot.cli.serve import serve
     from bot.cli.shared import load, log_at, told
     from bot.errors import SettingsError

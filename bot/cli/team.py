@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from bot.approvals.commands.team import listed
+from bot.approvals.commands.everyone import listed
 from bot.cli.shared import load, looking, plain, print_json, told
 from bot.domain.redaction import redact_text
 from bot.domain.teams import Teammate, about

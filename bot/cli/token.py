@@ -6,7 +6,7 @@ from bot.cli.shared import existing, load, looking, operator, plain, print_json,
 from bot.domain.times import now, when
 from bot.errors import NodError
 from bot.store import tokens
-from bot.store.lock import ring
+from bot.store.locks.process_lock import ring
 from bot.store.tokens import IssuedToken
 
 

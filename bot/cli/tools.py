@@ -7,7 +7,7 @@ from typing import Any
 
 import typer
 
-from bot.cli.gates import gate_of, tools_of
+from bot.cli.deciding import gate_of, tools_of
 from bot.cli.shared import (
     decoded,
     existing,

@@ -15,16 +15,14 @@ from typing import Any
 from bot.domain.diffs import diff
 from bot.domain.files import fits_card, told_fields, unfolded
 from bot.domain.forms import Shape, fields_of, label_of, told_values
-from bot.domain.names import NO_NAMES, Names, with_names, written_in
 from bot.domain.outcomes import why_expired
+from bot.domain.people import NO_NAMES, Names, with_names, written_in
 from bot.domain.plans import Plan, PlanLine, outline
 from bot.domain.proposals import Cause, Circle, Kind, PreviewField, Proposal, Sibling, State, Vote
-from bot.domain.quoting import is_echo
 from bot.domain.redaction import redact, redact_text, secrets_in
 from bot.domain.risk import Level
-from bot.domain.text import sentence
+from bot.domain.text import is_echo, one_line, sentence
 from bot.domain.times import when
-from bot.domain.unseen import one_line
 from bot.domain.verbs import Button, Verb, button
 
 

@@ -3,16 +3,17 @@
 A channel turns what its platform sends into a `Message`, `Press`, `Command` or `Request` and hands it to the
 `Inbox`; the core answers with a `Reply` for that one person. What a channel has to be able to do is in
 ``bot/channels/base.py``.
+
+What turns cost, told apart by day, conversation or account.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
-from bot.domain.names import Names
-from bot.domain.people import Actor
+from bot.domain.people import Actor, Names
 from bot.domain.proposals import Proposal, State
 from bot.domain.similarity import Lasting, Rung, Whose
 from bot.domain.verbs import Verb
@@ -182,3 +183,22 @@ def names_in(incoming: Incoming) -> dict[str, str]:
 
 
 Inbox = Callable[[Incoming], Awaitable[Reply]]
+
+
+class Parts(StrEnum):
+    """What usage is told apart by."""
+
+    DAY = "day"  # in UTC
+    CONVERSATION = "conversation"
+    ACCOUNT = "account"  # of the person whose conversation it is
+
+
+class Used(NamedTuple):
+    """One part, or all of it. Tokens are as the model server told them; 0 where it did not."""
+
+    key: str
+    name: str
+    turns: int
+    model_calls: int
+    prompt_tokens: int
+    completion_tokens: int

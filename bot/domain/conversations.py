@@ -1,4 +1,7 @@
-"""A conversation and its lines: what people, the agent and Nod said, in the order the model reads it."""
+"""A conversation and its lines: what people, the agent and Nod said, in the order the model reads it.
+
+A question about an open proposal, and its answer. Pure.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -157,3 +160,27 @@ class TurnEnd:
     turn_id: int
     state: str
     error: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class AskedQuestion:
+    """``home`` is the conversation in which the agent answers; ``note`` the id of the line that told it.
+
+    ``place`` and ``ref``: the card elsewhere below which the answer is awaited; without ``ref`` the asker's
+    own chat, without both nowhere.
+    """
+
+    proposal_id: str
+    home: str
+    note: int
+    asker: str
+    name: str
+    text: str
+    asked_at: str  # ISO 8601
+    place: str = ""
+    ref: str = ""
+    answer: str = ""
+
+    @property
+    def address(self) -> Address | None:
+        return Address.parse(self.place) if self.place else None

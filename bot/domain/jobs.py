@@ -1,9 +1,16 @@
-"""A job is a wake-up, never truth: its worker looks at the rows and does what they ask for."""
+"""A job is a wake-up, never truth: its worker looks at the rows and does what they ask for.
 
+A process at work on a database, and when others take it for gone.
+"""
+
+import os
+import secrets
+import socket
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
 from enum import StrEnum
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 
 class Work(StrEnum):
@@ -54,3 +61,56 @@ class Dispatcher(Protocol):
 
     def interrupt(self, conversation_id: str) -> bool:
         """The same, if it runs in this process; whether it does."""
+
+
+BEAT_SECONDS = 2.0
+"""How often a process says that it is there, and looks who else is."""
+_SILENT = 4  # looks in a row without a beat
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """``id`` is new with each start."""
+
+    id: str
+    host: str
+    pid: int
+
+    @classmethod
+    def this(cls) -> "Process":
+        return cls(secrets.token_hex(8), socket.gethostname(), os.getpid())
+
+
+class Watch:
+    """Judges who is gone by looking at everybody's beats, each time after having given one's own.
+
+    It counts looks instead of seconds. A clock that jumps changes nothing, and nor does a time in which the
+    database was away or in which the one who looks was frozen: no one could give or see a beat.
+    """
+
+    def __init__(self) -> None:
+        self._seen: dict[str, tuple[int, int]] = {}  # beats, and looks since they changed, by process id
+
+    def look(self, beats: Mapping[str, int]) -> dict[str, int]:
+        """Take in the beats of the others; gives those of the processes that fell silent."""
+        before, self._seen = self._seen, {}
+        for ident, count in beats.items():
+            known, looks = before.get(ident, (None, 0))
+            self._seen[ident] = count, looks + 1 if known == count else 0
+        return {ident: count for ident, (count, looks) in self._seen.items() if looks >= _SILENT}
+
+
+class Others(Protocol):
+    """The other processes on this database."""
+
+    def on(self, kind: str, hear: Callable[[Any], None]) -> None:
+        """Call this with what others say of a kind."""
+
+    def say(self, kind: str, body: Any) -> None:
+        """Tell all others something of a kind, as JSON takes it; it may be lost."""
+
+    def arrives(self, hear: Callable[[], None]) -> None:
+        """Call this when one begins to listen, or does so again: what was said before, it may not know."""
+
+    async def hold(self, name: str) -> bool:
+        """Whether this process is the one to do what is named: one that does is followed once it is gone."""

@@ -6,8 +6,8 @@ Each text for the model begins with one fixed word, so that six different ends s
 from datetime import datetime
 
 from bot.domain.proposals import Cause, Kind, Proposal, State
+from bot.domain.text import one_line
 from bot.domain.times import when
-from bot.domain.unseen import one_line
 
 REASON = "approval_reason"
 """The parameter every write tool gets in addition: the agent's stated reason, shown to who decides."""

@@ -11,8 +11,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, NamedTuple, Self
 
-from bot.domain.names import NO_NAMES, Names
-from bot.domain.people import Actor
+from bot.domain.people import NO_NAMES, Actor, Names
 from bot.domain.risk import Level, Risk
 from bot.domain.text import shortened, storable_or_none
 

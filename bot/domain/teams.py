@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from bot.domain.plans import stands
 from bot.domain.proposals import Proposal, State
-from bot.domain.unseen import one_line
+from bot.domain.text import one_line
 
 CHANNEL = "team"
 """The channel of a teammate's own address: no one can write there from outside."""

@@ -6,14 +6,13 @@ from pathlib import Path
 from typing import Protocol
 
 from bot.domain.chat import Clock
-from bot.domain.jobs import Dispatcher
-from bot.domain.processes import Others, Process
+from bot.domain.jobs import Dispatcher, Others, Process
 from bot.jobs.dispatcher import EmbeddedDispatcher, Handler, QueueOf
 from bot.store import processes
 from bot.store.change_notifier import Bell
 from bot.store.database import Database
 from bot.store.engine import check_pages
-from bot.store.lock import FileLock, check_not_lost
+from bot.store.locks.process_lock import FileLock, check_not_lost
 
 _CHECKED = 64 * 1024**2  # bytes of a file whose pages are looked at at a start: some tenths of a second
 

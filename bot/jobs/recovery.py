@@ -13,7 +13,7 @@ from bot.approvals.gate import Gate
 from bot.channels.delivery.turns import Turns
 from bot.domain.jobs import Dispatcher, Job, Work
 from bot.domain.proposals import Proposal
-from bot.store import events, outputs, posted_cards, proposals, questions, team_status, transitions, turns
+from bot.store import events, outputs, posted_cards, proposals, questions, teams, transitions, turns
 from bot.store.database import Database
 from bot.telemetry import tracing
 
@@ -78,7 +78,7 @@ class Recovery:
         for behind in (turns.with_undelivered, outputs.with_unposted, questions.untold):
             jobs += [Job(Work.DELIVER, ident) for ident in await read(behind, patience, now)]
         jobs += [Job(Work.REDRAW, str(ident)) for ident in await read(posted_cards.all_behind)]
-        jobs += [Job(Work.TEAM, ident) for ident in await read(team_status.all_behind)]
+        jobs += [Job(Work.TEAM, ident) for ident in await read(teams.all_behind)]
         await self._dispatcher.find(*dict.fromkeys(jobs))
 
     async def _abandon(self, lost: Sequence[Proposal], now: datetime) -> list[Job]:

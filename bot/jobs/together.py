@@ -12,14 +12,14 @@ from procrastinate.exceptions import ConnectorException
 from sqlalchemy.exc import SQLAlchemyError
 
 from bot.domain.chat import Clock
-from bot.domain.processes import BEAT_SECONDS, Others, Process, Watch
+from bot.domain.jobs import BEAT_SECONDS, Others, Process, Watch
 from bot.errors import SettingsError
 from bot.jobs.distributed import DistributedDispatcher, prepare
 from bot.store import processes
 from bot.store.change_notifier import Bell
 from bot.store.database import Database
 from bot.store.engine import why_refused
-from bot.store.lock import ring
+from bot.store.locks.process_lock import ring
 from bot.store.notifications import HERE, Wire
 from bot.telemetry.logs import logger
 

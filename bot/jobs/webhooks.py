@@ -23,7 +23,7 @@ from bot.domain.outcomes import end_of
 from bot.domain.proposals import Proposal
 from bot.domain.redaction import redact_text, secrets_in
 from bot.errors import ToolError
-from bot.store import proposals, tool_versions, webhooks
+from bot.store import proposals, webhooks
 from bot.store.database import Database
 from bot.store.webhooks import Webhook
 from bot.telemetry.logs import logger
@@ -172,6 +172,6 @@ def _due(session: Session, now: datetime) -> list[tuple[Webhook, _Body]]:
     found = []
     for callback in webhooks.due(session, now, _AT_ONCE):
         if p := proposals.get(session, callback.proposal_id):
-            secrets = secrets_in(p.arguments, tool_versions.schema(session, p.tool_name, p.tool_version))
+            secrets = secrets_in(p.arguments, proposals.schema(session, p.tool_name, p.tool_version))
             found.append((callback, _Body(f"{p.id}-{p.version}", told(p, secrets))))
     return found

@@ -21,7 +21,7 @@ from bot.domain.proposals import State
 from bot.domain.text import storable
 from bot.store import messages, people, snapshot
 from bot.store import proposals as proposal_store
-from bot.store.inserts import id_of_new
+from bot.store.engine import id_of_new
 from bot.store.tables.conversations import ConversationRow, MessageRow
 from bot.store.tables.proposals import ProposalRow
 from bot.store.tables.row import changed, table_of, value_of

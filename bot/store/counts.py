@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 from sqlalchemy import bindparam, func, literal_column, select
 from sqlmodel import Session
 
+from bot.domain.chat import Parts, Used
 from bot.domain.jobs import Work
 from bot.domain.proposals import Cause, State
-from bot.domain.usage import Parts, Used
 from bot.store import posted_cards
 from bot.store.tables.conversations import ConversationRow, MessageRow, TurnRow
 from bot.store.tables.proposals import CallbackRow, ProposalRow

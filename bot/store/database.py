@@ -26,8 +26,15 @@ from sqlmodel import Session
 from bot.errors import LostRace
 from bot.store import snapshot
 from bot.store.audit import chain
-from bot.store.engine import PATIENCE, POSTGRES_WRITERS, READERS, for_reads, for_writes, open_engine
-from bot.store.sqlite_file import SQLiteFile
+from bot.store.engine import (
+    PATIENCE,
+    POSTGRES_WRITERS,
+    READERS,
+    SQLiteFile,
+    for_reads,
+    for_writes,
+    open_engine,
+)
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -1,21 +1,148 @@
-"""Engines with our pragmas, and copies of SQLite's file."""
+"""SQLite's file under a running process: whether it is still the one that was opened, and undamaged.
+
+What every session in PostgreSQL is told, and sessions that are of no pool.
+
+INSERT … ON CONFLICT in the dialect of the session.
+
+Engines with our pragmas, and copies of SQLite's file.
+"""
 
 import contextlib
 import math
 import os
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import cache
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from sqlalchemy import Connection, Engine, NullPool, create_engine, event
+from sqlalchemy import URL, Connection, Engine, NullPool, Table, create_engine, event
 from sqlalchemy.engine import make_url
+from sqlalchemy.exc import DBAPIError
+from sqlmodel import Session, SQLModel
 
 from bot.errors import NodError, SettingsError
 from bot.store.audit.chain import KEYS
-from bot.store.session import session
-from bot.store.sqlite_file import damage
+from bot.store.tables.row import table_of
+from bot.telemetry.outages import FileFault, is_damage
+
+_Identity = tuple[int, int]  # device and inode
+
+
+class SQLiteFile:
+    """The file behind the open connections of this process."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._opened: _Identity | None = None
+        self._damaged = False
+
+    def opened(self, *_: object) -> None:
+        """A connection was opened; the first one says which file it is."""
+        self._opened = self._opened or self._identity()
+
+    def check(self) -> None:
+        """Raises FileFault where what is written now would be lost, or written to a damaged file."""
+        if self._damaged:
+            raise FileFault(
+                f"The database file {self._path.name} is damaged. Stop Nod, and restore a backup."
+            )
+        if self._opened is not None and self._opened != self._identity():
+            raise FileFault(
+                f"The database file {self._path.name} was moved or replaced while Nod ran. "
+                "Put it back, or restart Nod."
+            )
+
+    def failed(self, error: BaseException) -> None:
+        """A statement failed. Raises FileFault where that means damage, as does each `check` from then on."""
+        if isinstance(error, DBAPIError) and is_damage(error):
+            self._damaged = True
+            self.check()
+
+    def _identity(self) -> _Identity | None:
+        try:
+            found = self._path.stat()
+        except OSError:
+            return None
+        return found.st_dev, found.st_ino
+
+
+def damage(connection: sqlite3.Connection) -> str:
+    """What is wrong with the pages of a database, in SQLite's words; empty where nothing is."""
+    try:
+        [found] = connection.execute("PRAGMA quick_check(1)").fetchone()
+    except sqlite3.DatabaseError as error:
+        found = str(error)
+    return "" if found == "ok" else str(found)
+
+
+_SESSION = (
+    "-cdatestyle=ISO",  # psycopg reads no other
+    "-cidle_session_timeout=0",  # one that listens says nothing for long
+)
+_REACHED = {
+    "connect_timeout": 5,
+    # a connection that is gone is noticed within seconds
+    "keepalives": 1,
+    "keepalives_idle": 5,
+    "keepalives_interval": 2,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 10_000,
+}
+
+
+def session(url: str | URL, *more: str) -> dict[str, str | int]:
+    """How a session in PostgreSQL reads and writes, whatever the server, the database or the role say.
+
+    For psycopg's ``connect``. ``more`` are options in addition, and what the URL says wins.
+    """
+    given = make_url(url).query
+    own = given.get("options", "")
+    options = (*_SESSION, *more, *([own] if isinstance(own, str) else own))
+    reached = {name: value for name, value in _REACHED.items() if name not in given}
+    return {**reached, "client_encoding": "UTF8", "options": " ".join(options).strip()}
+
+
+def apart(url: str | URL) -> Engine:
+    """For what PostgreSQL keeps for one connection: it is of no pool, and in no transaction."""
+    return create_engine(url, poolclass=NullPool, isolation_level="AUTOCOMMIT", connect_args=session(url))
+
+
+def insert_or_ignore(session: Session, table: type[SQLModel], *returning: str) -> Any:
+    """An insert that returns no row where a unique key is already taken; ``returning`` are column names."""
+    return _insert(session.connection().dialect.name, table, returning)
+
+
+@cache
+def _insert(dialect: str, table: type[SQLModel], returning: tuple[str, ...]) -> Any:
+    rows = table_of(table)
+    statement = _into(dialect, rows).on_conflict_do_nothing()
+    return statement.returning(*(rows.c[name] for name in returning)) if returning else statement
+
+
+def id_of_new(session: Session, table: type[SQLModel], values: Mapping[str, Any]) -> Any:
+    """The id of the row inserted; None where a unique key of it is taken."""
+    return session.connection().execute(insert_or_ignore(session, table, "id"), values).scalar()
+
+
+def insert_or_replace(session: Session, table: type[SQLModel], values: Mapping[str, Any]) -> None:
+    """Insert a row, or give these values to the one with the same primary key; no race can make it fail."""
+    session.connection().execute(_replace(session.connection().dialect.name, table), values)
+
+
+@cache
+def _replace(dialect: str, table: type[SQLModel]) -> Any:
+    rows = table_of(table)
+    statement = _into(dialect, rows)
+    new = {each.name: statement.excluded[each.name] for each in rows.columns if not each.primary_key}
+    return statement.on_conflict_do_update(index_elements=list(rows.primary_key), set_=new)
+
+
+def _into(dialect: str, rows: Table) -> Any:
+    return import_module(f"sqlalchemy.dialects.{dialect}").insert(rows)
+
 
 PATIENCE = 10.0  # seconds to wait for another process that writes
 READERS = 4  # threads, each with a connection

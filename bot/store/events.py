@@ -11,7 +11,7 @@ from typing import Any
 from sqlalchemy import delete, update
 from sqlmodel import Session, col, select
 
-from bot.store.inserts import insert_or_ignore, insert_or_replace
+from bot.store.engine import insert_or_ignore, insert_or_replace
 from bot.store.tables.channels import DialogueRow, EventRow
 from bot.store.tables.row import forget
 

@@ -17,7 +17,7 @@ from sqlmodel import Field, Session, col, select
 from sqlmodel.sql.sqltypes import UTCDateTime
 
 from bot.errors import Hopeless
-from bot.store.inserts import insert_or_ignore
+from bot.store.engine import insert_or_ignore
 from bot.store.tables.row import Row, value_of
 
 IssueState = Literal["open", "closed"]

@@ -14,7 +14,7 @@ from sqlalchemy import JSON, Column, delete, or_, update
 from sqlmodel import Field, Session, col
 from sqlmodel.sql.sqltypes import UTCDateTime
 
-from bot.store.inserts import insert_or_replace
+from bot.store.engine import insert_or_replace
 from bot.store.tables.row import Row, value_of
 
 

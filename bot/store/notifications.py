@@ -16,8 +16,8 @@ from psycopg import sql
 from psycopg.conninfo import make_conninfo
 from sqlalchemy.engine import make_url
 
-from bot.store.lock import AT_WORK, CHANNEL
-from bot.store.session import session
+from bot.store.engine import session
+from bot.store.locks.process_lock import AT_WORK, CHANNEL
 from bot.telemetry.logs import logger
 
 log = logger(__name__)
@@ -87,7 +87,7 @@ class Wire:
             self.others = others
 
     async def rings(self) -> AsyncIterator[None]:
-        """Once each time another process rang (`ring` in ``bot/store/lock.py``), or may have done so."""
+        """Once each time another process rang (`ring` in ``bot/store/locks/process_lock.py``), or may have done so."""
         while True:
             await self._rang.wait()
             self._rang.clear()

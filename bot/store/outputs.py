@@ -19,7 +19,7 @@ from sqlmodel.sql.sqltypes import UTCDateTime
 from bot.domain.files import File, fits_card, safe_name
 from bot.domain.proposals import Proposal
 from bot.domain.redaction import secrets_in, veiled
-from bot.store import messages, proposals, tool_versions
+from bot.store import messages, proposals
 from bot.store.tables.conversations import ConversationRow
 from bot.store.tables.row import Row, forget, partial, since, table_of
 
@@ -122,7 +122,7 @@ def keep_result(session: Session, p: Proposal, files: Sequence[File], now: datet
         given.insert(0, (File(f"{p.tool_name}-{p.id}.txt", p.result), p.output))
     if not given:
         return False
-    secrets = secrets_in(p.arguments, tool_versions.schema(session, p.tool_name, p.tool_version))
+    secrets = secrets_in(p.arguments, proposals.schema(session, p.tool_name, p.tool_version))
     for file, handle in given:
         hidden = File(file.name, veiled(file.text, secrets))
         keep(session, p.conversation_id, hidden, now, handle=handle, proposal_id=p.id)

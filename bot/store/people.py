@@ -1,15 +1,20 @@
-"""Which accounts are one Person. How they come together and apart is in ``bot/approvals/linking.py``."""
+"""Which accounts are one Person. How they come together and apart is in ``bot/approvals/accounts/linking.py``.
 
-from collections.abc import Hashable
+What channels last called accounts and places, so that people read names where rows keep addresses.
+"""
+
+from collections.abc import Hashable, Iterable
 from datetime import datetime
 from typing import NamedTuple
 
-from sqlalchemy import bindparam
+from sqlalchemy import bindparam, update
 from sqlmodel import Session, col, select
 
-from bot.domain.people import Actor, Membership, Person
+from bot.domain.people import Actor, Membership, Names, Person, with_names, within, written_in
 from bot.domain.proposals import Proposal
+from bot.domain.text import storable
 from bot.store import snapshot
+from bot.store.engine import insert_or_ignore
 from bot.store.tables.people import AccountRow, NameRow
 from bot.store.tables.row import table_of
 
@@ -66,3 +71,45 @@ def linked(session: Session, person_id: str | None = None) -> list[Linked]:
 def voters(session: Session, p: Proposal, verb: str | None = None) -> set[str]:
     """Ids of the Persons who voted (so), as they are now: accounts may be linked after they voted."""
     return {person_of(session, v.actor).id for v in p.votes if verb in (None, v.verb)}
+
+
+_LONGEST = 100  # characters
+
+
+def learn(session: Session, names: Names) -> None:
+    """Remember what accounts and places are called now."""
+    for key, name in sorted(names.items()):  # in one order, or two of these could wait for each other
+        said = storable(" ".join(name.split()))[:_LONGEST]
+        row = session.get(NameRow, key)
+        if row is None:
+            session.execute(insert_or_ignore(session, NameRow).values(key=key, name=said))
+        elif row.name != said:
+            row.name = said
+            session.add(row)
+
+
+def learn_standing(session: Session, actor: Actor) -> None:
+    """Remember whether an account belongs to the team; what its platform did not say changes nothing.
+
+    Where that changes the name does, too: it says so of one from outside.
+    """
+    if actor.standing in (None, Membership.UNKNOWN):
+        return
+    key, standing = str(actor), str(actor.standing)
+    session.execute(insert_or_ignore(session, NameRow).values(key=key, name=actor.name))
+    session.execute(update(NameRow).where(col(NameRow.key) == key).values(standing=standing))
+
+
+def known(session: Session, wanted: Iterable[str]) -> dict[str, str]:
+    """The names of accounts and places, and of what they are part of, as far as there are any."""
+    keys = {each for what in wanted for each in within(what)}
+    if not keys:
+        return {}
+    rows = session.exec(select(NameRow).where(col(NameRow.key).in_(sorted(keys))))
+    return {row.key: row.name for row in rows}
+
+
+def named(session: Session, text: str) -> str:
+    """A text with its accounts and places called by name."""
+    found = written_in(text)
+    return with_names(text, known(session, found)) if found else text

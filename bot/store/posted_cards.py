@@ -9,7 +9,7 @@ from sqlmodel import Session, col, select
 
 from bot.domain.chat import Address
 from bot.store import proposals
-from bot.store.inserts import insert_or_ignore
+from bot.store.engine import insert_or_ignore
 from bot.store.tables.conversations import ConversationRow
 from bot.store.tables.proposals import CopyRow, ProposalRow
 from bot.store.tables.row import table_of, value_of

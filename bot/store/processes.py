@@ -1,7 +1,7 @@
 """Which processes work on this database. What one owns whose row is gone is taken over by the others.
 
 A process says that it is there by counting up its ``beats``, as often as all the others; who stopped is
-judged by `bot/domain/processes.py`, which needs no clock.
+judged by `bot/domain/jobs.py`, which needs no clock.
 """
 
 from collections.abc import Mapping
@@ -11,8 +11,8 @@ from typing import Any
 from sqlalchemy import ColumnElement, delete, exists, select, update
 from sqlmodel import Session
 
-from bot.domain.processes import Process
-from bot.store.inserts import insert_or_ignore
+from bot.domain.jobs import Process
+from bot.store.engine import insert_or_ignore
 from bot.store.tables.processes import HoldRow, ProcessRow
 from bot.store.tables.row import changed, table_of
 

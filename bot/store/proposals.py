@@ -1,6 +1,9 @@
-"""Proposals as rows, read. What changes one is in ``bot/store/transitions.py``."""
+"""Proposals as rows, read. What changes one is in ``bot/store/transitions.py``.
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+The schema of every tool version that was ever proposed: what its arguments are, and which are secret.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, fields
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
@@ -27,8 +30,10 @@ from bot.domain.proposals import (
 from bot.domain.risk import Level, Risk
 from bot.domain.rules import EVERYWHERE
 from bot.domain.text import storable, storable_or_none
+from bot.store import snapshot
+from bot.store.engine import insert_or_ignore
 from bot.store.tables.conversations import ConversationRow
-from bot.store.tables.proposals import WAITS, DeciderRow, ProposalRow
+from bot.store.tables.proposals import WAITS, DeciderRow, ProposalRow, ToolVersionRow
 from bot.store.tables.row import among, table_of, value_of
 
 _TABLE = table_of(ProposalRow)
@@ -373,3 +378,19 @@ _CONVERTED: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
 """Fields whose column does not hold them as they are: how each is kept, and how it is read."""
 _APART = ("risk", "requester", "ttl", "progress")
 _SAME = [each.name for each in fields(Proposal) if each.name not in (*_APART, *_CONVERTED)]
+
+
+def keep(session: Session, name: str, version: str, parameters: Mapping[str, Any]) -> None:
+    """Keep a tool's JSON schema, once for each version."""
+    row = {"name": name, "version": version, "parameters": dict(parameters)}
+    session.execute(insert_or_ignore(session, ToolVersionRow), row)
+
+
+def schema(session: Session, name: str, version: str) -> Mapping[str, Any] | None:
+    """The schema as it was kept; None where nothing was ever proposed of that version."""
+    return snapshot.once(session, (ToolVersionRow, name, version), lambda: _schema(session, name, version))
+
+
+def _schema(session: Session, name: str, version: str) -> Mapping[str, Any] | None:
+    row = session.get(ToolVersionRow, (name, version))
+    return row.parameters if row is not None else None

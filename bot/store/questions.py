@@ -9,8 +9,7 @@ from datetime import datetime, timedelta
 
 from sqlmodel import Session, col, delete, select
 
-from bot.domain.conversations import LineRole
-from bot.domain.questions import AskedQuestion
+from bot.domain.conversations import AskedQuestion, LineRole
 from bot.store import events
 from bot.store.tables.channels import DialogueRow
 from bot.store.tables.conversations import MessageRow

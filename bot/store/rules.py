@@ -15,11 +15,12 @@ from bot.domain.people import Actor, Person, Role
 from bot.domain.policy import Policy
 from bot.domain.record import Act
 from bot.domain.rules import Pause, Rule, Rulebook, RuleValue, Subject, stored, value_of
-from bot.store import conversation_lock, people, slack, snapshot
+from bot.store import people, slack, snapshot
 from bot.store.audit import admin_changes
 from bot.store.audit.admin_changes import Thing
 from bot.store.audit.log import By
-from bot.store.inserts import insert_or_ignore
+from bot.store.engine import insert_or_ignore
+from bot.store.locks import conversation_lock
 from bot.store.tables.row import changed, table_of
 from bot.store.tables.rules import BookRow, RuleRow
 
@@ -177,7 +178,7 @@ def pause(session: Session, by: Actor, now: datetime) -> bool:
 
 
 def resume(session: Session, by: By, now: datetime) -> timedelta:
-    """End the pause and say how long it was. ``bot/approvals/resuming.py`` has moved what waits."""
+    """End the pause and say how long it was. ``bot/approvals/lifecycle.py`` has moved what waits."""
     row = session.get_one(BookRow, _BOOK)
     since = row.paused_at or now
     row.paused_at = None

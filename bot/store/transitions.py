@@ -12,10 +12,11 @@ from sqlmodel import Session, select
 
 from bot.domain.proposals import TRANSITIONS, Proposal, State
 from bot.domain.text import storable
-from bot.store import conversation_lock, processes
+from bot.store import processes
 from bot.store.audit import log
 from bot.store.audit.log import By, Change
-from bot.store.inserts import insert_or_ignore
+from bot.store.engine import insert_or_ignore
+from bot.store.locks import conversation_lock
 from bot.store.proposals import ALL, from_row, to_row
 from bot.store.tables.proposals import OPEN_QUESTION, CopyRow, DeciderRow, ProposalRow
 from bot.store.tables.row import changed, table_of

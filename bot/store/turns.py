@@ -15,7 +15,7 @@ from bot.domain.people import SHELL
 from bot.domain.proposals import State
 from bot.errors import TakenOver
 from bot.store import conversations, messages, processes, rules
-from bot.store.inserts import id_of_new
+from bot.store.engine import id_of_new
 from bot.store.tables.conversations import ConversationRow, MessageRow, TurnRow
 from bot.store.tables.people import AccountRow
 from bot.store.tables.proposals import ProposalRow

@@ -8,7 +8,7 @@ from sqlmodel import Session
 
 from bot.domain.proposals import Proposal
 from bot.errors import SettingsError, UnknownTool
-from bot.store import tool_versions
+from bot.store import proposals
 from bot.tools.tool import Tool, Toolset
 
 
@@ -38,7 +38,7 @@ class Shelf:
         tool = self.tools.get(proposal.tool_name)
         if tool is not None and tool.version == proposal.tool_version:
             return tool.form
-        kept = tool_versions.schema(session, proposal.tool_name, proposal.tool_version)
+        kept = proposals.schema(session, proposal.tool_name, proposal.tool_version)
         return kept if kept is not None else tool.form if tool is not None else {}
 
     def get(self, name: str) -> Tool:

@@ -1,6 +1,8 @@
 """A function's signature as a tool sees it: arguments checked by a pydantic model, words from the docstring.
 
 The JSON schema made of it is in ``bot/tools/schema.py``.
+
+Text that both databases can keep and every program can be given: no NUL, and no half of a character.
 """
 
 import inspect
@@ -11,10 +13,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
-from pydantic_core import ErrorDetails, to_jsonable_python
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, create_model
+from pydantic_core import ErrorDetails, PydanticCustomError, to_jsonable_python
 
 from bot.domain.forms import bound_in_words
+from bot.domain.text import unstorable
 from bot.errors import BadArguments
 
 
@@ -169,3 +172,14 @@ def docstring(function: Callable[..., Any]) -> tuple[str, dict[str, str]]:
             name = match[1]
             found[name] = match[2].strip()
     return " ".join(head.split()), found
+
+
+def _storable(text: str) -> str:
+    if why := unstorable(text):
+        # not as the template, for that reads braces
+        raise PydanticCustomError("storable", "{why}", {"why": why})
+    return text
+
+
+STORABLE = AfterValidator(_storable)  # stands last: the rules after it would not see a text
+Storable = Annotated[str, STORABLE]

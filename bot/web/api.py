@@ -26,28 +26,16 @@ from bot.domain.rules import Pause
 from bot.settings import Network
 from bot.telemetry.logs import logger
 from bot.telemetry.outages import FileFault, in_a_line
-from bot.web import (
-    approvals,
-    audit,
-    chat,
-    commands,
-    grants,
-    mcp_logins,
-    people,
-    proposals,
-    rules,
-    sessions,
-    settings,
-    tools,
-    usage,
-)
-from bot.web.auth import COOKIE
+from bot.web import approvals, audit, chat, people, proposals, rules, status
 from bot.web.errors import HANDLERS, Fault
 from bot.web.limits import BodyLimits, Capacity
-from bot.web.proxies import Forwarded
+from bot.web.mcp import logins
 from bot.web.schemas.proposals import Problem
 from bot.web.schemas.status import HealthBody, HeardView, Me, PauseView
 from bot.web.server import files_left, most_connections
+from bot.web.sign_in import sessions
+from bot.web.sign_in.proxies import Forwarded
+from bot.web.sign_in.tokens import COOKIE
 from bot.web.site import Caller, Here, Site, api_routes
 
 log = logger(__name__)
@@ -58,14 +46,14 @@ PARTS = (
     approvals,
     rules,
     sessions,
-    grants,
+    rules,
     people,
-    commands,
+    rules,
     audit,
-    tools,
-    usage,
-    settings,
-    mcp_logins,
+    status,
+    status,
+    status,
+    logins,
 )
 _TAGS = {
     "conversations": "Say something, read what was said.",
@@ -124,7 +112,7 @@ def create(
     app.router.routes += [*more_routes, Route("/agui", _agui, methods=["POST"], include_in_schema=False)]
     for part in PARTS:
         app.include_router(part.router)
-    for rest in (router, mcp_logins.back, sessions.visits):
+    for rest in (router, logins.back, sessions.visits):
         app.include_router(rest)
     app.mount("/static", GZipMiddleware(_Files(directory=_STATIC)))
     return app
@@ -132,8 +120,8 @@ def create(
 
 async def _agui(_: Request) -> ASGIApp:
     """The part of AG-UI, loaded with its first request: its library takes a tenth of a start."""
-    agui = await asyncio.to_thread(import_module, "bot.web.agui")
-    found: ASGIApp = agui.router
+    routes = await asyncio.to_thread(import_module, "bot.web.ag_ui.routes")
+    found: ASGIApp = routes.router
     return found
 
 
@@ -148,7 +136,7 @@ async def description(request: Request, site: Here) -> JSONResponse:
 
 
 def _described(app: FastAPI) -> dict[str, Any]:
-    from bot.web import agui
+    from bot.web.ag_ui import routes
 
     return get_openapi(
         title=app.title,
@@ -156,7 +144,7 @@ def _described(app: FastAPI) -> dict[str, Any]:
         description=app.description,
         tags=app.openapi_tags,
         servers=app.servers,
-        routes=[*agui.router.routes, *app.routes],
+        routes=[*routes.router.routes, *app.routes],
     )
 
 

@@ -8,7 +8,7 @@ from starlette.responses import Response
 
 from bot.domain.people import Actor
 from bot.domain.record import Wanted
-from bot.web.pages import Limit, Since
+from bot.web.body import Limit, Since
 from bot.web.schemas.rules import AuditPage, Verified
 from bot.web.site import Admin, Here, api_routes
 

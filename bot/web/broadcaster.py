@@ -1,11 +1,21 @@
-"""Who listens to which conversation right now. Nothing is kept: who comes later reads the rows."""
+"""Who listens to which conversation right now. Nothing is kept: who comes later reads the rows.
+
+Turns that run in another process, for those who listen here: its events come by `Others`.
+"""
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import asdict
+from typing import Any, get_args
 
-from bot.domain.events import TurnEvent
+from bot.domain.chat import Address
+from bot.domain.events import Ending, ProposalOpened, TurnEnded, TurnEvent
+from bot.domain.jobs import Others
+from bot.domain.people import Actor
+from bot.domain.proposals import Proposal
+from bot.telemetry.logs import logger
 from bot.web.schemas.events import TurnEvents
 
 Heard = tuple[TurnEvent | None, TurnEvents | None]
@@ -74,3 +84,54 @@ def _end(listener: Listener) -> None:
     while not listener.empty():
         listener.get_nowait()
     listener.put_nowait(None)
+
+
+log = logger(__name__)
+
+_KINDS: Mapping[str, type[TurnEvent]] = {each.__name__: each for each in get_args(TurnEvent)}
+
+Find = Callable[[str, Actor], Awaitable[Proposal | None]]
+Show = Callable[[Address, Actor, TurnEvent], Awaitable[None]]
+
+
+class Relay:
+    """Tells other processes of the turns that run here, and shows theirs to who listens here, in order."""
+
+    def __init__(self, others: Others, find: Find, show: Show, heard: Callable[[str], bool]) -> None:
+        """``find`` reads a proposal for a person; ``heard`` says whether anyone listens at a key."""
+        self._others = others
+        self._find = find
+        self._show = show
+        self._heard = heard
+        self._waiting: asyncio.Queue[list[Any]] = asyncio.Queue()
+        others.on("turn", self._take)
+
+    def send(self, address: Address, requester: Actor, event: TurnEvent) -> None:
+        # a proposal is read again where it is shown
+        said = {"id": event.proposal.id} if isinstance(event, ProposalOpened) else asdict(event)
+        who = [requester.channel, requester.key, requester.name]
+        self._others.say("turn", [address.channel, address.key, who, type(event).__name__, said])
+
+    async def run(self) -> None:
+        """Show what comes, until cancelled."""
+        while True:
+            channel, key, who, kind, said = await self._waiting.get()
+            requester = Actor(*who)
+            try:
+                if event := await self._event(kind, said, requester):
+                    await self._show(Address(channel, key), requester, event)
+            except Exception as error:
+                # a newer release said it, or the database is away: what comes next is shown
+                log.warning("what another process told was not shown", kind=kind, exc_info=error)
+
+    def _take(self, body: list[Any]) -> None:
+        if self._heard(body[1]):
+            self._waiting.put_nowait(body)
+
+    async def _event(self, kind: str, said: Mapping[str, Any], requester: Actor) -> TurnEvent | None:
+        if kind == ProposalOpened.__name__:
+            proposal = await self._find(said["id"], requester)
+            return ProposalOpened(proposal) if proposal else None
+        if kind == TurnEnded.__name__:
+            return TurnEnded(Ending(said["ending"]), said["seen"], said["text"])
+        return _KINDS[kind](**said)

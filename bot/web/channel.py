@@ -10,15 +10,14 @@ from bot.approvals.lookup.proposals import ProposalLookup
 from bot.channels.base import Lookup, Stream
 from bot.domain.chat import Address, Clock, Inbox
 from bot.domain.events import ProposalOpened, TurnEnded, TurnEvent, TurnFailed
+from bot.domain.jobs import Others
 from bot.domain.people import Actor
-from bot.domain.processes import Others
 from bot.domain.proposals import Proposal
 from bot.domain.teams import TeamStatus
 from bot.store.change_notifier import Bell
 from bot.telemetry.logs import logger
 from bot.tools.registry import Registry
-from bot.web.broadcaster import Hub
-from bot.web.peer_relay import Relay
+from bot.web.broadcaster import Hub, Relay
 from bot.web.schemas.conversations import TeamView
 from bot.web.schemas.events import ProposalEvent, TeamEvent, TurnBroke, TurnDone, TurnEvents, told_of
 from bot.web.schemas.proposals import ProposalView

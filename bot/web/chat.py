@@ -15,12 +15,11 @@ from bot.domain.conversations import Conversation
 from bot.domain.events import Ending, TurnEnded, TurnFailed
 from bot.domain.people import Actor
 from bot.domain.proposals import State
-from bot.web.body import Body
+from bot.web.body import Before, Body, Limit, cursor
 from bot.web.broadcaster import Listener
 from bot.web.channel import NAME, HttpChannel, key_of
 from bot.web.downloads import download
 from bot.web.errors import Fault, Later, Missing
-from bot.web.pages import Before, Limit, cursor
 from bot.web.schemas.base import DoneBody, SaidBody
 from bot.web.schemas.conversations import (
     ConversationPage,

@@ -13,9 +13,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from bot.web.auth import Unauthenticated
 from bot.web.errors import Fault, told
 from bot.web.server import bounded, listen, said_seldom, started
+from bot.web.sign_in.tokens import Unauthenticated
 
 _FORMAT = "text/plain; version=0.0.4; charset=utf-8"
 _CONNECTIONS = 20

@@ -4,8 +4,8 @@ from typing import Annotated
 
 from fastapi import Query
 
-from bot.web.commands import say
 from bot.web.errors import Missing
+from bot.web.rules import say
 from bot.web.schemas.base import SaidBody
 from bot.web.schemas.rules import People
 from bot.web.site import Caller, Here, api_routes

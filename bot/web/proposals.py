@@ -15,11 +15,10 @@ from bot.domain.proposals import Kind, Order, Sought, State
 from bot.domain.risk import Level
 from bot.domain.similarity import Lasting, Rung, Whose
 from bot.domain.verbs import Verb
-from bot.web.body import Body
+from bot.web.body import PAGE, Before, Body, Limit, cursor
 from bot.web.channel import NAME, HttpChannel, key_of
 from bot.web.downloads import download
 from bot.web.errors import Fault, Missing
-from bot.web.pages import PAGE, Before, Limit, cursor
 from bot.web.schemas.events import ChangeEvents, ProposalEvent, QuestionAnswered, Reload
 from bot.web.schemas.proposals import (
     AskedQuestions,
@@ -37,8 +36,7 @@ from bot.web.schemas.proposals import (
     every,
 )
 from bot.web.site import Caller, Here, Streaming, api_routes, event_stream
-from bot.web.streams import STILL_THERE, sse
-from bot.web.waiting import LongPoll, Waiting
+from bot.web.streams import STILL_THERE, LongPoll, Waiting, sse
 
 router = api_routes("proposals", prefix="/api")
 

@@ -1,17 +1,24 @@
-"""Rules and grants: seen, and by admins set and dropped, the same as with words (``commands.py``)."""
+"""Rules and grants: seen, and by admins set and dropped, the same as with words (``commands.py``).
+
+Grants: what is allowed without asking, seen and revoked.
+
+Slash commands over HTTP: the same words as in every chat.
+"""
 
 from typing import Annotated
 
 from fastapi import Path
+from pydantic import Field
 
-from bot.domain.chat import Answer
-from bot.domain.people import Role
-from bot.web.commands import say
-from bot.web.errors import Missing
+from bot.domain.chat import Address, Answer, Command, Reply
+from bot.domain.people import Actor, Role
+from bot.web.body import Body
+from bot.web.channel import NAME, key_of
+from bot.web.errors import Fault, Missing
 from bot.web.rule_bodies import AnyRule, Pausing
 from bot.web.schemas.base import SaidBody
-from bot.web.schemas.rules import GrantView, Rules, RuleSet, RuleView
-from bot.web.site import Caller, Here, api_routes
+from bot.web.schemas.rules import Grants, GrantView, Rules, RuleSet, RuleView
+from bot.web.site import Caller, Here, Site, api_routes
 
 router = api_routes("rules", prefix="/api")
 
@@ -59,3 +66,51 @@ async def pause(body: Pausing, actor: Caller, site: Here) -> SaidBody:
     """While paused nothing runs and no proposal expires."""
     reply = await say(site, actor, "pause" if body.paused else "resume")
     return SaidBody(text=reply.text)
+
+
+@router.get("/grants", summary="What is allowed without asking")
+async def live(actor: Caller, site: Here) -> Grants:
+    """Those that you gave; for admins all."""
+    return Grants.of(grants=await site.channel.admin.grants(actor))
+
+
+@router.delete("/grants/{label}", summary="For admins: end a grant")
+async def revoke(
+    label: Annotated[str, Path(pattern=r"^G-[0-9]{1,9}$")], actor: Caller, site: Here
+) -> SaidBody:
+    """``label`` is as listed, such as ``G-7``. What ran by it stays; from now on such calls ask again."""
+    reply = await say(site, actor, f"revoke {label}")
+    if reply.answer is not Answer.ACCEPTED:
+        raise Missing(reply.text)
+    return SaidBody(text=reply.text)
+
+
+_STATUS = {Answer.REFUSED: 403, Answer.INVALID: 422}
+
+
+class Spoken(Body):
+    """``name`` is ``nod`` or ``approvals``; ``text`` what follows it, such as ``policy test …``."""
+
+    name: Annotated[str, Field(max_length=40)]
+    text: Annotated[str, Field(max_length=4000)] = ""
+    conversation_id: Annotated[str, Field(max_length=64)] = ""
+
+
+@router.post(
+    "/commands",
+    summary="A slash command, such as /approvals list; the answer is for you alone",
+)
+async def command(body: Spoken, actor: Caller, site: Here) -> SaidBody:
+    reply = await say(site, actor, body.text, body.name, body.conversation_id or "console")
+    return SaidBody(text=reply.text)
+
+
+async def say(
+    site: Site, actor: Actor, words: str, name: str = "approvals", conversation_id: str = "console"
+) -> Reply:
+    """Say the words after a slash command, an admin's by default. Raises Fault where they do not fit."""
+    address = Address(NAME, key_of(actor, conversation_id))
+    reply = await site.take_in(Command(actor, name, words, address))
+    if reply.answer in _STATUS:
+        raise Fault(_STATUS[reply.answer], reply.text)
+    return reply

@@ -11,16 +11,16 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 from fastapi.security import HTTPBearer
 
+from bot.approvals.lookup.people import SignedIn
 from bot.approvals.lookup.settings import Doctor
-from bot.approvals.lookup.signing_in import SignedIn
 from bot.channels.base import Channel, Lookup
 from bot.domain.chat import Incoming, Reply
 from bot.domain.people import Actor
 from bot.jobs.webhooks import Callbacks
 from bot.tools.mcp.seam import SignIns
-from bot.web.auth import Doorkeeper, Forbidden, Unauthenticated
 from bot.web.channel import HttpChannel
-from bot.web.oidc import Organisation
+from bot.web.sign_in.oidc import Organisation
+from bot.web.sign_in.tokens import Doorkeeper, Forbidden, Unauthenticated
 from bot.web.streams import EXPORTS, LONG_POLLS, STILL_THERE, STREAMS, EventStream, Places, streaming
 
 _MOST_PARAMETERS = 50

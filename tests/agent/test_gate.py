@@ -8,8 +8,8 @@ import pytest
 from sqlalchemy import text
 
 from bot.approvals import lifecycle
+from bot.approvals.execute import IN_TURNS
 from bot.approvals.gate import offer
-from bot.approvals.progress import IN_TURNS
 from bot.domain.chat import Request
 from bot.domain.conversations import CallResult
 from bot.domain.model import ToolCall, ToolSpec

@@ -20,8 +20,7 @@ from bot.domain.chat import Address
 from bot.domain.model import SystemText, ToolCall, ToolResult, UserText
 from bot.domain.outcomes import MAX_RESULT
 from bot.domain.proposals import Proposal, State
-from bot.domain.text import storable
-from bot.domain.unseen import made_visible
+from bot.domain.text import made_visible, storable
 from bot.domain.verbs import Verb
 from bot.tools.registry import Shelf
 from bot.tools.tool import FixedToolset, Tool, tool

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import text
 
-from bot.approvals import resuming
+from bot.approvals import lifecycle
 from bot.domain.proposals import Proposal, State
 from bot.domain.verbs import Verb
 from bot.store import rules
@@ -64,7 +64,7 @@ async def test_a_resume_that_was_cut_off_is_finished_by_the_next(nod: Nod) -> No
     both = [await asked(nod), await asked(nod)]
     await say(nod, "pause")
     nod.clock.forward(HOURS)
-    first = await nod.database.write(resuming.step, ADA, nod.clock(), 1)
+    first = await nod.database.write(lifecycle.step, ADA, nod.clock(), 1)
     assert first is not None
     assert not first.over
     assert await nod.database.read(rules.paused_since) is not None

@@ -16,7 +16,7 @@ from bot.channels.telegram import card as telegram
 from bot.cli import shared as terminal
 from bot.domain.cards import Card, card_of, whole_text
 from bot.domain.proposals import PreviewField
-from bot.domain.unseen import made_visible
+from bot.domain.text import made_visible
 from bot.tools.tool import tool
 from tests.domain.test_cards import make_proposal
 from tests.fakes.slack_state import shown_text

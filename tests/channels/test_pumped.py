@@ -15,7 +15,7 @@ from bot.channels.slack import blocks, incoming
 from bot.channels.slack import text as slack
 from bot.channels.telegram import text as telegram
 from bot.cli import shared
-from bot.domain import quoting, unseen
+from bot.domain import text
 
 LONGEST = 45_000
 _FACTOR = 2.5
@@ -67,8 +67,8 @@ _FUNCTIONS: dict[str, Callable[[str], str | Iterable[str]]] = {
     "cli.plain": shared.plain,
     "cli.line": shared.line,
     "cli.fitted": shared.fitted,
-    "quoting.in_reply_to": lambda text: quoting.in_reply_to("Ana", text, text),
-    "unseen.one_line": unseen.one_line,
+    "quoting.in_reply_to": lambda text: text.in_reply_to("Ana", text, text),
+    "unseen.one_line": text.one_line,
 }
 
 

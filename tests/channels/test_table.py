@@ -4,10 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from bot.channels.kind import ChannelKind
-from bot.channels.table import own_channels, require_admin
-from bot.domain.names import channel_called
-from bot.domain.people import Actor
+from bot.channels.kinds import ChannelKind, own_channels, require_admin
+from bot.domain.people import Actor, channel_called
 from bot.errors import SettingsError
 from bot.plugins import channel_names
 from bot.settings import Settings

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bot.channels.waits import Waits
+from bot.channels.connecting import Waits
 
 
 @pytest.mark.parametrize(("told", "waits"), [(9.0, 9.0), (1e9, 3600.0), (float("inf"), 3600.0), (-5.0, 0.0)])

@@ -18,7 +18,7 @@ from bot.domain.chat import Address, Message
 from bot.domain.people import Actor
 from bot.settings import Settings
 from bot.store import migrations, proposals
-from bot.store.lock import FileLock
+from bot.store.locks.process_lock import FileLock
 from tests.cli.conftest import Shell
 from tests.cli.test_demo import said
 from tests.fakes.openai_server import OpenAIServer

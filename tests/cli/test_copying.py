@@ -2,7 +2,7 @@
 
 import pytest
 
-from bot.store.lock import FileLock
+from bot.store.locks.process_lock import FileLock
 from tests.cli.conftest import Shell
 
 pytestmark = pytest.mark.slow

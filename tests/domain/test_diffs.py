@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bot.domain.diffs import diff
-from bot.domain.quoting import is_echo, requested
+from bot.domain.text import is_echo, requested
 from tests.tools.calls import patience
 
 _LINES = st.lists(st.sampled_from(["a", "b", "c", "", "-- x", "+++ x", "… 3"]), max_size=30)

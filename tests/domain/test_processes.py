@@ -1,6 +1,6 @@
 """Who is gone is judged by beats alone."""
 
-from bot.domain.processes import Watch
+from bot.domain.jobs import Watch
 
 
 def test_a_process_that_does_not_beat_for_four_looks_is_silent() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import regex
 
-from bot.domain.unseen import HIDDEN, WRITTEN, escaped, made_visible
+from bot.domain.text import HIDDEN, WRITTEN, escaped, made_visible
 
 DOM = Path(__file__).parents[2] / "bot/web/static/dom.js"
 BY_UNICODE = regex.compile(

@@ -10,9 +10,8 @@ from structlog.testing import capture_logs
 
 from bot.approvals import lifecycle
 from bot.domain.chat import Answer
-from bot.domain.jobs import Job, Work
+from bot.domain.jobs import Job, Process, Work
 from bot.domain.model import Entry, ToolCall, ToolResult
-from bot.domain.processes import Process
 from bot.domain.proposals import Cause, State
 from bot.domain.verbs import Verb
 from bot.store import processes

@@ -16,7 +16,7 @@ from sqlalchemy import event, text
 
 from bot.app import App, build
 from bot.approvals import decide
-from bot.channels.waits import Waits
+from bot.channels.connecting import Waits
 from bot.domain.chat import Address, Answer, Message, Press, Reply
 from bot.domain.events import (
     AnswerBegun,
@@ -40,7 +40,7 @@ from bot.domain.verbs import Verb
 from bot.errors import SettingsError
 from bot.settings import Settings
 from bot.store import conversations, processes, proposals, tokens
-from bot.store.lock import ring
+from bot.store.locks.process_lock import ring
 from bot.tools.mcp.elicitation import Action, Elicited, Question
 from bot.web.channel import HttpChannel
 from tests.kit import Hold, ScriptedModel, World, call, lamp_tools, make_tables, says, until

@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from bot.channels.base import Hearing, Lookup, Poster
-from bot.channels.message_parts import post_each
+from bot.channels.streamed_message import post_each
 from bot.domain.cards import Card
 from bot.domain.chat import Address, Inbox
 from bot.domain.events import TextDelta, TextRestarted, TurnEnded, TurnEvent, TurnFailed
+from bot.domain.jobs import Others
 from bot.domain.people import Actor
-from bot.domain.processes import Others
 from bot.domain.proposals import Proposal
 from bot.domain.teams import TeamStatus
 from bot.errors import ChannelError, CopyGone

@@ -17,17 +17,16 @@ from sqlmodel import Session
 
 from bot.agent.loop import TurnLimits
 from bot.agent.prompt import Briefing
-from bot.approvals.tools.decisions import decision_tools
+from bot.approvals.tools.requests import decision_tools
 from bot.approvals.tools.team import team_tools
 from bot.core import Ports, core
 from bot.domain.bounds import Bounds
 from bot.domain.chat import Address, Command, Message, Press, Reply
 from bot.domain.conversations import Transcript
+from bot.domain.jobs import Process
 from bot.domain.model import ToolCall
-from bot.domain.names import NO_NAMES
-from bot.domain.people import Actor
+from bot.domain.people import NO_NAMES, Actor
 from bot.domain.policy import Policy
-from bot.domain.processes import Process
 from bot.domain.proposals import TRANSITIONS, Proposal, State
 from bot.domain.similarity import Lasting, Rung, Whose
 from bot.domain.verbs import Verb

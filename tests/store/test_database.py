@@ -21,9 +21,8 @@ from bot.jobs.distributed import prepare
 from bot.store import migrations, rules
 from bot.store.audit.log import By
 from bot.store.database import Database
-from bot.store.engine import back_up
+from bot.store.engine import apart, back_up
 from bot.store.notifications import conninfo
-from bot.store.session import apart
 from bot.telemetry.outages import in_a_line, is_outage
 from tests.kit import held
 from tests.kit.people import ADA

@@ -14,7 +14,7 @@ from bot.domain.chat import Address
 from bot.domain.people import SHELL
 from bot.domain.proposals import State
 from bot.domain.verbs import Verb
-from bot.store import outputs, posted_cards, proposals, questions, team_status, transitions, turns
+from bot.store import outputs, posted_cards, proposals, questions, teams, transitions, turns
 from bot.store.database import Database
 from bot.store.proposals import Reach
 from bot.store.tables.proposals import CALLS
@@ -165,7 +165,7 @@ def _steps(file: Path, waiting: int) -> Counter[str]:
         "unposted": (outputs.with_unposted, before, now),
         "untold": (questions.untold, before, now),
         "cards": (posted_cards.all_behind,),
-        "teams": (team_status.all_behind,),
+        "teams": (teams.all_behind,),
     }
     for name, (look, *given) in looks.items():
         doing = name

@@ -8,7 +8,7 @@ import pytest
 
 from bot.errors import SettingsError
 from bot.store.engine import open_engine
-from bot.store.lock import FileLock, at_work, ring
+from bot.store.locks.process_lock import FileLock, at_work, ring
 
 pytestmark = pytest.mark.slow
 

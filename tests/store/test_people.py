@@ -5,8 +5,8 @@ from datetime import timedelta
 
 import pytest
 
-from bot.approvals import linking
-from bot.approvals.linking import End
+from bot.approvals.accounts import linking
+from bot.approvals.accounts.linking import End
 from bot.domain.people import Actor
 from bot.domain.policy import Policy
 from bot.store import people

@@ -7,7 +7,7 @@ import pytest
 from sqlalchemy import text
 
 from bot.store.database import Database
-from bot.store.resource_lock import Turnstile
+from bot.store.locks.resource_lock import Turnstile
 from tests.kit.tables import OURS
 
 

@@ -2,8 +2,7 @@
 
 from datetime import timedelta
 
-from bot.domain.chat import Address
-from bot.domain.usage import Parts, Used
+from bot.domain.chat import Address, Parts, Used
 from bot.store import counts, tokens
 from bot.store.audit import verification
 from bot.store.audit.verification import Wanted

@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import text
 
 from bot.store.database import Database
-from bot.store.lock import at_work, ring
+from bot.store.locks.process_lock import at_work, ring
 
 pytestmark = pytest.mark.slow
 

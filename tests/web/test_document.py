@@ -17,7 +17,10 @@ from jsonschema import Draft202012Validator
 import bot
 from bot.domain.files import File
 from bot.tools.tool import ToolOutput, tool
-from bot.web import agui, api, mcp_logins, sessions
+from bot.web import api
+from bot.web.ag_ui import routes
+from bot.web.mcp import logins
+from bot.web.sign_in import sessions
 from tests.web.conftest import ANA, CHIEF, TOKENS, Json, Serve
 from tests.web.scripted import ScriptedModel, ask, say
 
@@ -247,7 +250,7 @@ def _awaited(call: Any) -> bool:
 
 
 def test_no_route_needs_one_of_the_few_threads_in_which_frameworks_call_plain_functions():
-    parts = (api, agui, mcp_logins.back, sessions.visits, *api.PARTS)
+    parts = (api, routes, logins.back, sessions.visits, *api.PARTS)
     routers = [part if isinstance(part, APIRouter) else part.router for part in parts]
     found = [each for router in routers for each in router.routes if isinstance(each, APIRoute)]
     called = {call for each in found for call in _called(each.dependant)}

@@ -10,7 +10,7 @@ from starlette.types import Receive, Scope, Send
 from bot import web
 from bot.errors import SettingsError
 from bot.settings import Settings
-from bot.web.proxies import Forwarded, proxied
+from bot.web.sign_in.proxies import Forwarded, proxied
 from tests.web.conftest import ANA, CHIEF, TOKENS, Serve
 
 STATIC = Path(web.__path__[0]) / "static"

@@ -20,7 +20,7 @@ from bot.errors import SettingsError
 from bot.settings import Settings
 from bot.store import turns
 from bot.store.database import Database
-from bot.store.lock import ring
+from bot.store.locks.process_lock import ring
 from bot.tools.tool import Tool
 from bot.web.server import listen
 from tests.kit import FakeClock, Hold, RecordingChannel, until

@@ -9,7 +9,7 @@ from bot.domain.people import Actor
 from bot.errors import NodError
 from bot.store import tokens
 from bot.store.audit import verification
-from bot.store.lock import ring
+from bot.store.locks.process_lock import ring
 from bot.store.tables.row import Row
 from bot.web.streams import Pace
 from tests.kit import sql

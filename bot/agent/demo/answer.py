@@ -8,7 +8,7 @@ from bot.agent.demo import words
 from bot.agent.demo.conversation import LOOKUPS, DemoConversation, Wanted, calls_at
 from bot.agent.demo.sentences import HELP, Talk, Wish, read
 from bot.domain.model import ToolCall
-from bot.domain.quoting import requested
+from bot.domain.text import requested
 
 _FEW = 3  # sentences to press
 

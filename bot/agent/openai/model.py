@@ -31,8 +31,7 @@ from bot.agent.openai.errors import (
     too_long,
     worth_retrying,
 )
-from bot.agent.openai.sse import EventTooLongError, data_of
-from bot.agent.openai.stream_text import Deltas, joined
+from bot.agent.openai.streams import Deltas, EventTooLongError, data_of, joined
 from bot.agent.openai.tool_calls import Calls
 from bot.domain.model import (
     AssistantText,

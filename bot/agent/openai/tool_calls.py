@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import uuid4
 
-from bot.agent.openai.stream_text import joined
+from bot.agent.openai.streams import joined
 from bot.domain.model import ToolCall
 
 _KNOWN = {"index", "id", "type", "function"}

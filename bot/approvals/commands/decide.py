@@ -1,17 +1,23 @@
-"""``/approvals``: look at proposals and decide them by ID."""
+"""``/approvals``: look at proposals and decide them by ID.
 
-from collections.abc import Awaitable, Callable, Sequence
+Proposals as lines of text, and finding the one a person means.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from datetime import datetime
+from typing import Any
 
 from sqlmodel import Session
 
 from bot.approvals import rights
-from bot.approvals.commands.lists import SHORT_ID, find, titled
 from bot.approvals.commands.values import account
-from bot.approvals.commands.words import CommandWord, Misspoken, Told, first_word
+from bot.approvals.commands.words import CommandWord, Misspoken, Told, first_word, unquoted
 from bot.domain.cards import card_of, whole_text
 from bot.domain.chat import Clock, Command, Inbox, Press
-from bot.domain.people import Actor, Role
+from bot.domain.people import Actor, Names, Role, place_called, with_names, written_in
 from bot.domain.proposals import Proposal, State
+from bot.domain.redaction import redact_text
+from bot.domain.rules import Subject, value_of, value_words
 from bot.domain.times import when
 from bot.domain.verbs import COMMANDS, Button, Verb
 from bot.store import proposals
@@ -91,3 +97,84 @@ def _check_who(words: Sequence[str]) -> None:
     for word in words:
         if word not in ("requester", *Role):
             account(word)
+
+
+LISTED = 20
+SHORT_ID = 8
+
+
+async def find(database: Database, policies: Policies, actor: Actor, prefix: str) -> Proposal:
+    """The one proposal whose id starts with that; raises Misspoken when none or several do.
+
+    What the account may not see is not found.
+    """
+    if not prefix:
+        raise Misspoken("Which one? Give its ID (the first few characters are enough).")
+    prefix = unquoted(prefix).strip("*<>")
+    if len(prefix) < proposals.SHORTEST:
+        raise Misspoken(f"Give at least {proposals.SHORTEST} characters of the ID.")
+    found = await database.read(proposals.starting_with, prefix.lower())
+    found = [p for p in found if await database.read(rights.visible, policies, p, actor)]
+    if not found:
+        raise Misspoken(f"There is no proposal {prefix[:40]}.")
+    if len(found) > 1:
+        raise Misspoken(f"{prefix} matches several proposals. Give more characters of the ID.")
+    return found[0]
+
+
+def titled(title: str, found: Sequence[Proposal], now: datetime) -> str:
+    """A heading and a line for each, at most `LISTED`, or empty."""
+    if not found:
+        return ""
+    lines = [
+        f"- `{p.id[:SHORT_ID]}` {redact_text(p.description)} "
+        f"(asked by {p.requester.label}, expires {when(p.expires_at, now)})"
+        for p in found[:LISTED]
+    ]
+    more = f"\n…and {len(found) - LISTED} more" if len(found) > LISTED else ""
+    return f"**{title}**\n" + "\n".join(lines) + more
+
+
+def mentioned(row: Mapping[str, Any]) -> list[str]:
+    """The accounts and places that a row of the record speaks of."""
+    told = f"{row['key']} {row['before']} {row['after']} {row['rule']}"
+    return [*(row[each] for each in ("actor", "requester", "place") if row.get(each)), *written_in(told)]
+
+
+def recorded(row: Mapping[str, Any], names: Names, *, private: bool = False) -> str:
+    """One row of the record (`verification.rows`) as a line: when, what, who, from where, why.
+
+    ``private``: its place is a chat with one person.
+    """
+    who = names.get(row["actor"]) or row["actor"]
+    if row["thing"]:
+        was, now = row["before"], row["after"]
+        subject, _, about = row["key"].partition(" ") if row["thing"] == "rule" else ("", "", "")
+        change = " → ".join(_shown(each, subject) for each in (was, now))
+        key = f"{Subject(subject).typed} {about}" if subject in set(Subject) else row["key"]
+        line = f"{row['thing']} {key}: {row['verb']} by {who}: {change}"
+        # who is linked with whom is told by accounts: several of them may have one name
+        return f"{row['at'][:16]} {line if row['thing'] == 'account' else with_names(line, names)}"
+    if row["verb"] == "propose":
+        name = row["requester_name"] or names.get(row["requester"]) or row["requester"]
+        private = private or row["place"] == row["requester"]  # Telegram writes both alike
+        who += f" for {name} in {'a private chat' if private else place_called(row['place'], names)}"
+    more = [row["reason"] or "", f"rule: {with_names(row['rule'] or '', names)}"]
+    more += [f"grant G-{row['grant_id']}"] if row["grant_id"] else []
+    return (
+        f"{row['at'][:16]} `{row['proposal_id'][:SHORT_ID]}` {row['tool_name']}: {row['verb']} by {who} "
+        f"→ {row['state']} (v{row['version']}, {'; '.join(part for part in more if part)})"
+    )
+
+
+def _shown(state: Mapping[str, Any] | None, subject: str) -> str:
+    """What a thing was or is, in brief; ``subject``: of a rule."""
+    if not state:
+        return "nothing"
+    for name in ("value", "allows", "person", "since", "account"):
+        if name in state:
+            value = state[name]
+            if name == "value" and subject in set(Subject):
+                return value_words(Subject(subject), value_of(Subject(subject), value))
+            return " ".join(map(str, value)) if isinstance(value, list) else str(value)
+    return "something"

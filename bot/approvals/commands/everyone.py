@@ -1,18 +1,22 @@
-"""``/nod``: commands for everyone."""
+"""``/nod``: commands for everyone.
 
-from collections.abc import Awaitable, Callable, Mapping
+``/nod team``: the teammates at work in this conversation, their plans and their status.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
 
 from sqlmodel import Session
 
 from bot.approvals import grants, rights
-from bot.approvals.commands.lists import titled
-from bot.approvals.commands.team import listed
+from bot.approvals.commands.decide import titled
 from bot.approvals.commands.words import CommandWord, Words
 from bot.domain.chat import Address, Clock, Command
 from bot.domain.people import Actor
 from bot.domain.proposals import Proposal, State
 from bot.domain.record import Act
+from bot.domain.redaction import redact_text
+from bot.domain.teams import Teammate, about
 from bot.store import conversations, people, proposals, teams
 from bot.store.audit.log import By
 from bot.store.database import Database
@@ -89,3 +93,26 @@ def _end(session: Session, command: Command, now: datetime) -> bool:
     by = By.press(Act.END_WITH_CONVERSATION, command.actor, person)
     grants.end_with_conversation(session, found.id, by, now)
     return conversations.end_conversation(session, command.address, now)
+
+
+_SAID = 160
+SHORT_ID = 8
+
+
+def listed(team: Sequence[Teammate]) -> str:
+    """A line for each teammate, and one for each proposal it waits for."""
+    return "\n".join(line for each in team for line in _lines(each)) or "There are no teammates here."
+
+
+def _lines(each: Teammate) -> list[str]:
+    plan = f"; {each.plan_state}" if each.plan_state else ""
+    said = redact_text(about(each))
+    said = f": {said if len(said) <= _SAID else said[: _SAID - 1] + '…'}" if said else ""
+    return [
+        f"- **{each.name}** ({each.role}), {each.state}{plan}{said}",
+        *(_waiting(p) for p in each.waits_for),
+    ]
+
+
+def _waiting(p: Proposal) -> str:
+    return f"  - waits: `{p.id[:SHORT_ID]}` {redact_text(p.description)}"

@@ -5,10 +5,10 @@ from datetime import datetime, timedelta
 
 from sqlmodel import Session
 
-from bot.approvals import linking, signing_in
+from bot.approvals.accounts import linking, sign_in_links
+from bot.approvals.accounts.linking import End, Pair
 from bot.approvals.commands.values import account
 from bot.approvals.commands.words import CommandWord, Misspoken
-from bot.approvals.linking import End, Pair
 from bot.domain.chat import Clock, Command
 from bot.domain.people import Actor
 from bot.store import people
@@ -76,7 +76,7 @@ class LinkingWords:
         site = self._site_url()
         if not site:
             return "There is no console here."
-        code = await self._database.write(signing_in.new_link, command.actor, self._clock())
+        code = await self._database.write(sign_in_links.new_link, command.actor, self._clock())
         return (
             f"{site}/#/sign-in/{code}\n"
             "This link signs you in to the console as you. It works once, within 10 minutes. "

@@ -7,8 +7,9 @@ from typing import Any
 
 from sqlmodel import Session
 
-from bot.approvals import grants, resuming, signing_in
-from bot.approvals.commands.lists import mentioned, recorded
+from bot.approvals import grants, lifecycle
+from bot.approvals.accounts import sign_in_links
+from bot.approvals.commands.decide import mentioned, recorded
 from bot.approvals.commands.values import Setting, account, as_and_in, number, parse, seconds
 from bot.approvals.commands.words import CommandWord, Misspoken, Told, first_word, unquoted
 from bot.domain import outward
@@ -22,10 +23,10 @@ from bot.domain.risk import Level, Risk
 from bot.domain.rules import EVERYWHERE, EVERYWHERE_WORD, GivenRole, Mode, Rule, Rulebook, Subject, covers
 from bot.domain.times import when, written
 from bot.errors import ToolError
-from bot.store import conversations, names, people, posted_cards, proposals, rules
+from bot.store import conversations, people, posted_cards, proposals, rules
 from bot.store.audit import verification
 from bot.store.database import Database
-from bot.store.lock import ring
+from bot.store.locks.process_lock import ring
 from bot.store.rules import Policies
 from bot.tools.registry import Registry
 from bot.tools.tool import Tool
@@ -134,7 +135,7 @@ class RulingWords:
 
     async def _named(self, text: str) -> str:
         """A text for people, where rules and grants have accounts and addresses."""
-        return await self._database.read(names.named, text)
+        return await self._database.read(people.named, text)
 
     @property
     def everywhere(self) -> frozenset[str]:
@@ -245,12 +246,14 @@ class RulingWords:
         now = self._clock()
         verb, _, who = text.partition(" ")
         if verb == "end":
-            ended = await self._database.write(signing_in.end_all, account(who.strip()), command.actor, now)
+            ended = await self._database.write(
+                sign_in_links.end_all, account(who.strip()), command.actor, now
+            )
             ring(self._database.engine)  # what these sessions have open ends, too
             return f"Ended: {ended}."
         if text:
             raise Misspoken("Write `/approvals sessions`, or `/approvals sessions end ACCOUNT`.")
-        found = await self._database.read(signing_in.sessions, now)
+        found = await self._database.read(sign_in_links.sessions, now)
         lines = [f"- {actor}: {actor.label}, until {when(until, now)}" for actor, until in found]
         return await self._named("\n".join(lines) or "No one is signed in to the console.")
 
@@ -280,7 +283,7 @@ class RulingWords:
         """Each role with those who have it: by name, and by account for a command that removes one."""
         policy = self._policies.load(session)
         every = {role: sorted(policy.holders(role)) for role in Role}
-        named = names.known(session, {each for held in every.values() for each in held})
+        named = people.known(session, {each for held in every.values() for each in held})
         words = {each: f"{name} (`{each}`)" for each, name in named.items()}
         return "\n".join(
             f"- {role}: {', '.join(words.get(each, each) for each in held) or 'no one'}"
@@ -318,7 +321,7 @@ class RulingWords:
         wanted = await self._wanted(text)
         shown, total = await self._database.read(verification.found, wanted, _SHOWN_AUDIT)
         about = {each for row in shown for each in mentioned(row)}
-        named = await self._database.read(names.known, about)
+        named = await self._database.read(people.known, about)
         asked_in = {row["place"] for row in shown if row.get("place")}
         private = await self._database.read(conversations.private_among, asked_in)
         lines = [f"- {recorded(row, named, private=row.get('place') in private)}" for row in shown]
@@ -351,7 +354,7 @@ class RulingWords:
     async def _resume(self, command: Command, __: str) -> str:
         now = self._clock()
         while True:
-            step = await self._database.write(resuming.step, command.actor, now)
+            step = await self._database.write(lifecycle.step, command.actor, now)
             if step is None:
                 return "Nothing was paused."
             await self._wake(*step.jobs)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from bot.domain.chat import Answer, Command, Reply
 from bot.domain.proposals import Proposal
-from bot.domain.unseen import made_visible
+from bot.domain.text import made_visible
 from bot.errors import NodError
 
 

@@ -4,9 +4,10 @@ from dataclasses import replace
 
 from sqlmodel import Session
 
-from bot.approvals import grants, plans
+from bot.approvals import grants
 from bot.approvals.kinds import change
 from bot.approvals.lifecycle import end, moved, redraw
+from bot.approvals.team import plans
 from bot.approvals.votes import Decided, Pressed, Steps, decline, gathered, let_run
 from bot.domain.chat import Answer, Reply
 from bot.domain.proposals import Cause, Proposal, State

@@ -7,7 +7,7 @@ from bot.approvals.votes import Decided, Pressed, as_edited, edit, vote
 from bot.domain.chat import Answer, Reply
 from bot.domain.proposals import Proposal
 from bot.domain.verbs import Verb
-from bot.store import tool_versions
+from bot.store import proposals
 
 
 def decide(session: Session, pressed: Pressed, p: Proposal) -> Decided:
@@ -31,5 +31,5 @@ def _send(session: Session, pressed: Pressed, p: Proposal) -> Decided:
 
 def _unanswered(session: Session, p: Proposal) -> dict[str, str]:
     """What it must be told before it can be sent, by field."""
-    schema = tool_versions.schema(session, p.tool_name, p.tool_version) or {}
+    schema = proposals.schema(session, p.tool_name, p.tool_version) or {}
     return {name: "fill this in first" for name in schema.get("required", ()) if name not in p.arguments}

@@ -10,15 +10,14 @@ from sqlmodel import Session
 
 from bot.approvals import grants
 from bot.approvals.lookup.people import KnownPerson, listed
-from bot.domain.chat import Clock
+from bot.domain.chat import Clock, Parts, Used
 from bot.domain.people import Actor, Person, Role
 from bot.domain.policy import Policy
 from bot.domain.record import Wanted
 from bot.domain.redaction import redact_text
 from bot.domain.rules import GivenRole, Pause, Rule, Subject, covers
 from bot.domain.similarity import Grant
-from bot.domain.usage import Parts, Used
-from bot.store import conversations, counts, names, people, rules
+from bot.store import conversations, counts, people, rules
 from bot.store.audit import chain, log, verification
 from bot.store.database import Database
 from bot.store.rules import InForce, Policies
@@ -96,7 +95,7 @@ class AdminLookup:
         def read(session: Session) -> Current:
             whose = None if self._rules_all(session, actor) else people.person_of(session, actor)
             found = [
-                (each, names.named(session, each.rule.said))
+                (each, people.named(session, each.rule.said))
                 for each in rules.in_force(session)
                 if whose is None or _concerns(session, each.rule, whose)
             ]
@@ -160,7 +159,7 @@ class AdminLookup:
         found = grants.live(session, self._clock())
         theirs = {giver.id, *giver.accounts} if giver else None
         return [
-            GrantInWords(each, names.named(session, redact_text(each.words)))
+            GrantInWords(each, people.named(session, redact_text(each.words)))
             for each in found
             if theirs is None or each.person_id in theirs
         ]

@@ -1,17 +1,24 @@
-"""People as one list: which accounts are one Person, the roles of each, and since when."""
+"""People as one list: which accounts are one Person, the roles of each, and since when.
+
+Who is signed in to the console, and how they get in and out.
+"""
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
 from sqlmodel import Session
 
+from bot.approvals.accounts import sign_in_links
+from bot.domain.chat import Clock
 from bot.domain.people import Actor, Person, Role
 from bot.domain.policy import Policy
 from bot.domain.rules import GivenRole
-from bot.store import names, people, rules
+from bot.store import people, rules
+from bot.store.database import Database
 from bot.store.people import Linked
+from bot.store.rules import Policies
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +61,7 @@ def listed(session: Session, policy: Policy, actor: Actor, *, everyone: bool) ->
         alone = frozenset().union(*(policy.holders(role) for role in Role)) - {row.account for row in rows}
         for account in alone:
             grouped[account] = {account: None}
-    called = names.known(session, [account for accounts in grouped.values() for account in accounts])
+    called = people.known(session, [account for accounts in grouped.values() for account in accounts])
     since = {
         (found.rule.value.account, found.rule.value.role): found.at
         for found in rules.in_force(session)
@@ -77,3 +84,42 @@ def listed(session: Session, policy: Policy, actor: Actor, *, everyone: bool) ->
 def _roles(policy: Policy, account: str) -> Iterator[Role]:
     """What this account is, whatever the others of its Person are."""
     yield from sorted(policy.roles_of(Person(account, accounts=frozenset({account}))))
+
+
+@dataclass(frozen=True, slots=True)
+class SignedIn:
+    database: Database
+    policies: Policies
+    clock: Clock
+    may: Callable[[Actor], bool]  # whether the settings still let this account in
+    life = sign_in_links.SESSION_LIFE
+    organisation_life = sign_in_links.ORGANISATION_LIFE
+    away = sign_in_links.AWAY
+
+    async def enter(self, code: str) -> str | None:
+        """The secret of a new session, for the code of a link; None where it can't be used."""
+        return await self.database.write(sign_in_links.sign_in, self.policies, code, self.clock())
+
+    async def begin(self, state: str, kept: Mapping[str, str]) -> bool:
+        """Keep what a browser is checked by when it comes back from the organisation's sign-in.
+
+        False where too many are under way.
+        """
+        return await self.database.write(sign_in_links.begin, state, kept, self.clock())
+
+    async def come_back(self, state: str) -> Mapping[str, str] | None:
+        """What was kept, once."""
+        return await self.database.write(sign_in_links.come_back, state, self.clock())
+
+    async def enter_as(self, actor: Actor) -> str:
+        """The secret of a new session for someone whom the organisation has signed in."""
+        return await self.database.write(sign_in_links.sign_in_as, actor, self.clock())
+
+    async def holder(self, secret: str) -> Actor | None:
+        """Whose session this is; None where it has ended, or may no longer be."""
+        found = await self.database.read(sign_in_links.signed_in, secret, self.clock())
+        return found if found is not None and self.may(found) else None
+
+    async def leave(self, actor: Actor, secret: str = "") -> None:
+        """End the session of this secret; without one, all of this account's."""
+        await self.database.write(sign_in_links.sign_out, actor, self.clock(), secret)

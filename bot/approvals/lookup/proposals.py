@@ -10,13 +10,11 @@ from sqlmodel import Session
 
 from bot.approvals import grants, rights
 from bot.domain.cards import Card, card_of, named_on
-from bot.domain.conversations import Conversation
+from bot.domain.conversations import AskedQuestion, Conversation
 from bot.domain.files import File
-from bot.domain.names import Names
-from bot.domain.people import Actor
+from bot.domain.people import Actor, Names
 from bot.domain.proposals import Kind, Mark, Proposal, Sibling, Sought, State
-from bot.domain.questions import AskedQuestion
-from bot.store import conversations, names, outputs, proposals, questions, rules, teams, webhooks
+from bot.store import conversations, outputs, people, proposals, questions, rules, teams, webhooks
 from bot.store.audit import log
 from bot.store.database import Database
 from bot.store.rules import Policies
@@ -218,7 +216,7 @@ class ProposalLookup:
         groups = proposals.siblings(session, {p.message_id for p in found})
         declined, paused = proposals.declined_before(session, found), rules.pause_words(session)
         schemas = {p.id: shelf.schema_of(session, p) for p in found}
-        named = names.known(session, {each for p in found for each in named_on(p, schemas[p.id])})
+        named = people.known(session, {each for p in found for each in named_on(p, schemas[p.id])})
         return [
             self._one(
                 session, p, actor, schemas[p.id], groups.get(p.id, ()), declined.get(p.id), paused, named

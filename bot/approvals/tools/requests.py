@@ -2,18 +2,30 @@
 
 Running one does nothing but say that it was approved: who asked acts on it. Requests come in over HTTP
 (``bot/web/approvals.py``) and MCP.
+
+What waits for a decision and what was decided, for the agent to tell: never more than its asker may see.
+
+In a private chat that is what they may decide or asked for, wherever it stands; where others read along, only
+what was asked for in that conversation.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Annotated, Any
 
 from pydantic import Field
+from sqlmodel import Session
 
-from bot.domain.proposals import Kind, PreviewField
+from bot.approvals import rights
+from bot.domain.people import Actor
+from bot.domain.proposals import Kind, PreviewField, Proposal, State
 from bot.domain.text import shown
-from bot.tools.storable import Storable
-from bot.tools.tool import FixedToolset, tool
+from bot.store import conversations, people, proposals
+from bot.store.database import Database
+from bot.store.rules import Policies
+from bot.tools.signature import Storable
+from bot.tools.tool import CallContext, FixedToolset, tool
 
 REQUEST = "request_approval"
 PERMISSION = "permit_tool_use"
@@ -84,3 +96,89 @@ def _headed(arguments: Mapping[str, Any]) -> str:
     """What the agent says it will do; without that, what it wants to use, on what."""
     inputs = ", ".join(shown(value) for value in arguments["input"].values())
     return str(arguments.get("summary") or f"{arguments['tool_name']}: {inputs}".removesuffix(": "))
+
+
+GROUP = "decisions"
+_LOOKED_AT = 500  # of the newest proposals
+_DECIDED = tuple(state for state in State if state is not State.PROPOSED)
+
+Count = Annotated[int, Field(ge=1, le=50)]
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """A proposal with what its onlooker has to do with it."""
+
+    proposal: Proposal
+    asked: bool
+    may_decide: bool
+    voted: bool
+
+
+def decision_tools(database: Database, policies: Policies) -> FixedToolset:
+    """Reading tools over proposals; ``policies`` say who may decide."""
+
+    @tool(writes=False, group=GROUP, summary="Look up what waits for a decision")
+    async def proposals_waiting(context: CallContext, limit: Count = 20) -> dict[str, Any]:
+        """List the proposals that wait for a decision and that this person may see, newest first.
+
+        Args:
+            limit: how many at most
+
+        """
+        seen = await database.read(_seen, context, [State.PROPOSED], policies)
+        return _page([_told(s.proposal) | {"you_may_decide": s.may_decide} for s in seen], limit)
+
+    @tool(writes=False, group=GROUP, summary="Look up recent decisions")
+    async def my_decisions(context: CallContext, limit: Count = 20) -> dict[str, Any]:
+        """List what this person decided, and what became of what they asked for, newest first.
+
+        Args:
+            limit: how many at most
+
+        """
+        seen = await database.read(_seen, context, _DECIDED, policies)
+        mine = [s for s in seen if s.voted or s.asked]
+        return _page([_told(s.proposal) | _ended(s.proposal) | {"you_voted": s.voted} for s in mine], limit)
+
+    return FixedToolset(GROUP, (proposals_waiting, my_decisions))
+
+
+def _seen(session: Session, context: CallContext, states: Sequence[State], policies: Policies) -> list[_Seen]:
+    """The newest proposals that the asker may see in this conversation."""
+    actor = Actor.parse(context.requested_by)
+    person = people.person_of(session, actor)
+    here = conversations.get_conversation(session, context.conversation_id)
+    found = [
+        _Seen(
+            p,
+            asked=people.person_of(session, p.requester) == person,
+            may_decide=rights.objection(session, policies, p, actor) is None,
+            voted=person.id in people.voters(session, p),
+        )
+        for p in proposals.in_states(session, states, _LOOKED_AT)
+    ]
+    if here is not None and here.private:
+        return [s for s in found if s.asked or s.may_decide or s.voted]
+    return [s for s in found if here is not None and s.proposal.conversation_id == here.id]
+
+
+def _told(p: Proposal) -> dict[str, Any]:
+    return {
+        "id": p.id,
+        "what": p.description,
+        "asked_by": p.requester.label,
+        "asked_at": _time(p.created_at),
+    } | ({"expires_at": _time(p.expires_at)} if p.state is State.PROPOSED else {})
+
+
+def _ended(p: Proposal) -> dict[str, Any]:
+    return {"state": p.state, "decided_by": p.decided_by}
+
+
+def _time(at: datetime) -> str:
+    return at.isoformat(timespec="minutes")
+
+
+def _page(found: list[dict[str, Any]], limit: int) -> dict[str, Any]:
+    return {"proposals": found[:limit], "more": len(found) > limit}

@@ -14,7 +14,7 @@ from typing import Annotated, Literal, Never
 from pydantic import BaseModel, ConfigDict, Field
 from sqlmodel import Session
 
-from bot.approvals import plans, teamwork
+from bot.approvals.team import plans, teammates
 from bot.domain.plans import Plan, fields
 from bot.domain.proposals import Kind, PreviewField
 from bot.domain.record import Act
@@ -158,7 +158,7 @@ class _Effects:
         if unknown:
             there = ", ".join(sorted(moment.tools))
             raise ToolError(f"You have no tool called {', '.join(unknown)}. A teammate may have: {there}.")
-        made, jobs = teamwork.spawn(
+        made, jobs = teammates.spawn(
             session,
             moment.conversation,
             moment.asker,
@@ -180,7 +180,7 @@ class _Effects:
         found = _at_work(session, moment, given["teammate"])
         text = f"[Nod] The lead agent says:\n{given['text']}"
         return Effected(
-            f"{found.name} has been told.", teamwork.tell(session, found.id, text, moment.asker, moment.now)
+            f"{found.name} has been told.", teammates.tell(session, found.id, text, moment.asker, moment.now)
         )
 
     def list(self, session: Session, moment: Moment, _: Arguments) -> Effected:

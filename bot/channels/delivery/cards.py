@@ -13,18 +13,16 @@ from sqlmodel import Session
 from bot.approvals import grants, lifecycle
 from bot.channels.base import Channel, Poster, poster_at, posters
 from bot.channels.delivery.leases import Leases
-from bot.channels.delivery.notices import Notices
-from bot.channels.delivery.pauses import Pauses
+from bot.channels.delivery.notices import Notices, Pauses
 from bot.domain.cards import Card, Elsewhere, card_of, named_on, placed
 from bot.domain.chat import Address, Clock
 from bot.domain.conversations import Conversation
 from bot.domain.jobs import Job, Work
-from bot.domain.names import Names, called, channel_called
-from bot.domain.people import Actor, Role
+from bot.domain.people import Actor, Names, Role, called, channel_called
 from bot.domain.policy import same_chat
 from bot.domain.proposals import Kind, Proposal, State
 from bot.errors import ChannelError, CopyGone, NotDeliverable
-from bot.store import conversations, names, notices, people, posted_cards, proposals, rules
+from bot.store import conversations, notices, people, posted_cards, proposals, rules
 from bot.store.change_notifier import Bell
 from bot.store.database import Database
 from bot.store.posted_cards import Copy, Known
@@ -373,7 +371,7 @@ def _card(
     came = escalated is not None and same_chat(escalated, str(at))
     requester = people.person_of(session, proposal.requester)
     further = {str(conversation.origin)} if elsewhere else set()
-    named = names.known(session, {*proposal.deciders.people, *further})
+    named = people.known(session, {*proposal.deciders.people, *further})
     alone = conversation.private and not elsewhere  # only they read it there
     may_approve = not alone or policies.load(session).objection(proposal, requester, requester) is None
     sent_on = any(
@@ -411,7 +409,7 @@ def _cards(
     declined = proposals.declined_before(session, found)
     paused = rules.pause_words(session)
     schemas = {p.id: shelf.schema_of(session, p) for p in found}
-    named = names.known(session, {each for p in found for each in named_on(p, schemas[p.id])})
+    named = people.known(session, {each for p in found for each in named_on(p, schemas[p.id])})
     return {
         p.id: card_of(
             p,

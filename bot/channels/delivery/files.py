@@ -9,8 +9,7 @@ from collections.abc import Mapping
 from datetime import datetime
 
 from bot.channels.base import Channel, Poster, poster_at
-from bot.channels.delivery.notices import Notices
-from bot.channels.delivery.pauses import GIVE_UP
+from bot.channels.delivery.notices import GIVE_UP, Notices
 from bot.domain.chat import Address, Clock
 from bot.domain.conversations import Conversation
 from bot.domain.files import for_people

@@ -1,20 +1,26 @@
-"""What Nod says by itself: to admins, to approvers, about a card that waits."""
+"""What Nod says by itself: to admins, to approvers, about a card that waits.
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+The answer to a question about a proposal, told below the card on which it was asked.
+
+When what a platform refused for a moment is tried again: later after each refusal in a row.
+"""
+
+from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
+from typing import Generic, TypeVar
 
 from sqlmodel import Session
 
 from bot.channels.base import Channel, Poster, poster_at
-from bot.channels.delivery.pauses import GIVE_UP, pause
 from bot.domain.chat import Address, Clock
-from bot.domain.names import place_called
-from bot.domain.people import Actor, Role
+from bot.domain.conversations import AskedQuestion
+from bot.domain.outcomes import bounded
+from bot.domain.people import Actor, Role, place_called
 from bot.domain.proposals import Proposal, State
 from bot.domain.text import as_written
 from bot.errors import ChannelError, CopyGone, NotDeliverable
-from bot.store import conversations, names, notices, posted_cards, proposals
+from bot.store import conversations, notices, people, posted_cards, proposals, questions
 from bot.store.database import Database
 from bot.store.notices import Notice
 from bot.store.rules import Policies
@@ -74,7 +80,7 @@ class Notices:
 
     def unreached(self, session: Session, proposal: Proposal, address: Address, why: str) -> None:
         """As part of a transaction: tell who asked and the admins where a card can't be posted."""
-        place = place_called(str(address), names.known(session, [str(address)]))
+        place = place_called(str(address), people.known(session, [str(address)]))
         text = as_written(f"The card can't be shown in {place}: {proposal.description}. {why}")
         text += "\nAn admin can decide it in the console."
         conversation = conversations.get_conversation(session, proposal.conversation_id)
@@ -143,6 +149,98 @@ def _card_at(session: Session, ident: str, address: Address) -> tuple[str, list[
         return "", None
     there = [c.ref for c in posted_cards.of_proposal(session, ident) if c.address == address and not c.gone]
     found = proposal.deciders.named(proposal.requester)
-    named = names.known(session, map(str, found))
+    named = people.known(session, map(str, found))
     deciders = [replace(each, name=each.name or named.get(str(each), "")) for each in found]
     return (there or [""])[-1], deciders
+
+
+_LONGEST = 3000  # characters; a platform's message holds that many, with who asked what
+
+
+class Answers:
+    """Tells answers where they are awaited; the conversation itself has them already."""
+
+    def __init__(
+        self, channels: Mapping[str, Channel], database: Database, clock: Clock, notices: Notices
+    ) -> None:
+        self._channels = channels
+        self._database = database
+        self._clock = clock
+        self._notices = notices
+
+    async def tell(self, home: str) -> bool:
+        """Tell every answer of a conversation that is there; False when one may arrive yet."""
+        arrived = True
+        for each in await self._database.read(questions.answered, home):
+            if await self._told(each):
+                await self._database.write(questions.settle, each, self._clock())
+            else:
+                arrived = False
+        return arrived
+
+    async def _told(self, question: AskedQuestion) -> bool:
+        """Whether there is nothing more to try."""
+        address = question.address
+        poster = poster_at(self._channels, address) if address else None
+        if address is None or poster is None:
+            return True
+        asked, answer = as_written(question.text), bounded(question.answer, _LONGEST)
+        asker = Actor.parse(question.asker, question.name)
+        words = f"“{asked}”\n\n{answer}"
+        try:
+            if question.ref:
+                await poster.remind(address, question.ref, words, [asker])
+            else:
+                await poster.post(address, f"> {asked}\n\n{answer}")
+        except (CopyGone, NotDeliverable) as error:
+            log.warning("answer not delivered", address=str(address), why=error.message)
+            await self._notices.answer_privately(asker, address, error.message, words)
+        except ChannelError as error:
+            log.warning("answer not delivered yet", address=str(address), why=error.message)
+            return self._clock() - datetime.fromisoformat(question.asked_at) >= GIVE_UP
+        return True
+
+
+AFTER = tuple(timedelta(seconds=s) for s in (1, 2, 5, 15, 30, 60))
+"""After each refusal in a row; then always the last."""
+
+GIVE_UP = timedelta(hours=12)
+"""How long a platform that cannot be reached is tried again."""
+
+_MANY = 1000
+
+Key = TypeVar("Key", bound=Hashable)
+
+
+def pause(times: int) -> timedelta:
+    """How long to wait after so many refusals before this one."""
+    return AFTER[min(times, len(AFTER) - 1)]
+
+
+class Pauses(Generic[Key]):
+    """Kept in memory only: after a restart everything is tried again."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._planned: dict[Key, tuple[int, datetime]] = {}  # how often refused, and when the next try is
+
+    def refused(self, key: Key) -> None:
+        """It was refused just now; what already waits for its time is left alone."""
+        if not self.holds(key):
+            if len(self._planned) > _MANY:
+                self._planned = {each: plan for each, plan in self._planned.items() if self.holds(each)}
+            times, _ = self._planned.get(key, (0, None))
+            self._planned[key] = times + 1, self._clock() + pause(times)
+
+    def holds(self, key: Key) -> bool:
+        """Whether its time is still to come; no longer than a pause, however the clock was set."""
+        planned = self._planned.get(key)
+        return planned is not None and timedelta() < planned[1] - self._clock() <= AFTER[-1]
+
+    def due(self) -> list[Key]:
+        """Whose time has come."""
+        return [key for key in self._planned if not self.holds(key)]
+
+    def over(self, key: Key) -> None:
+        """It was taken."""
+        self._planned.pop(key, None)

@@ -19,29 +19,27 @@ from starlette.routing import Route
 
 from bot.channels.base import Hearing, Lookup, Poster, heard
 from bot.channels.connecting import Background, Connection
-from bot.channels.discord import doctor
+from bot.channels.discord import setup
 from bot.channels.discord import team_status as boards
 from bot.channels.discord.card import render
-from bot.channels.discord.errors import DiscordRefusal
 from bot.channels.discord.inbound import COMMAND, COMMANDS, COMPONENT, EPHEMERAL, Interaction, signed
-from bot.channels.discord.limits import ACKNOWLEDGE, CONTENT
-from bot.channels.discord.places import NAME, DiscordPlace, is_guest, ref_of
+from bot.channels.discord.places import ACKNOWLEDGE, CONTENT, NAME, DiscordPlace, is_guest, ref_of
 from bot.channels.discord.presses import DiscordPresses, Display
 from bot.channels.discord.stream import DiscordStream
 from bot.channels.discord.text import cut, literal, neutralise, split
-from bot.channels.discord.transport import PLAIN, DiscordRest, Json
-from bot.channels.message_parts import in_few, post_each
+from bot.channels.discord.transport import PLAIN, DiscordRefusal, DiscordRest, Json
+from bot.channels.streamed_message import in_few, post_each
 from bot.domain.cards import Card
 from bot.domain.chat import Address, Answer, Clock, Command, Inbox, Message
+from bot.domain.jobs import Others
 from bot.domain.people import Actor
-from bot.domain.processes import Others
 from bot.domain.teams import TeamStatus
 from bot.errors import ChannelError, SettingsError
 from bot.settings import Settings
 from bot.store.database import Database
 from bot.telemetry.logs import logger
 
-INTERACTIONS = doctor.INTERACTIONS
+INTERACTIONS = setup.INTERACTIONS
 _BROKEN = "Something went wrong on my side. Nothing was decided. Try again."
 _STRANGER = "I don't work in this server, or for you. An admin can name it in DISCORD_SERVERS."
 _SLOW = "That took too long. Press again."
@@ -64,7 +62,7 @@ class DiscordChannel(Poster):
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         elapsed: Callable[[], float] = time.monotonic,
     ) -> None:
-        for finding in doctor.local(settings):
+        for finding in setup.local(settings):
             if finding.failed:
                 raise SettingsError(f"{finding.name}: {finding.fix}")
         self._settings = settings

@@ -7,14 +7,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from bot.channels.discord.card import shown_round
-from bot.channels.discord.limits import CUSTOM_ID, HINT, INPUT, LABEL, OPTION, OPTIONS, WINDOW_PARTS
+from bot.channels.discord.places import CUSTOM_ID, HINT, INPUT, LABEL, OPTION, OPTIONS, WINDOW_PARTS
 from bot.channels.discord.text import cut, literal, width
 from bot.channels.markdown import clean
-from bot.domain.buttons import ButtonMark, Way
 from bot.domain.cards import Card
 from bot.domain.forms import BadAnswer, Field, Shape, option_labels
 from bot.domain.similarity import Lasting, Rung, Whose
-from bot.domain.verbs import Needs, Verb
+from bot.domain.verbs import ButtonMark, Needs, Verb, Way
 
 REASON, RUNG, REACH, LASTING = "reason", "rung", "reach", "lasting"
 _HOLDS = dict(zip(Lasting, ("As long as this conversation", "1 hour", "8 hours", "24 hours"), strict=True))

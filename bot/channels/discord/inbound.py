@@ -15,8 +15,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from bot.channels.discord.places import NAME, DiscordPlace, actor_of, ref_of
 from bot.domain.people import Actor
-from bot.domain.quoting import in_reply_to
-from bot.domain.unseen import one_line
+from bot.domain.text import in_reply_to, one_line
 
 _SKEW = timedelta(minutes=5)
 _PERSON, _CHANNEL = re.compile(r"<@!?(\d+)>"), re.compile(r"<#(\d+)>")  # as mentions are written

@@ -1,6 +1,11 @@
 """Where things are in Discord: a channel or thread of a server, or a person; and posted messages.
 
 A copy's reference is ``CHANNEL/MESSAGE``.
+
+What Discord accepts; lengths in characters, counted here in UTF-16 units, which is never too few.
+
+Pages, below https://docs.discord.com/developers: resources/message (create message, embed limits),
+components/reference, interactions/receiving-and-responding, reference (uploading files).
 """
 
 from collections.abc import Mapping
@@ -9,7 +14,7 @@ from typing import Any, Self
 
 from bot.domain.chat import Address
 from bot.domain.people import Actor, Membership
-from bot.domain.unseen import one_line
+from bot.domain.text import one_line
 from bot.errors import CopyGone, NotDeliverable
 
 NAME = "discord"
@@ -62,3 +67,20 @@ def path_of(ref: str) -> str:
     if not (channel.isdecimal() and message.isdecimal()):
         raise CopyGone(f"{ref!r} is no message in Discord.")
     return f"/channels/{channel}/messages/{message}"
+
+
+CONTENT = 2000  # of one message
+EMBED_TEXT = 4096  # of an embed; 6000 in all, and Nod sends one
+ROWS = 5  # of components in a message
+IN_ROW = 5  # buttons in a row
+BUTTON = 80  # a button's label
+CUSTOM_ID = 100
+LINK = 512  # a link button's address
+LABEL = 45  # of an input, and the title of a window
+WINDOW_PARTS = 5  # components in a window
+HINT = 100  # the description of a label
+INPUT = 4000  # the value of a text input
+OPTIONS = 25  # of a menu, each of up to 100 characters
+OPTION = 100
+FILE = 10 * 2**20  # bytes, where no one pays for more
+ACKNOWLEDGE = 2.0  # seconds we take to answer an interaction; Discord waits 3

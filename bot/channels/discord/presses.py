@@ -11,15 +11,14 @@ from bot.channels.base import Lookup
 from bot.channels.discord import forms
 from bot.channels.discord.card import APPROVING, in_rows, labelled, laid_out, render
 from bot.channels.discord.inbound import WINDOW, Interaction
-from bot.channels.discord.limits import BUTTON, CONTENT
+from bot.channels.discord.places import BUTTON, CONTENT
 from bot.channels.discord.text import cut, fenced, width
-from bot.domain.buttons import ButtonMark, Way
 from bot.domain.cards import Card, everything
 from bot.domain.chat import Answer, Inbox, Press, Reply
 from bot.domain.forms import fields_of, leaves_out
 from bot.domain.proposals import Kind
 from bot.domain.similarity import Lasting, Rung, Whose
-from bot.domain.verbs import Needs, Verb
+from bot.domain.verbs import ButtonMark, Needs, Verb, Way
 
 _UNREADABLE = "This button no longer works."
 _NOT_HERE = "There is nothing here for you to decide."

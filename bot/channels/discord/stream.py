@@ -9,8 +9,7 @@ from datetime import datetime, timedelta
 from bot.channels.discord.places import DiscordPlace, ref_of
 from bot.channels.discord.text import literal, split
 from bot.channels.discord.transport import PLAIN, DiscordRest
-from bot.channels.message_parts import in_few, post_each
-from bot.channels.streamed_message import StreamedMessage
+from bot.channels.streamed_message import StreamedMessage, in_few, post_each
 from bot.domain.chat import Clock
 from bot.errors import ChannelError
 from bot.telemetry.logs import logger

@@ -10,8 +10,7 @@ from datetime import datetime
 
 from bot.channels import markdown as commonmark
 from bot.channels.card_text import Outliner, Pen
-from bot.channels.discord.limits import CONTENT, EMBED_TEXT
-from bot.channels.discord.places import NAME
+from bot.channels.discord.places import CONTENT, EMBED_TEXT, NAME
 from bot.channels.markdown import clean, neutralised, prefix
 from bot.domain.people import Actor
 

@@ -1,6 +1,12 @@
 """The Block Kit pieces we build with. Hostile text goes only where Slack parses nothing.
 
 Every piece keeps to its limit whatever it is given; ``rich`` splits into as many blocks as it needs.
+
+What Slack refuses, as numbers; what could reach one of them is cut or split.
+
+Each line names its source: [blocks] docs.slack.dev/reference/block-kit, [views] …/reference/views,
+[chat] …/reference/methods/chat.postMessage and chat.startStream, [seen] found by asking Slack, [ours] a
+choice of ours where Slack documents nothing.
 """
 
 from collections.abc import Iterable
@@ -9,7 +15,7 @@ from datetime import datetime
 from typing import Any
 
 from bot.channels.markdown import clean
-from bot.channels.slack import limits, text
+from bot.channels.slack import text
 from bot.domain.verbs import Sure
 
 Block = dict[str, Any]
@@ -52,7 +58,7 @@ def plain(content: str, limit: int) -> Block:
 
 
 def header(content: str) -> Block:
-    return {"type": "header", "text": plain(text.link_text(content), limits.HEADER)}
+    return {"type": "header", "text": plain(text.link_text(content), HEADER)}
 
 
 def marked(mrkdwn: str) -> Block:
@@ -62,7 +68,7 @@ def marked(mrkdwn: str) -> Block:
 
 def context(*contents: str | Block) -> Block:
     """Give one line of small print; what is not text is `marked`."""
-    shown = [c for c in contents if not isinstance(c, str) or c.strip()][: limits.CONTEXT_ELEMENTS]
+    shown = [c for c in contents if not isinstance(c, str) or c.strip()][:CONTEXT_ELEMENTS]
     elements = [plain(c, 400) if isinstance(c, str) else c for c in shown]
     return {"type": "context", "elements": elements or [plain(BLANK, 10)]}
 
@@ -77,7 +83,7 @@ def footer(*contents: str | Block, label: str, at: datetime | None) -> Block:
     line = context(*contents)
     if at is not None:
         said = line["elements"] if any(not isinstance(c, str) or c.strip() for c in contents) else []
-        line["elements"] = [*said[: limits.CONTEXT_ELEMENTS - 1], _moment(label, at)]
+        line["elements"] = [*said[: CONTEXT_ELEMENTS - 1], _moment(label, at)]
     return line
 
 
@@ -107,7 +113,7 @@ def rich(lines: Iterable[ContextLine]) -> list[Block]:
     held: list[ContextLine] = []
     used = 0
     for line in lines:
-        if held and used + line.width > limits.RICH_TEXT:
+        if held and used + line.width > RICH_TEXT:
             blocks.append(_rich(held))
             held, used = [], 0
         held.append(line)
@@ -140,7 +146,7 @@ def button(
     """``confirm`` says what to know before it counts; ``sure`` is the question, else the label asks."""
     element: Block = {
         "type": "button",
-        "text": plain(label, limits.BUTTON_TEXT),
+        "text": plain(label, BUTTON_TEXT),
         "action_id": action_id,
         "value": value,
     }
@@ -149,10 +155,10 @@ def button(
     if confirm or sure:
         sure = sure or Sure(f"{label}?", label, "Not now")
         element["confirm"] = {
-            "title": plain(text.link_text(sure.question), limits.CONFIRM_TITLE),
-            "text": plain(confirm or "This can't be undone.", limits.CONFIRM_TEXT),
-            "confirm": plain(sure.yes, limits.CONFIRM_BUTTON),
-            "deny": plain(sure.no, limits.CONFIRM_BUTTON),
+            "title": plain(text.link_text(sure.question), CONFIRM_TITLE),
+            "text": plain(confirm or "This can't be undone.", CONFIRM_TEXT),
+            "confirm": plain(sure.yes, CONFIRM_BUTTON),
+            "deny": plain(sure.no, CONFIRM_BUTTON),
         }
     return element
 
@@ -163,8 +169,8 @@ def overflow(action_id: str, options: Iterable[tuple[str, str]]) -> Block:
         "type": "overflow",
         "action_id": action_id,
         "options": [
-            {"text": plain(label, limits.OPTION_TEXT), "value": value}
-            for label, value in list(options)[: limits.OVERFLOW_OPTIONS]
+            {"text": plain(label, OPTION_TEXT), "value": value}
+            for label, value in list(options)[:OVERFLOW_OPTIONS]
         ],
     }
 
@@ -182,3 +188,25 @@ def markdown(content: str, team: str = "") -> Block:
     if team:
         shown = text.with_mentions(shown, team)
     return {"type": "markdown", "text": shown if shown.strip() else BLANK}
+
+
+BLOCKS_PER_VIEW = 100  # [blocks]
+HEADER = 150  # [blocks] plain text of a header block
+CONTEXT_ELEMENTS = 10  # [blocks]
+RICH_TEXT = 3000  # [ours] text of one rich text block; undocumented, so as a section's
+MARKDOWN = 12_000  # [blocks] all markdown blocks of a message together; [chat] one markdown_text
+
+BUTTON_TEXT = 75  # [blocks]
+URL = 3000  # [blocks]
+OVERFLOW_OPTIONS = 5  # [blocks]
+OPTION_TEXT = 75  # [blocks]
+CONFIRM_TITLE = 100  # [blocks]
+CONFIRM_TEXT = 300  # [blocks]
+CONFIRM_BUTTON = 30  # [blocks]
+INPUT_VALUE = 3000  # [blocks] plain_text_input
+
+VIEW_TITLE = 24  # [views] the same for submit and close
+VIEW_BYTES = 250_000  # [views] the whole view as JSON
+
+TASK_TITLE = 256  # [ours] a task chunk's title; undocumented
+SESSION_TITLE = 200  # [chat] agents.sessions.setStatus

@@ -10,8 +10,8 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from bot.channels.markdown import clean
+from bot.channels.slack import blocks, text
 from bot.channels.slack import blocks as b
-from bot.channels.slack import limits, text
 from bot.channels.slack.blocks import Block, ContextLine, Run
 from bot.channels.slack.places import channel_in, is_id, user_of
 from bot.domain.cards import REMOVED, Card, Tone
@@ -105,7 +105,7 @@ def brief(card: Card, team: str = "") -> SlackCard:
 
 def _title(card: Card) -> tuple[list[Block], bool]:
     title = text.link_text(card.title) or card.tool_name or b.BLANK
-    if text.width(title) <= limits.HEADER:
+    if text.width(title) <= blocks.HEADER:
         return [b.header(title)], False
     shown, cut = text.cut(title, 600)
     return b.rich([ContextLine((Run(shown, "bold"),))]), cut
@@ -356,6 +356,6 @@ def is_web(url: str) -> bool:
         parts = urlsplit(url)
     except ValueError:
         return False
-    if parts.scheme not in ("http", "https") or not parts.netloc or text.width(url) > limits.URL:
+    if parts.scheme not in ("http", "https") or not parts.netloc or text.width(url) > blocks.URL:
         return False
     return url == clean(url) and not any(c.isspace() or c in "<>|" for c in url)

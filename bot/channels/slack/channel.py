@@ -28,12 +28,11 @@ from starlette.routing import Route
 
 from bot.channels.base import Hearing, Lookup, Poster, Stream, heard
 from bot.channels.connecting import Connection
-from bot.channels.message_parts import post_each
 from bot.channels.slack import blocks as b
-from bot.channels.slack import doctor, reconciliation, text
+from bot.channels.slack import reconciliation, setup, text
 from bot.channels.slack import team_status as boards
 from bot.channels.slack.card import SlackCard, brief, render
-from bot.channels.slack.ephemerals import Ephemerals
+from bot.channels.slack.ephemerals import Ephemerals, check, upload
 from bot.channels.slack.errors import (
     LIMITED,
     NO_REPLIES,
@@ -43,23 +42,22 @@ from bot.channels.slack.errors import (
     passes,
     translated,
 )
-from bot.channels.slack.files import check, upload
-from bot.channels.slack.homes import Homes
+from bot.channels.slack.home import Homes
 from bot.channels.slack.inbound import Events
+from bot.channels.slack.incoming import FollowedThreads
 from bot.channels.slack.install import INSTALL_PATH, REDIRECT_PATH, oauth_flow
 from bot.channels.slack.places import NAME, SlackPlace, SlackPosted, user_of
 from bot.channels.slack.presses import BROKEN, SlackPresses
 from bot.channels.slack.sessions import Sessions
-from bot.channels.slack.signed import readable, signed
-from bot.channels.slack.socket import Socket
+from bot.channels.slack.socket import Socket, readable, signed
 from bot.channels.slack.stream import SlackStream
 from bot.channels.slack.text import escape
-from bot.channels.slack.threads import FollowedThreads
 from bot.channels.slack.workspaces import Workspaces, make_client
+from bot.channels.streamed_message import post_each
 from bot.domain.cards import Card
 from bot.domain.chat import Address, Clock, Inbox
+from bot.domain.jobs import Others
 from bot.domain.people import Actor
-from bot.domain.processes import Others
 from bot.domain.teams import TeamStatus
 from bot.errors import ChannelError, NotDeliverable, SettingsError
 from bot.settings import Settings
@@ -101,7 +99,7 @@ class SlackChannel(Poster):
         elapsed: Callable[[], float] = time.time,  # what the SDK counts pings by
     ) -> None:
         """Raise SettingsError where the settings cannot work, such as a bot token without a transport."""
-        for finding in doctor.local(settings):
+        for finding in setup.local(settings):
             if finding.failed:
                 raise SettingsError(f"{finding.name}: {finding.fix}.")
         self._settings = settings

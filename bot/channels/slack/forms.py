@@ -10,7 +10,7 @@ from datetime import date
 from typing import Any
 
 from bot.channels.markdown import clean
-from bot.channels.slack import limits, text
+from bot.channels.slack import blocks, text
 from bot.channels.slack.blocks import Block, plain
 from bot.channels.slack.places import actor_of, user_of
 from bot.domain.forms import Field, Shape, option_labels, spoken
@@ -36,7 +36,7 @@ def _placed(fields: Sequence[Field]) -> list[tuple[str, Field]]:
 
 def _editable(asked: Field) -> bool:
     """Whether a modal can hold the value it has."""
-    return text.width(clean(asked.as_text)) <= limits.INPUT_VALUE
+    return text.width(clean(asked.as_text)) <= blocks.INPUT_VALUE
 
 
 def _kept(at: str, asked: Field) -> Block:
@@ -102,12 +102,12 @@ def _with(element: Block, key: str, value: Any) -> Block:
 
 
 def _options(asked: Field) -> list[Block]:
-    labels = option_labels(asked.options, limits.OPTION_TEXT)
+    labels = option_labels(asked.options, blocks.OPTION_TEXT)
     return [_option(label, str(at)) for at, label in enumerate(labels)]
 
 
 def _option(label: str, value: str) -> Block:
-    return {"text": plain(label, limits.OPTION_TEXT), "value": value}
+    return {"text": plain(label, blocks.OPTION_TEXT), "value": value}
 
 
 def _date(value: Any) -> str | None:

@@ -15,8 +15,9 @@ from slack_sdk.errors import SlackClientError
 from bot.channels.base import Lookup
 from bot.channels.connecting import Background
 from bot.channels.slack.ephemerals import Ephemerals
-from bot.channels.slack.homes import Homes
+from bot.channels.slack.home import Homes
 from bot.channels.slack.incoming import (
+    FollowedThreads,
     Said,
     channel_named,
     corrected_in,
@@ -31,10 +32,9 @@ from bot.channels.slack.incoming import (
 from bot.channels.slack.manifest import PROMPTS
 from bot.channels.slack.places import SlackPlace
 from bot.channels.slack.sessions import Sessions
-from bot.channels.slack.threads import FollowedThreads
 from bot.channels.slack.workspaces import Workspaces
 from bot.domain.chat import Answer, Command, Inbox, Message, Reply
-from bot.domain.quoting import forwarded, in_thread
+from bot.domain.text import forwarded, in_thread
 from bot.errors import ChannelError
 from bot.telemetry.logs import logger
 

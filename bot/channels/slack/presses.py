@@ -13,20 +13,17 @@ from slack_sdk.web.async_client import AsyncWebClient
 from bot.channels.base import Lookup
 from bot.channels.slack import card as cards
 from bot.channels.slack import screens
-from bot.channels.slack.ephemerals import Ephemerals
+from bot.channels.slack.ephemerals import Ephemerals, upload
 from bot.channels.slack.errors import for_presser, translated
-from bot.channels.slack.files import upload
 from bot.channels.slack.forms import VALUE, blocks_of, read
-from bot.channels.slack.incoming import channel_named
+from bot.channels.slack.incoming import ACTION, FollowedThreads, channel_named
 from bot.channels.slack.places import SlackPlace, SlackPosted
 from bot.channels.slack.screens import ModalSubject
-from bot.channels.slack.threads import ACTION, FollowedThreads
 from bot.channels.slack.workspaces import Workspaces, within
 from bot.domain.cards import Card, Group, whole_text
 from bot.domain.chat import Address, Answer, Inbox, Press, Reply
 from bot.domain.forms import fields_of
-from bot.domain.names import Names
-from bot.domain.people import Actor
+from bot.domain.people import Actor, Names
 from bot.domain.proposals import Kind
 from bot.domain.risk import Level
 from bot.domain.similarity import Lasting, Rung, Whose

@@ -9,8 +9,8 @@ from slack_sdk.errors import SlackApiError
 from slack_sdk.web.async_client import AsyncWebClient
 
 from bot.channels.slack.card import holds
+from bot.channels.slack.ephemerals import channel_of
 from bot.channels.slack.errors import code_of
-from bot.channels.slack.files import channel_of
 from bot.channels.slack.places import SlackPlace, SlackPosted
 from bot.telemetry.logs import logger
 

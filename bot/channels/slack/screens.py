@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from bot.channels.markdown import clean
+from bot.channels.slack import blocks, text
 from bot.channels.slack import blocks as b
-from bot.channels.slack import limits, text
 from bot.channels.slack.blocks import Block, ContextLine, Run
 from bot.channels.slack.forms import VALUE, inputs
 from bot.domain.cards import Card, whole_text
@@ -84,7 +84,7 @@ def review(card: Card, subject: ModalSubject, *, may_approve: bool) -> Review:
     shown, rest = _everything(whole_text(card))
     view = _modal("Everything it does", shown, REVIEW, subject)
     if may_approve and card.pending and Verb.APPROVE in card.verbs:
-        view["submit"] = b.plain(card.button(Verb.APPROVE).label, limits.VIEW_TITLE)
+        view["submit"] = b.plain(card.button(Verb.APPROVE).label, blocks.VIEW_TITLE)
     return Review(view, rest)
 
 
@@ -93,7 +93,7 @@ def review_steps(card: Card, subject: ModalSubject, words: str, *, may_approve: 
     shown, rest = _everything(whole_text(card))
     view = _modal("The plan and its steps", [b.context(words), *shown], REVIEW_STEPS, subject)
     if may_approve and card.pending and Verb.APPROVE_STEPS in card.verbs:
-        view["submit"] = b.plain("Approve and allow", limits.VIEW_TITLE)
+        view["submit"] = b.plain("Approve and allow", blocks.VIEW_TITLE)
     return Review(view, rest)
 
 
@@ -101,7 +101,7 @@ def review_all(cards: Sequence[Card], subject: ModalSubject) -> Review:
     """Show everything of each open change of an answer; submitting it approves them all."""
     shown, rest = _everything(all_text(cards))
     view = _modal("Everything they do", shown, REVIEW_ALL, subject)
-    view["submit"] = b.plain(f"Approve all {len(cards)}", limits.VIEW_TITLE)
+    view["submit"] = b.plain(f"Approve all {len(cards)}", blocks.VIEW_TITLE)
     return Review(view, rest)
 
 
@@ -119,7 +119,7 @@ def _everything(whole: str) -> tuple[list[Block], bool]:
     for piece in pieces:
         block = b.rich([ContextLine((Run(piece),), preformatted=True)])
         used += len(json.dumps(block))
-        if used > _BUDGET or len(shown) > limits.BLOCKS_PER_VIEW - 15:
+        if used > _BUDGET or len(shown) > blocks.BLOCKS_PER_VIEW - 15:
             break
         shown += block
     rest = len(shown) < len(pieces) or len(whole) > _BUDGET
@@ -150,7 +150,7 @@ def similar(
     words = [f"{n}. {text.link_text(allowed)}" for n, (_, allowed) in enumerate(ladder, 1)]
     rungs = [_option(label, rung) for label, (rung, _) in zip(words, ladder, strict=True)]
     shown = [b.context(text.cut(text.link_text(card.title), 300)[0]), *shown]
-    if any(text.width(clean(label)) > limits.OPTION_TEXT for label in words):
+    if any(text.width(clean(label)) > blocks.OPTION_TEXT for label in words):
         shown += b.rich(ContextLine((Run(label),)) for label in words)
     shown += [
         _choice("What may run without asking", RUNG, rungs),
@@ -164,12 +164,12 @@ def similar(
         ),
     ]
     view = _modal("Approve similar", shown, SIMILAR, subject)
-    view["submit"] = b.plain("Approve and allow", limits.VIEW_TITLE)
+    view["submit"] = b.plain("Approve and allow", blocks.VIEW_TITLE)
     return Review(view, rest)
 
 
 def _short(words: str) -> str:
-    return text.cut(text.link_text(words[:1].upper() + words[1:]), limits.OPTION_TEXT)[0]
+    return text.cut(text.link_text(words[:1].upper() + words[1:]), blocks.OPTION_TEXT)[0]
 
 
 def _choice(label: str, block_id: str, options: list[Block]) -> Block:
@@ -200,7 +200,7 @@ def edit(
     shown.append(_choice("Then", AFTERWARDS, afterwards))
     view = _modal(card.button(Verb.EDIT).label, shown, EDIT, subject)
     approves = "Approve as edited" if may_approve else "Ask again"
-    view["submit"] = b.plain("Send answer" if question else approves, limits.VIEW_TITLE)
+    view["submit"] = b.plain("Send answer" if question else approves, blocks.VIEW_TITLE)
     return view
 
 
@@ -220,7 +220,7 @@ def words(card: Card, verb: Verb, subject: ModalSubject) -> Block:
     }
     shown = [b.context(text.cut(text.link_text(card.title), 300)[0]), block]
     view = _modal(pressed.label, shown, f"nod:{verb}", subject)
-    view["submit"] = b.plain(pressed.label, limits.VIEW_TITLE)
+    view["submit"] = b.plain(pressed.label, blocks.VIEW_TITLE)
     return view
 
 
@@ -234,8 +234,8 @@ def last_word(title: str, words: str) -> Block:
     """Say what became of a submit, where closing the modal would not tell."""
     return {
         "type": "modal",
-        "title": b.plain(title, limits.VIEW_TITLE),
-        "close": b.plain("Close", limits.VIEW_TITLE),
+        "title": b.plain(title, blocks.VIEW_TITLE),
+        "close": b.plain("Close", blocks.VIEW_TITLE),
         "blocks": b.rich([ContextLine((Run(text.cut(words, _PIECE)[0] or b.BLANK),))]),
     }
 
@@ -245,11 +245,11 @@ def _modal(title: str, shown: list[Block], callback_id: str, subject: ModalSubje
         "type": "modal",
         "callback_id": callback_id,
         "private_metadata": subject.pack(),
-        "title": b.plain(title, limits.VIEW_TITLE),
-        "close": b.plain("Close", limits.VIEW_TITLE),
+        "title": b.plain(title, blocks.VIEW_TITLE),
+        "close": b.plain("Close", blocks.VIEW_TITLE),
         "blocks": shown,
     }
 
 
 def _option(label: str, value: str) -> Block:
-    return {"text": b.plain(label, limits.OPTION_TEXT), "value": value}
+    return {"text": b.plain(label, blocks.OPTION_TEXT), "value": value}

@@ -11,7 +11,7 @@ from enum import StrEnum
 import aiohttp
 from slack_sdk.errors import SlackApiError, SlackClientError
 
-from bot.channels.slack import limits, text
+from bot.channels.slack import blocks, text
 from bot.channels.slack.errors import code_of, passes
 from bot.channels.slack.places import SlackPlace
 from bot.channels.slack.workspaces import Workspaces, within
@@ -85,7 +85,7 @@ class Sessions:
         """Set it once; False where it may work another time. Failures are logged and forgotten."""
         if place.thread is None or place.team in self._refused:
             return True
-        name = text.cut(text.link_text(title), limits.SESSION_TITLE)[0] or None
+        name = text.cut(text.link_text(title), blocks.SESSION_TITLE)[0] or None
         try:
             async with within(_PATIENCE):
                 client = await self._workspaces.client(place.team)

@@ -2,14 +2,20 @@
 
 The SDK keeps an open connection open. It also tries permanently to open the first one, whatever Slack
 answers; so that is done here, where a refused token is told apart from a Slack that cannot be reached.
+
+Slack's signature over HTTP, looked at before anything else reads a request.
 """
 
 import asyncio
+import json
 import logging
 import time
+from collections.abc import Mapping
+from urllib.parse import parse_qs
 
 from slack_bolt.adapter.socket_mode.async_handler import AsyncSocketModeHandler
 from slack_bolt.async_app import AsyncApp
+from slack_sdk.signature import SignatureVerifier
 
 from bot.channels.slack.errors import translated
 from bot.channels.slack.workspaces import make_client
@@ -65,3 +71,30 @@ class Socket:
 
     async def close(self) -> None:
         await self._handler.close_async()  # type: ignore[no-untyped-call]
+
+
+_LONGEST_STAMP = 20
+
+
+def signed(secret: str, body: bytes, headers: Mapping[str, str]) -> bool:
+    """Whether Slack signed this body within the last five minutes."""
+    stamp, signature = (headers.get(f"x-slack-{name}", "") for name in ("request-timestamp", "signature"))
+    if not (secret and signature.isascii() and stamp.isascii() and stamp.isdecimal()):
+        return False
+    try:
+        return len(stamp) < _LONGEST_STAMP and SignatureVerifier(secret).is_valid(body, stamp, signature)
+    except UnicodeDecodeError:
+        return False
+
+
+def readable(body: bytes, content_type: str) -> bool:
+    """Whether a body is one of the shapes Slack sends: a JSON object, or a form, maybe with one in it."""
+    try:
+        text = body.decode()
+        if not content_type.startswith("application/x-www-form-urlencoded"):
+            found = json.loads(text)
+            return isinstance(found, dict) and isinstance(found.get("event", {}), dict)
+        form = parse_qs(text, keep_blank_values=True)
+        return "payload" not in form or isinstance(json.loads(form["payload"][0]), dict)
+    except (ValueError, RecursionError):
+        return False

@@ -14,11 +14,11 @@ import aiohttp
 from slack_sdk.errors import SlackApiError
 from slack_sdk.web.async_client import AsyncWebClient
 
-from bot.channels.slack import limits, reconciliation, text
+from bot.channels.slack import blocks, reconciliation, text
 from bot.channels.slack.errors import code_of, maybe_done, passes, translated
+from bot.channels.slack.incoming import FollowedThreads
 from bot.channels.slack.places import SlackPlace
 from bot.channels.slack.sessions import Sessions, Status
-from bot.channels.slack.threads import FollowedThreads
 from bot.channels.slack.workspaces import Workspaces, within
 from bot.domain.chat import Clock
 from bot.domain.events import (
@@ -178,7 +178,7 @@ class SlackStream:
     async def _write(self, piece: str) -> None:
         news = [
             c
-            | {part: text.harmless(c[part], limits.TASK_TITLE) for part in ("title", "details") if part in c}
+            | {part: text.harmless(c[part], blocks.TASK_TITLE) for part in ("title", "details") if part in c}
             for c in self._news.values()
         ]
         self._news = {}

@@ -3,8 +3,8 @@
 `brief` says the same in rich text, for a Slack that refuses the blocks.
 """
 
+from bot.channels.slack import blocks, text
 from bot.channels.slack import blocks as b
-from bot.channels.slack import limits, text
 from bot.channels.slack.blocks import Block, ContextLine, Run
 from bot.channels.slack.card import SlackCard
 from bot.domain.redaction import redact_text
@@ -23,7 +23,7 @@ _SIGNS = {Standing.WORKING: "⏳", Standing.DONE: "✅", Standing.FAILED: "❌",
 
 def render(board: TeamStatus) -> SlackCard:
     tasks = [_task(each) for each in board.teammates[-_SHOWN:]]
-    block = {"type": "plan", "title": text.cut(board.title, limits.TASK_TITLE)[0], "tasks": tasks}
+    block = {"type": "plan", "title": text.cut(board.title, blocks.TASK_TITLE)[0], "tasks": tasks}
     return SlackCard([block], text.escape(board.title), whole=True)
 
 
@@ -49,7 +49,7 @@ def _task(each: Teammate) -> Block:
 
 def _title(each: Teammate) -> str:
     plan = f"; {each.plan_state}" if each.plan_state else ""
-    return text.cut(text.link_text(f"{each.name}: {each.state}{plan}"), limits.TASK_TITLE)[0]
+    return text.cut(text.link_text(f"{each.name}: {each.state}{plan}"), blocks.TASK_TITLE)[0]
 
 
 def _details(each: Teammate) -> list[ContextLine]:

@@ -24,10 +24,10 @@ from slack_sdk.http_retry.request import HttpRequest
 from slack_sdk.web.async_client import AsyncWebClient
 from slack_sdk.web.async_slack_response import AsyncSlackResponse
 
+from bot.channels.connecting import PATIENCE, Waits
 from bot.channels.slack.errors import LIMITED, OFF, code_of, passes, translated
 from bot.channels.slack.places import actor_of
 from bot.channels.slack.text import link_text
-from bot.channels.waits import PATIENCE, Waits
 from bot.domain.chat import Clock
 from bot.domain.people import Actor, Membership
 from bot.errors import ChannelError, NotDeliverable

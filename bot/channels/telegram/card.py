@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from telegram import InlineKeyboardButton, InlineKeyboardMarkup
 from telegram.constants import KeyboardButtonStyle
 
-from bot.channels.message_parts import MOST_POSTS
+from bot.channels.streamed_message import MOST_POSTS
 from bot.channels.telegram.buttons import ButtonData, Does, does_of
 from bot.channels.telegram.limits import TEXT_UNITS
 from bot.channels.telegram.text import OUTLINER, Rich, split, styled, trimmed, web_link

@@ -29,29 +29,33 @@ from telegram.ext import Application, Defaults, ExtBot, TypeHandler
 
 from bot.channels.base import SILENT, Hearing, Lookup, Poster, heard
 from bot.channels.connecting import Connection
-from bot.channels.message_parts import in_few, post_each
+from bot.channels.streamed_message import in_few, post_each
 from bot.channels.telegram import commands
 from bot.channels.telegram import team_status as boards
 from bot.channels.telegram.admission import Admission
-from bot.channels.telegram.dialogues import Dialogues
+from bot.channels.telegram.dialogue import Dialogues
 from bot.channels.telegram.forms import Asker
 from bot.channels.telegram.inbound import Inbound
 from bot.channels.telegram.ladder import GrantLadder
 from bot.channels.telegram.limits import ChatPace, Urgency
-from bot.channels.telegram.mailbox import KeptUpdate, Mailbox, OrderedByChat, event_id
-from bot.channels.telegram.moves import Moves
-from bot.channels.telegram.places import NAME, TelegramPlace, TelegramPosted
+from bot.channels.telegram.mailbox import (
+    KeptUpdate,
+    Mailbox,
+    OrderedByChat,
+    ReadableUpdates,
+    event_id,
+    readable,
+)
+from bot.channels.telegram.places import NAME, Moves, TelegramPlace, TelegramPosted
 from bot.channels.telegram.presses import TelegramPresses
-from bot.channels.telegram.requests import BotRequests
 from bot.channels.telegram.shown import ShownCards
 from bot.channels.telegram.stream import TelegramStream
 from bot.channels.telegram.text import from_markdown, joined, mention, split
-from bot.channels.telegram.transport import Transport
-from bot.channels.telegram.updates import ReadableUpdates, readable
+from bot.channels.telegram.transport import BotRequests, Transport
 from bot.domain.cards import Card
 from bot.domain.chat import Address, Clock, Inbox
+from bot.domain.jobs import Others
 from bot.domain.people import Actor
-from bot.domain.processes import Others
 from bot.domain.proposals import State
 from bot.domain.teams import TeamStatus
 from bot.errors import ChannelError, CopyGone, SettingsError

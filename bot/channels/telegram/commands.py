@@ -17,8 +17,7 @@ from telegram.error import BadRequest, TelegramError
 from telegram.ext import ExtBot
 
 from bot.domain.chat import Address, Command
-from bot.domain.names import Names
-from bot.domain.people import Actor
+from bot.domain.people import Actor, Names
 from bot.telemetry.logs import logger
 
 log = logger(__name__)

@@ -11,11 +11,10 @@ from bot.channels.base import Lookup
 from bot.channels.telegram import commands
 from bot.channels.telegram.admission import Admission
 from bot.channels.telegram.commands import Typed
-from bot.channels.telegram.dialogues import Who
+from bot.channels.telegram.dialogue import Who
 from bot.channels.telegram.forms import Asker
 from bot.channels.telegram.incoming import Overheard, attached, for_model
-from bot.channels.telegram.moves import Moves
-from bot.channels.telegram.places import NAME, TelegramPlace
+from bot.channels.telegram.places import NAME, Moves, TelegramPlace
 from bot.channels.telegram.shown import ShownCards
 from bot.channels.telegram.text import from_markdown, plain
 from bot.channels.telegram.transport import Transport
@@ -23,7 +22,7 @@ from bot.domain import chat as seam
 from bot.domain.chat import Answer, Inbox, Reply
 from bot.domain.events import STOPPED
 from bot.domain.people import Actor
-from bot.domain.quoting import in_group
+from bot.domain.text import in_group
 from bot.errors import NotDeliverable
 
 _ONLY_TEXT = "I can only read text for now. Please say it in words."

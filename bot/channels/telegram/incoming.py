@@ -3,7 +3,7 @@
 from telegram import Message, MessageOrigin, User
 
 from bot.channels.telegram.places import TelegramPlace
-from bot.domain.quoting import forwarded, in_reply_to
+from bot.domain.text import forwarded, in_reply_to
 
 _PLACES = 200  # groups and topics whose last messages are kept
 _MESSAGES = 30  # of each

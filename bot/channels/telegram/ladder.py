@@ -12,8 +12,7 @@ from telegram import InlineKeyboardMarkup
 from bot.channels.base import Lookup
 from bot.channels.telegram import screens
 from bot.channels.telegram.buttons import ButtonData, Does
-from bot.channels.telegram.dialogue import Dialogue, DialogueStep
-from bot.channels.telegram.dialogues import MOVED_ON, NOT_YOURS, Dialogues, Who
+from bot.channels.telegram.dialogue import MOVED_ON, NOT_YOURS, Dialogue, Dialogues, DialogueStep, Who
 from bot.channels.telegram.limits import TEXT_UNITS, Urgency
 from bot.channels.telegram.places import TelegramPosted
 from bot.channels.telegram.screens import Screen

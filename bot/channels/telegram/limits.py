@@ -21,8 +21,8 @@ from typing import Any
 from telegram.error import RetryAfter
 from telegram.ext import BaseRateLimiter
 
-from bot.channels.waits import PATIENCE, Waits
-from bot.domain.processes import Others
+from bot.channels.connecting import PATIENCE, Waits
+from bot.domain.jobs import Others
 
 TEXT_UNITS = 4096  # UTF-16 code units in one message
 CAPTION_UNITS = 1024

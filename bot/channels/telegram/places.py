@@ -1,10 +1,23 @@
-"""Where things are in Telegram: a chat with or without a topic, and one posted message."""
+"""Where things are in Telegram: a chat with or without a topic, and one posted message.
+
+Groups that became supergroups: Telegram gives them a new id for good and leaves their messages behind.
+
+A chat keeps the id it had when Nod first met it for everything outside this folder: settings, rules,
+conversations and copies of cards name it by that. Only what goes to Telegram, and what comes from there, is
+translated here. Old messages can't be changed; open cards are posted again at the new id.
+"""
 
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import Any, Self
 
-from bot.domain.chat import Address
+from sqlmodel import Session
+
+from bot.domain.chat import Address, Clock
+from bot.domain.jobs import Others
 from bot.errors import NotDeliverable
+from bot.store import events, posted_cards
+from bot.store.database import Database
+from bot.telemetry.logs import logger
 
 NAME = "telegram"
 
@@ -59,3 +72,74 @@ class TelegramPosted:
         """Read what `str` wrote; raises ValueError when ``text`` is not of the form ``chat/message``."""
         chat, _, message = text.partition("/")
         return cls(int(chat), int(message))
+
+
+_KEY = "moved:"
+_TOLD = "telegram moved"  # what processes tell each other
+
+log = logger(__name__)
+
+
+class Moves:
+    """Which chats moved, kept in the database and known here in memory."""
+
+    def __init__(self, database: Database, clock: Clock) -> None:
+        self._database = database
+        self._clock = clock
+        self._to: dict[int, int] = {}
+        self._home: dict[int, int] = {}
+        self._others: Others | None = None
+
+    def share(self, others: Others) -> None:
+        """Tell other processes what is learned here; they tell this one."""
+        self._others = others
+        others.on(_TOLD, lambda told: self._note(*told))
+
+    async def load(self) -> None:
+        for key, state in (await self._database.read(events.dialogues, NAME, _KEY)).items():
+            self._note(int(key.removeprefix(_KEY)), state)
+
+    async def learn(self, old: int, new: int) -> None:
+        """Remember that a chat moved; the cards that stand in it are behind from now on."""
+        if old == new or self._to.get(old) == new:
+            return
+        state = await self._database.write(self._learn, old, new)
+        self._note(old, state)
+        if self._others is not None:
+            self._others.say(_TOLD, [old, state])
+        log.info("a telegram group has a new id", old=old, new=new)
+
+    def left(self, chat_id: int) -> bool:
+        """Whether the chat moved away from this id, so that its messages can't be changed."""
+        return chat_id in self._to
+
+    def now(self, chat_id: int) -> int:
+        """Give the id Telegram knows the chat by today."""
+        return self._to.get(chat_id, chat_id)
+
+    def home(self, chat_id: int) -> int:
+        """Give the id the rest of Nod knows the chat by."""
+        return self._home.get(chat_id, chat_id)
+
+    def place(self, address: Address) -> TelegramPlace:
+        """Where to write to for an address; raises NotDeliverable for what is no Telegram chat."""
+        place = TelegramPlace.of(address)
+        now = self.now(place.chat_id)
+        return place if now == place.chat_id else TelegramPlace(now, place.thread_id, home=place.chat_id)
+
+    def here(self, chat_id: int, thread_id: int | None = None) -> TelegramPlace:
+        """Where something came from."""
+        home = self.home(chat_id)
+        return TelegramPlace(chat_id, thread_id, home=None if home == chat_id else home)
+
+    def _learn(self, session: Session, old: int, new: int) -> dict[str, Any]:
+        # people may have talked at the new id before anything told that the group moved: then it has its own
+        state = {"to": new, "home": not posted_cards.is_known(session, NAME, str(new))}
+        events.keep_dialogue(session, NAME, f"{_KEY}{old}", state, self._clock())
+        posted_cards.fall_behind(session, NAME, f"{old}/")
+        return state
+
+    def _note(self, old: int, state: dict[str, Any]) -> None:
+        self._to[old] = state["to"]
+        if state["home"]:
+            self._home[state["to"]] = old

@@ -11,7 +11,7 @@ from telegram import CallbackQuery
 from bot.channels.base import Lookup
 from bot.channels.telegram.admission import Admission
 from bot.channels.telegram.buttons import LADDER, VERBS, ButtonData, Does
-from bot.channels.telegram.dialogues import Who
+from bot.channels.telegram.dialogue import Who
 from bot.channels.telegram.forms import Asker
 from bot.channels.telegram.inbound import actor_of, place_of
 from bot.channels.telegram.ladder import GrantLadder

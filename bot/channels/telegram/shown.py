@@ -11,8 +11,7 @@ from typing import Any
 
 from bot.channels.base import Lookup
 from bot.channels.telegram.card import TelegramCard, keyboard, question, rendered, whole
-from bot.channels.telegram.dialogue import Dialogue
-from bot.channels.telegram.dialogues import MOVED_ON
+from bot.channels.telegram.dialogue import MOVED_ON, Dialogue
 from bot.channels.telegram.limits import Urgency
 from bot.channels.telegram.places import NAME, TelegramPlace, TelegramPosted
 from bot.channels.telegram.text import plain

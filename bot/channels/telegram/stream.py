@@ -9,8 +9,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
 from bot.channels.markdown import open_fence
-from bot.channels.message_parts import in_few, post_each
-from bot.channels.streamed_message import StreamedMessage
+from bot.channels.streamed_message import StreamedMessage, in_few, post_each
 from bot.channels.telegram.limits import TEXT_UNITS, ChatPace, Urgency
 from bot.channels.telegram.places import TelegramPlace, TelegramPosted
 from bot.channels.telegram.text import Rich, from_markdown, plain, split, styled

@@ -23,8 +23,7 @@ from bot.channels.markdown import misleads
 from bot.channels.telegram.limits import ENTITIES, TEXT_UNITS
 from bot.channels.telegram.places import NAME
 from bot.domain.people import Actor
-from bot.domain.text import whole_until
-from bot.domain.unseen import escaped, made_visible
+from bot.domain.text import escaped, made_visible, whole_until
 
 _PICTURE = "\ue000"  # stands where a picture was; taken out of the source first, so it cannot be forged
 _PICTURE_SHOWN = "▣"

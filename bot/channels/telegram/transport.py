@@ -1,28 +1,97 @@
-"""The few things Nod does in Telegram, with Telegram's refusals in Nod's own words.
+"""What Nod calls Telegram with: PTB's HTTP client, which also notes whether Telegram accepts the token.
+
+What Telegram refuses, as Nod's own errors.
+
+The few things Nod does in Telegram, with Telegram's refusals in Nod's own words.
 
 `NotDeliverable` where it will never arrive, `CopyGone` where the message is no longer there, `ChannelError`
 for the rest. "Not modified" and "query is too old" are no errors. What the server cannot parse goes out as
 plain text. A group that became a supergroup is followed to its new id; its old messages are gone.
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from http import HTTPStatus
 from typing import Any, TypeVar
 
 from telegram import Bot, ForceReply, InlineKeyboardMarkup, MessageEntity, ReplyParameters
 from telegram.constants import ChatAction
-from telegram.error import BadRequest, ChatMigrated
+from telegram.error import BadRequest, ChatMigrated, Forbidden, InvalidToken, TelegramError
 from telegram.ext import ExtBot
+from telegram.request import HTTPXRequest
 
-from bot.channels.message_parts import FullText
-from bot.channels.telegram.errors import Moved, translated
+from bot.channels.base import SILENT
+from bot.channels.streamed_message import FullText
 from bot.channels.telegram.limits import CAPTION_UNITS, TOAST, Urgency
-from bot.channels.telegram.moves import Moves
-from bot.channels.telegram.places import TelegramPlace, TelegramPosted
+from bot.channels.telegram.places import Moves, TelegramPlace, TelegramPosted
 from bot.channels.telegram.text import Rich, split
 from bot.domain.text import shortened
-from bot.errors import ChannelError, CopyGone
+from bot.errors import ChannelError, CopyGone, NotDeliverable
 from bot.telemetry.logs import logger
+
+
+class BotRequests(HTTPXRequest):
+    """So many ``connections`` at most; ``elapsed`` is in seconds, of which only differences count."""
+
+    def __init__(self, elapsed: Callable[[], float], connections: int) -> None:
+        super().__init__(connection_pool_size=connections)
+        self._elapsed = elapsed
+        self._refused: float | None = None
+
+    @property
+    def refused(self) -> bool:
+        """Whether Telegram refused the token lately, and accepted it in nothing since."""
+        return self._refused is not None and self._elapsed() - self._refused <= SILENT
+
+    async def do_request(self, *args: Any, **kwargs: Any) -> tuple[int, bytes]:
+        status, payload = await super().do_request(*args, **kwargs)
+        if status == HTTPStatus.UNAUTHORIZED:
+            self._refused = self._elapsed()
+        elif status == HTTPStatus.OK:
+            self._refused = None
+        return status, payload
+
+
+_GONE = (
+    "message to edit not found",
+    "message can't be edited",
+    "message_id_invalid",
+    "message to delete not found",
+    "message to be replied not found",
+    "message to reply not found",
+)
+
+
+class Moved(ChannelError):
+    """The chat has another id now."""
+
+    def __init__(self, to: int) -> None:
+        super().__init__("The group became a supergroup.")
+        self.to = to
+
+
+@contextmanager
+def translated() -> Iterator[None]:
+    """Raise Telegram's refusals as Nod's own errors; ignore the two that aren't failures."""
+    try:
+        yield
+    except Forbidden as error:
+        raise NotDeliverable(f"Telegram: {error.message}") from error
+    except BadRequest as error:
+        said = error.message.lower()
+        if "message is not modified" in said or "query is too old" in said:
+            return
+        kind = (
+            CopyGone if any(w in said for w in _GONE) else NotDeliverable
+        )  # the same would be refused again
+        raise kind(f"Telegram: {error.message}") from error
+    except ChatMigrated as error:
+        raise Moved(error.new_chat_id) from error
+    except InvalidToken as error:  # its message may hold the token
+        raise ChannelError("Telegram does not know this bot token or this method.") from error
+    except TelegramError as error:
+        raise ChannelError(f"Telegram: {error.message}") from error
+
 
 T = TypeVar("T")
 Markup = InlineKeyboardMarkup | ForceReply | None

@@ -12,8 +12,8 @@ from typing import Any
 from sqlalchemy import Engine, inspect, text
 
 from bot.errors import SettingsError
+from bot.store.engine import apart
 from bot.store.migrations.first_schema import ADOPTED
-from bot.store.session import apart
 
 _VERSIONS = "alembic_version"
 _ALONE = text("SELECT pg_advisory_lock(hashtextextended('nod schema ' || current_schema(), 0))")

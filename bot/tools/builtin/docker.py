@@ -12,8 +12,7 @@ from pydantic import Field
 
 from bot.domain.proposals import PreviewField
 from bot.errors import ToolError
-from bot.tools.builtin.docker_daemon import Daemon
-from bot.tools.builtin.docker_views import listed, readable, told
+from bot.tools.builtin.docker_daemon import Daemon, listed, readable, told
 from bot.tools.tool import Arguments, FixedToolset, Preview, Tool, tool
 
 _GRACE = 10  # seconds a container has to stop by itself

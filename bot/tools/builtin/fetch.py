@@ -22,7 +22,7 @@ from bot.domain.outward import host_of
 from bot.errors import ToolError
 from bot.tools.builtin.fetch_text import readable
 from bot.tools.net.target import Resolve, Target, addresses, by_system, target
-from bot.tools.storable import Storable
+from bot.tools.signature import Storable
 from bot.tools.tool import Arguments, FixedToolset, tool
 
 _REDIRECTS = 5

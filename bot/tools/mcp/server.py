@@ -24,8 +24,7 @@ from bot.errors import ToolError, ToolTimedOut
 from bot.telemetry.logs import logger
 from bot.tools.mcp.catalogue import LONGEST_PAUSE, Catalogue, Sleep, cause, told
 from bot.tools.mcp.config import ServerConfig
-from bot.tools.mcp.elicitation import Ask
-from bot.tools.mcp.responder import responder
+from bot.tools.mcp.elicitation import Ask, responder
 from bot.tools.mcp.seam import ServerStatus, SignInStatus
 from bot.tools.mcp.signin import REFUSED, Keys
 from bot.tools.mcp.transport import opened

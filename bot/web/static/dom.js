@@ -51,7 +51,7 @@ export function icon(name) {
 }
 
 // Characters that are invisible or turn the reading direction: a person must not approve what they hide.
-// As in bot/domain/unseen.py, where the reasons are. A test holds them together.
+// As in bot/domain/text.py, where the reasons are. A test holds them together.
 const HIDDEN = "0-8 b-1f 7f-9f ad 34f 61c 115f-1160 17b4-17b5 180b-180f 200b-200f 2028-202e 2060-206f 2800 3164 d800-dfff fdd0-fdef fe00-fe0f feff ffa0 fff0-fffc fffe-ffff 13430-1343f 13441-13442 16fe4 1bca0-1bca3 1d159 1d173-1d17a 1fffe-1ffff 2fffe-2ffff 3fffe-3ffff 4fffe-4ffff 5fffe-5ffff 6fffe-6ffff 7fffe-7ffff 8fffe-8ffff 9fffe-9ffff afffe-affff bfffe-bffff cfffe-cffff dfffe-e0fff efffe-effff ffffe-fffff 10fffe-10ffff";
 const WRITTEN = String.raw`(?:<1f3f4><e0067><e0062>(?:<e0065><e006e><e0067>|<e0073><e0063><e0074>|<e0077><e006c><e0073>)<e007f>|\p{Extended_Pictographic}[<fe0e><fe0f>]?\p{Emoji_Modifier}?(?:<200d>\p{Extended_Pictographic}[<fe0e><fe0f>]?\p{Emoji_Modifier}?){0,8}|[#*0-9]<fe0f><20e3>|[<94d><9cd><a4d><acd><b4d><bcd><c4d><ccd><d4d><dca><1039><17d2>][<200c><200d>]|(?<=[\p{Script=Arabic}\p{Script=Syriac}\p{Script=Nko}\p{Script=Mongolian}][\p{Mn}]{0,3})[<200c><200d>](?=[\p{Script=Arabic}\p{Script=Syriac}\p{Script=Nko}\p{Script=Mongolian}]))`;
 const hidden = HIDDEN.replace(/[0-9a-f]+/g, "\\u{$&}").replaceAll(" ", "");

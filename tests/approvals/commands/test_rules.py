@@ -7,11 +7,10 @@ from datetime import timedelta
 import pytest
 from sqlmodel import Session
 
-from bot.approvals.plans import LEAD
+from bot.approvals.team.plans import LEAD
 from bot.channels.base import Overview
 from bot.domain.chat import Address, Answer
-from bot.domain.names import with_names
-from bot.domain.people import LOCAL, Actor
+from bot.domain.people import LOCAL, Actor, with_names
 from bot.domain.policy import Policy
 from bot.domain.proposals import Proposal, State
 from bot.domain.rules import EVERYWHERE, Escalation, Quorum, Rule, Rulebook, RuleValue, Subject, covers

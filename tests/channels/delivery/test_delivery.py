@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from bot.channels.delivery.pauses import GIVE_UP
+from bot.channels.delivery.notices import GIVE_UP
 from bot.domain.cards import Card
 from bot.domain.chat import Address, Answer
 from bot.domain.model import ToolCall

@@ -8,15 +8,14 @@ from hypothesis import strategies as st
 
 from bot.channels.discord import forms
 from bot.channels.discord.card import render
-from bot.channels.discord.limits import CONTENT, CUSTOM_ID
+from bot.channels.discord.places import CONTENT, CUSTOM_ID
 from bot.channels.discord.text import literal, split, width
 from bot.channels.markdown import open_fence
-from bot.domain.buttons import ButtonMark, Way
 from bot.domain.cards import Group
 from bot.domain.forms import fields_of
 from bot.domain.proposals import PreviewField
 from bot.domain.similarity import Rung, Whose
-from bot.domain.verbs import Verb
+from bot.domain.verbs import ButtonMark, Verb, Way
 from tests.channels.telegram.core import done, make_card
 from tests.fakes.discord_rules import check_message, check_window
 from tests.kit.examples import examples

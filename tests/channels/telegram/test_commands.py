@@ -4,8 +4,7 @@ import pytest
 
 from bot.channels.telegram.commands import ENTRIES, Typed, introduction, listed
 from bot.domain.chat import Address, Command
-from bot.domain.names import NO_NAMES
-from bot.domain.people import Actor
+from bot.domain.people import NO_NAMES, Actor
 
 ANA, HERE = Actor("telegram", "101", "Ana"), Address("telegram", "101")
 EVERYONE = ["help", "new", "status", "team", "stop", "link"]

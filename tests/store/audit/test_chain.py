@@ -22,7 +22,8 @@ from sqlalchemy import (
 )
 from sqlmodel import Session, col, select
 
-from bot.approvals import grants, lifecycle, linking
+from bot.approvals import grants, lifecycle
+from bot.approvals.accounts import linking
 from bot.domain.chat import Address
 from bot.domain.people import Actor
 from bot.domain.proposals import State
@@ -30,7 +31,7 @@ from bot.domain.rules import EVERYWHERE, Subject
 from bot.domain.similarity import Lasting, Rung, Scope, Whose
 from bot.domain.verbs import Verb
 from bot.errors import NodError
-from bot.store import people, proposals, rules, tokens, tool_versions, transitions
+from bot.store import people, proposals, rules, tokens, transitions
 from bot.store.audit import admin_changes, chain, log, verification
 from bot.store.audit.log import By
 from bot.store.database import Database, run
@@ -82,7 +83,7 @@ NOT_COVERED = {
 def full(rows: Rows, database: Database, clock: FakeClock) -> Database:
     """A database with something of everything that is recorded."""
     schema = {"type": "object", "properties": {"lamp": {"type": "string"}}}
-    database.write_now(tool_versions.keep, "paint", "1", schema)
+    database.write_now(proposals.keep, "paint", "1", schema)
     [p] = rows.running()
     database.write_now(lifecycle.finish, p, State.FAILED, clock(), error="no paint")
     [declined] = rows.propose(remind_at=clock() + timedelta(hours=1))

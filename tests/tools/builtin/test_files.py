@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from bot.domain.risk import Level
 from bot.errors import BadArguments, SettingsError, ToolError
-from bot.tools.builtin.files.names import names
+from bot.tools.builtin.files.paths import names
 from bot.tools.builtin.files.tools import file_tools, folder_of
 from bot.tools.builtin.files.workspace import Before, Jail
 from tests.kit.examples import examples

@@ -16,8 +16,8 @@ import httpx
 import pytest
 
 from bot.app import App, build
-from bot.approvals import teamwork
 from bot.approvals.elicitation import PATIENCE
+from bot.approvals.team import teammates
 from bot.domain.chat import Address, Incoming, Message, Reply
 from bot.domain.people import Actor
 from bot.domain.proposals import Proposal, State
@@ -261,7 +261,7 @@ async def test_a_question_in_a_teammates_work_stands_with_its_team(talking):
         lead = await read(conversations.get_conversation, ident)
         spawned = {"role": "painter", "task": "Paint.", "tools": None, "needs_plan": True, "call": "1"}
         limits = {"limits": TeamLimits(), "now": talk.app.clock()}
-        teammate, _ = await write(teamwork.spawn, lead, lead.requester, **spawned, **limits)
+        teammate, _ = await write(teammates.spawn, lead, lead.requester, **spawned, **limits)
         asking = asyncio.create_task(
             talk.app.questions.ask(Question("bank", "How much?", teammate.id, "http:ana", {"type": "object"}))
         )

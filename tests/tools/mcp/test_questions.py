@@ -6,8 +6,7 @@ import pytest
 from mcp import types
 
 from bot.errors import ToolError
-from bot.tools.mcp.elicitation import Action, Elicited, Question
-from bot.tools.mcp.responder import responder
+from bot.tools.mcp.elicitation import Action, Elicited, Question, responder
 from bot.tools.tool import CallContext
 from tests.kit import call
 from tests.tools.mcp.conftest import CONTEXT, until

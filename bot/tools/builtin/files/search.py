@@ -7,7 +7,7 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from bot.errors import ToolError
-from bot.tools.builtin.files.names import Names, plain, shown
+from bot.tools.builtin.files.paths import Names, plain, shown
 from bot.tools.builtin.files.workspace import Jail
 
 _MOST_MATCHES = 100

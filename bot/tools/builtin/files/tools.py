@@ -13,10 +13,10 @@ from pydantic import Field
 from bot.domain.diffs import diff
 from bot.domain.proposals import PreviewField
 from bot.errors import ToolError
-from bot.tools.builtin.files.names import Names, changeable, file_names, names, plain, shown
+from bot.tools.builtin.files.paths import Names, changeable, file_names, names, plain, shown
 from bot.tools.builtin.files.search import Search
 from bot.tools.builtin.files.workspace import Before, Jail, as_text
-from bot.tools.storable import Storable
+from bot.tools.signature import Storable
 from bot.tools.tool import Arguments, CallContext, FixedToolset, Tool, tool
 
 _LISTED = 500  # entries in one answer

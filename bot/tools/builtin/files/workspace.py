@@ -20,8 +20,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bot.errors import SettingsError, ToolError
-from bot.tools.builtin.files.faults import told
-from bot.tools.builtin.files.names import Names, shown
+from bot.tools.builtin.files.paths import Names, shown, told
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC

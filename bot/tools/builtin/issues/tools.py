@@ -14,7 +14,7 @@ from bot.store import issues
 from bot.store.database import Database
 from bot.store.issues import Comment, Issue, IssueState, Priority
 from bot.tools.builtin.issues import previews
-from bot.tools.builtin.issues.fields import Body, Label, Labels, Line, Name, Number, Said
+from bot.tools.builtin.issues.previews import Body, Label, Labels, Line, Name, Number, Said
 from bot.tools.tool import Arguments, CallContext, FixedToolset, Preview, Title, Tool, ToolOutput, tool
 
 P = ParamSpec("P")

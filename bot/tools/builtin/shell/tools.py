@@ -17,7 +17,7 @@ from bot.domain.rules import Mode
 from bot.errors import SettingsError
 from bot.tools.builtin.shell.process import CHANGING, READING, Ended, run
 from bot.tools.builtin.shell.risk import classifier
-from bot.tools.storable import Storable
+from bot.tools.signature import Storable
 from bot.tools.tool import Arguments, CallContext, FixedToolset, ToolOutput, tool
 
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"

@@ -1,0 +1,142 @@
+"""What the model says in one call, as it comes, and how it says nothing. Pure.
+
+What a model thinks, in pieces that can be shown: complete lines or sentences, without secrets. Pure.
+
+Calls that a model wrote into its text instead of making them: nothing runs, so the model is told. Pure.
+"""
+
+import json
+import re
+from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any
+
+from bot.agent.prompt import SILENT
+from bot.agent.transcript import NOTE
+from bot.domain.model import AssistantText, Entry, Finished, Stop, ToolCall, ToolSpec, UserText
+from bot.domain.redaction import redact_text
+
+_WRITTEN = (
+    "You wrote a tool call as text. Nothing runs that way. Call the tool through the tools you were given, "
+    "or answer in words."
+)
+
+
+@dataclass(slots=True)
+class Saying:
+    """``may_be_silent``: people there also talk with each other, so saying nothing is an answer."""
+
+    may_be_silent: bool
+    pieces: list[str] = field(default_factory=list)
+    finished: Finished | None = None
+    _held: str = ""  # not shown yet: it may become `SILENT`
+    _speaks: bool = False
+
+    def add(self, text: str) -> str:
+        """More of the answer; returns what of it can be shown now."""
+        self._held += text
+        self._speaks = self._speaks or not (self.may_be_silent and SILENT.startswith(_bare(self._held)))
+        return self._show() if self._speaks else ""
+
+    def rest(self) -> str:
+        """What was held back when the answer ended; nothing of one that is silent."""
+        silent = not self._speaks and _bare(self._held) in ("", SILENT)
+        return "" if silent else self._show()
+
+    def restart(self) -> bool:
+        """Begin again; returns whether something was shown."""
+        shown = bool(self.pieces)
+        self.pieces, self._held, self._speaks = [], "", False
+        return shown
+
+    @property
+    def text(self) -> str:
+        return "".join(self.pieces)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the model fell silent of itself without a word or a call, where it should not."""
+        silent = self.finished is not None and self.finished.stop is Stop.FINISHED
+        return silent and not self.may_be_silent and not self._calls and not self.text.strip()
+
+    def correction(self, specs: Sequence[ToolSpec]) -> tuple[Entry, ...]:
+        """What to tell a model that wrote a call into its text, where nothing runs; nothing if it did not."""
+        if self._calls or not is_written_call(self.text, {spec.name for spec in specs}):
+            return ()
+        return (AssistantText(self.text), UserText(f"{NOTE} {_WRITTEN}"))
+
+    def _show(self) -> str:
+        shown, self._held = self._held, ""
+        if shown:
+            self.pieces.append(shown)
+        return shown
+
+    @property
+    def _calls(self) -> Sequence[ToolCall]:
+        return self.finished.calls if self.finished else ()
+
+
+def _bare(text: str) -> str:
+    return text.strip().strip("`*").casefold()
+
+
+_END = re.compile(r"(?:\n|(?<=[.!?…]) +)(?=[^\n]*$)")
+_LONGEST = 2000  # characters that wait for the end of their sentence
+
+
+class Thoughts:
+    """Holds back what has not ended yet: half a secret looks like none."""
+
+    def __init__(self) -> None:
+        self._held = ""
+
+    def add(self, text: str) -> str:
+        """More of a thought; returns what of it is complete."""
+        self._held += text
+        ends = [found.end() for found in _END.finditer(self._held)]
+        if not ends and len(self._held) < _LONGEST:
+            return ""
+        at = ends[-1] if ends else len(self._held)
+        said, self._held = self._held[:at], self._held[at:]
+        return redact_text(said)
+
+    def rest(self) -> str:
+        """What is still held when the thought ends."""
+        said, self._held = self._held, ""
+        return redact_text(said) if said else ""
+
+
+_LONGEST_CALL = 20_000  # characters; longer text is an answer, whatever it looks like
+_MOST = 20  # places looked at
+_TAGS = re.compile(r"<(?:function=|invoke name=)[\"']?([\w.-]{1,64})")  # as Qwen writes them
+_OBJECT = re.compile(r'\{\s{0,9}"(?:type|id|name|function|tool_calls|arguments|parameters|input)"')
+_DECODER = json.JSONDecoder()
+
+
+def is_written_call(text: str, names: AbstractSet[str]) -> bool:
+    """Whether a tag, or JSON somewhere in it, names one of the tools together with arguments for it."""
+    if len(text) > _LONGEST_CALL:
+        return False
+    if not names.isdisjoint(_TAGS.findall(text)):
+        return True
+    for begun in islice(_OBJECT.finditer(text), _MOST):
+        try:
+            written, _ = _DECODER.raw_decode(text, begun.start())
+        except (ValueError, RecursionError):
+            continue
+        if _names_tool(written, names):
+            return True
+    return False
+
+
+def _names_tool(written: Any, names: AbstractSet[str]) -> bool:
+    if isinstance(written, list):
+        return bool(written) and all(_names_tool(each, names) for each in written)
+    if not isinstance(written, dict):
+        return False
+    inner = written.get("function") or written.get("tool_calls")
+    if isinstance(inner, dict | list):
+        return _names_tool(inner, names)
+    return written.get("name") in names and bool({"arguments", "parameters", "input"} & written.keys())

@@ -1,0 +1,147 @@
+"""Signing in to the console by a one-time link: someone known in a chat becomes the same Person in a browser.
+
+A link holds a code, and a browser the secret of its session; of both only a SHA-256 is kept. Each account
+that signs in has one account in the console, which is linked with it the first time.
+"""
+
+import hashlib
+import secrets
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+
+from sqlmodel import Session, col, delete, func, select
+
+from bot.approvals.accounts.linking import join
+from bot.domain.people import Actor
+from bot.domain.record import Act
+from bot.store import events
+from bot.store.audit import admin_changes
+from bot.store.audit.admin_changes import Thing
+from bot.store.audit.log import By
+from bot.store.people import person_of
+from bot.store.rules import Policies
+from bot.store.tables.channels import DialogueRow
+from bot.store.tables.people import SignInRow
+from bot.store.tables.row import changed
+
+LINK_LIFE = timedelta(minutes=10)
+SESSION_LIFE = timedelta(days=30)
+ORGANISATION_LIFE = timedelta(hours=12)
+AWAY = timedelta(minutes=10)
+_BEGUN = "sign-in"
+_MOST_BEGUN = 10_000
+
+
+def new_link(session: Session, actor: Actor, now: datetime) -> str:
+    """The code of a link that signs this account in once, within `LINK_LIFE`; earlier ones end."""
+    old = (col(SignInRow.code).is_(True)) & (col(SignInRow.account) == str(actor))
+    session.execute(delete(SignInRow).where(old | (col(SignInRow.expires_at) <= now)))
+    return _keep(session, actor, now + LINK_LIFE, code=True)
+
+
+def sign_in(session: Session, policies: Policies, code: str, now: datetime) -> str | None:
+    """Use a link up; the secret of the session, or None where the link is unknown, used or too late."""
+    row = session.execute(
+        delete(SignInRow)
+        .where(col(SignInRow.hash) == _hash(code), col(SignInRow.code).is_(True))
+        .where(col(SignInRow.expires_at) > now)
+        .returning(col(SignInRow.account), col(SignInRow.name))
+    ).first()
+    if row is None:
+        return None
+    chat = Actor.parse(row[0], row[1])
+    console = Actor("http", f"console-{_hash(str(chat))[:12]}", chat.label)
+    if str(console) not in person_of(session, chat).accounts:
+        join(session, policies, chat, console, chat, now)
+    until = now + SESSION_LIFE
+    _record(session, console, Act.SIGN_IN, chat, {"how": "link", "until": until.isoformat()}, now)
+    return _keep(session, console, until, code=False)
+
+
+def begin(session: Session, state: str, kept: Mapping[str, str], now: datetime) -> bool:
+    """A browser goes to the organisation's sign-in; what it is checked by when it comes back.
+
+    False, and nothing is kept, where too many have gone there and not come back: it needs no token.
+    """
+    old = (col(DialogueRow.channel) == _BEGUN) & (col(DialogueRow.updated_at) <= now - AWAY)
+    session.execute(delete(DialogueRow).where(old))
+    there = select(func.count()).select_from(DialogueRow).where(col(DialogueRow.channel) == _BEGUN)
+    if session.exec(there).one() >= _MOST_BEGUN:
+        return False
+    events.keep_dialogue(session, _BEGUN, _hash(state), kept, now)
+    return True
+
+
+def come_back(session: Session, state: str, now: datetime) -> Mapping[str, str] | None:
+    """What was kept for it, once; None where that is unknown, used or too late."""
+    begun = (col(DialogueRow.channel) == _BEGUN) & (col(DialogueRow.key) == _hash(state))
+    row = session.execute(
+        delete(DialogueRow)
+        .where(begun, col(DialogueRow.updated_at) > now - AWAY)
+        .returning(col(DialogueRow.state))
+    ).first()
+    return row[0] if row else None
+
+
+def sign_in_as(session: Session, actor: Actor, now: datetime) -> str:
+    """The secret of a session for someone whom the organisation has signed in."""
+    until = now + ORGANISATION_LIFE
+    _record(session, actor, Act.SIGN_IN, actor, {"how": "organisation", "until": until.isoformat()}, now)
+    return _keep(session, actor, until, code=False)
+
+
+def signed_in(session: Session, secret: str, now: datetime) -> Actor | None:
+    """Whose session this is; None if unknown, ended or too old."""
+    row = session.exec(
+        select(SignInRow).where(
+            SignInRow.hash == _hash(secret), col(SignInRow.code).is_(False), SignInRow.expires_at > now
+        )
+    ).first()
+    return Actor.parse(row.account, row.name) if row else None
+
+
+def sign_out(session: Session, actor: Actor, now: datetime, secret: str = "") -> None:
+    """End the session of this secret; without one, all of this account's, and its links' too."""
+    theirs = col(SignInRow.account) == str(actor)
+    ended = changed(
+        session.execute(
+            delete(SignInRow).where(theirs & (col(SignInRow.hash) == _hash(secret)) if secret else theirs)
+        )
+    )
+    if ended:
+        _record(session, actor, Act.SIGN_OUT, actor, {"how": "here" if secret else "everywhere"}, now)
+
+
+def sessions(session: Session, now: datetime) -> list[tuple[Actor, datetime]]:
+    """Who is signed in, and until when."""
+    live = select(SignInRow).where(col(SignInRow.code).is_(False), SignInRow.expires_at > now)
+    rows = session.exec(live.order_by(col(SignInRow.account), col(SignInRow.expires_at)))
+    return [(Actor.parse(row.account, row.name), row.expires_at) for row in rows]
+
+
+def end_all(session: Session, who: Actor, by: Actor, now: datetime) -> int:
+    """End every session and link of a person; how many sessions that were."""
+    accounts = person_of(session, who).accounts | {str(who)}
+    ended = [actor for actor, _ in sessions(session, now) if str(actor) in accounts]
+    session.execute(delete(SignInRow).where(col(SignInRow.account).in_(accounts)))
+    for actor in dict.fromkeys(ended):
+        _record(session, actor, Act.SIGN_OUT, by, {"how": "by an admin"}, now)
+    return len(ended)
+
+
+def _record(
+    session: Session, console: Actor, act: Act, by: Actor, how: Mapping[str, str], now: datetime
+) -> None:
+    who = By.press(act, by, person_of(session, by))
+    admin_changes.record(session, Thing.SESSION, str(console), who, None, how, now)
+
+
+def _keep(session: Session, actor: Actor, until: datetime, *, code: bool) -> str:
+    secret = secrets.token_urlsafe(32)
+    row = SignInRow(hash=_hash(secret), account=str(actor), name=actor.label, code=code, expires_at=until)
+    session.add(row)
+    return secret
+
+
+def _hash(secret: str) -> str:
+    return hashlib.sha256(secret.encode(errors="replace")).hexdigest()

@@ -1,0 +1,164 @@
+"""How teammates are steered: plans opened, replaced and reviewed; teammates stopped. One transaction each."""
+
+from dataclasses import replace
+from datetime import datetime
+
+from sqlalchemy import update
+from sqlmodel import Session, col
+
+from bot.approvals.lifecycle import end, moved, redraw
+from bot.approvals.team import teammates
+from bot.domain.conversations import Conversation
+from bot.domain.jobs import Job, Work
+from bot.domain.people import NOD, Actor
+from bot.domain.plans import Approver
+from bot.domain.proposals import Cause, Proposal, State, Vote
+from bot.domain.record import Act
+from bot.domain.teams import Standing, Teammate
+from bot.domain.verbs import Verb
+from bot.errors import ToolError
+from bot.store import conversations, people, teams, transitions, turns
+from bot.store.audit.log import By
+from bot.store.rules import Policies
+from bot.store.tables.teams import TeammateRow
+
+LEAD = Actor(NOD, "lead", "the lead agent")
+_NEW = "was submitted"
+"""The lead agent's vote for a plan; it never counts as a person's."""
+
+
+def open_plan(session: Session, policies: Policies, p: Proposal, now: datetime) -> tuple[Job, ...]:
+    """A plan about to be stored becomes its teammate's plan; one that still waits is replaced by it."""
+    found = teams.get(session, p.conversation_id)
+    if found is None:
+        return ()
+    jobs: list[Job] = []
+    if found.plan is not None and found.plan.state is State.PROPOSED:
+        by = By.nod(Act.SUPERSEDED, f"version {found.rounds + 1} took its place")
+        old = transitions.move(session, found.plan, by, now, State.CANCELLED, cause=Cause.SUPERSEDED)
+        jobs += [redraw(session, old)] if old else []
+    session.execute(
+        update(TeammateRow)
+        .where(col(TeammateRow.id) == found.id)
+        .values(plan_id=p.id, rounds=TeammateRow.rounds + 1)
+    )
+    found = replace(found, rounds=found.rounds + 1)
+    people_alone = _approver(session, policies, p) is Approver.HUMAN
+    why = "was submitted. People approve it; you may reject it or ask for changes" if people_alone else _NEW
+    # where it has no vote it is told without a turn of its own: it may look once it speaks again
+    jobs += teammates.wants_review(session, found, p, why, now, wake=not people_alone)
+    return tuple(jobs)
+
+
+def lacks_lead(session: Session, policies: Policies, p: Proposal) -> bool:
+    """Whether the lead agent's own approval of a plan is needed and missing."""
+    return _approver(session, policies, p) is Approver.BOTH and not reviewed(p)
+
+
+def ask_lead(session: Session, p: Proposal, now: datetime) -> tuple[Job, ...]:
+    """People approved a plan that the lead agent must approve, too: it is asked once more."""
+    found = teams.get(session, p.conversation_id)
+    why = "was approved by people and needs your approval as well"
+    return teammates.wants_review(session, found, p, why, now) if found else ()
+
+
+def review(
+    session: Session,
+    policies: Policies,
+    teammate: Teammate,
+    verdict: Verb | Act,
+    feedback: str,
+    now: datetime,
+) -> tuple[str, tuple[Job, ...]]:
+    """The lead agent approves, rejects or sends back a plan. Raises ToolError where it may not, or cannot."""
+    p = teammate.plan
+    if p is None or p.state is not State.PROPOSED:
+        raise ToolError(f"{teammate.name} has no plan waiting for review.")
+    if verdict is Verb.APPROVE:
+        return _approve(session, policies, p, now)
+    if verdict is Verb.REVISE and not feedback.strip():
+        raise ToolError("Say in feedback what should change.")
+    by = By(verdict, str(LEAD), str(LEAD), "nod", feedback)
+    cause = Cause.REVISE if verdict is Verb.REVISE else None
+    _, jobs = end(session, p, by, now, State.DECLINED, LEAD.name, cause=cause, decline_reason=feedback)
+    return stopped(session, p) or f"{teammate.name} has been told and will continue.", jobs
+
+
+def stopped(session: Session, p: Proposal) -> str:
+    """What to say where the end of a plan ended its teammate's work; empty where it continues."""
+    found = teams.get(session, p.conversation_id)
+    return "" if found and not found.over else f"{p.teammate} has stopped: that was its last version."
+
+
+def _approve(session: Session, policies: Policies, p: Proposal, now: datetime) -> tuple[str, tuple[Job, ...]]:
+    approver = _approver(session, policies, p)
+    if approver is Approver.HUMAN:
+        raise ToolError("Only a person can approve plans here. You may reject it or ask for changes.")
+    if reviewed(p):
+        raise ToolError("You have already approved it. People must decide as well.")
+    by = By(Act.REVIEWED, str(LEAD), str(LEAD), "nod")
+    votes = (*p.votes, Vote(str(LEAD), LEAD, Act.REVIEWED, None, now))
+    approvals = [v for v in p.votes if v.verb == Verb.APPROVE]
+    if approver is Approver.BOTH and len(people.voters(session, p, Verb.APPROVE)) < p.quorum:
+        after = transitions.move(session, p, by, now, votes=votes)
+        told, work = "Your approval counts. A person must approve it as well.", None
+    else:
+        who = f"{approvals[-1].actor.label} and {LEAD.name}" if approvals else f"{LEAD.name} ({p.rule})"
+        after = transitions.move(
+            session, p, by, now, State.APPROVED, votes=votes, decided_by=who, decided_at=now
+        )
+        told, work = "Approved.", Job(Work.EXECUTE, p.id)
+    return told, (redraw(session, moved(after)), *((work,) if work else ()))
+
+
+def _approver(session: Session, policies: Policies, p: Proposal) -> Approver:
+    place = conversations.place_of(session, p.conversation_id)
+    return policies.load(session).plan_rule(place.address).value
+
+
+def reviewed(p: Proposal) -> bool:
+    """Whether the lead agent approved a plan."""
+    return any(v.verb == Act.REVIEWED for v in p.votes)
+
+
+def stop(
+    session: Session, teammate: Teammate, by: By, who: str, why: str, now: datetime, *, tell: bool
+) -> tuple[Job, ...]:
+    """End a teammate: its turn, what it proposed, its grants. What already runs is let run to its end.
+
+    ``who`` is shown on the cancelled cards. ``tell`` False: the lead agent did it itself, so it knows.
+    """
+    if teammate.standing is not Standing.WORKING:
+        return ()
+    turns.stop_turn(session, teammate.id, now)
+    jobs = teammates.finish(session, teammate.id, Standing.STOPPED, why, now, wake=False, tell=tell)
+    return (*jobs, *_take_back(session, teammate, by, who, now))
+
+
+def fail(session: Session, teammate_id: str, why: str, now: datetime) -> tuple[Job, ...]:
+    """End a teammate that can't continue, and its open proposals. Does nothing if it already ended."""
+    found = teams.get(session, teammate_id)
+    if found is None or found.over:
+        return ()
+    jobs = teammates.finish(session, teammate_id, Standing.FAILED, why, now)
+    return (*jobs, *_take_back(session, found, By.nod(Act.FAIL, why), f"Nod, since {found.name} failed", now))
+
+
+def _take_back(session: Session, teammate: Teammate, by: By, who: str, now: datetime) -> tuple[Job, ...]:
+    jobs: list[Job] = []
+    for p in teammate.waits_for:
+        if p.state in (State.PROPOSED, State.APPROVED):
+            jobs += end(session, p, by, now, State.CANCELLED, who, cause=Cause.TAKEN_BACK)[1]
+    return tuple(jobs)
+
+
+def stop_all(
+    session: Session, lead: Conversation, by: By, who: str, why: str, now: datetime
+) -> tuple[list[str], tuple[Job, ...]]:
+    """Stop the whole team of a conversation; gives the ids of those who were at work."""
+    stopped, jobs = [], list[Job]()
+    for each in teams.of_lead(session, lead.id):
+        if each.standing is Standing.WORKING:
+            stopped.append(each.id)
+            jobs += stop(session, each, by, who, why, now, tell=True)
+    return stopped, tuple(jobs)

@@ -1,0 +1,128 @@
+"""What a kind of channel says of itself: how to tell that it is wanted, to build it and to check it.
+
+Each channel has one: an entry point of the group ``nod.channels`` (``bot/channels/kinds.py``).
+
+The chat platforms there are: Nod's own, and those of other packages that ``NOD_CHANNELS`` names.
+
+All of them come in as entry points of the group ``nod.channels``; how one is written: ``docs/plugins.md``.
+"""
+
+import functools
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from importlib.metadata import entry_points
+from typing import Protocol
+
+from starlette.routing import BaseRoute
+
+from bot.channels.base import Poster
+from bot.domain.chat import Address, Clock
+from bot.domain.findings import Finding, fail, ok, warn
+from bot.errors import ChannelError, SettingsError
+from bot.plugins import CHANNELS, ENTRY, is_own, load
+from bot.settings import Settings, require
+from bot.store.database import Database
+
+
+class Platform(Poster, Protocol):
+    """A chat platform that may call Nod's own web server."""
+
+    def routes(self) -> Sequence[BaseRoute]:
+        """What the web server mounts for it; nothing, where it calls the platform itself."""
+        return ()
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelKind:
+    """``label`` is what people call it; ``example`` an account there, as settings and rules name it.
+
+    ``hint``: how it is turned on; ``keys``: the settings that do so. The platform's libraries are an extra of
+    its name, loaded by ``make`` and ``examine``; ``libraries`` names them as they are imported. ``rank``: its
+    place in lists of Nod's own channels.
+    """
+
+    name: str
+    label: str
+    example: str
+    hint: str
+    keys: tuple[str, ...]
+    configured: Callable[[Settings], bool]  # whether any setting asks for it
+    make: Callable[[Settings, Database, Clock], Platform]  # raises SettingsError where a setting is wrong
+    examine: Callable[[Settings, Sequence[Address]], Awaitable[list[Finding]]] | None = None
+    libraries: tuple[str, ...] = ()
+    rank: int = 0
+
+    def build(self, settings: Settings, database: Database, clock: Clock) -> Platform:
+        """Raises SettingsError where a setting is wrong, or a library is missing."""
+        try:
+            require(self.label, self.name, *self.libraries)
+        except ValueError as error:
+            raise SettingsError(str(error)) from None
+        return self.make(settings, database, clock)
+
+    async def check(self, settings: Settings, places: Sequence[Address] = ()) -> list[Finding]:
+        """For the doctor, with the places where Nod is to post; never raises for what it finds."""
+        if not self.configured(settings):
+            return [ok(self.label, f"not set up; {self.hint}")]
+        try:
+            require(self.label, self.name, *self.libraries)
+        except ValueError as error:
+            return [fail(self.label, str(error))]
+        if self.examine is None:
+            return [ok(self.label, "set up")]
+        return await self.examine(settings, [each for each in places if each.channel == self.name])
+
+
+async def look_at_places(
+    places: Sequence[Address], ask: Callable[[Address], Awaitable[None]]
+) -> list[Finding]:
+    """Whether Nod can post in each; ``ask`` raises ChannelError where it can't."""
+    found = []
+    for place in places:
+        try:
+            await ask(place)
+        except ChannelError as error:
+            found.append(warn(f"posting in {place}", error.message))
+        else:
+            found.append(ok(f"posting in {place}"))
+    return found
+
+
+_SETTING = "NOD_CHANNELS"
+
+
+@functools.cache
+def own_channels() -> tuple[ChannelKind, ...]:
+    """Slack, Telegram and Discord, which are on where their settings are there."""
+    own = (point.load() for point in entry_points(group=CHANNELS) if is_own(point))
+    return tuple(sorted(own, key=lambda kind: kind.rank))
+
+
+def channels_of(settings: Settings) -> tuple[ChannelKind, ...]:
+    """Nod's own channels, then those that ``NOD_CHANNELS`` names.
+
+    Raises SettingsError where a named one can't be had or is no channel.
+    """
+    return (*own_channels(), *map(_named, dict.fromkeys(settings.channels)))
+
+
+def _named(name: str) -> ChannelKind:
+    if not name.startswith(ENTRY):
+        raise SettingsError(f"{_SETTING}: {name!r} is not a channel. Write entry:NAME, as its package says")
+    kind = load(CHANNELS, _SETTING, name)
+    if not isinstance(kind, ChannelKind):
+        raise SettingsError(f"{_SETTING}: {name} leads to no ChannelKind; see docs/plugins.md")
+    if kind.name != name.removeprefix(ENTRY):
+        raise SettingsError(f"{_SETTING}: {name} calls its channel {kind.name!r}. Name both the same")
+    return kind
+
+
+def require_admin(settings: Settings) -> None:
+    """Raises SettingsError where people could reach Nod and no one could set it right."""
+    kinds = channels_of(settings)
+    reached = settings.http_tokens or any(kind.configured(settings) for kind in kinds)
+    if reached and not settings.admins:
+        examples = ", ".join(kind.example for kind in kinds)
+        raise SettingsError(
+            f"NOD_ADMINS: name at least one account that may set the rules, such as {examples} or http:ana"
+        )

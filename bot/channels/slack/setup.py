@@ -1,0 +1,169 @@
+"""Is the Slack app set up? Every fault comes with its fix.
+
+Slack, as an entry point of the group ``nod.channels``.
+"""
+
+import re
+from collections.abc import Sequence
+
+import aiohttp
+from slack_sdk.errors import SlackApiError, SlackClientError
+
+from bot.channels.kinds import ChannelKind, Platform, look_at_places
+from bot.channels.slack.ephemerals import check as check_place
+from bot.channels.slack.errors import code_of, translated
+from bot.channels.slack.manifest import SCOPES
+from bot.channels.slack.places import NAME, SlackPlace
+from bot.channels.slack.workspaces import make_client
+from bot.domain.chat import Address, Clock
+from bot.domain.findings import Finding, fail, ok
+from bot.settings import Settings
+from bot.store.database import Database
+
+_WHERE = "api.slack.com/apps, your app"
+
+
+async def check(settings: Settings, places: Sequence[Address] = ()) -> list[Finding]:
+    """Look at the Slack settings and ask Slack about them, and about the places where Nod is to post."""
+    findings = local(settings)
+    if settings.slack_bot_token is not None:
+        token = settings.slack_bot_token.get_secret_value()
+        findings += await _bot_token(settings, token)
+        client = make_client(settings, token)
+
+        async def ask(address: Address) -> None:
+            with translated():
+                await check_place(client, SlackPlace.of(address))
+
+        findings += await look_at_places(places, ask)
+    if settings.slack_app_token is not None:
+        findings.append(await _app_token(settings, settings.slack_app_token.get_secret_value()))
+    if settings.slack_client_id and settings.slack_client_secret:
+        findings.append(_oauth(settings))
+    return findings
+
+
+def local(settings: Settings) -> list[Finding]:
+    """What the settings alone tell; a start is refused for what is wrong here."""
+    findings = [_transport(settings)]
+    if settings.slack_bot_token is None and not settings.slack_client_id:
+        fix = f"set SLACK_BOT_TOKEN to the Bot User OAuth Token (xoxb-…) from {_WHERE}, OAuth & Permissions"
+        findings.append(fail("Slack bot token", fix))
+    if settings.slack_client_id and settings.slack_client_secret is None:
+        fix = f"set SLACK_CLIENT_SECRET from {_WHERE}, Basic Information"
+        findings.append(fail("Slack install flow", fix))
+    return findings
+
+
+def _transport(settings: Settings) -> Finding:
+    if settings.slack_app_token is not None:
+        return ok("Slack transport: Socket Mode")
+    if settings.slack_signing_secret is not None:
+        return ok("Slack transport: HTTP at /slack/events")
+    fix = (
+        "set SLACK_APP_TOKEN (xapp-…, scope connections:write) for Socket Mode, "
+        "or SLACK_SIGNING_SECRET for HTTP; without one nothing arrives from Slack"
+    )
+    return fail("Slack transport", fix)
+
+
+def _oauth(settings: Settings) -> Finding:
+    if settings.public_url is None:
+        fix = "set NOD_PUBLIC_URL to the https address people reach /slack/install at"
+        return fail("Slack install flow", fix)
+    return ok("Slack install flow: /slack/install")
+
+
+async def _bot_token(settings: Settings, token: str) -> list[Finding]:
+    if not token.startswith("xoxb-"):
+        fix = f"SLACK_BOT_TOKEN begins with xoxb-; copy it from {_WHERE}, OAuth & Permissions"
+        return [fail("Slack bot token", fix)]
+    try:
+        found = await make_client(settings, token).auth_test()
+    except SlackApiError as error:
+        fix = f"Slack says {code_of(error)}; copy the Bot User OAuth Token (xoxb-…) again from {_WHERE}"
+        return [fail("Slack bot token", fix)]
+    except (SlackClientError, aiohttp.ClientError, OSError) as error:
+        fix = f"{settings.slack_api_url} cannot be reached ({error}); check the network and SLACK_API_URL"
+        return [fail("Slack reachable", fix)]
+    who = ok(f"Slack bot token: {found.get('user')} in {found.get('team')}")
+    headers = {str(k).lower(): v for k, v in (found.headers or {}).items()}
+    return [who, _scopes(headers.get("x-oauth-scopes")), *_accounts(settings, str(found.get("team_id")))]
+
+
+def _accounts(settings: Settings, team: str) -> list[Finding]:
+    """Accounts of another workspace than the token's would never be anybody there."""
+    named = (*settings.admins, *settings.approvers, *settings.approver_chats)
+    others = [account for account in named if account.startswith("slack:") and not _is_in(account, team)]
+    if not others:
+        return []
+    fix = f"write slack:{team}/U… (a member's profile, ⋮, Copy member ID); this workspace is {team}"
+    return [fail(f"Slack accounts {', '.join(others)}", fix)]
+
+
+def _is_in(account: str, team: str) -> bool:
+    return re.fullmatch(rf"slack:{re.escape(team)}/[A-Z0-9]+", account) is not None
+
+
+def _scopes(header: str | None) -> Finding:
+    if header is None:
+        return fail("Slack scopes", "Slack did not say which scopes the token has; try again")
+    granted = {scope.strip() for scope in header.split(",")}
+    missing = [scope for scope in SCOPES if scope not in granted]
+    if missing:
+        fix = f"missing: {', '.join(missing)}; paste manifest.yml as the app's manifest and install it again"
+        return fail("Slack scopes", fix)
+    return ok("Slack scopes")
+
+
+async def _app_token(settings: Settings, token: str) -> Finding:
+    name = "Slack app token"
+    if not token.startswith("xapp-"):
+        return fail(name, "SLACK_APP_TOKEN is the App-Level Token and begins with xapp-")
+    try:
+        await make_client(settings, None).apps_connections_open(app_token=token)
+    except SlackApiError as error:
+        fix = (
+            f"Slack says {code_of(error)}; make an App-Level Token with connections:write at {_WHERE}, "
+            "Basic Information, and turn Socket Mode on"
+        )
+        return fail(name, fix)
+    except (SlackClientError, aiohttp.ClientError, OSError) as error:
+        return fail(name, f"Slack cannot be reached: {error}")
+    return ok(name)
+
+
+def _wanted(settings: Settings) -> bool:
+    return any(
+        (
+            settings.slack_bot_token,
+            settings.slack_app_token,
+            settings.slack_signing_secret,
+            settings.slack_client_id,
+        )
+    )
+
+
+def _make(settings: Settings, database: Database, clock: Clock) -> Platform:
+    from bot.channels.slack.channel import SlackChannel
+
+    return SlackChannel(settings, database, clock)
+
+
+async def _examine(settings: Settings, places: Sequence[Address]) -> list[Finding]:
+
+    return await check(settings, places)
+
+
+KIND = ChannelKind(
+    NAME,
+    "Slack",
+    "slack:T0123/U0456",
+    "SLACK_BOT_TOKEN and SLACK_APP_TOKEN turn it on",
+    ("SLACK_BOT_TOKEN", "SLACK_APP_TOKEN"),
+    _wanted,
+    _make,
+    _examine,
+    ("aiohttp", "slack_bolt", "slack_sdk"),
+    rank=1,
+)

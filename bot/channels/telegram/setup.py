@@ -1,0 +1,129 @@
+"""Whether Telegram will work: the token, the webhook or its absence, what the bot may read in groups.
+
+Telegram, as an entry point of the group ``nod.channels``.
+"""
+
+from collections.abc import Sequence
+
+from telegram import Bot, User, WebhookInfo
+from telegram.error import InvalidToken, TelegramError
+
+from bot.channels.kinds import ChannelKind, Platform, look_at_places
+from bot.channels.telegram.admission import Admitted
+from bot.channels.telegram.channel import WEBHOOK, webhook_fault, webhook_secret
+from bot.channels.telegram.places import NAME, TelegramPlace
+from bot.channels.telegram.transport import type_in
+from bot.domain.chat import Address, Clock
+from bot.domain.findings import Finding, fail, ok, warn
+from bot.errors import SettingsError
+from bot.settings import Settings
+from bot.store.database import Database
+
+_PENDING = 50  # updates that wait at Telegram before it is worth a word
+
+
+async def check(settings: Settings, places: Sequence[Address] = ()) -> list[Finding]:
+    """Ask Telegram, also about the places where Nod is to post; never raises for what it says."""
+    token = settings.telegram_bot_token
+    asked = await _asked(settings, token.get_secret_value(), places) if token else []
+    return [*_local(settings), *asked]
+
+
+def _local(settings: Settings) -> list[Finding]:
+    """What a start would refuse."""
+    found = []
+    for name, made in (
+        ("Telegram accounts", lambda: Admitted.by(settings)),
+        ("Telegram webhook secret", lambda: webhook_secret(settings, "")),
+    ):
+        try:
+            made()
+        except SettingsError as error:
+            found.append(fail(name, error.message))
+    return found
+
+
+async def _asked(settings: Settings, token: str, places: Sequence[Address]) -> list[Finding]:
+    root = settings.telegram_api_url.rstrip("/")
+    bot = Bot(token, f"{root}/bot", f"{root}/file/bot")
+    try:
+        async with bot:
+            return [
+                *_identity(bot.bot, settings),
+                *_webhook(await bot.get_webhook_info(), settings),
+                *await look_at_places(places, lambda each: type_in(bot, TelegramPlace.of(each))),
+            ]
+    except InvalidToken:
+        return [fail("Telegram token", "Set TELEGRAM_BOT_TOKEN to what @BotFather gave you.")]
+    except TelegramError as error:
+        fix = f"{root} did not answer ({type(error).__name__}). Check the network and TELEGRAM_API_URL."
+        return [fail("Telegram connection", fix)]
+
+
+def _identity(me: User, settings: Settings) -> list[Finding]:
+    found = [ok(f"Telegram token: @{me.username}")]
+    if not me.can_join_groups:
+        fix = "To use it in groups: @BotFather, /setjoingroups, Enable."
+        found.append(ok("Telegram groups: can't be added", fix))
+    elif me.can_read_all_group_messages:
+        fix = "The model gets what was said before a mention. To stop that: @BotFather, /setprivacy, Enable."
+        found.append(warn("Telegram privacy mode: off, it receives every group message", fix))
+    else:
+        found.append(ok("Telegram privacy mode: on"))
+    admitted = (*settings.telegram_allowed_users, *settings.telegram_allowed_chats)
+    accounts = (*settings.admins, *settings.approvers, *settings.approver_chats)
+    if not admitted and not any(a.startswith("telegram:") for a in accounts):
+        fix = "Set TELEGRAM_ALLOWED_USERS, or NOD_ADMINS=telegram:ID so that an admin can let people in."
+        found.append(fail("Telegram: no one may talk to Nod", fix))
+    return found
+
+
+def _webhook(state: WebhookInfo, settings: Settings) -> list[Finding]:
+    found = []
+    wanted = settings.public_url.rstrip("/") + WEBHOOK if settings.public_url else ""
+    if fault := webhook_fault(settings):
+        found.append(fail("Telegram webhook: NOD_PUBLIC_URL", fault))
+    elif wanted and state.url != wanted:
+        fix = f"Start Nod once, it sets {wanted}."
+        found.append(warn(f"Telegram webhook: {state.url or 'none'}", fix))
+    elif not wanted and state.url:
+        fix = "Another program may use this bot. Starting Nod takes the webhook away and polls."
+        found.append(fail(f"Telegram webhook: {state.url}", fix))
+    else:
+        found.append(ok(f"Telegram updates: {'webhook' if wanted else 'long polling'}"))
+    if state.url and state.last_error_message:
+        fix = f"Telegram could not deliver: {state.last_error_message}. Check that NOD_PUBLIC_URL leads here."
+        found.append(fail("Telegram webhook delivery", fix))
+    if state.pending_update_count > _PENDING:
+        fix = "They are handled once Nod runs."
+        found.append(ok(f"Telegram: {state.pending_update_count} updates wait", fix))
+    return found
+
+
+def _wanted(settings: Settings) -> bool:
+    return settings.telegram_bot_token is not None
+
+
+def _make(settings: Settings, database: Database, clock: Clock) -> Platform:
+    from bot.channels.telegram.channel import TelegramChannel
+
+    return TelegramChannel(settings, database, clock)
+
+
+async def _examine(settings: Settings, places: Sequence[Address]) -> list[Finding]:
+
+    return await check(settings, places)
+
+
+KIND = ChannelKind(
+    NAME,
+    "Telegram",
+    "telegram:991",
+    "TELEGRAM_BOT_TOKEN turns it on",
+    ("TELEGRAM_BOT_TOKEN",),
+    _wanted,
+    _make,
+    _examine,
+    ("pyromark", "telegram", "telegramify_markdown"),
+    rank=2,
+)

@@ -1,0 +1,178 @@
+"""Whether a process works on a database, and how another one that changed its rows wakes it.
+
+SQLite: one process at a time; it holds a lock file next to the database, by the file's true name, and a named
+pipe wakes it. PostgreSQL: any number of processes (``bot/store/notifications.py``).
+"""
+
+import asyncio
+import contextlib
+import fcntl
+import os
+import stat
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Self
+
+from sqlalchemy import Engine, text
+from sqlalchemy.engine import make_url
+from sqlalchemy.exc import DBAPIError
+
+from bot.errors import SettingsError
+from bot.store.engine import apart
+from bot.telemetry.logs import logger
+
+log = logger(__name__)
+
+CHANNEL = "'nod_' || md5(coalesce(current_schema(), ''))"
+"""Where those who work in this schema of a PostgreSQL database listen."""
+AT_WORK = "hashtextextended('nod ' || coalesce(current_schema(), ''), 0)"
+"""What they all hold together while they do."""
+_NO_ONE = text(f"SELECT pg_try_advisory_lock({AT_WORK})")
+_RING = text(f"SELECT pg_notify({CHANNEL}, '')")
+
+
+def at_work(url: str) -> bool:
+    """Whether a process works on this database. Makes no file. Raises DBAPIError."""
+    if make_url(url).drivername == "sqlite":
+        return FileLock(Path(make_url(url).database or "")).taken()
+    with apart(url).connect() as connection:
+        return not connection.execute(_NO_ONE).scalar_one()
+
+
+def ring(engine: Engine) -> None:
+    """Wake the processes that work on this database: their next tick would be seconds away."""
+    if engine.dialect.name == "sqlite":
+        _ring_file(_beside(Path(engine.url.database or ""), ".wake"))
+        return
+    with contextlib.suppress(DBAPIError), engine.begin() as connection:
+        connection.execute(_RING)
+
+
+def _beside(database: Path, ending: str) -> Path:
+    """A file next to the database; whatever name it was reached by, it is the same one."""
+    true = database.resolve()
+    return true.with_name(true.name + ending)
+
+
+def check_not_lost(database: Path) -> None:
+    """Raises SettingsError where the lock file knows of a database that is gone or empty."""
+    marked = _beside(database, ".lock")
+    there = database.exists() and database.stat().st_size
+    if not there and marked.exists() and marked.stat().st_size:
+        raise SettingsError(
+            f"NOD_DATABASE_URL: there was a database {database}, and it is gone or empty. "
+            f"Put it back. For a new one, delete {marked} first."
+        )
+
+
+class FileLock:
+    """Held while entered; raises SettingsError on entering where another process holds it."""
+
+    def __init__(self, database: Path) -> None:
+        self._database = database
+        self._handle: int | None = None
+        self._bell: int | None = None
+
+    def taken(self) -> bool:
+        """Whether another process holds it right now. Makes no file."""
+        if not _beside(self._database, ".lock").exists():
+            return False
+        try:
+            with self:
+                return False
+        except SettingsError:
+            return True
+
+    def __enter__(self) -> Self:
+        path = _beside(self._database, ".lock")
+        try:
+            handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+        except OSError as error:
+            raise SettingsError(
+                f"NOD_DATABASE_URL: cannot write {path} ({error.strerror}). "
+                "Name a file in a folder that exists and that you may write to."
+            ) from None
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            self._check_names()
+        except OSError:
+            os.close(handle)
+            raise SettingsError(
+                f"NOD_DATABASE_URL: another nod is running on {self._database}. Stop it first, "
+                "or name another file."
+            ) from None
+        except SettingsError:
+            os.close(handle)
+            raise
+        self._handle = handle
+        return self
+
+    def mark(self) -> None:
+        """Say, for later starts, that there is a database."""
+        if self._handle is not None:
+            os.pwrite(self._handle, b"there is a database\n", 0)
+
+    def _check_names(self) -> None:
+        """SQLite keeps its newest writes in files named like the database: two names would split it."""
+        if self._database.exists() and (names := self._database.stat().st_nlink) > 1:
+            raise SettingsError(
+                f"NOD_DATABASE_URL: {self._database} has {names} names (hard links), "
+                "and SQLite would damage it. Remove the other names."
+            )
+
+    def __exit__(self, *_: object) -> None:
+        if self._bell is not None:
+            os.close(self._bell)
+            self._bell = None
+            _beside(self._database, ".wake").unlink(missing_ok=True)
+        if self._handle is not None:
+            os.close(self._handle)
+            self._handle = None
+
+    async def rings(self) -> AsyncIterator[None]:
+        """Once each time another process changed rows, without end."""
+        self._bell = bell = _open_bell(_beside(self._database, ".wake"))
+        rang = asyncio.Event()
+        loop = asyncio.get_running_loop()
+        if bell is not None:
+            loop.add_reader(bell, _hear, bell, rang)
+        try:
+            while True:
+                await rang.wait()
+                rang.clear()
+                yield
+        finally:
+            if bell is not None:
+                loop.remove_reader(bell)
+
+
+def _open_bell(path: Path) -> int | None:
+    """A named pipe, readable without waiting; None where there can be none."""
+    try:
+        if not path.exists():
+            os.mkfifo(path, 0o600)
+        # also open for writing: else it would be at its end whenever no one rings
+        bell = os.open(path, os.O_RDWR | os.O_NONBLOCK | os.O_NOFOLLOW)
+    except OSError as error:
+        log.warning("other processes cannot wake this one", file=str(path), why=error.strerror)
+        return None
+    if stat.S_ISFIFO(os.fstat(bell).st_mode):
+        return bell
+    os.close(bell)
+    log.warning("other processes cannot wake this one", file=str(path), why="not a named pipe")
+    return None
+
+
+def _hear(bell: int, rang: asyncio.Event) -> None:
+    os.read(bell, 4096)
+    rang.set()
+
+
+def _ring_file(path: Path) -> None:
+    with contextlib.suppress(OSError):  # no one listens
+        bell = os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
+        try:
+            if stat.S_ISFIFO(os.fstat(bell).st_mode):
+                os.write(bell, b"\n")
+        finally:
+            os.close(bell)

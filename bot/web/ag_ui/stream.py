@@ -1,0 +1,364 @@
+"""What a run says in AG-UI's events (https://docs.ag-ui.com, protocol 1.0). Pure.
+
+A proposal's call carries the proposal's id, which is unique, as models' own call ids are not. Its interrupt
+carries the id and the round, so that an answer counts for the content that was shown.
+"""
+
+import secrets
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Any
+
+from ag_ui.core import (
+    PROTOCOL_VERSION,
+    AssistantMessage,
+    BaseEvent,
+    CustomEvent,
+    Interrupt,
+    Message,
+    MessagesSnapshotEvent,
+    ReasoningEndEvent,
+    ReasoningMessage,
+    ReasoningMessageContentEvent,
+    ReasoningMessageEndEvent,
+    ReasoningMessageStartEvent,
+    ReasoningStartEvent,
+    RunAgentInput,
+    RunErrorEvent,
+    RunFinishedCancelledOutcome,
+    RunFinishedEvent,
+    RunFinishedInterruptOutcome,
+    RunFinishedSuccessOutcome,
+    RunStartedEvent,
+    StateDeltaEvent,
+    StateSnapshotEvent,
+    TextMessageContentEvent,
+    TextMessageEndEvent,
+    TextMessageStartEvent,
+    ToolCallArgsEvent,
+    ToolCallEndEvent,
+    ToolCallResultEvent,
+    ToolCallStartEvent,
+    ToolMessage,
+    UserMessage,
+)
+
+from bot.domain.chat import Answer, Reply
+from bot.domain.conversations import TurnEnd
+from bot.domain.events import (
+    AnswerBegun,
+    Ending,
+    TextDelta,
+    TextRestarted,
+    ThoughtDelta,
+    TurnEnded,
+    TurnEvent,
+    TurnFailed,
+)
+from bot.domain.proposals import Kind
+from bot.domain.verbs import Verb
+from bot.web.ag_ui.history import call_id, made_call, result_of, tool_result
+from bot.web.schemas.events import CallEnded, CallStarted, TurnEvents
+from bot.web.schemas.proposals import ProposalView
+
+_REASONS = {Kind.QUESTION: "input_required", Kind.PLAN: "confirmation"}
+_CALL = "tool_call"
+_LONGEST_REASON = 1000
+
+
+class RunStream:
+    """Makes the events of one run, in the order in which their grounds come."""
+
+    def __init__(self, given: RunAgentInput) -> None:
+        self._run = given
+        self._answer: str | None = None  # the key of the one that is told; None: of nothing that began here
+        self._thoughts = self._restarts = 0
+        self._text: AssistantMessage | None = None  # open
+        self._thought: ReasoningMessage | None = None  # open
+        self._has: list[Message] = list(given.messages)  # what the front end has by now
+        self._stored: set[str] = set()  # ids of what the rows had when they were looked at last
+        self._awaited: set[str] = set()  # proposals whose result is still to be told
+        self._state: dict[str, Any] = {}
+        self._answers: dict[str, str] = {}  # why a press was not taken, by its proposal
+
+    def started(self, state: dict[str, Any]) -> list[BaseEvent]:
+        """The first events."""
+        self._state = state
+        begun = RunStartedEvent(
+            thread_id=self._run.thread_id,
+            run_id=self._run.run_id,
+            parent_run_id=self._run.parent_run_id,
+            protocol_version=PROTOCOL_VERSION,
+        )
+        return [begun, StateSnapshotEvent(snapshot=state)]
+
+    def caught_up(self, said: Sequence[Message]) -> list[BaseEvent]:
+        """Everything that was said, for a front end that lacks some of it or has it in another order.
+
+        Clients leave a message that they have where it is, and add others below: where that would be wrong,
+        they begin with nothing. What they alone know of, such as thoughts, stays where it was.
+        """
+        ours = {message.id: message for message in said}
+        self._stored = set(ours)
+        self._awaited -= {each.tool_call_id for each in said if isinstance(each, ToolMessage)}
+        kept = [message for message in self._has if message.id in ours]
+        changed = any(isinstance(m, AssistantMessage) and _text(m) != _text(ours[m.id]) for m in kept)
+        # some clients keep what a person answered as the call's result
+        foreign = any(isinstance(m, ToolMessage) and m.id not in ours for m in self._has)
+        have, told = _texts(kept), _texts(said)
+        in_order = have == told[: len(have)]
+        if len(kept) == len(ours) and in_order and not (changed or foreign):
+            return []
+        alone: dict[str | None, list[Message]] = defaultdict(list)
+        last = None
+        for message in self._has:
+            if message.id in ours:
+                last = message.id
+            elif not isinstance(message, UserMessage | AssistantMessage | ToolMessage):
+                alone[last].append(message)
+        self._has = [*alone[None], *(each for m in said for each in (m, *alone[m.id]))]
+        nothing = [] if in_order else [MessagesSnapshotEvent(messages=[])]
+        return [*self._closed(), *nothing, MessagesSnapshotEvent(messages=list(self._has))]
+
+    def answered(self, interrupt_id: str, proposal_id: str, reply: Reply) -> BaseEvent:
+        """How one entry of ``resume`` was taken, in words for people."""
+        if reply.answer not in (Answer.ACCEPTED, Answer.DUPLICATE):
+            why = "; ".join(f"{name}: {what}" for name, what in reply.fields.items())
+            self._answers[proposal_id] = f"{reply.text} {why}".strip()
+        told = {"interruptId": interrupt_id, "answer": reply.answer, "text": reply.text}
+        return CustomEvent(name="nod.answer", value=told)
+
+    def too_late(self, waiting: Sequence[ProposalView]) -> list[BaseEvent]:
+        """Why a press was not taken, as text: of what still waits the interrupt says it."""
+        still = {each.id for each in waiting}
+        events: list[BaseEvent] = []
+        for words in (words for ident, words in self._answers.items() if ident not in still):
+            ident = secrets.token_hex(8)
+            events += [
+                TextMessageStartEvent(message_id=ident, role="assistant"),
+                TextMessageContentEvent(message_id=ident, delta=words),
+                TextMessageEndEvent(message_id=ident),
+            ]
+        return events
+
+    def awaits(self, proposal_id: str) -> None:
+        """An earlier run opened this call; its result comes in this one."""
+        self._awaited.add(proposal_id)
+
+    @property
+    def awaited(self) -> Sequence[str]:
+        return tuple(self._awaited)
+
+    def of_turn(self, event: TurnEvent, said: TurnEvents | None) -> list[BaseEvent]:
+        """A turn's event, with what the console's stream says of it, secrets hidden."""
+        match event:
+            case AnswerBegun(key):
+                return self._begin(key)
+            case TextDelta(text) if self._answer:
+                return self._say(self._answer, text)
+            case ThoughtDelta(text) if self._answer:
+                return self._think(self._answer, text)
+            case TextRestarted():
+                return self._again()
+            case TurnEnded() | TurnFailed():
+                return self._closed()
+        match said:
+            case CallStarted() if self._answer:
+                return self._call(call_id(self._answer, said.call_id), said.tool_name, said.arguments)
+            case CallEnded() if self._answer:
+                return [self._result(call_id(self._answer, said.call_id), said.result)]
+        return []
+
+    def opened(self, proposal: ProposalView) -> list[BaseEvent]:
+        """The call that became a proposal; nothing for one that the front end knows."""
+        if self._knows(proposal.id):
+            return []
+        self._awaited.add(proposal.id)
+        return self._announced(proposal)
+
+    def ended(self, proposal: ProposalView) -> list[BaseEvent]:
+        """The result of a proposal that this run opened or answered, once it has one."""
+        if result_of(proposal) is None or proposal.id not in self._awaited:
+            return []
+        self._awaited.remove(proposal.id)
+        return [*self._announced(proposal), self._result(proposal.id, result_of(proposal) or "")]
+
+    def state(self, **now: Any) -> list[BaseEvent]:
+        """What of the state changed."""
+        changed = {name: value for name, value in now.items() if self._state.get(name) != value}
+        self._state |= changed
+        delta = [{"op": "replace", "path": f"/{name}", "value": value} for name, value in changed.items()]
+        return [StateDeltaEvent.model_validate({"delta": delta})] if delta else []
+
+    def finished(
+        self, waiting: Sequence[ProposalView], end: TurnEnd | None, said: Sequence[Message]
+    ) -> list[BaseEvent]:
+        """The last events: an error, an interrupt for each open proposal, or the end.
+
+        ``said``: all of the conversation, as `history` gives it. ``end``: how the run's last turn ended;
+        None where it had none.
+        """
+        last = [*self._closed(), *(event for each in waiting for event in self.opened(each))]
+        if end is not None and end.error is not None:
+            return [*last, self.failed(end.error, "turn_failed")]
+        last += self.caught_up(said)
+        outcome: RunFinishedInterruptOutcome | RunFinishedCancelledOutcome | RunFinishedSuccessOutcome
+        if waiting:
+            outcome = RunFinishedInterruptOutcome(interrupts=[self._interrupt(each) for each in waiting])
+        elif end is not None and end.state == Ending.STOPPED:
+            outcome = RunFinishedCancelledOutcome()
+        else:
+            outcome = RunFinishedSuccessOutcome()
+        return [
+            *last,
+            RunFinishedEvent(thread_id=self._run.thread_id, run_id=self._run.run_id, outcome=outcome),
+        ]
+
+    def broken_off(self, text: str) -> list[BaseEvent]:
+        """The run continues without this stream."""
+        return [*self._closed(), self.failed(text, "stream_ended")]
+
+    @staticmethod
+    def failed(text: str, code: str) -> BaseEvent:
+        return RunErrorEvent(message=text, code=code)
+
+    def _begin(self, key: str) -> list[BaseEvent]:
+        """Another answer. One that the rows had is not told again; one that begins again is withdrawn."""
+        if any(ident == key or ident.startswith(f"{key}:") for ident in self._stored):
+            self._answer = None
+        elif key == self._answer:
+            return self._again()
+        else:
+            self._answer, self._thoughts, self._restarts = key, 0, 0
+        return self._closed()
+
+    def _say(self, key: str, text: str) -> list[BaseEvent]:
+        events = self._thought_closed()
+        if self._text is None:
+            text = text.lstrip("\n")  # what parts two answers of one turn
+            if not text:
+                return events
+            ident = f"{key}:again:{self._restarts}" if self._restarts else key
+            self._text = AssistantMessage(id=ident, content="")
+            self._has.append(self._text)
+            events.append(TextMessageStartEvent(message_id=ident, role="assistant"))
+        self._text.content = f"{self._text.content}{text}"
+        return [*events, TextMessageContentEvent(message_id=self._text.id, delta=text)]
+
+    def _think(self, key: str, text: str) -> list[BaseEvent]:
+        events: list[BaseEvent] = []
+        if self._thought is None:
+            self._thoughts += 1
+            ident = f"{key}:thought:{self._thoughts}"
+            self._thought = ReasoningMessage(id=ident, content="")
+            self._has.append(self._thought)
+            events = [
+                ReasoningStartEvent(message_id=ident),
+                ReasoningMessageStartEvent(message_id=ident),
+            ]
+        self._thought.content += text
+        return [*events, ReasoningMessageContentEvent(message_id=self._thought.id, delta=text)]
+
+    def _thought_closed(self) -> list[BaseEvent]:
+        if self._thought is None:
+            return []
+        ident, self._thought = self._thought.id, None
+        return [ReasoningMessageEndEvent(message_id=ident), ReasoningEndEvent(message_id=ident)]
+
+    def _closed(self) -> list[BaseEvent]:
+        """End the text and the thought that are open."""
+        events = self._thought_closed()
+        if self._text is not None:
+            events.append(TextMessageEndEvent(message_id=self._text.id))
+            self._text = None
+        return events
+
+    def _knows(self, call: str) -> bool:
+        return any(call == each.id for m in self._has for each in getattr(m, "tool_calls", None) or ())
+
+    def _announced(self, proposal: ProposalView) -> list[BaseEvent]:
+        """The call that became a proposal, unless the front end knows it; no text is open after it."""
+        if self._knows(proposal.id):
+            return self._closed()
+        return self._call(proposal.id, proposal.tool_name, proposal.tool_arguments)
+
+    def _again(self) -> list[BaseEvent]:
+        """What was said of this answer was cut off, and is said again: withdraw it."""
+        events = self._closed()
+        said = [m for m in self._has if m.id.startswith(f"{self._answer}:again:") or m.id == self._answer]
+        if said:
+            self._restarts += 1  # no id is used twice
+            self._has = left = [message for message in self._has if message not in said]
+            events.append(MessagesSnapshotEvent(messages=list(left)))
+        return events
+
+    def _call(self, ident: str, name: str, arguments: Any) -> list[BaseEvent]:
+        made, text = made_call(ident, name, arguments)
+        events = self._closed()
+        self._has.append(made)
+        return [
+            *events,
+            ToolCallStartEvent(tool_call_id=ident, tool_call_name=name),
+            ToolCallArgsEvent(tool_call_id=ident, delta=text),
+            ToolCallEndEvent(tool_call_id=ident),
+        ]
+
+    def _result(self, ident: str, text: str) -> BaseEvent:
+        made = tool_result(ident, text)
+        self._has.append(made)
+        return ToolCallResultEvent(message_id=made.id, tool_call_id=ident, content=text)
+
+    def _interrupt(self, proposal: ProposalView) -> Interrupt:
+        ident = interrupt_id(proposal)
+        return Interrupt(
+            id=ident,
+            reason=_REASONS.get(proposal.kind, _CALL),
+            message=" ".join(t for t in (self._answers.get(proposal.id), proposal.headline) if t),
+            tool_call_id=proposal.id,
+            response_schema=response_schema(proposal),
+            # with ``expires_at``, which as the interrupt's own would end the thread
+            metadata={"nod": proposal.model_dump(mode="json")},
+        )
+
+
+def _text(message: Message) -> str:
+    return str(message.content or "")
+
+
+def _texts(messages: Sequence[Message]) -> list[str]:
+    """The ids of what people read as text."""
+    return [
+        m.id
+        for m in messages
+        if isinstance(m, UserMessage) or (isinstance(m, AssistantMessage) and m.content)
+    ]
+
+
+def interrupt_id(proposal: ProposalView) -> str:
+    """Names the content that is shown: after an edit it is another."""
+    return f"{proposal.id}-{proposal.round}"
+
+
+def parts_of(interrupt: str) -> tuple[str, int] | None:
+    """The proposal's id and the round; None for what is no interrupt of Nod's."""
+    ident, _, number = interrupt.partition("-")
+    return (ident, int(number)) if ident.isalnum() and number.isdecimal() and len(number) < 9 else None  # noqa: PLR2004
+
+
+def response_schema(proposal: ProposalView) -> dict[str, Any]:
+    """What an answer to the interrupt may hold, for a form."""
+    approved = {
+        "type": "boolean",
+        "description": "false declines; leave it out to decide later",
+    }
+    reason = {"type": "string", "maxLength": _LONGEST_REASON, "description": "why it is declined"}
+    properties: dict[str, Any] = {"approved": approved, "reason": reason}
+    if Verb.EDIT in proposal.verbs:
+        properties["editedArgs"] = {
+            **proposal.schema_,
+            "description": "instead of the proposed arguments; without approved, people are asked again",
+        }
+    if Verb.REVISE in proposal.verbs:
+        revise = {"type": "string", "maxLength": _LONGEST_REASON, "description": "what should change instead"}
+        properties["revise"] = revise
+    return {"type": "object", "properties": properties}

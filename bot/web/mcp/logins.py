@@ -1,0 +1,76 @@
+"""For admins: the MCP servers there are, and signing in at them. For browsers: coming back from there."""
+
+import asyncio
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Request
+from starlette.responses import HTMLResponse
+
+from bot.errors import SignInError
+from bot.web.downloads import plain_page
+from bot.web.errors import Fault, Missing
+from bot.web.schemas.base import SaidBody
+from bot.web.schemas.status import LoginBegun, LoginEnded, McpServers
+from bot.web.site import Admin, Here, api_routes
+
+BACK = "/oauth/callback"
+_WAIT_SECONDS = 20.0
+
+router = api_routes("mcp", prefix="/api/mcp")
+back = APIRouter(include_in_schema=False)
+
+Name = Annotated[str, Path(max_length=40)]
+
+
+@router.get("", summary="For admins: the MCP servers there are")
+async def listed(_: Admin, site: Here) -> McpServers:
+    """``trouble``: why it is unavailable, or null. ``sign_in`` is null where people don't sign in."""
+    await site.channel.registry.shelf()  # they start when tools are asked for
+    return McpServers.of(servers=await site.logins.status())
+
+
+@router.post("/{name}/login", summary="Begin to sign in at an MCP server", status_code=201)
+async def begin(name: Name, actor: Admin, site: Here) -> LoginBegun:
+    """``url`` is the page where a person signs in; it leads back to Nod. 404 where no one can sign in."""
+    try:
+        site.logins.check(name)
+    except SignInError as error:
+        raise Missing(error.message) from None
+    try:
+        ident, url = await site.logins.begin(name, str(actor))
+    except SignInError as error:
+        raise Fault(409, error.message) from None
+    return LoginBegun(id=ident, url=url)
+
+
+@router.delete("/{name}/login", summary="Forget the sign-in at an MCP server")
+async def end(name: Name, _: Admin, site: Here) -> SaidBody:
+    """404 where no one can sign in."""
+    try:
+        gone = await site.logins.sign_out(name)
+    except SignInError as error:
+        raise Missing(error.message) from None
+    return SaidBody(text=f"Signed out of {name}." if gone else f"No one was signed in at {name}.")
+
+
+@router.get("/logins/{login_id}", summary="Wait for a sign-in to end")
+async def ended(login_id: Annotated[str, Path(max_length=40)], _: Admin, site: Here) -> LoginEnded:
+    """``text`` is null while the person is away: ask again. 409 says why it failed."""
+    try:
+        async with asyncio.timeout(_WAIT_SECONDS):
+            return LoginEnded(text=await site.logins.ended(login_id))
+    except TimeoutError:
+        return LoginEnded(text=None)
+    except SignInError as error:
+        raise Fault(409, error.message) from None
+
+
+@back.get(BACK)
+async def came_back(request: Request, site: Here) -> HTMLResponse:
+    """Needs no token: a browser sent here by another site brings none. What it brings is good once."""
+    try:
+        words, status = await site.logins.came_back(request.query_params), 200
+    except SignInError as error:
+        words, status = error.message, 400
+    then = "You can close this page." if status == 200 else ""  # noqa: PLR2004 - HTTP's own
+    return plain_page(f"{words}\n{then}".strip(), status, site.base)

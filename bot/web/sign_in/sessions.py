@@ -1,0 +1,124 @@
+"""Signing in to the console with a one-time link, and out: the session is a cookie that no script reads."""
+
+import hmac
+from dataclasses import asdict
+from datetime import timedelta
+from typing import Annotated, Literal
+
+from fastapi import APIRouter, Query, Request
+from pydantic import Field
+from starlette.responses import RedirectResponse, Response
+
+from bot.web.body import Body
+from bot.web.downloads import plain_page
+from bot.web.errors import Fault, Missing
+from bot.web.schemas.base import DoneBody
+from bot.web.schemas.status import SignInWays
+from bot.web.sign_in.oidc import BACK, MANY, Begun, NotSignedIn
+from bot.web.sign_in.tokens import COOKIE
+from bot.web.site import Caller, Here, Site, api_routes
+
+router = api_routes("status", prefix="/api")
+visits = APIRouter(include_in_schema=False)
+"""Where a browser goes itself: away to the organisation's sign-in, and back."""
+
+_AWAY = "nod_away"
+
+_LATE = "This link was used or is too old. Ask for a new one with /nod console in a chat."
+
+
+class SigningIn(Body):
+    """``code``: what the link that `/nod console` gives ends with."""
+
+    code: Annotated[str, Field(min_length=20, max_length=100)]
+
+
+@router.post("/session", summary="Sign in a browser with a one-time link")
+async def enter(body: SigningIn, request: Request, site: Here, answer: Response) -> DoneBody:
+    """The answer sets a cookie that signs the browser in for 30 days. A link works once, for 10 minutes."""
+    site.doorkeeper.check_origin(request)
+    secret = await site.signed_in.enter(body.code)
+    if secret is None:
+        raise Fault(403, _LATE)
+    _give(answer, COOKIE, secret, site.signed_in.life, request, site)
+    return DoneBody()
+
+
+@visits.get("/api/session")
+async def ways(site: Here) -> SignInWays:
+    """How people can sign in here: the organisation whose accounts count; needs no token."""
+    return SignInWays(organisation=site.organisation.name if site.organisation else None)
+
+
+@visits.get("/api/session/begin")
+async def go(request: Request, site: Here) -> Response:
+    """Send a browser to the organisation's sign-in."""
+    if site.organisation is None:
+        raise Missing("This Nod has no sign-in of an organisation.")
+    begun = Begun.new()
+    try:
+        away = await site.organisation.address(begun)
+    except NotSignedIn as error:
+        return plain_page(error.message, 502, site.base)
+    if not await site.signed_in.begin(begun.state, asdict(begun)):
+        return plain_page(MANY, 503, site.base)
+    answer = RedirectResponse(away, 303, headers={"Cache-Control": "no-store"})
+    _give(answer, _AWAY, begun.state, site.signed_in.away, request, site, samesite="lax")
+    return answer
+
+
+@visits.get(BACK)
+async def come_back(request: Request, site: Here, state: str = "", code: str = "") -> Response:
+    """Needs no token: another site sent the browser here. What it brings is good once, in that browser."""
+    same = hmac.compare_digest(request.cookies.get(_AWAY, "").encode(), state.encode())
+    kept = await site.signed_in.come_back(state) if state and same else None
+    try:
+        if site.organisation is None or kept is None or not code:
+            raise NotSignedIn
+        actor = await site.organisation.enter(Begun(**kept), code)
+    except NotSignedIn as error:
+        answer: Response = plain_page(error.message, 403, site.base)
+    else:
+        answer = RedirectResponse(f"{site.base}/", 303, headers={"Cache-Control": "no-store"})
+        secret = await site.signed_in.enter_as(actor)
+        _give(answer, COOKIE, secret, site.signed_in.organisation_life, request, site)
+    answer.delete_cookie(_AWAY, path=site.base or "/", httponly=True, samesite="lax")
+    return answer
+
+
+def _give(
+    answer: Response,
+    name: str,
+    secret: str,
+    life: timedelta,
+    request: Request,
+    site: Site,
+    samesite: Literal["lax", "strict"] = "strict",
+) -> None:
+    answer.set_cookie(
+        name,
+        secret,
+        max_age=int(life.total_seconds()),
+        httponly=True,
+        samesite=samesite,
+        path=site.base or "/",
+        secure=site.secure or request.url.scheme == "https",
+    )
+
+
+@router.delete("/session", summary="Sign this browser out, or all of yours")
+async def leave(
+    actor: Caller,
+    request: Request,
+    site: Here,
+    answer: Response,
+    *,
+    everywhere: Annotated[bool, Query(description="every browser that is signed in as you")] = False,
+) -> DoneBody:
+    """With a token it ends no session unless ``everywhere``."""
+    secret = request.cookies.get(COOKIE, "")
+    if everywhere or secret:
+        await site.signed_in.leave(actor, "" if everywhere else secret)
+        site.channel.bell.ring()
+    answer.delete_cookie(COOKIE, path=site.base or "/", httponly=True, samesite="strict")
+    return DoneBody()

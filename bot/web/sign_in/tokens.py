@@ -1,0 +1,116 @@
+"""Who is calling: a bearer token's owner, or, where no token is configured, the person at this machine."""
+
+import hmac
+import re
+from collections.abc import Awaitable, Callable, Mapping
+
+from starlette.requests import HTTPConnection
+
+from bot.domain.people import LOCAL, Actor
+from bot.web.errors import Fault
+from bot.web.sign_in.oidc import account_of
+from bot.web.sign_in.proxies import proxied, told
+
+_HOST = re.compile(r"(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9.-]+)(?::[0-9]{1,5})?")
+_FORWARDED = ("forwarded", "via", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-real-ip")
+COOKIE = "nod_session"
+_READS = frozenset({"GET", "HEAD", "OPTIONS"})
+_LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
+
+
+class Unauthenticated(Fault):
+    """Who calls is not known."""
+
+    def __init__(self, error: str = "Send a valid token: Authorization: Bearer <token>.") -> None:
+        super().__init__(401, error, {"WWW-Authenticate": "Bearer"})
+
+
+class Forbidden(Fault):
+    """This is not allowed from here."""
+
+    def __init__(self, error: str) -> None:
+        super().__init__(403, error)
+
+
+class Doorkeeper:
+    """``tokens`` maps token to name; ``issued`` tells the name of one that was made with ``nod token``.
+
+    Without ``tokens``, who brings none is let in from loopback alone, as ``http:local``.
+    """
+
+    def __init__(
+        self,
+        tokens: Mapping[str, str],
+        issued: Callable[[str], Awaitable[str | None]],
+        signed_in: Callable[[str], Awaitable[Actor | None]],
+        *,
+        organised: bool = False,
+    ) -> None:
+        """``signed_in`` tells whose session a browser's cookie is.
+
+        ``organised``: people sign in with their organisation's accounts, so no one is let in without.
+        """
+        self._organised = organised
+        self._tokens = {token.encode(): name for token, name in tokens.items()}
+        self._issued = issued
+        self._signed_in = signed_in
+
+    async def __call__(self, request: HTTPConnection) -> Actor:
+        """Raises Unauthenticated or Forbidden. A token that was revoked a moment ago is unknown."""
+        self.check_origin(request)
+        scheme, _, given = request.headers.get("authorization", "").partition(" ")
+        if scheme.lower() != "bearer" and (named := told(request)) is not None:
+            self._check_own(request)
+            if (person := account_of(named)) is None:
+                raise Unauthenticated
+            return person
+        secret = request.cookies.get(COOKIE, "") if scheme.lower() != "bearer" else ""
+        if secret and (actor := await self._signed_in(secret)) is not None:
+            self._check_own(request)
+            return actor
+        if scheme.lower() != "bearer":
+            if self._tokens or self._organised:
+                raise Unauthenticated
+            return self._local(request)
+        offered = given.strip().encode("latin-1")  # the bytes as they came
+        # every token is compared, so that the time taken tells nothing about any
+        names = [name for token, name in self._tokens.items() if hmac.compare_digest(token, offered)]
+        name = names[0] if names else await self._issued(offered.decode("latin-1"))
+        if name is None:
+            raise Unauthenticated
+        return Actor("http", name, name)
+
+    @staticmethod
+    def _local(request: HTTPConnection) -> Actor:
+        # the Host header too: a page elsewhere may point its own name at this machine (DNS rebinding)
+        client = request.client.host if request.client else ""
+        host = _HOST.fullmatch(request.headers.get("host", ""))
+        if client not in _LOOPBACK or host is None or host[1].strip("[]").lower() not in _LOOPBACK:
+            raise Forbidden("Without NOD_HTTP_TOKENS only this machine may talk to Nod.")
+        if proxied(request) or any(name in request.headers for name in _FORWARDED):
+            raise Forbidden(
+                "This came through a proxy, so it could be anyone. Set NOD_HTTP_TOKENS to tell people apart."
+            )
+        return LOCAL
+
+    @staticmethod
+    def _check_own(request: HTTPConnection) -> None:
+        """What a browser proves by itself must come from Nod's page: any page can make it send that."""
+        method = request.scope.get("method", "GET")
+        own = "origin" in request.headers or request.headers.get("sec-fetch-site") == "same-origin"
+        if method not in _READS and not own:
+            raise Forbidden("Requests from other websites are refused.")
+
+    @staticmethod
+    def check_origin(request: HTTPConnection) -> None:
+        """A page elsewhere sends its own Origin; one without must not be known to come from elsewhere."""
+        origin = request.headers.get("origin")
+        if origin is None:
+            foreign = request.headers.get("sec-fetch-site") in ("cross-site", "same-site")
+        else:
+            scheme, _, host = origin.partition("://")
+            # a proxy may have taken the TLS off, but nothing puts it on
+            schemes = ("https",) if request.url.scheme == "https" else ("http", "https")
+            foreign = scheme not in schemes or host != request.headers.get("host")
+        if foreign:
+            raise Forbidden("Requests from other websites are refused.")

@@ -1,0 +1,55 @@
+"""For admins: the settings that apply, and what `nod doctor` says of them.
+
+The tools there are right now.
+
+What the agent's work cost: turns, model calls and tokens.
+"""
+
+from datetime import timedelta
+from typing import Annotated
+
+from fastapi import Query
+
+from bot.approvals.lookup.settings import listed as settings_listed
+from bot.domain.chat import Parts
+from bot.web.body import Since
+from bot.web.schemas.status import Findings, SettingList, Spent, Tools, Usages
+from bot.web.site import Admin, Caller, Here, api_routes
+
+router = api_routes("status", prefix="/api")
+
+
+@router.get("/settings", summary="For admins: the settings that apply")
+async def settings(_: Admin, site: Here) -> SettingList:
+    """Of secrets only whether they are set."""
+    return SettingList.of(settings=settings_listed(site.doctor.settings))
+
+
+@router.get("/doctor", summary="For admins: what nod doctor finds")
+async def doctor(_: Admin, site: Here) -> Findings:
+    """The settings and all they reach are looked at, in at most two minutes. Findings are kept for 10 s."""
+    return Findings.model_validate(await site.doctor.examine())
+
+
+@router.get("/tools", summary="The tools there are right now")
+async def listed(_: Caller, site: Here) -> Tools:
+    """``offered`` False: no model is told of it, only a person or a script may ask for it."""
+    shelf = await site.channel.registry.shelf()
+    return Tools.of(tools=sorted(shelf, key=lambda tool: (tool.group, tool.name)))
+
+
+_MONTH = timedelta(days=30)
+
+
+@router.get("/usage", summary="Turns, model calls and tokens, by day or otherwise")
+async def used(
+    actor: Caller,
+    site: Here,
+    by: Parts = Parts.DAY,
+    since: Annotated[Since | None, Query(description="30 days ago by default; UTC unless it says")] = None,
+) -> Usages:
+    """Of your own conversations; for admins of everyone's (``everyone``). At most 1,000 ``parts``."""
+    begin = since or site.channel.clock() - _MONTH
+    everyone, parts = await site.channel.admin.usage(actor, by, begin)
+    total = {name: sum(getattr(part, name) for part in parts) for name in Spent.model_fields}
+    return Usages.of(since=begin, everyone=everyone, total=total, parts=parts)
