@@ -87,7 +87,7 @@ class Wire:
             self.others = others
 
     async def rings(self) -> AsyncIterator[None]:
-        """Once each time another process rang (`ring` in ``bot/store/locks/process_lock.py``), or may have done so."""
+        """Once each time another process rang (``locks/process_lock.py``), or may have done so."""
         while True:
             await self._rang.wait()
             self._rang.clear()

@@ -1,6 +1,6 @@
-"""Which accounts are one Person. How they come together and apart is in ``bot/approvals/accounts/linking.py``.
+"""Which accounts are one person, and what channels last called accounts and places.
 
-What channels last called accounts and places, so that people read names where rows keep addresses.
+Rows keep addresses, and people read names. How accounts come together: ``bot/approvals/accounts/linking.py``.
 """
 
 from collections.abc import Hashable, Iterable

@@ -17,7 +17,7 @@ from bot.web.channel import NAME, HttpChannel, key_of
 from bot.web.errors import Fault, Later, Missing
 from bot.web.schemas.proposals import OneRequest, RequestView
 from bot.web.site import Caller, Here, Site, api_routes
-from bot.web.streams import Waiting
+from bot.web.waiting import Waiting
 
 router = api_routes("requests", prefix="/api")
 

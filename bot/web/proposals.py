@@ -36,7 +36,8 @@ from bot.web.schemas.proposals import (
     every,
 )
 from bot.web.site import Caller, Here, Streaming, api_routes, event_stream
-from bot.web.streams import STILL_THERE, LongPoll, Waiting, sse
+from bot.web.streams import STILL_THERE, sse
+from bot.web.waiting import LongPoll, Waiting
 
 router = api_routes("proposals", prefix="/api")
 

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from bot.channels.discord.setup import INTERACTIONS, check
+from bot.channels.discord.doctor import check
+from bot.channels.discord.places import INTERACTIONS
 from bot.domain.forms import label_of
 from bot.domain.similarity import Lasting, Rung
 from bot.domain.verbs import Verb

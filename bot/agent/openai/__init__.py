@@ -1,0 +1,4 @@
+"""Models behind servers that speak Chat Completions.
+
+Begin with `model.py`. What a server sends is bounded before it is parsed.
+"""

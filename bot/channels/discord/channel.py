@@ -19,11 +19,19 @@ from starlette.routing import Route
 
 from bot.channels.base import Hearing, Lookup, Poster, heard
 from bot.channels.connecting import Background, Connection
-from bot.channels.discord import setup
+from bot.channels.discord import doctor
 from bot.channels.discord import team_status as boards
 from bot.channels.discord.card import render
 from bot.channels.discord.inbound import COMMAND, COMMANDS, COMPONENT, EPHEMERAL, Interaction, signed
-from bot.channels.discord.places import ACKNOWLEDGE, CONTENT, NAME, DiscordPlace, is_guest, ref_of
+from bot.channels.discord.places import (
+    ACKNOWLEDGE,
+    CONTENT,
+    INTERACTIONS,
+    NAME,
+    DiscordPlace,
+    is_guest,
+    ref_of,
+)
 from bot.channels.discord.presses import DiscordPresses, Display
 from bot.channels.discord.stream import DiscordStream
 from bot.channels.discord.text import cut, literal, neutralise, split
@@ -39,7 +47,6 @@ from bot.settings import Settings
 from bot.store.database import Database
 from bot.telemetry.logs import logger
 
-INTERACTIONS = setup.INTERACTIONS
 _BROKEN = "Something went wrong on my side. Nothing was decided. Try again."
 _STRANGER = "I don't work in this server, or for you. An admin can name it in DISCORD_SERVERS."
 _SLOW = "That took too long. Press again."
@@ -62,7 +69,7 @@ class DiscordChannel(Poster):
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         elapsed: Callable[[], float] = time.monotonic,
     ) -> None:
-        for finding in setup.local(settings):
+        for finding in doctor.local(settings):
             if finding.failed:
                 raise SettingsError(f"{finding.name}: {finding.fix}")
         self._settings = settings

@@ -17,6 +17,7 @@ from bot.domain.people import Actor, Membership
 from bot.domain.text import one_line
 from bot.errors import CopyGone, NotDeliverable
 
+INTERACTIONS = "/discord/interactions"
 NAME = "discord"
 _GUEST = 1 << 4  # of a member's flags: resources/guild#guild-member-object-guild-member-flags
 

@@ -29,7 +29,7 @@ from starlette.routing import Route
 from bot.channels.base import Hearing, Lookup, Poster, Stream, heard
 from bot.channels.connecting import Connection
 from bot.channels.slack import blocks as b
-from bot.channels.slack import reconciliation, setup, text
+from bot.channels.slack import doctor, reconciliation, text
 from bot.channels.slack import team_status as boards
 from bot.channels.slack.card import SlackCard, brief, render
 from bot.channels.slack.ephemerals import Ephemerals, check, upload
@@ -99,7 +99,7 @@ class SlackChannel(Poster):
         elapsed: Callable[[], float] = time.time,  # what the SDK counts pings by
     ) -> None:
         """Raise SettingsError where the settings cannot work, such as a bot token without a transport."""
-        for finding in setup.local(settings):
+        for finding in doctor.local(settings):
             if finding.failed:
                 raise SettingsError(f"{finding.name}: {finding.fix}.")
         self._settings = settings

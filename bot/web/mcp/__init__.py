@@ -1,0 +1,4 @@
+"""Nod as an MCP server, and signing in at others.
+
+Begin with `server.py`.
+"""

@@ -15,8 +15,9 @@ from slack_sdk.signature import SignatureVerifier
 from typer.testing import CliRunner
 
 from bot.channels.slack.channel import SlackChannel
+from bot.channels.slack.doctor import check
+from bot.channels.slack.kind import KIND
 from bot.channels.slack.manifest import EVENTS, SCOPES, manifest, manifest_yaml
-from bot.channels.slack.setup import KIND, check
 from bot.cli.main import main
 from bot.domain.cards import Card
 from bot.domain.chat import Address

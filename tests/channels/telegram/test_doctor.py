@@ -3,7 +3,8 @@
 import pytest
 
 from bot.channels.telegram.channel import webhook_fault
-from bot.channels.telegram.setup import KIND, check
+from bot.channels.telegram.doctor import check
+from bot.channels.telegram.kind import KIND
 from bot.domain.findings import Health
 from tests.fakes.telegram_server import FakeTelegram
 

@@ -1,23 +1,19 @@
-"""Whether Telegram will work: the token, the webhook or its absence, what the bot may read in groups.
-
-Telegram, as an entry point of the group ``nod.channels``.
-"""
+"""Whether Telegram will work: the token, the webhook or its absence, what the bot may read in groups."""
 
 from collections.abc import Sequence
 
 from telegram import Bot, User, WebhookInfo
 from telegram.error import InvalidToken, TelegramError
 
-from bot.channels.kinds import ChannelKind, Platform, look_at_places
+from bot.channels.kinds import look_at_places
 from bot.channels.telegram.admission import Admitted
 from bot.channels.telegram.channel import WEBHOOK, webhook_fault, webhook_secret
-from bot.channels.telegram.places import NAME, TelegramPlace
+from bot.channels.telegram.places import TelegramPlace
 from bot.channels.telegram.transport import type_in
-from bot.domain.chat import Address, Clock
+from bot.domain.chat import Address
 from bot.domain.findings import Finding, fail, ok, warn
 from bot.errors import SettingsError
 from bot.settings import Settings
-from bot.store.database import Database
 
 _PENDING = 50  # updates that wait at Telegram before it is worth a word
 
@@ -98,32 +94,3 @@ def _webhook(state: WebhookInfo, settings: Settings) -> list[Finding]:
         fix = "They are handled once Nod runs."
         found.append(ok(f"Telegram: {state.pending_update_count} updates wait", fix))
     return found
-
-
-def _wanted(settings: Settings) -> bool:
-    return settings.telegram_bot_token is not None
-
-
-def _make(settings: Settings, database: Database, clock: Clock) -> Platform:
-    from bot.channels.telegram.channel import TelegramChannel
-
-    return TelegramChannel(settings, database, clock)
-
-
-async def _examine(settings: Settings, places: Sequence[Address]) -> list[Finding]:
-
-    return await check(settings, places)
-
-
-KIND = ChannelKind(
-    NAME,
-    "Telegram",
-    "telegram:991",
-    "TELEGRAM_BOT_TOKEN turns it on",
-    ("TELEGRAM_BOT_TOKEN",),
-    _wanted,
-    _make,
-    _examine,
-    ("pyromark", "telegram", "telegramify_markdown"),
-    rank=2,
-)

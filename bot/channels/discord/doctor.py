@@ -1,21 +1,16 @@
-"""Is the Discord application set up? Every fault comes with its fix.
-
-Discord, as an entry point of the group ``nod.channels``.
-"""
+"""Is the Discord application set up? Every fault comes with its fix."""
 
 import re
 from collections.abc import Sequence
 
-from bot.channels.discord.places import NAME, DiscordPlace
+from bot.channels.discord.places import INTERACTIONS, DiscordPlace
 from bot.channels.discord.transport import DiscordRest
-from bot.channels.kinds import ChannelKind, Platform, look_at_places
-from bot.domain.chat import Address, Clock
+from bot.channels.kinds import look_at_places
+from bot.domain.chat import Address
 from bot.domain.findings import Finding, fail, ok
 from bot.errors import ChannelError
 from bot.settings import Settings
-from bot.store.database import Database
 
-INTERACTIONS = "/discord/interactions"
 _APP = "discord.com/developers/applications, your app"
 _KEY = re.compile(r"[0-9a-f]{64}")
 _FIXES = {
@@ -69,31 +64,3 @@ async def _asked(settings: Settings, rest: DiscordRest) -> list[Finding]:
         except ChannelError:
             findings.append(fail(f"Discord server {server}", f"Install the app there: {_APP}, Installation."))
     return findings
-
-
-def _wanted(settings: Settings) -> bool:
-    return any((settings.discord_bot_token, settings.discord_public_key, settings.discord_application_id))
-
-
-def _make(settings: Settings, database: Database, clock: Clock) -> Platform:
-    from bot.channels.discord.channel import DiscordChannel
-
-    return DiscordChannel(settings, database, clock)
-
-
-async def _examine(settings: Settings, places: Sequence[Address]) -> list[Finding]:
-
-    return await check(settings, places)
-
-
-KIND = ChannelKind(
-    NAME,
-    "Discord",
-    "discord:80351110224678912",
-    "docs/discord.md tells how",
-    ("DISCORD_BOT_TOKEN", "DISCORD_PUBLIC_KEY", "DISCORD_APPLICATION_ID"),
-    _wanted,
-    _make,
-    _examine,
-    rank=3,
-)

@@ -1,7 +1,4 @@
-"""Is the Slack app set up? Every fault comes with its fix.
-
-Slack, as an entry point of the group ``nod.channels``.
-"""
+"""Is the Slack app set up? Every fault comes with its fix."""
 
 import re
 from collections.abc import Sequence
@@ -9,16 +6,15 @@ from collections.abc import Sequence
 import aiohttp
 from slack_sdk.errors import SlackApiError, SlackClientError
 
-from bot.channels.kinds import ChannelKind, Platform, look_at_places
+from bot.channels.kinds import look_at_places
 from bot.channels.slack.ephemerals import check as check_place
 from bot.channels.slack.errors import code_of, translated
 from bot.channels.slack.manifest import SCOPES
-from bot.channels.slack.places import NAME, SlackPlace
+from bot.channels.slack.places import SlackPlace
 from bot.channels.slack.workspaces import make_client
-from bot.domain.chat import Address, Clock
+from bot.domain.chat import Address
 from bot.domain.findings import Finding, fail, ok
 from bot.settings import Settings
-from bot.store.database import Database
 
 _WHERE = "api.slack.com/apps, your app"
 
@@ -131,39 +127,3 @@ async def _app_token(settings: Settings, token: str) -> Finding:
     except (SlackClientError, aiohttp.ClientError, OSError) as error:
         return fail(name, f"Slack cannot be reached: {error}")
     return ok(name)
-
-
-def _wanted(settings: Settings) -> bool:
-    return any(
-        (
-            settings.slack_bot_token,
-            settings.slack_app_token,
-            settings.slack_signing_secret,
-            settings.slack_client_id,
-        )
-    )
-
-
-def _make(settings: Settings, database: Database, clock: Clock) -> Platform:
-    from bot.channels.slack.channel import SlackChannel
-
-    return SlackChannel(settings, database, clock)
-
-
-async def _examine(settings: Settings, places: Sequence[Address]) -> list[Finding]:
-
-    return await check(settings, places)
-
-
-KIND = ChannelKind(
-    NAME,
-    "Slack",
-    "slack:T0123/U0456",
-    "SLACK_BOT_TOKEN and SLACK_APP_TOKEN turn it on",
-    ("SLACK_BOT_TOKEN", "SLACK_APP_TOKEN"),
-    _wanted,
-    _make,
-    _examine,
-    ("aiohttp", "slack_bolt", "slack_sdk"),
-    rank=1,
-)
