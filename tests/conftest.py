@@ -73,7 +73,7 @@ def _write_in_memory() -> None:
         tempfile.tempdir = str(_MEMORY)
 
 
-_OVER_HTTP = tuple(Path(__file__).parent / name for name in ("channels/http", "clients"))
+_OVER_HTTP = tuple(Path(__file__).parent / name for name in ("web", "clients"))
 _QUICK_OVER_HTTP = (
     "test_chat.py",
     "test_looking.py",
@@ -93,7 +93,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 def _is_over_http(path: Path) -> bool:
     """A server is started for each test there; the fast loop has those that tell most for their time."""
-    is_quick = path.stem.removeprefix("test_") in _QUICK_OVER_HTTP
+    is_quick = path.name in _QUICK_OVER_HTTP
     return not is_quick and any(path.is_relative_to(folder) for folder in _OVER_HTTP)
 
 

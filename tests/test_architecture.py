@@ -99,4 +99,4 @@ def test_the_tests_mirror_the_rooms() -> None:
         Path()
     }
     strange = [f for f in folders if f.parts[0] not in across and not (ROOT / "bot" / f).is_dir()]
-    assert strange == [Path("channels/http/console")]  # bot/web/static
+    assert strange == [Path("web/console")]  # bot/web/static

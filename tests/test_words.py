@@ -73,7 +73,7 @@ ANY = re2.compile("|".join(f"(?i:{pattern})" for pattern in AVOID).encode())  # 
 EXAMPLES = ROOT / "examples"
 BOT = sorted([*(ROOT / "bot").rglob("*.py"), *(ROOT / "clients").rglob("*.py"), *EXAMPLES.rglob("*.py")])
 TESTS = sorted((ROOT / "tests").rglob("*.py"))
-STATIC = ROOT / "bot" / "channels" / "http" / "static"
+STATIC = ROOT / "bot" / "web" / "static"
 PAGES = [path for path in sorted(STATIC.iterdir()) if path.suffix in {".js", ".html"}]
 DOCUMENTS = [
     *(
