@@ -1,7 +1,7 @@
 """The one door: every tool call passes here, and a write runs only as a claimed, approved proposal.
 
 `Gate.consider` judges a call the model made; reads continue to `Gate.read`, writes come back as proposals
-that are not stored yet. `Gate.execute` runs an approved proposal (``execution.py``).
+that are not stored yet. `Gate.execute` runs an approved proposal (``execute.py``).
 """
 
 import asyncio

@@ -3,7 +3,7 @@
 The library opens the request (retries, Retry-After, errors); the stream is then read here as plain JSON,
 because building its typed chunks costs more than all other work of a turn, and because only the raw stream
 tells an answer that ended (``[DONE]``) from one that was cut. Fragments of calls are put together in
-``calls.py``, text is cleaned in ``deltas.py``, errors put into words in ``errors.py``. Servers
+``tool_calls.py``, text is cleaned in ``streams.py``, errors put into words in ``errors.py``. Servers
 that do not stream answer with one JSON object, which is read as the one chunk it is.
 """
 

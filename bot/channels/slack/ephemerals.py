@@ -52,7 +52,7 @@ async def upload(
     *,
     title: str | None = None,
 ) -> None:
-    """Post the file; needs the scope ``files:write``. Raises what the client raises, see ``faults.py``.
+    """Post the file; needs the scope ``files:write``. Raises what the client raises.
 
     Unlike chat.postMessage this takes no user's id, so a person's place is their DM.
     """

@@ -26,7 +26,7 @@ NAME = "telegram"
 class TelegramPlace:
     """A chat, or one topic of it; groups and channels have negative ids, people positive ones.
 
-    ``home`` is the id the rest of Nod knows the chat by, where it has another today: see ``moves.py``.
+    ``home`` is the id the rest of Nod knows the chat by, where it has another today.
     """
 
     chat_id: int

@@ -2,7 +2,7 @@
 
 Every change shows the container's id among its old values, so a container that was made again under the same
 name is noticed before an approval runs. The daemon is in ``docker_daemon.py``, what is told of its answers in
-``docker_views.py``.
+``docker_daemon.py``.
 """
 
 from collections.abc import Sequence

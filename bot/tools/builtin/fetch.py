@@ -3,7 +3,7 @@
 Guarded against being sent to an internal network: the name is resolved once, every address must be
 public, and the connection goes to a checked address itself, so a name that answers differently a moment
 later changes nothing. Each redirect is a new target and checked again. The rules for URLs and addresses are
-in ``net/target.py`` and ``net/addresses.py``, the text of a page in ``fetch_text.py``.
+in ``net/target.py``, the text of a page in ``fetch_text.py``.
 """
 
 import asyncio

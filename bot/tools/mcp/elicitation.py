@@ -2,7 +2,6 @@
 
 The port is `Ask`: a channel that can show a form answers a `Question` with an `Elicited`; `decline` is the
 answer where none can. A question is no approval: it comes up inside a call that was let through already.
-How a server's question becomes one is in ``responder.py``.
 
 What a client answers when its MCP server asks in the middle of a call: what the person said, or no.
 """

@@ -2,7 +2,7 @@
 
 An interrupt's answer is a press like any other: the same door, the same checks. A thread is a conversation of
 the caller's; what a front end sends of its history, state, tools and context is not read, only what people
-wrote since. What a run says is in ``agui_stream.py``.
+wrote since. What a run says is in ``stream.py``.
 """
 
 import hashlib

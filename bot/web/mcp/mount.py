@@ -1,4 +1,4 @@
-"""``/mcp`` on the running server: ``mcp_server.py`` over streamable HTTP, with the tokens of callers."""
+"""``/mcp`` on the running server: ``server.py`` over streamable HTTP, with the tokens of callers."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping

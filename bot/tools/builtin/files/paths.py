@@ -1,6 +1,6 @@
 """A path as the model wrote it, taken apart into names that can be walked one by one.
 
-Pure: nothing here looks at a disk. What the names lead to is the business of ``jail.py``.
+Pure: nothing here looks at a disk. What the names lead to is the business of ``workspace.py``.
 
 What a disk refuses, in words for the model and people.
 """

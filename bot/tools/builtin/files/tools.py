@@ -1,6 +1,6 @@
 """The files of one workspace as tools (group ``fs``).
 
-Where a path may lead is decided in ``jail.py``.
+Where a path may lead is decided in ``workspace.py``.
 """
 
 import asyncio

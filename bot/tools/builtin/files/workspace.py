@@ -4,7 +4,7 @@ Each step is ``openat`` with ``O_NOFOLLOW`` below a descriptor we hold, so nothi
 meantime can lead outside: between a check and its use there is no path, only the descriptor. A file with a
 second name (a hard link) is not read, since that name may be outside; written files are new ones put in place
 by a rename, so a hard link's other end never changes. Devices, sockets and pipes are left alone. All
-functions block; call them in a thread. They raise ToolError. Paths as text: ``names.py``.
+functions block; call them in a thread. They raise ToolError. Paths as text: ``paths.py``.
 """
 
 import contextlib
