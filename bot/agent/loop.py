@@ -51,7 +51,7 @@ from bot.domain.proposals import Kind, Proposal
 from bot.domain.record import Act
 from bot.domain.redaction import secrets_in, shown, veiled
 from bot.domain.teams import TeamLimits, Teammate
-from bot.errors import ModelCut, ModelEmpty, ModelError, ModelTooLong, TakenOver
+from bot.errors import ModelCut, ModelEmpty, ModelError, ModelTooLong, ModelTooManySteps, TakenOver
 from bot.logs import logger
 from bot.outages import in_a_line
 from bot.store import conversations, exclusive, messages, moving, teams, turns
@@ -65,9 +65,6 @@ from bot.transactions import grants, plans, teamwork
 log = logger(__name__)
 
 _RETRIES = 2  # of an answer that was cut off, was empty, or was a call written as text
-_TOO_MANY = (
-    "I stopped because this was taking too many steps. Send “continue”, or break it into smaller requests."
-)
 _BROKEN = "Something failed on my side. Send “continue” to try again. The log has the details."
 _BY_MYSELF = "I'll continue by myself when it answers again."
 _NO_LONGER = "I've tried for a day. Send “continue” once it answers again."
@@ -170,7 +167,9 @@ class Loop:
             if jobs:
                 yield Woke(jobs)
             seen = run.turn.transcript.seen
-            yield TurnFailed(told, seen) if told else TurnEnded(Ending.WAITING, seen, _joined(run.said))
+            choices = error.choices if isinstance(error, ModelError) else ModelError.choices
+            ended = TurnEnded(Ending.WAITING, seen, _joined(run.said))
+            yield TurnFailed(told, seen, choices) if told else ended
         else:
             yield TurnEnded(run.ending, run.turn.transcript.seen, _joined(run.said))
 
@@ -178,7 +177,7 @@ class Loop:
         """Ask the model once, run its reads, and commit what it said and proposed."""
         turn = run.turn
         if _steps(turn) >= self._limits.model_calls:
-            raise ModelError(_TOO_MANY)
+            raise ModelTooManySteps
         if turn.transcript.teammate and (spent := self._spent_up(turn.transcript.teammate)):
             raise ModelError(spent)
         yield AnswerBegun(turn.key(turn.usage.model_calls + 1))
