@@ -239,11 +239,12 @@ class Loop:
         """
         reach = shelf_for(shelf, transcript.teammate)
         specs = tuple(offer(tool) for tool in reach)
+        zone = self._briefing.zone
         here = scene(transcript, self._clock(), self._briefing)
         prompt = system_prompt(reach, transcript.teammate, self._briefing, here)
         offered = sum(len(json.dumps(asdict(spec), default=dict)) for spec in specs)
         room = min(self._limits.history_tokens * CHARACTERS_PER_TOKEN, self._fits - offered)
-        history, learned = entries(transcript, prompt, room), False
+        history, learned = entries(transcript, prompt, room, zone), False
         attempt = 0
         while True:
             try:
@@ -259,7 +260,7 @@ class Loop:
             except ModelError as error:
                 sent = size_of(history)
                 less = _shorter(sent, offered, error) if _may_be_too_long(error, answer, attempt) else sent
-                shorter = entries(transcript, prompt, less)
+                shorter = entries(transcript, prompt, less, zone)
                 if size_of(shorter) < sent:
                     room, history, learned, attempt = less, shorter, True, attempt - 1
                 elif attempt == _RETRIES or not isinstance(error, ModelCut | ModelEmpty):
