@@ -98,10 +98,19 @@ class ModelError(NodError):
 
     window: int | None = None  # how many tokens its server says that it takes
     passing = False  # the same request may be answered later
+    choices: tuple[str, ...] = ("Try again",)  # what people may say to it
 
 
 class ModelTooLong(ModelError):
     """This conversation doesn't fit the model. Set NOD_HISTORY_TOKENS lower, or start a new one."""
+
+    choices = ()
+
+
+class ModelTooManySteps(ModelError):
+    """I stopped, as this was taking too many steps. Send “continue”, or break it into smaller requests."""
+
+    choices = ("Continue",)
 
 
 class ModelCut(ModelError):

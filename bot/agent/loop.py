@@ -51,7 +51,7 @@ from bot.domain.proposals import Kind, Proposal
 from bot.domain.record import Act
 from bot.domain.redaction import secrets_in, shown, veiled
 from bot.domain.teams import TeamLimits, Teammate
-from bot.errors import ModelCut, ModelEmpty, ModelError, ModelTooLong, TakenOver
+from bot.errors import ModelCut, ModelEmpty, ModelError, ModelTooLong, ModelTooManySteps, TakenOver
 from bot.store import conversations, messages, teams, transitions, turns
 from bot.store.audit.log import By
 from bot.store.database import Database
@@ -66,9 +66,6 @@ from bot.tools.tool import Tool
 log = logger(__name__)
 
 _RETRIES = 2  # of an answer that was cut off, was empty, or was a call written as text
-_TOO_MANY = (
-    "I stopped because this was taking too many steps. Send “continue”, or break it into smaller requests."
-)
 _BROKEN = "Something failed on my side. Send “continue” to try again. The log has the details."
 _BY_MYSELF = "I'll continue by myself when it answers again."
 _NO_LONGER = "I've tried for a day. Send “continue” once it answers again."
@@ -171,7 +168,9 @@ class Loop:
             if jobs:
                 yield Woke(jobs)
             seen = run.turn.transcript.seen
-            yield TurnFailed(told, seen) if told else TurnEnded(Ending.WAITING, seen, _joined(run.said))
+            choices = error.choices if isinstance(error, ModelError) else ModelError.choices
+            ended = TurnEnded(Ending.WAITING, seen, _joined(run.said))
+            yield TurnFailed(told, seen, choices) if told else ended
         else:
             yield TurnEnded(run.ending, run.turn.transcript.seen, _joined(run.said))
 
@@ -179,7 +178,7 @@ class Loop:
         """Ask the model once, run its reads, and commit what it said and proposed."""
         turn = run.turn
         if _steps(turn) >= self._limits.model_calls:
-            raise ModelError(_TOO_MANY)
+            raise ModelTooManySteps
         if turn.transcript.teammate and (spent := self._spent_up(turn.transcript.teammate)):
             raise ModelError(spent)
         yield AnswerBegun(turn.key(turn.usage.model_calls + 1))
@@ -241,11 +240,12 @@ class Loop:
         """
         reach = shelf_for(shelf, transcript.teammate)
         specs = tuple(offer(tool) for tool in reach)
+        zone = self._briefing.zone
         here = scene(transcript, self._clock(), self._briefing)
         prompt = system_prompt(reach, transcript.teammate, self._briefing, here)
         offered = sum(len(json.dumps(asdict(spec), default=dict)) for spec in specs)
         room = min(self._limits.history_tokens * CHARACTERS_PER_TOKEN, self._fits - offered)
-        history, learned = entries(transcript, prompt, room), False
+        history, learned = entries(transcript, prompt, room, zone), False
         attempt = 0
         while True:
             try:
@@ -261,7 +261,7 @@ class Loop:
             except ModelError as error:
                 sent = size_of(history)
                 less = _shorter(sent, offered, error) if _may_be_too_long(error, answer, attempt) else sent
-                shorter = entries(transcript, prompt, less)
+                shorter = entries(transcript, prompt, less, zone)
                 if size_of(shorter) < sent:
                     room, history, learned, attempt = less, shorter, True, attempt - 1
                 elif attempt == _RETRIES or not isinstance(error, ModelCut | ModelEmpty):

@@ -8,6 +8,7 @@ import json
 from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
+from datetime import UTC, timedelta, tzinfo
 from enum import IntEnum
 from itertools import pairwise
 from typing import Any
@@ -26,6 +27,7 @@ NOTE = "[Nod]"
 _LATER = f"{WAITING}: it was open for a while. A later note tells how it ended."
 _LEAST_ROOM = 2_000  # characters of history, however little a prompt leaves
 _WORD_FOR_WORD = 10  # exchanges, from one person's message to the next
+_GAP = timedelta(hours=1)  # after which a message says when it was written
 _KEPT = 200  # characters of what is cut
 _NOTED = 160  # characters of a call and its end, where its answer is left out
 
@@ -47,6 +49,7 @@ class _Part:
     length: _Length = _Length.FULL
     share: int = 0
     running: bool = False  # it belongs to what is asked now
+    when: str = ""  # it was written, where a good while lies before it
     later: AbstractSet[str] = frozenset()  # ids of proposals whose end is told by a later note
     entries: Sequence[Entry] = ()
     size: int = 0
@@ -72,7 +75,7 @@ class _Part:
         self.size = size_of(self.entries) + sum(map(len, self.ends))
 
 
-def entries(transcript: Transcript, prompt: str, room: int) -> list[Entry]:
+def entries(transcript: Transcript, prompt: str, room: int, zone: tzinfo = UTC) -> list[Entry]:
     """The transcript as the model reads it, after ``prompt``, in at most about ``room`` characters in all.
 
     Tools' older answers become handles first. Then words before the last ten exchanges are cut, then the
@@ -80,11 +83,12 @@ def entries(transcript: Transcript, prompt: str, room: int) -> list[Entry]:
     """
     room = max(_LEAST_ROOM, room - len(prompt))
     parts: list[_Part] = []
-    total, later = 0, _told_later(transcript)
+    total, later, before = 0, _told_later(transcript), None
     for line in transcript.lines:
         if line.role is LineRole.NOTICE:
             continue
-        parts.append(_Part(line, transcript, later=later))
+        parts.append(_Part(line, transcript, later=later, when=_when(line, before, zone)))
+        before = line
         total += parts[-1].size
         if total > room:
             _shorten(parts, room)
@@ -150,6 +154,14 @@ def _note(ends: Sequence[str], parts: Sequence[_Part], room: int) -> UserText:
     return UserText("\n".join(lines))
 
 
+def _when(line: Line, before: Line | None, zone: tzinfo) -> str:
+    """Day and time of day of a message after a gap, or on another day than the line before it."""
+    if line.role is not LineRole.USER or before is None:
+        return ""
+    at, last = line.created_at.astimezone(zone), before.created_at.astimezone(zone)
+    return f"{at:%A} {at.day} {at:%B}, {at:%H:%M}" if at - last >= _GAP or at.date() > last.date() else ""
+
+
 def _ends_before(transcript: Transcript) -> list[str]:
     """How calls ended in answers before those that are read."""
     read = {line.id for line in transcript.lines}
@@ -173,7 +185,7 @@ def _line(part: _Part) -> Sequence[Entry]:
         told = not transcript.conversation.private or line.text.lstrip().startswith(NOTE)
         # a note may follow someone's request, but it is not in their words
         named = line.actor if told and line.role is LineRole.USER else None
-        return [UserText(text, named.label if named else "")]
+        return [UserText(text, named.label if named else "", part.when)]
     if not line.calls and not line.text.strip():
         return []  # servers refuse a history with an answer that is empty
     kept = part.running or part.length < _Length.THIN
@@ -279,7 +291,7 @@ def _size(entry: Entry) -> int:
         case AssistantText(text, calls):
             extra = sum(len(json.dumps(c.extra)) for c in calls if c.extra)
             return len(text) + extra + sum(_OF_A_CALL + len(c.name) + len(c.arguments) for c in calls)
-        case SystemText(text) | UserText(text, _) | ToolResult(_, text, _):
+        case SystemText(text) | UserText(text) | ToolResult(_, text, _):
             return len(text) + _OF_AN_ENTRY
 
 

@@ -36,6 +36,7 @@ class StreamedMessage(ABC):
         self._text = ""
         self._doing = ""
         self._far = ""  # how far that is
+        self.choices: tuple[str, ...] = ()  # what people may say next, for buttons below the end
 
     @abstractmethod
     async def preview(self, text: str, doing: str) -> None:
@@ -63,7 +64,8 @@ class StreamedMessage(ABC):
                 return await self.finish(self._text, f"⏹ {STOPPED}")
             case TurnEnded(text=text):
                 return await self.finish(text, "")
-            case TurnFailed(explanation=explanation):
+            case TurnFailed(explanation=explanation, choices=choices):
+                self.choices = choices
                 return await self.finish(self._text, f"⚠️ {explanation}")
             case _:
                 return None

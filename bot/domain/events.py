@@ -95,10 +95,11 @@ class TurnEnded:
 
 @dataclass(frozen=True, slots=True)
 class TurnFailed:
-    """The turn failed; ``explanation`` is for people."""
+    """The turn failed; ``explanation`` is for people, ``choices`` what they may say next."""
 
     explanation: str
     seen: int
+    choices: tuple[str, ...] = ()
 
 
 TurnEvent = (

@@ -16,10 +16,14 @@ class SystemText:
 
 @dataclass(frozen=True, slots=True)
 class UserText:
-    """What a person wrote, or a note of Nod's own. ``name`` is the speaker as people know them."""
+    """What a person wrote, or a note of Nod's own. ``name`` is the speaker as people know them.
+
+    ``when`` is the day and hour a person wrote it, where a good while lies before it.
+    """
 
     text: str
     name: str = ""
+    when: str = ""
 
 
 @dataclass(frozen=True, slots=True)

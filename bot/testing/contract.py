@@ -327,6 +327,14 @@ class Contract(RulesContract):
 
         await hears(driver, "Good morning, Ana.")
 
+    async def test_a_turn_that_failed_says_what_to_send_and_that_continues_it(self, driver: Driver) -> None:
+        driver.world.script(Says("Let me see.", fails=True), Says("There it is."))
+        await driver.say("where is it?")
+        await hears(driver, "Send “continue” to try again.")
+
+        await driver.say("continue")
+        await hears(driver, "There it is.")
+
     async def test_an_approved_proposal_runs_once_and_everybody_sees_how_it_ended(
         self, driver: Driver
     ) -> None:

@@ -24,6 +24,7 @@ from bot.domain.model import (
     ToolResult,
     ToolSpec,
 )
+from bot.errors import ModelError
 from bot.settings import Settings
 from bot.store import migrations
 from bot.store.database import Database
@@ -42,6 +43,7 @@ class Says:
     text: str
     calls: tuple[tuple[str, dict[str, Any]], ...] = ()
     hold: Hold | None = None  # where it waits before its first word
+    fails: bool = False  # gives no answer after these words
 
 
 class ScriptedModel:
@@ -63,6 +65,8 @@ class ScriptedModel:
             await says.hold.wait()
         for word in says.text.split(" "):
             yield Text(f"{word} ")
+        if says.fails:
+            raise ModelError
         calls = []
         for name, arguments in says.calls:
             self._ids += 1

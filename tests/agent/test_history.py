@@ -2,7 +2,8 @@
 
 import json
 from collections.abc import Awaitable, Callable
-from datetime import timedelta
+from datetime import UTC, timedelta
+from itertools import pairwise
 
 import pytest
 
@@ -266,3 +267,22 @@ async def test_the_model_is_told_of_each_tool_once_and_of_the_rules_that_let_som
     assert "unless their rules let it run" in nod.model.prompt
     assert "look" in {spec.name for spec in nod.model.offered[0]}
     assert "Tell the color of a lamp." not in nod.model.prompt
+
+
+async def test_a_message_after_a_gap_or_on_another_day_says_when_it_was_written(nod: Nod) -> None:
+    for words, later in (("one", 0), ("two", 59), ("three", 61), ("four", 24 * 60)):
+        nod.clock.forward(timedelta(minutes=later))
+        await nod.say(words)
+        await nod.idle()
+    at = nod.clock().astimezone(UTC)
+    *_, first = nod.model.transcripts
+    said = {entry.text: entry.when for entry in first if isinstance(entry, UserText)}
+    day_before = at - timedelta(days=1)
+    assert said == {
+        "one": "",
+        "two": "",
+        "three": f"{day_before:%A} {day_before.day} {day_before:%B}, {day_before:%H:%M}",
+        "four": f"{at:%A} {at.day} {at:%B}, {at:%H:%M}",
+    }
+    for earlier, later_one in pairwise(nod.model.transcripts):
+        assert later_one[1 : len(earlier)] == earlier[1:], "requests no longer begin alike"

@@ -14,7 +14,7 @@ from bot.domain.forms import label_of
 from bot.domain.similarity import Lasting, Rung
 from bot.domain.verbs import Verb
 from bot.settings import Settings
-from bot.testing.contract import Contract, PlacesContract, cards, note
+from bot.testing.contract import Contract, PlacesContract, cards, hears, note
 from bot.testing.driver import SeenCard
 from bot.testing.world import Says, World, eventually
 from tests.fakes.discord_server import APP, CHANNEL, ELSEWHERE, SERVER, TOKEN, FakeDiscord, Message, Window
@@ -224,6 +224,19 @@ class TestDiscord(Contract, PlacesContract):
             b"[" * 9000,
         ):
             assert (await driver.discord.send(unreadable))[0] == 400
+
+    async def test_the_button_under_a_failed_turn_is_the_message_of_who_presses_it_once(
+        self, driver: DiscordDriver
+    ) -> None:
+        driver.world.script(Says("Let me see.", fails=True), Says("There it is."), Says("Again."))
+        await driver.say("where is it?")
+        below = await eventually(lambda: [m for m in driver.discord.messages if m.buttons], "a button")
+        await driver.discord.press(BEN, below[0], "Try again")
+        await hears(driver, "There it is.")
+        assert "Ben: Try again" in [text.replace("*", "") for text in driver.texts()]
+        await driver.discord.press(ANA, below[0], "Try again")
+        await eventually(lambda: "This was pressed already." in driver.told(), "that it was pressed")
+        assert len(driver.world.model.answers) == 1
 
     async def test_a_card_whose_post_was_not_answered_is_there_once_and_works(
         self, driver: DiscordDriver

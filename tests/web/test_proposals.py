@@ -124,6 +124,8 @@ async def test_a_press_on_what_changed_since_is_409_and_shows_what_is_there_now(
             answer = await nod.press(proposal, "approve", **seen)
             assert answer.status_code == 409
             assert answer.json()["proposal"]["tool_arguments"]["text"] == "tea"
+        for nothing in ({"digest": ""}, {"seen": ""}):
+            assert (await nod.press(proposal, "approve", **nothing)).status_code == 409
         now = await nod.proposal(proposal["id"])
         answer = await nod.press(proposal, "approve", round=now["round"], digest=now["digest"])
         await nod.idle()

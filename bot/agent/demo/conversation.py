@@ -123,7 +123,7 @@ def _numbers(entry: Entry) -> set[int]:
             called = {_arguments(call).get("number") for call in calls}
             said = text.partition("- → ")[0]  # what is offered to press is only an example
             return {n for n in called if isinstance(n, int)} or set(map(int, _MENTION.findall(said)))
-        case UserText(text, _):
+        case UserText(text):
             return set(map(int, _MENTION.findall(text)))
         case _:
             return set()

@@ -441,11 +441,12 @@ def _message(entry: Entry, model: str) -> _Json:
     match entry:
         case SystemText(text):
             return {"role": "system", "content": text}
-        case UserText(text, name):
+        case UserText(text, name, when):
             # on one line, so that a display name cannot pass for what someone else said;
             # the API's own ``name`` field takes only some letters
             speaker = " ".join(name.split())
-            return {"role": "user", "content": f"{speaker}: {text}" if speaker else text}
+            said = f"{speaker}: {text}" if speaker else text
+            return {"role": "user", "content": f"[{when}]\n{said}" if when else said}
         case AssistantText(text, ()):
             return {"role": "assistant", "content": text}
         case AssistantText(text, calls):

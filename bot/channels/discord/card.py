@@ -12,6 +12,7 @@ from typing import Any
 from bot.channels.discord.places import BUTTON, CUSTOM_ID, IN_ROW, LINK, ROWS
 from bot.channels.discord.text import OUTLINER, cut
 from bot.domain.cards import Card, Tone
+from bot.domain.choices import offered
 from bot.domain.verbs import DETAILS, VIEW_ALL, ButtonMark, Look, Needs, Verb, Way, with_reason
 
 _COLOURS = {Tone.WAITING: 0xF1C40F, Tone.GOOD: 0x2ECC71, Tone.BAD: 0xE74C3C, Tone.WARNED: 0xE67E22}
@@ -61,6 +62,15 @@ def labelled(card: Card, verb: Verb, way: Way = Way.PRESS, label: str = "", page
     data = ButtonMark(way, verb, card.proposal_id, shown_round(card, verb), page)
     style = _STYLES[button.look if way in (Way.PRESS, Way.READ) else Look.PLAIN]
     return {"type": 2, "style": style, "label": cut(label, BUTTON), "custom_id": data.pack(CUSTOM_ID)}
+
+
+def saying(choices: Iterable[str]) -> list[Row]:
+    """A row with a button for each of these words."""
+    buttons = [
+        {"type": 2, "style": _STYLES[Look.PLAIN], "label": cut(label, BUTTON), "custom_id": mark}
+        for label, mark in offered(choices)
+    ]
+    return laid_out([buttons])
 
 
 def shown_round(card: Card, verb: Verb) -> int:

@@ -12,9 +12,10 @@ from bot.channels.discord import forms
 from bot.channels.discord.card import APPROVING, in_rows, labelled, laid_out, render
 from bot.channels.discord.inbound import WINDOW, Interaction
 from bot.channels.discord.places import BUTTON, CONTENT
-from bot.channels.discord.text import cut, fenced, width
+from bot.channels.discord.text import cut, fenced, literal, width
 from bot.domain.cards import Card, everything
 from bot.domain.chat import Answer, Inbox, Press, Reply
+from bot.domain.choices import chosen, refusal, said
 from bot.domain.forms import fields_of, leaves_out
 from bot.domain.proposals import Kind
 from bot.domain.similarity import Lasting, Rung, Whose
@@ -46,7 +47,10 @@ class DiscordPresses:
 
     async def handle(self, call: Interaction) -> Display:
         """Do what was pressed or sent. Raises KeyError, ValueError for a window that is not of our making."""
-        data = ButtonMark.parse(str(call.data.get("custom_id")))
+        pressed = str(call.data.get("custom_id"))
+        if words := chosen(pressed):
+            return await self._say(call, words)
+        data = ButtonMark.parse(pressed)
         if data is None or (call.kind == WINDOW) is not (data.way is Way.SENT):
             return Display(_UNREADABLE)
         at = call.place.address
@@ -57,6 +61,14 @@ class DiscordPresses:
         if data.way is Way.SENT:
             return await self._sent(press, card, data.page, call.filled)
         return await self._first(press, card, data) or await self._press(press, data.way)
+
+    async def _say(self, call: Interaction, words: str) -> Display:
+        """Hand in what a button says, and show everybody who said it."""
+        at, private = call.place.address, bool(call.place.person)
+        message = said(words, call.ref or call.id, call.actor, at, private=private, names=call.names)
+        told = refusal(await self.inbox(message))
+        echo = f"**{literal(call.actor.label)}:** {literal(words)}"
+        return Display(told or echo, public=not told)
 
     async def _press(self, press: Press, way: Way = Way.PRESS) -> Display:
         """Hand it on; what the card tells by itself is not said."""

@@ -6,10 +6,11 @@ channel keeps room for cards.
 
 from datetime import datetime, timedelta
 
+from bot.channels.discord.card import saying
 from bot.channels.discord.places import DiscordPlace, ref_of
 from bot.channels.discord.text import literal, split
 from bot.channels.discord.transport import PLAIN, DiscordRest
-from bot.channels.streamed_message import StreamedMessage, in_few, post_each
+from bot.channels.streamed_message import FullText, StreamedMessage, in_few, post_each
 from bot.domain.chat import Clock
 from bot.errors import ChannelError
 from bot.telemetry.logs import logger
@@ -47,13 +48,21 @@ class DiscordStream(StreamedMessage):
     async def finish(self, text: str, note: str) -> None:
         text = f"{text}\n\n{note}" if note else text
         pieces, there = split(text), 0
+        posts = in_few(pieces, text)
+        buttons = saying(self.choices)
         if self._shown:
             try:
                 if pieces:
-                    await self._rest.edit(self._shown, {"content": pieces[0], "flags": PLAIN})
+                    rows = buttons if len(posts) == 1 else []
+                    message = {"content": pieces[0], "flags": PLAIN, "components": rows}
+                    await self._rest.edit(self._shown, message)
                 else:
                     await self._rest.delete(self._shown)
                 there = 1
             except ChannelError as error:  # someone removed it: post it all again
                 log.info("discord preview lost", place=str(self._place.address), why=error.message)
-        await post_each(in_few(pieces, text), there, lambda each: self._rest.post_text(self._place, each))
+
+        async def post(each: str | FullText) -> None:
+            await self._rest.post_text(self._place, each, buttons if each is posts[-1] else ())
+
+        await post_each(posts, there, post)

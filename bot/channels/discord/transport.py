@@ -14,7 +14,7 @@ import contextlib
 import json
 import secrets
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 import httpx2
@@ -165,12 +165,13 @@ class DiscordRest:
         kept: Json = await self.call("POST", path, _QUIET | message | once, **more)
         return kept
 
-    async def post_text(self, place: DiscordPlace, post: str | FullText) -> None:
-        """Post one of the posts of a text."""
+    async def post_text(self, place: DiscordPlace, post: str | FullText, rows: Sequence[Json] = ()) -> None:
+        """Post one of the posts of a text, and rows of buttons below it."""
+        below = {"components": list(rows)} if rows else {}
         if isinstance(post, FullText):
-            await self.post(place, {"content": post.words}, file=(post.name, post.text))
+            await self.post(place, {"content": post.words} | below, file=(post.name, post.text))
         else:
-            await self.post(place, {"content": post, "flags": PLAIN})
+            await self.post(place, {"content": post, "flags": PLAIN} | below)
 
     async def edit(self, ref: str, message: Json, patience: float = PATIENCE) -> None:
         await self.call("PATCH", path_of(ref), _QUIET | message, patience=patience)

@@ -16,6 +16,7 @@ from typing import Any
 
 from bot.channels.markdown import clean
 from bot.channels.slack import text
+from bot.domain.choices import offered
 from bot.domain.verbs import Sure
 
 Block = dict[str, Any]
@@ -177,6 +178,12 @@ def overflow(action_id: str, options: Iterable[tuple[str, str]]) -> Block:
 
 def actions(*elements: Block) -> Block:
     return {"type": "actions", "elements": list(elements)}
+
+
+def saying(choices: Iterable[str]) -> list[Block]:
+    """A row with a button for each of these words; nothing without any."""
+    buttons = [button(label, mark, label) for label, mark in offered(choices)]
+    return [actions(*buttons)] if buttons else []
 
 
 def markdown(content: str, team: str = "") -> Block:

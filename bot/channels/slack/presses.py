@@ -11,6 +11,7 @@ from typing import Any
 from slack_sdk.web.async_client import AsyncWebClient
 
 from bot.channels.base import Lookup
+from bot.channels.slack import blocks as b
 from bot.channels.slack import card as cards
 from bot.channels.slack import screens
 from bot.channels.slack.ephemerals import Ephemerals, upload
@@ -19,9 +20,11 @@ from bot.channels.slack.forms import VALUE, blocks_of, read
 from bot.channels.slack.incoming import ACTION, FollowedThreads, channel_named
 from bot.channels.slack.places import SlackPlace, SlackPosted
 from bot.channels.slack.screens import ModalSubject
+from bot.channels.slack.text import escape
 from bot.channels.slack.workspaces import Workspaces, within
 from bot.domain.cards import Card, Group, whole_text
 from bot.domain.chat import Address, Answer, Inbox, Press, Reply
+from bot.domain.choices import chosen, refusal, said
 from bot.domain.forms import fields_of
 from bot.domain.people import Actor, Names
 from bot.domain.proposals import Kind
@@ -133,6 +136,8 @@ class SlackPresses:
         try:
             if action.get("action_id") == ACTION and place is not None:
                 words = await self._threads.pressed(place)
+            elif (choice := chosen(str(action.get("action_id")))) and place is not None:
+                words = await self._say(body, choice, place)
             else:
                 words = await self._click(click_of(body, action, team))
         except ValueError:
@@ -150,6 +155,26 @@ class SlackPresses:
             await self._ephemerals.tell(place, user, words, team)
         except Exception:
             log.exception("outcome of a press not delivered")
+
+    async def _say(self, body: Mapping[str, Any], choice: str, place: SlackPlace) -> str:
+        """Hand in what a button says, and show in the thread who said it; gives the words for the person."""
+        team, user, channel = place.team, body.get("user") or {}, body.get("channel") or {}
+        ident, home = str(user.get("id") or ""), str(user.get("team_id") or "")
+        actor = await self._workspaces.actor(team, ident, home, name=str(user.get("username") or ""))
+        names = channel_named(team, place.channel, str(channel.get("name") or ""))
+        ref = str(_ref_of(body, team))
+        reply = await self._inbox(said(choice, ref, actor, place.address, private=place.private, names=names))
+        if told := refusal(reply):
+            return told
+        with translated():
+            client = await self._workspaces.client(team)
+            await client.chat_postMessage(
+                channel=place.channel,
+                thread_ts=place.thread,
+                text=escape(f"{actor.label}: {choice}"),
+                blocks=[b.context(f"{actor.label}: {choice}")],
+            )
+        return ""
 
     async def _click(self, click: Click) -> str:
         """Do what the button says; gives the words for the person, empty where the card tells."""

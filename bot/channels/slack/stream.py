@@ -6,7 +6,7 @@ the same message continues by ``chat.update``, less often. What one message cann
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -15,6 +15,7 @@ from slack_sdk.errors import SlackApiError
 from slack_sdk.web.async_client import AsyncWebClient
 
 from bot.channels.slack import blocks, reconciliation, text
+from bot.channels.slack import blocks as b
 from bot.channels.slack.errors import code_of, maybe_done, passes, translated
 from bot.channels.slack.incoming import FollowedThreads
 from bot.channels.slack.places import SlackPlace
@@ -87,6 +88,7 @@ class SlackStream:
         self._tasks: dict[str, Chunk] = {}
         self._news: dict[str, Chunk] = {}  # tool activity not sent yet
         self._last: datetime | None = None
+        self._below: list[b.Block] = []  # buttons under the end
 
     async def send(self, event: TurnEvent) -> None:
         """Show the event; raises ChannelError when neither a stream nor an edit arrives."""
@@ -110,7 +112,7 @@ class SlackStream:
                     await self._end(event)
                 case TurnFailed():
                     self._pending += f"\n\n⚠️ {event.explanation}"
-                    await self._finish(Status.ACTIVE)
+                    await self._finish(Status.ACTIVE, event.choices)
                 case _:
                     pass  # a proposal's card follows the turn
 
@@ -142,10 +144,13 @@ class SlackStream:
             self._pending += f"\n\n_{STOPPED}_"
         await self._finish(Status.SUSPENDED if event.ending is Ending.WAITING else Status.ACTIVE)
 
-    async def _finish(self, status: Status) -> None:
+    async def _finish(self, status: Status, choices: Sequence[str] = ()) -> None:
         self._stopped = said = False
         try:
             await self._flush(last=True)
+            self._below = b.saying(choices)
+            if self._below and not self._live:
+                await self._edit()
             await self._sessions.settle(self._place)
             said = await self._stop_stream(status)
         finally:
@@ -251,7 +256,7 @@ class SlackStream:
         self._live = False
         client = await self._workspaces.client(self._place.team)
         chunks = [{"type": "markdown_text", "text": word}] if word else None
-        below = await self._threads.offer(self._place) if status and not word else []
+        below = [*self._below, *await self._threads.offer(self._place)] if status and not word else []
         for pause in (*_PAUSES, None):
             try:
                 async with within(_WAITED):
@@ -306,22 +311,28 @@ class SlackStream:
         whole = "\n\n".join(part for part in ("\n".join(lines), self._shown.strip()) if part)
         if not whole:
             return
+        shown: dict[str, Any] = {"markdown_text": whole}
+        if self._below:
+            shown = {
+                "text": text.escape(text.cut(whole, 300)[0]),
+                "blocks": [b.markdown(whole), *self._below],
+            }
         if self._ts is None:
             posted = await client.chat_postMessage(
                 channel=self._place.channel,
                 thread_ts=self._place.thread,
-                markdown_text=whole,
+                **shown,
                 unfurl_links=False,
                 unfurl_media=False,
             )
             self._ts = str(posted["ts"])
         else:
             try:
-                await client.chat_update(channel=self._place.channel, ts=self._ts, markdown_text=whole)
+                await client.chat_update(channel=self._place.channel, ts=self._ts, **shown)
             except SlackApiError as error:
                 if code_of(error) != _STILL_OPEN or not await self._close(None):
                     raise
-                await client.chat_update(channel=self._place.channel, ts=self._ts, markdown_text=whole)
+                await client.chat_update(channel=self._place.channel, ts=self._ts, **shown)
 
 
 def _code(error: Exception) -> str | None:

@@ -5,12 +5,22 @@ back is parsed strictly: a client may send whatever it likes.
 """
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Self
 
+from telegram import InlineKeyboardButton, InlineKeyboardMarkup
+
 from bot.channels.telegram.limits import CALLBACK_BYTES
+from bot.domain.choices import offered
 from bot.domain.verbs import Needs, Verb, button
+
+
+def saying(choices: Iterable[str]) -> InlineKeyboardMarkup | None:
+    """A button for each, one below the other; None without any."""
+    rows = [[InlineKeyboardButton(label, callback_data=mark)] for label, mark in offered(choices)]
+    return InlineKeyboardMarkup(rows) if rows else None
 
 
 class Does(StrEnum):

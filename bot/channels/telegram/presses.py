@@ -6,7 +6,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from weakref import WeakValueDictionary
 
-from telegram import CallbackQuery
+from telegram import CallbackQuery, MaybeInaccessibleMessage
+from telegram.constants import ChatType
 
 from bot.channels.base import Lookup
 from bot.channels.telegram.admission import Admission
@@ -22,6 +23,7 @@ from bot.channels.telegram.text import plain
 from bot.channels.telegram.transport import Transport
 from bot.domain.cards import Card
 from bot.domain.chat import Address, Answer, Inbox, Press
+from bot.domain.choices import chosen, refusal, said
 from bot.domain.verbs import Verb
 from bot.errors import ChannelError
 from bot.store import posted_cards
@@ -70,10 +72,12 @@ class TelegramPresses:
             answer.close()
 
     async def _handle(self, query: CallbackQuery, answer: "_PressAnswer") -> None:
+        if (words := chosen(query.data or "")) and query.message is not None:
+            said, alert = await self._say(words, query, query.message)
+            return await answer.tell(said, alert=alert)
         callback = ButtonData.parse(query.data or "")
         if callback is None or query.message is None:
-            await answer.tell(_UNREADABLE, alert=True)
-            return
+            return await answer.tell(_UNREADABLE, alert=True)
         message = TelegramPosted(query.message.chat.id, query.message.message_id)
         if callback.does in _PAIRING:
             await answer.tell(await self.admission.decide(callback, query.from_user, message, answer.tell))
@@ -96,6 +100,30 @@ class TelegramPresses:
                     await self._again(who)
             await answer.tell(said, alert=alert)
             await self._after(callback, who)
+        return None
+
+    async def _say(
+        self, words: str, query: CallbackQuery, below: MaybeInaccessibleMessage
+    ) -> tuple[str, bool]:
+        """Hand in what a button says; return what to tell the person, and whether they must dismiss it."""
+        if not await self.admission.admits(query.from_user, below.chat.id):
+            return _STRANGER, True
+        place = place_of(below, self.transport.moves)
+        if place is None:
+            return _UNREADABLE, True
+        ref, names = TelegramPosted(below.chat.id, below.message_id), place.named(below.chat.title)
+        message = said(
+            words,
+            str(ref),
+            actor_of(query.from_user),
+            place.address,
+            private=below.chat.type == ChatType.PRIVATE,
+            names=names,
+        )
+        told = refusal(await self.inbox(message))
+        with suppress(ChannelError):
+            await self.transport.dress(ref, None)
+        return told or words, bool(told)
 
     async def _known(self, callback: ButtonData, who: Who, message: TelegramPosted) -> tuple[str, bool]:
         """Carry out a press; return what to tell the person, and whether they must dismiss it.

@@ -9,7 +9,8 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
 from bot.channels.markdown import open_fence
-from bot.channels.streamed_message import StreamedMessage, in_few, post_each
+from bot.channels.streamed_message import FullText, StreamedMessage, in_few, post_each
+from bot.channels.telegram.buttons import saying
 from bot.channels.telegram.limits import TEXT_UNITS, ChatPace, Urgency
 from bot.channels.telegram.places import TelegramPlace, TelegramPosted
 from bot.channels.telegram.text import Rich, from_markdown, plain, split, styled
@@ -79,18 +80,23 @@ class TelegramStream(StreamedMessage):
         self._typing.cancel()
         self.ended = True
         pieces, there = split(_before(text) + plain(note) if note else from_markdown(text)), 0
+        posts = in_few(pieces, f"{text}\n\n{note}" if note else text)
+        buttons = saying(self.choices)
         if self._shown is not None:
             try:
                 if not pieces:
                     await self._transport.delete(self._shown)
                 else:
-                    await self._transport.edit(self._shown, pieces[0])
+                    await self._transport.edit(self._shown, pieces[0], buttons if len(posts) == 1 else None)
                 there = 1
             except ChannelError as error:  # someone removed it: post it all again
                 log.info("telegram preview lost", chat=self.place.chat_id, why=error.message)
             self._shown = None
-        posts = in_few(pieces, f"{text}\n\n{note}" if note else text)
-        await post_each(posts, there, lambda each: self._transport.post(self.place, each))
+
+        async def post(each: Rich | FullText) -> None:
+            await self._transport.post(self.place, each, buttons if each is posts[-1] else None)
+
+        await post_each(posts, there, post)
 
 
 def _latest(text: str) -> str:

@@ -130,12 +130,12 @@ class Transport:
             await self._send_one(place, piece, None, reply, urgency)
         return await self._send_one(place, pieces[-1], markup, reply, urgency)
 
-    async def post(self, place: TelegramPlace, post: Rich | FullText) -> None:
+    async def post(self, place: TelegramPlace, post: Rich | FullText, markup: Markup = None) -> None:
         """Send one of the posts of a text."""
         if isinstance(post, FullText):
-            await self.file(place, post.name, post.text, post.words, None)
+            await self.file(place, post.name, post.text, post.words, markup)
         else:
-            await self.send(place, post)
+            await self.send(place, post, markup)
 
     async def _send_one(
         self,

@@ -31,7 +31,7 @@ export function line(message, send) {
     return h("details", { class: "aside fold-out" }, h("summary", {}, about), h("p", { class: "plain" }, shown(text)));
   }
   if (message.role === "notice" && message.text.startsWith("Question from")) return h("div", { class: "aside" }, markdown(message.text));
-  if (message.role === "notice" && !message.proposals.length) return notice(message.text);
+  if (message.role === "notice" && !message.proposals.length) return notice(message.text, send);
   const element = message.role === "user" ? userLine(message.text, message.name) : assistantLine();
   element.querySelector(".line-head").append(stamp(message.created_at));
   if (message.role === "notice") element.querySelector(".said").append(shown(message.text));
@@ -49,8 +49,10 @@ function suggestions(sentences, send) {
     sentences.map((each) => h("button", { type: "button", class: "suggestion", dir: "auto", onclick: () => send(each) }, shown(each))));
 }
 
-export function notice(text) {
-  return h("p", { class: "aside notice" }, icon("warning"), h("span", {}, shown(text)));
+/** Why a turn ended early; where the words say what to send, a button sends it, given `send`. */
+export function notice(text, send) {
+  const said = h("p", { class: "aside notice" }, icon("warning"), h("span", {}, shown(text)));
+  return send && text.includes("Send “continue”") ? h("div", {}, said, suggestions(["Continue"], send)) : said;
 }
 
 export function userLine(text, name) {

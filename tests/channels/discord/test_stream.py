@@ -129,6 +129,15 @@ async def test_a_stopped_and_a_failed_turn_keep_what_was_said(scene: Scene) -> N
     assert scene.texts() == ["Half an ans\n\n⏹ Stopped.", "Half an ans\n\n⚠️ The model is away."]
 
 
+async def test_what_may_be_said_next_is_a_button_below_the_last_message(scene: Scene) -> None:
+    failed = TurnFailed("The model is away.", 1, ("Try again", "Continue"))
+    await scene.play(TextDelta("Half an ans"), failed)
+    await scene.play(failed)
+    await scene.play(TextDelta("\n\n".join("x" * 900 for _ in range(4))), failed)
+    shown = [list(message.buttons) for message in scene.discord.seen(CHANNEL)]
+    assert shown == [["Try again", "Continue"]] * 2 + [[], [], ["Try again", "Continue"]]
+
+
 async def test_a_preview_of_nothing_is_removed_and_one_that_was_removed_is_posted_again(scene: Scene) -> None:
     assert (await scene.play(ToolStarted("1", "list", "Looking", {}), end("")))[-1] == []
     stream = DiscordStream(scene.rest, scene.clock, PLACE)

@@ -7,7 +7,7 @@ import pytest
 
 from bot.channels.base import Stream
 from bot.channels.markdown import open_fence
-from bot.domain.chat import Address
+from bot.domain.chat import Address, Answer, Message, Reply
 from bot.domain.events import (
     Ending,
     TextDelta,
@@ -19,7 +19,7 @@ from bot.domain.events import (
 )
 from bot.domain.people import Actor
 from bot.errors import ChannelError, NotDeliverable
-from tests.channels.slack.conftest import Running
+from tests.channels.slack.conftest import FakeCore, Running
 from tests.kit import FakeClock
 
 ANA = Actor("slack", "T1/U7", "Ana")
@@ -231,6 +231,32 @@ async def test_a_failed_turn_says_why(running: Running) -> None:
     await stream.send(TurnFailed("The model did not answer.", 1))
 
     assert "⚠️ The model did not answer." in running.slack.in_channel("D7")[0].markdown
+
+
+@pytest.mark.parametrize("native", [True, False])
+async def test_what_may_be_said_next_is_a_button_that_says_it_once(
+    running: Running, core: FakeCore, native: bool
+) -> None:
+    if not native:
+        running.slack.fail("chat.startStream", "unknown_method")
+    stream = running.channel.open_stream(CHANNEL, ANA)
+    await stream.send(TextDelta("Let me see"))
+    await stream.send(TurnFailed("The model did not answer.", 1, ("Try again",)))
+    (message,) = running.slack.in_channel("C1")
+    assert "did not answer" in message.words
+    await running.slack.click(message, "Try again", "U8")
+
+    await running.slack.until(lambda: core.got)
+    said = core.last
+    assert isinstance(said, Message)
+    assert (said.address, said.actor.key, said.text, said.private) == (CHANNEL, "T1/U8", "Try again", False)
+    assert said.event_id == f"T1/C1/{message.ts} nod:say:Try again"
+    told = await running.slack.until(lambda: running.slack.in_channel("C1")[1:])
+    assert (told[0].words.strip(), told[0].thread) == ("Ben: Try again", "1700.1")
+    core.reply = Reply(Answer.DUPLICATE, "")
+    await running.slack.click(message, "Try again", "U8")
+    await running.slack.until(lambda: [m for m in running.slack.posted if m.only_for == "U8"])
+    assert [m.words.strip() for m in running.slack.posted if m.only_for] == ["This was pressed already."]
 
 
 async def test_where_nothing_can_arrive_the_stream_says_so(running: Running) -> None:

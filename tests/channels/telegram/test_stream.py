@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from bot.domain.chat import Address
+from bot.domain.chat import Address, Answer, Message, Reply
 from bot.domain.events import (
     Ending,
     TextDelta,
@@ -18,6 +18,7 @@ from bot.domain.events import (
 from bot.domain.people import Actor
 from bot.errors import ChannelError
 from tests.channels.telegram.conftest import ANA, FakeTime
+from tests.channels.telegram.core import FakeCore
 from tests.fakes.telegram_server import FakeTelegram
 
 HERE = Address("telegram", str(ANA))
@@ -145,6 +146,34 @@ async def test_a_turn_that_was_cut_off_says_so(
 ):
     await play(channel, seconds, HERE, TextDelta("So far"), event)
     assert [m.text for m in telegram.shown(ANA)] == [words]
+
+
+async def test_what_may_be_said_next_is_a_button_that_says_it_once(
+    channel, core: FakeCore, telegram: FakeTelegram, seconds: FakeTime
+):
+    telegram.group(TEAM)
+    await play(channel, seconds, THERE, TextDelta("So far"), TurnFailed("Away.", 1, ("Try again",)))
+    (posted,) = telegram.shown(TEAM)
+    query = await telegram.press(ANA, posted, "Try again")
+    (said,) = [each for each in core.taken if isinstance(each, Message)]
+    assert (said.address, said.actor, said.text, said.private) == (THERE, WHO, "Try again", False)
+    assert said.event_id == f"{TEAM}/{posted.message_id} nod:say:Try again"
+    assert (query.text, query.alert) == ("Try again", False)
+    await telegram.until(lambda: not posted.buttons, "the button is gone")
+    core.reply = Reply(Answer.DUPLICATE, "")
+    again = await telegram.press_data(ANA, posted, "nod:say:Try again")
+    assert again.text == "This was pressed already."
+
+
+async def test_a_stranger_presses_as_little_as_they_may_write(
+    channel, core: FakeCore, telegram: FakeTelegram, seconds: FakeTime
+):
+    telegram.group(TEAM)
+    telegram.person(999, "Eve")
+    await play(channel, seconds, THERE, TurnFailed("Away.", 1, ("Try again",)))
+    query = await telegram.press(999, telegram.shown(TEAM)[0], "Try again")
+    assert query.alert
+    assert core.taken == []
 
 
 async def test_a_turn_of_cards_only_leaves_no_empty_message(

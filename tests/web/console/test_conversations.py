@@ -5,8 +5,10 @@ import json
 import pytest
 from playwright.sync_api import expect
 
-from tests.web.console.conftest import Served
+from bot.errors import ModelError
+from tests.web.console.conftest import Serve, Served
 from tests.web.console.test_console import CARDS, NewPage, ask, button, card, said
+from tests.web.scripted import ScriptedModel, say
 
 pytestmark = pytest.mark.browser
 
@@ -48,3 +50,14 @@ def test_it_is_renamed_exported_and_deleted(nod: Served, new_page: NewPage):
     button(page.locator("#told"), "Delete").click()
     expect(page.locator("#conversations a")).to_have_count(0)
     expect(page.get_by_role("heading", name="What would you like to get done?")).to_be_visible()
+
+
+def test_a_turn_that_failed_has_a_button_that_continues_it(serve: Serve, new_page: NewPage) -> None:
+    model = ScriptedModel([ModelError()], say("There it is."))
+    with serve(model=model) as nod:
+        page = new_page(nod.url)
+        page.get_by_label("Message to Nod").fill("Where is it?")
+        page.keyboard.press("Enter")
+        page.get_by_role("button", name="Continue", exact=True).click()
+        expect(page.locator("#thread")).to_contain_text("There it is.")
+        expect(page.locator("#thread .user").last).to_contain_text("Continue")
