@@ -27,7 +27,9 @@ def record(
 
 
 def mark_handled(session: Session, row_id: int, now: datetime) -> None:
-    session.execute(update(EventRow).where(col(EventRow.id) == row_id).values(handled_at=now))
+    """Keep of an event only that it came: what people said in it is not needed any longer."""
+    done = update(EventRow).where(col(EventRow.id) == row_id)
+    session.execute(done.values(handled_at=now, payload={}))
 
 
 def unhandled(session: Session, channel: str) -> list[tuple[int, dict[str, Any]]]:

@@ -5,6 +5,7 @@ from datetime import timedelta
 
 from bot.store import events
 from bot.store.database import Database
+from bot.store.tables.channels import EventRow
 from tests.kit import FakeClock
 
 
@@ -18,6 +19,10 @@ def test_an_event_is_kept_once_and_found_until_it_is_handled(database: Database,
     assert read(events.unhandled, "slack") == [(first, {"n": 1}), (second, {"n": 2})]
     write(events.mark_handled, first, clock())
     assert read(events.unhandled, "slack") == [(second, {"n": 2})]
+    assert write(events.record, "slack", "e1", {"n": 1}, clock()) is None
+    kept = read(lambda session: session.get(EventRow, first))
+    assert kept is not None
+    assert kept.payload == {}
 
 
 def test_only_what_was_handled_long_ago_is_forgotten(database: Database, clock: FakeClock) -> None:

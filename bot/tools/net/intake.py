@@ -3,7 +3,8 @@
 A message is parsed in the event loop, and that takes as long as it has values; so there are bounds on its
 length and its values, and one beyond them is refused. What is nested too deeply is replaced by a few words,
 since the SDK's parser would refuse the full message for it (jiter: 200 levels), and with it each harmless
-tool of a list. A tool whose schema had such a part is then left out alone: words are no schema.
+tool of a list. A tool whose schema had such a part is then left out alone: words are no schema. It refuses a
+message for half a surrogate pair, too, so that is replaced as well.
 """
 
 import asyncio
@@ -17,6 +18,9 @@ MOST_BYTES = 8 << 20
 MOST_VALUES = 100_000
 DEEPEST = 100
 _PARTS = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[\[\]{},]', re.DOTALL)  # linear in any text
+_HIGH, _LOW = rb"u[dD][89abAB][0-9a-fA-F]{2}", rb"u[dD][c-fC-F][0-9a-fA-F]{2}"
+_ESCAPE = re.compile(rb"\\(?:" + _HIGH + rb"\\" + _LOW + rb"|(" + _HIGH + rb"|" + _LOW + rb")|.)", re.DOTALL)
+_REPLACEMENT = rb"\ufffd"
 _HEAD = 200
 _TOO_DEEP = b'"nested too deeply"'
 
@@ -32,13 +36,19 @@ class TooLarge(httpx2.StreamError):
 
 
 async def bounded(message: bytes) -> bytes:
-    """The message without what is nested too deeply. Raises TooLarge."""
+    """The message without what is nested too deeply and halves of surrogate pairs. Raises TooLarge."""
     if len(message) > MOST_BYTES:
         raise TooLarge(message)
+    if b"\\u" in message:
+        message = _ESCAPE.sub(_paired, message)
     opening = message.count(b"[") + message.count(b"{")
     if opening <= DEEPEST and opening + message.count(b",") <= MOST_VALUES:
         return message
     return await asyncio.to_thread(_shallow, message)
+
+
+def _paired(escape: re.Match[bytes]) -> bytes:
+    return _REPLACEMENT if escape[1] else escape[0]
 
 
 def _shallow(message: bytes) -> bytes:

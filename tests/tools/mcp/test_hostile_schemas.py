@@ -166,6 +166,11 @@ async def test_an_answer_beyond_the_bounds_ends_the_call_with_words_and_the_serv
     assert await server.run("good", flood=3) == "xxx"
 
 
+async def test_an_answer_with_half_a_surrogate_pair_arrives_with_a_sign_in_its_place(offering):
+    server = offering(tool("good", {"type": "object"}))
+    assert await server.run("good", half="\\ud83d is ") == "\\ud83d is 😀\ufffd"
+
+
 @pytest.mark.parametrize(
     "message",
     [

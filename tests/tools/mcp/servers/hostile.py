@@ -3,7 +3,7 @@
 The file has a JSON list of tools on each line, one line for each page of the listing. With a port it serves
 there over streamable HTTP, else it talks over its standard input and output. It speaks the older protocol
 without a library, so it can send what no library would. Each call is answered with "done"; ``flood`` with a
-text of as many characters as it is asked for.
+text of as many characters as it is asked for, ``half`` with that text, an emoji and half of one.
 """
 
 import http.server
@@ -25,7 +25,9 @@ def answer(method: str, pages: list[str], asked: dict[str, Any]) -> str | None:
         return f'{{"tools": {pages[page]}{after}}}'
     if method == "tools/call":
         flood = params["arguments"].get("flood", 0)
-        return json.dumps({"content": [{"type": "text", "text": "x" * flood or "done"}], "isError": False})
+        half = params["arguments"].get("half", "")
+        said = f"{half}😀\ud83d" if half else "x" * flood or "done"
+        return json.dumps({"content": [{"type": "text", "text": said}], "isError": False})
     return None
 
 
