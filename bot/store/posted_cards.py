@@ -46,8 +46,8 @@ def add(
     ref: str,
     shown_version: int,
     fingerprint: str | None = None,
-) -> None:
-    """Remember a card that was posted; it is behind if the proposal changed while it was sent.
+) -> bool:
+    """Remember a card that was posted; gives whether it is behind: the proposal changed while it was sent.
 
     ``shown_version`` 0 says that no one knows what it shows, so it is behind.
     """
@@ -64,6 +64,7 @@ def add(
             shown=fingerprint,
         )
     )
+    return bool(version != shown_version)
 
 
 def of_proposal(session: Session, proposal_id: str) -> list[Copy]:

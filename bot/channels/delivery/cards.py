@@ -94,18 +94,21 @@ class Cards:
         """
         there = {copy.address for copy in await self._database.read(posted_cards.of_proposal, proposal.id)}
         failures: dict[Address, ChannelError] = {}
+        jobs: set[Job] = set()
         wanted = await self._database.read(self._addresses, proposal)
         for address in wanted:
             poster = poster_at(self._channels, address)
             if address in there or poster is None:
                 continue
-            if error := await self._post_card(poster, proposal.id, address):
-                failures[address] = error
+            posted = await self._post_card(poster, proposal.id, address)
+            if isinstance(posted, ChannelError):
+                failures[address] = posted
                 asker = _own_chat(proposal.requester)
-                if isinstance(error, NotDeliverable) and asker not in wanted and asker != address:
+                if isinstance(posted, NotDeliverable) and asker not in wanted and asker != address:
                     wanted.append(asker)  # where they can still read it
             else:
                 there.add(address)
+                jobs.update(posted)
         hopeful = [error for error in failures.values() if not isinstance(error, NotDeliverable)]
         final = {at: error for at, error in failures.items() if last or isinstance(error, NotDeliverable)}
         if there and final:
@@ -113,7 +116,7 @@ class Cards:
         if hopeful and not last:
             raise hopeful[0]
         if there or not failures:
-            return ()
+            return tuple(jobs)
         return await self._database.write(
             self._undeliverable, proposal, next(iter(failures.values())).message
         )
@@ -172,11 +175,16 @@ class Cards:
         there = await self._database.read(posted_cards.of_proposal, proposal_id)
         if poster is None or any(copy.address == address and not copy.gone for copy in there):
             return
-        if error := await self._post_card(poster, proposal_id, address):
-            raise error
+        posted = await self._post_card(poster, proposal_id, address)
+        if isinstance(posted, ChannelError):
+            raise posted
+        for job in posted:
+            await self.redraw(int(job.key))
 
-    async def _post_card(self, poster: Poster, proposal_id: str, address: Address) -> ChannelError | None:
-        """Post the card as it is now, and remember the copy; gives what hindered it."""
+    async def _post_card(
+        self, poster: Poster, proposal_id: str, address: Address
+    ) -> ChannelError | tuple[Job, ...]:
+        """Post the card as it is now, and remember the copy; gives what hindered it, or that it is behind."""
         current, card = await self._at(proposal_id, address)
         try:
             ref = await poster.post_card(address, card)
@@ -184,8 +192,8 @@ class Cards:
             log.error("card not posted", proposal=proposal_id, address=str(address), why=error.message)
             return error
         version, fingerprint = current.version, card.fingerprint
-        await self._database.write(posted_cards.add, proposal_id, address, ref, version, fingerprint)
-        return None
+        behind = await self._database.write(posted_cards.add, proposal_id, address, ref, version, fingerprint)
+        return (Job(Work.REDRAW, str(current.message_id)),) if behind else ()
 
     async def recognise(
         self, proposal_id: str, actor: Actor, address: Address, ref: str
