@@ -188,7 +188,7 @@ def test_the_running_server_executes_what_the_command_approves(shell: Shell):
             lines = feed.iter_lines()
             next(lines)
             assert shell.nod("approve", ident, "--demo").stdout.endswith(": Approved.\n")
-            assert any('"state": "succeeded"' in line for line in lines)
+            assert any('"state":"succeeded"' in line for line in lines)
     assert "approve by cli:operator" in shell.nod("audit", "--demo").stdout
     assert demo.end() == 0
 

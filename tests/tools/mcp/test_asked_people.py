@@ -1,4 +1,5 @@
-"""A server's question, from end to end: asked where the call was, answered by whose call it is, over HTTP."""
+"""A server's question, from functools import partial
+from end to end: asked where the call was, answered by whose call it is, over HTTP."""
 
 import asyncio
 import contextlib
@@ -261,7 +262,7 @@ async def test_a_question_in_a_teammates_work_stands_with_its_team(talking):
         lead = await read(conversations.get_conversation, ident)
         spawned = {"role": "painter", "task": "Paint.", "tools": None, "needs_plan": True, "call": "1"}
         limits = {"limits": TeamLimits(), "now": talk.app.clock()}
-        teammate, _ = await write(teammates.spawn, lead, lead.requester, **spawned, **limits)
+        teammate, _ = await write(partial(teammates.spawn, **spawned, **limits), lead, lead.requester)
         asking = asyncio.create_task(
             talk.app.questions.ask(Question("bank", "How much?", teammate.id, "http:ana", {"type": "object"}))
         )
