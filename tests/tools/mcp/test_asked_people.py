@@ -1,5 +1,4 @@
-"""A server's question, from functools import partial
-from end to end: asked where the call was, answered by whose call it is, over HTTP."""
+"""A server's question, from end to end: asked where the call was, answered by whose call it is, over HTTP."""
 
 import asyncio
 import contextlib
@@ -10,6 +9,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
