@@ -1,8 +1,7 @@
-"""What the model says in one call, as it comes, and how it says nothing. Pure.
+"""What the model says in one call, as it comes: text, reasoning, and calls written as text. Pure.
 
-What a model thinks, in pieces that can be shown: complete lines or sentences, without secrets. Pure.
-
-Calls that a model wrote into its text instead of making them: nothing runs, so the model is told. Pure.
+A model may say nothing among people. Reasoning is shown in complete lines or sentences, without secrets.
+Calls that stand in the text run nothing, so the model is told.
 """
 
 import json

@@ -1,6 +1,6 @@
 """Running an approved proposal: look again, claim, run, store the end; exactly as shown and at most once.
 
-How far a running call is, in its tool's words, for people: never more often than they can read.
+While it runs, people are told how far it is in its tool's words, never more often than they can read.
 """
 
 import asyncio

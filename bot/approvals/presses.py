@@ -1,9 +1,7 @@
 """Presses from anywhere: what a press needs is worked out before its transaction, then it is decided.
 
 An edit is validated and previewed, a grant's reach is computed, a press that came too late asks again with
-what is there now. Channels come here through the assistant, the shell directly.
-
-What a press needs of a tool: new arguments checked, a new preview, current values, what a grant covers.
+what is there now. Channels come here through the inbox, the shell directly.
 """
 
 from collections.abc import Mapping, Sequence

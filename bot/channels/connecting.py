@@ -1,7 +1,4 @@
-"""Reaching a platform however long it takes, and work that no answer waits for.
-
-How long a platform told Nod to wait: told to one process, kept by all of them.
-"""
+"""Reaching a platform however long it takes, and waiting as long as it told any of the processes."""
 
 import asyncio
 import time

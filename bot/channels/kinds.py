@@ -1,10 +1,7 @@
-"""What a kind of channel says of itself: how to tell that it is wanted, to build it and to check it.
+"""The chat platforms there are: Nod's own, and those of other packages that ``NOD_CHANNELS`` names.
 
-Each channel has one: an entry point of the group ``nod.channels`` (``bot/channels/kinds.py``).
-
-The chat platforms there are: Nod's own, and those of other packages that ``NOD_CHANNELS`` names.
-
-All of them come in as entry points of the group ``nod.channels``; how one is written: ``docs/plugins.md``.
+Each says of itself how to tell that it is wanted, to build it and to check it (`ChannelKind`), and comes in
+as an entry point of the group ``nod.channels``. How one is written: ``docs/plugins.md``.
 """
 
 import functools

@@ -1,8 +1,7 @@
 """One turn shown as text that grows, for platforms where a message can be edited.
 
-What is shown on the way is a preview and may be skipped; the final text is not.
-
-A text in several posts: where one of them is refused, those before it are not posted again.
+What is shown on the way is a preview and may be skipped; the final text is not. A long text goes out in
+several posts: where one of them is refused, those before it are not posted again.
 """
 
 from abc import ABC, abstractmethod

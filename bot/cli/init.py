@@ -1,6 +1,6 @@
-"""Language models that answer on this machine, at the ports that their servers have unless told otherwise.
+"""``nod init``: five questions, each answer tried out before the next, and a ``.env`` of them.
 
-``nod init``: five questions, each answer tried out before the next, and a ``.env`` of them.
+Language models that answer on this machine, at their servers' usual ports, are found and offered.
 """
 
 import asyncio

@@ -1,6 +1,6 @@
 """A job is a wake-up, never truth: its worker looks at the rows and does what they ask for.
 
-A process at work on a database, and when others take it for gone.
+A process works on a database, and others judge when it is gone.
 """
 
 import os

@@ -1,6 +1,6 @@
-"""Who did something: an `Actor` as a channel knows them, and the `Person` behind one or more Actors.
+"""Who did something: an `Actor` as a channel knows them, the `Person` behind it, and their names.
 
-What people and places are called: rows and rules keep accounts and addresses, people read names.
+Rows and rules keep accounts and addresses; people read names.
 """
 
 import re

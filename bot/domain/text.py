@@ -1,10 +1,7 @@
-"""Text as both databases and every program can keep it, and values as text.
+"""Text: what can be stored and shown, characters that people do not see, and quotes.
 
-Characters that people do not see, or that turn the reading direction: no one may approve what they hide.
-
-The console has both tables in ``static/dom.js``, letter for letter. A test holds them to Unicode's data.
-
-What people said, quoted: the message they reply to, and the sentence that an agent gives as its reason.
+No one may approve what unseen characters hide, so they are spelled out. The console has both tables in
+``static/dom.js``, letter for letter. A test holds them to Unicode's data.
 """
 
 import json

@@ -1,10 +1,6 @@
-"""SQLite's file under a running process: whether it is still the one that was opened, and undamaged.
+"""Engines with our pragmas, SQLite's file under a running process, and inserts in each dialect.
 
-What every session in PostgreSQL is told, and sessions that are of no pool.
-
-INSERT … ON CONFLICT in the dialect of the session.
-
-Engines with our pragmas, and copies of SQLite's file.
+A SQLite file may be moved or damaged under a running process, so it is checked against the one that was opened.
 """
 
 import contextlib

@@ -1,6 +1,6 @@
-"""Proposals as rows, read. What changes one is in ``bot/store/transitions.py``.
+"""Proposals as rows, read, with the schema of every tool version that was proposed.
 
-The schema of every tool version that was ever proposed: what its arguments are, and which are secret.
+What changes one is in ``bot/store/transitions.py``.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence

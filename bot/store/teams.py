@@ -1,11 +1,7 @@
-"""Teammates as rows, read: who they are, what they wait for, what they may.
+"""Teammates as rows, read, and the one message of each conversation that shows its team.
 
-How they are started and ended is in ``bot/approvals/team/teammates.py``.
-
-The one message for each conversation that shows its team: where it stands, and whether it is behind.
-
-A table of its own alongside the copies of cards: those belong to a proposal and are redrawn by answer, this
-one belongs to a conversation, and what a press costs stays what it was.
+How they are started and ended is in ``bot/approvals/team/teammates.py``. The message has a table of its own:
+posted cards belong to a proposal and are redrawn by answer, this one belongs to a conversation.
 """
 
 from dataclasses import dataclass, replace

@@ -1,7 +1,4 @@
-"""What every request's body must be: known fields only, and text that can be stored and shown.
-
-Lists a page at a time: a page says with which ``before`` the next one begins.
-"""
+"""What every request's body and every list must be: known fields only, storable text, a page at a time."""
 
 from collections.abc import Iterable
 from contextlib import suppress

@@ -1,6 +1,6 @@
-"""Who listens to which conversation right now. Nothing is kept: who comes later reads the rows.
+"""Who listens to which conversation right now, here and in other processes.
 
-Turns that run in another process, for those who listen here: its events come by `Others`.
+Nothing is kept: who comes later reads the rows.
 """
 
 import asyncio

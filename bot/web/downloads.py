@@ -1,7 +1,4 @@
-"""Texts of tools as files to save, never as pages to show: what tools say is hostile.
-
-A page of a few words, for a browser that another site has sent here.
-"""
+"""Texts of tools as files to save, and a page of a few words; never a page that tools made."""
 
 import asyncio
 import html

@@ -1,9 +1,4 @@
-"""Rules and grants: seen, and by admins set and dropped, the same as with words (``commands.py``).
-
-Grants: what is allowed without asking, seen and revoked.
-
-Slash commands over HTTP: the same words as in every chat.
-"""
+"""Routes of rules, grants and slash commands: the same as with words in every chat."""
 
 from typing import Annotated
 

@@ -1,9 +1,4 @@
-"""For admins: the settings that apply, and what `nod doctor` says of them.
-
-The tools there are right now.
-
-What the agent's work cost: turns, model calls and tokens.
-"""
+"""Routes that say how Nod is set up and what it costs: settings, doctor, tools, usage."""
 
 from datetime import timedelta
 from typing import Annotated

@@ -1,11 +1,8 @@
-"""Server-sent events as Chat Completions uses them: bytes in, the text of each ``data`` field out.
+"""A stream of Chat Completions as events and text: bytes in, text fit to show out. Pure.
 
-Split at the byte, not with ``str.splitlines``: JSON may hold U+2028 and its like unescaped.
-
-Text as a stream brings it, made fit to show: halves of characters joined, thoughts told apart. Pure.
-
-Servers that cut text by UTF-16 units send one emoji as two lone surrogates in two chunks. Reasoning models
-behind servers without a field for it put ``<think>…</think>`` at the start of a line.
+Events are split at the byte, not with ``str.splitlines``: JSON may hold U+2028 and its like unescaped.
+Servers that cut text by UTF-16 units send one emoji as two lone surrogates in two chunks. Reasoning models behind
+servers without a field for it put ``<think>…</think>`` at the start of a line.
 """
 
 import re

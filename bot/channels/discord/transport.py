@@ -1,12 +1,9 @@
-"""Discord's refusals as our errors, by its JSON error codes.
-
-Source: https://docs.discord.com/developers/topics/opcodes-and-status-codes (JSON).
-
-Requests to Discord's REST API: repeated when it says so, and where an answer was lost.
+"""Requests to Discord's REST API: repeated when it says so, and where an answer was lost.
 
 A message carries a nonce that Discord enforces for a few minutes, so one that arrived unanswered is not
 posted again: https://docs.discord.com/developers/resources/message#create-message. Retry-After says when to
 come back, and X-RateLimit-Remaining whether there is room now: https://docs.discord.com/developers/topics/rate-limits.
+Refusals are told apart by their JSON codes: https://docs.discord.com/developers/topics/opcodes-and-status-codes.
 """
 
 import asyncio

@@ -1,7 +1,4 @@
-"""Words for one person only: ephemeral in the thread, a direct message where that cannot be.
-
-A text as a file in Slack: an upload address, the upload, and its completion in a channel or thread.
-"""
+"""Words for one person only, ephemeral or in a direct message; and texts as files."""
 
 from slack_sdk.errors import SlackApiError
 from slack_sdk.web.async_client import AsyncWebClient

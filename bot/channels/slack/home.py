@@ -1,7 +1,4 @@
-"""App Home: what waits for you, what you asked for, how things ended. Pure, from an `Overview`.
-
-App Homes kept current: everybody who opened theirs sees every change, at most a moment later.
-"""
+"""App Home: what waits for you, what you asked for, how things ended; kept current for all who opened it."""
 
 import asyncio
 import json

@@ -1,12 +1,9 @@
-"""What Nod calls Telegram with: PTB's HTTP client, which also notes whether Telegram accepts the token.
-
-What Telegram refuses, as Nod's own errors.
-
-The few things Nod does in Telegram, with Telegram's refusals in Nod's own words.
+"""The few things Nod does in Telegram, with Telegram's refusals in Nod's own words.
 
 `NotDeliverable` where it will never arrive, `CopyGone` where the message is no longer there, `ChannelError`
 for the rest. "Not modified" and "query is too old" are no errors. What the server cannot parse goes out as
-plain text. A group that became a supergroup is followed to its new id; its old messages are gone.
+plain text. A group that became a supergroup is followed to its new id; its old messages are gone. The HTTP
+client is the library's; it also notes whether Telegram accepts the token.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator

@@ -1,8 +1,7 @@
-"""Which network addresses are public: what may be fetched, and what belongs to an internal network.
+"""A URL, checked before anything is resolved; then its addresses, checked before anything is connected.
 
-The special ranges: https://www.iana.org/assignments/iana-ipv4-special-registry and the same with ipv6.
-
-A URL, checked before anything is resolved; then its addresses, checked before anything is connected.
+Public addresses may be fetched, those of an internal network not. The special ranges:
+https://www.iana.org/assignments/iana-ipv4-special-registry and the same with ipv6.
 """
 
 import asyncio
