@@ -1,6 +1,6 @@
 """Engines with our pragmas, SQLite's file under a running process, and inserts in each dialect.
 
-A SQLite file may be moved or damaged under a running process, so it is checked against the one that was opened.
+A SQLite file may be moved or damaged under a running process, so it is compared with the one that was opened.
 """
 
 import contextlib

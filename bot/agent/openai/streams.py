@@ -1,8 +1,8 @@
 """A stream of Chat Completions as events and text: bytes in, text fit to show out. Pure.
 
-Events are split at the byte, not with ``str.splitlines``: JSON may hold U+2028 and its like unescaped.
-Servers that cut text by UTF-16 units send one emoji as two lone surrogates in two chunks. Reasoning models behind
-servers without a field for it put ``<think>…</think>`` at the start of a line.
+Events are split at the byte, not with ``str.splitlines``: JSON may hold U+2028 unescaped. Servers that cut
+text by UTF-16 units send one emoji as two lone surrogates in two chunks. Reasoning models behind servers
+without a field for it put ``<think>…</think>`` at the start of a line.
 """
 
 import re
