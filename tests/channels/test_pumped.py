@@ -67,7 +67,7 @@ _FUNCTIONS: dict[str, Callable[[str], str | Iterable[str]]] = {
     "cli.plain": shared.plain,
     "cli.line": shared.line,
     "cli.fitted": shared.fitted,
-    "quoting.in_reply_to": lambda text: text.in_reply_to("Ana", text, text),
+    "quoting.in_reply_to": lambda words: text.in_reply_to("Ana", words, words),
     "unseen.one_line": text.one_line,
 }
 

@@ -40,6 +40,7 @@ def put(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Put]:
         file = tmp_path / name
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text)
+        sys.modules.pop(name.partition("/")[0].removesuffix(".py"), None)  # as another test left it
 
     yield write
     sys.path[:] = path

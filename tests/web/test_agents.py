@@ -19,7 +19,7 @@ from mcp.client.streamable_http import streamable_http_client
 from tests.web.conftest import ANA, BEN, Json, Serve, Served
 from tests.web.test_approvals import SETTINGS, press
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[2]
 Agent = Callable[[Served], AbstractAsyncContextManager[Client]]
 
 

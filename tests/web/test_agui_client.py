@@ -14,7 +14,7 @@ from tests.kit import FakeClock
 from tests.web.conftest import Json, Serve, Served
 from tests.web.scripted import ScriptedModel, ask, say
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[2]
 NODE = Path(os.environ.get("NOD_TEST_NODE", ROOT))
 """Where ``npm install @ag-ui/client`` was run."""
 

@@ -11,7 +11,7 @@ import pytest
 from tests.web.conftest import CHIEF, TOKENS, Json, Serve, Served
 from tests.web.scripted import ScriptedModel, ask, say
 
-TEXT = (Path(__file__).parents[3] / "docs" / "api.md").read_text()
+TEXT = (Path(__file__).parents[2] / "docs" / "api.md").read_text()
 NEW, HELPER, *SECTIONS = re.findall(
     r"```sh\n(.*?)```", TEXT.partition("## Your script asks a human")[0], re.DOTALL
 )  # what follows is run in test_approvals_document.py

@@ -16,7 +16,7 @@ from tests.web.test_mcp_logins import SETTINGS, browse
 
 pytestmark = pytest.mark.slow
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[2]
 TEXT = (ROOT / "docs" / "mcp.md").read_text()
 SIGNING, READING, SUITE = re.findall(r"```sh\n(.*?)```", TEXT, re.DOTALL)
 

@@ -14,7 +14,7 @@ from tests.tools.mcp.conftest import HttpLamps
 from tests.tools.mcp.servers.gatekeeper import Gatekeeper
 from tests.web.conftest import ANA, CHIEF, TOKENS, Serve, Served
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[2]
 SETTINGS = {"NOD_HTTP_TOKENS": TOKENS, "NOD_ADMINS": ("http:chief",), "token": CHIEF}
 
 pytestmark = pytest.mark.slow
