@@ -28,9 +28,13 @@ export class Page {
       const found = await this.newest.of(() => this.load());
       if (found) keeping(this.body, () => this.draw(found));
     } catch (error) {
+      this.refused();
       if (error.status !== 401) this.say(error.message, true);
     }
   }
+
+  /** What was asked for could not be had. */
+  refused() {}
 
   hide() {
     this.shown = false;
@@ -181,24 +185,23 @@ export class Audit extends Page {
     const found = [...all, ...seen].filter(([account, called]) => [called, account.slice(account.indexOf(":") + 1)].some((each) => each?.toLowerCase() === name));
     const accounts = [...new Set(found.map(([account]) => account))];
     const one = people.some((each) => accounts.every((account) => each.accounts.some((other) => other.account === account)));
+    if (this.who.value.trim().toLowerCase() !== name) return; // something else was asked for since
     if (accounts.length === 1 || (accounts.length && one)) this.who.value = accounts[0];
     else throw new Error(accounts.length ? `Several have that name: ${accounts.join(", ")}.` : "No one here is called that. Write an account, such as slack:T1/U7.");
   }
 
   async load() {
-    try {
-      await this.named();
-      const found = await get(`api/audit?${this.query({ limit: 50 })}`);
-      this.say("");
-      return found;
-    } catch (error) {
-      this.body.replaceChildren(); // those rows are not what was asked for
-      throw error;
-    }
+    await this.named();
+    return get(`api/audit?${this.query({ limit: 50 })}`);
+  }
+
+  refused() {
+    this.body.replaceChildren(); // those rows are not what was asked for
   }
 
   draw({ rows, next }, below = false) {
     if (!below) {
+      this.say("");
       this.rows = h("tbody", {});
       this.further = h("button", { type: "button", class: "button small" }, "Show more");
       this.body.replaceChildren(h("div", { class: "table-box", tabindex: 0, role: "region", "aria-label": "Audit log" },

@@ -103,6 +103,11 @@ def test_the_audit_log_is_filtered_by_a_name_and_shows_no_old_rows_under_one_it_
     expect(reason).to_be_visible()
     box = reason.bounding_box()
     assert box["x"] + box["width"] <= 1280
+    # a word of a cell stands in one line: the text has as many boxes as lines
+    lines = """cell => { const text = document.createRange(); text.selectNodeContents(cell);
+        return new Set([...text.getClientRects()].map(box => box.top)).size; }"""
+    for cell in page.locator("#audit-list td:nth-child(2), #audit-list td:nth-child(3)").all():
+        assert cell.evaluate(lines) == 1, cell.inner_text()
     page.get_by_label("Who: a name or an account").fill("local")
     page.keyboard.press("Enter")
     expect(page.get_by_label("Who: a name or an account")).to_have_value("http:local")
