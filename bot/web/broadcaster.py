@@ -11,7 +11,7 @@ from dataclasses import asdict
 from typing import Any, get_args
 
 from bot.domain.chat import Address
-from bot.domain.events import Ending, ProposalOpened, TurnEnded, TurnEvent
+from bot.domain.events import Ending, ProposalOpened, TurnEnded, TurnEvent, TurnFailed
 from bot.domain.jobs import Others
 from bot.domain.people import Actor
 from bot.domain.proposals import Proposal
@@ -134,4 +134,6 @@ class Relay:
             return ProposalOpened(proposal) if proposal else None
         if kind == TurnEnded.__name__:
             return TurnEnded(Ending(said["ending"]), said["seen"], said["text"])
+        if kind == TurnFailed.__name__:
+            return TurnFailed(said["explanation"], said["seen"], tuple(said.get("choices", ())))
         return _KINDS[kind](**said)
