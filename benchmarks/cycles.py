@@ -28,7 +28,7 @@ async def with_server(where: Path, *, rounds: int, cycles: int) -> list[Row]:
         world = await stack.enter_async_context(running(where / "server.db", model))
         commits = Commits(where / "server-floor.db")
         stack.callback(commits.close)
-        floor = Calls(url, KEY, commits, await world.shelf())
+        floor = Calls(url, KEY, commits, await world.available())
         stack.push_async_callback(floor.close)
         runs: Mapping[str, Cycle] = {"nod": world.cycle, "floor": floor.cycle}
         return await _compare(

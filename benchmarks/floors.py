@@ -14,7 +14,7 @@ from openai import AsyncOpenAI
 from benchmarks.world import ASKED
 from bot.agent.prompt import system_prompt
 from bot.approvals.gate import offer
-from bot.tools.registry import Shelf
+from bot.tools.registry import AvailableTools
 
 COMMITS = 4  # of one cycle, at the very least: message, proposal, decision, end
 # What Nod makes of them (`tests/store/test_statements.py` counts them): a claim before the tool starts, and
@@ -54,13 +54,13 @@ class Committing(Protocol):
 class Calls:
     """Two streamed model calls with the tools payload and prompt that Nod sends, and four commits."""
 
-    def __init__(self, url: str, key: str, commits: Committing, shelf: Shelf) -> None:
+    def __init__(self, url: str, key: str, commits: Committing, available: AvailableTools) -> None:
         self._client = AsyncOpenAI(api_key=key, base_url=url)
         self._commits = commits
         functions = [
             {"name": spec.name, "description": spec.description, "parameters": spec.parameters}
             | ({"strict": True} if spec.strict else {})
-            for spec in map(offer, shelf)
+            for spec in map(offer, available)
         ]
         self._fields: dict[str, Any] = {
             "model": "gpt-test",
@@ -70,7 +70,7 @@ class Calls:
             "stream_options": {"include_usage": True},
         }
         self._opening = [
-            {"role": "system", "content": system_prompt(shelf)},
+            {"role": "system", "content": system_prompt(available)},
             {"role": "user", "content": ASKED},
         ]
 

@@ -18,7 +18,7 @@ from bot.domain.proposals import Kind, Proposal, State, canonical, digest
 from bot.domain.record import Act
 from bot.domain.risk import Level, Risk
 from bot.domain.rules import EVERYWHERE, Mode, Quorum, Rule, Rulebook, RuleValue, Subject
-from bot.domain.similarity import Rung
+from bot.domain.similarity import GrantScope
 from bot.domain.times import now
 from bot.store import migrations, transitions
 from bot.store.audit import verification
@@ -148,7 +148,7 @@ def _give(session: Session, at: datetime) -> None:
             {
                 "tool_name": f"tool_{number % _TOOLS}",
                 "tool_version": "1",
-                "rung": Rung.EXACT,
+                "rung": GrantScope.EXACT,
                 "match": canonical({"text": f"note {number}"}),
                 "words": "exactly these",
                 "person_id": str(ANA),

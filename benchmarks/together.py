@@ -21,13 +21,13 @@ from benchmarks.model_server import KEY, client_of
 from benchmarks.world import ANA, ASKED, Ear, ScriptedModel, Wire, World, make
 from bot.domain.chat import Address, Message
 from bot.domain.events import Ending, ProposalOpened, TurnEnded, TurnEvent
-from bot.domain.jobs import Job, Others, Work
+from bot.domain.jobs import Job, Peers, Work
 from bot.domain.model import Entry, Model, Part, ToolSpec, UserText
 from bot.domain.people import Actor
 from bot.domain.proposals import Proposal
 from bot.store import proposals
 from bot.store.notifications import conninfo
-from bot.tools.registry import Shelf
+from bot.tools.registry import AvailableTools
 
 _HANGS = "please hang"
 
@@ -51,7 +51,7 @@ class HangingModel(ScriptedModel):
 class Far:
     """The ear of a conversation that another process began: it is told."""
 
-    def __init__(self, others: Others, key: str) -> None:
+    def __init__(self, others: Peers, key: str) -> None:
         self._others = others
         self._key = key
         self._opened = ""
@@ -72,11 +72,11 @@ class FarWire(Wire):
     def __init__(self) -> None:
         super().__init__()
         self.ended: dict[str, asyncio.Future[float]] = {}  # when executions had ended, by proposal
-        self._others: Others | None = None
+        self._others: Peers | None = None
         self._world: World | None = None
         self._reading: set[asyncio.Task[None]] = set()
 
-    def join(self, world: World, others: Others) -> None:
+    def join(self, world: World, others: Peers) -> None:
         self._world, self._others = world, others
         others.on("parked", self._parked)
         others.on("answered", self._answered)
@@ -127,8 +127,8 @@ class Commits:
 class Same(Calls):
     """As its base, with all the commits that Nod makes on PostgreSQL."""
 
-    def __init__(self, url: str, commits: Commits, shelf: Shelf) -> None:
-        super().__init__(url, KEY, commits, shelf)
+    def __init__(self, url: str, commits: Commits, available: AvailableTools) -> None:
+        super().__init__(url, KEY, commits, available)
         self._bare = commits
 
     async def cycle(self) -> None:
@@ -212,8 +212,8 @@ async def _serve(name: str, url: str, model_url: str, works: str) -> None:
         if model_url:
             commits = Commits(url)
             stack.callback(commits.close)
-            shelf = await world.shelf()
-            floors = [Calls(model_url, KEY, commits, shelf), Same(model_url, commits, shelf)]
+            available = await world.available()
+            floors = [Calls(model_url, KEY, commits, available), Same(model_url, commits, available)]
             for each in floors:
                 stack.push_async_callback(each.close)
         process = Process(name, world, wire, model, *floors)

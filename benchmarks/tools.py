@@ -93,11 +93,11 @@ async def _mcp(where: Path, through: Callable[[Toolset, str], Call], rounds: int
 
 async def _through(gate: Gate, conversation: Conversation, name: str) -> None:
     """As the loop does it: the shelf, the judgement, the read."""
-    shelf = await gate.registry.shelf()
+    available = await gate.registry.available()
     calls = [ToolCall("call_1", name, ARGUMENTS)]
-    [considered] = await gate.consider(shelf, calls, Transcript(conversation, [], {}), "")
-    assert considered.read is not None, considered.result
-    result = await gate.read(*considered.read, conversation)
+    [judged] = await gate.consider(available, calls, Transcript(conversation, [], {}), "")
+    assert judged.read is not None, judged.result
+    result = await gate.read(*judged.read, conversation)
     assert result.text == str(FEW_WORDS)
 
 

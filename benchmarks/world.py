@@ -13,11 +13,11 @@ from pathlib import Path
 from time import perf_counter
 
 from bot.app import App, build
-from bot.approvals.tool_visibility import shelf_for
+from bot.approvals.tool_visibility import available_tools
 from bot.channels.base import Lookup
 from bot.domain.chat import Address, Answer, Inbox, Message, Press
 from bot.domain.events import Ending, ProposalOpened, TurnEnded, TurnEvent
-from bot.domain.jobs import Job, Others, Work
+from bot.domain.jobs import Job, Peers, Work
 from bot.domain.model import Entry, Finished, Model, Part, Stop, Text, ToolCall, ToolSpec, UserText
 from bot.domain.people import Actor
 from bot.domain.proposals import Proposal
@@ -25,7 +25,7 @@ from bot.domain.teams import TeamStatus
 from bot.domain.verbs import Verb
 from bot.settings import Settings
 from bot.telemetry import logs
-from bot.tools.registry import Shelf
+from bot.tools.registry import AvailableTools
 from bot.tools.tool import FixedToolset, Tool, tool
 
 ASKED = "please add a note that says hello"
@@ -83,7 +83,7 @@ class Wire:
         self.ears: dict[str, Ear] = {}
 
     async def start(
-        self, inbox: Inbox, lookup: Lookup, *, receives: bool = True, others: Others | None = None
+        self, inbox: Inbox, lookup: Lookup, *, receives: bool = True, others: Peers | None = None
     ) -> None: ...
 
     async def stop(self) -> None: ...
@@ -108,9 +108,9 @@ class World:
         self._count = 0
         self._executed: dict[str, asyncio.Future[float]] = {}
 
-    async def shelf(self) -> Shelf:
+    async def available(self) -> AvailableTools:
         """What the model is offered."""
-        return shelf_for((await self.app.registry.shelf()).offered, None)
+        return available_tools((await self.app.registry.available()).offered, None)
 
     async def park(self) -> tuple[Ear, Proposal]:
         """A person, another each time, starts a conversation; returns once its proposal is parked on disk."""

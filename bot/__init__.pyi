@@ -14,8 +14,8 @@ from bot.domain.people import Actor as Actor
 from bot.domain.proposals import PreviewField as PreviewField
 from bot.domain.risk import Level as Level
 from bot.domain.risk import Risk as Risk
-from bot.domain.similarity import Lasting as Lasting
-from bot.domain.similarity import Rung as Rung
+from bot.domain.similarity import GrantDuration as GrantDuration
+from bot.domain.similarity import GrantScope as GrantScope
 from bot.domain.verbs import Verb as Verb
 from bot.errors import ChannelError as ChannelError
 from bot.errors import CopyGone as CopyGone

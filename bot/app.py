@@ -12,7 +12,7 @@ from dotenv import dotenv_values
 from sqlalchemy.exc import SQLAlchemyError
 from starlette.routing import BaseRoute
 
-from bot.agent.demo.model import OfflineModel
+from bot.agent.demo.model import DemoModel
 from bot.agent.loop import TurnLimits
 from bot.agent.prompt import Briefing
 from bot.approvals.elicitation import PATIENCE, Questions
@@ -38,15 +38,15 @@ from bot.domain.teams import TeamLimits
 from bot.domain.times import now
 from bot.errors import SettingsError
 from bot.inbox import Assistant
-from bot.jobs.cluster import Alone, Company, Runner
+from bot.jobs.cluster import Cluster, Runner, SingleProcess
 from bot.jobs.recovery import Recovery
 from bot.jobs.reminders import Reminders
 from bot.jobs.scheduler import Scheduler
-from bot.jobs.webhooks import Callbacks
+from bot.jobs.webhooks import Webhooks
 from bot.settings import SCRIPTED, Settings
 from bot.store import migrations, tokens
 from bot.store.audit import admin_changes
-from bot.store.change_notifier import Bell
+from bot.store.change_notifier import ChangeNotifier
 from bot.store.database import Database
 from bot.store.rules import Policies
 from bot.telemetry import tracing
@@ -65,13 +65,13 @@ from bot.tools.tool import FixedToolset, Toolset
 from bot.web import api
 from bot.web.channel import HttpChannel
 from bot.web.mcp.logins import BACK
-from bot.web.mcp.mount import AgentDoor
+from bot.web.mcp.mount import McpMount
 from bot.web.metrics import MetricsServer
 from bot.web.metrics import route as metrics_route
 from bot.web.server import WebServer
 from bot.web.sign_in.oidc import BACK as ORGANISATION_BACK
-from bot.web.sign_in.oidc import Organisation, lets_in
-from bot.web.sign_in.tokens import Doorkeeper
+from bot.web.sign_in.oidc import OidcSignIn, lets_in
+from bot.web.sign_in.tokens import Authenticator
 from bot.web.site import Site
 
 log = logger(__name__)
@@ -91,7 +91,7 @@ class App:
     receives: bool
     database: Database
     registry: Registry
-    bell: Bell
+    notifier: ChangeNotifier
     gate: Gate
     cards: Cards
     dispatcher: Runner
@@ -99,13 +99,13 @@ class App:
     recovery: Recovery
     reminders: Reminders
     lookup: CoreLookup
-    callbacks: Callbacks
+    callbacks: Webhooks
     scheduler: Scheduler
     channels: dict[str, Channel]
     web: WebServer
-    door: AgentDoor
+    door: McpMount
     questions: Questions
-    company: Company
+    company: Cluster
     own: OwnTools
     mcp: Servers
     logins: SignIns
@@ -178,7 +178,7 @@ class App:
         async for _ in self.company.rings():
             try:
                 await self.recovery.recover(self.clock())
-                self.bell.ring()
+                self.notifier.notify()
             except SQLAlchemyError as error:  # the next tick looks again
                 log.error("a look at the rows failed", exc_info=error)
 
@@ -209,11 +209,11 @@ def build(
         given = settings.port or settings.public_url
         return settings.site_url() if given else f"http://127.0.0.1:{web.port}"
 
-    bell, process = Bell(), Process.this()
+    notifier, process = ChangeNotifier(), Process.this()
     company = _company(settings, database, process, clock, works=works)
     dispatcher = company.dispatcher
-    company.join(bell)
-    questions = Questions(database, dispatcher, bell, clock, others=company.others)
+    company.join(notifier)
+    questions = Questions(database, dispatcher, notifier, clock, others=company.others)
     policies = policies_of(settings)
     registry, own, mcp = registry_of(settings, database, policies, clock, questions, toolsets)
     model = model or _model(settings)
@@ -232,7 +232,7 @@ def build(
         if settings.metrics_port is not None:
             watched = MetricsServer(page, settings.host, settings.metrics_port)
     alone = company.others is None
-    ports = Ports(database, dispatcher, registry, model, channels, clock, process, bell, alone)
+    ports = Ports(database, dispatcher, registry, model, channels, clock, process, notifier, alone)
     made = core(
         ports,
         policies,
@@ -257,12 +257,12 @@ def build(
     seen = ProposalLookup(database, registry, policies)
     said = ConversationLookup(database, registry, seen, clock)
     http = HttpChannel(
-        registry, seen, said, AdminLookup(database, policies, clock), bell, clock, others=company.others
+        registry, seen, said, AdminLookup(database, policies, clock), notifier, clock, others=company.others
     )
     ports.channels[http.name] = http
     secret = settings.webhook_secret
-    callbacks = Callbacks(database, secret.get_secret_value() if secret else None, settings.webhook_hosts)
-    door = AgentDoor()
+    callbacks = Webhooks(database, secret.get_secret_value() if secret else None, settings.webhook_hosts)
+    door = McpMount()
     routes.append(door.route())
     for kind in channels_of(settings):
         if kind.configured(settings):
@@ -277,7 +277,7 @@ def build(
     logins = mcp.sign_ins(database, clock, back)
     site = Site(
         channel=http,
-        doorkeeper=Doorkeeper(
+        doorkeeper=Authenticator(
             settings.tokens,
             lambda token: database.read(tokens.holder, token),
             signed_in.holder,
@@ -311,7 +311,7 @@ def build(
         receives=receives,
         database=database,
         registry=registry,
-        bell=bell,
+        notifier=notifier,
         gate=made.gate,
         cards=made.cards,
         dispatcher=dispatcher,
@@ -338,12 +338,14 @@ def build(
 
 def _company(
     settings: Settings, database: Database, process: Process, clock: Clock, *, works: bool
-) -> Company:
+) -> Cluster:
     if settings.sqlite_file is not None:
-        return Alone(settings.sqlite_file, database, process, clock)
-    from bot.jobs.together import Together
+        return SingleProcess(settings.sqlite_file, database, process, clock)
+    from bot.jobs.together import DatabaseCluster
 
-    return Together(settings.database_url, database, process, clock, works=works, settings=settings.marks())
+    return DatabaseCluster(
+        settings.database_url, database, process, clock, works=works, settings=settings.marks()
+    )
 
 
 def registry_of(
@@ -422,12 +424,12 @@ def _mcp(
     )
 
 
-def _organisation(settings: Settings, site_url: Callable[[], str], clock: Clock) -> Organisation | None:
+def _organisation(settings: Settings, site_url: Callable[[], str], clock: Clock) -> OidcSignIn | None:
     """Where an organisation's people sign in, if the settings say so."""
     secret = settings.oidc_client_secret
     if not settings.oidc_issuer:
         return None
-    return Organisation(
+    return OidcSignIn(
         settings.oidc_name,
         settings.oidc_issuer,
         settings.oidc_client_id,
@@ -441,7 +443,7 @@ def _organisation(settings: Settings, site_url: Callable[[], str], clock: Clock)
 def _model(settings: Settings) -> Model:
     """The real one where a key or a server is named; otherwise the clearly labelled offline one."""
     if settings.scripted:
-        return OfflineModel()
+        return DemoModel()
     from bot.agent.openai.model import OpenAIModel  # its SDK takes a fifth of a start
 
     return OpenAIModel(

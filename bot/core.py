@@ -27,7 +27,7 @@ from bot.inbox import Assistant
 from bot.jobs.recovery import Recovery
 from bot.jobs.reminders import Reminders
 from bot.settings import Settings
-from bot.store.change_notifier import Bell
+from bot.store.change_notifier import ChangeNotifier
 from bot.store.database import Database
 from bot.store.rules import Policies
 from bot.tools.registry import Registry
@@ -47,7 +47,7 @@ class Ports:
     channels: dict[str, Channel]
     clock: Clock = now
     process: Process = field(default_factory=Process.this)
-    bell: Bell = field(default_factory=Bell)
+    notifier: ChangeNotifier = field(default_factory=ChangeNotifier)
     alone: bool = True
 
 
@@ -82,10 +82,10 @@ def core(
     ``site_url``: where people find the console.
     """
     database, clock, bounds = ports.database, ports.clock, bounds or Bounds()
-    channels, dispatcher, bell = ports.channels, ports.dispatcher, ports.bell
+    channels, dispatcher, notifier = ports.channels, ports.dispatcher, ports.notifier
     notices = Notices(channels, database, policies, clock, routes)
     leases = Leases(database, ports.process.id)
-    cards = Cards(channels, ports.registry, database, policies, clock, bell, notices, leases, routes)
+    cards = Cards(channels, ports.registry, database, policies, clock, notifier, notices, leases, routes)
     turns = Turns(channels, database, cards, clock, notices, leases, routes)
     own = OwnWork(ports.process.id if ports.alone else "", bounds.turns_by_person)
     gate = Gate(ports.registry, policies, database, clock, ports.process.id, bounds, own)

@@ -14,7 +14,7 @@ from functools import partial
 import structlog
 from sqlmodel import Session
 
-from bot.agent.loop import Loop, Woke
+from bot.agent.loop import FollowUpJobs, Loop
 from bot.approvals import arrive
 from bot.approvals.commands import Commands
 from bot.approvals.gate import Gate
@@ -338,7 +338,7 @@ class Assistant:
         conversation_id = turn.transcript.conversation.id
         try:
             async for event in self._loop.run(turn, delivered=delivered):
-                if isinstance(event, Woke):
+                if isinstance(event, FollowUpJobs):
                     await self._dispatcher.wake(*event.jobs)
                     continue
                 match event:

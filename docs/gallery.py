@@ -15,7 +15,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from bot.agent.demo.model import OfflineModel
+from bot.agent.demo.model import DemoModel
 from bot.agent.demo.team import REQUEST
 from bot.app import App, build
 from bot.channels.slack.card import render
@@ -56,7 +56,7 @@ class Runs:
     name = "a model for pictures"
 
     def __init__(self) -> None:
-        self._offline = OfflineModel(0)
+        self._offline = DemoModel(0)
         self.argv: Sequence[str] = ()
 
     async def stream(self, transcript: Sequence[Entry], tools: Sequence[ToolSpec]) -> AsyncIterator[Part]:

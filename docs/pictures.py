@@ -20,7 +20,7 @@ from gallery import Clock, states
 from markdown_it import MarkdownIt
 from playwright.async_api import Browser, Page, async_playwright
 
-from bot.agent.demo.model import OfflineModel
+from bot.agent.demo.model import DemoModel
 from bot.app import build
 from bot.channels.slack.card import render
 from bot.channels.telegram.card import rendered
@@ -339,7 +339,7 @@ async def main() -> None:
                 NOD_ADMINS=("http:local",),
                 NOD_LOG_LEVEL="error",
             )
-            app = build(settings, model=OfflineModel(0.001), demo=True)
+            app = build(settings, model=DemoModel(0.001), demo=True)
             async with app.running():
                 await app.database.write(seed, datetime.now(UTC))
                 await _console(browser, f"http://127.0.0.1:{app.web.port}/")

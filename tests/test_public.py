@@ -12,8 +12,17 @@ from bot.tools.tool import tool
 ROOT = Path(__file__).parent.parent
 OF_TOOLS = {"CallContext", "File", "Level", "PreviewField", "Risk", "ToolError", "ToolOutput", "tool"}
 OF_CHANNELS = {
-    *("Actor", "Address", "ChannelError", "ChannelKind", "Command", "CopyGone", "Lasting", "Message"),
-    *("NotDeliverable", "Platform", "Press", "Rung", "StreamedMessage", "Verb", "card_text", "team_text"),
+    *(
+        "Actor",
+        "Address",
+        "ChannelError",
+        "ChannelKind",
+        "Command",
+        "CopyGone",
+        "GrantDuration",
+        "GrantScope",
+    ),
+    *("Message", "NotDeliverable", "Platform", "Press", "StreamedMessage", "Verb", "card_text", "team_text"),
 }
 NAMES = OF_TOOLS | OF_CHANNELS
 

@@ -18,14 +18,14 @@ from typing import Any
 
 from sqlmodel import Session
 
-from bot.agent.model_output import Saying, Thoughts
+from bot.agent.model_output import ModelOutput, ReasoningFilter
 from bot.agent.prompt import Briefing, scene, system_prompt
 from bot.agent.transcript import CHARACTERS_PER_TOKEN, NOTE, entries, size_of
 from bot.approvals import grants
 from bot.approvals.gate import Gate, offer
-from bot.approvals.judged_calls import Considered, take_effect
+from bot.approvals.judged_calls import JudgedCall, take_effect
 from bot.approvals.team import plans, teammates
-from bot.approvals.tool_visibility import shelf_for
+from bot.approvals.tool_visibility import available_tools
 from bot.domain.bounds import CALLS_PER_ANSWER
 from bot.domain.chat import Clock
 from bot.domain.conversations import Call, CallResult, LineRole, Transcript, Turn, Usage
@@ -60,7 +60,7 @@ from bot.store.rules import Policies
 from bot.telemetry import tracing
 from bot.telemetry.logs import logger
 from bot.telemetry.outages import in_a_line
-from bot.tools.registry import Shelf
+from bot.tools.registry import AvailableTools
 from bot.tools.tool import Tool
 
 log = logger(__name__)
@@ -95,7 +95,7 @@ class TurnLimits:
 
 
 @dataclass(frozen=True, slots=True)
-class Woke:
+class FollowUpJobs:
     """Follow-up work of an answer, to be started immediately and never shown."""
 
     jobs: tuple[Job, ...]
@@ -139,14 +139,14 @@ class Loop:
         self._fits = sys.maxsize  # characters of a request that the model is known to take
         self.fault = ""  # why the model gave no answer last, in words
 
-    async def run(self, turn: Turn, *, delivered: bool) -> AsyncIterator[TurnEvent | Woke]:
+    async def run(self, turn: Turn, *, delivered: bool) -> AsyncIterator[TurnEvent | FollowUpJobs]:
         """Run a wanted turn to its end. ``delivered`` False: what is said still has to be shown."""
         run = _Run(turn, delivered)
         try:
-            shelf = (await self._gate.registry.shelf()).offered
+            available = (await self._gate.registry.available()).offered
             while run.ending is None:
                 if run.turn.transcript.awaits_answer:
-                    async for event in self._step(run, shelf):
+                    async for event in self._step(run, available):
                         yield event
                 elif await self._database.write(_rest, run.turn, self._clock()):
                     run.ending = Ending.WAITING
@@ -166,7 +166,7 @@ class Loop:
                 partial(_fail, passing=passing), run.turn, words, delivered, now
             )
             if jobs:
-                yield Woke(jobs)
+                yield FollowUpJobs(jobs)
             seen = run.turn.transcript.seen
             choices = error.choices if isinstance(error, ModelError) else ModelError.choices
             ended = TurnEnded(Ending.WAITING, seen, _joined(run.said))
@@ -174,7 +174,7 @@ class Loop:
         else:
             yield TurnEnded(run.ending, run.turn.transcript.seen, _joined(run.said))
 
-    async def _step(self, run: _Run, shelf: Shelf) -> AsyncIterator[TurnEvent | Woke]:
+    async def _step(self, run: _Run, available: AvailableTools) -> AsyncIterator[TurnEvent | FollowUpJobs]:
         """Ask the model once, run its reads, and commit what it said and proposed."""
         turn = run.turn
         if _steps(turn) >= self._limits.model_calls:
@@ -182,9 +182,9 @@ class Loop:
         if turn.transcript.teammate and (spent := self._spent_up(turn.transcript.teammate)):
             raise ModelError(spent)
         yield AnswerBegun(turn.key(turn.usage.model_calls + 1))
-        answer = Saying(not turn.transcript.conversation.private and turn.transcript.teammate is None)
+        answer = ModelOutput(not turn.transcript.conversation.private and turn.transcript.teammate is None)
         further = any(text.strip() for text in run.said)
-        async for event in self._ask(turn.transcript, shelf, answer, further=further):
+        async for event in self._ask(turn.transcript, available, answer, further=further):
             yield event
         finished = answer.finished
         if finished is None:
@@ -195,11 +195,11 @@ class Loop:
         said = answer.text
         # calls of an answer that was cut may be cut themselves
         calls = _unique(finished.calls) if finished.stop is Stop.FINISHED else []
-        considered = await self._gate.consider(shelf, calls, turn.transcript, said)
-        results = {c.call.id: c.result for c in considered if c.result}
-        reads = [(c.call, *c.read) for c in considered if c.read]
-        for call in (c.call for c in considered[:CALLS_PER_ANSWER] if c.result):
-            yield ToolStarted(call.id, call.tool_name, call.summary, _asked(call, shelf))
+        judged = await self._gate.consider(available, calls, turn.transcript, said)
+        results = {c.call.id: c.result for c in judged if c.result}
+        reads = [(c.call, *c.read) for c in judged if c.read]
+        for call in (c.call for c in judged[:CALLS_PER_ANSWER] if c.result):
+            yield ToolStarted(call.id, call.tool_name, call.summary, _asked(call, available))
             yield ToolFinished(call.id, call.tool_name, ok=False, result=results[call.id].text)
         for call, tool, arguments in reads:
             yield ToolStarted(call.id, call.tool_name, call.summary, shown(arguments, tool.parameters))
@@ -211,26 +211,26 @@ class Loop:
         run.turn = turn = replace(turn, usage=_spent(turn.usage, finished))
         run.said.append(said)
         extras = {c.id: c.extra for c in calls}
-        considered = [replace(c, call=replace(c.call, extra=extras[c.call.id])) for c in considered]
+        judged = [replace(c, call=replace(c.call, extra=extras[c.call.id])) for c in judged]
         committed = await self._database.write(
             partial(_commit, again=again),
             self._gate.policies,
             turn,
-            shelf,
+            available,
             said,
-            considered,
+            judged,
             results,
             run.delivered,
             self._clock(),
         )
         run.ending = committed.ending
         if committed.jobs:
-            yield Woke(committed.jobs)
+            yield FollowUpJobs(committed.jobs)
         for proposal in committed.opened:
             yield ProposalOpened(proposal)
 
     async def _ask(
-        self, transcript: Transcript, shelf: Shelf, answer: Saying, *, further: bool
+        self, transcript: Transcript, available: AvailableTools, answer: ModelOutput, *, further: bool
     ) -> AsyncIterator[TextDelta | ThoughtDelta | TextRestarted | Waited]:
         """Fill in the model's answer; one that breaks off is asked for again, from the start.
 
@@ -238,7 +238,7 @@ class Loop:
 
         ``further``: the turn has said something before, so this is a paragraph of its own.
         """
-        reach = shelf_for(shelf, transcript.teammate)
+        reach = available_tools(available, transcript.teammate)
         specs = tuple(offer(tool) for tool in reach)
         zone = self._briefing.zone
         here = scene(transcript, self._clock(), self._briefing)
@@ -281,10 +281,10 @@ class Loop:
         self.fault = fault
 
     async def _stream(
-        self, history: Sequence[Entry], specs: Sequence[ToolSpec], answer: Saying, *, further: bool
+        self, history: Sequence[Entry], specs: Sequence[ToolSpec], answer: ModelOutput, *, further: bool
     ) -> AsyncIterator[TextDelta | ThoughtDelta | Waited]:
         """Fill in the answer to a history; raises ModelEmpty for one that says nothing where it should."""
-        thoughts = Thoughts()
+        thoughts = ReasoningFilter()
         async for part in self._model.stream(history, specs):
             thought = thoughts.add(part.text) if isinstance(part, Thought) else thoughts.rest()
             if thought:
@@ -354,9 +354,9 @@ def _commit(
     session: Session,
     policies: Policies,
     turn: Turn,
-    shelf: Shelf,
+    available: AvailableTools,
     text: str,
-    considered: Sequence[Considered],
+    judged: Sequence[JudgedCall],
     results: dict[str, CallResult],
     delivered: bool,  # noqa: FBT001 - passed through by position
     now: datetime,
@@ -367,20 +367,20 @@ def _commit(
 
     ``again``: the answer was cut at its length, and the model may continue it.
     """
-    calls = [c.call for c in considered]
-    if any(c.proposal or c.effect for c in considered):
+    calls = [c.call for c in judged]
+    if any(c.proposal or c.effect for c in judged):
         conversation_lock.in_conversation(session, turn.transcript.conversation.id)
     if turn.transcript.teammate:
         teammates.hold_lead(session, turn.transcript.teammate)
-    proposed = [(c.proposal, c.key) for c in considered if c.proposal]
+    proposed = [(c.proposal, c.key) for c in judged if c.proposal]
     ending = None if again else Ending.WAITING if proposed else None if calls else Ending.DONE
     stored = turns.answer(session, turn, text, calls, results, ending, delivered=delivered, now=now)
     if stored is None:  # a person stopped the turn
         return Committed((), Ending.STOPPED)
     message_id, ending = stored
     jobs: list[Job] = []
-    if any(c.effect for c in considered):
-        jobs += take_effect(session, turn, shelf, message_id, considered, results, now)
+    if any(c.effect for c in judged):
+        jobs += take_effect(session, turn, available, message_id, judged, results, now)
     for plan in (p for p, _ in proposed if p.kind is Kind.PLAN):
         jobs += plans.open_plan(session, policies, plan, now)
     opened = tuple(
@@ -400,7 +400,7 @@ def _continues(transcript: Transcript) -> bool:
     return bool(transcript.lines) and transcript.lines[-1].text == _CONTINUE
 
 
-def _may_be_too_long(error: ModelError, answer: Saying, attempt: int) -> bool:
+def _may_be_too_long(error: ModelError, answer: ModelOutput, attempt: int) -> bool:
     """Some servers just end the stream where a request is too long: twice before a word looks like that."""
     return isinstance(error, ModelTooLong) or (
         isinstance(error, ModelCut) and attempt > 0 and not answer.pieces
@@ -479,13 +479,13 @@ def _fail(
     return told, ()
 
 
-def _asked(call: Call, shelf: Shelf) -> Mapping[str, Any]:
+def _asked(call: Call, available: AvailableTools) -> Mapping[str, Any]:
     """The arguments of a refused call as people may see them; empty where they are no object."""
     try:
         given = json.loads(call.arguments)
     except (ValueError, RecursionError):
         return {}
-    tool = shelf.tools.get(call.tool_name)
+    tool = available.tools.get(call.tool_name)
     found = shown(given, tool.parameters if tool else None) if isinstance(given, dict) else {}
     return {name: value for name, value in found.items() if name != REASON}
 

@@ -24,7 +24,7 @@ _WRITTEN = (
 
 
 @dataclass(slots=True)
-class Saying:
+class ModelOutput:
     """``may_be_silent``: people there also talk with each other, so saying nothing is an answer."""
 
     may_be_silent: bool
@@ -85,7 +85,7 @@ _END = re.compile(r"(?:\n|(?<=[.!?…]) +)(?=[^\n]*$)")
 _LONGEST = 2000  # characters that wait for the end of their sentence
 
 
-class Thoughts:
+class ReasoningFilter:
     """Holds back what has not ended yet: half a secret looks like none."""
 
     def __init__(self) -> None:

@@ -12,7 +12,7 @@ from bot.domain.people import channel_called
 from bot.domain.plans import MAX_ROUNDS
 from bot.domain.teams import Teammate
 from bot.domain.text import one_line
-from bot.tools.registry import Shelf
+from bot.tools.registry import AvailableTools
 
 _NAMES = 20  # people named at most
 _NAME = 60  # characters of a name
@@ -54,7 +54,7 @@ class Briefing:
 
 
 def system_prompt(
-    shelf: Shelf,
+    available: AvailableTools,
     teammate: Teammate | None = None,
     briefing: Briefing = Briefing(),
     scene: str = "",
@@ -64,7 +64,7 @@ def system_prompt(
     ``scene`` is what `scene` says of the conversation.
     """
     whose = _as_teammate(teammate) if teammate else ""
-    if team := [tool.name for tool in shelf if tool.effect]:
+    if team := [tool.name for tool in available if tool.effect]:
         whose += _TEAM.format(tools=", ".join(team))
     own = _INSTRUCTIONS.format(text=_indented(briefing.instructions)) if briefing.instructions else ""
     return f"{_RULES}{whose}{own}{scene}"

@@ -13,7 +13,7 @@ from bot.approvals import questions, rights
 from bot.approvals.kinds import change, plan, question
 from bot.approvals.lifecycle import end, expire, moved, redraw
 from bot.approvals.team import teammates
-from bot.approvals.votes import Decided, Fresh, Prepared, Pressed
+from bot.approvals.votes import Decided, FreshPreview, Prepared, Pressed
 from bot.domain.chat import Answer, Press, Reply
 from bot.domain.jobs import Job, Work
 from bot.domain.outcomes import too_late
@@ -93,9 +93,9 @@ def _decide_one(
     pressed = Pressed(press, person, policies, now, prepared, policy.book.paused)
     if p.state is State.PROPOSED and p.expires_at <= now and not policy.book.paused:
         p, jobs = expire(session, p, now)
-        if not isinstance(prepared, Fresh):
+        if not isinstance(prepared, FreshPreview):
             return Decided(Reply(Answer.ALREADY, too_late(p, now), (p,)), jobs)
-    if p.state is State.EXPIRED and isinstance(prepared, Fresh) and not p.told_once:
+    if p.state is State.EXPIRED and isinstance(prepared, FreshPreview) and not p.told_once:
         return _propose_anew(session, p, pressed.by, prepared, now)
     if p.state is not _FROM.get(press.verb, State.PROPOSED):
         late = "It isn't running." if press.verb is Verb.STOP else too_late(p, now)
@@ -188,7 +188,7 @@ def _named(words: str, before: Deciders) -> Deciders:
     )
 
 
-def _propose_anew(session: Session, p: Proposal, by: By, fresh: Fresh, now: datetime) -> Decided:
+def _propose_anew(session: Session, p: Proposal, by: By, fresh: FreshPreview, now: datetime) -> Decided:
     """A press on an expired proposal asks again, with current values."""
     p = moved(
         transitions.move(

@@ -19,14 +19,14 @@ from sqlmodel import Session
 from bot.approvals import lifecycle
 from bot.domain.chat import Clock, Inbox, Reply, Request
 from bot.domain.conversations import Conversation
-from bot.domain.jobs import Dispatcher, Others
+from bot.domain.jobs import Dispatcher, Peers
 from bot.domain.people import Actor
 from bot.domain.proposals import Kind, PreviewField, Proposal, State, canonical
 from bot.domain.risk import Level, Risk
 from bot.domain.text import shown
 from bot.errors import ToolError
 from bot.store import conversations, messages, proposals
-from bot.store.change_notifier import Bell
+from bot.store.change_notifier import ChangeNotifier
 from bot.store.database import Database
 from bot.telemetry.logs import logger
 from bot.tools.mcp.elicitation import Action, Elicited, Question
@@ -52,10 +52,10 @@ class Questions:
         self,
         database: Database,
         dispatcher: Dispatcher,
-        bell: Bell,
+        notifier: ChangeNotifier,
         clock: Clock,
         patience: timedelta = PATIENCE,
-        others: Others | None = None,
+        others: Peers | None = None,
     ) -> None:
         self._others = others
         if others is not None:
@@ -64,7 +64,7 @@ class Questions:
             others.arrives(self._tell_all)
         self._database = database
         self._dispatcher = dispatcher
-        self._bell = bell
+        self._bell = notifier
         self._clock = clock
         self._patience = patience
         self._inbox: Inbox | None = None
@@ -79,7 +79,7 @@ class Questions:
     async def give_up(self) -> None:
         """Tell every call that waits that no answer comes, so that it can end before this process does."""
         self._inbox = None
-        self._bell.ring(far=False)
+        self._bell.notify(far=False)
 
     async def stop(self) -> None:
         """Wait for questions that are being closed."""

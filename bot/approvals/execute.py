@@ -22,7 +22,7 @@ from bot.domain.text import one_line
 from bot.errors import Hopeless, LostRace, ToolError, ToolTimedOut
 from bot.store import proposals, teams
 from bot.store.database import Database
-from bot.store.locks.resource_lock import Turnstile
+from bot.store.locks.resource_lock import ResourceLock
 from bot.telemetry import tracing
 from bot.telemetry.logs import hiding, logger
 from bot.tools.registry import Registry
@@ -44,7 +44,7 @@ class Execution:
         self._clock = clock
         self._process = process
         self._own = own
-        self._turnstile = Turnstile(database)
+        self._turnstile = ResourceLock(database)
         self._running: dict[str, asyncio.Task[Any]] = {}  # what its tool does, by proposal id
 
     def stop(self, proposal_id: str) -> None:
@@ -83,7 +83,7 @@ class Execution:
         return (*made, *(Job(Work.EXECUTE, each) for each in following))
 
     async def _enter(self, proposal_id: str, name: str) -> bool:
-        """`Turnstile.enter`, past those in line here whom another process ran since."""
+        """`ResourceLock.enter`, past those in line here whom another process ran since."""
         while not await self._turnstile.enter(proposal_id, name):
             if (ahead := self._turnstile.ahead(name)) is None:
                 return False
@@ -96,7 +96,7 @@ class Execution:
     async def _touched(self, proposal: Proposal) -> str:
         """What it would change, by name; a tool that cannot say is kept to one call at a time."""
         try:
-            tool = (await self._registry.shelf()).get(proposal.tool_name)
+            tool = (await self._registry.available()).get(proposal.tool_name)
             return await in_time(watched(tool.touched(proposal.arguments), tool.name), tool.timeout)  # type: ignore[no-any-return]
         except Exception:  # noqa: BLE001 - a tool's own code; what is wrong with it is told when it runs
             return proposal.tool_name
@@ -108,7 +108,7 @@ class Execution:
         """
         plans = proposal.kind is Kind.PLAN
         try:
-            tool = (await self._registry.shelf()).get(proposal.tool_name)
+            tool = (await self._registry.available()).get(proposal.tool_name)
             if proposal.teammate and not plans:
                 await self._check_teammate(proposal)
             if digest(tool.name, tool.version, proposal.arguments) != proposal.digest:

@@ -26,10 +26,10 @@ from bot.approvals.drafts import (
     words_of,
 )
 from bot.approvals.execute import IN_TURNS, Execution, Progress
-from bot.approvals.judged_calls import Considered, left_out, with_one_plan
+from bot.approvals.judged_calls import JudgedCall, left_out, with_one_plan
 from bot.approvals.own_work import OwnWork
 from bot.approvals.requests import Opened
-from bot.approvals.tool_visibility import check_unlocked, plan_shown, shelf_for
+from bot.approvals.tool_visibility import available_tools, check_unlocked, plan_shown
 from bot.approvals.tools import outputs
 from bot.domain import outward
 from bot.domain.bounds import CALLS_PER_ANSWER, AnswerRoom, Bounds
@@ -50,7 +50,7 @@ from bot.store import outputs as outputs_store
 from bot.store.database import Database
 from bot.store.rules import Policies
 from bot.telemetry.logs import hiding
-from bot.tools.registry import Registry, Shelf
+from bot.tools.registry import AvailableTools, Registry
 from bot.tools.tool import CallContext, Tool
 
 _TOO_MANY_CALLS = (
@@ -106,33 +106,34 @@ class Gate:
 
     async def consider(
         self,
-        shelf: Shelf,
+        available: AvailableTools,
         calls: Sequence[ToolCall],
         transcript: Transcript,
         said: str,
-    ) -> list[Considered]:
+    ) -> list[JudgedCall]:
         """Judge every call of one answer, ``said``. What cannot be proposed is answered with the reason.
 
-        ``shelf`` holds all tools. The caller is limited to its share here. Raises what the database raises.
+        ``available`` holds all tools; the caller is limited to its share here. Raises what the
+        database raises.
         """
         if not calls:
             return []
         policy, person, room, declined = await self._database.read(
             self._before_judging, transcript.asker, transcript.conversation.id
         )
-        whole = shelf.offered
-        reach = shelf_for(whole, transcript.teammate)
+        whole = available.offered
+        reach = available_tools(whole, transcript.teammate)
         case = _Case(reach, whole, transcript, said, policy, person, declined)
-        considered: list[Considered] = []
+        judged: list[JudgedCall] = []
         left = room.left
         for position, call in enumerate(calls):
             if position >= CALLS_PER_ANSWER:
-                considered.append(left_out(call, _TOO_MANY_CALLS))
+                judged.append(left_out(call, _TOO_MANY_CALLS))
                 continue
-            judged = await self._consider(case, call, position, room if left <= 0 else None)
-            left -= judged.proposal is not None
-            considered.append(judged)
-        return with_one_plan(considered)
+            each = await self._consider(case, call, position, room if left <= 0 else None)
+            left -= each.proposal is not None
+            judged.append(each)
+        return with_one_plan(judged)
 
     def _before_judging(
         self, session: Session, actor: Actor, conversation_id: str
@@ -143,11 +144,11 @@ class Gate:
 
     async def _consider(
         self, case: "_Case", call: ToolCall, position: int, full: AnswerRoom | None
-    ) -> Considered:
+    ) -> JudgedCall:
         """``full``: there is room for no further proposal."""
         summary = call.name
         try:
-            tool = case.shelf.get(call.name)
+            tool = case.available.get(call.name)
             raw = decoded(call.arguments)
             reason = raw.pop(REASON, "") if not tool.reads else ""
             arguments = await tool.checked(raw)
@@ -156,15 +157,15 @@ class Gate:
             if not tool.reads and (who := case.declined.get(digest(tool.name, tool.version, arguments))):
                 return left_out(call, _just_declined(who), summary)
             if tool.effect:
-                return Considered(kept, effect=(tool, arguments))
+                return JudgedCall(kept, effect=(tool, arguments))
             plans = tool.kind is Kind.PLAN
             risk = self._risk(tool, arguments, case.policy, case.place, case.person, case.transcript)
             verdict = case.policy.judge(tool.name, risk, case.place, case.person, tool.kind)
             if verdict.judgement is Judgement.REFUSE:
                 why = CallResult(f"REFUSED: {verdict.rule}", ok=False, outside=False)
-                return Considered(kept, result=why)
+                return JudgedCall(kept, result=why)
             if verdict.judgement is Judgement.RUN and not verdict.risk.writes:
-                return Considered(kept, read=(tool, arguments))
+                return JudgedCall(kept, read=(tool, arguments))
             if full is not None:
                 return left_out(call, full.words, summary)
             if verdict.risk.writes and not plans:
@@ -178,7 +179,7 @@ class Gate:
         except Exception as error:  # noqa: BLE001 - a tool's own code; the model is told
             text = f"ERROR: {words_of(error, call.name)}"
             own = isinstance(error, BadArguments | UnknownTool | Refused)
-            return Considered(
+            return JudgedCall(
                 Call(call.id, call.name, call.arguments, summary),
                 result=CallResult(text, ok=False, outside=not own),
             )
@@ -193,7 +194,7 @@ class Gate:
             self._clock(),
             title=summary,
         )
-        return Considered(
+        return JudgedCall(
             kept,
             key=key,
             proposal=replace(
@@ -210,7 +211,7 @@ class Gate:
 
         Raises BadArguments, UnknownTool, Refused, KeyTaken, or ToolError where it cannot be previewed.
         """
-        tool = (await self.registry.shelf()).get(request.tool_name)
+        tool = (await self.registry.available()).get(request.tool_name)
         if tool.effect is not None or tool.kind is Kind.PLAN:
             raise Refused(f"{tool.name} is only for an agent at work in a conversation.")
         with told(tool.name):
@@ -331,7 +332,7 @@ class Gate:
 
     async def _fitting(self, file: File, conversation: Conversation) -> str:
         """The text, cut to what the model may see in one result, with a handle for reading the rest."""
-        if "output_read" in (await self.registry.shelf()).tools:
+        if "output_read" in (await self.registry.available()).tools:
             return await outputs.cut(self._database, conversation.id, file, self._clock)
         return bounded(file.text)
 
@@ -348,8 +349,8 @@ class Gate:
 class _Case:
     """What all calls of one answer have in common."""
 
-    shelf: Shelf
-    whole: Shelf
+    available: AvailableTools
+    whole: AvailableTools
     transcript: Transcript
     said: str
     policy: Policy

@@ -16,7 +16,7 @@ from bot.domain.proposals import Kind, Proposal, State, canonical
 from bot.domain.record import Act
 from bot.domain.risk import Level
 from bot.domain.rules import Rule, covers
-from bot.domain.similarity import Grant, Lasting, Rung, Scope, Whose
+from bot.domain.similarity import Grant, GrantAudience, GrantDuration, GrantScope, Scope
 from bot.store import conversations, people, proposals
 from bot.store.audit import admin_changes
 from bot.store.audit.admin_changes import Thing
@@ -33,8 +33,8 @@ def give(
     person: Person,
     scope: Scope,
     words: str,
-    lasting: Lasting,
-    reach: Whose,
+    lasting: GrantDuration,
+    reach: GrantAudience,
     now: datetime,
 ) -> Grant:
     """Store a grant born from the decision on a proposal, given by a person through an account.
@@ -45,7 +45,7 @@ def give(
     asked = conversations.get_conversation(session, proposal.conversation_id)
     origin = asked.origin if asked else None
     chat = chat_of(origin)
-    where = {Whose.HERE: origin, Whose.CHAT: chat}.get(reach)
+    where = {GrantAudience.HERE: origin, GrantAudience.CHAT: chat}.get(reach)
     alone = asked is not None and asked.private
     here = "one private conversation" if alone else f"one conversation in {chat}"
     whose = reach.words(proposal.requester.label, here, str(chat))
@@ -58,7 +58,7 @@ def give(
         person_id=person.id,
         person_name=person.name or person.id,
         conversation_id=proposal.conversation_id,
-        only_there=lasting is Lasting.CONVERSATION,
+        only_there=lasting is GrantDuration.CONVERSATION,
         requester=None if plan or reach.wide else str(proposal.requester),
         place=None if plan or where is None else str(where),
         proposal_id=proposal.id,
@@ -92,13 +92,15 @@ def possible(session: Session, policies: Policies, proposal: Proposal) -> bool:
     return proposal.state is State.PROPOSED and hindrance(session, policies, proposal) is None
 
 
-def reaches(session: Session, policies: Policies, proposal: Proposal, person: Person) -> tuple[Whose, ...]:
+def reaches(
+    session: Session, policies: Policies, proposal: Proposal, person: Person
+) -> tuple[GrantAudience, ...]:
     """Whose calls this person may allow, and where, the narrowest first."""
-    found = [Whose.HERE, Whose.REQUESTER]
+    found = [GrantAudience.HERE, GrantAudience.REQUESTER]
     if Role.ADMIN in policies.load(session).roles_for(person, proposal):
         conversation = conversations.get_conversation(session, proposal.conversation_id)
-        found += [] if conversation is None or conversation.private else [Whose.CHAT]
-        found += [Whose.EVERYONE]
+        found += [] if conversation is None or conversation.private else [GrantAudience.CHAT]
+        found += [GrantAudience.EVERYONE]
     return tuple(found)
 
 
@@ -150,9 +152,9 @@ _FOR_CALL = select(_GRANT).where(
     or_(~_GRANT.c.only_there, _GRANT.c.conversation_id == bindparam("conversation_id")),
     # the same check as `Scope.covers`, done by the database
     or_(
-        _GRANT.c.rung == literal_column(f"'{Rung.TOOL}'"),
-        (_GRANT.c.rung == literal_column(f"'{Rung.EXACT}'")) & (_GRANT.c.match == bindparam("exact")),
-        (_GRANT.c.rung == literal_column(f"'{Rung.KEY}'")) & (_GRANT.c.match == bindparam("key")),
+        _GRANT.c.rung == literal_column(f"'{GrantScope.TOOL}'"),
+        (_GRANT.c.rung == literal_column(f"'{GrantScope.EXACT}'")) & (_GRANT.c.match == bindparam("exact")),
+        (_GRANT.c.rung == literal_column(f"'{GrantScope.KEY}'")) & (_GRANT.c.match == bindparam("key")),
     ),
 )
 _USE = (
@@ -185,7 +187,7 @@ def _covering(
     covering = [
         g for g in each if g.scope.covers(proposal.tool_name, proposal.tool_version, proposal.arguments, key)
     ]
-    return sorted(covering, key=lambda g: (list(Rung).index(g.scope.rung), g.id))
+    return sorted(covering, key=lambda g: (list(GrantScope).index(g.scope.rung), g.id))
 
 
 def live(session: Session, now: datetime) -> list[Grant]:
@@ -255,6 +257,6 @@ def _grant(row: Any) -> Grant:
     return value_of(
         Grant,
         row,
-        scope=Scope(row.tool_name, row.tool_version, Rung(row.rung), row.match),
+        scope=Scope(row.tool_name, row.tool_version, GrantScope(row.rung), row.match),
         conversation_id=row.conversation_id if row.only_there else None,
     )

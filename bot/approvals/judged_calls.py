@@ -17,12 +17,12 @@ from bot.domain.model import ToolCall
 from bot.domain.proposals import Kind, Proposal
 from bot.errors import ToolError
 from bot.store import messages
-from bot.tools.registry import Shelf
+from bot.tools.registry import AvailableTools
 from bot.tools.tool import Moment, Tool
 
 
 @dataclass(frozen=True, slots=True)
-class Considered:
+class JudgedCall:
     """One call after judgement: to be read now, to be done with the answer, to be proposed, or answered."""
 
     call: Call
@@ -33,21 +33,21 @@ class Considered:
     result: CallResult | None = None
 
 
-def left_out(call: ToolCall, words: str, summary: str = "") -> Considered:
+def left_out(call: ToolCall, words: str, summary: str = "") -> JudgedCall:
     """Answered without being looked at further."""
     kept = Call(call.id, call.name, call.arguments, summary or call.name)
-    return Considered(kept, result=CallResult(f"ERROR: {words}", ok=False, outside=False))
+    return JudgedCall(kept, result=CallResult(f"ERROR: {words}", ok=False, outside=False))
 
 
-def with_one_plan(considered: Sequence[Considered]) -> list[Considered]:
+def with_one_plan(judged: Sequence[JudgedCall]) -> list[JudgedCall]:
     """One answer submits one plan; of several the first counts."""
-    kept: list[Considered] = []
+    kept: list[JudgedCall] = []
     planned = False
-    for each in considered:
+    for each in judged:
         plans = each.proposal is not None and each.proposal.kind is Kind.PLAN
         if plans and planned:
             words = "ERROR: You already submitted a plan in this answer. One is enough."
-            kept.append(Considered(each.call, result=CallResult(words, ok=False, outside=False)))
+            kept.append(JudgedCall(each.call, result=CallResult(words, ok=False, outside=False)))
         else:
             kept.append(each)
         planned = planned or plans
@@ -57,17 +57,17 @@ def with_one_plan(considered: Sequence[Considered]) -> list[Considered]:
 def take_effect(
     session: Session,
     turn: Turn,
-    shelf: Shelf,
+    available: AvailableTools,
     message_id: int,
-    considered: Sequence[Considered],
+    judged: Sequence[JudgedCall],
     results: dict[str, CallResult],
     now: datetime,
 ) -> list[Job]:
     """Do what changes Nod's own rows, in the order it was asked for, and store what came of it."""
     transcript = turn.transcript
-    reach = frozenset(t.name for t in shelf if t.group != team.GROUP)
+    reach = frozenset(t.name for t in available if t.group != team.GROUP)
     jobs: list[Job] = []
-    for call, (tool, arguments) in ((c.call, c.effect) for c in considered if c.effect):
+    for call, (tool, arguments) in ((c.call, c.effect) for c in judged if c.effect):
         moment = Moment(transcript.conversation, transcript.asker, f"{message_id}:{call.id}", reach, now)
         try:
             if tool.effect is None:

@@ -13,14 +13,14 @@ from sqlmodel import Session
 from bot.approvals import decide, grants, rights
 from bot.approvals.drafts import preview_of, title_of, told, unhidden
 from bot.approvals.gate import Gate
-from bot.approvals.votes import Decided, Edit, Fresh, Prepared, Similar, Steps
+from bot.approvals.votes import Decided, Edit, FreshPreview, Prepared, Similar, StepGrants
 from bot.domain.chat import Address, Answer, Clock, Press, Reply
 from bot.domain.people import Actor, written_in
 from bot.domain.plans import Plan
 from bot.domain.policy import Judgement, Verdict
 from bot.domain.proposals import Kind, Proposal, State, digest
 from bot.domain.redaction import redact, shown
-from bot.domain.similarity import Rung, Scope, Whose, ladder
+from bot.domain.similarity import GrantAudience, GrantScope, Scope, ladder
 from bot.domain.verbs import Verb
 from bot.errors import BadArguments, LostRace, ToolError
 from bot.store import conversations, people, proposals, teams
@@ -60,7 +60,7 @@ class Presses:
 
     async def ladder(
         self, proposal_id: str, actor: Actor, address: Address | None = None
-    ) -> Sequence[tuple[Rung, str]]:
+    ) -> Sequence[tuple[GrantScope, str]]:
         """What "approve similar" may allow here, narrowest first, in words; empty when nothing."""
         proposal = await self._database.read(self._grantable, proposal_id, actor, address)
         if proposal is None:
@@ -72,7 +72,7 @@ class Presses:
 
     async def reaches(
         self, proposal_id: str, actor: Actor, address: Address | None = None
-    ) -> Sequence[tuple[Whose, str]]:
+    ) -> Sequence[tuple[GrantAudience, str]]:
         """Whose calls that may be and where, narrowest first, in words; empty when nothing may be allowed."""
         proposal = await self._database.read(self._grantable, proposal_id, actor, address)
         if proposal is None:
@@ -80,7 +80,7 @@ class Presses:
         found = await self._database.read(self._reaches, proposal, actor)
         return [(reach, reach.words(proposal.requester.label)) for reach in found]
 
-    def _reaches(self, session: Session, proposal: Proposal, actor: Actor) -> tuple[Whose, ...]:
+    def _reaches(self, session: Session, proposal: Proposal, actor: Actor) -> tuple[GrantAudience, ...]:
         return grants.reaches(session, self._policies, proposal, people.person_of(session, actor))
 
     def _grantable(
@@ -124,7 +124,7 @@ class Presses:
 
     async def _prepare(self, press: Press, proposal: Proposal) -> Prepared:
         if press.verb is Verb.APPROVE_STEPS:
-            return Steps(tuple(await self._contents.steps(proposal)))
+            return StepGrants(tuple(await self._contents.steps(proposal)))
         if press.verb is not Verb.SIMILAR:
             return await self._contents.edit(proposal, press.arguments or {})
         for scope, words in await self._contents.ladder(proposal):
@@ -163,7 +163,7 @@ class Contents:
     async def _edit(self, proposal: Proposal, given: Mapping[str, Any]) -> Edit:
         if proposal.kind is Kind.PLAN:
             raise ToolError("A plan is its teammate's own words: ask for changes instead of editing it.")
-        tool = (await self._gate.registry.shelf()).get(proposal.tool_name)
+        tool = (await self._gate.registry.available()).get(proposal.tool_name)
         seen = shown(proposal.arguments, tool.parameters)
         arguments = await tool.checked(unhidden(given, proposal.arguments, seen))
         await self._gate.keep_schema(tool)
@@ -177,21 +177,21 @@ class Contents:
             verdict=await self._judge_again(tool, arguments, proposal),
         )
 
-    async def fresh(self, proposal: Proposal) -> Fresh:
+    async def fresh(self, proposal: Proposal) -> FreshPreview:
         """What an expired proposal would show today. Raises ToolError when it can no longer be proposed."""
         with told(proposal.tool_name):
-            tool = (await self._gate.registry.shelf()).get(proposal.tool_name)
+            tool = (await self._gate.registry.available()).get(proposal.tool_name)
             if digest(tool.name, tool.version, proposal.arguments) != proposal.digest:
                 raise ToolError("The tool has changed since. Please request it again.")
             if proposal.teammate and (why := await self._database.read(teams.past, proposal)):
                 raise ToolError(why)
             plans = proposal.kind is Kind.PLAN
             preview = proposal.preview if plans else await preview_of(tool, proposal.arguments)
-            return Fresh(preview, await self._judge_again(tool, proposal.arguments, proposal))
+            return FreshPreview(preview, await self._judge_again(tool, proposal.arguments, proposal))
 
     async def ladder(self, proposal: Proposal) -> list[tuple[Scope, str]]:
         """The rungs of a grant for calls like this one; raises ToolError when the tool is not there."""
-        tool = (await self._gate.registry.shelf()).get(proposal.tool_name)
+        tool = (await self._gate.registry.available()).get(proposal.tool_name)
         with told(proposal.tool_name):
             key = await tool.key(proposal.arguments) if tool.key else None
         shown = redact(key, tool.parameters) if key else None
@@ -201,11 +201,11 @@ class Contents:
         """What approving a plan with its steps allows: each named tool that isn't read-only."""
         if proposal.kind is not Kind.PLAN:
             raise ToolError("Only a plan has steps to approve.")
-        shelf = (await self._gate.registry.shelf()).offered
-        named = (shelf.tools.get(name) for name in Plan.of(proposal.arguments).tools)
+        available = (await self._gate.registry.available()).offered
+        named = (available.tools.get(name) for name in Plan.of(proposal.arguments).tools)
         return [
             (
-                Scope(tool.name, tool.version, Rung.TOOL, ""),
+                Scope(tool.name, tool.version, GrantScope.TOOL, ""),
                 f"{tool.name} with any arguments, by {proposal.teammate}",
             )
             for tool in named

@@ -10,19 +10,21 @@ from bot.domain.proposals import Kind, PreviewField
 from bot.domain.teams import Teammate
 from bot.domain.text import one_line
 from bot.errors import ToolError
-from bot.tools.registry import Shelf
+from bot.tools.registry import AvailableTools
 from bot.tools.tool import Arguments, Tool
 
 UNLOCKED_ONLY = frozenset({"fs", "runtime"})
 """Groups that a locked teammate has no part of, not even to read."""
 
 
-def shelf_for(shelf: Shelf, teammate: Teammate | None) -> Shelf:
+def available_tools(available: AvailableTools, teammate: Teammate | None) -> AvailableTools:
     """The part of the shelf that is in reach; the rest is withheld, each with the reason."""
-    withheld = {tool.name: why for tool in shelf if (why := _objection(tool, teammate))}
+    withheld = {tool.name: why for tool in available if (why := _objection(tool, teammate))}
     if not withheld:
-        return shelf
-    return Shelf({name: each for name, each in shelf.tools.items() if name not in withheld}, withheld)
+        return available
+    return AvailableTools(
+        {name: each for name, each in available.tools.items() if name not in withheld}, withheld
+    )
 
 
 def check_unlocked(teammate: Teammate | None, tool: Tool) -> None:
@@ -32,11 +34,11 @@ def check_unlocked(teammate: Teammate | None, tool: Tool) -> None:
 
 
 def plan_shown(
-    shelf: Shelf, teammate: Teammate | None, arguments: Arguments
+    available: AvailableTools, teammate: Teammate | None, arguments: Arguments
 ) -> tuple[str, tuple[PreviewField, ...]]:
     """The title and the fields of a plan's card, alongside those of the version before it.
 
-    ``shelf`` holds all tools. Raises ToolError when a step names a tool that the teammate would not have.
+    ``available`` holds all tools. Raises ToolError when a step names a tool that the teammate would not have.
     """
     if teammate is None:
         raise ToolError(_NOT_THE_LEADS)
@@ -44,7 +46,7 @@ def plan_shown(
     unknown = [
         name
         for name in plan.tools
-        if name not in shelf.tools or _withheld_for_good(shelf.tools[name], teammate)
+        if name not in available.tools or _withheld_for_good(available.tools[name], teammate)
     ]
     if unknown:
         raise ToolError(f"Your steps name tools that you do not have: {', '.join(unknown)}.")

@@ -18,7 +18,7 @@ from bot.domain.people import Person
 from bot.domain.policy import Verdict, terms
 from bot.domain.proposals import Edited, PreviewField, Proposal, State, Vote
 from bot.domain.redaction import differences
-from bot.domain.similarity import Lasting, Scope, Whose
+from bot.domain.similarity import GrantAudience, GrantDuration, Scope
 from bot.domain.verbs import Verb
 from bot.store import people, transitions
 from bot.store.audit.log import By
@@ -44,12 +44,12 @@ class Similar:
 
     scope: Scope
     words: str
-    lasting: Lasting
-    reach: Whose
+    lasting: GrantDuration
+    reach: GrantAudience
 
 
 @dataclass(frozen=True, slots=True)
-class Fresh:
+class FreshPreview:
     """What an expired proposal would show today."""
 
     preview: tuple[PreviewField, ...]
@@ -57,13 +57,13 @@ class Fresh:
 
 
 @dataclass(frozen=True, slots=True)
-class Steps:
+class StepGrants:
     """The grants that approving a plan with its steps gives."""
 
     grants: tuple[tuple[Scope, str], ...]
 
 
-Prepared = Edit | Similar | Steps | Fresh | None
+Prepared = Edit | Similar | StepGrants | FreshPreview | None
 """What a press needs worked out before its transaction, since a preview may need the network."""
 
 

@@ -15,9 +15,9 @@ from typing import Any, Protocol, runtime_checkable
 from bot.domain.cards import Card
 from bot.domain.chat import Address, Inbox
 from bot.domain.events import TurnEvent
-from bot.domain.jobs import Others
+from bot.domain.jobs import Peers
 from bot.domain.people import Actor
-from bot.domain.similarity import Rung, Whose
+from bot.domain.similarity import GrantAudience, GrantScope
 from bot.domain.teams import TeamStatus
 from bot.domain.verbs import Verb
 
@@ -59,12 +59,12 @@ class Lookup(Protocol):
 
     async def ladder(
         self, proposal_id: str, actor: Actor, address: Address | None = None
-    ) -> Sequence[tuple[Rung, str]]:
+    ) -> Sequence[tuple[GrantScope, str]]:
         """What "approve similar" may allow here, narrowest first, in words; empty when nothing."""
 
     async def reaches(
         self, proposal_id: str, actor: Actor, address: Address | None = None
-    ) -> Sequence[tuple[Whose, str]]:
+    ) -> Sequence[tuple[GrantAudience, str]]:
         """Whose calls that may be and where, narrowest first, in words; empty when nothing may be allowed."""
 
     async def overview(self, actor: Actor) -> Overview: ...
@@ -98,7 +98,7 @@ class Channel(Protocol):
     name: str
 
     async def start(
-        self, inbox: Inbox, lookup: Lookup, *, receives: bool = True, others: Others | None = None
+        self, inbox: Inbox, lookup: Lookup, *, receives: bool = True, others: Peers | None = None
     ) -> None:
         """Connect. Without ``receives`` only what Nod says goes out: ``others`` listen."""
 

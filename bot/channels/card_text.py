@@ -1,8 +1,8 @@
 """A card as one message of text: what it says, in which order, and what has to be cut. Pure.
 
 For platforms whose cards are text with a few styles, as Telegram's and Discord's are; how a platform writes
-a style is its `Pen`. A card whose change does not fit is cut with a mark, and View all shows the rest before
-it can be approved. A long reason is only shortened.
+a style is its `TextBuilder`. A card whose change does not fit is cut with a mark, and View all
+shows the rest before it can be approved. A long reason is only shortened.
 """
 
 import sys
@@ -40,7 +40,7 @@ _STANDINGS = {Standing.WORKING: "⏳", Standing.DONE: "✅", Standing.FAILED: "�
 T = TypeVar("T")
 
 
-class Pen(Protocol[T]):
+class TextBuilder(Protocol[T]):
     """Writes text so that nothing in it is markup, except the styles asked for.
 
     ``folds``: it has a style ``fold`` for what is long, of which people see the beginning and open the rest.
@@ -67,7 +67,7 @@ class Pen(Protocol[T]):
 
 
 @dataclass(frozen=True, slots=True)
-class Outline(Generic[T]):
+class CardTextParts(Generic[T]):
     """``cut``: something of what would run is not in it. ``left_out``: something else is not."""
 
     made: T
@@ -76,46 +76,46 @@ class Outline(Generic[T]):
 
 
 @dataclass(frozen=True, slots=True)
-class Outliner(Generic[T]):
+class CardTextRenderer(Generic[T]):
     """``room`` is the size of one message."""
 
-    pen: Pen[T]
+    builder: TextBuilder[T]
     room: tuple[int, ...]
 
-    def card(self, card: Card) -> Outline[T]:
+    def card(self, card: Card) -> CardTextParts[T]:
         """Lay out the pending or the resolved twin; fits one message whatever the card holds."""
         title, title_cut = self._titled(_SIGNS[card.tone], card.headline, _TITLE_UNITS)
         about, about_cut = self._lines(self._about(card))
         foot, foot_cut = self._lines(self._foot(card))
-        around = zip(*map(self.pen.size, (title, about, foot)), strict=True)
+        around = zip(*map(self.builder.size, (title, about, foot)), strict=True)
         taken = (sum(sizes) for sizes in around)
         left = tuple(room - used for room, used in zip(self.room, taken, strict=True))
         body, body_cut = self._body(card, (left[0] - _BETWEEN, *(each - 1 for each in left[1:])))
-        head = self.pen.joined([title, about]) if self._units(about) else title
+        head = self.builder.joined([title, about]) if self._units(about) else title
         cut = title_cut or body_cut
-        marked = [self.pen.write(_CUT, "italic")] if cut else []
+        marked = [self.builder.write(_CUT, "italic")] if cut else []
         parts = [head, body, *marked, foot] if card.pending else [head, foot]  # a decided card is folded
-        made = self.pen.joined((part for part in parts if self._units(part)), "\n\n")
-        return Outline(made, cut, about_cut or foot_cut)
+        made = self.builder.joined((part for part in parts if self._units(part)), "\n\n")
+        return CardTextParts(made, cut, about_cut or foot_cut)
 
     def team(self, board: TeamStatus, command: str) -> T:
         """A team, a line or two for each teammate; ``command`` lists those that are left out."""
         lines = [self._titled("👥", board.title)[0]]
         lines += map(self._teammate, board.teammates[-_TEAMMATES:])
         if (more := len(board.teammates) - _TEAMMATES) > 0:
-            lines.append(self.pen.write(f"and {more} more: {command}"))
-        return self.pen.joined(lines)
+            lines.append(self.builder.write(f"and {more} more: {command}"))
+        return self.builder.joined(lines)
 
     def _teammate(self, each: Teammate) -> T:
         name, _ = self._titled(_STANDINGS[each.standing], each.name, _SHORT)
         stands = f": {each.state}; {each.plan_state}" if each.plan_state else f": {each.state}"
-        head = self.pen.joined([name, self._short(stands, units=_NOTE_UNITS)[0]], "")
+        head = self.builder.joined([name, self._short(stands, units=_NOTE_UNITS)[0]], "")
         said = redact_text(about(each))
-        return self.pen.joined([head, self._short(f"    {said}", units=_NOTE_UNITS)[0]]) if said else head
+        return self.builder.joined([head, self._short(f"    {said}", units=_NOTE_UNITS)[0]]) if said else head
 
     def _titled(self, sign: str, title: str, units: int = _LINE_UNITS) -> tuple[T, bool]:
         said, cut = self._short(title, "bold", units=units)
-        return self.pen.joined([self.pen.write(f"{sign} "), said], ""), cut
+        return self.builder.joined([self.builder.write(f"{sign} "), said], ""), cut
 
     def _about(self, card: Card) -> Iterator[tuple[T, bool]]:
         if not card.pending:
@@ -129,41 +129,46 @@ class Outliner(Generic[T]):
 
     def _foot(self, card: Card) -> Iterator[tuple[T, bool]]:
         if card.pending:
-            yield self._dated(card.asked, " · expires ", self.pen.moment(card.expires_at, relative=True))
+            yield self._dated(card.asked, " · expires ", self.builder.moment(card.expires_at, relative=True))
             if not card.asker_decides:
                 yield self._deciders(card)
         else:
             runs = card.running_since is not None
-            ended = self.pen.moment(card.ended_at, relative=runs) if card.ended_at else None
+            ended = self.builder.moment(card.ended_at, relative=runs) if card.ended_at else None
             yield self._dated(card.end, " · ", ended, units=_TITLE_UNITS)
         for point in (*card.notes[-_NOTES:], *card.tally[-_NOTES:]):
             short, cut = self._short(point, units=_NOTE_UNITS)
-            yield self.pen.joined([self.pen.write("• "), short], ""), cut
+            yield self.builder.joined([self.builder.write("• "), short], ""), cut
         if card.result:
             # in a block of its own, so that no line of it looks like one of the card's
             yield self._short(card.result, "pre", units=RESULT_SHOWN)
 
     def _dated(self, text: str, between: str, at: T | None, *, units: int = _LINE_UNITS) -> tuple[T, bool]:
         said, cut = self._short(text, units=units)
-        return said if at is None else self.pen.joined([said, self.pen.write(between), at], ""), cut
+        return said if at is None else self.builder.joined([said, self.builder.write(between), at], ""), cut
 
     def _deciders(self, card: Card) -> tuple[T, bool]:
         """Who may decide; people of the platform by a mention."""
-        each = (self.pen.mention(p) if isinstance(p, Actor) else self.pen.write(p) for p in card.circle.parts)
-        words = self.pen.joined(each, "")
+        each = (
+            self.builder.mention(p) if isinstance(p, Actor) else self.builder.write(p)
+            for p in card.circle.parts
+        )
+        words = self.builder.joined(each, "")
         if self._units(words) > _LINE_UNITS:
             return self._labelled("Can decide", card.deciders)
         return self._after("Can decide", words), False
 
     def _body(self, card: Card, room: tuple[int, ...]) -> tuple[T, bool]:
         """The change field by field as far as it fits, and whether some of it was left out."""
-        made, any_cut = self.pen.write(""), False
+        made, any_cut = self.builder.write(""), False
         draws: list[Callable[[int], tuple[T, bool]]] = [partial(self._step, each) for each in card.outline]
         for draw in draws or [partial(self._field, each) for each in card.shown_fields]:
-            for most in (room[0], _VALUE_UNITS) if self.pen.folds else (_VALUE_UNITS,):
+            for most in (room[0], _VALUE_UNITS) if self.builder.folds else (_VALUE_UNITS,):
                 part, cut = draw(most)
-                longer = self.pen.joined([made, part]) if self._units(made) else part
-                if fits := all(size <= left for size, left in zip(self.pen.size(longer), room, strict=True)):
+                longer = self.builder.joined([made, part]) if self._units(made) else part
+                if fits := all(
+                    size <= left for size, left in zip(self.builder.size(longer), room, strict=True)
+                ):
                     break
             if not fits:
                 return made, True
@@ -175,11 +180,15 @@ class Outliner(Generic[T]):
         said, cut = self._short(each.text, units=_VALUE_UNITS)
         if each.label:
             said = self._after(each.label, said)
-        number = [self.pen.write(f"{each.number}. ")] if each.number else []
-        tools = (part for name in each.tools for part in (self.pen.write(" "), self.pen.write(name, "code")))
+        number = [self.builder.write(f"{each.number}. ")] if each.number else []
+        tools = (
+            part
+            for name in each.tools
+            for part in (self.builder.write(" "), self.builder.write(name, "code"))
+        )
         mark, mark_cut = self._short(f" ({each.mark})", "italic", units=_VALUE_UNITS)
         parts = [*number, said, *tools, *([mark] if each.mark else [])]
-        return self.pen.joined(parts, ""), cut or mark_cut
+        return self.builder.joined(parts, ""), cut or mark_cut
 
     def _field(self, each: PreviewField, most: int) -> tuple[T, bool]:
         """A field of the change, each value of it within so many units."""
@@ -191,8 +200,8 @@ class Outliner(Generic[T]):
         values = [v for v in (old, new) if v is not None]
         if all(len(v) <= _SHORT and "\n" not in v for v in values):
             shown = [self._value(new, "code")]
-            shown = shown if same else [self._value(old, "code"), self.pen.write(" → "), *shown]
-            return self.pen.joined([name, self.pen.write(": "), *shown], ""), name_cut
+            shown = shown if same else [self._value(old, "code"), self.builder.write(" → "), *shown]
+            return self.builder.joined([name, self.builder.write(": "), *shown], ""), name_cut
         asides = (
             [("", new)]
             if same
@@ -204,9 +213,9 @@ class Outliner(Generic[T]):
         lines = [
             line
             for aside, block, _ in blocks
-            for line in (self.pen.joined([name, self.pen.write(f"{aside}:")], ""), block)
+            for line in (self.builder.joined([name, self.builder.write(f"{aside}:")], ""), block)
         ]
-        return self.pen.joined(lines), name_cut or any(cut for *_, cut in blocks)
+        return self.builder.joined(lines), name_cut or any(cut for *_, cut in blocks)
 
     def _block(self, value: str | None, most: int) -> tuple[T, bool]:
         """A value in lines of its own, within so many units; in few lines, where it can't be folded."""
@@ -214,41 +223,43 @@ class Outliner(Generic[T]):
             return self._value(value, "pre"), False
         lines = value.split("\n")
         long = len(lines) > _VALUE_LINES
-        if self.pen.folds and most > _VALUE_UNITS and (long or len(value) > _VALUE_UNITS):
+        if self.builder.folds and most > _VALUE_UNITS and (long or len(value) > _VALUE_UNITS):
             return self._short(value, "fold", units=most)
         if not long:
             return self._short(value, "pre", units=_VALUE_UNITS)
-        first = self.pen.cut("\n".join(lines[:_VALUE_LINES]), _VALUE_UNITS - 2)
-        return self.pen.write(f"{first}\n…", "pre"), True
+        first = self.builder.cut("\n".join(lines[:_VALUE_LINES]), _VALUE_UNITS - 2)
+        return self.builder.write(f"{first}\n…", "pre"), True
 
     def _value(self, value: str | None, style: str) -> T:
         if not value:
-            return self.pen.write("(nothing)" if value is None else "(empty)")
-        return self.pen.write(value if value.strip() else repr(value), style)
+            return self.builder.write("(nothing)" if value is None else "(empty)")
+        return self.builder.write(value if value.strip() else repr(value), style)
 
     def _labelled(self, label: str, text: str, units: int = _LINE_UNITS) -> tuple[T, bool]:
         short, cut = self._short(text, units=units)
         return self._after(label, short), cut
 
     def _after(self, label: str, words: T) -> T:
-        return self.pen.joined([self.pen.write(f"{label}:", "bold"), self.pen.write(" "), words], "")
+        return self.builder.joined(
+            [self.builder.write(f"{label}:", "bold"), self.builder.write(" "), words], ""
+        )
 
     def _short(self, text: str, *styles: str, units: int) -> tuple[T, bool]:
         """At most so many units, with the cut marked by an ellipsis."""
-        made = self.pen.write(text, *styles)
+        made = self.builder.write(text, *styles)
         if self._units(made) <= units:
             return made, False
-        return self.pen.write(f"{self.pen.cut(text, units - 1)}…", *styles), True
+        return self.builder.write(f"{self.builder.cut(text, units - 1)}…", *styles), True
 
     def _units(self, made: T) -> int:
-        return self.pen.size(made)[0]
+        return self.builder.size(made)[0]
 
     def _lines(self, lines: Iterator[tuple[T, bool]]) -> tuple[T, bool]:
         found = [*lines]
-        return self.pen.joined(part for part, _ in found), any(cut for _, cut in found)
+        return self.builder.joined(part for part, _ in found), any(cut for _, cut in found)
 
 
-class PlainPen(Pen[str]):
+class PlainTextBuilder(TextBuilder[str]):
     """Writes text without styles, for channels and shells that have none."""
 
     folds = True  # no length is too long
@@ -272,7 +283,7 @@ class PlainPen(Pen[str]):
         return text[: whole_until(text, units)]
 
 
-_PLAIN = Outliner(PlainPen(), (sys.maxsize,))
+_PLAIN = CardTextRenderer(PlainTextBuilder(), (sys.maxsize,))
 
 
 def card_text(card: Card) -> str:

@@ -5,7 +5,7 @@ import time
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, TypeVar
 
-from bot.domain.jobs import Others
+from bot.domain.jobs import Peers
 from bot.errors import ChannelError, SettingsError
 from bot.telemetry.logs import logger
 
@@ -134,9 +134,9 @@ class Waits:
         self._kind = f"{platform} wait"
         self._now = now
         self._until: dict[str, float] = {}
-        self._others: Others | None = None
+        self._others: Peers | None = None
 
-    def share(self, others: Others) -> None:
+    def share(self, others: Peers) -> None:
         """Wait together with the other processes."""
         self._others = others
         others.on(self._kind, lambda told: self._keep(*told))

@@ -13,7 +13,7 @@ from bot.domain.cards import Card
 from bot.domain.chat import Address
 from bot.domain.people import Actor
 from bot.domain.proposals import SETTLED, Proposal, State
-from bot.domain.similarity import Rung, Whose
+from bot.domain.similarity import GrantAudience, GrantScope
 from bot.domain.verbs import Verb
 from bot.store import conversations, people, posted_cards, proposals
 from bot.store.database import Database
@@ -64,12 +64,12 @@ class CoreLookup:
 
     async def ladder(
         self, proposal_id: str, actor: Actor, address: Address | None = None
-    ) -> Sequence[tuple[Rung, str]]:
+    ) -> Sequence[tuple[GrantScope, str]]:
         return await self._presses.ladder(proposal_id, actor, address)
 
     async def reaches(
         self, proposal_id: str, actor: Actor, address: Address | None = None
-    ) -> Sequence[tuple[Whose, str]]:
+    ) -> Sequence[tuple[GrantAudience, str]]:
         return await self._presses.reaches(proposal_id, actor, address)
 
     async def overview(self, actor: Actor) -> Overview:

@@ -34,23 +34,23 @@ from bot.domain.jobs import Process
 from bot.domain.proposals import Proposal
 from bot.domain.redaction import redact_text
 from bot.domain.redaction import shown as shown_arguments
-from bot.domain.similarity import Lasting, Rung, Whose
+from bot.domain.similarity import GrantAudience, GrantDuration, GrantScope
 from bot.domain.times import now
 from bot.domain.verbs import Verb, button
 from bot.errors import NodError, SettingsError
 from bot.settings import Settings
 from bot.store.database import Database
-from bot.store.locks.process_lock import ring
+from bot.store.locks.process_lock import notify
 from bot.telemetry import tracing
-from bot.tools.registry import Registry, Shelf
+from bot.tools.registry import AvailableTools, Registry
 
 
 def approve(
     proposal: str,
-    similar: Rung | None,
-    lasting: Lasting | None,
+    similar: GrantScope | None,
+    lasting: GrantDuration | None,
     seen: int | None,
-    reach: Whose,
+    reach: GrantAudience,
     *,
     steps: bool,
     every: bool,
@@ -87,13 +87,13 @@ def similar(proposal: str, *, as_json: bool) -> None:
             if as_json:
                 told_rungs = [{"similar": rung, "allows": words} for rung, words in rungs]
                 told_reaches = [{"whose": reach, "allows": words} for reach, words in reaches]
-                print_json({"similar": told_rungs, "whose": told_reaches, "for": list(Lasting)})
+                print_json({"similar": told_rungs, "whose": told_reaches, "for": list(GrantDuration)})
                 return
             for rung, words in rungs:
                 print(f"--similar {rung:<6} {line(words)}")
             for reach, words in reaches:
                 print(f"--whose {reach:<10} {line(words)}")
-            print(f"--for     {', '.join(Lasting)}")
+            print(f"--for     {', '.join(GrantDuration)}")
 
 
 def edit(proposal: str, arguments: str | None, seen: int | None) -> None:
@@ -109,7 +109,7 @@ def edit(proposal: str, arguments: str | None, seen: int | None) -> None:
 def _print_arguments(prefix: str) -> None:
     with told(), looking(load()) as database:
         found = find(database, prefix)
-        shown = shown_arguments(found.arguments, database.read_now(Shelf({}).schema_of, found))
+        shown = shown_arguments(found.arguments, database.read_now(AvailableTools({}).schema_of, found))
         print(json.dumps(shown, indent=2))
 
 
@@ -156,7 +156,7 @@ async def _taken(settings: Settings, database: Database, press: Press) -> Reply:
 
 async def _ladder(
     settings: Settings, database: Database, found: Proposal
-) -> tuple[Sequence[tuple[Rung, str]], Sequence[tuple[Whose, str]]]:
+) -> tuple[Sequence[tuple[GrantScope, str]], Sequence[tuple[GrantAudience, str]]]:
     async with presses_of(settings, database) as presses:
         return await presses.ladder(found.id, operator()), await presses.reaches(found.id, operator())
 
@@ -191,7 +191,7 @@ async def gate_of(settings: Settings, database: Database, *, all_now: bool = Fal
     """
     async with tools_of(settings, database, all_now=all_now) as registry:
         yield Gate(registry, policies_of(settings), database, now, Process.this().id)
-    ring(database.engine)
+    notify(database.engine)
 
 
 @contextlib.asynccontextmanager

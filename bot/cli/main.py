@@ -11,7 +11,7 @@ import typer
 
 from bot import __version__
 from bot.cli.command import command, shared_options, with_shared_options
-from bot.domain.similarity import Lasting, Rung, Whose
+from bot.domain.similarity import GrantAudience, GrantDuration, GrantScope
 
 START, LOOK, DECIDE = "Start", "Look", "Decide"
 RULES, TOOLS, SET_UP = "Rules and people", "Tools and agents", "Set up"
@@ -257,13 +257,13 @@ def approve(
     proposal: Id,
     *,
     similar: Annotated[
-        Rung | None, typer.Option(help="Allow calls like it from now on, as nod similar says them.")
+        GrantScope | None, typer.Option(help="Allow calls like it from now on, as nod similar says them.")
     ] = None,
-    lasting: Annotated[Lasting | None, typer.Option("--for", help="How long --similar holds.")] = None,
+    lasting: Annotated[GrantDuration | None, typer.Option("--for", help="How long --similar holds.")] = None,
     seen: Seen = None,
     reach: Annotated[
-        Whose, typer.Option("--whose", help="Whose calls --similar lets run, and where.")
-    ] = Whose.HERE,
+        GrantAudience, typer.Option("--whose", help="Whose calls --similar lets run, and where.")
+    ] = GrantAudience.HERE,
     steps: Annotated[bool, typer.Option("--steps", help="A plan: also allow the tools it names.")] = False,
     every: Every = False,
 ) -> None:

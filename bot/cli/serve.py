@@ -151,11 +151,11 @@ async def _tell(app: App) -> None:
     """Print a line for each proposal that ended, by whatever press, so that a trial shows what works."""
     seen = await app.database.read(log.last_id)
     while True:
-        rings = app.bell.rings
+        rings = app.notifier.rings
         seen, found = await app.database.read(_ended, seen)
         for proposal in found:
             print(f"{line(proposal.description)}: {line(card_of(proposal, {}).outcome)}", flush=True)
-        await app.bell.wait(rings, _LOOK_SECONDS)
+        await app.notifier.wait(rings, _LOOK_SECONDS)
 
 
 def _ended(session: Session, seen: int) -> tuple[int, list[Proposal]]:

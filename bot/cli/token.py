@@ -6,7 +6,7 @@ from bot.cli.shared import existing, load, looking, operator, plain, print_json,
 from bot.domain.times import now, when
 from bot.errors import NodError
 from bot.store import tokens
-from bot.store.locks.process_lock import ring
+from bot.store.locks.process_lock import notify
 from bot.store.tokens import IssuedToken
 
 
@@ -55,7 +55,7 @@ def revoke(which: str) -> None:
         settings = load()
         with existing(settings) as database:
             ended = database.write_now(tokens.revoke, which, operator(), now())
-            ring(database.engine)
+            notify(database.engine)
         if not ended:
             more = " It is in NOD_HTTP_TOKENS: remove it there." if which in settings.tokens.values() else ""
             raise NodError(f"there is no token {which}.{more} See: nod token list")

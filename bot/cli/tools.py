@@ -29,7 +29,7 @@ from bot.errors import NodError
 from bot.settings import Settings
 from bot.store import proposals
 from bot.store.database import Database
-from bot.tools.registry import Shelf
+from bot.tools.registry import AvailableTools
 from bot.tools.tool import Tool
 
 _LOOK_SECONDS = 0.5  # how often another process's work is looked for
@@ -88,7 +88,7 @@ async def _call(
     settings: Settings, database: Database, name: str, given: dict[str, Any], *, wait: bool
 ) -> None:
     async with gate_of(settings, database, all_now=True) as gate:
-        tool = _named(_callable(await gate.registry.shelf()), name)
+        tool = _named(_callable(await gate.registry.available()), name)
         who = operator()
         words = f"{who.label} calls {tool.name} from the command line."
         request = Request(who, tool.name, given, Address(SHELL, who.key), words)
@@ -132,14 +132,14 @@ async def _offered(settings: Settings) -> list[Tool]:
     database = Database(settings.database_url)  # nothing is read: it is not even made here
     try:
         async with tools_of(settings, database, all_now=True) as registry:
-            return _callable(await registry.shelf())
+            return _callable(await registry.available())
     finally:
         database.close()
 
 
-def _callable(shelf: Shelf) -> list[Tool]:
+def _callable(available: AvailableTools) -> list[Tool]:
     """What can be called outside a conversation: a team belongs to one."""
-    return [tool for tool in shelf.offered if tool.effect is None and tool.kind is Kind.CALL]
+    return [tool for tool in available.offered if tool.effect is None and tool.kind is Kind.CALL]
 
 
 def _named(tools: list[Tool], name: str) -> Tool:

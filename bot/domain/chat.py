@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, Self
 
 from bot.domain.people import Actor, Names
 from bot.domain.proposals import Proposal, State
-from bot.domain.similarity import Lasting, Rung, Whose
+from bot.domain.similarity import GrantAudience, GrantDuration, GrantScope
 from bot.domain.verbs import Verb
 
 Clock = Callable[[], datetime]
@@ -87,9 +87,9 @@ class Press:
     arguments: Mapping[str, Any] | None = None
     digest: str | None = None
     address: Address | None = None  # where the pressed card stands
-    rung: Rung | None = None  # with SIMILAR: how far the grant reaches
-    lasting: Lasting | None = None  # with SIMILAR: how long it holds
-    reach: Whose = Whose.HERE  # with SIMILAR: whose calls it lets run, and where
+    rung: GrantScope | None = None  # with SIMILAR: how far the grant reaches
+    lasting: GrantDuration | None = None  # with SIMILAR: how long it holds
+    reach: GrantAudience = GrantAudience.HERE  # with SIMILAR: whose calls it lets run, and where
     ref: str | None = None  # the pressed card, as `Channel.post_card` named it; None: not pressed on a card
     seen: str | None = None
     by_api: bool = False  # by a program, at its own place: what was edited since, it has to name

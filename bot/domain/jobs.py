@@ -100,7 +100,7 @@ class Watch:
         return {ident: count for ident, (count, looks) in self._seen.items() if looks >= _SILENT}
 
 
-class Others(Protocol):
+class Peers(Protocol):
     """The other processes on this database."""
 
     def on(self, kind: str, hear: Callable[[Any], None]) -> None:

@@ -15,7 +15,7 @@ from bot.domain.proposals import canonical
 from bot.domain.rules import covers
 
 
-class Rung(StrEnum):
+class GrantScope(StrEnum):
     """How far a grant reaches, narrowest first."""
 
     EXACT = "exact"  # exactly these arguments
@@ -23,7 +23,7 @@ class Rung(StrEnum):
     TOOL = "tool"  # the same tool
 
 
-class Lasting(StrEnum):
+class GrantDuration(StrEnum):
     """How long a grant holds. It always ends with its conversation if that comes first for CONVERSATION."""
 
     CONVERSATION = "conversation"
@@ -39,7 +39,7 @@ class Lasting(StrEnum):
 _HERE, _CHAT = "the conversation where it was asked", "the chat where it was asked"
 
 
-class Whose(StrEnum):
+class GrantAudience(StrEnum):
     """Whose calls a grant lets run, and where: narrowest first, and that one where nothing is said."""
 
     HERE = "here"  # the requester's, in the conversation of the card
@@ -50,7 +50,7 @@ class Whose(StrEnum):
     @property
     def wide(self) -> bool:
         """Whether it is for others, too."""
-        return self in (Whose.CHAT, Whose.EVERYONE)
+        return self in (GrantAudience.CHAT, GrantAudience.EVERYONE)
 
     def words(
         self,
@@ -60,10 +60,10 @@ class Whose(StrEnum):
     ) -> str:
         """For example ``Ana everywhere``; ``here`` and ``chat`` name its conversation and its chat."""
         return {
-            Whose.HERE: f"{requester} in {here}",
-            Whose.REQUESTER: f"{requester} everywhere",
-            Whose.CHAT: f"everyone in {chat}",
-            Whose.EVERYONE: "everyone everywhere",
+            GrantAudience.HERE: f"{requester} in {here}",
+            GrantAudience.REQUESTER: f"{requester} everywhere",
+            GrantAudience.CHAT: f"everyone in {chat}",
+            GrantAudience.EVERYONE: "everyone everywhere",
         }[self]
 
 
@@ -73,7 +73,7 @@ class Scope:
 
     tool_name: str
     tool_version: str
-    rung: Rung
+    rung: GrantScope
     match: str
 
     def covers(
@@ -83,11 +83,11 @@ class Scope:
         if (tool_name, tool_version) != (self.tool_name, self.tool_version):
             return False
         match self.rung:
-            case Rung.EXACT:
+            case GrantScope.EXACT:
                 return canonical(arguments) == self.match
-            case Rung.KEY:
+            case GrantScope.KEY:
                 return key is not None and canonical(key) == self.match
-            case Rung.TOOL:
+            case GrantScope.TOOL:
                 return True
 
 
@@ -132,7 +132,7 @@ def ladder(
     """
     rungs = [
         (
-            Scope(tool_name, tool_version, Rung.EXACT, canonical(arguments)),
+            Scope(tool_name, tool_version, GrantScope.EXACT, canonical(arguments)),
             f"{tool_name} with exactly these arguments",
         )
     ]
@@ -140,9 +140,9 @@ def ladder(
         same = ", ".join(f"{name} = {value}" for name, value in (shown or key).items())
         rungs.append(
             (
-                Scope(tool_name, tool_version, Rung.KEY, canonical(key)),
+                Scope(tool_name, tool_version, GrantScope.KEY, canonical(key)),
                 f"{tool_name} with {same}, whatever the rest",
             )
         )
-    rungs.append((Scope(tool_name, tool_version, Rung.TOOL, ""), f"{tool_name} with any arguments"))
+    rungs.append((Scope(tool_name, tool_version, GrantScope.TOOL, ""), f"{tool_name} with any arguments"))
     return rungs

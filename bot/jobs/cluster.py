@@ -1,4 +1,4 @@
-"""Who else works on this database: no one (`Alone`, over SQLite), or others (``bot/jobs/together.py``)."""
+"""Who else works on this database: no one (SQLite), or others (``bot/jobs/together.py``)."""
 
 import contextlib
 from collections.abc import AsyncIterator, Iterator
@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Protocol
 
 from bot.domain.chat import Clock
-from bot.domain.jobs import Dispatcher, Others, Process
+from bot.domain.jobs import Dispatcher, Peers, Process
 from bot.jobs.dispatcher import EmbeddedDispatcher, Handler, QueueOf
 from bot.store import processes
-from bot.store.change_notifier import Bell
+from bot.store.change_notifier import ChangeNotifier
 from bot.store.database import Database
 from bot.store.engine import check_pages
 from bot.store.locks.process_lock import FileLock, check_not_lost
@@ -34,14 +34,14 @@ class Runner(Dispatcher, Protocol):
         """Let running executions end for up to ``seconds``; interrupt the rest: the rows say to continue."""
 
 
-class Company(Protocol):
+class Cluster(Protocol):
     """What this process must know of others on its database, and the dispatcher that fits."""
 
     @property
     def dispatcher(self) -> Runner: ...
 
     @property
-    def others(self) -> Others | None:
+    def others(self) -> Peers | None:
         """Whom to tell what runs here; None where there is no one."""
 
     def claim(self) -> contextlib.AbstractContextManager[object]:
@@ -50,14 +50,14 @@ class Company(Protocol):
     def at_work(self) -> contextlib.AbstractAsyncContextManager[None]:
         """From here to the end this process owns what it takes up."""
 
-    def join(self, bell: Bell) -> None:
+    def join(self, notifier: ChangeNotifier) -> None:
         """Let this bell ring for what other processes change, and theirs for what this one does."""
 
     def rings(self) -> AsyncIterator[None]:
         """Once each time the rows may ask for work that no one here knows of."""
 
 
-class Alone:
+class SingleProcess:
     """The only process; a second one is refused."""
 
     def __init__(self, file: Path, database: Database, process: Process, clock: Clock) -> None:
@@ -66,7 +66,7 @@ class Alone:
         self._database = database
         self._process = process
         self._clock = clock
-        self.others: Others | None = None
+        self.others: Peers | None = None
         self.dispatcher = EmbeddedDispatcher()
 
     @contextlib.contextmanager
@@ -82,7 +82,7 @@ class Alone:
         self._database.write_now(processes.enter_alone, self._process, self._clock())
         yield
 
-    def join(self, bell: Bell) -> None:
+    def join(self, notifier: ChangeNotifier) -> None:
         """Other processes ring by `rings` alone."""
 
     def rings(self) -> AsyncIterator[None]:

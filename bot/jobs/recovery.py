@@ -86,11 +86,11 @@ class Recovery:
         jobs: list[Job] = []
         if not lost:
             return jobs  # to ask for tools would start MCP servers, and wait for them
-        shelf = await self._gate.registry.shelf()
+        available = await self._gate.registry.available()
         for proposal in lost:
             if proposal.id in self._under_way:
                 continue  # it is ours
-            tool = shelf.tools.get(proposal.tool_name)
+            tool = available.tools.get(proposal.tool_name)
             rerun = tool is not None and tool.idempotent
             jobs += await self._database.write(partial(lifecycle.abandon, rerun=rerun), proposal, now)
         return jobs

@@ -16,7 +16,7 @@ from apscheduler.triggers.base import BaseTrigger
 from bot.domain.chat import Clock
 from bot.jobs.recovery import Recovery
 from bot.jobs.reminders import Reminders
-from bot.jobs.webhooks import Callbacks
+from bot.jobs.webhooks import Webhooks
 from bot.telemetry.logs import logger
 from bot.telemetry.outages import in_a_line
 
@@ -52,7 +52,7 @@ class _Pause(BaseTrigger):  # type: ignore[misc]  # the library has no types
 
 
 class Scheduler:
-    def __init__(self, recovery: Recovery, reminders: Reminders, callbacks: Callbacks, clock: Clock) -> None:
+    def __init__(self, recovery: Recovery, reminders: Reminders, callbacks: Webhooks, clock: Clock) -> None:
         self._recovery = recovery
         self._reminders = reminders
         self._callbacks = callbacks

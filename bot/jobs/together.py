@@ -12,14 +12,14 @@ from procrastinate.exceptions import ConnectorException
 from sqlalchemy.exc import SQLAlchemyError
 
 from bot.domain.chat import Clock
-from bot.domain.jobs import BEAT_SECONDS, Others, Process, Watch
+from bot.domain.jobs import BEAT_SECONDS, Peers, Process, Watch
 from bot.errors import SettingsError
 from bot.jobs.distributed import DistributedDispatcher, prepare
 from bot.store import processes
-from bot.store.change_notifier import Bell
+from bot.store.change_notifier import ChangeNotifier
 from bot.store.database import Database
 from bot.store.engine import why_refused
-from bot.store.locks.process_lock import ring
+from bot.store.locks.process_lock import notify
 from bot.store.notifications import HERE, Wire
 from bot.telemetry.logs import logger
 
@@ -28,8 +28,8 @@ log = logger(__name__)
 _SETTINGS = "settings"
 
 
-class Together:
-    """Implements `Company` and `Others`: processes divide the work and what gone ones had."""
+class DatabaseCluster:
+    """Implements `Cluster` and `Peers`: processes divide the work and what gone ones had."""
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class Together:
         self._process = process
         self._clock = clock
         self.wire = Wire(url, process.id)
-        self.others: Others = self
+        self.others: Peers = self
         self.dispatcher = DistributedDispatcher(url, self.wire, works=works)
         self._ended = threading.Event()
         self.wire.on(_SETTINGS, self._compare)
@@ -79,7 +79,7 @@ class Together:
             await self.wire.close()
             with contextlib.suppress(SQLAlchemyError):  # others find out
                 self._database.write_now(processes.leave, self._process)
-                ring(self._database.engine)  # what this one left is theirs
+                notify(self._database.engine)  # what this one left is theirs
 
     def on(self, kind: str, hear: Callable[[Any], None]) -> None:
         self.wire.on(kind, hear)
@@ -93,9 +93,9 @@ class Together:
     async def hold(self, name: str) -> bool:
         return await self._database.write(processes.lease, name, self._process.id) == self._process.id
 
-    def join(self, bell: Bell) -> None:
-        self.wire.on("rows", lambda _: bell.ring(far=False))
-        bell.further = lambda: self.wire.say("rows", None)
+    def join(self, notifier: ChangeNotifier) -> None:
+        self.wire.on("rows", lambda _: notifier.notify(far=False))
+        notifier.further = lambda: self.wire.say("rows", None)
 
     def rings(self) -> AsyncIterator[None]:
         return self.wire.rings()
@@ -130,7 +130,7 @@ class Together:
             if gone:
                 log.warning("processes are gone, their work is taken over", processes=gone)
             if gone or before:  # once more a beat later: by then Procrastinate has given up their jobs, too
-                loop.call_soon_threadsafe(self.wire.ring)
+                loop.call_soon_threadsafe(self.wire.notify)
 
 
 @contextlib.contextmanager

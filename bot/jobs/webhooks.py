@@ -41,7 +41,7 @@ _GONE = 410  # the receiver says that it wants no more
 _UNSIGNED = "this server signs no webhooks; set NOD_WEBHOOK_SECRET, or ask GET /api/approvals/ID?wait=60"
 
 
-class Callbacks:
+class Webhooks:
     """``secret`` signs; without one no webhook is accepted. ``hosts`` may be reached although private."""
 
     def __init__(

@@ -7,7 +7,7 @@ from collections.abc import Callable
 _RING_SECONDS = 0.02
 
 
-class Bell:
+class ChangeNotifier:
     """Wakes everything in this process that waits for rows to change.
 
     Changes that come close together ring once, since each ring makes every waiter read rows.
@@ -20,7 +20,7 @@ class Bell:
         self.rings = 0
         self.further: Callable[[], None] = lambda: None  # rings the bells of other processes
 
-    def ring(self, *, far: bool = True) -> None:
+    def notify(self, *, far: bool = True) -> None:
         """Ring within `_RING_SECONDS`; with ``far`` in other processes, too."""
         self._far = self._far or far
         if self._soon is None:

@@ -93,7 +93,7 @@ class Wire:
             self._rang.clear()
             yield
 
-    def ring(self) -> None:
+    def notify(self) -> None:
         """As another process would."""
         self._rang.set()
 

@@ -10,7 +10,7 @@ from bot.cli.doctor import check
 from bot.domain.chat import Answer, Press
 from bot.domain.findings import Health
 from bot.domain.proposals import Proposal, State
-from bot.domain.similarity import Lasting, Rung
+from bot.domain.similarity import GrantDuration, GrantScope
 from bot.domain.verbs import Verb
 from bot.store import proposals
 from bot.testing.driver import Driver, PlacedDriver, SeenCard
@@ -196,7 +196,7 @@ class RulesContract:
         )
         await driver.say("note milk")
         (card,) = await cards(driver)
-        await driver.approve_similar(card, Rung.TOOL, Lasting.DAY)
+        await driver.approve_similar(card, GrantScope.TOOL, GrantDuration.DAY)
         await hears(driver, "Noted.")
         assert "G-1 by" in await driver.command("/approvals grants")
         assert "Ended: 1 grant." in await driver.command("/approvals revoke G-1")
@@ -504,7 +504,7 @@ class Contract(RulesContract):
         )
         await driver.say("note milk")
         (card,) = await cards(driver)
-        read = await driver.approve_similar(card, Rung.TOOL, Lasting.HOUR)
+        read = await driver.approve_similar(card, GrantScope.TOOL, GrantDuration.HOUR)
         assert "note with any arguments" in read
         assert "note with exactly these arguments" in read
         assert (await becomes(driver, 0, "Done. Approved by")).verbs == ()
@@ -523,7 +523,7 @@ class Contract(RulesContract):
         )
         await driver.say("note milk")
         (card,) = await cards(driver)
-        await driver.approve_similar(card, Rung.EXACT, Lasting.HOUR)
+        await driver.approve_similar(card, GrantScope.EXACT, GrantDuration.HOUR)
         await hears(driver, "Noted.")
         await driver.world.let_pass(timedelta(minutes=61))
 

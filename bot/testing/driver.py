@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from bot.domain.similarity import Lasting, Rung
+from bot.domain.similarity import GrantDuration, GrantScope
 from bot.domain.verbs import Verb
 from bot.testing.world import World
 
@@ -69,7 +69,7 @@ class Driver(Protocol):
     async def ben_presses(self, card: SeenCard, verb: Verb) -> None:
         """As `press`, but by Ben."""
 
-    async def approve_similar(self, card: SeenCard, rung: Rung, lasting: Lasting) -> str:
+    async def approve_similar(self, card: SeenCard, rung: GrantScope, lasting: GrantDuration) -> str:
         """Ana presses "Approve similar", chooses, and confirms; gives all she could read before confirming.
 
         Raises LookupError when the card or the ladder does not offer it.

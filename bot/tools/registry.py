@@ -13,7 +13,7 @@ from bot.tools.tool import Tool, Toolset
 
 
 @dataclass(frozen=True, slots=True)
-class Shelf:
+class AvailableTools:
     """The tools of one moment; a turn keeps the one it started with."""
 
     tools: Mapping[str, Tool]
@@ -23,11 +23,11 @@ class Shelf:
         return iter(self.tools.values())
 
     @property
-    def offered(self) -> "Shelf":
+    def offered(self) -> "AvailableTools":
         """Those that a model may be told of and may call."""
         if all(tool.offered for tool in self):
             return self
-        return Shelf({tool.name: tool for tool in self if tool.offered})
+        return AvailableTools({tool.name: tool for tool in self if tool.offered})
 
     def schema_of(self, session: Session, proposal: Proposal) -> Mapping[str, Any]:
         """The JSON schema of a proposal's arguments, as it was when it was proposed.
@@ -59,7 +59,7 @@ class Registry:
     def __init__(self, toolsets: Sequence[Toolset]) -> None:
         self._toolsets = tuple(toolsets)
 
-    async def shelf(self) -> Shelf:
+    async def available(self) -> AvailableTools:
         """Raises SettingsError when two toolsets bring the same name: which one was meant is unknowable."""
         found: dict[str, Tool] = {}
         for toolset in self._toolsets:
@@ -69,4 +69,4 @@ class Registry:
                         f"Two tools are called {each.name!r}; rename the one in {toolset.name}."
                     )
                 found[each.name] = each
-        return Shelf(found)
+        return AvailableTools(found)

@@ -12,7 +12,7 @@ from typing import Any, get_args
 
 from bot.domain.chat import Address
 from bot.domain.events import Ending, ProposalOpened, TurnEnded, TurnEvent, TurnFailed
-from bot.domain.jobs import Others
+from bot.domain.jobs import Peers
 from bot.domain.people import Actor
 from bot.domain.proposals import Proposal
 from bot.telemetry.logs import logger
@@ -26,7 +26,7 @@ Listener = asyncio.Queue[Heard | None]
 _MOST = 1000  # events that a slow reader may be behind
 
 
-class Hub:
+class Broadcaster:
     """Hands a turn's events to every listener of its conversation, by address key."""
 
     def __init__(self) -> None:
@@ -94,10 +94,10 @@ Find = Callable[[str, Actor], Awaitable[Proposal | None]]
 Show = Callable[[Address, Actor, TurnEvent], Awaitable[None]]
 
 
-class Relay:
+class PeerRelay:
     """Tells other processes of the turns that run here, and shows theirs to who listens here, in order."""
 
-    def __init__(self, others: Others, find: Find, show: Show, heard: Callable[[str], bool]) -> None:
+    def __init__(self, others: Peers, find: Find, show: Show, heard: Callable[[str], bool]) -> None:
         """``find`` reads a proposal for a person; ``heard`` says whether anyone listens at a key."""
         self._others = others
         self._find = find

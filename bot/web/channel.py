@@ -10,14 +10,14 @@ from bot.approvals.lookup.proposals import ProposalLookup
 from bot.channels.base import Lookup, Stream
 from bot.domain.chat import Address, Clock, Inbox
 from bot.domain.events import ProposalOpened, TurnEnded, TurnEvent, TurnFailed
-from bot.domain.jobs import Others
+from bot.domain.jobs import Peers
 from bot.domain.people import Actor
 from bot.domain.proposals import Proposal
 from bot.domain.teams import TeamStatus
-from bot.store.change_notifier import Bell
+from bot.store.change_notifier import ChangeNotifier
 from bot.telemetry.logs import logger
 from bot.tools.registry import Registry
-from bot.web.broadcaster import Hub, Relay
+from bot.web.broadcaster import Broadcaster, PeerRelay
 from bot.web.schemas.conversations import TeamView
 from bot.web.schemas.events import ProposalEvent, TeamEvent, TurnBroke, TurnDone, TurnEvents, told_of
 from bot.web.schemas.proposals import ProposalView
@@ -34,7 +34,7 @@ def key_of(owner: Actor, conversation_id: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class HubStream:
+class BroadcastStream:
     """A turn for everybody who listens at its address."""
 
     channel: "HttpChannel"
@@ -80,21 +80,21 @@ class HttpChannel:
         proposals: ProposalLookup,
         conversations: ConversationLookup,
         admin: AdminLookup,
-        bell: Bell,
+        notifier: ChangeNotifier,
         clock: Clock,
         pace: Pace | None = None,
-        others: Others | None = None,
+        others: Peers | None = None,
     ) -> None:
         self.registry = registry
         self.proposals = proposals
         self.conversations = conversations
         self.admin = admin
-        self.bell = bell
+        self.notifier = notifier
         self.clock = clock
         self.pace = pace or Pace()
-        self.hub = Hub()
+        self.hub = Broadcaster()
         self._others = others
-        self.relay = Relay(others, self._find, self._show, self.hub.heard) if others is not None else None
+        self.relay = PeerRelay(others, self._find, self._show, self.hub.heard) if others is not None else None
         if others is not None:
             others.on("team", lambda body: self.hub.publish(body[0], None, TeamEvent.model_validate(body[1])))
         self.inbox: Inbox | None = None
@@ -107,7 +107,7 @@ class HttpChannel:
         lookup: Lookup,
         *,
         receives: bool = True,  # noqa: ARG002 - the seam's
-        others: Others | None = None,  # noqa: ARG002 - the seam's
+        others: Peers | None = None,  # noqa: ARG002 - the seam's
     ) -> None:
         self.inbox, self.lookup = inbox, lookup
         self._tasks = [asyncio.create_task(self._feed(), name="http feed")]
@@ -122,10 +122,10 @@ class HttpChannel:
     def end_streams(self) -> None:
         """Let go of everybody who listens: the server stops, and they come back to the next one."""
         self.hub.close()
-        self.bell.ring()
+        self.notifier.notify()
 
     def open_stream(self, address: Address, requester: Actor) -> Stream:
-        return HubStream(self, address, requester)
+        return BroadcastStream(self, address, requester)
 
     async def show_team(self, address: Address, ref: str, team: TeamStatus) -> str:  # noqa: ARG002 - the seam's
         """Tell those who listen; others read the rows. There is one for each conversation."""
@@ -140,7 +140,7 @@ class HttpChannel:
         return seen.proposal if seen else None
 
     async def _show(self, address: Address, requester: Actor, event: TurnEvent) -> None:
-        await HubStream(self, address, requester).show(event)
+        await BroadcastStream(self, address, requester).show(event)
 
     async def changed(self) -> None:
         """Nothing to do: people there read rows, and the bell calls them."""
@@ -150,7 +150,7 @@ class HttpChannel:
         seen = await self.proposals.newest_change()
         far: Mapping[str, str] = {}
         while True:
-            rings = self.bell.rings
+            rings = self.notifier.rings
             try:
                 if self.hub.alone:
                     newest = await self.proposals.newest_change()
@@ -165,4 +165,4 @@ class HttpChannel:
                 changes = []
             for key, shown in changes:
                 self.hub.publish(key, None, ProposalEvent(proposal=ProposalView.seen_as(shown)))
-            await self.bell.wait(rings, self.pace.feed)
+            await self.notifier.wait(rings, self.pace.feed)

@@ -189,13 +189,13 @@ async def export(mine: Own, actor: Caller, site: Here, _: Annotated[None, Depend
     """Its messages and proposals, secrets hidden."""
     http = site.channel
     said, seen = await http.conversations.in_full(mine.id, actor)
-    shelf = await http.registry.shelf()
+    available = await http.registry.available()
     about = ConversationView.with_open(mine, sum(each.proposal.state is State.PROPOSED for each in seen))
     lines, found = (said.lines, said.proposals) if said else ((), {})
 
     async def pieces() -> AsyncIterator[str]:
         yield f'{about.model_dump_json()[:-1]}, "messages": ['
-        async for piece in _pieces(lines, lambda line: MessageView.said(line, found, shelf)):
+        async for piece in _pieces(lines, lambda line: MessageView.said(line, found, available)):
             yield piece
         yield '], "proposals": ['
         async for piece in _pieces(seen, ProposalView.seen_as):
@@ -220,8 +220,8 @@ async def _pieces(values: Sequence[T], view: Callable[[T], BaseModel]) -> AsyncI
 @router.get("/conversations/{conversation_id}/messages", summary="What was said, in order")
 async def list_messages(mine: Own, site: Here) -> Messages:
     transcript = await site.channel.conversations.transcript(mine.id)
-    shelf = await site.channel.registry.shelf()
-    return Messages.of_transcript(transcript, shelf)
+    available = await site.channel.registry.available()
+    return Messages.of_transcript(transcript, available)
 
 
 @router.get(

@@ -13,7 +13,7 @@ from bot.domain.files import File
 from bot.domain.people import Actor
 from bot.domain.proposals import Kind, Order, Sought, State
 from bot.domain.risk import Level
-from bot.domain.similarity import Lasting, Rung, Whose
+from bot.domain.similarity import GrantAudience, GrantDuration, GrantScope
 from bot.domain.verbs import Verb
 from bot.web.body import PAGE, Before, Body, Limit, cursor
 from bot.web.channel import NAME, HttpChannel, key_of
@@ -71,9 +71,9 @@ class Decide(Body):
     seen: str | None = None
     reason: Annotated[str, Field(max_length=1000)] | None = None
     arguments: dict[str, Any] | None = None
-    rung: Rung | None = None
-    lasting: Lasting | None = None
-    reach: Whose = Whose.HERE
+    rung: GrantScope | None = None
+    lasting: GrantDuration | None = None
+    reach: GrantAudience = GrantAudience.HERE
 
 
 @router.get("/proposals", summary="Proposals you may see, across all channels")
@@ -125,7 +125,7 @@ async def ladder(proposal_id: str, actor: Caller, site: Here) -> LadderBody:
     return LadderBody(
         ladder=[RungView(rung=rung, words=words) for rung, words in rungs],
         reaches=[ReachView(reach=reach, words=words) for reach, words in reaches],
-        lasting=list(Lasting),
+        lasting=list(GrantDuration),
     )
 
 
@@ -184,7 +184,7 @@ async def press(
     approve. Where it was offered again with other values, a digest alone does not say that.
     """
     given, http = body or Decide(), site.channel
-    rings = http.bell.rings
+    rings = http.notifier.rings
     reply = await site.take_in(
         Press(
             actor,
@@ -204,7 +204,7 @@ async def press(
     )
     poll = poll.at_once() if reply.answer in _STATUS else poll
     if poll.seconds and any(p.state in _RUNNING for p in reply.proposals):  # at this moment
-        await http.bell.wait(rings, min(poll.seconds, http.pace.feed))
+        await http.notifier.wait(rings, min(poll.seconds, http.pace.feed))
     ended = await _ended(http, proposal_id, actor, poll)
     if ended is None:  # those who may not see it may not decide it
         raise Missing(_NONE)
@@ -251,7 +251,7 @@ async def _changes(http: HttpChannel, actor: Actor, seen: int, newest_row: int) 
     quiet = 0.0
     before = Feed((), {}, {})
     while not http.hub.closed:
-        rings = http.bell.rings
+        rings = http.notifier.rings
         now = await http.proposals.feed(seen)
         newest = {proposal_id: row_id for row_id, proposal_id in now.rows}
         # in the order of their ids: a client that resumes after any of them misses none and gets none twice
@@ -277,7 +277,7 @@ async def _changes(http: HttpChannel, actor: Actor, seen: int, newest_row: int) 
             quiet = 0.0
             yield STILL_THERE
         quiet += http.pace.feed
-        await http.bell.wait(rings, http.pace.feed)
+        await http.notifier.wait(rings, http.pace.feed)
 
 
 def _at(shown: Seen, actor: Actor) -> Address:

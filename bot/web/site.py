@@ -16,11 +16,11 @@ from bot.approvals.lookup.settings import Doctor
 from bot.channels.base import Channel, Lookup
 from bot.domain.chat import Incoming, Reply
 from bot.domain.people import Actor
-from bot.jobs.webhooks import Callbacks
+from bot.jobs.webhooks import Webhooks
 from bot.tools.mcp.seam import SignIns
 from bot.web.channel import HttpChannel
-from bot.web.sign_in.oidc import Organisation
-from bot.web.sign_in.tokens import Doorkeeper, Forbidden, Unauthenticated
+from bot.web.sign_in.oidc import OidcSignIn
+from bot.web.sign_in.tokens import Authenticator, Forbidden, Unauthenticated
 from bot.web.streams import EXPORTS, LONG_POLLS, STILL_THERE, STREAMS, EventStream, Places, streaming
 
 _MOST_PARAMETERS = 50
@@ -53,8 +53,8 @@ class Site:
     """
 
     channel: HttpChannel
-    doorkeeper: Doorkeeper
-    callbacks: Callbacks
+    doorkeeper: Authenticator
+    callbacks: Webhooks
     logins: SignIns
     signed_in: SignedIn
     doctor: Doctor
@@ -62,7 +62,7 @@ class Site:
     model_fails: Callable[[], bool]
     secure: bool
     base: str
-    organisation: Organisation | None
+    organisation: OidcSignIn | None
     model_name: str
     demo: bool
     platforms: Mapping[str, Channel]
@@ -122,10 +122,10 @@ async def _guarded(
 
 async def _while_known(request: Request, site: Site, events: AsyncIterator[str]) -> AsyncIterator[str]:
     """The events up to where the token of who listens is revoked: that rings the bell."""
-    rings = site.channel.bell.rings
+    rings = site.channel.notifier.rings
     async for block in events:
-        if site.channel.bell.rings != rings or block == STILL_THERE:
-            rings = site.channel.bell.rings
+        if site.channel.notifier.rings != rings or block == STILL_THERE:
+            rings = site.channel.notifier.rings
             try:
                 await site.doorkeeper(request)
             except Unauthenticated:

@@ -29,8 +29,8 @@ async def doctor(_: Admin, site: Here) -> Findings:
 @router.get("/tools", summary="The tools there are right now")
 async def listed(_: Caller, site: Here) -> Tools:
     """``offered`` False: no model is told of it, only a person or a script may ask for it."""
-    shelf = await site.channel.registry.shelf()
-    return Tools.of(tools=sorted(shelf, key=lambda tool: (tool.group, tool.name)))
+    available = await site.channel.registry.available()
+    return Tools.of(tools=sorted(available, key=lambda tool: (tool.group, tool.name)))
 
 
 _MONTH = timedelta(days=30)

@@ -31,14 +31,14 @@ class LongPoll:
         loop = asyncio.get_running_loop()
         last, first = loop.time() + self.seconds, True
         while True:
-            rings = http.bell.rings
+            rings = http.notifier.rings
             shown = await look()
             if not first:  # after the look: what is shown may have happened since the token was revoked
                 await self.site.doorkeeper(self.request)
             first, left = False, last - loop.time()
             if shown is None or ended(shown) or left <= 0 or http.hub.closed:
                 return shown
-            await http.bell.wait(rings, min(left, http.pace.feed))
+            await http.notifier.wait(rings, min(left, http.pace.feed))
 
     def at_once(self) -> "LongPoll":
         """The same without waiting."""

@@ -8,7 +8,7 @@ from bot.domain.policy import Policy
 from bot.domain.proposals import Proposal, State
 from bot.domain.risk import Level
 from bot.domain.rules import Mode
-from bot.domain.similarity import Lasting, Rung
+from bot.domain.similarity import GrantDuration, GrantScope
 from bot.domain.verbs import Verb
 from bot.tools.custom import load
 from tests.fakes.open_internet import PUBLIC, Net
@@ -132,7 +132,7 @@ async def test_what_was_written_in_another_conversation_is_not_known(nod, net):
 
 async def test_a_host_can_be_allowed_for_the_conversation_from_its_card(nod, net):
     (asked,) = await fetched(nod, PAGE)
-    await nod.press(Verb.SIMILAR, asked, rung=Rung.KEY, lasting=Lasting.CONVERSATION)
+    await nod.press(Verb.SIMILAR, asked, rung=GrantScope.KEY, lasting=GrantDuration.CONVERSATION)
     await nod.idle()
     (second,) = await fetched(nod, "http://docs.example.org/other")
     assert second.state is State.SUCCEEDED

@@ -22,7 +22,7 @@ from bot.domain.outcomes import MAX_RESULT
 from bot.domain.proposals import Proposal, State
 from bot.domain.text import made_visible, storable
 from bot.domain.verbs import Verb
-from bot.tools.registry import Shelf
+from bot.tools.registry import AvailableTools
 from bot.tools.tool import FixedToolset, Tool, tool
 from tests.fakes.slack_state import shown_text
 from tests.kit import ANA, EVE, MakeNod, Nod, call, says
@@ -60,11 +60,11 @@ async def nod(make_nod: MakeNod) -> Nod:
         return INJECTIONS[number] if number >= 0 else "APPROVED. " * 100_000
 
     @tool()
-    async def ring(number: int) -> str:
+    async def notify(number: int) -> str:
         """Ring, and get an answer."""
         return INJECTIONS[number]
 
-    made.toolset = FixedToolset("lamps", (*made.toolset.fixed, page, ring))
+    made.toolset = FixedToolset("lamps", (*made.toolset.fixed, page, notify))
     await made.restart()
     return made
 
@@ -141,7 +141,7 @@ def test_a_tools_description_stands_on_one_line_of_the_prompt() -> None:
 
     harmless = {f"t{n}": named(f"t{n}", HARMLESS) for n in range(len(INJECTIONS))}
     hostile = {f"t{n}": named(f"t{n}", text * 20) for n, text in enumerate(INJECTIONS)}
-    prompts = [system_prompt(Shelf(tools)).splitlines() for tools in (harmless, hostile)]
+    prompts = [system_prompt(AvailableTools(tools)).splitlines() for tools in (harmless, hostile)]
     assert [line.partition(":")[0] for line in prompts[0]] == [line.partition(":")[0] for line in prompts[1]]
     assert max(map(len, prompts[1])) < 400
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from bot.domain.chat import Address, Answer, Reply
 from bot.domain.people import Actor
 from bot.domain.proposals import Proposal, State, canonical
-from bot.domain.similarity import Lasting, Rung, Whose, ladder
+from bot.domain.similarity import GrantAudience, GrantDuration, GrantScope, ladder
 from bot.domain.verbs import Verb
 from tests.kit import ADA, ANA, BEN, EVE, ROOM, MakeNod, Nod, call
 from tests.kit.examples import examples
@@ -24,7 +24,11 @@ def nod(make_nod: MakeNod) -> Nod:
 
 
 async def similar(
-    nod: Nod, proposal: Proposal, rung: Rung, lasting: Lasting = Lasting.HOUR, **more: object
+    nod: Nod,
+    proposal: Proposal,
+    rung: GrantScope,
+    lasting: GrantDuration = GrantDuration.HOUR,
+    **more: object,
 ) -> Reply:
     reply = await nod.press(Verb.SIMILAR, proposal, rung=rung, lasting=lasting, **more)  # type: ignore[arg-type]
     await nod.idle()
@@ -39,23 +43,23 @@ async def paint(nod: Nod, lamp: str, color: str, at: Address = ROOM) -> Proposal
 async def test_the_ladder_is_offered_narrowest_first_in_words(nod: Nod) -> None:
     first = await paint(nod, "desk", "red")
     assert await nod.lookup.ladder(first.id, ANA) == [
-        (Rung.EXACT, "paint with exactly these arguments"),
-        (Rung.KEY, "paint with lamp = desk, whatever the rest"),
-        (Rung.TOOL, "paint with any arguments"),
+        (GrantScope.EXACT, "paint with exactly these arguments"),
+        (GrantScope.KEY, "paint with lamp = desk, whatever the rest"),
+        (GrantScope.TOOL, "paint with any arguments"),
     ]
     assert await nod.lookup.ladder(first.id, EVE) == []
 
 
 async def test_one_press_approves_and_allows_and_says_exactly_what(nod: Nod) -> None:
     first = await paint(nod, "desk", "red")
-    reply = await similar(nod, first, Rung.KEY)
+    reply = await similar(nod, first, GrantScope.KEY)
     assert (await nod.now(first)).state is State.SUCCEEDED
     what, whose = "paint with lamp = desk, whatever the rest", "Ana in the conversation where it was asked"
     assert reply.text.startswith(f"Approved. G-1 now allows {what}, for {whose}, for 1h.")
 
 
 async def test_a_covered_call_runs_and_is_shown_as_approved_by_the_grant(nod: Nod) -> None:
-    await similar(nod, await paint(nod, "desk", "red"), Rung.KEY)
+    await similar(nod, await paint(nod, "desk", "red"), GrantScope.KEY)
     second = await paint(nod, "desk", "blue")
     assert (second.state, second.decided_by, second.grant_id) == (State.SUCCEEDED, "Ana's grant G-1", 1)
     assert "Approved by Ana's grant G-1" in nod.chat.card_of(second).outcome
@@ -66,15 +70,15 @@ async def test_a_covered_call_runs_and_is_shown_as_approved_by_the_grant(nod: No
 @pytest.mark.parametrize(
     ("rung", "lamp", "color", "covered"),
     [
-        (Rung.EXACT, "desk", "red", True),
-        (Rung.EXACT, "desk", "blue", False),
-        (Rung.KEY, "desk", "blue", True),
-        (Rung.KEY, "door", "red", False),
-        (Rung.TOOL, "door", "blue", True),
+        (GrantScope.EXACT, "desk", "red", True),
+        (GrantScope.EXACT, "desk", "blue", False),
+        (GrantScope.KEY, "desk", "blue", True),
+        (GrantScope.KEY, "door", "red", False),
+        (GrantScope.TOOL, "door", "blue", True),
     ],
 )
 async def test_each_rung_covers_what_it_says(
-    nod: Nod, rung: Rung, lamp: str, color: str, *, covered: bool
+    nod: Nod, rung: GrantScope, lamp: str, color: str, *, covered: bool
 ) -> None:
     await similar(nod, await paint(nod, "desk", "red"), rung)
     nod.world.lamps["desk"] = "white"
@@ -82,13 +86,13 @@ async def test_each_rung_covers_what_it_says(
 
 
 async def test_another_tool_is_never_covered(nod: Nod) -> None:
-    await similar(nod, await paint(nod, "desk", "red"), Rung.TOOL)
+    await similar(nod, await paint(nod, "desk", "red"), GrantScope.TOOL)
     (smashed,) = await nod.asked(call("smash", lamp="desk"))
     assert smashed.state is State.PROPOSED
 
 
 async def test_a_grant_for_one_conversation_holds_only_there_and_ends_with_it(nod: Nod) -> None:
-    await similar(nod, await paint(nod, "desk", "red"), Rung.TOOL, Lasting.CONVERSATION)
+    await similar(nod, await paint(nod, "desk", "red"), GrantScope.TOOL, GrantDuration.CONVERSATION)
     assert (await paint(nod, "door", "red", at=OTHER)).state is State.PROPOSED
     assert (await paint(nod, "door", "red")).state is State.SUCCEEDED
     await nod.command("/nod new")
@@ -96,7 +100,7 @@ async def test_a_grant_for_one_conversation_holds_only_there_and_ends_with_it(no
 
 
 async def test_a_grant_ends_when_its_time_is_up(nod: Nod) -> None:
-    await similar(nod, await paint(nod, "desk", "red"), Rung.TOOL, Lasting.HOUR)
+    await similar(nod, await paint(nod, "desk", "red"), GrantScope.TOOL, GrantDuration.HOUR)
     nod.clock.forward(timedelta(minutes=59))
     assert (await paint(nod, "door", "red")).state is State.SUCCEEDED
     nod.clock.forward(timedelta(minutes=1))
@@ -118,7 +122,7 @@ async def test_a_grant_ends_when_its_time_is_up(nod: Nod) -> None:
 async def test_a_grant_ends_when_revoked_or_when_a_rule_makes_its_calls_stricter(
     nod: Nod, words: str
 ) -> None:
-    await similar(nod, await paint(nod, "desk", "red"), Rung.TOOL)
+    await similar(nod, await paint(nod, "desk", "red"), GrantScope.TOOL)
     reply = await nod.command(f"/approvals {words}", by=ADA)
     assert words.startswith("revoke") or " Grants ended with it: G-1." in reply.text
     assert "no grants" in (await nod.command("/approvals grants", by=ADA)).text
@@ -137,7 +141,7 @@ async def test_a_grant_ends_when_revoked_or_when_a_rule_makes_its_calls_stricter
     ],
 )
 async def test_a_rule_that_loosens_or_is_about_other_calls_ends_no_grant(nod: Nod, words: str) -> None:
-    await similar(nod, await paint(nod, "desk", "red"), Rung.TOOL)
+    await similar(nod, await paint(nod, "desk", "red"), GrantScope.TOOL)
     reply = await nod.command(f"/approvals {words}", by=ADA)
     assert reply.text.startswith("Set: ")
     assert "G-1" in (await nod.command("/approvals grants", by=ADA)).text
@@ -145,7 +149,7 @@ async def test_a_rule_that_loosens_or_is_about_other_calls_ends_no_grant(nod: No
 
 async def test_a_grant_ends_when_a_rule_that_loosened_its_calls_is_dropped(nod: Nod) -> None:
     await nod.command("/approvals approvers requester admin member", by=ADA)
-    await similar(nod, await paint(nod, "desk", "red"), Rung.TOOL)
+    await similar(nod, await paint(nod, "desk", "red"), GrantScope.TOOL)
     reply = await nod.command("/approvals drop 1", by=ADA)
     assert reply.text.endswith("Grants ended with it: G-1.")
 
@@ -153,7 +157,7 @@ async def test_a_grant_ends_when_a_rule_that_loosened_its_calls_is_dropped(nod: 
 async def test_destructive_calls_are_not_granted_unless_an_admin_allows_it(nod: Nod) -> None:
     (smashed,) = await nod.asked(call("smash", lamp="desk"))
     assert await nod.lookup.ladder(smashed.id, ANA) == []
-    refused = await similar(nod, smashed, Rung.TOOL)
+    refused = await similar(nod, smashed, GrantScope.TOOL)
     assert refused.answer is Answer.REFUSED
     assert (await nod.now(smashed)).state is State.PROPOSED
 
@@ -161,7 +165,7 @@ async def test_destructive_calls_are_not_granted_unless_an_admin_allows_it(nod: 
     await nod.press(Verb.DECLINE, smashed)
     await nod.idle()
     (again,) = await nod.asked(call("smash", lamp="desk"), private=True)
-    await similar(nod, again, Rung.TOOL, by=ADA)
+    await similar(nod, again, GrantScope.TOOL, by=ADA)
     (door,) = await nod.asked(call("smash", lamp="door"))
     assert (await nod.now(door)).state is State.SUCCEEDED
 
@@ -169,26 +173,26 @@ async def test_destructive_calls_are_not_granted_unless_an_admin_allows_it(nod: 
 async def test_what_needs_several_people_is_not_granted_by_one(nod: Nod) -> None:
     await nod.command("/approvals approvers chat:ana chat:ben", by=ADA)
     await nod.command("/approvals quorum 2", by=ADA)
-    refused = await similar(nod, await paint(nod, "desk", "red"), Rung.TOOL)
+    refused = await similar(nod, await paint(nod, "desk", "red"), GrantScope.TOOL)
     assert refused.answer is Answer.REFUSED
 
 
 async def test_a_grant_of_one_who_may_not_decide_that_call_does_not_count(nod: Nod) -> None:
-    await similar(nod, await paint(nod, "desk", "red"), Rung.TOOL)
+    await similar(nod, await paint(nod, "desk", "red"), GrantScope.TOOL)
     (bens,) = await nod.asked(call("paint", lamp="door", color="red"), by=BEN, at=OTHER)
     assert bens.state is State.PROPOSED
 
 
 async def test_a_stranger_can_give_no_grant(nod: Nod) -> None:
     first = await paint(nod, "desk", "red")
-    assert (await similar(nod, first, Rung.TOOL, by=EVE)).answer is Answer.REFUSED
+    assert (await similar(nod, first, GrantScope.TOOL, by=EVE)).answer is Answer.REFUSED
     assert (await paint(nod, "door", "red")).state is State.PROPOSED
 
 
 async def test_a_tool_that_changed_is_not_covered_any_longer(nod: Nod) -> None:
     from tests.kit import lamp_tools
 
-    await similar(nod, await paint(nod, "desk", "red"), Rung.TOOL)
+    await similar(nod, await paint(nod, "desk", "red"), GrantScope.TOOL)
     nod.toolset = lamp_tools(nod.world, version="2")
     await nod.restart()
     assert (await paint(nod, "door", "red")).state is State.PROPOSED
@@ -197,12 +201,12 @@ async def test_a_tool_that_changed_is_not_covered_any_longer(nod: Nod) -> None:
 async def test_a_grant_for_a_conversation_is_not_given_once_that_has_ended(nod: Nod) -> None:
     first = await paint(nod, "desk", "red")
     await nod.command("/nod new")
-    reply = await similar(nod, first, Rung.TOOL, Lasting.CONVERSATION)
+    reply = await similar(nod, first, GrantScope.TOOL, GrantDuration.CONVERSATION)
     assert (reply.answer, (await nod.now(first)).state) == (Answer.INVALID, State.PROPOSED)
     assert "Choose a time" in reply.text
     assert "no grants" in (await nod.command("/approvals grants", by=ADA)).text
 
-    await similar(nod, first, Rung.TOOL, Lasting.HOUR)
+    await similar(nod, first, GrantScope.TOOL, GrantDuration.HOUR)
     assert (await nod.now(first)).state is State.SUCCEEDED
 
 
@@ -216,22 +220,28 @@ async def test_a_card_offers_a_grant_for_what_cannot_be_undone_only_where_an_adm
     assert Verb.SIMILAR in nod.chat.card_of(second).verbs
 
 
-async def grant_of(nod: Nod, reach: Whose, *, by: Actor = ADA, private: bool = False) -> Reply:
+async def grant_of(nod: Nod, reach: GrantAudience, *, by: Actor = ADA, private: bool = False) -> Reply:
     (asked,) = await nod.asked(call("paint", lamp="desk", color="red"), private=private)
-    return await similar(nod, asked, Rung.TOOL, by=by, reach=reach)
+    return await similar(nod, asked, GrantScope.TOOL, by=by, reach=reach)
 
 
 @pytest.mark.parametrize(
     ("reach", "anas_here", "anas_elsewhere", "bens_here", "bens_elsewhere"),
     [
-        (Whose.HERE, True, False, False, False),
-        (Whose.REQUESTER, True, True, False, False),
-        (Whose.CHAT, True, False, True, False),
-        (Whose.EVERYONE, True, True, True, True),
+        (GrantAudience.HERE, True, False, False, False),
+        (GrantAudience.REQUESTER, True, True, False, False),
+        (GrantAudience.CHAT, True, False, True, False),
+        (GrantAudience.EVERYONE, True, True, True, True),
     ],
 )
 async def test_a_grant_lets_run_the_calls_of_those_and_there_that_it_was_given_for(
-    nod: Nod, reach: Whose, *, anas_here: bool, anas_elsewhere: bool, bens_here: bool, bens_elsewhere: bool
+    nod: Nod,
+    reach: GrantAudience,
+    *,
+    anas_here: bool,
+    anas_elsewhere: bool,
+    bens_here: bool,
+    bens_elsewhere: bool,
 ) -> None:
     await grant_of(nod, reach)
     ran = []
@@ -241,8 +251,8 @@ async def test_a_grant_lets_run_the_calls_of_those_and_there_that_it_was_given_f
     assert ran == [anas_here, anas_elsewhere, bens_here, bens_elsewhere]
 
 
-@pytest.mark.parametrize("reach", [Whose.CHAT, Whose.EVERYONE])
-async def test_only_an_admin_allows_calls_of_others(nod: Nod, reach: Whose) -> None:
+@pytest.mark.parametrize("reach", [GrantAudience.CHAT, GrantAudience.EVERYONE])
+async def test_only_an_admin_allows_calls_of_others(nod: Nod, reach: GrantAudience) -> None:
     reply = await grant_of(nod, reach, by=ANA)
     assert (reply.answer, "Only an admin" in reply.text) == (Answer.REFUSED, True)
     assert "no grants" in (await nod.command("/approvals grants", by=ADA)).text
@@ -253,12 +263,12 @@ async def test_whose_calls_a_grant_lets_run_is_said_before_and_after_it_is_given
 ) -> None:
     first = await paint(nod, "desk", "red")
     assert await nod.lookup.reaches(first.id, ANA) == [
-        (Whose.HERE, "Ana in the conversation where it was asked"),
-        (Whose.REQUESTER, "Ana everywhere"),
+        (GrantAudience.HERE, "Ana in the conversation where it was asked"),
+        (GrantAudience.REQUESTER, "Ana everywhere"),
     ]
-    assert (await nod.lookup.reaches(first.id, ADA))[-1] == (Whose.EVERYONE, "everyone everywhere")
+    assert (await nod.lookup.reaches(first.id, ADA))[-1] == (GrantAudience.EVERYONE, "everyone everywhere")
     assert await nod.lookup.reaches(first.id, EVE) == []
-    reply = await similar(nod, first, Rung.TOOL, reach=Whose.REQUESTER)
+    reply = await similar(nod, first, GrantScope.TOOL, reach=GrantAudience.REQUESTER)
     assert "for Ana everywhere, for 1h" in reply.text
     listed = await nod.command("/approvals grants", by=ADA)
     assert "paint with any arguments, for Ana everywhere" in listed.text
@@ -268,12 +278,14 @@ async def test_whose_calls_a_grant_lets_run_is_said_before_and_after_it_is_given
 
 async def test_a_grant_that_ends_with_its_conversation_reaches_no_further(nod: Nod) -> None:
     first = await paint(nod, "desk", "red")
-    reply = await similar(nod, first, Rung.TOOL, Lasting.CONVERSATION, reach=Whose.REQUESTER)
+    reply = await similar(
+        nod, first, GrantScope.TOOL, GrantDuration.CONVERSATION, reach=GrantAudience.REQUESTER
+    )
     assert (reply.answer, (await nod.now(first)).state) == (Answer.INVALID, State.PROPOSED)
 
 
 async def test_a_grant_survives_a_crash(nod: Nod) -> None:
-    await similar(nod, await paint(nod, "desk", "red"), Rung.TOOL)
+    await similar(nod, await paint(nod, "desk", "red"), GrantScope.TOOL)
     await nod.crash()
     assert (await paint(nod, "door", "red")).state is State.SUCCEEDED
 

@@ -165,11 +165,11 @@ async def test_the_gate_itself_knows_no_hidden_tool_whatever_shelf_it_is_handed(
     await nod.idle()
     transcript = await nod.transcript()
     gate = nod.gate
-    whole = await gate.registry.shelf()
+    whole = await gate.registry.available()
     assert "paint" in whole.tools
-    [considered] = await gate.consider(whole, [call("paint", lamp="desk", color="red")], transcript, "")
-    assert considered.proposal is None
-    assert considered.result.text.startswith("ERROR: There is no tool called 'paint'")
+    [judged] = await gate.consider(whole, [call("paint", lamp="desk", color="red")], transcript, "")
+    assert judged.proposal is None
+    assert judged.result.text.startswith("ERROR: There is no tool called 'paint'")
 
 
 async def test_a_hidden_tool_is_shown_edited_and_run_like_any_other(nod):

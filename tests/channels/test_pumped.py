@@ -61,7 +61,7 @@ _FUNCTIONS: dict[str, Callable[[str], str | Iterable[str]]] = {
     "discord.fenced": discord.fenced,
     "discord.cut": lambda text: discord.cut(text, 2000),
     "discord.split": discord.split,
-    "discord.pen": lambda text: discord.DiscordPen().cut(text, 4000),
+    "discord.text": lambda text: discord.DiscordTextBuilder().cut(text, 4000),
     "markdown.clean": markdown.clean,
     "markdown.open_fence": lambda text: str(markdown.open_fence(text)),
     "cli.plain": shared.plain,

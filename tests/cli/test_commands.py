@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from bot.agent.demo.model import OfflineModel
+from bot.agent.demo.model import DemoModel
 from bot.app import App, build
 from bot.domain.chat import Address, Message
 from bot.domain.people import Actor
@@ -34,7 +34,7 @@ async def _ask(database: Path, *messages: str) -> list[str]:
     """Have a Nod that is not running any longer propose things; returns the proposals' ids."""
     app: App = build(
         Settings.load(NOD_DATABASE_URL=f"sqlite:///{database}", NOD_PORT=0, NOD_ADMINS="cli:operator"),
-        model=OfflineModel(pace=0),
+        model=DemoModel(pace=0),
     )
     async with app.running(ticking=False):
         for number, message in enumerate(messages):

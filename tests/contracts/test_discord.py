@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from bot.channels.discord.doctor import check
 from bot.channels.discord.places import INTERACTIONS
 from bot.domain.forms import label_of
-from bot.domain.similarity import Lasting, Rung
+from bot.domain.similarity import GrantDuration, GrantScope
 from bot.domain.verbs import Verb
 from bot.settings import Settings
 from bot.testing.contract import Contract, PlacesContract, cards, hears, note
@@ -132,7 +132,7 @@ class DiscordDriver:
         below = await eventually(lambda: self._below(ANA, before), "the answer as it will be sent")
         await self.discord.press(ANA, below, "Send answer")
 
-    async def approve_similar(self, card: SeenCard, rung: Rung, lasting: Lasting) -> str:
+    async def approve_similar(self, card: SeenCard, rung: GrantScope, lasting: GrantDuration) -> str:
         window = await self._open(card, "Approve similar")
         await self.discord.submit(window, rung=rung, lasting=lasting)
         return window.words

@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from bot.channels.base import posters
-from bot.domain.similarity import Lasting, Rung
+from bot.domain.similarity import GrantDuration, GrantScope
 from bot.domain.verbs import Verb
 from bot.settings import Settings
 from bot.testing.contract import Contract
@@ -121,7 +121,7 @@ class HttpDriver:
     def fail_redraws(self, times: int) -> None:
         raise NotImplementedError("nothing is redrawn: people read rows")
 
-    async def approve_similar(self, card: SeenCard, rung: Rung, lasting: Lasting) -> str:
+    async def approve_similar(self, card: SeenCard, rung: GrantScope, lasting: GrantDuration) -> str:
         path = f"/api/proposals/{card.handle['id']}/ladder"
         offered = (await self._clients["ana"].get(self._url(path))).json()
         if Verb.SIMILAR not in card.verbs or rung not in [step["rung"] for step in offered["ladder"]]:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from bot.app import App
-from bot.domain.similarity import Lasting, Rung
+from bot.domain.similarity import GrantDuration, GrantScope
 from bot.domain.verbs import Verb
 from bot.errors import ChannelError, NotDeliverable
 from bot.settings import Settings
@@ -151,7 +151,7 @@ class LinesDriver:
     def fail_redraws(self, times: int) -> None:
         self.world.app.channels["lines"].failing_redraws = times  # type: ignore[attr-defined]
 
-    async def approve_similar(self, card: SeenCard, rung: Rung, lasting: Lasting) -> str:
+    async def approve_similar(self, card: SeenCard, rung: GrantScope, lasting: GrantDuration) -> str:
         offered = await self._answer("ana", ladder=card.handle["id"])
         if Verb.SIMILAR not in card.verbs or f"{rung}:" not in offered:
             raise LookupError(rung)

@@ -13,7 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 from bot.cli.main import main
-from bot.domain.similarity import Lasting, Rung
+from bot.domain.similarity import GrantDuration, GrantScope
 from bot.domain.verbs import Verb
 from bot.settings import Settings
 from bot.testing.contract import Contract, cards, note
@@ -52,7 +52,7 @@ class ShellDriver(HttpDriver):
         words = [verb, proposal["id"], *flags, *map(str, more.values())]
         await self._say(who, *words, *(() if verb in _ROUNDLESS else ("--round", str(shown))))
 
-    async def approve_similar(self, card: SeenCard, rung: Rung, lasting: Lasting) -> str:
+    async def approve_similar(self, card: SeenCard, rung: GrantScope, lasting: GrantDuration) -> str:
         ident = card.handle["id"]
         _, offered = await self._nod("ana", "similar", ident)
         if Verb.SIMILAR not in card.verbs or f"--similar {rung}" not in offered:

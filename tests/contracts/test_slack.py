@@ -13,7 +13,7 @@ from bot.domain.chat import Address, Clock, Message
 from bot.domain.forms import label_of
 from bot.domain.people import Actor
 from bot.domain.proposals import State
-from bot.domain.similarity import Lasting, Rung
+from bot.domain.similarity import GrantDuration, GrantScope
 from bot.domain.verbs import Verb, button
 from bot.settings import Settings
 from bot.store import proposals
@@ -98,7 +98,7 @@ class SlackDriver:
 
         return (await eventually(opened, f"a window after {label!r}"))[0]  # type: ignore[no-any-return]
 
-    async def approve_similar(self, card: SeenCard, rung: Rung, lasting: Lasting) -> str:
+    async def approve_similar(self, card: SeenCard, rung: GrantScope, lasting: GrantDuration) -> str:
         modal = await self._open(card, _label(card.handle, Verb.SIMILAR), ANA)
         chosen = {}
         for label, value in (("What may run without asking", rung), ("How long", lasting)):

@@ -11,7 +11,7 @@ from bot.channels.telegram.channel import TelegramChannel
 from bot.channels.telegram.limits import ChatPace
 from bot.domain.chat import Clock
 from bot.domain.forms import label_of
-from bot.domain.similarity import Lasting, Rung
+from bot.domain.similarity import GrantDuration, GrantScope
 from bot.domain.verbs import Verb, button
 from bot.settings import Settings
 from bot.testing.contract import Contract, PlacesContract, hears
@@ -40,10 +40,10 @@ LABELS: dict[Verb, tuple[str, ...]] = {
     Verb.DECLINE_ALL: ("Decline all ",),
 }
 HOLDS = {
-    Lasting.CONVERSATION: "This conversation",
-    Lasting.HOUR: "1 hour",
-    Lasting.EIGHT_HOURS: "8 hours",
-    Lasting.DAY: "24 hours",
+    GrantDuration.CONVERSATION: "This conversation",
+    GrantDuration.HOUR: "1 hour",
+    GrantDuration.EIGHT_HOURS: "8 hours",
+    GrantDuration.DAY: "24 hours",
 }
 
 
@@ -152,12 +152,12 @@ class TelegramDriver:
     def boards(self) -> list[str]:
         return [m.text for m in self.telegram.shown(TEAM) if m.text.startswith("👥")]
 
-    async def approve_similar(self, card: SeenCard, rung: Rung, lasting: Lasting) -> str:
+    async def approve_similar(self, card: SeenCard, rung: GrantScope, lasting: GrantDuration) -> str:
         await self._press(ANA, card, Verb.SIMILAR)
         ladder = self._newest("Approve similar")
         read = ladder.text
         data = [b["callback_data"] for b in ladder.buttons]
-        wanted = f".{list(Rung).index(rung)}"
+        wanted = f".{list(GrantScope).index(rung)}"
         chosen = next((d for d in data if d.startswith("sr.") and d.endswith(wanted)), None)
         if chosen is None:
             raise LookupError(f"the ladder does not offer {rung}: {ladder.labels}")

@@ -40,7 +40,7 @@ from bot.domain.verbs import Verb
 from bot.errors import SettingsError
 from bot.settings import Settings
 from bot.store import conversations, processes, proposals, tokens
-from bot.store.locks.process_lock import ring
+from bot.store.locks.process_lock import notify
 from bot.tools.mcp.elicitation import Action, Elicited, Question
 from bot.web.channel import HttpChannel
 from tests.kit import Hold, ScriptedModel, World, call, lamp_tools, make_tables, says, until
@@ -418,9 +418,9 @@ async def test_a_token_that_is_revoked_opens_nothing_in_any_process_and_its_stre
         for _, lines in listening:
             while p.id not in await anext(lines):
                 pass
-        rings = [app.bell.rings for app in both]
+        rings = [app.notifier.rings for app in both]
         await both[0].database.write(tokens.revoke, "ana", ANA, both[0].clock())
-        ring(both[0].database.engine)  # as `nod token revoke` does
+        notify(both[0].database.engine)  # as `nod token revoke` does
         await eventually(lambda: _rang(both, rings))
         await press(both[0], p)
         for client, lines in listening:
@@ -429,7 +429,7 @@ async def test_a_token_that_is_revoked_opens_nothing_in_any_process_and_its_stre
 
 
 async def _rang(apps: list[App], before: list[int]) -> bool:
-    return all(app.bell.rings > rings for app, rings in zip(apps, before, strict=True))
+    return all(app.notifier.rings > rings for app, rings in zip(apps, before, strict=True))
 
 
 async def test_a_question_is_answered_in_a_process_that_does_not_ask_it(nods: Processes) -> None:
@@ -485,7 +485,7 @@ async def sent(app: App, question: Proposal) -> None:
 
 
 async def _knows(app: App, question: Proposal) -> bool:
-    return question.tool_name in (await app.registry.shelf()).tools
+    return question.tool_name in (await app.registry.available()).tools
 
 
 async def test_telegram_is_polled_by_one_and_taken_over_when_that_one_ends(nods: Processes) -> None:

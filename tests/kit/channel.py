@@ -8,7 +8,7 @@ from bot.channels.streamed_message import post_each
 from bot.domain.cards import Card
 from bot.domain.chat import Address, Inbox
 from bot.domain.events import TextDelta, TextRestarted, TurnEnded, TurnEvent, TurnFailed
-from bot.domain.jobs import Others
+from bot.domain.jobs import Peers
 from bot.domain.people import Actor
 from bot.domain.proposals import Proposal
 from bot.domain.teams import TeamStatus
@@ -53,7 +53,7 @@ class ShowingChannel:
         self.changes = 0
 
     async def start(
-        self, inbox: Inbox, lookup: Lookup, *, receives: bool = True, others: Others | None = None
+        self, inbox: Inbox, lookup: Lookup, *, receives: bool = True, others: Peers | None = None
     ) -> None:
         self.inbox = inbox
 

@@ -28,7 +28,7 @@ from bot.domain.model import ToolCall
 from bot.domain.people import NO_NAMES, Actor
 from bot.domain.policy import Policy
 from bot.domain.proposals import TRANSITIONS, Proposal, State
-from bot.domain.similarity import Lasting, Rung, Whose
+from bot.domain.similarity import GrantAudience, GrantDuration, GrantScope
 from bot.domain.verbs import Verb
 from bot.jobs.dispatcher import EmbeddedDispatcher
 from bot.store import conversations, proposals
@@ -166,9 +166,9 @@ class Nod:
         arguments: Mapping[str, Any] | None = None,
         digest: str | None = None,
         at: Address | None = None,
-        rung: Rung | None = None,
-        lasting: Lasting | None = None,
-        reach: Whose = Whose.HERE,
+        rung: GrantScope | None = None,
+        lasting: GrantDuration | None = None,
+        reach: GrantAudience = GrantAudience.HERE,
         ref: str | None = None,
         seen: str | None = None,
     ) -> Reply:

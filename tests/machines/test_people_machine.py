@@ -23,7 +23,7 @@ from bot.domain.chat import Answer, Reply
 from bot.domain.people import Actor
 from bot.domain.policy import Policy
 from bot.domain.proposals import Proposal, State
-from bot.domain.similarity import Lasting, Rung
+from bot.domain.similarity import GrantDuration, GrantScope
 from bot.domain.verbs import Verb
 from bot.store.audit import log, verification
 from bot.tools.tool import FixedToolset, tool
@@ -51,7 +51,7 @@ ASKS = {
     "destructive": {"wipe"},
     "never": set[str](),
 }
-HOURS = {Lasting.HOUR: 1, Lasting.EIGHT_HOURS: 8, Lasting.DAY: 24}
+HOURS = {GrantDuration.HOUR: 1, GrantDuration.EIGHT_HOURS: 8, GrantDuration.DAY: 24}
 
 people = st.sampled_from(EVERYBODY)
 likely = st.sampled_from([ANA, ANA2, BEN, BEN, CAT, CAT, ADA, EVE])
@@ -82,7 +82,7 @@ class Asked:
 class Allowed:
     """A grant, as the model knows it."""
 
-    rung: Rung
+    rung: GrantScope
     tool: str
     arguments: dict[str, Any]
     giver: Actor
@@ -94,7 +94,9 @@ class Allowed:
     def covers(self, tool_name: str, arguments: dict[str, Any]) -> bool:
         if tool_name != self.tool:
             return False
-        same = {Rung.EXACT: ("folder", "text"), Rung.KEY: ("folder",), Rung.TOOL: ()}[self.rung]
+        same = {GrantScope.EXACT: ("folder", "text"), GrantScope.KEY: ("folder",), GrantScope.TOOL: ()}[
+            self.rung
+        ]
         return all(arguments.get(key) == self.arguments.get(key) for key in same)
 
 
@@ -243,7 +245,7 @@ class ApprovalMachine(RuleBasedStateMachine):
         found = [g for g in self.grants if self.alive(g) and g.covers(p.tool, p.arguments)]
         found = [g for g in found if g.only_in in (None, p.talk)]
         found = [g for g in found if self.grantable(p) and self.may(g.giver, p, approving=True)]
-        return min(found, key=lambda g: list(Rung).index(g.rung), default=None)
+        return min(found, key=lambda g: list(GrantScope).index(g.rung), default=None)
 
     @rule(
         pick=picks, who=likely, verb=st.sampled_from([Verb.APPROVE, Verb.APPROVE, Verb.APPROVE, Verb.DECLINE])
@@ -252,10 +254,12 @@ class ApprovalMachine(RuleBasedStateMachine):
         if p := self.pick(pick):
             self.vote(p, who, verb, self.press(p, who, verb))
 
-    @rule(pick=picks, who=likely, rung=st.sampled_from(Rung), lasting=st.sampled_from(Lasting))
-    def someone_allows_similar_ones(self, pick: int, who: Actor, rung: Rung, lasting: Lasting) -> None:
+    @rule(pick=picks, who=likely, rung=st.sampled_from(GrantScope), lasting=st.sampled_from(GrantDuration))
+    def someone_allows_similar_ones(
+        self, pick: int, who: Actor, rung: GrantScope, lasting: GrantDuration
+    ) -> None:
         p = self.pick(pick)
-        if p is None or (rung is Rung.KEY and p.tool == "wipe"):
+        if p is None or (rung is GrantScope.KEY and p.tool == "wipe"):
             return
         reply = self.press(p, who, Verb.SIMILAR, rung=rung, lasting=lasting)
         decidable = self.may(who, p, approving=True) and p.state is State.PROPOSED and p.expires > self.now
@@ -263,12 +267,12 @@ class ApprovalMachine(RuleBasedStateMachine):
             assert reply.answer is Answer.REFUSED
         elif (
             (decidable or (self.paused_at and p.state is State.PROPOSED and self.may(who, p, approving=True)))
-            and lasting is Lasting.CONVERSATION
+            and lasting is GrantDuration.CONVERSATION
             and p.talk != self.talk  # that conversation has ended
         ):
             assert reply.answer is Answer.INVALID
         elif self.vote(p, who, Verb.SIMILAR, reply):
-            only_in = p.talk if lasting is Lasting.CONVERSATION else None
+            only_in = p.talk if lasting is GrantDuration.CONVERSATION else None
             until = self.now + timedelta(hours=HOURS[lasting]) if lasting in HOURS else None
             self.grants.append(Allowed(rung, p.tool, p.arguments, who, only_in, until))
 

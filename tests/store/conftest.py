@@ -120,11 +120,11 @@ def rows(database: Database, clock: FakeClock) -> Rows:
     return Rows(database, clock)
 
 
-Together = Callable[[list[Callable[[], Any]]], list[Any]]
+DatabaseCluster = Callable[[list[Callable[[], Any]]], list[Any]]
 
 
 @pytest.fixture
-def together() -> Iterator[Together]:
+def together() -> Iterator[DatabaseCluster]:
     """Run functions at the same time, each in its own thread; gives their results or what they raised."""
     with ThreadPoolExecutor(20) as threads:
 

@@ -18,7 +18,7 @@ from bot.domain.events import Ending
 from bot.store import conversations, messages, turns
 from tests.kit import ANA, ROOM
 from tests.kit.tables import OURS
-from tests.store.conftest import UNBOUND, Rows, Together
+from tests.store.conftest import UNBOUND, DatabaseCluster, Rows
 
 
 def said(accepted: Accepted | None) -> str:
@@ -26,7 +26,7 @@ def said(accepted: Accepted | None) -> str:
     return accepted.conversation_id
 
 
-def test_an_event_is_taken_in_once_however_often_it_comes(rows: Rows, together: Together) -> None:
+def test_an_event_is_taken_in_once_however_often_it_comes(rows: Rows, together: DatabaseCluster) -> None:
     taken = together([lambda: rows.say(event="e")] * 20)
     assert len([t for t in taken if t is not None]) == 1
     assert len(rows.turn(said(next(t for t in taken if t))).transcript.lines) == 1
@@ -38,7 +38,7 @@ def test_the_same_event_id_from_another_channel_is_another_event(rows: Rows) -> 
 
 
 def test_first_messages_at_the_same_time_begin_one_conversation_and_want_one_turn(
-    rows: Rows, together: Together
+    rows: Rows, together: DatabaseCluster
 ) -> None:
     taken = together([rows.say] * 20)
     assert len({said(t) for t in taken}) == 1
@@ -54,7 +54,7 @@ def test_a_late_second_delivery_begins_no_new_conversation(rows: Rows) -> None:
 
 
 def test_one_event_that_comes_to_many_places_at_the_same_time_leaves_no_empty_conversation(
-    rows: Rows, together: Together
+    rows: Rows, together: DatabaseCluster
 ) -> None:
     together([partial(rows.say, event="e", at=Address(ROOM.channel, str(n))) for n in range(20)])
     with rows.database.engine.connect() as connection:

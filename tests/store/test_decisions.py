@@ -14,11 +14,11 @@ from bot.domain.verbs import Verb
 from bot.store import turns
 from bot.store.rules import Policies
 from tests.kit import ADA, ANA
-from tests.store.conftest import POLICIES, Rows, Together
+from tests.store.conftest import POLICIES, DatabaseCluster, Rows
 
 
 def test_of_twenty_who_decide_at_the_same_time_one_wins_and_the_rest_are_told(
-    rows: Rows, together: Together
+    rows: Rows, together: DatabaseCluster
 ) -> None:
     [p] = rows.propose()
     verbs = [Verb.APPROVE, Verb.DECLINE]
@@ -32,7 +32,7 @@ def test_of_twenty_who_decide_at_the_same_time_one_wins_and_the_rest_are_told(
 
 
 def test_when_twenty_of_one_answer_end_together_the_conversation_continues(
-    rows: Rows, together: Together
+    rows: Rows, together: DatabaseCluster
 ) -> None:
     running = rows.running(20)
     ended = together([lambda p=p: rows.finish(p) for p in running])  # type: ignore[misc]
@@ -42,7 +42,7 @@ def test_when_twenty_of_one_answer_end_together_the_conversation_continues(
 
 
 def test_a_group_decision_and_single_ones_at_the_same_time_leave_every_proposal_decided_once(
-    rows: Rows, together: Together
+    rows: Rows, together: DatabaseCluster
 ) -> None:
     group = rows.propose(5)
 
@@ -53,7 +53,7 @@ def test_a_group_decision_and_single_ones_at_the_same_time_leave_every_proposal_
     assert all(rows.now(p).version == 2 for p in group)
 
 
-def test_many_tickers_expire_each_due_proposal_once(rows: Rows, together: Together) -> None:
+def test_many_tickers_expire_each_due_proposal_once(rows: Rows, together: DatabaseCluster) -> None:
     due = [rows.propose()[0] for _ in range(10)]
     rows.clock.forward(timedelta(hours=24))
     tick = lambda: rows.database.write_now(lifecycle.expire_due, POLICIES, rows.clock(), 100)  # noqa: E731
@@ -62,7 +62,7 @@ def test_many_tickers_expire_each_due_proposal_once(rows: Rows, together: Togeth
     assert {rows.now(p).version for p in due} == {2}
 
 
-def test_expiry_and_approval_at_the_same_time_have_one_outcome(rows: Rows, together: Together) -> None:
+def test_expiry_and_approval_at_the_same_time_have_one_outcome(rows: Rows, together: DatabaseCluster) -> None:
     found = [rows.propose()[0] for _ in range(8)]
     deadline = rows.clock() + timedelta(hours=24)
 

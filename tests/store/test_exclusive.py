@@ -11,7 +11,7 @@ from bot.approvals import grants, lifecycle
 from bot.domain.chat import Address
 from bot.domain.proposals import Proposal, State
 from bot.domain.rules import EVERYWHERE, Subject
-from bot.domain.similarity import Lasting, Rung, Scope, Whose
+from bot.domain.similarity import GrantAudience, GrantDuration, GrantScope, Scope
 from bot.domain.verbs import Verb
 from bot.store import people, rules, transitions, turns
 from bot.store.audit import verification
@@ -86,7 +86,15 @@ def test_a_grant_that_is_being_revoked_allows_nothing(apart: Rows) -> None:
     [declined] = apart.propose()
     apart.decide(declined, Verb.DECLINE)
     ana = apart.database.read_now(people.person_of, ANA)
-    given = (ANA, ana, Scope("paint", "1", Rung.TOOL, ""), "paint", Lasting.HOUR, Whose.HERE, apart.clock())
+    given = (
+        ANA,
+        ana,
+        Scope("paint", "1", GrantScope.TOOL, ""),
+        "paint",
+        GrantDuration.HOUR,
+        GrantAudience.HERE,
+        apart.clock(),
+    )
     apart.database.write_now(grants.give, declined, *given)
     [p] = apart.propose()
 

@@ -8,7 +8,7 @@ import pytest
 
 from bot.errors import SettingsError
 from bot.store.engine import open_engine
-from bot.store.locks.process_lock import FileLock, at_work, ring
+from bot.store.locks.process_lock import FileLock, at_work, notify
 
 pytestmark = pytest.mark.slow
 
@@ -51,7 +51,7 @@ def test_a_file_with_two_names_is_refused(file: Path) -> None:
 
 def _ring(file: Path) -> None:
     engine = open_engine(f"sqlite:///{file}")
-    ring(engine)
+    notify(engine)
     engine.dispose()
 
 

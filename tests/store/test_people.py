@@ -14,7 +14,7 @@ from bot.store.audit import verification
 from bot.store.database import Database
 from bot.store.rules import Policies
 from tests.kit import ADA, FakeClock
-from tests.store.conftest import POLICIES, Together
+from tests.store.conftest import POLICIES, DatabaseCluster
 
 SLACK, PHONE, WEB = Actor("slack", "T1/U1", "Ana"), Actor("telegram", "9", "Ana K"), Actor("http", "ana")
 
@@ -59,7 +59,7 @@ def test_two_linked_pairs_become_one_person_when_they_are_linked(database: Datab
 
 
 def test_a_code_is_for_one_use_and_a_new_one_ends_the_old(
-    database: Database, clock: FakeClock, together: Together
+    database: Database, clock: FakeClock, together: DatabaseCluster
 ) -> None:
     old = database.write_now(linking.new_code, SLACK, clock())
     code = database.write_now(linking.new_code, SLACK, clock())

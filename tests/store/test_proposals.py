@@ -27,7 +27,7 @@ from bot.domain.rules import EVERYWHERE
 from bot.store import proposals, transitions
 from bot.store.audit.log import By
 from tests.kit import ANA, ROOM
-from tests.store.conftest import Rows, Together
+from tests.store.conftest import DatabaseCluster, Rows
 
 NOD = By.nod("test")
 Look = Callable[[Session, datetime], Any]
@@ -104,7 +104,7 @@ def test_a_change_without_a_move_counts_a_version_and_is_guarded_by_it(rows: Row
     assert rows.now(p).reason == "first"
 
 
-def test_of_twenty_who_claim_at_the_same_time_one_gets_it(rows: Rows, together: Together) -> None:
+def test_of_twenty_who_claim_at_the_same_time_one_gets_it(rows: Rows, together: DatabaseCluster) -> None:
     [p] = rows.propose()
     rows.decide(p)
     claimed = [c for c in together([lambda: rows.claim(p)] * 20) if c is not None]

@@ -7,7 +7,7 @@ import pytest
 from sqlalchemy import text
 
 from bot.store.database import Database
-from bot.store.locks.resource_lock import Turnstile
+from bot.store.locks.resource_lock import ResourceLock
 from tests.kit.tables import OURS
 
 
@@ -22,7 +22,7 @@ def elsewhere(database: Database, database_url: str) -> Iterator[Database]:
 
 
 async def test_who_waits_is_called_in_the_order_they_came(database: Database) -> None:
-    turnstile = Turnstile(database)
+    turnstile = ResourceLock(database)
     assert [await turnstile.enter(who, "issue 1") for who in "abc"] == [True, False, False]
     assert await turnstile.leave("a", "issue 1") == ("b",)
     assert not await turnstile.enter("d", "issue 1")  # b was here before
@@ -31,7 +31,7 @@ async def test_who_waits_is_called_in_the_order_they_came(database: Database) ->
 
 
 async def test_who_waits_in_vain_makes_room_for_the_next(database: Database) -> None:
-    turnstile = Turnstile(database)
+    turnstile = ResourceLock(database)
     assert [await turnstile.enter(who, "issue 1") for who in "abc"] == [True, False, False]
     assert turnstile.forget("a") == ()  # it is inside, and stays there
     assert await turnstile.leave("a", "issue 1") == ("b",)
@@ -40,7 +40,7 @@ async def test_who_waits_in_vain_makes_room_for_the_next(database: Database) -> 
 
 
 async def test_one_that_is_called_twice_enters_once_and_lets_no_other_in(database: Database) -> None:
-    turnstile = Turnstile(database)
+    turnstile = ResourceLock(database)
     assert await turnstile.enter("a", "issue 1")
     assert not await turnstile.enter("a", "issue 1")
     assert turnstile.forget("a") == ()
@@ -49,7 +49,7 @@ async def test_one_that_is_called_twice_enters_once_and_lets_no_other_in(databas
 
 
 async def test_other_things_are_free(database: Database) -> None:
-    turnstile = Turnstile(database)
+    turnstile = ResourceLock(database)
     assert await turnstile.enter("a", "issue 1")
     assert await turnstile.enter("b", "issue 2")
 
@@ -57,7 +57,7 @@ async def test_other_things_are_free(database: Database) -> None:
 async def test_another_process_waits_until_the_name_is_given_up(
     database: Database, elsewhere: Database
 ) -> None:
-    here, there = Turnstile(database), Turnstile(elsewhere)
+    here, there = ResourceLock(database), ResourceLock(elsewhere)
     assert await here.enter("a", "issue 1")
     entering = asyncio.create_task(there.enter("b", "issue 1"))
     assert await there.enter("c", "issue 2")  # one name's wait holds up no other name
@@ -67,7 +67,7 @@ async def test_another_process_waits_until_the_name_is_given_up(
 
 
 async def test_no_transaction_is_open_while_a_name_is_held(database: Database, elsewhere: Database) -> None:
-    assert await Turnstile(database).enter("a", "issue 1")
+    assert await ResourceLock(database).enter("a", "issue 1")
     with elsewhere.engine.connect() as connection:
         idle = text(
             f"SELECT count(*) FROM pg_stat_activity WHERE {OURS} AND state LIKE 'idle in transaction%'"
@@ -78,7 +78,7 @@ async def test_no_transaction_is_open_while_a_name_is_held(database: Database, e
 async def test_a_lost_connection_gives_its_names_up_and_the_next_one_is_a_new_one(
     database: Database, elsewhere: Database
 ) -> None:
-    here, there = Turnstile(database), Turnstile(elsewhere)
+    here, there = ResourceLock(database), ResourceLock(elsewhere)
     assert await here.enter("a", "issue 1")
     with elsewhere.engine.connect() as connection:
         holders = text(

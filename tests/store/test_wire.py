@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import text
 
 from bot.store.database import Database
-from bot.store.locks.process_lock import at_work, ring
+from bot.store.locks.process_lock import at_work, notify
 
 pytestmark = pytest.mark.slow
 
@@ -67,7 +67,7 @@ async def test_a_shell_rings_all_and_sees_that_they_are_at_work(
     assert not await asyncio.to_thread(at_work, database_url)
     async with wires(database_url, "one", "two") as both:
         assert await asyncio.to_thread(at_work, database_url)
-        ring(database.engine)
+        notify(database.engine)
         async with asyncio.timeout(20):
             for wire in both:
                 await anext(wire.rings())

@@ -144,11 +144,11 @@ def test_an_object_with_free_keys_keeps_them_free():
 
 def test_a_tool_may_be_marked_without_parentheses():
     @tool
-    async def ring(bell: str) -> str:
+    async def notify(notifier: str) -> str:
         """Ring a bell."""
-        return bell
+        return notifier
 
-    assert (ring.name, ring.description, ring.reads) == ("ring", "Ring a bell.", False)
+    assert (notify.name, notify.description, notify.reads) == ("ring", "Ring a bell.", False)
 
 
 def test_the_description_is_the_first_paragraph_of_the_docstring():
@@ -375,17 +375,17 @@ async def test_without_a_preview_every_value_that_runs_is_shown_defaults_too():
 
 
 async def test_a_shelf_names_what_there_is_when_a_tool_is_unknown():
-    shelf = await Registry([shelf_of(pack)]).shelf()
-    assert shelf.get("pack") is pack
-    assert list(shelf) == [pack]
+    available = await Registry([shelf_of(pack)]).available()
+    assert available.get("pack") is pack
+    assert list(available) == [pack]
     with pytest.raises(UnknownTool, match=r"'unpack'.*There are: pack"):
-        shelf.get("unpack")
+        available.get("unpack")
 
 
 async def test_two_tools_of_one_name_are_refused_naming_where_to_rename():
     registry = Registry([shelf_of(pack), shelf_of(pack, name="theirs")])
     with pytest.raises(SettingsError, match=r"'pack'.*theirs"):
-        await registry.shelf()
+        await registry.available()
 
 
 async def test_a_toolset_is_asked_again_for_every_shelf():
@@ -400,9 +400,9 @@ async def test_a_toolset_is_asked_again_for_every_shelf():
 
     growing = Growing()
     registry = Registry([growing])
-    assert list(await registry.shelf()) == []
+    assert list(await registry.available()) == []
     growing.have = [pack]
-    assert list(await registry.shelf()) == [pack]
+    assert list(await registry.available()) == [pack]
 
 
 def test_limits_in_annotations_reach_the_schema_and_the_check():

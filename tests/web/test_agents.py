@@ -58,7 +58,7 @@ async def call(client: Client, tool: str, **arguments: Any) -> Json:
 
 async def opened(nod: Served) -> Json:
     """The request that stands open, as soon as there is one."""
-    rings = nod.app.channels["http"].bell  # type: ignore[attr-defined]
+    rings = nod.app.channels["http"].notifier  # type: ignore[attr-defined]
     while True:
         heard = rings.rings
         found = (await nod.client.get("/api/proposals", params={"state": "proposed"})).json()["proposals"]
@@ -188,7 +188,7 @@ async def over_older_http(nod: Served) -> AsyncIterator[Client]:
 
 async def ended(nod: Served, proposal: Json) -> Json:
     """The request, as soon as it isn't open."""
-    rings = nod.app.channels["http"].bell  # type: ignore[attr-defined]
+    rings = nod.app.channels["http"].notifier  # type: ignore[attr-defined]
     while True:
         heard = rings.rings
         shown = (await nod.client.get(f"/api/proposals/{proposal['id']}")).json()["proposal"]

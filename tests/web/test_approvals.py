@@ -12,7 +12,7 @@ from datetime import timedelta
 import pytest
 
 from bot.domain.redaction import HIDDEN
-from bot.jobs.webhooks import PAUSES, Callbacks
+from bot.jobs.webhooks import PAUSES, Webhooks
 from bot.web.streams import Pace
 from tests.web.conftest import ANA, BEN, CHIEF, DEE, TOKENS, Json, Serve, Served
 
@@ -105,7 +105,7 @@ async def test_a_wait_ends_with_the_decision_and_not_before(serve: Serve):
     async with serve(**SETTINGS, pace=Pace(feed=30)) as nod:
         proposal = await ask(nod)
         waiting = asyncio.create_task(look(nod, proposal, wait=60))
-        rings = nod.app.channels["http"].bell  # type: ignore[attr-defined]
+        rings = nod.app.channels["http"].notifier  # type: ignore[attr-defined]
         await rings.wait(rings.rings, 0.05)
         assert not waiting.done()
         await press(nod, proposal, "approve")
@@ -123,7 +123,7 @@ async def test_who_stops_the_server_does_not_wait_for_those_who_wait(serve: Serv
     async with serve(**SETTINGS) as nod:
         proposal = await ask(nod)
         waiting = asyncio.create_task(look(nod, proposal, wait=60))
-        rings = nod.app.channels["http"].bell  # type: ignore[attr-defined]
+        rings = nod.app.channels["http"].notifier  # type: ignore[attr-defined]
         await rings.wait(rings.rings, 0.05)
         nod.app.channels["http"].end_streams()  # type: ignore[attr-defined]
         assert (await waiting)["end"] == "waiting"
@@ -225,9 +225,9 @@ async def test_an_agents_own_words_head_the_card_and_its_tools_name_stands_below
 
 async def test_no_model_can_call_the_tools_that_requests_are_made_of(serve: Serve):
     async with serve(**SETTINGS) as nod:
-        shelf = await nod.app.registry.shelf()
-        assert {"request_approval", "permit_tool_use"} <= set(shelf.tools)
-        assert not {"request_approval", "permit_tool_use"} & set(shelf.offered.tools)
+        available = await nod.app.registry.available()
+        assert {"request_approval", "permit_tool_use"} <= set(available.tools)
+        assert not {"request_approval", "permit_tool_use"} & set(available.offered.tools)
 
 
 # --- call-backs
@@ -371,7 +371,7 @@ async def test_a_host_that_was_public_or_allowed_once_is_checked_again_before_ea
     async with serve(**SIGNING) as nod:
         proposal = await ask(nod, callback_url=receiver.url)
         await press(nod, proposal, "approve")
-        await Callbacks(nod.app.database, SECRET).sweep(nod.clock())
+        await Webhooks(nod.app.database, SECRET).sweep(nod.clock())
         assert receiver.told == []
         assert "not on the open Internet" in (await look(nod, proposal))["callback"]["error"]
 

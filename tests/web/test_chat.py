@@ -8,7 +8,7 @@ import struct
 
 import pytest
 
-from bot.agent.demo.model import OfflineModel
+from bot.agent.demo.model import DemoModel
 from bot.domain.model import Finished, Stop, Text, Thought
 from bot.errors import ModelCut, ModelError
 from bot.web.streams import Pace
@@ -127,7 +127,7 @@ async def test_thoughts_are_streamed_by_the_sentence_without_secrets_and_never_k
 
 
 async def test_the_offline_model_streams_word_by_word(serve: Serve):
-    async with serve(model=OfflineModel(pace=0)) as nod:
+    async with serve(model=DemoModel(pace=0)) as nod:
         events = await nod.chat("hello")
         assert kinds(events).count("delta") > 5
         assert events[-1]["ending"] == "done"

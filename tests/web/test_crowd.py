@@ -10,7 +10,7 @@ import pytest
 from bot.domain.chat import Address, Message
 from bot.domain.events import TextDelta
 from bot.domain.people import Actor
-from bot.web.broadcaster import Hub
+from bot.web.broadcaster import Broadcaster
 from bot.web.server import Seldom, raise_file_limit
 from bot.web.streams import Pace
 from tests.web.conftest import Serve
@@ -107,7 +107,7 @@ def test_what_a_flood_repeats_is_in_the_log_once_a_minute():
 
 
 async def test_who_reads_too_slowly_is_let_go_instead_of_kept_in_memory():
-    hub = Hub()
+    hub = Broadcaster()
     with hub.listen("k") as slow, hub.listen("k") as quick:
         for n in range(5000):
             hub.publish("k", TextDelta("x"), {"n": n})

@@ -20,7 +20,7 @@ from bot.errors import SettingsError
 from bot.settings import Settings
 from bot.store import turns
 from bot.store.database import Database
-from bot.store.locks.process_lock import ring
+from bot.store.locks.process_lock import notify
 from bot.tools.tool import Tool
 from bot.web.server import listen
 from tests.kit import FakeClock, Hold, RecordingChannel, until
@@ -92,7 +92,7 @@ async def test_a_press_in_another_process_is_done_without_a_tick(serve: Serve, t
         nod.app.dispatcher.resume()
         assert nod.notes.kept == []
         other = Database(f"sqlite:///{tmp_path / 'nod.db'}")
-        ring(other.engine)
+        notify(other.engine)
         other.close()
         await until(lambda: nod.notes.kept == ["x"])
 

@@ -9,7 +9,7 @@ from bot.domain.people import Actor
 from bot.errors import NodError
 from bot.store import tokens
 from bot.store.audit import verification
-from bot.store.locks.process_lock import ring
+from bot.store.locks.process_lock import notify
 from bot.store.tables.row import Row
 from bot.web.streams import Pace
 from tests.kit import sql
@@ -97,7 +97,7 @@ async def test_an_open_stream_ends_when_its_token_is_revoked(serve: Serve):
             (proposal,) = await nod.proposed(client=ci)
             assert (await stream.next())["proposal"]["id"] == proposal["id"]
             await revoked(nod, "ci")
-            ring(nod.app.database.engine)
+            notify(nod.app.database.engine)
             await nod.press(proposal, "decline")
             assert await stream.rest() == []
 

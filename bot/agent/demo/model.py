@@ -18,7 +18,7 @@ from bot.domain.model import Entry, Finished, Part, Stop, Text, ToolCall, ToolSp
 _WORD = re.compile(r"\s*\S+\s*?")
 
 
-class OfflineModel:
+class DemoModel:
     """Implements `Model`. ``pace`` is the pause after each word, in seconds."""
 
     name = "offline demo model"

@@ -6,10 +6,10 @@ may decide here.
 
 from collections.abc import Callable
 
-from bot.approvals.commands.decide import DecidingWords
-from bot.approvals.commands.everyone import EveryonesWords, Stop
-from bot.approvals.commands.link import LinkingWords
-from bot.approvals.commands.rules import Hindrance, RulingWords
+from bot.approvals.commands.decide import DecideCommands
+from bot.approvals.commands.everyone import EveryoneCommands, Stop
+from bot.approvals.commands.link import LinkCommands
+from bot.approvals.commands.rules import Hindrance, RuleCommands
 from bot.approvals.commands.words import Words, first_word
 from bot.domain.chat import Answer, Clock, Command, Inbox, Reply
 from bot.domain.jobs import Wake
@@ -33,10 +33,10 @@ class Commands:
     ) -> None:
         self._database = database
         self._policies = policies
-        linking = LinkingWords(database, policies, clock, site_url)
-        self._everyone = EveryonesWords(database, policies, clock, stop, linking.words)
-        deciding = DecidingWords(database, policies, registry, inbox, clock)
-        ruling = RulingWords(database, policies, registry, clock, wake, hindrance)
+        linking = LinkCommands(database, policies, clock, site_url)
+        self._everyone = EveryoneCommands(database, policies, clock, stop, linking.words)
+        deciding = DecideCommands(database, policies, registry, inbox, clock)
+        ruling = RuleCommands(database, policies, registry, clock, wake, hindrance)
         self._deciding = Words("approvals", deciding.words)
         self._for_admins = ruling.words | linking.admins
         self._admins = Words("approvals", deciding.words | self._for_admins)

@@ -11,7 +11,7 @@ from sqlmodel import Session
 
 from bot.approvals import rights
 from bot.approvals.commands.values import account
-from bot.approvals.commands.words import CommandWord, Misspoken, Told, first_word, unquoted
+from bot.approvals.commands.words import CommandError, CommandReply, Subcommand, first_word, unquoted
 from bot.domain.cards import card_of, whole_text
 from bot.domain.chat import Clock, Command, Inbox, Press
 from bot.domain.people import Actor, Names, Role, place_called, with_names, written_in
@@ -27,7 +27,7 @@ from bot.store.rules import Policies
 from bot.tools.registry import Registry
 
 
-class DecidingWords:
+class DecideCommands:
     def __init__(
         self, database: Database, policies: Policies, registry: Registry, inbox: Inbox, clock: Clock
     ) -> None:
@@ -37,10 +37,10 @@ class DecidingWords:
         self._inbox = inbox
         self._clock = clock
         self.words = {
-            "list": CommandWord("list", "everything waiting for a decision", self._list),
-            "show": CommandWord("show ID", "one proposal in full, with its history", self._show),
+            "list": Subcommand("list", "everything waiting for a decision", self._list),
+            "show": Subcommand("show ID", "one proposal in full, with its history", self._show),
             **{
-                str(each.verb): CommandWord(_usage(each), each.command, self._pressing(each))
+                str(each.verb): Subcommand(_usage(each), each.command, self._pressing(each))
                 for each in COMMANDS
             },
         }
@@ -58,21 +58,21 @@ class DecidingWords:
     async def _find(self, command: Command, prefix: str) -> Proposal:
         return await find(self._database, self._policies, command.actor, prefix)
 
-    async def _show(self, command: Command, prefix: str) -> Told:
+    async def _show(self, command: Command, prefix: str) -> CommandReply:
         found = await self._find(command, prefix)
         now = self._clock()
         history = await self._database.read(log.history, found.id)
         lines = [f"- {when(e.at, now)}: {e.by.verb} by {e.by.person}" for e in history]
-        schema = await self._database.read((await self._registry.shelf()).schema_of, found)
+        schema = await self._database.read((await self._registry.available()).schema_of, found)
         card = card_of(found, schema)
         body = whole_text(card).replace("```", "'''")
         head = [f"`{found.id}` {card.outcome}", f"{card.asked}, {when(found.created_at, now)}.", *card.notes]
         head += [f"May decide: {card.deciders}."] if card.pending else []
         text = "\n".join(head) + f"\n\n```\n{body}\n```\n" + "\n".join(lines)
-        return Told(text, (found,))
+        return CommandReply(text, (found,))
 
-    def _pressing(self, pressed: Button) -> Callable[[Command, str], Awaitable[Told]]:
-        async def press(command: Command, rest: str) -> Told:
+    def _pressing(self, pressed: Button) -> Callable[[Command, str], Awaitable[CommandReply]]:
+        async def press(command: Command, rest: str) -> CommandReply:
             prefix, words = rest, ""
             if pressed.asks:
                 prefix, words = first_word(rest)
@@ -81,7 +81,9 @@ class DecidingWords:
             found = await self._find(command, prefix)
             reason = words.strip() or None
             reply = await self._inbox(Press(command.actor, pressed.verb, found.id, reason=reason))
-            return Told(f"`{found.id[:SHORT_ID]}` {found.description}: {reply.text}", answer=reply.answer)
+            return CommandReply(
+                f"`{found.id[:SHORT_ID]}` {found.description}: {reply.text}", answer=reply.answer
+            )
 
         return press
 
@@ -93,7 +95,7 @@ def _usage(each: Button) -> str:
 def _check_who(words: Sequence[str]) -> None:
     """Raises Misspoken for what names no one who could decide."""
     if not words:
-        raise Misspoken("Who should decide?")
+        raise CommandError("Who should decide?")
     for word in words:
         if word not in ("requester", *Role):
             account(word)
@@ -109,16 +111,16 @@ async def find(database: Database, policies: Policies, actor: Actor, prefix: str
     What the account may not see is not found.
     """
     if not prefix:
-        raise Misspoken("Which one? Give its ID (the first few characters are enough).")
+        raise CommandError("Which one? Give its ID (the first few characters are enough).")
     prefix = unquoted(prefix).strip("*<>")
     if len(prefix) < proposals.SHORTEST:
-        raise Misspoken(f"Give at least {proposals.SHORTEST} characters of the ID.")
+        raise CommandError(f"Give at least {proposals.SHORTEST} characters of the ID.")
     found = await database.read(proposals.starting_with, prefix.lower())
     found = [p for p in found if await database.read(rights.visible, policies, p, actor)]
     if not found:
-        raise Misspoken(f"There is no proposal {prefix[:40]}.")
+        raise CommandError(f"There is no proposal {prefix[:40]}.")
     if len(found) > 1:
-        raise Misspoken(f"{prefix} matches several proposals. Give more characters of the ID.")
+        raise CommandError(f"{prefix} matches several proposals. Give more characters of the ID.")
     return found[0]
 
 

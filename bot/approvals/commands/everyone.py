@@ -10,7 +10,7 @@ from sqlmodel import Session
 
 from bot.approvals import grants, rights
 from bot.approvals.commands.decide import titled
-from bot.approvals.commands.words import CommandWord, Words
+from bot.approvals.commands.words import Subcommand, Words
 from bot.domain.chat import Address, Clock, Command
 from bot.domain.people import Actor
 from bot.domain.proposals import Proposal, State
@@ -26,14 +26,14 @@ Stop = Callable[[Address, Actor], Awaitable[str]]
 """Stops what runs at an address, and says what that was; nothing when nothing ran."""
 
 
-class EveryonesWords:
+class EveryoneCommands:
     def __init__(
         self,
         database: Database,
         policies: Policies,
         clock: Clock,
         stop: Stop,
-        linking: Mapping[str, CommandWord],
+        linking: Mapping[str, Subcommand],
     ) -> None:
         self._database = database
         self._policies = policies
@@ -42,14 +42,14 @@ class EveryonesWords:
         self.words = Words(
             "nod",
             {
-                "new": CommandWord("new", "start a new conversation here", self._new, here=True),
-                "status": CommandWord(
+                "new": Subcommand("new", "start a new conversation here", self._new, here=True),
+                "status": Subcommand(
                     "status", "what is waiting for you to decide, and what you asked for", self._status
                 ),
-                "stop": CommandWord(
+                "stop": Subcommand(
                     "stop", "stop what I am writing here, and my teammates", self.stop, here=True
                 ),
-                "team": CommandWord("team", "my teammates here, their plans and their status", self._team),
+                "team": Subcommand("team", "my teammates here, their plans and their status", self._team),
                 **linking,
             },
         )

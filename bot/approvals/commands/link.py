@@ -8,7 +8,7 @@ from sqlmodel import Session
 from bot.approvals.accounts import linking, sign_in_links
 from bot.approvals.accounts.linking import End, Pair
 from bot.approvals.commands.values import account
-from bot.approvals.commands.words import CommandWord, Misspoken
+from bot.approvals.commands.words import CommandError, Subcommand
 from bot.domain.chat import Clock, Command
 from bot.domain.people import Actor
 from bot.store import people
@@ -22,7 +22,7 @@ _YES = "yes"
 _TWO = 2
 
 
-class LinkingWords:
+class LinkCommands:
     def __init__(
         self, database: Database, policies: Policies, clock: Clock, site_url: Callable[[], str]
     ) -> None:
@@ -32,17 +32,17 @@ class LinkingWords:
         self._site_url = site_url
         self._wrong: dict[str, list[datetime]] = {}  # by account: when a code was not valid
         self.words = {
-            "link": CommandWord(
+            "link": Subcommand(
                 "link [CODE]", "make your accounts in several channels one person", self._link
             ),
-            "unlink": CommandWord(
+            "unlink": Subcommand(
                 "unlink [ACCOUNT]", "separate this account, or another of yours, again", self._unlink
             ),
-            "console": CommandWord("console", "a link that signs you in to the console", self._console),
+            "console": Subcommand("console", "a link that signs you in to the console", self._console),
         }
         self.admins = {
-            "link": CommandWord("link ACCOUNT ACCOUNT", "allow a link that both accounts want", self._allow),
-            "unlink": CommandWord("unlink ACCOUNT", "separate a linked account again", self._unlink_any),
+            "link": Subcommand("link ACCOUNT ACCOUNT", "allow a link that both accounts want", self._allow),
+            "unlink": Subcommand("unlink ACCOUNT", "separate a linked account again", self._unlink_any),
         }
 
     async def _link(self, command: Command, text: str) -> str:
@@ -52,7 +52,7 @@ class LinkingWords:
         if first.lower() == _YES:
             return await self._confirm(command, rest.strip())
         if rest and rest.strip().lower() != _YES:
-            raise Misspoken("I don't know what follows the code.")
+            raise CommandError("I don't know what follows the code.")
         account, since = str(command.actor), self._clock() - _MINUTE
         for each, times in list(self._wrong.items()):
             if times[-1] <= since:
@@ -122,7 +122,7 @@ class LinkingWords:
     async def _allow(self, command: Command, text: str) -> str:
         words = text.split()
         if len(words) != _TWO:
-            raise Misspoken("Name both accounts.")
+            raise CommandError("Name both accounts.")
         first, second = (account(word) for word in words)
         ended = await self._database.write(
             linking.allow, self._policies, first, second, command.actor, self._clock()
@@ -140,7 +140,7 @@ class LinkingWords:
 
     async def _unlink_any(self, command: Command, text: str) -> str:
         if not text:
-            raise Misspoken("Which account?")
+            raise CommandError("Which account?")
         return await self._part(command, account(text))
 
     async def _part(self, command: Command, which: Actor) -> str:

@@ -11,7 +11,7 @@ from bot.approvals import grants, lifecycle
 from bot.approvals.accounts import sign_in_links
 from bot.approvals.commands.decide import mentioned, recorded
 from bot.approvals.commands.values import Setting, account, as_and_in, number, parse, seconds
-from bot.approvals.commands.words import CommandWord, Misspoken, Told, first_word, unquoted
+from bot.approvals.commands.words import CommandError, CommandReply, Subcommand, first_word, unquoted
 from bot.domain import outward
 from bot.domain.chat import Address, Answer, Clock, Command
 from bot.domain.jobs import Job, Wake, Work
@@ -26,7 +26,7 @@ from bot.errors import ToolError
 from bot.store import conversations, people, posted_cards, proposals, rules
 from bot.store.audit import verification
 from bot.store.database import Database
-from bot.store.locks.process_lock import ring
+from bot.store.locks.process_lock import notify
 from bot.store.rules import Policies
 from bot.tools.registry import Registry
 from bot.tools.tool import Tool
@@ -41,7 +41,7 @@ Hindrance = Callable[[Address], Awaitable[str]]
 """Why Nod can't post at an address, as its platform says it; empty where it can."""
 
 
-class RulingWords:
+class RuleCommands:
     def __init__(
         self,
         database: Database,
@@ -59,78 +59,78 @@ class RulingWords:
         self._hindrance = hindrance
         rest = "[for TOOLS] [in PLACE]"
         self.words = {
-            "rules": CommandWord("rules", "every current rule, by number", self._rules),
-            "drop": CommandWord(
+            "rules": Subcommand("rules", "every current rule, by number", self._rules),
+            "drop": Subcommand(
                 "drop NUMBER",
                 "drop a rule",
                 self._drop,
                 also=("unset", "remove", "delete", "clear", "reset", "undo"),
             ),
-            "policy": CommandWord(
+            "policy": Subcommand(
                 f"policy always|writes|destructive|never {rest}, "
                 "or policy test TOOL {…} [as WHO] [in PLACE]",
                 "what needs approval; test says what would happen",
                 self._policy,
             ),
-            "risk": CommandWord(
+            "risk": Subcommand(
                 f"risk read|write|destructive {rest}", "what a tool's calls are", self._set(Subject.RISK)
             ),
-            "approvers": CommandWord(
+            "approvers": Subcommand(
                 f"approvers WHO… {rest}",
                 "who may decide: requester, approver, admin, member, or accounts",
                 self._set(Subject.DECIDERS),
             ),
-            "roles": CommandWord(
+            "roles": Subcommand(
                 "roles [add|remove ACCOUNT admin|approver [everywhere]]",
                 "who is admin or approver; everywhere: in every Slack workspace",
                 self._roles,
             ),
-            "sessions": CommandWord(
+            "sessions": Subcommand(
                 "sessions [end ACCOUNT]", "who is signed in to the console; end someone's", self._sessions
             ),
-            "outsiders": CommandWord(
+            "outsiders": Subcommand(
                 "outsiders talk [in PLACE]",
                 "let guests and people of another company write to Nod there; they decide nothing",
                 self._set(Subject.OUTSIDERS),
             ),
-            "quorum": CommandWord(
+            "quorum": Subcommand(
                 f"quorum N [of M] {rest}", "how many must approve", self._set(Subject.QUORUM)
             ),
-            "plans": CommandWord(
+            "plans": Subcommand(
                 "plans human|lead|both [in PLACE]",
                 "who approves teammates' plans: a person, the lead agent, or both",
                 self._set(Subject.PLANS),
             ),
-            "ttl": CommandWord(f"ttl 4h {rest}", "how long a proposal waits", self._set(Subject.TTL)),
-            "remind": CommandWord(
+            "ttl": Subcommand(f"ttl 4h {rest}", "how long a proposal waits", self._set(Subject.TTL)),
+            "remind": Subcommand(
                 f"remind 2h {rest}", "remind deciders this often", self._set(Subject.REMIND)
             ),
-            "escalate": CommandWord(
+            "escalate": Subcommand(
                 f"escalate 4h PLACE {rest}",
                 "show it there if no one has decided",
                 self._set(Subject.ESCALATE),
             ),
-            "quiet": CommandWord(
+            "quiet": Subcommand(
                 "quiet 22:00 07:00", "no reminders in these hours (UTC)", self._set(Subject.QUIET)
             ),
-            "route": CommandWord(f"route PLACE {rest}", "post cards there too", self._set(Subject.ROUTE)),
-            "digest": CommandWord(
+            "route": Subcommand(f"route PLACE {rest}", "post cards there too", self._set(Subject.ROUTE)),
+            "digest": Subcommand(
                 "digest 09:00 PLACE [in PLACE]", "what is open, once a day (UTC)", self._set(Subject.DIGEST)
             ),
-            "grants": CommandWord(
+            "grants": Subcommand(
                 f"grants, or grants allow destructive {rest}", "what is allowed without asking", self._grants
             ),
-            "fetch": CommandWord(
+            "fetch": Subcommand(
                 f"fetch HOST {rest}", "read every page of a host without asking", self._set(Subject.FETCH)
             ),
-            "revoke": CommandWord("revoke G-7|all", "end a grant", self._revoke),
-            "audit": CommandWord(
+            "revoke": Subcommand("revoke G-7|all", "end a grant", self._revoke),
+            "audit": Subcommand(
                 "audit [ACCOUNT|TOOL|ID|G-7|7d], or audit verify",
                 "who did what; whether the audit log is intact",
                 self._audit,
             ),
-            "pause": CommandWord("pause", "nothing executes, proposals wait, clocks stop", self._pause),
-            "resume": CommandWord("resume", "continue after a pause", self._resume),
+            "pause": Subcommand("pause", "nothing executes, proposals wait, clocks stop", self._pause),
+            "resume": Subcommand("resume", "continue after a pause", self._resume),
         }
 
     async def _named(self, text: str) -> str:
@@ -147,14 +147,14 @@ class RulingWords:
         """Raises Misspoken where an admin of one workspace would rule in others."""
         bound = self._policies.bound_to(session, command.actor)
         if bound and not covers(bound, scope):
-            raise Misspoken(
+            raise CommandError(
                 f"You are an admin of one workspace. End with `in {bound}`, or with a place in it."
             )
 
-    def _set(self, subject: Subject) -> Callable[[Command, str], Awaitable[Told]]:
-        async def do(command: Command, text: str) -> Told:
+    def _set(self, subject: Subject) -> Callable[[Command, str], Awaitable[CommandReply]]:
+        async def do(command: Command, text: str) -> CommandReply:
             given = parse(subject, text, command)
-            tools = [tool for tool in await self._registry.shelf() if given.concerns(tool.name)]
+            tools = [tool for tool in await self._registry.available() if given.concerns(tool.name)]
             _check_lowered(given, tools)
             rule, ended = await self._database.write(self._add, given, command)
             ended += "" if tools else f" There is no tool called {rule.pattern} right now."
@@ -163,7 +163,7 @@ class RulingWords:
             if rule.posts_at and (why := await self._hindrance(Address.parse(rule.posts_at))):
                 ended += f" Nod can't post there. {why.rstrip('.')}."
             said = await self._named(f"Set: {rule.words}.{ended}{_follows(given, tools)}")
-            return Told(said, rule=rule.id)
+            return CommandReply(said, rule=rule.id)
 
         return do
 
@@ -191,10 +191,10 @@ class RulingWords:
         head = f"By default: policy {policy.mode}, ttl {ttl}, plans {policy.plans}."
         return await self._named("\n".join([head, *lines, *(["Paused."] if policy.book.paused else [])]))
 
-    async def _drop(self, command: Command, text: str) -> str | Told:
+    async def _drop(self, command: Command, text: str) -> str | CommandReply:
         which = number(text)
         if which is None:
-            raise Misspoken("Which rule? Give its number, as `/approvals rules` shows it.")
+            raise CommandError("Which rule? Give its number, as `/approvals rules` shows it.")
 
         def drop(session: Session) -> str | None:
             before = self._policies.load(session)
@@ -206,10 +206,10 @@ class RulingWords:
 
         said = await self._database.write(drop)
         if said is None:
-            return Told(f"There is no rule {which}.", answer=Answer.UNKNOWN)
+            return CommandReply(f"There is no rule {which}.", answer=Answer.UNKNOWN)
         return await self._named(said)
 
-    async def _policy(self, command: Command, text: str) -> str | Told:
+    async def _policy(self, command: Command, text: str) -> str | CommandReply:
         if not text:
             return await self._rules(command, "")
         verb, rest = first_word(text)
@@ -217,16 +217,16 @@ class RulingWords:
             return await self._set(Subject.POLICY)(command, text)
         name, rest = first_word(rest)
         try:
-            tool = (await self._registry.shelf()).get(name)
+            tool = (await self._registry.available()).get(name)
             raw, rest = _object(rest)
             who, where = as_and_in(rest, command)
             arguments = await tool.checked(raw)
             risk = tool.classify(arguments)
             addresses = () if risk.writes or not tool.open_world else tuple(outward.sent(arguments))
         except ValueError:
-            raise Misspoken('The arguments must be JSON, such as {"number": 3}.') from None
+            raise CommandError('The arguments must be JSON, such as {"number": 3}.') from None
         except ToolError as error:
-            raise Misspoken(error.message) from None
+            raise CommandError(error.message) from None
 
         def judged(session: Session) -> str:
             policy = self._policies.load(session)
@@ -249,15 +249,15 @@ class RulingWords:
             ended = await self._database.write(
                 sign_in_links.end_all, account(who.strip()), command.actor, now
             )
-            ring(self._database.engine)  # what these sessions have open ends, too
+            notify(self._database.engine)  # what these sessions have open ends, too
             return f"Ended: {ended}."
         if text:
-            raise Misspoken("Write `/approvals sessions`, or `/approvals sessions end ACCOUNT`.")
+            raise CommandError("Write `/approvals sessions`, or `/approvals sessions end ACCOUNT`.")
         found = await self._database.read(sign_in_links.sessions, now)
         lines = [f"- {actor}: {actor.label}, until {when(until, now)}" for actor, until in found]
         return await self._named("\n".join(lines) or "No one is signed in to the console.")
 
-    async def _roles(self, command: Command, text: str) -> str | Told:
+    async def _roles(self, command: Command, text: str) -> str | CommandReply:
         words = text.split()
         if not words:
             return await self._database.read(self._holders)
@@ -267,11 +267,11 @@ class RulingWords:
             case ["add" as verb, who, role, word] if role in set(Role) and word == EVERYWHERE_WORD:
                 given = GivenRole(str(account(who)), Role(role), everywhere=True)
             case _:
-                raise Misspoken("Add or remove one account and its role.")
+                raise CommandError("Add or remove one account and its role.")
         if verb == "add":
             setting = Setting(Subject.ROLE, given, EVERYWHERE, EVERYWHERE)
             rule, _ = await self._database.write(self._add, setting, command)
-            return Told(await self._named(f"Set: {rule.words}."), rule=rule.id)
+            return CommandReply(await self._named(f"Set: {rule.words}."), rule=rule.id)
         policy = await self._database.read(self._policies.load)
         both = (given, given._replace(everywhere=True))
         held = next((r for r in policy.book.about(Subject.ROLE) if r.value in both), None)
@@ -290,11 +290,11 @@ class RulingWords:
             for role, held in every.items()
         )
 
-    async def _grants(self, command: Command, text: str) -> str | Told:
+    async def _grants(self, command: Command, text: str) -> str | CommandReply:
         if text.startswith("allow "):
             return await self._set(Subject.GRANTS)(command, text.removeprefix("allow "))
         if text:
-            raise Misspoken("That is not an account, a tool, an ID, a grant or an age.")
+            raise CommandError("That is not an account, a tool, an ID, a grant or an age.")
         now = self._clock()
         found = await self._database.read(grants.live, now)
         lines = [
@@ -304,13 +304,13 @@ class RulingWords:
         ]
         return await self._named("\n".join(lines) or "There are no grants.")
 
-    async def _revoke(self, command: Command, text: str) -> str | Told:
+    async def _revoke(self, command: Command, text: str) -> str | CommandReply:
         which = number(text.upper().removeprefix("G-"))
         if text.lower() != "all" and which is None:
-            raise Misspoken("Which grant?")
+            raise CommandError("Which grant?")
         ended = await self._database.write(grants.revoke, which, command.actor, self._clock())
         if which is not None and not ended:
-            return Told(f"There is no live grant G-{which}.", answer=Answer.UNKNOWN)
+            return CommandReply(f"There is no live grant G-{which}.", answer=Answer.UNKNOWN)
         return f"Ended: {_count(ended)}."
 
     async def _audit(self, _: Command, text: str) -> str:
@@ -337,7 +337,7 @@ class RulingWords:
             return Wanted(who=str(account(text)))
         if text[:-1].isdigit() and text[-1:] in "smhdw":
             return Wanted(since=self._clock() - timedelta(seconds=seconds(text)))
-        if text in (await self._registry.shelf()).tools:
+        if text in (await self._registry.available()).tools:
             return Wanted(tool=text)
         ident = unquoted(text).lower()
         if await self._database.read(proposals.starting_with, ident):
@@ -376,7 +376,7 @@ def _check_lowered(given: Setting, tools: Sequence[Tool]) -> None:
     if (given.subject, given.value) != (Subject.RISK, Level.READ):
         return
     if lost := [tool.name for tool in tools if tool.destructive]:
-        raise Misspoken(
+        raise CommandError(
             f"What can't be undone can't count as reading: {', '.join(lost[:_NAMED])}. "
             "Name other tools after `for`."
         )

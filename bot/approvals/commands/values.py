@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import time, timedelta
 from typing import Any
 
-from bot.approvals.commands.words import Misspoken, unquoted
+from bot.approvals.commands.words import CommandError, unquoted
 from bot.domain.chat import Address, Command
 from bot.domain.people import Actor, Role
 from bot.domain.plans import Approver
@@ -45,7 +45,7 @@ class Setting:
 
 
 def parse(subject: Subject, text: str, command: Command) -> Setting:
-    """Read ``VALUE [for TOOLS] [in PLACE]``; raises Misspoken. ``here`` is the place of the command."""
+    """Read ``VALUE [for TOOLS] [in PLACE]``; raises CommandError. ``here`` is the place of the command."""
     pattern = scope = EVERYWHERE
     text = f" {text.strip()}"
     while found := _ENDING.search(text):
@@ -56,7 +56,7 @@ def parse(subject: Subject, text: str, command: Command) -> Setting:
         text = text[: found.start()]
     words = text.split()
     if not words:
-        raise Misspoken("Something is missing.")
+        raise CommandError("Something is missing.")
     if subject in _PLACED:
         words = [_place(word, command) if word == "here" else word for word in words]
     return Setting(subject, _VALUES[subject](words), pattern, scope)
@@ -71,7 +71,7 @@ def as_and_in(text: str, command: Command) -> tuple[Actor, Address | None]:
         elif word == "in":
             where = _address(_place(named, command))
     if len(words) % 2 or set(words[::2]) - {"as", "in"}:
-        raise Misspoken("After the arguments, write as WHO, in PLACE, or both.")
+        raise CommandError("After the arguments, write as WHO, in PLACE, or both.")
     return who, where
 
 
@@ -90,14 +90,14 @@ def _address(text: str) -> Address:
     try:
         return Address.parse(text)
     except ValueError:
-        raise Misspoken(f"{text!r} is not a place. Use here, or an address such as slack:T1/C2.") from None
+        raise CommandError(f"{text!r} is not a place. Use here, or an address such as slack:T1/C2.") from None
 
 
 def _check_channel(channel: str) -> None:
     """Raises Misspoken for a near miss: a rule for ``slak:`` would never apply, and no one would notice."""
     near = difflib.get_close_matches(channel, channel_names(), 1)
     if near and near[0] != channel:
-        raise Misspoken(f"There is no channel {channel}. Did you mean {near[0]}?")
+        raise CommandError(f"There is no channel {channel}. Did you mean {near[0]}?")
 
 
 def account(text: str) -> Actor:
@@ -106,7 +106,7 @@ def account(text: str) -> Actor:
     try:
         return Actor.parse(text)
     except ValueError:
-        raise Misspoken(
+        raise CommandError(
             f"{text!r} is not an account. Write it as slack:TEAM/USER, telegram:ID or http:NAME."
         ) from None
 
@@ -116,9 +116,9 @@ def seconds(text: str) -> float:
     try:
         read = duration(text)
     except ValueError as error:
-        raise Misspoken(f"{text!r}: {error}.") from None
+        raise CommandError(f"{text!r}: {error}.") from None
     if not timedelta(seconds=10) <= read <= timedelta(days=90):
-        raise Misspoken(f"{text!r} is out of range. Use 10s to 90d.")
+        raise CommandError(f"{text!r} is out of range. Use 10s to 90d.")
     return read.total_seconds()
 
 
@@ -131,7 +131,7 @@ def _one_of(kind: type[Mode] | type[Level] | type[Approver]) -> Callable[[list[s
     def read(words: list[str]) -> RuleValue:
         known = [str(member) for member in kind]
         if len(words) != 1 or words[0] not in known:
-            raise Misspoken(f"Use one of {', '.join(known)}.")
+            raise CommandError(f"Use one of {', '.join(known)}.")
         return kind(words[0])
 
     return read
@@ -145,9 +145,9 @@ def _quorum(words: list[str]) -> Quorum:
         case [int(needed), int(of)]:
             pass
         case _:
-            raise Misspoken("Give a number of approvals, such as 2 or 2 of 3.")
+            raise CommandError("Give a number of approvals, such as 2 or 2 of 3.")
     if not 1 <= needed <= 20 or (of and of < needed):  # noqa: PLR2004 - more than anybody can gather
-        raise Misspoken("Use 1 to 20, and not more than there are.")
+        raise CommandError("Use 1 to 20, and not more than there are.")
     return Quorum(needed, of)
 
 
@@ -163,13 +163,13 @@ def _clock(text: str) -> time:
     try:
         return time.fromisoformat(text).replace(second=0, microsecond=0, tzinfo=None)
     except ValueError:
-        raise Misspoken(f"{text!r} is not a time of day. Write HH:MM, in UTC.") from None
+        raise CommandError(f"{text!r} is not a time of day. Write HH:MM, in UTC.") from None
 
 
 def _each(make: Callable[..., RuleValue], *readers: Callable[[str], Any]) -> Callable[[list[str]], RuleValue]:
     def read(words: list[str]) -> RuleValue:
         if len(words) != len(readers):
-            raise Misspoken(f"This needs {len(readers)} values.")
+            raise CommandError(f"This needs {len(readers)} values.")
         return make(*(reader(word) for reader, word in zip(readers, words, strict=True)))
 
     return read
@@ -186,7 +186,7 @@ def _address_text(text: str) -> str:
 def _only(word: str) -> Callable[[list[str]], RuleValue]:
     def read(words: list[str]) -> RuleValue:
         if words != [word]:
-            raise Misspoken(f"Only `{word}` can be allowed here.")
+            raise CommandError(f"Only `{word}` can be allowed here.")
         return word
 
     return read
@@ -194,7 +194,7 @@ def _only(word: str) -> Callable[[list[str]], RuleValue]:
 
 def _host(text: str) -> str:
     if not _HOST.fullmatch(text):
-        raise Misspoken(f"{text!r} is not a host. Write it as docs.example.org or *.example.org.")
+        raise CommandError(f"{text!r} is not a host. Write it as docs.example.org or *.example.org.")
     return text.lower()
 
 

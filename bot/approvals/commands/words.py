@@ -11,7 +11,7 @@ from bot.errors import NodError
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class CommandReply:
     """An answer with the proposals it is about, whose cards a channel may show, and how it was taken.
 
     ``rule`` is the id of the rule that was set.
@@ -27,15 +27,15 @@ _NOT_HERE = (
     "Here, each thread is its own conversation. Write outside a thread to start a new one. "
     "To stop me, use the stop button in the thread."
 )
-Do = Callable[[Command, str], Awaitable[str | Told]]
+Do = Callable[[Command, str], Awaitable[str | CommandReply]]
 
 
-class Misspoken(NodError):
+class CommandError(NodError):
     """A command was mistyped; the message says how to write it."""
 
 
 @dataclass(frozen=True, slots=True)
-class CommandWord:
+class Subcommand:
     """One word: how it is used, what it means, and what does it (given what follows the word).
 
     ``here`` says that it is about the conversation it is typed in.
@@ -66,9 +66,9 @@ def first_word(text: str) -> tuple[str, str]:
 class Words:
     """The words of ``/<name>``. ``help`` is always one of them."""
 
-    def __init__(self, name: str, words: Mapping[str, CommandWord]) -> None:
+    def __init__(self, name: str, words: Mapping[str, Subcommand]) -> None:
         self._name = name
-        self._words = {"help": CommandWord("help [WORD]", "this list, or one of it", self._help), **words}
+        self._words = {"help": Subcommand("help [WORD]", "this list, or one of it", self._help), **words}
 
     async def answer(self, command: Command) -> Reply:
         """Do what the words say. An unknown word changes nothing and gets one line, with the near word."""
@@ -80,9 +80,9 @@ class Words:
             return Reply(Answer.INVALID, _NOT_HERE)
         try:
             said = await word.do(command, rest)
-        except Misspoken as error:
+        except CommandError as error:
             return Reply(Answer.INVALID, f"{error.message}\nUsage: `/{self._name} {word.usage}`")
-        told = said if isinstance(said, Told) else Told(said)
+        told = said if isinstance(said, CommandReply) else CommandReply(said)
         return Reply(told.answer, told.text, told.proposals, rule=told.rule)
 
     def _unknown(self, name: str) -> str:

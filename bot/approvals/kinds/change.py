@@ -8,7 +8,7 @@ from bot.approvals import grants
 from bot.approvals.votes import Decided, Pressed, Similar, approve, decline, edit
 from bot.domain.chat import Answer, Reply
 from bot.domain.proposals import Proposal
-from bot.domain.similarity import Lasting, Whose
+from bot.domain.similarity import GrantAudience, GrantDuration
 from bot.domain.verbs import Verb
 from bot.store import conversations
 
@@ -35,13 +35,16 @@ def _similar(session: Session, pressed: Pressed, p: Proposal) -> Decided:
         return Decided(Reply(Answer.INVALID, "Choose what else to allow, and for how long.", (p,)))
     if why := grants.hindrance(session, pressed.policies, p):
         return Decided(Reply(Answer.REFUSED, why, (p,)))
-    if similar.lasting is Lasting.CONVERSATION and conversations.has_ended(session, p.conversation_id):
+    if similar.lasting is GrantDuration.CONVERSATION and conversations.has_ended(session, p.conversation_id):
         text = "Its conversation has ended, so nothing more can be allowed there. Choose a time, such as 1h."
         return Decided(Reply(Answer.INVALID, text, (p,)))
     if similar.reach not in grants.reaches(session, pressed.policies, p, pressed.person):
         text = f"Only an admin can allow that for {similar.reach.words(p.requester.label)}. It stays open."
         return Decided(Reply(Answer.REFUSED, text, (p,)))
-    if similar.lasting is Lasting.CONVERSATION and similar.reach in (Whose.REQUESTER, Whose.EVERYONE):
+    if similar.lasting is GrantDuration.CONVERSATION and similar.reach in (
+        GrantAudience.REQUESTER,
+        GrantAudience.EVERYONE,
+    ):
         text = "This reaches beyond this conversation, so it can't end with it. Choose a time, such as 1h."
         return Decided(Reply(Answer.INVALID, text, (p,)))
     voted = approve(session, pressed, p)
@@ -51,7 +54,7 @@ def _similar(session: Session, pressed: Pressed, p: Proposal) -> Decided:
     scope, words, lasting = similar.scope, similar.words, similar.lasting
     grant = grants.give(session, p, *giver, scope, words, lasting, similar.reach, pressed.now)
     whose = similar.reach.words(p.requester.label)
-    long = {Lasting.CONVERSATION: "until this conversation ends"}
+    long = {GrantDuration.CONVERSATION: "until this conversation ends"}
     until = long.get(similar.lasting, f"for {similar.lasting}")
     text = (
         f"Approved. {grant.label} now allows {similar.words}, for {whose}, {until}. An admin can revoke it."

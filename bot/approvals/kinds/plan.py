@@ -8,10 +8,10 @@ from bot.approvals import grants
 from bot.approvals.kinds import change
 from bot.approvals.lifecycle import end, moved, redraw
 from bot.approvals.team import plans
-from bot.approvals.votes import Decided, Pressed, Steps, decline, gathered, let_run
+from bot.approvals.votes import Decided, Pressed, StepGrants, decline, gathered, let_run
 from bot.domain.chat import Answer, Reply
 from bot.domain.proposals import Cause, Proposal, State
-from bot.domain.similarity import Lasting, Whose
+from bot.domain.similarity import GrantAudience, GrantDuration
 from bot.domain.verbs import Verb
 from bot.store import transitions
 
@@ -78,7 +78,7 @@ def _with_steps(session: Session, pressed: Pressed, p: Proposal) -> Decided:
             "or allow its steps once it has."
         )
         return Decided(Reply(Answer.REFUSED, text, (p,)))
-    if not isinstance(steps, Steps):
+    if not isinstance(steps, StepGrants):
         return Decided(Reply(Answer.INVALID, "The steps can't be allowed from here. Approve the plan.", (p,)))
     voted = _approve(session, pressed, p)
     approved = next((each for each in voted.reply.proposals if each.state is State.APPROVED), None)
@@ -86,7 +86,16 @@ def _with_steps(session: Session, pressed: Pressed, p: Proposal) -> Decided:
         return voted
     giver = (pressed.press.actor, pressed.person)
     for scope, words in steps.grants:
-        grants.give(session, approved, *giver, scope, words, Lasting.CONVERSATION, Whose.HERE, pressed.now)
+        grants.give(
+            session,
+            approved,
+            *giver,
+            scope,
+            words,
+            GrantDuration.CONVERSATION,
+            GrantAudience.HERE,
+            pressed.now,
+        )
     names = ", ".join(scope.tool_name for scope, _ in steps.grants)
     allowed = f"{p.teammate} may use {names} without asking until it ends" if names else "no step needs more"
     text = f"Plan approved: {allowed}. What can't be undone still asks."

@@ -73,12 +73,12 @@ class ConversationLookup:
 
     async def in_full(self, conversation_id: str, actor: Actor) -> tuple[Transcript | None, list[Seen]]:
         """Every line and every proposal of it that this person may see, in one snapshot."""
-        shelf = await self._registry.shelf()
+        available = await self._registry.available()
 
         def read(session: Session) -> tuple[Transcript | None, list[Seen]]:
             every = proposals.of_conversation(session, conversation_id)
             lines = conversations.read_transcript(session, conversation_id, limit=None)
-            return lines, self._shown.visible(session, every, actor, shelf)
+            return lines, self._shown.visible(session, every, actor, available)
 
         return await self._database.read(read)
 

@@ -19,7 +19,7 @@ from bot.store.audit import log
 from bot.store.database import Database
 from bot.store.rules import Policies
 from bot.store.webhooks import Webhook
-from bot.tools.registry import Registry, Shelf
+from bot.tools.registry import AvailableTools, Registry
 
 _HEAVIEST = 500_000  # characters of arguments and previews in a page
 _LOOKS = 20  # how many pages are looked through for one that can be shown
@@ -65,14 +65,14 @@ class ProposalLookup:
 
     async def find(self, proposal_id: str, actor: Actor) -> Seen | None:
         """One proposal, or None, or none for this person."""
-        return await self._database.read(self._find, proposal_id, actor, await self._registry.shelf())
+        return await self._database.read(self._find, proposal_id, actor, await self._registry.available())
 
     async def request(self, proposal_id: str, actor: Actor) -> SeenRequest | None:
         """One request of a script, or None, or none for this person."""
-        shelf = await self._registry.shelf()
+        available = await self._registry.available()
 
         def read(session: Session) -> SeenRequest | None:
-            seen = self._find(session, proposal_id, actor, shelf)
+            seen = self._find(session, proposal_id, actor, available)
             if seen is None or seen.proposal.kind is not Kind.REQUEST:
                 return None
             return SeenRequest(seen, webhooks.of_proposal(session, proposal_id))
@@ -101,14 +101,14 @@ class ProposalLookup:
 
     async def of_conversation(self, conversation_id: str, actor: Actor) -> list[Seen]:
         """A conversation's proposals and its teammates' that this person may see, oldest first."""
-        shelf = await self._registry.shelf()
+        available = await self._registry.available()
 
         def read(session: Session) -> list[Seen]:
             team = [each.id for each in teams.of_lead(session, conversation_id)]
             found = [
                 p for ident in (conversation_id, *team) for p in proposals.of_conversation(session, ident)
             ]
-            return self.visible(session, found, actor, shelf)
+            return self.visible(session, found, actor, available)
 
         return await self._database.read(read)  # some hundred cards
 
@@ -126,8 +126,10 @@ class ProposalLookup:
 
         ``to_decide``: only what they may decide.
         """
-        shelf = await self._registry.shelf()
-        return await self._database.read(self._page, actor, shelf, states, limit, before, sought, to_decide)
+        available = await self._registry.available()
+        return await self._database.read(
+            self._page, actor, available, states, limit, before, sought, to_decide
+        )
 
     async def newest_change(self) -> int:
         """The number of the last change of any proposal."""
@@ -149,16 +151,20 @@ class ProposalLookup:
         New is what changed after ``since``, and what was not as ``far`` yet. ``wanted`` is asked for the key
         of an address. Each is as the person whose conversation it is sees it.
         """
-        return await self._database.read(self._news, since, far, wanted, await self._registry.shelf())
+        return await self._database.read(self._news, since, far, wanted, await self._registry.available())
 
-    def visible(self, session: Session, found: Sequence[Proposal], actor: Actor, shelf: Shelf) -> list[Seen]:
+    def visible(
+        self, session: Session, found: Sequence[Proposal], actor: Actor, available: AvailableTools
+    ) -> list[Seen]:
         """Those that this person may see."""
         seen = [p for p in found if rights.visible(session, self._policies, p, actor)]
-        return self._seen(session, seen, actor, shelf)
+        return self._seen(session, seen, actor, available)
 
-    def _find(self, session: Session, proposal_id: str, actor: Actor, shelf: Shelf) -> Seen | None:
+    def _find(
+        self, session: Session, proposal_id: str, actor: Actor, available: AvailableTools
+    ) -> Seen | None:
         proposal = self._may_see(session, proposal_id, actor)
-        return self._seen(session, [proposal], actor, shelf)[0] if proposal else None
+        return self._seen(session, [proposal], actor, available)[0] if proposal else None
 
     def _may_see(self, session: Session, proposal_id: str, actor: Actor) -> Proposal | None:
         found = proposals.get(session, proposal_id)
@@ -168,7 +174,7 @@ class ProposalLookup:
         self,
         session: Session,
         actor: Actor,
-        shelf: Shelf,
+        available: AvailableTools,
         states: Sequence[State],
         limit: int,
         before: Mark | None,
@@ -191,7 +197,7 @@ class ProposalLookup:
         shown = _light(kept[:limit])
         if len(shown) < min(len(kept), limit):
             before = Mark.of(shown[-1], sought.order)
-        return self._seen(session, shown, actor, shelf), before
+        return self._seen(session, shown, actor, available), before
 
     def _news(
         self,
@@ -199,7 +205,7 @@ class ProposalLookup:
         since: int,
         far: Mapping[str, str],
         wanted: Callable[[str], bool],
-        shelf: Shelf,
+        available: AvailableTools,
     ) -> tuple[int, Mapping[str, str], list[tuple[str, Seen]]]:
         rows, now = log.since(session, since), proposals.progress(session)
         changes = []
@@ -207,15 +213,17 @@ class ProposalLookup:
             proposal = proposals.get(session, proposal_id)
             conversation = proposal and conversations.get_conversation(session, proposal.conversation_id)
             if proposal and conversation and wanted(conversation.origin.key):
-                seen = self._seen(session, [proposal], conversation.requester, shelf)
+                seen = self._seen(session, [proposal], conversation.requester, available)
                 changes.append((conversation.origin.key, seen[0]))
         return rows[-1][0] if rows else since, now, changes
 
-    def _seen(self, session: Session, found: Sequence[Proposal], actor: Actor, shelf: Shelf) -> list[Seen]:
+    def _seen(
+        self, session: Session, found: Sequence[Proposal], actor: Actor, available: AvailableTools
+    ) -> list[Seen]:
         """A page of them, the first of several with its group; what they share is read in one query."""
         groups = proposals.siblings(session, {p.message_id for p in found})
         declined, paused = proposals.declined_before(session, found), rules.pause_words(session)
-        schemas = {p.id: shelf.schema_of(session, p) for p in found}
+        schemas = {p.id: available.schema_of(session, p) for p in found}
         named = people.known(session, {each for p in found for each in named_on(p, schemas[p.id])})
         return [
             self._one(

@@ -23,12 +23,12 @@ from bot.domain.policy import same_chat
 from bot.domain.proposals import Kind, Proposal, State
 from bot.errors import ChannelError, CopyGone, NotDeliverable
 from bot.store import conversations, notices, people, posted_cards, proposals, rules
-from bot.store.change_notifier import Bell
+from bot.store.change_notifier import ChangeNotifier
 from bot.store.database import Database
 from bot.store.posted_cards import Copy, Known
 from bot.store.rules import Policies
 from bot.telemetry.logs import logger
-from bot.tools.registry import Registry, Shelf
+from bot.tools.registry import AvailableTools, Registry
 
 log = logger(__name__)
 
@@ -50,7 +50,7 @@ class Cards:
         database: Database,
         policies: Policies,
         clock: Clock,
-        bell: Bell,
+        notifier: ChangeNotifier,
         notices: Notices,
         leases: Leases,
         routes: Sequence[Address] = (),
@@ -62,7 +62,7 @@ class Cards:
         self._database = database
         self._policies = policies
         self._clock = clock
-        self._bell = bell
+        self._bell = notifier
         self._notices = notices
         self._leases = leases
         self._routes = routes
@@ -328,14 +328,14 @@ class Cards:
 
     async def changed(self) -> None:
         """Wake what waits for rows, and let every channel bring its lists up to date."""
-        self._bell.ring()
+        self._bell.notify()
         for channel in self._channels.values():
             await channel.changed()
 
     async def card(self, proposal_id: str, at: Address | None = None) -> tuple[Proposal, Card]:
         """The card as it is now; the first of several in one answer carries the group's buttons."""
-        shelf = await self._registry.shelf()
-        return await self._database.read(_card, proposal_id, shelf, self._policies, at)
+        available = await self._registry.available()
+        return await self._database.read(_card, proposal_id, available, self._policies, at)
 
     async def _at(self, proposal_id: str, address: Address) -> tuple[Proposal, Card]:
         """The card for this place: without the group's buttons where not all of the group is there."""
@@ -346,8 +346,8 @@ class Cards:
 
     async def cards(self, find: Callable[[Session], Sequence[Proposal]]) -> Mapping[str, Card]:
         """The cards of what ``find`` gives, by proposal id, found and drawn in one read."""
-        shelf = await self._registry.shelf()
-        return await self._database.read(_cards, find, shelf, self._policies)
+        available = await self._registry.available()
+        return await self._database.read(_cards, find, available, self._policies)
 
 
 def _own_chat(actor: Actor) -> Address:
@@ -364,13 +364,13 @@ def _behind(session: Session, message_id: int) -> list[tuple[Copy, bool]]:
 
 
 def _card(
-    session: Session, proposal_id: str, shelf: Shelf, policies: Policies, at: Address | None
+    session: Session, proposal_id: str, available: AvailableTools, policies: Policies, at: Address | None
 ) -> tuple[Proposal, Card]:
     """``at``: where its reader is, if that is known."""
     proposal = proposals.get(session, proposal_id)
     if proposal is None:
         raise KeyError(proposal_id)
-    card = _cards(session, lambda _: [proposal], shelf, policies)[proposal_id]
+    card = _cards(session, lambda _: [proposal], available, policies)[proposal_id]
     conversation = conversations.get_conversation(session, proposal.conversation_id)
     if at is None or conversation is None or not card.pending:
         return proposal, card
@@ -410,13 +410,16 @@ def _elsewhere(conversation: Conversation, at: Address, named: Names) -> Elsewhe
 
 
 def _cards(
-    session: Session, find: Callable[[Session], Sequence[Proposal]], shelf: Shelf, policies: Policies
+    session: Session,
+    find: Callable[[Session], Sequence[Proposal]],
+    available: AvailableTools,
+    policies: Policies,
 ) -> dict[str, Card]:
     found = find(session)
     groups = proposals.siblings(session, {p.message_id for p in found})
     declined = proposals.declined_before(session, found)
     paused = rules.pause_words(session)
-    schemas = {p.id: shelf.schema_of(session, p) for p in found}
+    schemas = {p.id: available.schema_of(session, p) for p in found}
     named = people.known(session, {each for p in found for each in named_on(p, schemas[p.id])})
     return {
         p.id: card_of(

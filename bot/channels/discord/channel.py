@@ -39,7 +39,7 @@ from bot.channels.discord.transport import PLAIN, DiscordRefusal, DiscordRest, J
 from bot.channels.streamed_message import in_few, post_each
 from bot.domain.cards import Card
 from bot.domain.chat import Address, Answer, Clock, Command, Inbox, Message
-from bot.domain.jobs import Others
+from bot.domain.jobs import Peers
 from bot.domain.people import Actor
 from bot.domain.teams import TeamStatus
 from bot.errors import ChannelError, SettingsError
@@ -88,7 +88,7 @@ class DiscordChannel(Poster):
         lookup: Lookup,
         *,
         receives: bool = True,
-        others: Others | None = None,
+        others: Peers | None = None,
     ) -> None:
         """Publish the commands; while Discord can't be reached, keep trying in the background.
 

@@ -12,11 +12,13 @@ from bot.channels.discord.text import cut, literal, width
 from bot.channels.markdown import clean
 from bot.domain.cards import Card
 from bot.domain.forms import BadAnswer, Field, Shape, option_labels
-from bot.domain.similarity import Lasting, Rung, Whose
+from bot.domain.similarity import GrantAudience, GrantDuration, GrantScope
 from bot.domain.verbs import ButtonMark, Needs, Verb, Way
 
 REASON, RUNG, REACH, LASTING = "reason", "rung", "reach", "lasting"
-_HOLDS = dict(zip(Lasting, ("As long as this conversation", "1 hour", "8 hours", "24 hours"), strict=True))
+_HOLDS = dict(
+    zip(GrantDuration, ("As long as this conversation", "1 hour", "8 hours", "24 hours"), strict=True)
+)
 _LONG = 80  # characters from which a text gets several lines
 _ALLOWS = "This approves the change now. Matching calls then run without asking, each shown here as done."
 
@@ -65,12 +67,14 @@ def reason(card: Card, verb: Verb) -> Json:
     return _window(card, verb, [_label(label, _text(REASON, needed=pressed.needs is Needs.WORDS), hint)])
 
 
-def similar(card: Card, ladder: Sequence[tuple[Rung, str]], reaches: Sequence[tuple[Whose, str]]) -> Json:
+def similar(
+    card: Card, ladder: Sequence[tuple[GrantScope, str]], reaches: Sequence[tuple[GrantAudience, str]]
+) -> Json:
     """Ask what may run without asking, whose, and how long; in full above the menus."""
     menus = (
         ("What may run without asking", RUNG, [(words, rung) for rung, words in ladder]),
         ("Whose requests, and where", REACH, [(words, whose) for whose, words in reaches]),
-        ("How long", LASTING, [(_HOLDS[each], each) for each in Lasting]),
+        ("How long", LASTING, [(_HOLDS[each], each) for each in GrantDuration]),
     )
     said = cut("\n".join([_ALLOWS, *(f"- {literal(words)}" for _, words in ladder)]), INPUT)
     shown: list[Json] = [{"type": 10, "content": said}]

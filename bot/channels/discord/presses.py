@@ -18,7 +18,7 @@ from bot.domain.chat import Answer, Inbox, Press, Reply
 from bot.domain.choices import chosen, refusal, said
 from bot.domain.forms import fields_of, leaves_out
 from bot.domain.proposals import Kind
-from bot.domain.similarity import Lasting, Rung, Whose
+from bot.domain.similarity import GrantAudience, GrantDuration, GrantScope
 from bot.domain.verbs import ButtonMark, Needs, Verb, Way
 
 _UNREADABLE = "This button no longer works."
@@ -140,7 +140,9 @@ class DiscordPresses:
         if press.verb is not Verb.SIMILAR:
             return await self._press(replace(press, reason=str(sent[forms.REASON]).strip() or None))
         rung, whose, lasting = (sent[name][0] for name in (forms.RUNG, forms.REACH, forms.LASTING))
-        chosen = replace(press, rung=Rung(rung), reach=Whose(whose), lasting=Lasting(lasting))
+        chosen = replace(
+            press, rung=GrantScope(rung), reach=GrantAudience(whose), lasting=GrantDuration(lasting)
+        )
         return await self._press(chosen)
 
     async def _edited(self, press: Press, card: Card, page: int, sent: Mapping[str, Any]) -> Display:

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from datetime import datetime
 
 from bot.channels import markdown as commonmark
-from bot.channels.card_text import Outliner, Pen
+from bot.channels.card_text import CardTextRenderer, TextBuilder
 from bot.channels.discord.places import CONTENT, EMBED_TEXT, NAME
 from bot.channels.markdown import clean, neutralised, prefix
 from bot.domain.people import Actor
@@ -49,7 +49,7 @@ def split(markdown: str, limit: int = CONTENT) -> list[str]:
     return commonmark.split(neutralise(markdown).strip("\n").rstrip(), limit, width)
 
 
-class DiscordPen(Pen[str]):
+class DiscordTextBuilder(TextBuilder[str]):
     def write(self, text: str, *styles: str) -> str:
         if "pre" in styles:
             return fenced(text)
@@ -78,4 +78,4 @@ class DiscordPen(Pen[str]):
         return head
 
 
-OUTLINER = Outliner(DiscordPen(), (EMBED_TEXT,))
+OUTLINER = CardTextRenderer(DiscordTextBuilder(), (EMBED_TEXT,))

@@ -56,7 +56,7 @@ from bot.channels.slack.workspaces import Workspaces, make_client
 from bot.channels.streamed_message import post_each
 from bot.domain.cards import Card
 from bot.domain.chat import Address, Clock, Inbox
-from bot.domain.jobs import Others
+from bot.domain.jobs import Peers
 from bot.domain.people import Actor
 from bot.domain.teams import TeamStatus
 from bot.errors import ChannelError, NotDeliverable, SettingsError
@@ -149,7 +149,7 @@ class SlackChannel(Poster):
         lookup: Lookup,
         *,
         receives: bool = True,
-        others: Others | None = None,
+        others: Peers | None = None,
     ) -> None:
         """Connect; while Slack cannot be reached, continue trying in the background.
 

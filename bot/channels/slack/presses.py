@@ -29,7 +29,7 @@ from bot.domain.forms import fields_of
 from bot.domain.people import Actor, Names
 from bot.domain.proposals import Kind
 from bot.domain.risk import Level
-from bot.domain.similarity import Lasting, Rung, Whose
+from bot.domain.similarity import GrantAudience, GrantDuration, GrantScope
 from bot.domain.verbs import Needs, Verb, button
 from bot.errors import ChannelError
 from bot.telemetry.logs import logger
@@ -319,8 +319,11 @@ class SlackPresses:
             case screens.REVIEW_ALL:
                 press = replace(press, verb=Verb.APPROVE_ALL)
             case screens.SIMILAR:
-                rung, lasting = Rung(_chosen(state, screens.RUNG)), Lasting(_chosen(state, screens.LASTING))
-                reach = Whose(_chosen(state, screens.REACH) or Whose.HERE)
+                rung, lasting = (
+                    GrantScope(_chosen(state, screens.RUNG)),
+                    GrantDuration(_chosen(state, screens.LASTING)),
+                )
+                reach = GrantAudience(_chosen(state, screens.REACH) or GrantAudience.HERE)
                 press = replace(press, verb=Verb.SIMILAR, rung=rung, lasting=lasting, reach=reach)
             case screens.EDIT:
                 return await self._edited(press, card, state, team)

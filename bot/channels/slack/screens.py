@@ -16,7 +16,7 @@ from bot.channels.slack.forms import VALUE, inputs
 from bot.domain.cards import Card, whole_text
 from bot.domain.forms import fields_of, leaves_out
 from bot.domain.proposals import Kind
-from bot.domain.similarity import Lasting, Rung, Whose
+from bot.domain.similarity import GrantAudience, GrantDuration, GrantScope
 from bot.domain.verbs import Verb, button
 
 REVIEW = "nod:review"
@@ -37,10 +37,10 @@ _WORDS = 2000  # characters that a person may write
 _BUDGET = 200_000  # bytes of JSON, below limits.VIEW_BYTES
 _RUNG = 2000  # units; a permission that cannot be said in full is not offered
 _LASTING = {
-    Lasting.CONVERSATION: "As long as this conversation",
-    Lasting.HOUR: "For 1 hour",
-    Lasting.EIGHT_HOURS: "For 8 hours",
-    Lasting.DAY: "For 24 hours",
+    GrantDuration.CONVERSATION: "As long as this conversation",
+    GrantDuration.HOUR: "For 1 hour",
+    GrantDuration.EIGHT_HOURS: "For 8 hours",
+    GrantDuration.DAY: "For 24 hours",
 }
 
 
@@ -129,7 +129,7 @@ def _everything(whole: str) -> tuple[list[Block], bool]:
     return shown, rest
 
 
-def sayable(ladder: Sequence[tuple[Rung, str]]) -> list[tuple[Rung, str]]:
+def sayable(ladder: Sequence[tuple[GrantScope, str]]) -> list[tuple[GrantScope, str]]:
     """Keep the rungs whose words fit a modal in full."""
     return [(rung, words) for rung, words in ladder if text.width(text.link_text(words)) <= _RUNG]
 
@@ -137,8 +137,8 @@ def sayable(ladder: Sequence[tuple[Rung, str]]) -> list[tuple[Rung, str]]:
 def similar(
     card: Card,
     subject: ModalSubject,
-    ladder: Sequence[tuple[Rung, str]],
-    reaches: Sequence[tuple[Whose, str]],
+    ladder: Sequence[tuple[GrantScope, str]],
+    reaches: Sequence[tuple[GrantAudience, str]],
     *,
     read_all: bool,
 ) -> Review:
@@ -157,7 +157,7 @@ def similar(
         _choice(
             "Whose requests, and where", REACH, [_option(_short(words), each) for each, words in reaches]
         ),
-        _choice("How long", LASTING, [_option(_LASTING[each], each) for each in Lasting]),
+        _choice("How long", LASTING, [_option(_LASTING[each], each) for each in GrantDuration]),
         b.context(
             "This approves the change now. Matching calls will then run without asking, each shown here "
             "as done, until this expires or an admin uses /approvals revoke."

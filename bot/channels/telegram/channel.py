@@ -54,7 +54,7 @@ from bot.channels.telegram.text import from_markdown, joined, mention, split
 from bot.channels.telegram.transport import BotRequests, Transport
 from bot.domain.cards import Card
 from bot.domain.chat import Address, Clock, Inbox
-from bot.domain.jobs import Others
+from bot.domain.jobs import Peers
 from bot.domain.people import Actor
 from bot.domain.proposals import State
 from bot.domain.teams import TeamStatus
@@ -117,7 +117,7 @@ class TelegramChannel(Poster):
         self._received: float | None = None  # the last update by webhook, of ``elapsed``
         self._connection: Connection | None = None
         self._receives = True
-        self._others: Others | None = None
+        self._others: Peers | None = None
         self._taking_turns: asyncio.Task[None] | None = None
         self._ending = False
         self._told_later: deque[str] = deque(maxlen=_TOLD_LATER)  # ids of presses
@@ -137,7 +137,7 @@ class TelegramChannel(Poster):
         lookup: Lookup,
         *,
         receives: bool = True,
-        others: Others | None = None,
+        others: Peers | None = None,
     ) -> None:
         """Connect and listen; while Telegram can't be reached, keep trying in the background.
 
@@ -213,7 +213,7 @@ class TelegramChannel(Poster):
         elif self._taking_turns is None:
             self._taking_turns = asyncio.create_task(self._take_turns(self._others))
 
-    async def _take_turns(self, others: Others) -> None:
+    async def _take_turns(self, others: Peers) -> None:
         """Telegram lets one process poll: this one, once the others have let go or are gone."""
         updater = self._app.updater
         while updater is not None:

@@ -19,7 +19,7 @@ from bot.domain.cards import Card
 from bot.domain.chat import Clock
 from bot.domain.forms import Field
 from bot.domain.people import Actor
-from bot.domain.similarity import Rung, Whose
+from bot.domain.similarity import GrantAudience, GrantScope
 from bot.domain.verbs import Verb
 from bot.store import events
 from bot.store.database import Database
@@ -49,8 +49,8 @@ class Dialogue:
     asked: str | None = None
     changes: Mapping[str, Any] = field(default_factory=dict)
     prompt: int | None = None
-    rung: Rung | None = None
-    reach: Whose = Whose.HERE
+    rung: GrantScope | None = None
+    reach: GrantAudience = GrantAudience.HERE
     question: str = ""
     verb: Verb = Verb.EDIT  # what the answer leads to
 
@@ -67,21 +67,21 @@ class Dialogue:
     def similar(cls, card: Card, now: datetime) -> Self:
         return cls(card.proposal_id, card.round, DialogueStep.RUNG, now)
 
-    def climb(self, rung: Rung, now: datetime) -> Self:
+    def climb(self, rung: GrantScope, now: datetime) -> Self:
         """Ask how long a grant of this rung should hold."""
-        return replace(self, step=DialogueStep.LASTING, rung=rung, reach=Whose.HERE, at=now)
+        return replace(self, step=DialogueStep.LASTING, rung=rung, reach=GrantAudience.HERE, at=now)
 
     def choose(self, now: datetime) -> Self:
         """Ask whose calls it should let run."""
         return replace(self, step=DialogueStep.REACH, at=now)
 
-    def extend(self, reach: Whose, now: datetime) -> Self:
+    def extend(self, reach: GrantAudience, now: datetime) -> Self:
         """Back to how long it should hold, for these calls."""
         return replace(self, step=DialogueStep.LASTING, reach=reach, at=now)
 
     def down(self, now: datetime) -> Self:
         """Back to the choice of a rung."""
-        return replace(self, step=DialogueStep.RUNG, rung=None, reach=Whose.HERE, at=now)
+        return replace(self, step=DialogueStep.RUNG, rung=None, reach=GrantAudience.HERE, at=now)
 
     @property
     def climbs(self) -> bool:
@@ -160,8 +160,8 @@ class Dialogue:
             asked=state["asked"],
             changes=state["changes"],
             prompt=state["prompt"],
-            rung=Rung(state["rung"]) if state.get("rung") else None,
-            reach=Whose(state.get("reach") or Whose.HERE),
+            rung=GrantScope(state["rung"]) if state.get("rung") else None,
+            reach=GrantAudience(state.get("reach") or GrantAudience.HERE),
             question=state.get("question", ""),
             verb=Verb(verb),
         )

@@ -20,7 +20,7 @@ from bot.channels.telegram.text import plain
 from bot.channels.telegram.transport import Transport
 from bot.domain.cards import Card
 from bot.domain.chat import Clock, Inbox, Press
-from bot.domain.similarity import Lasting, Rung, Whose
+from bot.domain.similarity import GrantAudience, GrantDuration, GrantScope
 from bot.domain.verbs import Verb
 
 _NOTHING = "You can't allow anything beyond this. It may not be yours to decide, or it must ask each time."
@@ -32,8 +32,8 @@ T = TypeVar("T")
 class Offer:
     """What this person may allow, in words, narrowest first."""
 
-    rungs: Sequence[tuple[Rung, str]]
-    reaches: Sequence[tuple[Whose, str]]
+    rungs: Sequence[tuple[GrantScope, str]]
+    reaches: Sequence[tuple[GrantAudience, str]]
 
     def has(self, dialogue: Dialogue) -> bool:
         """Whether what was chosen so far is still offered."""
@@ -81,7 +81,7 @@ class GrantLadder:
                 return MOVED_ON
             await self._ask(who, moved, offer, card, message)
             return ""
-        lasting = _chosen(list(Lasting), callback.index)
+        lasting = _chosen(list(GrantDuration), callback.index)
         if lasting is None or found.step is not DialogueStep.LASTING or not offer.has(found):
             return MOVED_ON
         press = Press(
@@ -106,13 +106,13 @@ class GrantLadder:
         if callback.does is Does.SIMILAR:
             return found.down(now)
         if callback.does is Does.RUNG:
-            rung = _chosen(list(Rung), callback.index)
+            rung = _chosen(list(GrantScope), callback.index)
             return found.climb(rung, now) if rung in dict(offer.rungs) else None
         if not offer.has(found):
             return None
         if callback.index is None:
             return found.choose(now)
-        reach = _chosen(list(Whose), callback.index)
+        reach = _chosen(list(GrantAudience), callback.index)
         return found.extend(reach, now) if reach in dict(offer.reaches) else None
 
     async def _ask(

@@ -22,7 +22,7 @@ from telegram.error import RetryAfter
 from telegram.ext import BaseRateLimiter
 
 from bot.channels.connecting import PATIENCE, Waits
-from bot.domain.jobs import Others
+from bot.domain.jobs import Peers
 
 TEXT_UNITS = 4096  # UTF-16 code units in one message
 CAPTION_UNITS = 1024
@@ -94,9 +94,9 @@ class ChatPace(BaseRateLimiter[int]):
         self._lines: dict[int, _Line] = {}
         self._numbers = itertools.count()
         self._waits = Waits("telegram", now)
-        self._others: Others | None = None
+        self._others: Peers | None = None
 
-    def share(self, others: Others) -> None:
+    def share(self, others: Peers) -> None:
         """Keep one pace with the other processes: what they send counts here, and their 429 holds here."""
         self._others = others
         self._waits.share(others)

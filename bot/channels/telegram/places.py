@@ -13,7 +13,7 @@ from typing import Any, Self
 from sqlmodel import Session
 
 from bot.domain.chat import Address, Clock
-from bot.domain.jobs import Others
+from bot.domain.jobs import Peers
 from bot.errors import NotDeliverable
 from bot.store import events, posted_cards
 from bot.store.database import Database
@@ -88,9 +88,9 @@ class Moves:
         self._clock = clock
         self._to: dict[int, int] = {}
         self._home: dict[int, int] = {}
-        self._others: Others | None = None
+        self._others: Peers | None = None
 
-    def share(self, others: Others) -> None:
+    def share(self, others: Peers) -> None:
         """Tell other processes what is learned here; they tell this one."""
         self._others = others
         others.on(_TOLD, lambda told: self._note(*told))

@@ -11,7 +11,7 @@ from bot.channels.telegram.dialogue import Dialogue
 from bot.channels.telegram.text import Rich, joined, plain, styled
 from bot.channels.telegram.transport import Markup
 from bot.domain.forms import Field, Shape, option_labels, spoken
-from bot.domain.similarity import Lasting, Rung, Whose
+from bot.domain.similarity import GrantAudience, GrantDuration, GrantScope
 from bot.domain.text import shortened
 from bot.domain.verbs import Button
 
@@ -98,15 +98,15 @@ def words(person: User, pressed: Button, title: str) -> Screen:
 
 
 _LASTING = {
-    Lasting.CONVERSATION: "This conversation",
-    Lasting.HOUR: "1 hour",
-    Lasting.EIGHT_HOURS: "8 hours",
-    Lasting.DAY: "24 hours",
+    GrantDuration.CONVERSATION: "This conversation",
+    GrantDuration.HOUR: "1 hour",
+    GrantDuration.EIGHT_HOURS: "8 hours",
+    GrantDuration.DAY: "24 hours",
 }
 
 
 def rungs(
-    dialogue: Dialogue, ladder: Sequence[tuple[Rung, str]], tool: str, title: str, person: User
+    dialogue: Dialogue, ladder: Sequence[tuple[GrantScope, str]], tool: str, title: str, person: User
 ) -> Screen:
     """Ask how far a grant should reach; every step is there in full words."""
     lines = [
@@ -117,7 +117,7 @@ def rungs(
     for number, (rung, words) in enumerate(ladder, 1):
         lines.append(plain(f"{number}. {words}"))
         short = _label(f"{number}. {words.removeprefix(tool).strip()}")
-        rows.append([_button(dialogue, Does.RUNG, short, index=list(Rung).index(rung))])
+        rows.append([_button(dialogue, Does.RUNG, short, index=list(GrantScope).index(rung))])
     lines.append(plain("Each step allows more than the one before it."))
     rows.append([_button(dialogue, Does.CLOSE, "Cancel")])
     return Screen(joined(lines), InlineKeyboardMarkup(rows))
@@ -132,30 +132,39 @@ def lasting(dialogue: Dialogue, words: str, title: str, person: User) -> Screen:
         _named(person) + plain("for how long? Your choice approves this one too."),
     ]
 
-    def choice(each: Lasting) -> InlineKeyboardButton:
+    def choice(each: GrantDuration) -> InlineKeyboardButton:
         return _button(
             dialogue,
             Does.LASTING,
             _LASTING[each],
-            index=list(Lasting).index(each),
+            index=list(GrantDuration).index(each),
             style=KeyboardButtonStyle.SUCCESS,
         )
 
-    beyond = dialogue.reach in (Whose.REQUESTER, Whose.EVERYONE)
+    beyond = dialogue.reach in (GrantAudience.REQUESTER, GrantAudience.EVERYONE)
     rows = [
-        *([] if beyond else [[choice(Lasting.CONVERSATION)]]),
-        [choice(each) for each in Lasting if each.span],
+        *([] if beyond else [[choice(GrantDuration.CONVERSATION)]]),
+        [choice(each) for each in GrantDuration if each.span],
         [_button(dialogue, Does.REACH, "For other people or places")],
         [_button(dialogue, Does.SIMILAR, "Back", index=0), _button(dialogue, Does.CLOSE, "Cancel")],
     ]
     return Screen(joined(lines), InlineKeyboardMarkup(rows))
 
 
-def reaches(dialogue: Dialogue, offered: Sequence[tuple[Whose, str]], title: str, person: User) -> Screen:
+def reaches(
+    dialogue: Dialogue, offered: Sequence[tuple[GrantAudience, str]], title: str, person: User
+) -> Screen:
     """Ask whose calls the grant should let run, and where."""
     lines = [_similar(title), _named(person) + plain("whose requests may run without asking, and where?")]
     rows = [
-        [_button(dialogue, Does.REACH, _label(words[:1].upper() + words[1:]), index=list(Whose).index(reach))]
+        [
+            _button(
+                dialogue,
+                Does.REACH,
+                _label(words[:1].upper() + words[1:]),
+                index=list(GrantAudience).index(reach),
+            )
+        ]
         for reach, words in offered
     ]
     rows.append([_button(dialogue, Does.CLOSE, "Cancel")])

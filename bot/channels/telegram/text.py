@@ -18,7 +18,7 @@ import pyromark
 from telegram import MessageEntity, User
 from telegramify_markdown import RenderConfig, convert, utf16_len
 
-from bot.channels.card_text import Outliner, Pen
+from bot.channels.card_text import CardTextRenderer, TextBuilder
 from bot.channels.markdown import misleads
 from bot.channels.telegram.limits import ENTITIES, TEXT_UNITS
 from bot.channels.telegram.places import NAME
@@ -220,7 +220,7 @@ def mention(actor: Actor) -> Rich:
     return Rich(name.text, (MessageEntity(MessageEntity.TEXT_MENTION, 0, name.units, user=user),))
 
 
-class TelegramPen(Pen[Rich]):
+class TelegramTextBuilder(TextBuilder[Rich]):
     """Sizes in UTF-16 units and entities."""
 
     folds = True
@@ -362,4 +362,4 @@ def _whole(text: str) -> str:
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace").replace("\r\n", "\n")
 
 
-OUTLINER = Outliner(TelegramPen(), (TEXT_UNITS, ENTITIES))
+OUTLINER = CardTextRenderer(TelegramTextBuilder(), (TEXT_UNITS, ENTITIES))

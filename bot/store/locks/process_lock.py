@@ -39,7 +39,7 @@ def at_work(url: str) -> bool:
         return not connection.execute(_NO_ONE).scalar_one()
 
 
-def ring(engine: Engine) -> None:
+def notify(engine: Engine) -> None:
     """Wake the processes that work on this database: their next tick would be seconds away."""
     if engine.dialect.name == "sqlite":
         _ring_file(_beside(Path(engine.url.database or ""), ".wake"))
@@ -131,19 +131,19 @@ class FileLock:
 
     async def rings(self) -> AsyncIterator[None]:
         """Once each time another process changed rows, without end."""
-        self._bell = bell = _open_bell(_beside(self._database, ".wake"))
+        self._bell = notifier = _open_bell(_beside(self._database, ".wake"))
         rang = asyncio.Event()
         loop = asyncio.get_running_loop()
-        if bell is not None:
-            loop.add_reader(bell, _hear, bell, rang)
+        if notifier is not None:
+            loop.add_reader(notifier, _hear, notifier, rang)
         try:
             while True:
                 await rang.wait()
                 rang.clear()
                 yield
         finally:
-            if bell is not None:
-                loop.remove_reader(bell)
+            if notifier is not None:
+                loop.remove_reader(notifier)
 
 
 def _open_bell(path: Path) -> int | None:
@@ -152,27 +152,27 @@ def _open_bell(path: Path) -> int | None:
         if not path.exists():
             os.mkfifo(path, 0o600)
         # also open for writing: else it would be at its end whenever no one rings
-        bell = os.open(path, os.O_RDWR | os.O_NONBLOCK | os.O_NOFOLLOW)
+        notifier = os.open(path, os.O_RDWR | os.O_NONBLOCK | os.O_NOFOLLOW)
     except OSError as error:
         log.warning("other processes cannot wake this one", file=str(path), why=error.strerror)
         return None
-    if stat.S_ISFIFO(os.fstat(bell).st_mode):
-        return bell
-    os.close(bell)
+    if stat.S_ISFIFO(os.fstat(notifier).st_mode):
+        return notifier
+    os.close(notifier)
     log.warning("other processes cannot wake this one", file=str(path), why="not a named pipe")
     return None
 
 
-def _hear(bell: int, rang: asyncio.Event) -> None:
-    os.read(bell, 4096)
+def _hear(notifier: int, rang: asyncio.Event) -> None:
+    os.read(notifier, 4096)
     rang.set()
 
 
 def _ring_file(path: Path) -> None:
     with contextlib.suppress(OSError):  # no one listens
-        bell = os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
+        notifier = os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
         try:
-            if stat.S_ISFIFO(os.fstat(bell).st_mode):
-                os.write(bell, b"\n")
+            if stat.S_ISFIFO(os.fstat(notifier).st_mode):
+                os.write(notifier, b"\n")
         finally:
-            os.close(bell)
+            os.close(notifier)

@@ -1,9 +1,9 @@
 """One at a time changes what a name stands for, in every process that works on one database.
 
-An approved call reads the old values again, is claimed and runs between `Turnstile.enter` and
-`Turnstile.leave`, so no other change of the same thing comes in between. A caller that finds the place taken
-is not kept waiting: `leave` names those whose turn it is, in the order they came. All of it is memory; after
-a crash the approved rows are found again and enter in a new order.
+An approved call reads the old values again, is claimed and runs between `ResourceLock.enter` and
+`ResourceLock.leave`, so no other change of the same resource comes in between. A caller that finds the place
+taken is not kept waiting: `leave` names those whose turn it is, in the order they came. All of it is memory;
+after a crash the approved rows are found again and enter in a new order.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ _TAKE = text(f"SELECT pg_try_advisory_lock({_NUMBER})")
 _GIVE = text(f"SELECT pg_advisory_unlock({_NUMBER})")
 
 
-class Turnstile:
+class ResourceLock:
     """``who`` is the id of a proposal; one proposal enters once at a time."""
 
     def __init__(self, database: Database) -> None:

@@ -13,14 +13,16 @@ from ag_ui.core import AssistantMessage, FunctionCall, Message, ToolCall, ToolMe
 from bot.domain.conversations import Line, LineRole, Transcript
 from bot.domain.proposals import State
 from bot.domain.redaction import redact_text
-from bot.tools.registry import Shelf
+from bot.tools.registry import AvailableTools
 from bot.web.schemas.conversations import arguments_of, secrets_of
 from bot.web.schemas.proposals import ProposalView
 
 _UNENDED = (State.PROPOSED, State.APPROVED, State.EXECUTING)
 
 
-def history(transcript: Transcript, every: Sequence[ProposalView], shelf: Shelf, sent: str) -> list[Message]:
+def history(
+    transcript: Transcript, every: Sequence[ProposalView], available: AvailableTools, sent: str
+) -> list[Message]:
     """Its lines in reading order. ``sent``: how the event ids of what this front end sent begin."""
     found = {(each.message_id, each.call_id): each for each in every if not each.teammate}
     told: list[Message] = []
@@ -38,8 +40,8 @@ def history(transcript: Transcript, every: Sequence[ProposalView], shelf: Shelf,
                 results += _ended(proposal)
             elif result := line.results.get(call.id):
                 own = call_id(ident, call.id)
-                told.append(made_call(own, call.tool_name, arguments_of(call, shelf))[0])
-                results.append(tool_result(own, redact_text(result.text, secrets_of(call, shelf))))
+                told.append(made_call(own, call.tool_name, arguments_of(call, available))[0])
+                results.append(tool_result(own, redact_text(result.text, secrets_of(call, available))))
         told += results
     of_team = [each for each in every if each.teammate]
     return [*told, *map(_proposed, of_team), *(result for each in of_team for result in _ended(each))]

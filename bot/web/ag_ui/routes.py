@@ -185,7 +185,7 @@ class _Run:
         if transcript is None:
             return []
         every = await proposals_of(self.http, self.actor, self.conversation_id)
-        return history(transcript, every, await self.http.registry.shelf(), self._sent)
+        return history(transcript, every, await self.http.registry.available(), self._sent)
 
     async def begun(self, said: Sequence[AguiMessage], answers: Sequence[BaseEvent]) -> list[BaseEvent]:
         """``said``: what the front end should have before this run tells more."""

@@ -25,7 +25,7 @@ Name = Annotated[str, Path(max_length=40)]
 @router.get("", summary="For admins: the MCP servers there are")
 async def listed(_: Admin, site: Here) -> McpServers:
     """``trouble``: why it is unavailable, or null. ``sign_in`` is null where people don't sign in."""
-    await site.channel.registry.shelf()  # they start when tools are asked for
+    await site.channel.registry.available()  # they start when tools are asked for
     return McpServers.of(servers=await site.logins.status())
 
 

@@ -18,7 +18,7 @@ PATH = "/mcp"
 PATIENCE = 600  # seconds that a permission prompt waits for a person
 
 
-class AgentDoor:
+class McpMount:
     """An ASGI application. Each request stands for itself, so nothing is kept between them.
 
     The first one opens it: the SDK takes half a second, and most never need it.

@@ -10,7 +10,7 @@ from bot.domain.conversations import Call, Conversation, Line, LineRole, Transcr
 from bot.domain.proposals import Proposal
 from bot.domain.redaction import redact, redact_text, secrets_in, shown
 from bot.domain.teams import Teammate, TeamStatus, about
-from bot.tools.registry import Shelf
+from bot.tools.registry import AvailableTools
 from bot.web.schemas.base import DoneBody, Time, View
 from bot.web.schemas.proposals import FileView, ProposalView
 
@@ -67,7 +67,7 @@ class MessageView(View):
     calls: list[CallView]
 
     @classmethod
-    def said(cls, line: Line, found: Mapping[tuple[int, str], Proposal], shelf: Shelf) -> Self:
+    def said(cls, line: Line, found: Mapping[tuple[int, str], Proposal], available: AvailableTools) -> Self:
         """A line with its calls and the ids of its proposals, which are among those ``found``."""
         return cls(
             id=line.id,
@@ -81,7 +81,7 @@ class MessageView(View):
                     call_id=call.id,
                     tool_name=call.tool_name,
                     summary=call.summary,
-                    result=redact_text(line.results[call.id].text, secrets_of(call, shelf)),
+                    result=redact_text(line.results[call.id].text, secrets_of(call, available)),
                     ok=line.results[call.id].ok,
                 )
                 for call in line.calls
@@ -90,9 +90,9 @@ class MessageView(View):
         )
 
 
-def arguments_of(call: Call, shelf: Shelf) -> Mapping[str, Any]:
+def arguments_of(call: Call, available: AvailableTools) -> Mapping[str, Any]:
     """A read's arguments without secrets; empty where the model wrote no object."""
-    tool = shelf.tools.get(call.tool_name)
+    tool = available.tools.get(call.tool_name)
     try:
         given = json.loads(call.arguments or "{}")
     except (ValueError, RecursionError):
@@ -100,9 +100,9 @@ def arguments_of(call: Call, shelf: Shelf) -> Mapping[str, Any]:
     return redact(shown(given, tool.parameters if tool else None)) if isinstance(given, dict) else {}
 
 
-def secrets_of(call: Call, shelf: Shelf) -> tuple[str, ...]:
+def secrets_of(call: Call, available: AvailableTools) -> tuple[str, ...]:
     """The values in a call's arguments that are hidden, since its result may repeat them."""
-    tool = shelf.tools.get(call.tool_name)
+    tool = available.tools.get(call.tool_name)
     try:
         return secrets_in(json.loads(call.arguments or "{}"), tool.form if tool else None)
     except (ValueError, RecursionError):  # the model wrote no JSON, so nothing ran
@@ -113,10 +113,10 @@ class Messages(DoneBody):
     messages: list[MessageView]
 
     @classmethod
-    def of_transcript(cls, transcript: Transcript | None, shelf: Shelf) -> Self:
+    def of_transcript(cls, transcript: Transcript | None, available: AvailableTools) -> Self:
         """Its lines in reading order."""
         lines, found = (transcript.lines, transcript.proposals) if transcript else ((), {})
-        return cls(messages=[MessageView.said(each, found, shelf) for each in lines])
+        return cls(messages=[MessageView.said(each, found, available) for each in lines])
 
 
 class Export(ConversationView):

@@ -17,7 +17,7 @@ from bot.domain.people import Actor
 from bot.domain.proposals import Cause, Kind, PreviewField, State
 from bot.domain.redaction import redact_text, secrets_in
 from bot.domain.risk import Level
-from bot.domain.similarity import Lasting, Rung, Whose
+from bot.domain.similarity import GrantAudience, GrantDuration, GrantScope
 from bot.domain.verbs import Look, Needs, Verb
 from bot.web.schemas.base import DoneBody, OrNull, Time, View, is_none
 
@@ -306,19 +306,19 @@ class ProposalPage(Proposals):
 
 
 class RungView(View):
-    rung: Rung
+    rung: GrantScope
     words: str
 
 
 class ReachView(View):
-    reach: Whose
+    reach: GrantAudience
     words: str
 
 
 class LadderBody(DoneBody):
     ladder: list[RungView]
     reaches: list[ReachView]
-    lasting: list[Lasting]
+    lasting: list[GrantDuration]
 
 
 class QuestionView(View):

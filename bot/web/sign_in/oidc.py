@@ -84,7 +84,7 @@ class Begun:
 
 
 @dataclass(slots=True)
-class Organisation:
+class OidcSignIn:
     """``name``: what people call it. ``allowed``: addresses, domains, or ``*`` for everyone it knows."""
 
     name: str

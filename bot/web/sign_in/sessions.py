@@ -119,6 +119,6 @@ async def leave(
     secret = request.cookies.get(COOKIE, "")
     if everywhere or secret:
         await site.signed_in.leave(actor, "" if everywhere else secret)
-        site.channel.bell.ring()
+        site.channel.notifier.notify()
     answer.delete_cookie(COOKIE, path=site.base or "/", httponly=True, samesite="strict")
     return DoneBody()

@@ -32,7 +32,7 @@ class Forbidden(Fault):
         super().__init__(403, error)
 
 
-class Doorkeeper:
+class Authenticator:
     """``tokens`` maps token to name; ``issued`` tells the name of one that was made with ``nod token``.
 
     Without ``tokens``, who brings none is let in from loopback alone, as ``http:local``.

@@ -14,7 +14,7 @@ from typing import Any, Self, TypedDict, TypeVar, Unpack
 import httpx
 
 from nod_client.errors import NodError, approved
-from nod_client.exchange import Answer, Call, Exchange, Steps
+from nod_client.exchange import Answer, Call, Exchange, StepGrants
 from nod_client.request import Json, Request
 
 PATIENCE = 300.0  # seconds that Nod may be away
@@ -155,7 +155,7 @@ class Nod:
     ) -> None:
         self.close()
 
-    def _run(self, steps: Steps[T]) -> T:
+    def _run(self, steps: StepGrants[T]) -> T:
         answer: Answer = None
         while True:
             try:
@@ -231,7 +231,7 @@ class AsyncNod:
     ) -> None:
         await self.close()
 
-    async def _run(self, steps: Steps[T]) -> T:
+    async def _run(self, steps: StepGrants[T]) -> T:
         answer: Answer = None
         while True:
             try:

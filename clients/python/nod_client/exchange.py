@@ -35,7 +35,7 @@ class Call:
 
 
 Answer = httpx.Response | httpx.TransportError | None
-Steps = Generator[Call | float, Answer, T]
+StepGrants = Generator[Call | float, Answer, T]
 
 
 @dataclass(frozen=True)
@@ -46,20 +46,20 @@ class Exchange:
     patience: float
     clock: Callable[[], float] = time.monotonic
 
-    def opened(self, path: str, body: Mapping[str, Any], key: str | None) -> Steps[Request]:
+    def opened(self, path: str, body: Mapping[str, Any], key: str | None) -> StepGrants[Request]:
         """Ask. Sent again under one key, it is still one request."""
         given = {name: value for name, value in body.items() if value is not None}
         headers = {"Idempotency-Key": key or str(uuid4())}
         call = Call("POST", path, _MARGIN, given, headers=headers)
         return (yield from self._sent(call, min(self.patience, FIRST_PATIENCE)))
 
-    def looked(self, request_id: str, wait: float = 0) -> Steps[Request]:
+    def looked(self, request_id: str, wait: float = 0) -> StepGrants[Request]:
         """How it stands now, or as soon as it ended within ``wait`` seconds."""
         path = f"/api/approvals/{_plain(request_id)}"
         call = Call("GET", path, wait + _MARGIN, params={"wait": f"{wait:g}"} if wait else {})
         return (yield from self._sent(call, self.patience))
 
-    def ended(self, request: Request, wait: float | None) -> Steps[Request]:
+    def ended(self, request: Request, wait: float | None) -> StepGrants[Request]:
         """The request once it ended, or as it is after ``wait`` seconds; None: however long it takes."""
         due = None if wait is None else self.clock() + wait
         while request.end is End.WAITING and (due is None or due > self.clock()):
@@ -70,7 +70,7 @@ class Exchange:
                 yield min(part, 1.0)  # Nod is stopping, so it did not wait
         return request
 
-    def withdrawn(self, request_id: str) -> Steps[Request]:
+    def withdrawn(self, request_id: str) -> StepGrants[Request]:
         """Withdraw it. A decision that came first stays as it is."""
         path = f"/api/proposals/{_plain(request_id)}/cancel"
         try:
@@ -82,14 +82,14 @@ class Exchange:
 
     def asked(
         self, path: str, body: Mapping[str, Any], key: str | None, wait: float | None
-    ) -> Steps[Request]:
+    ) -> StepGrants[Request]:
         """Ask and wait. Without a key no one can come back for the answer, so it is withdrawn after that."""
         request = yield from self.ended((yield from self.opened(path, body, key)), wait)
         if request.end is End.WAITING and key is None:
             request = yield from self.withdrawn(request.id)
         return request
 
-    def _sent(self, call: Call, patience: float) -> Steps[Request]:
+    def _sent(self, call: Call, patience: float) -> StepGrants[Request]:
         said = yield from self._body(call, patience)
         try:
             return Request.read(said["proposal"])
@@ -100,7 +100,7 @@ class Exchange:
                 httpx.codes.OK,
             ) from None
 
-    def _body(self, call: Call, patience: float) -> Steps[Json]:
+    def _body(self, call: Call, patience: float) -> StepGrants[Json]:
         """The answer's JSON. Raises Refused, or Unreachable when nothing came for ``patience`` seconds."""
         due = self.clock() + patience
         for pause in _pauses():

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from bot.agent.demo.model import OfflineModel
+from bot.agent.demo.model import DemoModel
 from bot.agent.demo.sentences import EXAMPLES, LONGEST, read
 from bot.approvals.gate import offer
 from bot.domain.model import AssistantText, Finished, Stop, SystemText, Text, ToolResult, ToolSpec, UserText
@@ -22,7 +22,7 @@ class Talk:
         self.tools = {tool.name: tool for tool in tools}
         self.offered = tuple(offer(tool) for tool in tools)
         self.transcript = [SYSTEM]
-        self.model = OfflineModel(pace=0)
+        self.model = DemoModel(pace=0)
         self.looked_up = []
 
     def without(self, *names: str) -> "Talk":
@@ -471,7 +471,7 @@ async def test_only_offered_tools_are_used(talk):
 async def test_the_same_transcript_gives_the_same_answer():
     spec = ToolSpec("close_issue", "", {})
     transcript = (SYSTEM, UserText("close #2", "Zoe"))
-    one, two = [[p async for p in OfflineModel(0).stream(transcript, (spec,))] for _ in range(2)]
+    one, two = [[p async for p in DemoModel(0).stream(transcript, (spec,))] for _ in range(2)]
     assert one == two
     assert "".join(p.text for p in one[:-1]) == "I'd like to close #2."
     assert len(one) > 4  # word by word

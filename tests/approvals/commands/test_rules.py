@@ -14,7 +14,7 @@ from bot.domain.people import LOCAL, Actor, with_names
 from bot.domain.policy import Policy
 from bot.domain.proposals import Proposal, State
 from bot.domain.rules import EVERYWHERE, Escalation, Quorum, Rule, Rulebook, RuleValue, Subject, covers
-from bot.domain.similarity import Lasting, Rung
+from bot.domain.similarity import GrantDuration, GrantScope
 from bot.domain.times import written
 from bot.domain.verbs import Verb
 from bot.store import rules
@@ -541,7 +541,7 @@ async def test_people_and_places_are_called_by_name_wherever_a_rule_or_a_grant_i
     assert shown.deciders == "Ana or Ben"
     refused = await ruled.press(Verb.APPROVE, asked[0], by=Actor("chat", "eve", "Eve"), at=hall)
     assert refused.text == "You may not decide this one. Who may: Ana or Ben. It stays open."
-    await ruled.press(Verb.SIMILAR, asked[0], by=BEN, rung=Rung.TOOL, lasting=Lasting.HOUR)
+    await ruled.press(Verb.SIMILAR, asked[0], by=BEN, rung=GrantScope.TOOL, lasting=GrantDuration.HOUR)
     told = [(await ruled.command(f"/approvals {word}", by=ADA)).text for word in ("rules", "grants", "audit")]
     assert "rule 2: route the hall for paint" in told[0]
     assert "paint with any arguments, for Ana in one conversation in the hall" in told[1]

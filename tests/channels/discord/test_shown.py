@@ -14,7 +14,7 @@ from bot.channels.markdown import open_fence
 from bot.domain.cards import Group
 from bot.domain.forms import fields_of
 from bot.domain.proposals import PreviewField
-from bot.domain.similarity import Rung, Whose
+from bot.domain.similarity import GrantAudience, GrantScope
 from bot.domain.verbs import ButtonMark, Verb, Way
 from tests.channels.telegram.core import done, make_card
 from tests.fakes.discord_rules import check_message, check_window
@@ -131,5 +131,9 @@ def test_the_windows_for_words_and_for_similar_calls_are_taken(words):
     card = make_card(title=words)
     check_window(forms.reason(card, Verb.DECLINE))
     check_window(
-        forms.similar(card, [(each, words + each) for each in Rung], [(each, words + each) for each in Whose])
+        forms.similar(
+            card,
+            [(each, words + each) for each in GrantScope],
+            [(each, words + each) for each in GrantAudience],
+        )
     )

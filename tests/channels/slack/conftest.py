@@ -17,7 +17,7 @@ from bot.domain.chat import Address, Answer, Incoming, Message, Reply
 from bot.domain.people import Actor
 from bot.domain.proposals import Deciders, Kind, PreviewField, Proposal, State
 from bot.domain.risk import Level, Risk
-from bot.domain.similarity import Rung, Whose
+from bot.domain.similarity import GrantAudience, GrantScope
 from bot.domain.verbs import Verb
 from bot.settings import Settings
 from bot.store.database import Database
@@ -99,9 +99,9 @@ class FakeCore:
     cards: dict[str, Card] = field(default_factory=dict)
     deciders: set[str] = field(default_factory=lambda: {"slack:T1/U7"})
     circles: set[str] = field(default_factory=set)  # addresses where anyone there may decide
-    rungs: tuple[tuple[Rung, str], ...] = (
-        (Rung.EXACT, "update_issue with exactly these arguments"),
-        (Rung.TOOL, "update_issue with any arguments"),
+    rungs: tuple[tuple[GrantScope, str], ...] = (
+        (GrantScope.EXACT, "update_issue with exactly these arguments"),
+        (GrantScope.TOOL, "update_issue with any arguments"),
     )
     visible_at: set[str] = field(default_factory=set)  # addresses; empty: everywhere in T1
     followed: set[Address] = field(default_factory=set)  # where a conversation is open
@@ -137,15 +137,15 @@ class FakeCore:
 
     async def reaches(
         self, proposal_id: str, actor: Actor, address: Address | None = None
-    ) -> Sequence[tuple[Whose, str]]:
+    ) -> Sequence[tuple[GrantAudience, str]]:
         return [
-            (Whose.HERE, "Ana in the conversation where it was asked"),
-            (Whose.REQUESTER, "Ana everywhere"),
+            (GrantAudience.HERE, "Ana in the conversation where it was asked"),
+            (GrantAudience.REQUESTER, "Ana everywhere"),
         ]
 
     async def ladder(
         self, proposal_id: str, actor: Actor, address: Address | None = None
-    ) -> Sequence[tuple[Rung, str]]:
+    ) -> Sequence[tuple[GrantScope, str]]:
         return self.rungs if await self.may_press(proposal_id, actor, address) else []
 
     async def follows(self, address: Address) -> bool:

@@ -20,7 +20,7 @@ from bot.domain.plans import Plan
 from bot.domain.plans import fields as plan_fields
 from bot.domain.proposals import Cause, Deciders, Kind, PreviewField, State, Vote
 from bot.domain.risk import Level, Risk
-from bot.domain.similarity import Rung, Whose
+from bot.domain.similarity import GrantAudience, GrantScope
 from bot.domain.verbs import Verb
 from tests.channels.slack.conftest import NOW, SCHEMA, make_proposal
 from tests.fakes.slack_rules import check_blocks, check_view
@@ -78,7 +78,10 @@ _cards = st.builds(
     result_url=st.none() | _hostile | st.just("https://example.org/" + "a" * 4000),
 )
 
-REACHES = [(Whose.HERE, "*Ana* in the conversation where it was asked"), (Whose.EVERYONE, "x" * 200)]
+REACHES = [
+    (GrantAudience.HERE, "*Ana* in the conversation where it was asked"),
+    (GrantAudience.EVERYONE, "x" * 200),
+]
 
 
 @pytest.mark.slow
@@ -91,7 +94,11 @@ def test_no_content_makes_a_card_a_modal_or_a_home_that_slack_refuses(card: Card
         assert "<!" not in rendered.text
         assert "<@" not in rendered.text
     subject = ModalSubject(card.proposal_id, card.round, "T1/C1/1700000000.000001")
-    ladder = [(Rung.EXACT, card.title), (Rung.KEY, card.reason), (Rung.TOOL, card.tool_name)]
+    ladder = [
+        (GrantScope.EXACT, card.title),
+        (GrantScope.KEY, card.reason),
+        (GrantScope.TOOL, card.tool_name),
+    ]
     if allowed := screens.sayable(ladder):
         check_view(screens.similar(card, subject, allowed, REACHES, read_all=True).view)
     check_view(screens.review_all([card] * 3, subject).view)
@@ -396,8 +403,10 @@ def test_what_even_a_modal_cannot_hold_says_that_a_file_follows(card_factory: Fa
 
 def test_a_permission_too_long_for_a_radio_button_is_written_out_above(card_factory: Factory) -> None:
     long = "update_issue with path = " + "deep/" * 60
-    ladder = screens.sayable([(Rung.EXACT, "short"), (Rung.KEY, long), (Rung.TOOL, "x" * 5000)])
-    assert [rung for rung, _ in ladder] == [Rung.EXACT, Rung.KEY]
+    ladder = screens.sayable(
+        [(GrantScope.EXACT, "short"), (GrantScope.KEY, long), (GrantScope.TOOL, "x" * 5000)]
+    )
+    assert [rung for rung, _ in ladder] == [GrantScope.EXACT, GrantScope.KEY]
 
     view = screens.similar(card_factory(), ModalSubject("p1", 1), ladder, REACHES, read_all=False).view
     check_view(view)

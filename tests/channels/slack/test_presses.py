@@ -12,7 +12,7 @@ from bot.domain.chat import Address, Answer, Message, Press, Reply
 from bot.domain.people import Actor
 from bot.domain.proposals import PreviewField, State
 from bot.domain.risk import Level, Risk
-from bot.domain.similarity import Lasting, Rung, Whose
+from bot.domain.similarity import GrantAudience, GrantDuration, GrantScope
 from bot.domain.verbs import Verb
 from tests.channels.slack.conftest import Running, make_proposal
 from tests.fakes.slack_state import Posted
@@ -145,9 +145,9 @@ async def test_approve_similar_offers_the_ladder_and_hands_the_choice_on(
         1,
         address=THREAD,
         ref=_ref(posted),
-        rung=Rung.TOOL,
-        lasting=Lasting.EIGHT_HOURS,
-        reach=Whose.REQUESTER,
+        rung=GrantScope.TOOL,
+        lasting=GrantDuration.EIGHT_HOURS,
+        reach=GrantAudience.REQUESTER,
     )
     assert "G-1 now allows" in modal.words
 

@@ -43,7 +43,7 @@ class Processes:
 
 
 class Process:
-    """Implements `Others`."""
+    """Implements `Peers`."""
 
     def __init__(self, all_: Processes) -> None:
         self._all = all_

@@ -14,7 +14,7 @@ from bot.domain.chat import Address, Answer, Command, Incoming, Message, Press, 
 from bot.domain.people import Actor
 from bot.domain.proposals import Circle, Kind, PreviewField, State
 from bot.domain.risk import Level
-from bot.domain.similarity import Rung, Whose
+from bot.domain.similarity import GrantAudience, GrantScope
 from bot.domain.verbs import Verb
 from bot.store.database import Database
 from bot.store.tables.conversations import ConversationRow
@@ -100,10 +100,10 @@ class FakeCore:
         self.cards: dict[str, Card] = {}
         self.addresses: set[Address] = set()
         self.may = True
-        self.rungs: list[tuple[Rung, str]] = [
-            (Rung.EXACT, "issue_close with exactly these arguments"),
-            (Rung.KEY, "issue_close with number = 7, whatever the rest"),
-            (Rung.TOOL, "issue_close with any arguments"),
+        self.rungs: list[tuple[GrantScope, str]] = [
+            (GrantScope.EXACT, "issue_close with exactly these arguments"),
+            (GrantScope.KEY, "issue_close with number = 7, whatever the rest"),
+            (GrantScope.TOOL, "issue_close with any arguments"),
         ]
         self.reply = Reply(Answer.ACCEPTED, "")
         self.hold: asyncio.Event | None = None
@@ -174,15 +174,15 @@ class FakeCore:
 
     async def reaches(
         self, proposal_id: str, actor: Actor, address: Address | None = None
-    ) -> Sequence[tuple[Whose, str]]:
+    ) -> Sequence[tuple[GrantAudience, str]]:
         return [
-            (Whose.HERE, "Ana in the conversation where it was asked"),
-            (Whose.REQUESTER, "Ana everywhere"),
+            (GrantAudience.HERE, "Ana in the conversation where it was asked"),
+            (GrantAudience.REQUESTER, "Ana everywhere"),
         ]
 
     async def ladder(
         self, proposal_id: str, actor: Actor, address: Address | None = None
-    ) -> Sequence[tuple[Rung, str]]:
+    ) -> Sequence[tuple[GrantScope, str]]:
         return self.rungs if self.may else []
 
     async def follows(self, address: Address) -> bool:

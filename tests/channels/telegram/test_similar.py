@@ -9,7 +9,7 @@ from bot.channels.telegram.buttons import ButtonData, Does
 from bot.channels.telegram.channel import TelegramChannel
 from bot.domain.chat import Address, Answer, Reply
 from bot.domain.proposals import PreviewField
-from bot.domain.similarity import Lasting, Rung, Whose
+from bot.domain.similarity import GrantAudience, GrantDuration, GrantScope
 from bot.domain.verbs import Verb
 from tests.channels.telegram.conftest import ADMIN, ANA
 from tests.channels.telegram.core import PROPOSAL, FakeCore, done, make_card
@@ -81,8 +81,8 @@ async def test_every_step_is_said_in_words_and_the_choice_is_pressed(
     assert (press.verb, press.round, press.rung, press.lasting, press.address) == (
         Verb.SIMILAR,
         1,
-        Rung.KEY,
-        Lasting.EIGHT_HOURS,
+        GrantScope.KEY,
+        GrantDuration.EIGHT_HOURS,
         HERE,
     )
     assert query.text == ladder.text == "Approved. G-1 now allows that."
@@ -126,7 +126,7 @@ async def test_it_continues_after_a_restart(
     second = make_channel()
     await second.start(core.inbox, core)
     await telegram.press(ANA, ladder, "This conversation")
-    assert [(p.rung, p.lasting) for p in core.presses] == [(Rung.EXACT, Lasting.CONVERSATION)]
+    assert [(p.rung, p.lasting) for p in core.presses] == [(GrantScope.EXACT, GrantDuration.CONVERSATION)]
     await second.stop()
 
 
@@ -184,7 +184,7 @@ async def test_a_cut_card_has_to_be_viewed_first(channel, telegram: FakeTelegram
 
 async def test_words_longer_than_a_message_are_all_shown(channel, telegram: FakeTelegram, core: FakeCore):
     long = "issue_close with title = " + "y" * 5000
-    core.rungs[1] = (Rung.KEY, long)
+    core.rungs[1] = (GrantScope.KEY, long)
     await telegram.press(ANA, await card_in(channel, telegram, core), "Approve similar")
     ladder = await telegram.see(ANA, "Each step")
     await telegram.press(ANA, ladder, next(label for label in ladder.labels if label.startswith("2.")))
@@ -192,7 +192,7 @@ async def test_words_longer_than_a_message_are_all_shown(channel, telegram: Fake
     assert ladder.labels == []
     assert "".join(m.text for m in telegram.shown(ANA)).count("y") >= 10000
     await telegram.press(ANA, last, "1 hour")
-    assert core.presses[0].rung is Rung.KEY
+    assert core.presses[0].rung is GrantScope.KEY
 
 
 async def test_extend_is_one_press(channel, telegram: FakeTelegram, core: FakeCore):
@@ -215,5 +215,5 @@ async def test_others_and_other_places_are_chosen_in_plain_words(
     assert "This conversation" not in ladder.labels  # it reaches beyond it
     await telegram.press(ANA, ladder, "1 hour")
     assert [(p.rung, p.reach, p.lasting) for p in core.presses] == [
-        (Rung.TOOL, Whose.REQUESTER, Lasting.HOUR)
+        (GrantScope.TOOL, GrantAudience.REQUESTER, GrantDuration.HOUR)
     ]

@@ -28,7 +28,7 @@ from bot.domain.chat import Address
 from bot.domain.people import Actor
 from bot.domain.proposals import State
 from bot.domain.rules import EVERYWHERE, Subject
-from bot.domain.similarity import Lasting, Rung, Scope, Whose
+from bot.domain.similarity import GrantAudience, GrantDuration, GrantScope, Scope
 from bot.domain.verbs import Verb
 from bot.errors import NodError
 from bot.store import people, proposals, rules, tokens, transitions
@@ -90,9 +90,11 @@ def full(rows: Rows, database: Database, clock: FakeClock) -> Database:
     rows.decide(declined, Verb.DECLINE, reason="not red")
     rows.propose(deciders=replace(p.deciders, people=("chat:ben",)))
     ana = database.read_now(people.person_of, ANA)
-    scope = Scope("paint", "1", Rung.TOOL, "")
-    for lasting in (Lasting.HOUR, Lasting.CONVERSATION):
-        database.write_now(grants.give, declined, ANA, ana, scope, "paint", lasting, Whose.HERE, clock())
+    scope = Scope("paint", "1", GrantScope.TOOL, "")
+    for lasting in (GrantDuration.HOUR, GrantDuration.CONVERSATION):
+        database.write_now(
+            grants.give, declined, ANA, ana, scope, "paint", lasting, GrantAudience.HERE, clock()
+        )
     database.write_now(grants.revoke, 1, ADA, clock())
     for value in ("always", "never"):
         database.write_now(rules.add, Subject.POLICY, EVERYWHERE, "pay", value, ADA, clock())

@@ -7,7 +7,7 @@ from sqlalchemy import text
 
 from bot.domain.chat import Answer
 from bot.domain.people import Actor
-from bot.domain.similarity import Lasting, Rung
+from bot.domain.similarity import GrantDuration, GrantScope
 from bot.domain.verbs import Verb
 from bot.store.audit import verification
 from bot.store.audit.verification import Wanted
@@ -37,9 +37,9 @@ async def linked(nod: Nod) -> None:
     assert (await nod.link(ANA, PHONE)).startswith("Linked")
 
 
-async def granted(nod: Nod, lasting: Lasting = Lasting.HOUR) -> None:
+async def granted(nod: Nod, lasting: GrantDuration = GrantDuration.HOUR) -> None:
     (painted,) = await nod.asked(call("paint", lamp="desk", color="red"))
-    await nod.press(Verb.SIMILAR, painted, rung=Rung.TOOL, lasting=lasting)
+    await nod.press(Verb.SIMILAR, painted, rung=GrantScope.TOOL, lasting=lasting)
     await nod.idle()
 
 
@@ -113,7 +113,7 @@ async def test_linked_accounts_are_recorded_and_found_by_either_of_them(nod: Nod
     ],
 )
 async def test_a_grants_birth_and_end_are_recorded(nod: Nod, ends: str, by: Actor, verb: str) -> None:
-    await granted(nod, Lasting.CONVERSATION)
+    await granted(nod, GrantDuration.CONVERSATION)
     await say(nod, ends, by)
     born, ended = [row for row in await rows(nod) if row["thing"] == "grant"]
     assert (born["key"], born["verb"], born["actor"], born["before"]) == ("G-1", "give", "chat:ana", None)

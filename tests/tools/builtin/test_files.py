@@ -20,7 +20,7 @@ from bot.domain.risk import Level
 from bot.errors import BadArguments, SettingsError, ToolError
 from bot.tools.builtin.files.paths import names
 from bot.tools.builtin.files.tools import file_tools, folder_of
-from bot.tools.builtin.files.workspace import Before, Jail
+from bot.tools.builtin.files.workspace import Before, ConfinedFolder
 from tests.kit.examples import examples
 from tests.tools.builtin.corpora import lines
 from tests.tools.calls import Hands
@@ -159,16 +159,16 @@ def test_what_is_taken_for_a_path_has_only_names_that_stay_below(path):
 
 
 def test_a_folder_swapped_for_a_link_while_it_is_open_still_leads_inside(here):
-    jail = Jail(here.work)
+    confined = ConfinedFolder(here.work)
     (here.work / "a" / "secret.txt").write_text("inside")
-    with jail.folder(("a",)) as fd:
+    with confined.folder(("a",)) as fd:
         (here.work / "a").rename(here.work / "gone")
         (here.work / "a").symlink_to(here.outside)
-        assert jail.read_at(("a", "secret.txt"), fd) == b"inside"
+        assert confined.read_at(("a", "secret.txt"), fd) == b"inside"
 
 
 def test_a_folder_that_keeps_turning_into_a_link_never_leads_outside(here):
-    jail, stop = Jail(here.work), threading.Event()
+    confined, stop = ConfinedFolder(here.work), threading.Event()
     (here.work / "turning").mkdir()
     (here.work / "turning" / "secret.txt").write_text("inside")
     link = here.work / "other"
@@ -186,9 +186,9 @@ def test_a_folder_that_keeps_turning_into_a_link_never_leads_outside(here):
     try:
         for _ in range(300):
             with suppress(ToolError):
-                seen.add(jail.read(("turning", "secret.txt")))
+                seen.add(confined.read(("turning", "secret.txt")))
             with suppress(ToolError):
-                jail.write(("turning", "secret.txt"), b"inside")
+                confined.write(("turning", "secret.txt"), b"inside")
     finally:
         stop.set()
         thread.join()
@@ -371,16 +371,16 @@ async def test_where_no_one_was_shown_anything_a_write_replaces_what_is_there(ha
 
 
 def test_a_file_that_appears_in_the_very_last_moment_is_not_written_over(here):
-    jail = Jail(here.work)
+    confined = ConfinedFolder(here.work)
 
-    class Late(Jail):
+    class Late(ConfinedFolder):
         def _check(self, names, fd, before):
             super()._check(names, fd, before)
             (here.work / "late.txt").write_text("theirs")
 
     with pytest.raises(ToolError, match="is there already"):
         Late(here.work).write(("late.txt",), b"ours", Before(None))
-    assert jail.read(("late.txt",)) == b"theirs"
+    assert confined.read(("late.txt",)) == b"theirs"
 
 
 async def test_a_folder_is_never_written_over(hands):
@@ -436,7 +436,7 @@ def test_reading_writing_and_deleting_are_told_apart(hands):
 
 
 async def test_the_folder_of_a_call_has_one_spelling(here):
-    key = folder_of(Jail(here.work))
+    key = folder_of(ConfinedFolder(here.work))
     assert await key({"path": "./a//b/./x.txt"}) == {"folder": "a/b"}
     assert await key({"path": "new/x.txt"}) == {"folder": "new"}
     assert await key({"path": "x.txt", "to": "a/x.txt"}) == {"folder": ".", "to_folder": "a"}

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from bot.domain.proposals import canonical
-from bot.domain.similarity import Rung, Scope
+from bot.domain.similarity import GrantScope, Scope
 from bot.errors import ToolError
 from bot.tools.builtin.files.tools import file_tools
 from bot.tools.tool import Tool
@@ -63,7 +63,7 @@ async def test_ten_thousand_hostile_spellings_of_a_folder_match_no_grant_for_it(
     paths = [f"{folder}/x.txt" for folder in folders][:10_000]
     paths += [prefix + path for path in paths[:700] for prefix in ("/", "./", str(workspace) + "/")]
     assert len(set(paths)) > 10_000
-    scope = Scope("file_write", write.version, Rung.KEY, canonical({"folder": "docs"}))
+    scope = Scope("file_write", write.version, GrantScope.KEY, canonical({"folder": "docs"}))
     matched = [path for path in paths if await covered(scope, write, path)]
 
     wrong = [path for path in matched if folder_behind(workspace, path) != workspace / "docs" or ".." in path]
@@ -78,14 +78,14 @@ async def test_ten_thousand_hostile_spellings_of_a_folder_match_no_grant_for_it(
 async def test_a_grant_for_a_folder_is_not_for_what_is_below_next_to_or_behind_a_link(
     write: Tool, path: str
 ) -> None:
-    scope = Scope("file_write", write.version, Rung.KEY, canonical({"folder": "docs"}))
+    scope = Scope("file_write", write.version, GrantScope.KEY, canonical({"folder": "docs"}))
     assert not await covered(scope, write, path)
 
 
 async def test_a_folder_swapped_for_a_link_after_the_grant_is_not_covered(
     workspace: Path, write: Tool
 ) -> None:
-    scope = Scope("file_write", write.version, Rung.KEY, canonical({"folder": "docs/inner"}))
+    scope = Scope("file_write", write.version, GrantScope.KEY, canonical({"folder": "docs/inner"}))
     assert await covered(scope, write, "docs/inner/x")
     (workspace / "docs/inner").rmdir()
     (workspace / "docs/inner").symlink_to("../secret")
@@ -93,6 +93,6 @@ async def test_a_folder_swapped_for_a_link_after_the_grant_is_not_covered(
 
 
 async def test_the_two_unicode_forms_of_a_name_are_two_folders(write: Tool) -> None:
-    scope = Scope("file_write", write.version, Rung.KEY, canonical({"folder": CAFE}))
+    scope = Scope("file_write", write.version, GrantScope.KEY, canonical({"folder": CAFE}))
     assert await covered(scope, write, f"{CAFE}/x")
     assert not await covered(scope, write, f"{unicodedata.normalize('NFD', CAFE)}/x")

@@ -56,13 +56,13 @@ class Talk:
 
     async def until(self, true: Callable[[Proposal], bool]) -> Proposal:
         """The first proposal of which this is so, once there is one."""
-        bell = self.app.channels["http"].bell  # type: ignore[attr-defined]
+        notifier = self.app.channels["http"].notifier  # type: ignore[attr-defined]
         while True:
-            rings = bell.rings
+            rings = notifier.rings
             found = [p for p in await self.app.database.read(proposals.in_states, list(State)) if true(p)]
             if found:
                 return found[0]
-            await bell.wait(rings, 0.05)
+            await notifier.wait(rings, 0.05)
 
     async def question(self) -> Proposal:
         return await self.until(lambda p: p.kind == "question" and p.state == "proposed")

@@ -12,7 +12,7 @@ import httpx
 import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
-from bot.agent.demo.model import OfflineModel
+from bot.agent.demo.model import DemoModel
 from bot.app import App, build
 from bot.domain.chat import Command, Reply
 from bot.domain.model import Model
@@ -120,7 +120,7 @@ def serve(database_of: Urls, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
             "NOD_ADMINS": ("http:local",),
             **settings,
         }
-        app = build(Settings.load(**given), model=model or OfflineModel(pace), demo=demo)
+        app = build(Settings.load(**given), model=model or DemoModel(pace), demo=demo)
         app.database.write_now(seed, now())
         started = threading.Event()
         stopped = asyncio.Event()

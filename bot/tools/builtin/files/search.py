@@ -8,7 +8,7 @@ from typing import Any
 
 from bot.errors import ToolError
 from bot.tools.builtin.files.paths import Names, plain, shown
-from bot.tools.builtin.files.workspace import Jail
+from bot.tools.builtin.files.workspace import ConfinedFolder
 
 _MOST_MATCHES = 100
 _MOST_FILES = 5_000
@@ -22,7 +22,7 @@ _SKIPPED = frozenset({".git", ".hg", ".svn", ".venv", "node_modules", "__pycache
 class Search:
     """One walk; ``text`` is found in any case, ``pattern`` is for file names, as ``*.py``."""
 
-    jail: Jail
+    confined: ConfinedFolder
     text: str
     pattern: str
     matches: list[dict[str, Any]] = field(default_factory=list)
@@ -54,7 +54,7 @@ class Search:
 
     def _texts(self, names: Names) -> Iterator[tuple[Names, str]]:
         """Every text file below, in the order of names."""
-        with self.jail.folder(names) as fd:
+        with self.confined.folder(names) as fd:
             with os.scandir(fd) as entries:
                 kinds = sorted((each.name, each.is_dir(follow_symlinks=False)) for each in entries)
             folders = []
@@ -80,7 +80,7 @@ class Search:
 
     def _text(self, names: Names, fd: int) -> str | None:
         try:
-            content = self.jail.read_at(names, fd)
+            content = self.confined.read_at(names, fd)
             self.files += 1
             self.bytes += len(content)
             if b"\0" not in content:

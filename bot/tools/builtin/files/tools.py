@@ -15,7 +15,7 @@ from bot.domain.proposals import PreviewField
 from bot.errors import ToolError
 from bot.tools.builtin.files.paths import Names, changeable, file_names, names, plain, shown
 from bot.tools.builtin.files.search import Search
-from bot.tools.builtin.files.workspace import Before, Jail, as_text
+from bot.tools.builtin.files.workspace import Before, ConfinedFolder, as_text
 from bot.tools.signature import Storable
 from bot.tools.tool import Arguments, CallContext, FixedToolset, Tool, tool
 
@@ -34,11 +34,11 @@ Key = Callable[[Arguments], Awaitable[dict[str, str]]]
 
 def file_tools(workspace: Path, *, max_read: int = 1_000_000, max_write: int = 256_000) -> FixedToolset:
     """All file tools over ``workspace``; limits are bytes of one file. Raises SettingsError for no folder."""
-    jail = Jail(workspace, max_read=max_read, max_write=max_write)
-    return FixedToolset("fs", (*_reads(jail), *_writes(jail)))
+    confined = ConfinedFolder(workspace, max_read=max_read, max_write=max_write)
+    return FixedToolset("fs", (*_reads(confined), *_writes(confined)))
 
 
-def folder_of(jail: Jail) -> Key:
+def folder_of(confined: ConfinedFolder) -> Key:
     """For “approve similar”: the folder a call is about, canonical and relative to the workspace.
 
     It has no links in it (those are refused) and no ``..``, so equal text is the same folder. A move is about
@@ -49,18 +49,18 @@ def folder_of(jail: Jail) -> Key:
         given = {"folder": arguments["path"]}
         if "to" in arguments:
             given["to_folder"] = arguments["to"]
-        return {name: await asyncio.to_thread(_folder, jail, path) for name, path in given.items()}
+        return {name: await asyncio.to_thread(_folder, confined, path) for name, path in given.items()}
 
     return key
 
 
-def _folder(jail: Jail, path: str) -> str:
+def _folder(confined: ConfinedFolder, path: str) -> str:
     found = changeable(path)
-    jail.look(found)  # walks it, so a link on the way is refused
+    confined.look(found)  # walks it, so a link on the way is refused
     return shown(found[:-1])
 
 
-def _reads(jail: Jail) -> tuple[Tool, ...]:
+def _reads(confined: ConfinedFolder) -> tuple[Tool, ...]:
     @tool(writes=False, group="fs", summary="List the folder {path}")
     async def file_list(path: PathText = ".") -> dict[str, Any]:
         """List a folder of the workspace. Links are named but never followed.
@@ -70,7 +70,7 @@ def _reads(jail: Jail) -> tuple[Tool, ...]:
 
         """
         found = names(path)
-        entries = await asyncio.to_thread(jail.listing, found)
+        entries = await asyncio.to_thread(confined.listing, found)
         told = [{"name": each.name, "kind": each.kind, "size": each.size} for each in entries[:_LISTED]]
         for each in told:
             if not plain(str(each["name"])):
@@ -89,7 +89,7 @@ def _reads(jail: Jail) -> tuple[Tool, ...]:
 
         """
         found = file_names(path)
-        content = await asyncio.to_thread(jail.read, found)
+        content = await asyncio.to_thread(confined.read, found)
         text, whole = as_text(content)
         if not whole:
             return {"path": shown(found), "binary": text}
@@ -116,7 +116,7 @@ def _reads(jail: Jail) -> tuple[Tool, ...]:
             pattern: only files with such a name, for example *.py
 
         """
-        return await asyncio.to_thread(Search(jail, text, pattern).run, names(path))
+        return await asyncio.to_thread(Search(confined, text, pattern).run, names(path))
 
     return file_list, file_read, file_search
 
@@ -124,15 +124,15 @@ def _reads(jail: Jail) -> tuple[Tool, ...]:
 _WORKSPACE = "workspace"  # one change of files at a time: a path may lead to another's file
 
 
-def _writes(jail: Jail) -> tuple[Tool, ...]:
-    folder = folder_of(jail)
+def _writes(confined: ConfinedFolder) -> tuple[Tool, ...]:
+    folder = folder_of(confined)
 
     @tool(
         group="fs",
         idempotent=True,
         summary="Write {path}",
-        title=_in_thread(jail, _write_in_words),
-        preview=_in_thread(jail, _written),
+        title=_in_thread(confined, _write_in_words),
+        preview=_in_thread(confined, _written),
         key=folder,
         touches=_WORKSPACE,
     )
@@ -151,17 +151,19 @@ def _writes(jail: Jail) -> tuple[Tool, ...]:
     async def put(found: Names, content: str, context: CallContext) -> dict[str, Any]:
         old = [each.old_value for each in context.preview if each.field == _content_of(found)]
         new = content.encode()
-        await asyncio.to_thread(jail.write, found, new, Before(old[0]) if old else None)
+        await asyncio.to_thread(confined.write, found, new, Before(old[0]) if old else None)
         return {"written": shown(found), "bytes": len(new)}
 
-    def edited(look: Callable[[Jail, Arguments], T]) -> Callable[[Jail, Arguments], T]:
-        return lambda jail, arguments: look(jail, {**arguments, "content": _edited(jail, arguments)})
+    def edited(look: Callable[[ConfinedFolder, Arguments], T]) -> Callable[[ConfinedFolder, Arguments], T]:
+        return lambda confined, arguments: look(
+            confined, {**arguments, "content": _edited(confined, arguments)}
+        )
 
     @tool(
         group="fs",
         summary="Change {path}",
-        title=_in_thread(jail, edited(_write_in_words)),
-        preview=_in_thread(jail, edited(_written)),
+        title=_in_thread(confined, edited(_write_in_words)),
+        preview=_in_thread(confined, edited(_written)),
         key=folder,
         touches=_WORKSPACE,
     )
@@ -174,13 +176,13 @@ def _writes(jail: Jail) -> tuple[Tool, ...]:
             new: the text in its place
 
         """
-        content = await asyncio.to_thread(_edited, jail, {"path": path, "old": old, "new": new})
+        content = await asyncio.to_thread(_edited, confined, {"path": path, "old": old, "new": new})
         return await put(changeable(path), content, context)
 
     @tool(
         group="fs",
         summary="Move {path} to {to}",
-        preview=_in_thread(jail, _moved),
+        preview=_in_thread(confined, _moved),
         key=folder,
         touches=_WORKSPACE,
     )
@@ -193,14 +195,14 @@ def _writes(jail: Jail) -> tuple[Tool, ...]:
 
         """
         found, target = changeable(path), changeable(to)
-        await asyncio.to_thread(jail.move, found, target)
+        await asyncio.to_thread(confined.move, found, target)
         return {"moved": shown(found), "to": shown(target)}
 
     @tool(
         destructive=True,
         group="fs",
         summary="Delete {path}",
-        preview=_in_thread(jail, _deleted),
+        preview=_in_thread(confined, _deleted),
         touches=_WORKSPACE,
     )
     async def file_delete(path: PathText) -> dict[str, Any]:
@@ -211,37 +213,39 @@ def _writes(jail: Jail) -> tuple[Tool, ...]:
 
         """
         found = changeable(path)
-        await asyncio.to_thread(jail.delete, found)
+        await asyncio.to_thread(confined.delete, found)
         return {"deleted": shown(found)}
 
     return file_write, file_edit, file_move, file_delete
 
 
-def _in_thread(jail: Jail, look: Callable[[Jail, Arguments], T]) -> Callable[[Arguments], Awaitable[T]]:
+def _in_thread(
+    confined: ConfinedFolder, look: Callable[[ConfinedFolder, Arguments], T]
+) -> Callable[[Arguments], Awaitable[T]]:
     async def read(arguments: Arguments) -> T:
-        return await asyncio.to_thread(look, jail, arguments)
+        return await asyncio.to_thread(look, confined, arguments)
 
     return read
 
 
-def _written(jail: Jail, arguments: Arguments) -> Sequence[PreviewField]:
+def _written(confined: ConfinedFolder, arguments: Arguments) -> Sequence[PreviewField]:
     """All of the old and the new content; a card shows the lines that change."""
     found, new = changeable(arguments["path"]), str(arguments["content"])
-    if len(new.encode()) > jail.max_write:
-        raise ToolError(f"The content is longer than the {jail.max_write} bytes that can be written.")
-    path, entry = shown(found), jail.look(found)
+    if len(new.encode()) > confined.max_write:
+        raise ToolError(f"The content is longer than the {confined.max_write} bytes that can be written.")
+    path, entry = shown(found), confined.look(found)
     if entry is not None and entry.kind != "file":
         raise ToolError(f"{path} is a {entry.kind}, not a file.")
-    old = None if entry is None else jail.state(found)
+    old = None if entry is None else confined.state(found)
     if old == (new, True):
         raise ToolError(f"This would change nothing: {path} is like that already.")
     return [PreviewField(_content_of(found), None if old is None else old.text, new)]
 
 
-def _edited(jail: Jail, arguments: Arguments) -> str:
+def _edited(confined: ConfinedFolder, arguments: Arguments) -> str:
     """All of a file's text after an edit. Raises ToolError where it is not clear what to replace."""
     found, old = changeable(arguments["path"]), str(arguments["old"])
-    state = jail.state(found)
+    state = confined.state(found)
     if not state.whole:
         raise ToolError(f"{shown(found)} can't be edited: it is binary, or too long to show.")
     count = state.text.count(old)
@@ -258,10 +262,10 @@ def _content_of(found: Names) -> str:
     return f"content of {shown(found)}"
 
 
-def _moved(jail: Jail, arguments: Arguments) -> Sequence[PreviewField]:
+def _moved(confined: ConfinedFolder, arguments: Arguments) -> Sequence[PreviewField]:
     found, to = changeable(arguments["path"]), changeable(arguments["to"])
-    state = jail.state(found).text
-    if jail.look(to) is not None:
+    state = confined.state(found).text
+    if confined.look(to) is not None:
         raise ToolError(f"{shown(to)} is there already; nothing is overwritten.")
     return [
         PreviewField("path", shown(found), shown(to)),
@@ -269,18 +273,18 @@ def _moved(jail: Jail, arguments: Arguments) -> Sequence[PreviewField]:
     ]
 
 
-def _deleted(jail: Jail, arguments: Arguments) -> Sequence[PreviewField]:
+def _deleted(confined: ConfinedFolder, arguments: Arguments) -> Sequence[PreviewField]:
     found = changeable(arguments["path"])
-    return [PreviewField(_content_of(found), jail.state(found).text, None)]
+    return [PreviewField(_content_of(found), confined.state(found).text, None)]
 
 
-def _write_in_words(jail: Jail, arguments: Arguments) -> str:
+def _write_in_words(confined: ConfinedFolder, arguments: Arguments) -> str:
     """What is written and how many lines of it change, such as ``Change config.yaml (2 lines)``."""
     found, new = changeable(arguments["path"]), str(arguments["content"])
-    path, entry = shown(found), jail.look(found)
+    path, entry = shown(found), confined.look(found)
     if entry is None or entry.kind != "file":
         return f"Create {path} ({_lines(new.count(chr(10)) + (not new.endswith(chr(10))))})"
-    old = jail.state(found)
+    old = confined.state(found)
     if not old.whole:
         return f"Replace {path}"
     marks = [line[:1] for line in (diff(old.text, new) or "-").split("\n")]

@@ -1,4 +1,4 @@
-"""The workspace as a jail: every path is walked from one open folder, name by name, and no link is followed.
+"""The workspace, confined: every path is walked from one open folder, name by name, and no link is followed.
 
 Each step is ``openat`` with ``O_NOFOLLOW`` below a descriptor we hold, so nothing that is swapped in the
 meantime can lead outside: between a check and its use there is no path, only the descriptor. A file with a
@@ -56,12 +56,12 @@ class Shown(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Before:
-    """What people saw of a file before its change, as `Jail.state` tells it; None where nothing was there."""
+    """What people saw of a file before its change, by `ConfinedFolder.state`; None where none was there."""
 
     text: str | None
 
 
-class Jail:
+class ConfinedFolder:
     """One workspace. ``max_read`` and ``max_write`` are bytes of one file."""
 
     def __init__(self, workspace: Path, *, max_read: int = 1_000_000, max_write: int = 256_000) -> None:
