@@ -193,7 +193,7 @@ def watched(
 
 
 @contextlib.contextmanager
-def told(tool_name: str) -> Iterator[None]:
+def as_error(tool_name: str) -> Iterator[None]:
     """Turn whatever a tool's own code raises into a ToolError, whose message people see."""
     try:
         yield

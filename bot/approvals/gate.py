@@ -14,6 +14,7 @@ from sqlmodel import Session
 
 from bot.approvals import requests
 from bot.approvals.drafts import (
+    as_error,
     decoded,
     draft,
     in_time,
@@ -21,7 +22,6 @@ from bot.approvals.drafts import (
     stated,
     summary_of,
     title_of,
-    told,
     watched,
     words_of,
 )
@@ -214,7 +214,7 @@ class Gate:
         tool = (await self.registry.available()).get(request.tool_name)
         if tool.effect is not None or tool.kind is Kind.PLAN:
             raise Refused(f"{tool.name} is only for an agent at work in a conversation.")
-        with told(tool.name):
+        with as_error(tool.name):
             # a question is opened unanswered: what people fill in is validated
             asked = tool.kind is Kind.QUESTION
             arguments = dict(request.arguments) if asked else await tool.checked(dict(request.arguments))
@@ -226,7 +226,7 @@ class Gate:
                 "Try again once some are decided."
             )
         verdict = await self._judge(tool, arguments, request)
-        with told(tool.name):
+        with as_error(tool.name):
             preview = await preview_of(tool, arguments)
             title = await title_of(tool, arguments)
             key = await tool.key(arguments) if tool.key else None
@@ -255,7 +255,7 @@ class Gate:
     async def _judge(self, tool: Tool, arguments: Mapping[str, Any], request: Request) -> Verdict:
         policy, person = await self._database.read(self.policies.load_for, request.actor)
         place = Place(str(request.address), request.private)
-        with told(tool.name):
+        with as_error(tool.name):
             risk = self._risk(tool, arguments, policy, place, person)
         verdict = policy.judge(tool.name, risk, place, person, tool.kind)
         if verdict.judgement is Judgement.REFUSE:

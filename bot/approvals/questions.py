@@ -13,7 +13,7 @@ from typing import Any
 from sqlmodel import Session
 
 from bot.approvals.lifecycle import moved, redraw
-from bot.approvals.votes import Decided, Pressed
+from bot.approvals.votes import Decided, PressContext, refused
 from bot.domain.bounds import QUESTIONS_PER_HOUR
 from bot.domain.chat import Address, Answer, Press, Reply
 from bot.domain.conversations import AskedQuestion
@@ -36,29 +36,29 @@ _NOTE = """\
 Answer the question briefly. It decides nothing, and it is no reason to propose anything."""
 
 
-def ask(session: Session, pressed: Pressed, p: Proposal) -> Decided:
+def ask(session: Session, context: PressContext, p: Proposal) -> Decided:
     """Tell people in the conversation who asks what, and have the agent answer there."""
-    question = storable(one_line(pressed.press.reason or ""))
+    question = storable(one_line(context.press.reason or ""))
     if not p.called:
         text = f"The agent didn't propose this, so it can't answer. Ask {p.requester.label}."
-        return Decided(Reply(Answer.INVALID, text, (p,)))
+        return refused(Answer.INVALID, p, text)
     if wrong := _wrong(question):
-        return Decided(Reply(Answer.INVALID, wrong, (p,), {"reason": wrong}))
-    if not questions.may_ask(session, pressed.person.id, QUESTIONS_PER_HOUR, pressed.now):
-        return Decided(Reply(Answer.LATER, _ENOUGH, (p,)))
-    p = moved(transitions.move(session, p, pressed.by, pressed.now))
-    home, who, title = _home(session, p), one_line(pressed.who), one_line(p.description)
+        return refused(Answer.INVALID, p, wrong, {"reason": wrong})
+    if not questions.may_ask(session, context.person.id, QUESTIONS_PER_HOUR, context.now):
+        return refused(Answer.LATER, p, _ENOUGH)
+    p = moved(transitions.move(session, p, context.by, context.now))
+    home, who, title = _home(session, p), one_line(context.who), one_line(p.description)
     schema = proposals.schema(session, p.tool_name, p.tool_version)
     said = f"Question from {who} about: {title}\n\n> {question}"
     heard = messages.last_heard(session, home)
-    messages.add_notice(session, home, said, heard, pressed.now, delivered=False)
+    messages.add_notice(session, home, said, heard, context.now, delivered=False)
     told = _NOTE.format(who=who, title=title, change=_change(p, schema), question=question)
-    note = messages.add_note(session, home, told, pressed.now)
-    turns.want_turn(session, home, pressed.now)
-    asker = pressed.press.actor
-    asked = AskedQuestion(p.id, home, note, str(asker), asker.label, question, pressed.now.isoformat())
-    place, ref, where = _awaited(session, pressed.press, p, home)
-    questions.keep(session, replace(asked, place=place, ref=ref), pressed.now)
+    note = messages.add_note(session, home, told, context.now)
+    turns.want_turn(session, home, context.now)
+    asker = context.press.actor
+    asked = AskedQuestion(p.id, home, note, str(asker), asker.label, question, context.now.isoformat())
+    place, ref, where = _awaited(session, context.press, p, home)
+    questions.keep(session, replace(asked, place=place, ref=ref), context.now)
     text = f"Asked. The agent answers {where}. Nothing was decided."
     return Decided(
         Reply(Answer.ACCEPTED, text, (p,)),

@@ -1,33 +1,40 @@
-"""Votes on a proposal: what each kind of press has prepared, and what a vote leads to.
+"""Votes on a proposal, and what they lead to for a change, a teammate's plan and a server's question.
 
 What a press is checked for before it counts is in ``bot/approvals/decide.py``.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
 from sqlmodel import Session
 
-from bot.approvals import rights
+from bot.approvals import grants, rights
 from bot.approvals.lifecycle import end, moved, redraw
+from bot.approvals.team import plans
 from bot.domain.chat import Answer, Press, Reply
 from bot.domain.jobs import Job, Work
 from bot.domain.people import Person
 from bot.domain.policy import Verdict, terms
-from bot.domain.proposals import Edited, PreviewField, Proposal, State, Vote
+from bot.domain.proposals import Cause, Edited, Kind, PreviewField, Proposal, State, Vote
 from bot.domain.redaction import differences
 from bot.domain.similarity import GrantAudience, GrantDuration, Scope
 from bot.domain.verbs import Verb
-from bot.store import people, transitions
+from bot.store import conversations, people, proposals, transitions
 from bot.store.audit.log import By
 from bot.store.rules import Policies
 
+Scopes = Sequence[tuple[Scope, str]]
+"""What grants would cover, each with its words."""
+
 
 @dataclass(frozen=True, slots=True)
-class Edit:
-    """New arguments, validated, with everything that follows from them; ``schema`` says which are secret."""
+class Contents:
+    """What a proposal does and shows, worked out before the transaction of a press.
+
+    ``schema`` says which arguments are secret.
+    """
 
     arguments: Mapping[str, Any]
     tool_version: str
@@ -39,35 +46,6 @@ class Edit:
 
 
 @dataclass(frozen=True, slots=True)
-class Similar:
-    """The grant a press wants to give, worked out by the tool's own key."""
-
-    scope: Scope
-    words: str
-    lasting: GrantDuration
-    reach: GrantAudience
-
-
-@dataclass(frozen=True, slots=True)
-class FreshPreview:
-    """What an expired proposal would show today."""
-
-    preview: tuple[PreviewField, ...]
-    verdict: Verdict
-
-
-@dataclass(frozen=True, slots=True)
-class StepGrants:
-    """The grants that approving a plan with its steps gives."""
-
-    grants: tuple[tuple[Scope, str], ...]
-
-
-Prepared = Edit | Similar | StepGrants | FreshPreview | None
-"""What a press needs worked out before its transaction, since a preview may need the network."""
-
-
-@dataclass(frozen=True, slots=True)
 class Decided:
     """The answer to the person who pressed, and the work it made."""
 
@@ -76,19 +54,23 @@ class Decided:
 
 
 @dataclass(frozen=True, slots=True)
-class Pressed:
-    """A press while it is decided: who made it, under which rules, and what was worked out for it."""
+class PressContext:
+    """What a press is decided by: who made it, under which rules, and what was worked out for it.
+
+    ``contents``: those that an edit gives it. ``scopes``: of the grants to give; None where none are chosen.
+    """
 
     press: Press
     person: Person
     policies: Policies
     now: datetime
-    prepared: Prepared
     paused: bool
+    contents: Contents | None = None
+    scopes: Scopes | None = None
 
     @property
     def by(self) -> By:
-        """For the record."""
+        """For the audit log."""
         return By.press(self.press.verb, self.press.actor, self.person, self.press.reason)
 
     @property
@@ -100,122 +82,186 @@ class Pressed:
         return Vote(self.person.id, self.press.actor, verb, self.press.reason, self.now)
 
 
-def decline(session: Session, pressed: Pressed, p: Proposal) -> Decided:
+def accepted(session: Session, p: Proposal, text: str, *jobs: Job) -> Decided:
+    """The answer to a press that counts; the proposal's cards are redrawn."""
+    return Decided(Reply(Answer.ACCEPTED, text, (p,)), (*jobs, redraw(session, p)))
+
+
+def refused(answer: Answer, p: Proposal, text: str, fields: Mapping[str, str] | None = None) -> Decided:
+    """The answer to a press that changes nothing."""
+    return Decided(Reply(answer, text, (p,), fields or {}))
+
+
+def approve(session: Session, context: PressContext, p: Proposal) -> Decided:
+    """Change the proposal if the press came with an edit, and vote for it; enough votes let it run."""
+    if context.contents is not None:
+        p = _edited(session, context, p, context.contents)
+        press = context.press
+        if refusal := rights.objection(session, context.policies, p, press.actor, at=press.address):
+            # the edit brought it under another rule, which this person's vote does not satisfy
+            return accepted(session, p, f"Edited, not approved. {refusal}")
+    if p.kind is Kind.QUESTION and (missing := _unanswered(session, p)):
+        return refused(
+            Answer.INVALID, p, f"It can't be sent yet. Fill in first: {', '.join(missing)}.", missing
+        )
+    if context.person.id in people.voters(session, p):
+        return refused(Answer.ALREADY, p, "Your vote has already been counted.")
+    by, now, who = context.by, context.now, context.who
+    votes = (*p.votes, context.vote(Verb.APPROVE))
+    approvals = 1 + len(people.voters(session, p, Verb.APPROVE))
+    if approvals < p.quorum:
+        p = moved(transitions.move(session, p, by, now, votes=votes))
+        return accepted(session, p, f"Your vote counts: {approvals} of {p.quorum}.")
+    if p.kind is Kind.PLAN and plans.lacks_lead(session, context.policies, p):
+        asked = plans.ask_lead(session, p, now)  # its turn first, then the plan, as its own review does
+        p = moved(transitions.move(session, p, by, now, votes=votes))
+        return accepted(
+            session, p, "Your approval counts. The lead agent must approve the plan as well.", *asked
+        )
+    if p.kind is Kind.PLAN and plans.reviewed(p):
+        who = f"{who} and {plans.LEAD.name}"
+    p = moved(
+        transitions.move(
+            session,
+            p,
+            by,
+            now,
+            State.APPROVED,
+            votes=votes,
+            decided_by=who,
+            decided_from=context.press.actor.channel,
+            decided_at=now,
+        )
+    )
+    text = "Sent." if p.kind is Kind.QUESTION else "Approved."
+    if context.paused:
+        text += " Everything is paused, so it runs after /approvals resume."
+    return accepted(session, p, text, Job(Work.EXECUTE, p.id))
+
+
+def decline(session: Session, context: PressContext, p: Proposal) -> Decided:
     """One vote against; as many as the rule asks for end it."""
-    by, now = pressed.by, pressed.now
-    if pressed.person.id in people.voters(session, p):
-        return Decided(Reply(Answer.ALREADY, "Your vote has already been counted.", (p,)))
-    votes = (*p.votes, pressed.vote(Verb.DECLINE))
+    by, now = context.by, context.now
+    if context.person.id in people.voters(session, p):
+        return refused(Answer.ALREADY, p, "Your vote has already been counted.")
+    votes = (*p.votes, context.vote(Verb.DECLINE))
     against = 1 + len(people.voters(session, p, Verb.DECLINE))
     if against < p.declines:
         p = moved(transitions.move(session, p, by, now, votes=votes))
-        text = f"Your vote counts: {against} of the {p.declines} that decline it."
-        return Decided(Reply(Answer.ACCEPTED, text, (p,)), (redraw(session, p),))
-    changes = {"decline_reason": pressed.press.reason, "votes": votes}
-    p, jobs = end(session, p, by, now, State.DECLINED, pressed.who, **changes)
-    return Decided(Reply(Answer.ACCEPTED, "Declined.", (p,)), jobs)
+        return accepted(session, p, f"Your vote counts: {against} of the {p.declines} that decline it.")
+    changes = {"decline_reason": context.press.reason, "votes": votes}
+    p, jobs = end(session, p, by, now, State.DECLINED, context.who, **changes)
+    text = f"Plan rejected. {plans.stopped(session, p)}".strip() if p.kind is Kind.PLAN else "Declined."
+    return Decided(Reply(Answer.ACCEPTED, text, (p,)), jobs)
 
 
-def edit(
-    session: Session, pressed: Pressed, p: Proposal, said: str = "Edited. It needs approval in this form."
-) -> Decided:
+def edit(session: Session, context: PressContext, p: Proposal) -> Decided:
     """Change what it would do, and ask again."""
-    changed = edited(session, pressed, p)
-    if changed is None:
-        return Decided(Reply(Answer.INVALID, "There is nothing to edit: no arguments were given.", (p,)))
-    return Decided(Reply(Answer.ACCEPTED, said, (changed,)), (redraw(session, changed),))
+    if context.contents is None:
+        return refused(Answer.INVALID, p, "There is nothing to edit: no arguments were given.")
+    p = _edited(session, context, p, context.contents)
+    if p.kind is Kind.QUESTION:
+        return accepted(session, p, "Filled in, not sent yet. Press Send answer on its card.")
+    return accepted(session, p, "Edited. It needs approval in this form.")
 
 
-def edited(session: Session, pressed: Pressed, p: Proposal) -> Proposal | None:
-    """Change what it would do, as the press says; None where it says nothing."""
-    edit = pressed.prepared
-    if not isinstance(edit, Edit):
-        return None
-    if edit.digest == p.digest:
+def approve_similar(session: Session, context: PressContext, p: Proposal) -> Decided:
+    """Approve, and allow what the chosen scope covers; both or neither."""
+    duration, audience = context.press.lasting, context.press.reach
+    if not context.scopes or duration is None:
+        return refused(Answer.INVALID, p, "Choose what else to allow, and for how long.")
+    if why := grants.hindrance(session, context.policies, p):
+        return refused(Answer.REFUSED, p, why)
+    in_conversation = duration is GrantDuration.CONVERSATION
+    if in_conversation and conversations.has_ended(session, p.conversation_id):
+        text = "Its conversation has ended, so nothing more can be allowed there. Choose a time, such as 1h."
+        return refused(Answer.INVALID, p, text)
+    whose = audience.words(p.requester.label)
+    if audience not in grants.reaches(session, context.policies, p, context.person):
+        return refused(Answer.REFUSED, p, f"Only an admin can allow that for {whose}. It stays open.")
+    if in_conversation and audience in (GrantAudience.REQUESTER, GrantAudience.EVERYONE):
+        text = "This reaches beyond this conversation, so it can't end with it. Choose a time, such as 1h."
+        return refused(Answer.INVALID, p, text)
+    voted = approve(session, context, p)
+    if voted.reply.answer is not Answer.ACCEPTED:
+        return voted
+    [(scope, words)] = context.scopes
+    actor, person = context.press.actor, context.person
+    grant = grants.give(session, p, actor, person, scope, words, duration, audience, context.now)
+    until = "until this conversation ends" if in_conversation else f"for {duration}"
+    text = f"Approved. {grant.label} now allows {words}, for {whose}, {until}. An admin can revoke it."
+    return replace(voted, reply=replace(voted.reply, text=text))
+
+
+def approve_steps(session: Session, context: PressContext, p: Proposal) -> Decided:
+    """Approve a plan and allow the tools its steps name while its teammate works; both or neither."""
+    if p.quorum > 1:
+        text = "Several people must approve this, so one person can't allow its steps. Approve the plan."
+        return refused(Answer.REFUSED, p, text)
+    if plans.lacks_lead(session, context.policies, p):
+        text = (
+            "The lead agent also has to approve this plan and hasn't yet. Approve the plan, "
+            "or allow its steps once it has."
+        )
+        return refused(Answer.REFUSED, p, text)
+    if context.scopes is None:
+        return refused(Answer.INVALID, p, "The steps can't be allowed from here. Approve the plan.")
+    voted = approve(session, context, p)
+    if voted.reply.answer is not Answer.ACCEPTED:
+        return voted
+    [p] = voted.reply.proposals
+    actor, person = context.press.actor, context.person
+    duration, audience = GrantDuration.CONVERSATION, GrantAudience.HERE
+    for scope, words in context.scopes:
+        grants.give(session, p, actor, person, scope, words, duration, audience, context.now)
+    names = ", ".join(scope.tool_name for scope, _ in context.scopes)
+    allowed = f"{p.teammate} may use {names} without asking until it ends" if names else "no step needs more"
+    text = f"Plan approved: {allowed}. What can't be undone still asks."
+    return replace(voted, reply=replace(voted.reply, text=text))
+
+
+def revise(session: Session, context: PressContext, p: Proposal) -> Decided:
+    """Send a plan back for changes: one person is enough, since nothing is lost by it."""
+    feedback = (context.press.reason or "").strip()
+    if not feedback:
+        return refused(Answer.INVALID, p, "Say what should change.", {"reason": "This is needed."})
+    context = replace(context, press=replace(context.press, reason=feedback))
+    votes = (*p.votes, context.vote(Verb.REVISE))
+    changes = {"cause": Cause.REVISE, "decline_reason": feedback, "votes": votes}
+    p, jobs = end(session, p, context.by, context.now, State.DECLINED, context.who, **changes)
+    text = plans.stopped(session, p) or f"{p.teammate} has been told and will revise the plan."
+    return Decided(Reply(Answer.ACCEPTED, text, (p,)), jobs)
+
+
+def _edited(session: Session, context: PressContext, p: Proposal, contents: Contents) -> Proposal:
+    """The proposal with new contents, in a new round; itself where they are the same."""
+    if contents.digest == p.digest:
         return p
-    what = differences(p.arguments, edit.arguments, edit.schema)
+    anew = terms(contents.verdict, context.now)
+    clocks = ("ttl", "expires_at", "warn_at", "remind_at") if p.told_once else ()  # a script waits no longer
+    what = differences(p.arguments, contents.arguments, contents.schema)
     return moved(
         transitions.move(
             session,
             p,
-            replace(pressed.by, verb=Verb.EDIT),
-            pressed.now,
-            arguments=dict(edit.arguments),
-            tool_version=edit.tool_version,
-            digest=edit.digest,
-            description=edit.description,
-            preview=edit.preview,
-            **_terms(p, edit.verdict, pressed.now),
+            replace(context.by, verb=Verb.EDIT),
+            context.now,
+            arguments=dict(contents.arguments),
+            tool_version=contents.tool_version,
+            digest=contents.digest,
+            description=contents.description,
+            preview=contents.preview,
+            **{name: value for name, value in anew.items() if name not in clocks},
             round=p.round + 1,
             votes=(),
-            edited_by=pressed.who,
-            edits=(*p.edits, Edited(p.round + 1, pressed.who, what)),
+            edited_by=context.who,
+            edits=(*p.edits, Edited(p.round + 1, context.who, what)),
             changed=False,
         )
     )
 
 
-def approve(session: Session, pressed: Pressed, p: Proposal) -> Decided:
-    """Change what it would do, if the press came with an edit, and vote for it."""
-    now_is = as_edited(session, pressed, p)
-    return now_is if isinstance(now_is, Decided) else vote(session, pressed, now_is)
-
-
-def as_edited(session: Session, pressed: Pressed, p: Proposal) -> Proposal | Decided:
-    """What is voted on: as the press changed it, if it did and the person may approve that, too."""
-    changed, press = edited(session, pressed, p), pressed.press
-    if changed is None:
-        return p
-    if refusal := rights.objection(session, pressed.policies, changed, press.actor, at=press.address):
-        # the edit brought it under another rule, which this person's vote does not satisfy
-        text = f"Edited, not approved. {refusal}"
-        return Decided(Reply(Answer.ACCEPTED, text, (changed,)), (redraw(session, changed),))
-    return changed
-
-
-def vote(session: Session, pressed: Pressed, p: Proposal, said: str = "Approved.") -> Decided:
-    """One vote for; as many as the rule asks for let it run."""
-    votes = gathered(session, pressed, p)
-    return votes if isinstance(votes, Decided) else let_run(session, pressed, p, votes, pressed.who, said)
-
-
-def gathered(session: Session, pressed: Pressed, p: Proposal) -> tuple[Vote, ...] | Decided:
-    """All votes with this one, where that is enough of them; otherwise it is kept, and said to who voted."""
-    if pressed.person.id in people.voters(session, p):
-        return Decided(Reply(Answer.ALREADY, "Your vote has already been counted.", (p,)))
-    votes = (*p.votes, pressed.vote(Verb.APPROVE))
-    approvals = 1 + len(people.voters(session, p, Verb.APPROVE))
-    if approvals >= p.quorum:
-        return votes
-    p = moved(transitions.move(session, p, pressed.by, pressed.now, votes=votes))
-    text = f"Your vote counts: {approvals} of {p.quorum}."
-    return Decided(Reply(Answer.ACCEPTED, text, (p,)), (redraw(session, p),))
-
-
-def let_run(
-    session: Session, pressed: Pressed, p: Proposal, votes: tuple[Vote, ...], who: str, said: str
-) -> Decided:
-    """It is decided: it runs. ``who`` is shown on its cards."""
-    p = moved(
-        transitions.move(
-            session,
-            p,
-            pressed.by,
-            pressed.now,
-            State.APPROVED,
-            votes=votes,
-            decided_by=who,
-            decided_from=pressed.press.actor.channel,
-            decided_at=pressed.now,
-        )
-    )
-    if pressed.paused:
-        said += " Everything is paused, so it runs after /approvals resume."
-    return Decided(Reply(Answer.ACCEPTED, said, (p,)), (Job(Work.EXECUTE, p.id), redraw(session, p)))
-
-
-def _terms(p: Proposal, verdict: Verdict, now: datetime) -> dict[str, Any]:
-    """What an edit makes of a proposal. An outside script does not wait longer because of it."""
-    anew = terms(verdict, now)
-    clocks = ("ttl", "expires_at", "warn_at", "remind_at") if p.told_once else ()
-    return {name: value for name, value in anew.items() if name not in clocks}
+def _unanswered(session: Session, p: Proposal) -> dict[str, str]:
+    """What a question still needs before its answer can be sent, by field."""
+    schema = proposals.schema(session, p.tool_name, p.tool_version) or {}
+    return {name: "fill this in first" for name in schema.get("required", ()) if name not in p.arguments}

@@ -120,7 +120,7 @@ def test_an_edit_that_brings_it_under_another_rule_does_not_count_the_editors_vo
     [p] = rows.propose()
     admins_only = type(p.deciders)(requester=False, roles=("admin",))
     verdict = Verdict(Judgement.ASK, p.risk, "destructive calls", admins_only)
-    edit = votes.Edit({"lamp": "roof"}, "1", "other", "Smash roof", (), verdict, {})
+    edit = votes.Contents({"lamp": "roof"}, "1", "other", "Smash roof", (), verdict, {})
 
     def press(session: Session) -> votes.Decided:
         asked = decide.Press(ANA, Verb.APPROVE, p.id, arguments=edit.arguments)
