@@ -12,6 +12,7 @@ from typing import Any
 import httpx
 import pytest
 
+from bot.settings import SCRIPTED
 from tests.cli.conftest import Shell
 
 pytestmark = pytest.mark.slow
@@ -78,6 +79,39 @@ def test_the_demo_tells_in_a_line_how_each_proposal_ended(shell: Shell):
             proposal = next(e["proposal"] for e in events if e["type"] == "proposal_opened")
             assert client.post(f"/api/proposals/{proposal['id']}/{verb}").json()["ok"] is True
             assert demo.process.stdout.readline() == f"{proposal['description']}: {told}\n"
+
+
+def test_run_without_a_model_says_that_the_scripted_one_answers_before_it_says_where_it_is(shell: Shell):
+    with_a_model = {"OPENAI_API_KEY": "sk-x", "OPENAI_BASE_URL": "http://127.0.0.1:9/v1"}
+    for model, said in (({}, f"{SCRIPTED}\n"), (with_a_model, "")):
+        running = shell.begin("run", NOD_PORT="0", NOD_ADMINS="http:local", **model)
+        assert running.stdout is not None
+        assert running.stdout.readline() == STARTING
+        if said:
+            assert running.stdout.readline() == said
+        assert running.stdout.readline().startswith("Nod is up: http://127.0.0.1:")
+        running.terminate()
+        assert running.wait(30) == 0
+
+
+def test_the_demo_with_a_team_opens_the_teams_conversation_in_the_browser(shell: Shell):
+    browser, opened = shell.folder / "browser", shell.folder / "opened"
+    browser.write_text(f'#!/bin/sh\nprintf "%s" "$1" > "{opened}"\n')
+    browser.chmod(0o700)
+    os.mkfifo(opened)  # to read it is to wait for the browser
+    person, terminal = os.openpty()  # one is opened only where a person sits
+    screen = {"BROWSER": str(browser), "DISPLAY": ":0"}
+    demo = shell.begin("demo", "--team", "--port", "0", stdout=terminal, **screen)
+    os.close(terminal)
+    address = opened.read_text()
+    shown = os.read(person, 4096).decode()
+    os.close(person)
+    assert address in shown
+    root, _, conversation = address.partition("#/c/")
+    assert conversation == "demo-team"
+    told = httpx.get(f"{root}api/conversations/{conversation}/messages", timeout=30).json()["messages"]
+    assert told[0]["role"] == "user"
+    demo.kill()
 
 
 def test_on_stdout_run_writes_plain_lines_and_on_stderr_only_json(shell: Shell):

@@ -94,6 +94,7 @@ class FakeSlack:
         self._faults: dict[str, deque[Fault | None]] = defaultdict(deque)
         self._triggers: dict[str, tuple[float, bool, str]] = {}
         self._count = itertools.count(1)
+        self.connections = 1  # how many Slack says that the app has, each time one opens
         self._socket: web.WebSocketResponse | None = None
         self._acks: dict[str, asyncio.Future[dict[str, Any]]] = {}
         self._changed = asyncio.Event()
@@ -416,7 +417,7 @@ class FakeSlack:
         socket = web.WebSocketResponse()
         await socket.prepare(request)
         self._socket = socket
-        await socket.send_json({"type": "hello", "num_connections": 1})
+        await socket.send_json({"type": "hello", "num_connections": self.connections})
         async for message in socket:
             if message.type is aiohttp.WSMsgType.TEXT:
                 ack = json.loads(message.data)

@@ -172,7 +172,8 @@ class SlackChannel(Poster):
         )
         token = self._settings.slack_app_token
         if token is not None and receives:
-            self._socket = Socket(self._app, self._settings, token.get_secret_value())
+            secret = token.get_secret_value()
+            self._socket = Socket(self._app, self._settings, secret, alone=others is None)
         await self._connection.open(_FIRST_TRY)
 
     async def _connect(self) -> str | None:
@@ -287,6 +288,8 @@ class SlackChannel(Poster):
             return Hearing(fault="Slack no longer accepts SLACK_BOT_TOKEN")
         if not self._connection.up:
             return Hearing(fault="it isn't connected")
+        if self._socket is not None and self._socket.contested:
+            return Hearing(fault="Slack counts another connection of this app. Give each program its own app")
         if self._socket is not None:
             return heard(self._socket.heard, self._elapsed(), told=False)
         return heard(self._received, self._elapsed(), told=True)

@@ -11,6 +11,7 @@ import json
 import logging
 import time
 from collections.abc import Mapping
+from typing import Any
 from urllib.parse import parse_qs
 
 from slack_bolt.adapter.socket_mode.async_handler import AsyncSocketModeHandler
@@ -21,6 +22,9 @@ from bot.channels.slack.errors import translated
 from bot.channels.slack.workspaces import make_client
 from bot.errors import ChannelError
 from bot.settings import Settings
+from bot.telemetry.logs import logger
+
+log = logger(__name__)
 
 _PATIENCE = 10.0  # seconds for the websocket to open
 
@@ -43,10 +47,18 @@ _logger.addFilter(_OneLine())
 
 
 class Socket:
-    """The connection of one app; made inside the running loop."""
+    """The connection of one app; made inside the running loop.
 
-    def __init__(self, app: AsyncApp, settings: Settings, token: str) -> None:
+    ``contested``: Slack counted more connections than this one when it opened. Each event and press goes to
+    one of them alone. Later ones may count the one before, which has just ended: they can only take it back.
+    """
+
+    def __init__(self, app: AsyncApp, settings: Settings, token: str, *, alone: bool) -> None:
+        """``alone``: no other process of this Nod has a connection."""
+        self.contested = False
+        self._counts = alone
         self._handler = AsyncSocketModeHandler(app, token, logger=_logger)
+        self._handler.client.message_listeners.append(self._greeted)
         self._client = make_client(settings, None)
         self._token = token
         self._opened: float | None = None  # of time.time(), as the SDK counts
@@ -62,6 +74,19 @@ class Socket:
         except TimeoutError:
             raise ChannelError("Slack's websocket did not open in time") from None
         self._opened = time.time()
+
+    async def _greeted(self, _: object, message: dict[str, Any], __: str | None) -> None:
+        """Take from Slack's first words on a connection how many the app has (``num_connections``)."""
+        if message.get("type") != "hello":
+            return
+        connections = message.get("num_connections")
+        first, self._counts = self._counts, False
+        self.contested = connections not in (None, 1) and (first or self.contested)
+        if first and self.contested:
+            log.error(
+                "slack counts other connections of this app; only one gets each message and press",
+                connections=connections,
+            )
 
     @property
     def heard(self) -> float | None:

@@ -220,6 +220,19 @@ class _no_signals:  # noqa: N801 - stands in for a context manager function
     def __exit__(self, *_: object) -> None: ...
 
 
+class Silent:
+    """Other processes that say nothing."""
+
+    def on(self, kind: str, hear: Callable[[Any], None]) -> None: ...
+
+    def say(self, kind: str, body: Any) -> None: ...
+
+    def arrives(self, hear: Callable[[], None]) -> None: ...
+
+    async def hold(self, name: str) -> bool:
+        raise NotImplementedError
+
+
 @dataclass
 class Running:
     channel: SlackChannel

@@ -14,7 +14,7 @@ from bot.domain.people import Actor
 from bot.domain.proposals import State
 from bot.errors import ChannelError, CopyGone, NotDeliverable
 from bot.store.database import Database
-from tests.channels.slack.conftest import Running, settings_for
+from tests.channels.slack.conftest import Running, Silent, settings_for
 from tests.kit import FakeClock
 
 Factory = Callable[..., Card]
@@ -279,19 +279,6 @@ async def test_an_upload_that_failed_may_work_later(running: Running, method: st
         await running.channel.post_file(THREAD, "export.txt", "x")
     assert type(caught.value) is ChannelError
     assert running.slack.in_channel("C1") == []
-
-
-class Silent:
-    """Other processes that say nothing."""
-
-    def on(self, kind: str, hear: Callable[[Any], None]) -> None: ...
-
-    def say(self, kind: str, body: Any) -> None: ...
-
-    def arrives(self, hear: Callable[[], None]) -> None: ...
-
-    async def hold(self, name: str) -> bool:
-        raise NotImplementedError
 
 
 async def test_a_card_that_a_process_posted_which_is_gone_is_not_posted_again_by_one_that_lived_on(

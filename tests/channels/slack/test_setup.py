@@ -12,6 +12,7 @@ import jsonschema
 import pytest
 from click.testing import Result
 from slack_sdk.signature import SignatureVerifier
+from structlog.testing import capture_logs
 from typer.testing import CliRunner
 
 from bot.channels.slack.channel import SlackChannel
@@ -24,7 +25,7 @@ from bot.domain.chat import Address
 from bot.errors import ChannelError, NotDeliverable, SettingsError
 from bot.store.database import Database
 from bot.store.slack import find_workspace
-from tests.channels.slack.conftest import FakeCore, HttpServer, Running, settings_for
+from tests.channels.slack.conftest import FakeCore, HttpServer, Running, Silent, settings_for
 from tests.fakes.slack_server import APP_TOKEN, BOT_TOKEN, BOT_USER, SECRET, FakeSlack
 from tests.kit import FakeClock
 
@@ -359,6 +360,40 @@ async def test_it_tells_when_slack_was_heard_and_that_a_dead_socket_is_dead(
     assert hearing.ago is not None
     ahead = 100.0
     assert channel.hearing().fault == "nothing heard for 100 s"
+    await channel.stop()
+
+
+async def test_another_connection_of_the_same_app_is_told_until_one_opens_without_it(
+    slack: FakeSlack, core: FakeCore, database: Database, clock: FakeClock
+) -> None:
+    slack.connections = 2
+    channel = SlackChannel(settings_for(slack, SLACK_APP_TOKEN=APP_TOKEN), database, clock)
+    with capture_logs() as logs:
+        await channel.start(core.inbox, core)
+        await slack.until(lambda: channel.hearing().fault.startswith("Slack counts another connection"))
+        await slack.renew_socket()
+        await slack.say("U7", "hello")
+        assert channel.hearing().fault
+    assert [log["connections"] for log in logs if "other connections" in log["event"]] == [2]
+    slack.connections = 1
+    await slack.renew_socket()
+    await slack.until(lambda: not channel.hearing().fault)
+    slack.connections = 2  # it may count the one that has just ended
+    await slack.renew_socket()
+    await slack.say("U7", "hello again")
+    assert channel.hearing().fault == ""
+    await channel.stop()
+
+
+async def test_processes_of_one_nod_that_share_the_app_are_no_fault(
+    slack: FakeSlack, core: FakeCore, database: Database, clock: FakeClock
+) -> None:
+    slack.connections = 2
+    channel = SlackChannel(settings_for(slack, SLACK_APP_TOKEN=APP_TOKEN), database, clock)
+    await channel.start(core.inbox, core, others=Silent())
+    await slack.until(lambda: slack._socket)
+    await slack.say("U7", "hello")
+    assert channel.hearing().fault == ""
     await channel.stop()
 
 
