@@ -11,7 +11,7 @@ import asyncio
 import json
 import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
@@ -243,7 +243,7 @@ class Loop:
         zone = self._briefing.zone
         here = scene(transcript, self._clock(), self._briefing)
         prompt = system_prompt(reach, transcript.teammate, self._briefing, here)
-        offered = sum(len(json.dumps(asdict(spec), default=dict)) for spec in specs)
+        offered = sum(spec.size for spec in specs)
         room = min(self._limits.history_tokens * CHARACTERS_PER_TOKEN, self._fits - offered)
         history, learned = entries(transcript, prompt, room, zone), False
         attempt = 0

@@ -1,11 +1,13 @@
 """The language model as the loop sees it: a transcript in, a stream of parts out.
 
-``openai/model.py`` speaks to any OpenAI-compatible server; ``offline/model.py`` answers for the demo.
+``openai/model.py`` speaks to any OpenAI-compatible server; ``demo/model.py`` answers for the demo.
 """
 
+import json
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cached_property
 from typing import Any, Protocol
 
 
@@ -58,7 +60,7 @@ class ToolResult:
 Entry = SystemText | UserText | AssistantText | ToolResult
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ToolSpec:
     """A tool as offered to the model. ``strict`` says the schema fits OpenAI's strict mode."""
 
@@ -66,6 +68,11 @@ class ToolSpec:
     description: str
     parameters: Mapping[str, Any]
     strict: bool = True
+
+    @cached_property
+    def size(self) -> int:
+        """Characters of it in a request."""
+        return len(json.dumps(vars(self), default=dict))
 
 
 @dataclass(frozen=True, slots=True)
