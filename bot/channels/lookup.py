@@ -1,6 +1,7 @@
 """Cards as channels may look them up, each answer checked against who asks and where."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from sqlmodel import Session
@@ -22,55 +23,48 @@ from bot.store.rules import Policies
 _RECENT = 20
 
 
+@dataclass(eq=False)
 class CoreLookup:
-    def __init__(
-        self,
-        database: Database,
-        cards: Cards,
-        presses: Presses,
-        policies: Policies,
-        notice: str = "",
-    ) -> None:
-        self.notice = notice
-        self._database = database
-        self._cards = cards
-        self._policies = policies
-        self._presses = presses
+    database: Database
+    cards: Cards
+    presses: Presses
+    policies: Policies
+    notice: str = ""
 
     async def card(
         self, proposal_id: str, actor: Actor, address: Address | None = None, ref: str | None = None
     ) -> Card | None:
-        if not await self._database.read(self._may_see, proposal_id, actor, address):
+        if not await self.database.read(self._may_see, proposal_id, actor, address):
             return None
         pressed = (proposal_id, actor, address, ref) if address and ref else None
-        if pressed and await self._cards.recognise(*pressed) is None:
+        if pressed and await self.cards.recognise(*pressed) is None:
             return None
-        return (await self._cards.card(proposal_id, address))[1]
+        return (await self.cards.card(proposal_id, address))[1]
 
     async def arguments(
         self, proposal_id: str, actor: Actor, address: Address | None = None
     ) -> Mapping[str, Any] | None:
-        if not await self._database.read(self._may, proposal_id, actor, address, Verb.EDIT):
+        if not await self.database.read(self._may, proposal_id, actor, address, Verb.EDIT):
             return None
-        return (await self._cards.card(proposal_id))[1].arguments
+        return (await self.cards.card(proposal_id))[1].arguments
 
     async def may_press(
         self, proposal_id: str, actor: Actor, address: Address | None = None, verb: Verb = Verb.APPROVE
     ) -> bool:
-        return await self._database.read(self._may, proposal_id, actor, address, verb)
+        return await self.database.read(self._may, proposal_id, actor, address, verb)
 
     async def follows(self, address: Address) -> bool:
-        return await self._database.read(conversations.open_at, address) is not None
+        return await self.database.read(conversations.open_at, address) is not None
 
     async def ladder(
         self, proposal_id: str, actor: Actor, address: Address | None = None
     ) -> Sequence[tuple[GrantScope, str]]:
-        return await self._presses.ladder(proposal_id, actor, address)
+        return await self.presses.ladder(proposal_id, actor, address)
 
     async def reaches(
         self, proposal_id: str, actor: Actor, address: Address | None = None
     ) -> Sequence[tuple[GrantAudience, str]]:
-        return await self._presses.reaches(proposal_id, actor, address)
+        return await self.presses.reaches(proposal_id, actor, address)
 
     async def overview(self, actor: Actor) -> Overview:
         parts: list[list[Proposal]] = []
@@ -79,14 +73,14 @@ class CoreLookup:
             parts[:] = self._overview(session, actor)
             return [p for part in parts for p in part]
 
-        cards = await self._cards.cards(find)
+        cards = await self.cards.cards(find)
         return Overview(*(tuple(cards[p.id] for p in part) for part in parts))
 
     def _may_see(self, session: Session, proposal_id: str, actor: Actor, address: Address | None) -> bool:
         proposal = proposals.get(session, proposal_id)
         if proposal is None:
             return False
-        if rights.visible(session, self._policies, proposal, actor):
+        if rights.visible(session, self.policies, proposal, actor):
             return True
         conversation = conversations.get_conversation(session, proposal.conversation_id)
         home = conversation is not None and conversation.origin == address
@@ -98,15 +92,15 @@ class CoreLookup:
         proposal = proposals.get(session, proposal_id)
         if proposal is None:
             return False
-        return rights.objection(session, self._policies, proposal, actor, verb, at=address) is None
+        return rights.objection(session, self.policies, proposal, actor, verb, at=address) is None
 
     def _overview(
         self, session: Session, actor: Actor
     ) -> tuple[list[Proposal], list[Proposal], list[Proposal]]:
         person = people.person_of(session, actor)
-        reach = rights.reach(session, self._policies, actor)
+        reach = rights.reach(session, self.policies, actor)
         pending = proposals.seen_by(session, reach, [State.PROPOSED])
-        waiting = [p for p in pending if rights.objection(session, self._policies, p, actor) is None]
+        waiting = [p for p in pending if rights.objection(session, self.policies, p, actor) is None]
         ended = proposals.seen_by(session, reach, sorted(SETTLED), _RECENT * 5)
 
         def mine(p: Proposal) -> bool:

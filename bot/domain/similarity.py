@@ -35,6 +35,12 @@ class GrantDuration(StrEnum):
     def span(self) -> timedelta | None:
         return {"1h": timedelta(hours=1), "8h": timedelta(hours=8), "24h": timedelta(hours=24)}.get(self)
 
+    @property
+    def words(self) -> str:
+        """As people choose it."""
+        named = {"1h": "1 hour", "8h": "8 hours", "24h": "24 hours"}
+        return named.get(self, "As long as this conversation")
+
 
 _HERE, _CHAT = "the conversation where it was asked", "the chat where it was asked"
 

@@ -54,7 +54,6 @@ JOBS = [
     "places",
     "presses",
     "stream",
-    "team_status",
     "text",
 ]
 

@@ -40,7 +40,7 @@ LABELS: dict[Verb, tuple[str, ...]] = {
     Verb.DECLINE_ALL: ("Decline all ",),
 }
 HOLDS = {
-    GrantDuration.CONVERSATION: "This conversation",
+    GrantDuration.CONVERSATION: "As long as this conversation",
     GrantDuration.HOUR: "1 hour",
     GrantDuration.EIGHT_HOURS: "8 hours",
     GrantDuration.DAY: "24 hours",

@@ -6,6 +6,7 @@ never: copies stay behind until their row says otherwise.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 
 from sqlmodel import Session
@@ -40,35 +41,27 @@ _ASKED_FOR = 5.0  # seconds that a platform has to say whether Nod can post some
 _MAX_PASSES = 5  # redraws of one card in a row; the next tick continues
 
 
+@dataclass(eq=False)
 class Cards:
-    """Draws cards, posts them and keeps their copies up to date."""
+    """Draws cards, posts them and keeps their copies up to date.
 
-    def __init__(
-        self,
-        channels: Mapping[str, Channel],
-        registry: Registry,
-        database: Database,
-        policies: Policies,
-        clock: Clock,
-        notifier: ChangeNotifier,
-        notices: Notices,
-        leases: Leases,
-        routes: Sequence[Address] = (),
-        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-    ) -> None:
-        """``routes``: where every card is posted, too."""
-        self._channels = channels
-        self._registry = registry
-        self._database = database
-        self._policies = policies
-        self._clock = clock
-        self._bell = notifier
-        self._notices = notices
-        self._leases = leases
-        self._routes = routes
-        self._sleep = sleep
-        self._pauses: Pauses[tuple[int, int]] = Pauses(clock)  # by copy and the version it is to show
-        self._told: set[tuple[str, Address]] = set()  # of which refusals people know
+    ``routes``: where every card is posted, too.
+    """
+
+    channels: Mapping[str, Channel]
+    registry: Registry
+    database: Database
+    policies: Policies
+    clock: Clock
+    notifier: ChangeNotifier
+    notices: Notices
+    leases: Leases
+    routes: Sequence[Address] = ()
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    _told: set[tuple[str, Address]] = field(default_factory=set, init=False)  # of which refusals people know
+
+    def __post_init__(self) -> None:
+        self._pauses: Pauses[tuple[int, int]] = Pauses(self.clock)  # by copy and the version it is to show
 
     async def post_all(self, opened: Sequence[Proposal], jobs: list[Job], *, last: bool) -> None:
         """Post every card, adding to ``jobs``; then raise what hindered the first that may arrive yet.
@@ -81,8 +74,8 @@ class Cards:
                 jobs += await self._post(proposal, last=last)
             except ChannelError as error:
                 hindered.append(error)
-        if len(opened) > 1 and posters(self._channels):
-            await self._database.write(posted_cards.group_is_there, opened[0].message_id)
+        if len(opened) > 1 and posters(self.channels):
+            await self.database.write(posted_cards.group_is_there, opened[0].message_id)
             jobs.append(Job(Work.REDRAW, str(opened[0].message_id)))
         if hindered:
             raise hindered[0]
@@ -92,12 +85,12 @@ class Cards:
 
         Raises ChannelError when it may still arrive at one more of them, unless this is the ``last`` try.
         """
-        there = {copy.address for copy in await self._database.read(posted_cards.of_proposal, proposal.id)}
+        there = {copy.address for copy in await self.database.read(posted_cards.of_proposal, proposal.id)}
         failures: dict[Address, ChannelError] = {}
         jobs: set[Job] = set()
-        wanted = await self._database.read(self._addresses, proposal)
+        wanted = await self.database.read(self._addresses, proposal)
         for address in wanted:
-            poster = poster_at(self._channels, address)
+            poster = poster_at(self.channels, address)
             if address in there or poster is None:
                 continue
             posted = await self._post_card(poster, proposal.id, address)
@@ -112,19 +105,17 @@ class Cards:
         hopeful = [error for error in failures.values() if not isinstance(error, NotDeliverable)]
         final = {at: error for at, error in failures.items() if last or isinstance(error, NotDeliverable)}
         if there and final:
-            await self._database.write(self._tell_unreached, proposal, there, final)
+            await self.database.write(self._tell_unreached, proposal, there, final)
         if hopeful and not last:
             raise hopeful[0]
         if there or not failures:
             return tuple(jobs)
-        return await self._database.write(
-            self._undeliverable, proposal, next(iter(failures.values())).message
-        )
+        return await self.database.write(self._undeliverable, proposal, next(iter(failures.values())).message)
 
     def _undeliverable(self, session: Session, proposal: Proposal, why: str) -> tuple[Job, ...]:
-        jobs = lifecycle.undeliverable(session, proposal.id, why, self._clock())
+        jobs = lifecycle.undeliverable(session, proposal.id, why, self.clock())
         if jobs:
-            self._notices.for_admins(
+            self.notices.for_admins(
                 session,
                 f"A proposal could not be delivered to anyone who may decide, so it was cancelled: "
                 f"{proposal.description}. Reason: {why}",
@@ -144,7 +135,7 @@ class Cards:
         for address, error in final.items():
             if (proposal.id, address) not in self._told:
                 self._told.add((proposal.id, address))
-                self._notices.unreached(session, proposal, address, error.message)
+                self.notices.unreached(session, proposal, address, error.message)
 
     def _may_be_decided_at(self, session: Session, proposal: Proposal, address: Address) -> bool:
         """Whether it is a place for those who may decide: any but the requester's own, and where they asked.
@@ -154,12 +145,12 @@ class Cards:
         conversation = conversations.get_conversation(session, proposal.conversation_id)
         theirs = {_own_chat(proposal.requester), conversation.origin if conversation else None}
         requester = people.person_of(session, proposal.requester)
-        objection = self._policies.load(session).objection
+        objection = self.policies.load(session).objection
         return address not in theirs or objection(proposal, requester, requester, str(address)) is None
 
     async def hindrance(self, address: Address) -> str:
         """Why the platform will never take a card there; empty where it does, or does not say in time."""
-        if (poster := poster_at(self._channels, address)) is not None:
+        if (poster := poster_at(self.channels, address)) is not None:
             try:
                 async with asyncio.timeout(_ASKED_FOR):
                     await poster.check_place(address)
@@ -171,8 +162,8 @@ class Cards:
 
     async def post_at(self, proposal_id: str, address: Address) -> None:
         """Post the card in one more place, unless it is already there; raises ChannelError."""
-        poster = poster_at(self._channels, address)
-        there = await self._database.read(posted_cards.of_proposal, proposal_id)
+        poster = poster_at(self.channels, address)
+        there = await self.database.read(posted_cards.of_proposal, proposal_id)
         if poster is None or any(copy.address == address and not copy.gone for copy in there):
             return
         posted = await self._post_card(poster, proposal_id, address)
@@ -192,7 +183,7 @@ class Cards:
             log.error("card not posted", proposal=proposal_id, address=str(address), why=error.message)
             return error
         version, fingerprint = current.version, card.fingerprint
-        behind = await self._database.write(posted_cards.add, proposal_id, address, ref, version, fingerprint)
+        behind = await self.database.write(posted_cards.add, proposal_id, address, ref, version, fingerprint)
         return (Job(Work.REDRAW, str(current.message_id)),) if behind else ()
 
     async def recognise(
@@ -203,10 +194,10 @@ class Cards:
         A card whose posting was never answered, or whose row a crash took, is in no row: it is remembered
         here and redrawn from now on, by the jobs that are given back. So is one that had been given up.
         """
-        known = await self._database.read(posted_cards.known, address.channel, ref)
+        known = await self.database.read(posted_cards.known, address.channel, ref)
         if known == Known(proposal_id, gone=False):
             return ()
-        return await self._database.write(self._recognise, proposal_id, actor, address, ref, first=True)
+        return await self.database.write(self._recognise, proposal_id, actor, address, ref, first=True)
 
     def _recognise(
         self, session: Session, proposal_id: str, actor: Actor, address: Address, ref: str
@@ -240,16 +231,16 @@ class Cards:
             return []
         if proposal.kind is Kind.QUESTION:
             return [conversation.origin]
-        book = self._policies.load(session).book
+        book = self.policies.load(session).book
         routes = book.routes(str(conversation.origin), proposal.tool_name)
-        further = (*self._routes, *map(Address.parse, routes))
+        further = (*self.routes, *map(Address.parse, routes))
         # deciders first: the requester's card says that they have it
         others = () if further or not conversation.private else self._others(session, proposal)
         return list(dict.fromkeys((*others, conversation.origin, *further)))
 
     def _others(self, session: Session, proposal: Proposal) -> list[Address]:
         """Private chats of those who may decide, where no one in the requester's own may approve it."""
-        policy = self._policies.load(session)
+        policy = self.policies.load(session)
         requester = people.person_of(session, proposal.requester)
         asks = proposal.state is State.PROPOSED
         if not asks or policy.objection(proposal, requester, requester) is None:
@@ -261,7 +252,7 @@ class Cards:
     @property
     def stand_anywhere(self) -> bool:
         """Whether some channel holds copies of cards; elsewhere people read the rows themselves."""
-        return bool(posters(self._channels))
+        return bool(posters(self.channels))
 
     async def redraw(self, message_id: int) -> None:
         """Bring every copy of an answer's cards up to date.
@@ -269,14 +260,14 @@ class Cards:
         Raises LeasedElsewhere where another process is doing so.
         """
         if self.stand_anywhere:
-            async with self._leases.held(f"cards of {message_id}"):
+            async with self.leases.held(f"cards of {message_id}"):
                 await self._redraw_all(message_id)
 
     async def _redraw_all(self, message_id: int) -> None:
         if not await self._let_pass(message_id):
             return
         for _ in range(_MAX_PASSES):
-            behind = await self._database.read(posted_cards.behind, message_id)
+            behind = await self.database.read(posted_cards.behind, message_id)
             done = [await self._redraw(copy) for copy in behind]
             if not any(done):
                 return
@@ -289,7 +280,7 @@ class Cards:
         """
         tried: set[Copy] = set()
         for _ in range(_MOMENTS):
-            behind = await self._database.read(_behind, message_id)
+            behind = await self.database.read(_behind, message_id)
             if not behind:
                 return False
             for copy in [copy for copy, passing in behind if not passing and copy not in tried]:
@@ -297,11 +288,11 @@ class Cards:
                 await self._redraw(copy)
             if not any(passing for _, passing in behind):
                 break
-            await self._sleep(_MOMENT)
+            await self.sleep(_MOMENT)
         return True
 
     async def _redraw(self, copy: Copy) -> bool:
-        poster = poster_at(self._channels, copy.address)
+        poster = poster_at(self.channels, copy.address)
         key = (copy.id, copy.wanted)
         if poster is None or self._pauses.holds(key):
             return False
@@ -310,13 +301,13 @@ class Cards:
             if card.fingerprint != copy.shown:  # each edit counts against what a platform lets Nod send
                 await poster.redraw_card(copy.address, copy.ref, card)
         except (CopyGone, NotDeliverable):
-            await self._database.write(partial(self._lost, again=proposal.state is State.PROPOSED), copy)
+            await self.database.write(partial(self._lost, again=proposal.state is State.PROPOSED), copy)
         except ChannelError as error:
             log.info("card not updated yet", proposal=copy.proposal_id, why=error.message)
             self._pauses.refused(key)
             return False
         else:
-            await self._database.write(posted_cards.mark_rendered, copy, card.fingerprint)
+            await self.database.write(posted_cards.mark_rendered, copy, card.fingerprint)
         self._pauses.over(key)
         return True
 
@@ -324,30 +315,30 @@ class Cards:
         """The copy is gone; while people still decide, another card takes its place."""
         posted_cards.mark_gone(session, copy)
         if again:
-            notices.keep(session, copy.address, "", self._clock(), copy.proposal_id)
+            notices.keep(session, copy.address, "", self.clock(), copy.proposal_id)
 
     async def changed(self) -> None:
         """Wake what waits for rows, and let every channel bring its lists up to date."""
-        self._bell.notify()
-        for channel in self._channels.values():
+        self.notifier.notify()
+        for channel in self.channels.values():
             await channel.changed()
 
     async def card(self, proposal_id: str, at: Address | None = None) -> tuple[Proposal, Card]:
         """The card as it is now; the first of several in one answer carries the group's buttons."""
-        available = await self._registry.available()
-        return await self._database.read(_card, proposal_id, available, self._policies, at)
+        available = await self.registry.available()
+        return await self.database.read(_card, proposal_id, available, self.policies, at)
 
     async def _at(self, proposal_id: str, address: Address) -> tuple[Proposal, Card]:
         """The card for this place: without the group's buttons where not all of the group is there."""
         proposal, card = await self.card(proposal_id, address)
         group = card.group
-        there = group is None or await self._database.read(posted_cards.stand_at, group.members, address)
+        there = group is None or await self.database.read(posted_cards.stand_at, group.members, address)
         return proposal, card if there else card.alone
 
     async def cards(self, find: Callable[[Session], Sequence[Proposal]]) -> Mapping[str, Card]:
         """The cards of what ``find`` gives, by proposal id, found and drawn in one read."""
-        available = await self._registry.available()
-        return await self._database.read(_cards, find, available, self._policies)
+        available = await self.registry.available()
+        return await self.database.read(_cards, find, available, self.policies)
 
 
 def _own_chat(actor: Actor) -> Address:

@@ -6,6 +6,7 @@ belongs to. A crash before the row says otherwise posts it again later rather th
 
 import asyncio
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from bot.channels.base import Channel, Poster, poster_at
@@ -22,34 +23,32 @@ from bot.telemetry.logs import logger
 log = logger(__name__)
 
 
+@dataclass(eq=False)
 class Attachments:
-    def __init__(
-        self, channels: Mapping[str, Channel], database: Database, clock: Clock, notices: Notices
-    ) -> None:
-        self._channels = channels
-        self._database = database
-        self._clock = clock
-        self._notices = notices
-        self._failing: dict[str, datetime] = {}  # since when, by handle
+    channels: Mapping[str, Channel]
+    database: Database
+    clock: Clock
+    notices: Notices
+    _failing: dict[str, datetime] = field(default_factory=dict, init=False)  # since when, by handle
 
     async def post(self, conversation_id: str) -> bool:
         """Post what people in a conversation still have to get; one caller at a time for each.
 
         False when something may arrive another time.
         """
-        waiting = await self._database.read(outputs.unposted, conversation_id)
+        waiting = await self.database.read(outputs.unposted, conversation_id)
         conversation = None
         if waiting:
-            conversation = await self._database.read(conversations.get_conversation, conversation_id)
-        if conversation is None or conversation.origin.channel not in self._channels:
+            conversation = await self.database.read(conversations.get_conversation, conversation_id)
+        if conversation is None or conversation.origin.channel not in self.channels:
             return True
-        poster = poster_at(self._channels, conversation.origin)
+        poster = poster_at(self.channels, conversation.origin)
         done = True
         for kept in waiting:
             if poster is not None and not await self._posted(poster, conversation, kept):
                 done = False
                 continue
-            await self._database.write(outputs.mark_posted, kept.handle)
+            await self.database.write(outputs.mark_posted, kept.handle)
             self._failing.pop(kept.handle, None)
         return done
 
@@ -60,8 +59,8 @@ class Attachments:
             await poster.post_file(address, kept.file.name, text)
         except ChannelError as error:
             log.warning("file not delivered", file=kept.handle, address=str(address), why=error.message)
-            since = self._failing.setdefault(kept.handle, self._clock())
-            if not isinstance(error, NotDeliverable) and self._clock() - since < GIVE_UP:
+            since = self._failing.setdefault(kept.handle, self.clock())
+            if not isinstance(error, NotDeliverable) and self.clock() - since < GIVE_UP:
                 return False
             where = "Ask me for the part you need."
             if kept.proposal_id:
@@ -70,5 +69,5 @@ class Attachments:
                 )
             words = f"I could not post the file `{kept.file.name}` here ({error.message}). {where}"
             asker = conversation.requester
-            await self._notices.say(address, words, instead=Address(asker.channel, asker.key))
+            await self.notices.say(address, words, instead=Address(asker.channel, asker.key))
         return True

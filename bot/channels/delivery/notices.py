@@ -6,7 +6,7 @@ When what a platform refused for a moment is tried again: later after each refus
 """
 
 from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Generic, TypeVar
 
@@ -31,6 +31,7 @@ log = logger(__name__)
 _AT_A_TIME = 50
 
 
+@dataclass(frozen=True, slots=True)
 class Notices:
     """Keeps what Nod says by itself as rows, and posts them: nothing is lost by a platform's bad moment.
 
@@ -38,23 +39,15 @@ class Notices:
     what it is about is told, and the admins.
     """
 
-    def __init__(
-        self,
-        channels: Mapping[str, Channel],
-        database: Database,
-        policies: Policies,
-        clock: Clock,
-        routes: Sequence[Address] = (),
-    ) -> None:
-        self._channels = channels
-        self._database = database
-        self._policies = policies
-        self._clock = clock
-        self._routes = routes
+    channels: Mapping[str, Channel]
+    database: Database
+    policies: Policies
+    clock: Clock
+    routes: Sequence[Address] = ()
 
     async def say(self, address: Address, text: str, instead: Address | None = None) -> None:
         """Have a text posted; ``instead``: where else, if that place refuses it for good."""
-        await self._database.write(notices.keep, address, text, self._clock(), None, instead)
+        await self.database.write(notices.keep, address, text, self.clock(), None, instead)
 
     async def answer_privately(self, person: Actor, refused: Address, why: str, text: str) -> None:
         """Have what a place refused for good posted in the own chat of the person whom it answers."""
@@ -64,19 +57,19 @@ class Notices:
 
     def for_approvers(self, session: Session, text: str) -> None:
         """As part of a transaction: have a text posted in the chats that the settings name for approvers."""
-        for address in self._routes:
-            notices.keep(session, address, text, self._clock())
+        for address in self.routes:
+            notices.keep(session, address, text, self.clock())
 
     def for_admins(self, session: Session, text: str) -> None:
         """As part of a transaction: have each admin told."""
-        for admin in sorted(self._policies.load(session).holders(Role.ADMIN)):
-            notices.keep(session, Address.parse(admin), text, self._clock())
+        for admin in sorted(self.policies.load(session).holders(Role.ADMIN)):
+            notices.keep(session, Address.parse(admin), text, self.clock())
 
     def nudge(self, session: Session, proposal: Proposal, text: str) -> None:
         """As part of a transaction: have a line said once in each place where a proposal's card is."""
         there = {copy.address for copy in posted_cards.of_proposal(session, proposal.id) if not copy.gone}
         for address in sorted(there, key=str):
-            notices.keep(session, address, as_written(text), self._clock(), proposal.id)
+            notices.keep(session, address, as_written(text), self.clock(), proposal.id)
 
     def unreached(self, session: Session, proposal: Proposal, address: Address, why: str) -> None:
         """As part of a transaction: tell who asked and the admins where a card can't be posted."""
@@ -86,18 +79,18 @@ class Notices:
         conversation = conversations.get_conversation(session, proposal.conversation_id)
         asker = Address(proposal.requester.channel, proposal.requester.key)
         origin = conversation.origin if conversation else asker
-        admins = {Address.parse(each) for each in self._policies.load(session).holders(Role.ADMIN)}
+        admins = {Address.parse(each) for each in self.policies.load(session).holders(Role.ADMIN)}
         for each in sorted({origin if origin != address else asker, *admins} - {address}, key=str):
-            notices.keep(session, each, text, self._clock(), None, asker if each == origin else None)
+            notices.keep(session, each, text, self.clock(), None, asker if each == origin else None)
 
     async def send(self, now: datetime, post_card: Callable[[str, Address], Awaitable[None]]) -> None:
         """Post what is due. ``post_card`` posts a proposal's card in one more place; raises ChannelError."""
-        for notice in await self._database.read(notices.due, now, _AT_A_TIME):
-            poster = poster_at(self._channels, notice.address)
+        for notice in await self.database.read(notices.due, now, _AT_A_TIME):
+            poster = poster_at(self.channels, notice.address)
             late = now - notice.created_at >= GIVE_UP
-            if poster is None and notice.address.channel not in self._channels and not late:
+            if poster is None and notice.address.channel not in self.channels and not late:
                 continue  # a process that has this channel posts it
-            if not await self._database.write(notices.claim, notice, now + pause(notice.tries)):
+            if not await self.database.write(notices.claim, notice, now + pause(notice.tries)):
                 continue
             try:
                 if poster is not None:
@@ -107,9 +100,9 @@ class Notices:
                     log.warning("notice not delivered yet", address=str(notice.address), why=error.message)
                     continue
                 log.error("notice not delivered", address=str(notice.address), why=error.message)
-                await self._database.write(self._refused, notice, error.message)
+                await self.database.write(self._refused, notice, error.message)
             else:
-                await self._database.write(notices.over, notice)
+                await self.database.write(notices.over, notice)
 
     async def _post(
         self, poster: Poster, notice: Notice, post_card: Callable[[str, Address], Awaitable[None]]
@@ -118,14 +111,14 @@ class Notices:
         if ident is None:
             await poster.post(address, notice.text)
             return
-        ref, people = await self._database.read(_card_at, ident, address)
+        ref, people = await self.database.read(_card_at, ident, address)
         if people is None:
             return  # it was decided since
         if notice.text and ref:
             try:
                 await poster.remind(address, ref, notice.text, people)
             except CopyGone:  # another card reminds, and has the buttons
-                await self._database.write(posted_cards.lost, address.channel, ref)
+                await self.database.write(posted_cards.lost, address.channel, ref)
             else:
                 return
         await post_card(ident, address)
@@ -135,10 +128,10 @@ class Notices:
         notices.over(session, notice)
         proposal = proposals.get(session, notice.proposal_id) if notice.proposal_id else None
         if notice.instead is not None:
-            notices.keep(session, notice.instead, notice.text, self._clock(), notice.proposal_id)
+            notices.keep(session, notice.instead, notice.text, self.clock(), notice.proposal_id)
         elif proposal is not None:
             self.unreached(session, proposal, notice.address, why)
-        elif str(notice.address) not in self._policies.load(session).holders(Role.ADMIN):
+        elif str(notice.address) not in self.policies.load(session).holders(Role.ADMIN):
             self.for_admins(session, f"I can't post in {notice.address}. {why}")
 
 
@@ -157,23 +150,21 @@ def _card_at(session: Session, ident: str, address: Address) -> tuple[str, list[
 _LONGEST = 3000  # characters; a platform's message holds that many, with who asked what
 
 
+@dataclass(frozen=True, slots=True)
 class Answers:
     """Tells answers where they are awaited; the conversation itself has them already."""
 
-    def __init__(
-        self, channels: Mapping[str, Channel], database: Database, clock: Clock, notices: Notices
-    ) -> None:
-        self._channels = channels
-        self._database = database
-        self._clock = clock
-        self._notices = notices
+    channels: Mapping[str, Channel]
+    database: Database
+    clock: Clock
+    notices: Notices
 
     async def tell(self, home: str) -> bool:
         """Tell every answer of a conversation that is there; False when one may arrive yet."""
         arrived = True
-        for each in await self._database.read(questions.answered, home):
+        for each in await self.database.read(questions.answered, home):
             if await self._told(each):
-                await self._database.write(questions.settle, each, self._clock())
+                await self.database.write(questions.settle, each, self.clock())
             else:
                 arrived = False
         return arrived
@@ -181,7 +172,7 @@ class Answers:
     async def _told(self, question: AskedQuestion) -> bool:
         """Whether there is nothing more to try."""
         address = question.address
-        poster = poster_at(self._channels, address) if address else None
+        poster = poster_at(self.channels, address) if address else None
         if address is None or poster is None:
             return True
         asked, answer = as_written(question.text), bounded(question.answer, _LONGEST)
@@ -194,10 +185,10 @@ class Answers:
                 await poster.post(address, f"> {asked}\n\n{answer}")
         except (CopyGone, NotDeliverable) as error:
             log.warning("answer not delivered", address=str(address), why=error.message)
-            await self._notices.answer_privately(asker, address, error.message, words)
+            await self.notices.answer_privately(asker, address, error.message, words)
         except ChannelError as error:
             log.warning("answer not delivered yet", address=str(address), why=error.message)
-            return self._clock() - datetime.fromisoformat(question.asked_at) >= GIVE_UP
+            return self.clock() - datetime.fromisoformat(question.asked_at) >= GIVE_UP
         return True
 
 

@@ -39,31 +39,23 @@ from bot.telemetry.logs import logger
 log = logger(__name__)
 
 
+@dataclass(eq=False)
 class Turns:
-    """Shows turns as they happen, and posts later what could not be shown then."""
+    """Shows turns as they happen, and posts later what could not be shown then. ``routes``: as in `Cards`."""
 
-    def __init__(
-        self,
-        channels: Mapping[str, Channel],
-        database: Database,
-        cards: Cards,
-        clock: Clock,
-        notices: Notices,
-        leases: Leases,
-        routes: Sequence[Address] = (),
-    ) -> None:
-        """``routes``: as in `Cards`."""
-        self._leases = leases
-        self._channels = channels
-        self._database = database
-        self._cards = cards
-        self._clock = clock
-        self._notices = notices
-        self._routes = routes
-        self._attachments = Attachments(channels, database, clock, notices)
-        self._answers = Answers(channels, database, clock, notices)
+    channels: Mapping[str, Channel]
+    database: Database
+    cards: Cards
+    clock: Clock
+    notices: Notices
+    leases: Leases
+    routes: Sequence[Address] = ()
+
+    def __post_init__(self) -> None:
+        self._attachments = Attachments(self.channels, self.database, self.clock, self.notices)
+        self._answers = Answers(self.channels, self.database, self.clock, self.notices)
         self._failing: dict[int, datetime] = {}  # since when, by message id
-        self._pauses: Pauses[str] = Pauses(clock)  # by conversation id
+        self._pauses: Pauses[str] = Pauses(self.clock)  # by conversation id
         self._arrived: dict[int, int] = {}  # how many posts of a text, by message id
         self._told: set[int] = set()  # ids of messages whose text arrived, but not yet all their cards
         self._speaking: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()  # by conversation id
@@ -71,10 +63,10 @@ class Turns:
     def shows_rows(self, conversation: Conversation, book: Rulebook) -> bool:
         """Whether people there read rows themselves, so that nothing has to be delivered."""
         channel = conversation.origin.channel
-        if channel not in self._channels:
+        if channel not in self.channels:
             return channel == SHELL  # of another, what was said waits for a process that has it
-        return poster_at(self._channels, conversation.origin) is None and not (
-            self._routes or book.about(Subject.ROUTE)
+        return poster_at(self.channels, conversation.origin) is None and not (
+            self.routes or book.about(Subject.ROUTE)
         )
 
     async def show(
@@ -90,25 +82,25 @@ class Turns:
         For a teammate's turn only the cards are shown; its progress is in its team's status message.
         Raises LeasedElsewhere before the first event where another process is posting there.
         """
-        channel = self._channels.get(conversation.origin.channel)
+        channel = self.channels.get(conversation.origin.channel)
         if channel is None or conversation.shown_at is not None:
             async for _ in events:
                 pass
-            await self._cards.changed()
+            await self.cards.changed()
             return (Job(Work.DELIVER, conversation.id),) if channel is not None and not rows_shown else ()
-        if poster_at(self._channels, conversation.origin) is None:
+        if poster_at(self.channels, conversation.origin) is None:
             stream = channel.open_stream(conversation.address, requester)
             async for event in events:
                 await stream.send(event)
-            await self._cards.changed()
+            await self.cards.changed()
             return () if rows_shown else (Job(Work.DELIVER, conversation.id),)
         async with self._posting(conversation.id):
             # what was not shown yet goes above what comes now
             jobs = await self._deliver(conversation.id)
-            left = await self._database.read(messages.undelivered, conversation.id)
+            left = await self.database.read(messages.undelivered, conversation.id)
             stream = channel.open_stream(conversation.address, requester)
             shown = await _pump(stream, events)
-            said = await self._database.read(messages.undelivered_lines, conversation.id)
+            said = await self.database.read(messages.undelivered_lines, conversation.id)
             self._note(shown, [each for each in said if each.id not in left])
             return (*jobs, *await self._deliver(conversation.id))
 
@@ -130,7 +122,7 @@ class Turns:
         """
         if self._pauses.holds(conversation_id):
             return ()
-        if self._leases.has(_posts(conversation_id)):
+        if self.leases.has(_posts(conversation_id)):
             return await self._deliver(conversation_id, only=Kind.QUESTION)
         async with self._posting(conversation_id):
             return await self._deliver(conversation_id)
@@ -138,7 +130,7 @@ class Turns:
     @contextlib.asynccontextmanager
     async def _posting(self, conversation_id: str) -> AsyncIterator[None]:
         """Inside, no one else posts in a conversation, here or in another process."""
-        async with self._alone(conversation_id), self._leases.held(_posts(conversation_id)):
+        async with self._alone(conversation_id), self.leases.held(_posts(conversation_id)):
             yield
 
     def _alone(self, conversation_id: str) -> asyncio.Lock:
@@ -156,21 +148,21 @@ class Turns:
     async def _deliver_alone(self, conversation_id: str, only: Kind | None) -> tuple[Job, ...]:
         jobs: list[Job] = []
         refused = False
-        for line, conversation, opened in await self._database.read(_undelivered, conversation_id):
+        for line, conversation, opened in await self.database.read(_undelivered, conversation_id):
             if only is not None and not any(p.kind is only for p in opened):
                 continue
-            if conversation.origin.channel not in {SHELL, *self._channels}:
+            if conversation.origin.channel not in {SHELL, *self.channels}:
                 continue
-            last = self._clock() - self._failing.get(line.id, self._clock()) >= GIVE_UP
+            last = self.clock() - self._failing.get(line.id, self.clock()) >= GIVE_UP
             try:
                 await self._say(conversation, line, last=last)
-                await self._cards.post_all(opened, jobs, last=last)
+                await self.cards.post_all(opened, jobs, last=last)
             except ChannelError as error:
                 log.warning("message not delivered", message=line.id, why=error.message)
-                self._failing.setdefault(line.id, self._clock())
+                self._failing.setdefault(line.id, self.clock())
                 refused = True
                 continue
-            await self._database.write(messages.mark_delivered, [line.id])
+            await self.database.write(messages.mark_delivered, [line.id])
             self._told.discard(line.id)
             self._arrived.pop(line.id, None)
             self._failing.pop(line.id, None)
@@ -180,7 +172,7 @@ class Turns:
             self._pauses.refused(conversation_id)
         elif only is None:
             self._pauses.over(conversation_id)
-        await self._cards.changed()
+        await self.cards.changed()
         return tuple(jobs)
 
     def due(self) -> list[Job]:
@@ -196,7 +188,7 @@ class Turns:
         Raises ChannelError when it may arrive another time.
         """
         silent = conversation.shown_at is not None
-        poster = poster_at(self._channels, conversation.origin)
+        poster = poster_at(self.channels, conversation.origin)
         if poster is None or silent or line.id in self._told or not line.text.strip():
             return
         try:
@@ -206,9 +198,9 @@ class Turns:
                 self._arrived[line.id] = max(error.arrived, self._arrived.get(line.id, 0))
                 raise
             log.warning("message not delivered there", address=str(conversation.address), why=error.message)
-            heard = await self._database.read(messages.get_line, line.after)
+            heard = await self.database.read(messages.get_line, line.after)
             asker = heard.actor if heard and heard.actor else conversation.requester
-            await self._notices.answer_privately(asker, conversation.address, error.message, line.text)
+            await self.notices.answer_privately(asker, conversation.address, error.message, line.text)
         self._told.add(line.id)
 
 
@@ -294,40 +286,41 @@ def _undelivered(session: Session, conversation_id: str) -> list[tuple[Line, Con
 _MAX_PASSES = 5  # of one board in a row; the next tick continues
 
 
+@dataclass(eq=False)
 class TeamStatusDelivery:
-    def __init__(
-        self, channels: Mapping[str, Channel], database: Database, clock: Clock, leases: Leases
-    ) -> None:
-        self._channels = channels
-        self._pauses: Pauses[str] = Pauses(clock)  # by lead conversation
-        self._database = database
-        self._leases = leases
+    channels: Mapping[str, Channel]
+    database: Database
+    clock: Clock
+    leases: Leases
+
+    def __post_init__(self) -> None:
+        self._pauses: Pauses[str] = Pauses(self.clock)  # by lead conversation
 
     async def show(self, lead_id: str) -> None:
         """Bring the board of a conversation up to date; post it if there isn't one yet.
 
         Raises LeasedElsewhere where another process is doing so.
         """
-        async with self._leases.held(f"team of {lead_id}"):
+        async with self.leases.held(f"team of {lead_id}"):
             for _ in range(_MAX_PASSES):
-                copy, board = await self._database.read(_behind, lead_id)
+                copy, board = await self.database.read(_behind, lead_id)
                 if copy is None or not await self._show(copy, board):
                     return
 
     async def _show(self, copy: TeamStatusCopy, board: TeamStatus) -> bool:
-        channel = self._channels.get(copy.address.channel)
+        channel = self.channels.get(copy.address.channel)
         if channel is None or self._pauses.holds(copy.lead_id):
             return False
         try:
             ref = await channel.show_team(copy.address, copy.ref, board)
         except (CopyGone, NotDeliverable):
-            await self._database.write(teams.mark_gone, copy)
+            await self.database.write(teams.mark_gone, copy)
         except ChannelError as error:
             log.warning("team status not updated yet", conversation=copy.lead_id, why=error.message)
             self._pauses.refused(copy.lead_id)
             return False
         else:
-            await self._database.write(teams.mark_shown, copy, ref)
+            await self.database.write(teams.mark_shown, copy, ref)
         self._pauses.over(copy.lead_id)
         return True
 

@@ -20,7 +20,6 @@ from starlette.routing import Route
 from bot.channels.base import Hearing, Lookup, Poster, heard
 from bot.channels.connecting import Background, Connection
 from bot.channels.discord import doctor
-from bot.channels.discord import team_status as boards
 from bot.channels.discord.card import render
 from bot.channels.discord.inbound import COMMAND, COMMANDS, COMPONENT, EPHEMERAL, Interaction, signed
 from bot.channels.discord.places import (
@@ -34,7 +33,7 @@ from bot.channels.discord.places import (
 )
 from bot.channels.discord.presses import DiscordPresses, Display
 from bot.channels.discord.stream import DiscordStream
-from bot.channels.discord.text import cut, literal, neutralise, split
+from bot.channels.discord.text import OUTLINER, cut, literal, neutralise, split
 from bot.channels.discord.transport import PLAIN, DiscordRefusal, DiscordRest, Json
 from bot.channels.streamed_message import in_few, post_each
 from bot.domain.cards import Card
@@ -253,11 +252,11 @@ class DiscordChannel(Poster):
         await self._rest.post(DiscordPlace.of(address), {}, file=(name, text))
 
     async def show_team(self, address: Address, ref: str, team: TeamStatus) -> str:
-        if ref:
-            await self._rest.edit(ref, boards.rendered(team))
-            return ref
-        kept = await self._rest.post(DiscordPlace.of(address), boards.rendered(team))
-        return ref_of(kept)
+        message = {"embeds": [{"description": OUTLINER.team(team, "/nod team")}]}
+        if not ref:
+            return ref_of(await self._rest.post(DiscordPlace.of(address), message))
+        await self._rest.edit(ref, message)
+        return ref
 
     async def changed(self) -> None:
         """Nothing to do: Discord has no list of proposals."""

@@ -16,9 +16,6 @@ from bot.domain.similarity import GrantAudience, GrantDuration, GrantScope
 from bot.domain.verbs import ButtonMark, Needs, Verb, Way
 
 REASON, RUNG, REACH, LASTING = "reason", "rung", "reach", "lasting"
-_HOLDS = dict(
-    zip(GrantDuration, ("As long as this conversation", "1 hour", "8 hours", "24 hours"), strict=True)
-)
 _LONG = 80  # characters from which a text gets several lines
 _ALLOWS = "This approves the change now. Matching calls then run without asking, each shown here as done."
 
@@ -74,7 +71,7 @@ def similar(
     menus = (
         ("What may run without asking", RUNG, [(words, rung) for rung, words in ladder]),
         ("Whose requests, and where", REACH, [(words, whose) for whose, words in reaches]),
-        ("How long", LASTING, [(_HOLDS[each], each) for each in GrantDuration]),
+        ("How long", LASTING, [(each.words, each) for each in GrantDuration]),
     )
     said = cut("\n".join([_ALLOWS, *(f"- {literal(words)}" for _, words in ladder)]), INPUT)
     shown: list[Json] = [{"type": 10, "content": said}]

@@ -1,10 +1,10 @@
-"""A `Card` as Block Kit blocks: the pending and the resolved twin. Pure; posting is in ``channel.py``.
+"""A `Card` as Block Kit blocks: the pending and the resolved twin; and a team. Pure.
 
 Whatever the content, the blocks stay within ``limits``. Where the change does not fit, the card says so and
 its Approve opens "View all" first (``screens.py``), so no one approves what they could not read.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import urlsplit
@@ -20,6 +20,8 @@ from bot.domain.files import RESULT_SHOWN
 from bot.domain.people import Actor
 from bot.domain.plans import Plan, PlanLine
 from bot.domain.proposals import Kind, PreviewField
+from bot.domain.redaction import redact_text
+from bot.domain.teams import Standing, Teammate, TeamStatus, about
 from bot.domain.verbs import DETAILS, VIEW_ALL, Look, Needs, Verb, button, with_reason
 
 REVIEW = "review"  # opens "View all", whose submit approves
@@ -45,6 +47,11 @@ class SlackCard:
     text: str
     whole: bool
 
+    @property
+    def message(self) -> dict[str, Any]:
+        """What Slack's methods take."""
+        return {"text": self.text, "blocks": self.blocks}
+
 
 def action_id(verb: str) -> str:
     return f"nod:{verb}"
@@ -60,22 +67,6 @@ def parse_value(value: str) -> tuple[str, int]:
     if not (colon and proposal_id and round_.isdecimal()):
         raise ValueError("this button is not one of ours")
     return proposal_id, int(round_)
-
-
-def holds(blocks: Iterable[Mapping[str, Any]], proposal_id: str) -> bool:
-    """Whether a message of these blocks has buttons for this proposal."""
-    elements = (
-        element
-        for block in blocks
-        for element in (*(block.get("elements") or ()), block.get("accessory") or {})
-        if block.get("type") in ("actions", "section")
-    )
-    values = (
-        str(each.get("value") or "")
-        for element in elements
-        for each in (element, *(element.get("options") or ()))
-    )
-    return any(value.split(":")[-2:-1] == [proposal_id] for value in values)
 
 
 def render(card: Card, team: str = "") -> SlackCard:
@@ -359,3 +350,53 @@ def is_web(url: str) -> bool:
     if parts.scheme not in ("http", "https") or not parts.netloc or text.width(url) > blocks.URL:
         return False
     return url == clean(url) and not any(c.isspace() or c in "<>|" for c in url)
+
+
+_TEAMMATES = 20  # the newest
+_SAID = 300  # units of what one does or found
+_STATUS = {
+    Standing.WORKING: "in_progress",
+    Standing.DONE: "complete",
+    Standing.FAILED: "error",
+    Standing.STOPPED: "error",
+}
+_STANDINGS = {Standing.WORKING: "⏳", Standing.DONE: "✅", Standing.FAILED: "❌", Standing.STOPPED: "⏹"}
+
+
+def render_team(board: TeamStatus) -> SlackCard:
+    """A team as a plan block, with a task card for each teammate."""
+    tasks = [_task(each) for each in board.teammates[-_TEAMMATES:]]
+    block = {"type": "plan", "title": text.cut(board.title, blocks.TASK_TITLE)[0], "tasks": tasks}
+    return SlackCard([block], text.escape(board.title), whole=True)
+
+
+def brief_team(board: TeamStatus) -> SlackCard:
+    """The same in rich text, for a Slack that refuses the blocks."""
+    lines = [ContextLine((Run(board.title, "bold"),))]
+    for each in board.teammates[-_TEAMMATES:]:
+        head = f"{_STANDINGS[each.standing]} {_named(each)}"
+        lines += [ContextLine((Run(head),)), *_doing(each)]
+    return SlackCard(b.rich(lines), text.escape(board.title), whole=True)
+
+
+def _task(each: Teammate) -> Block:
+    task: Block = {
+        "type": "task_card",
+        "task_id": each.id,
+        "title": _named(each),
+        "status": _STATUS[each.standing],
+    }
+    ended = each.standing is not Standing.WORKING
+    if said := _doing(each):
+        task["output" if ended else "details"] = b.rich(said)[0]
+    return task
+
+
+def _named(each: Teammate) -> str:
+    plan = f"; {each.plan_state}" if each.plan_state else ""
+    return text.cut(text.link_text(f"{each.name}: {each.state}{plan}"), blocks.TASK_TITLE)[0]
+
+
+def _doing(each: Teammate) -> list[ContextLine]:
+    said = text.cut(redact_text(about(each)), _SAID)[0]
+    return [ContextLine((Run(said),))] if said.strip() else []

@@ -8,8 +8,9 @@ import asyncio
 import logging
 import re
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime, timedelta
+from functools import partial
 from http import HTTPStatus
 from typing import Any, TypeVar
 from weakref import WeakSet
@@ -29,12 +30,9 @@ from starlette.routing import Route
 from bot.channels.base import Hearing, Lookup, Poster, Stream, heard
 from bot.channels.connecting import Connection
 from bot.channels.slack import blocks as b
-from bot.channels.slack import doctor, reconciliation, text
-from bot.channels.slack import team_status as boards
-from bot.channels.slack.card import SlackCard, brief, render
-from bot.channels.slack.ephemerals import Ephemerals, check, upload
+from bot.channels.slack import doctor, posting, text
+from bot.channels.slack.card import brief, brief_team, render, render_team
 from bot.channels.slack.errors import (
-    LIMITED,
     NO_REPLIES,
     code_behind,
     code_of,
@@ -43,8 +41,7 @@ from bot.channels.slack.errors import (
     translated,
 )
 from bot.channels.slack.home import Homes
-from bot.channels.slack.inbound import Events
-from bot.channels.slack.incoming import FollowedThreads
+from bot.channels.slack.inbound import Events, FollowedThreads
 from bot.channels.slack.install import INSTALL_PATH, REDIRECT_PATH, oauth_flow
 from bot.channels.slack.places import NAME, SlackPlace, SlackPosted, user_of
 from bot.channels.slack.presses import BROKEN, SlackPresses
@@ -59,7 +56,7 @@ from bot.domain.chat import Address, Clock, Inbox
 from bot.domain.jobs import Peers
 from bot.domain.people import Actor
 from bot.domain.teams import TeamStatus
-from bot.errors import ChannelError, NotDeliverable, SettingsError
+from bot.errors import ChannelError, SettingsError
 from bot.settings import Settings
 from bot.store.database import Database
 from bot.telemetry.logs import logger
@@ -83,6 +80,7 @@ _bolt_logger.setLevel(logging.ERROR)  # an explicit level: bolt formats its debu
 
 T = TypeVar("T")
 Ack = Callable[..., Awaitable[BoltResponse]]
+Message = Mapping[str, Any]  # what chat.postMessage and chat.update take
 
 
 class SlackChannel(Poster):
@@ -113,11 +111,10 @@ class SlackChannel(Poster):
         self._started: datetime | None = None
         self._with_others = False
         self._unsure: dict[tuple[SlackPlace, str], datetime] = {}
-        """Since when it is open whether a card, by proposal id, or a text was posted."""
+        """Since when it is open whether something was posted, by its place and key."""
         self._workspaces = Workspaces(settings, database, clock)
         self._sessions = Sessions(self._workspaces)
         self._threads = FollowedThreads(database, clock)
-        self._ephemerals = Ephemerals(self._workspaces)
         self._events: Events | None = None
         self._presses: SlackPresses | None = None
         self._homes: Homes | None = None
@@ -160,12 +157,11 @@ class SlackChannel(Poster):
         if others is not None:
             self._workspaces.waits.share(others)
         self._homes = Homes(self._workspaces, self._database, lookup, self._clock)
-        self._presses = SlackPresses(self._workspaces, self._ephemerals, self._threads, inbox, lookup)
+        self._presses = SlackPresses(self._workspaces, self._threads, inbox, lookup)
         self._events = Events(
             self._workspaces,
             self._sessions,
             self._homes,
-            self._ephemerals,
             self._threads,
             inbox=inbox,
             lookup=lookup,
@@ -276,7 +272,7 @@ class SlackChannel(Poster):
             log.warning("a command's answer is sent another way", why=str(error))
         try:
             place = SlackPlace(context.team_id or "", str(body["channel_id"]))
-            await self._ephemerals.tell(place, str(body["user_id"]), words)
+            await posting.tell(self._workspaces, place, str(body["user_id"]), words)
         except Exception:
             log.exception("command answer not delivered")
 
@@ -311,68 +307,56 @@ class SlackChannel(Poster):
     async def check_place(self, address: Address) -> None:
         place = SlackPlace.of(address)
         with translated():
-            await check(await self._workspaces.client(place.team), place)
+            await posting.check(await self._workspaces.client(place.team), place)
 
     async def post(self, address: Address, markdown: str, after: int = 0) -> None:
         place = SlackPlace.of(address)
+        posts = text.split(text.neutralise(markdown))
+        await post_each(posts, after, lambda each: self._once(place, each, [{"markdown_text": each}]))
 
-        async def post(piece: str) -> None:
-            with translated():
-                await self._say_once(place, piece, markdown_text=piece)
+    async def _once(
+        self, place: SlackPlace, key: str, shown: Sequence[Message], since: datetime | None = None
+    ) -> tuple[SlackPosted, bool]:
+        """Post the first of these that Slack takes; gives what stands there, and whether that is new.
 
-        await post_each(text.split(text.neutralise(markdown)), after, post)
-
-    async def _say_once(self, place: SlackPlace, words: str, **what: Any) -> None:
-        """Post it, unless an earlier post of these words arrived without an answer."""
-        client = await self._workspaces.client(place.team)
-        key = place, words
-        since = self._unsure.get(key)
-        try:
-            if since is None or not await reconciliation.is_there(
-                client, place, await self._workspaces.bot_user(place.team), words, since
-            ):
-                self._unsure.setdefault(key, self._clock())
-                await _said(
-                    client, place.channel, place.thread, metadata=reconciliation.mark_of(words), **what
-                )
-        except SlackApiError as error:
-            if not maybe_done(error):
-                self._unsure.pop(key, None)
-            raise
-        self._unsure.pop(key, None)
+        With ``since``, and where an earlier post of the same ``key`` was left without an answer, what may
+        have arrived is looked for first.
+        """
+        with translated():
+            client = await self._workspaces.client(place.team)
+            since = self._unsure.get((place, key), since)
+            if since is not None:
+                bot_user = await self._workspaces.bot_user(place.team)
+                there = await posting.find(client, place, bot_user, key, since)
+                if there is not None:
+                    self._unsure.pop((place, key), None)
+                    return there, False
+            self._unsure.setdefault((place, key), self._clock())
+            post = partial(_said, client, place, metadata=posting.mark_of(key))
+            try:
+                posted = await _accepted(shown, post)
+            except SlackApiError as error:
+                if not maybe_done(error):
+                    self._unsure.pop((place, key), None)
+                raise
+            self._unsure.pop((place, key), None)
+            return SlackPosted(place.team, str(posted["channel"]), str(posted["ts"])), True
 
     async def post_card(self, address: Address, card: Card) -> str:
-        """Post a card, unless it is already there: an earlier post may have arrived without an answer."""
         place = SlackPlace.of(address)
-        if (there := await self._posted_before(place, card)) is not None:
-            await self._redraw(there, render(card, place.team), brief(card, place.team))
-            return str(there)
-        self._unsure[place, card.proposal_id] = self._clock()
-        try:
-            ref = await self._post(place, render(card, place.team), brief(card, place.team))
-        except ChannelError as error:
-            if isinstance(error, NotDeliverable) or code_behind(error) == LIMITED:
-                del self._unsure[place, card.proposal_id]
-            raise
-        del self._unsure[place, card.proposal_id]
-        return ref
+        shown = _shown(card, place.team)
+        return await self._post(place, card.proposal_id, shown, self._maybe_posted(card))
 
-    async def _posted_before(self, place: SlackPlace, card: Card) -> SlackPosted | None:
-        """Look for the card where this process, one before it, or one that is gone may have posted it."""
+    def _maybe_posted(self, card: Card) -> datetime | None:
+        """Since when it may have been posted, by the process before this one or by one that is gone."""
         if card.asked_at is None or self._started is None:
             return None
         others_since = self._clock() - _SOON if self._with_others else self._started
-        before = card.asked_at < max(self._started, others_since)
-        if not (before or (place, card.proposal_id) in self._unsure):
-            return None
-        with translated():
-            client = await self._workspaces.client(place.team)
-            bot_user = await self._workspaces.bot_user(place.team)
-            return await reconciliation.find(client, place, bot_user, card.proposal_id, card.asked_at)
+        return card.asked_at if card.asked_at < max(self._started, others_since) else None
 
     async def redraw_card(self, address: Address, ref: str, card: Card) -> None:  # noqa: ARG002 - the copy knows its place
         copy = SlackPosted.parse(ref)
-        await self._redraw(copy, render(card, copy.team), brief(card, copy.team))
+        await self._redraw(copy, _shown(card, copy.team))
 
     async def remind(self, address: Address, ref: str, markdown: str, people: Sequence[Actor]) -> None:
         """Write below the card, in its thread, with a link to it; mention those who are in this workspace."""
@@ -383,41 +367,38 @@ class SlackChannel(Poster):
             link = await client.chat_getPermalink(channel=card.channel, message_ts=card.ts)
             named = " ".join(f"<@{user}>" for user in users)
             below = b.marked(f"{named} <{link['permalink']}|Show the card>".strip())
-            await self._say_once(
-                SlackPlace(card.team, card.channel, place.thread or card.ts),
-                markdown,
-                text=f"{named} {escape(markdown)}".strip(),
-                blocks=[b.markdown(markdown), {"type": "section", "text": below}],
-            )
+        said = {
+            "text": f"{named} {escape(markdown)}".strip(),
+            "blocks": [b.markdown(markdown), {"type": "section", "text": below}],
+        }
+        await self._once(SlackPlace(card.team, card.channel, place.thread or card.ts), markdown, [said])
 
     async def show_team(self, address: Address, ref: str, team: TeamStatus) -> str:
+        shown = [render_team(team).message, brief_team(team).message]
         if not ref:
-            return await self._post(SlackPlace.of(address), boards.render(team), boards.brief(team))
-        await self._redraw(SlackPosted.parse(ref), boards.render(team), boards.brief(team))
+            return await self._post(SlackPlace.of(address), f"team of {team.lead_id}", shown)
+        await self._redraw(SlackPosted.parse(ref), shown)
         return ref
 
-    async def _post(self, place: SlackPlace, full: SlackCard, less: SlackCard) -> str:
-        async def post(shown: SlackCard) -> str:
-            posted = await _said(client, place.channel, place.thread, text=shown.text, blocks=shown.blocks)
-            return str(SlackPosted(place.team, str(posted["channel"]), str(posted["ts"])))
+    async def _post(
+        self, place: SlackPlace, key: str, shown: Sequence[Message], since: datetime | None = None
+    ) -> str:
+        """Post what will be redrawn, once; what stands there already is brought up to date."""
+        there, new = await self._once(place, key, shown, since)
+        if not new:
+            await self._redraw(there, shown)
+        return str(there)
 
-        with translated():
-            client = await self._workspaces.client(place.team)
-            return await _accepted(full, less, post)
-
-    async def _redraw(self, copy: SlackPosted, full: SlackCard, less: SlackCard) -> None:
-        async def redraw(shown: SlackCard) -> None:
-            await client.chat_update(channel=copy.channel, ts=copy.ts, text=shown.text, blocks=shown.blocks)
-
+    async def _redraw(self, copy: SlackPosted, shown: Sequence[Message]) -> None:
         with translated():
             client = await self._workspaces.client(copy.team)
-            await _accepted(full, less, redraw)
+            await _accepted(shown, partial(client.chat_update, channel=copy.channel, ts=copy.ts))
 
     async def post_file(self, address: Address, name: str, text: str) -> None:
         place = SlackPlace.of(address)
         with translated():
             client = await self._workspaces.client(place.team)
-            await upload(client, place, name, text)
+            await posting.upload(client, place, name, text)
 
     async def changed(self) -> None:
         """Refresh everybody's App Home soon, wherever the proposal lives."""
@@ -425,26 +406,32 @@ class SlackChannel(Poster):
             self._homes.changed()
 
 
-async def _said(client: AsyncWebClient, channel: str, thread: str | None, **what: Any) -> AsyncSlackResponse:
+def _shown(card: Card, team: str) -> Sequence[Message]:
+    """The card in full, and in its brief form."""
+    return render(card, team).message, brief(card, team).message
+
+
+async def _said(client: AsyncWebClient, place: SlackPlace, **what: Any) -> AsyncSlackResponse:
     """Post without previews; in the channel itself where the thread takes no reply."""
-    what |= {"channel": channel, "unfurl_links": False, "unfurl_media": False}
+    what |= {"channel": place.channel, "unfurl_links": False, "unfurl_media": False}
     try:
-        return await client.chat_postMessage(thread_ts=thread, **what)
+        return await client.chat_postMessage(thread_ts=place.thread, **what)
     except SlackApiError as error:
-        if thread is None or code_of(error) not in NO_REPLIES:
+        if place.thread is None or code_of(error) not in NO_REPLIES:
             raise
         return await client.chat_postMessage(**what)
 
 
-async def _accepted(full: SlackCard, less: SlackCard, show: Callable[[SlackCard], Awaitable[T]]) -> T:
-    """Show it in full, or in its brief form where Slack refuses the full one after all."""
+async def _accepted(shown: Sequence[Message], show: Callable[..., Awaitable[T]]) -> T:
+    """Show the first, or the brief form that follows it where Slack refuses the full one after all."""
+    full, *brief_form = shown
     try:
-        return await show(full)
+        return await show(**full)
     except SlackApiError as error:
-        if code_of(error) not in _TOO_BIG:
+        if not brief_form or code_of(error) not in _TOO_BIG:
             raise
-        log.warning("Slack refused some blocks, the brief form follows", about=full.text)
-        return await show(less)
+    log.warning("Slack refused some blocks, the brief form follows", about=full["text"])
+    return await show(**brief_form[0])
 
 
 async def _acknowledge(ack: Ack) -> None:

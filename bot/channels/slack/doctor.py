@@ -7,10 +7,10 @@ import aiohttp
 from slack_sdk.errors import SlackApiError, SlackClientError
 
 from bot.channels.kinds import look_at_places
-from bot.channels.slack.ephemerals import check as check_place
 from bot.channels.slack.errors import code_of, translated
 from bot.channels.slack.manifest import SCOPES
 from bot.channels.slack.places import SlackPlace
+from bot.channels.slack.posting import check as check_place
 from bot.channels.slack.workspaces import make_client
 from bot.domain.chat import Address
 from bot.domain.findings import Finding, fail, ok

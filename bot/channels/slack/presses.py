@@ -14,11 +14,11 @@ from bot.channels.base import Lookup
 from bot.channels.slack import blocks as b
 from bot.channels.slack import card as cards
 from bot.channels.slack import screens
-from bot.channels.slack.ephemerals import Ephemerals, upload
 from bot.channels.slack.errors import for_presser, translated
 from bot.channels.slack.forms import VALUE, blocks_of, read
-from bot.channels.slack.incoming import ACTION, FollowedThreads, channel_named
+from bot.channels.slack.inbound import ACTION, FollowedThreads, channel_named
 from bot.channels.slack.places import SlackPlace, SlackPosted
+from bot.channels.slack.posting import tell, upload
 from bot.channels.slack.screens import ModalSubject
 from bot.channels.slack.text import escape
 from bot.channels.slack.workspaces import Workspaces, within
@@ -113,29 +113,21 @@ def _ref_of(body: Mapping[str, Any], team: str) -> str | None:
     return str(SlackPosted(team, str(channel), str(ts))) if channel and ts else None
 
 
+@dataclass(frozen=True, slots=True)
 class SlackPresses:
     """What happens when someone presses or submits."""
 
-    def __init__(
-        self,
-        workspaces: Workspaces,
-        ephemerals: Ephemerals,
-        threads: FollowedThreads,
-        inbox: Inbox,
-        lookup: Lookup,
-    ) -> None:
-        self._workspaces = workspaces
-        self._ephemerals = ephemerals
-        self._threads = threads
-        self._inbox = inbox
-        self._lookup = lookup
+    workspaces: Workspaces
+    threads: FollowedThreads
+    inbox: Inbox
+    lookup: Lookup
 
     async def clicked(self, body: Mapping[str, Any], action: Mapping[str, Any], team: str) -> None:
         """Handle a press that is acknowledged already; whatever goes wrong is told to the person."""
         place = place_of(body, team)
         try:
             if action.get("action_id") == ACTION and place is not None:
-                words = await self._threads.pressed(place)
+                words = await self.threads.pressed(place)
             elif (choice := chosen(str(action.get("action_id")))) and place is not None:
                 words = await self._say(body, choice, place)
             else:
@@ -152,7 +144,7 @@ class SlackPresses:
             return
         try:
             user = str((body.get("user") or {}).get("id") or "")
-            await self._ephemerals.tell(place, user, words, team)
+            await tell(self.workspaces, place, user, words, team)
         except Exception:
             log.exception("outcome of a press not delivered")
 
@@ -160,14 +152,14 @@ class SlackPresses:
         """Hand in what a button says, and show in the thread who said it; gives the words for the person."""
         team, user, channel = place.team, body.get("user") or {}, body.get("channel") or {}
         ident, home = str(user.get("id") or ""), str(user.get("team_id") or "")
-        actor = await self._workspaces.actor(team, ident, home, name=str(user.get("username") or ""))
+        actor = await self.workspaces.actor(team, ident, home, name=str(user.get("username") or ""))
         names = channel_named(team, place.channel, str(channel.get("name") or ""))
         ref = str(_ref_of(body, team))
-        reply = await self._inbox(said(choice, ref, actor, place.address, private=place.private, names=names))
+        reply = await self.inbox(said(choice, ref, actor, place.address, private=place.private, names=names))
         if told := refusal(reply):
             return told
         with translated():
-            client = await self._workspaces.client(team)
+            client = await self.workspaces.client(team)
             await client.chat_postMessage(
                 channel=place.channel,
                 thread_ts=place.thread,
@@ -178,7 +170,7 @@ class SlackPresses:
 
     async def _click(self, click: Click) -> str:
         """Do what the button says; gives the words for the person, empty where the card tells."""
-        actor = await self._workspaces.actor(click.team, click.user, click.home, name=click.name)
+        actor = await self.workspaces.actor(click.team, click.user, click.home, name=click.name)
         card, at = await self._card(click.proposal_id, actor, _address(click.place), click.ref)
         if card is None:
             return NOT_HERE
@@ -203,17 +195,17 @@ class SlackPresses:
             ref=click.ref,
             names=click.names,
         )
-        reply = await self._inbox(press)
+        reply = await self.inbox(press)
         return "" if click.place and reply.on_cards else reply.text
 
     async def _card(
         self, proposal_id: str, actor: Actor, at: Address | None, ref: str | None = None
     ) -> tuple[Card | None, Address | None]:
         """Look the card up where it was pressed; a person's own chat also goes by their id."""
-        card = await self._lookup.card(proposal_id, actor, at, ref)
+        card = await self.lookup.card(proposal_id, actor, at, ref)
         if card is None and at is not None and (place := SlackPlace.of(at)).private and place.thread is None:
             at = Address(actor.channel, actor.key)
-            card = await self._lookup.card(proposal_id, actor, at, ref)
+            card = await self.lookup.card(proposal_id, actor, at, ref)
         return card, at
 
     async def _to_read(self, group: Group, actor: Actor, at: Address | None) -> list[Card]:
@@ -225,7 +217,7 @@ class SlackPresses:
         return [] if at is not None and all(cards.render(card).whole for card in each) else each
 
     async def _open_all(self, click: Click, each: Sequence[Card]) -> str:
-        client = await self._workspaces.client(click.team)
+        client = await self.workspaces.client(click.team)
         review = screens.review_all(each, _subject(click, click.proposal_id, click.round))
         await self._show(client, click, review.view)
         if review.rest:
@@ -233,11 +225,11 @@ class SlackPresses:
         return ""
 
     async def _open(self, click: Click, actor: Actor, card: Card, verb: str) -> str:
-        client = await self._workspaces.client(click.team)
+        client = await self.workspaces.client(click.team)
         at = _address(click.place)
         subject = _subject(click, card.proposal_id, card.round)
         if verb in (cards.REVIEW, cards.REVIEW_STEPS, cards.VIEW):
-            may = await self._lookup.may_press(card.proposal_id, actor, at)
+            may = await self.lookup.may_press(card.proposal_id, actor, at)
             review = (
                 screens.review_steps(card, subject, cards.steps_words(card), may_approve=may)
                 if verb == cards.REVIEW_STEPS and card.kind is Kind.PLAN
@@ -250,24 +242,24 @@ class SlackPresses:
         if verb == Verb.SIMILAR:
             return await self._offer(client, click, actor, card)
         asked = Verb.DECLINE if verb == cards.DECLINE_REASON else Verb(verb)
-        if not card.pending or not await self._lookup.may_press(card.proposal_id, actor, at, asked):
+        if not card.pending or not await self.lookup.may_press(card.proposal_id, actor, at, asked):
             reason = "It is no longer open." if not card.pending else "You may not decide this one."
             return f"{reason} {_NOT_AFFECTED}"
         if asked is not Verb.EDIT:
             await self._show(client, click, screens.words(card, asked, subject))
             return ""
-        arguments = await self._lookup.arguments(card.proposal_id, actor, at) or {}
-        may = await self._lookup.may_press(card.proposal_id, actor, at)
+        arguments = await self.lookup.arguments(card.proposal_id, actor, at) or {}
+        may = await self.lookup.may_press(card.proposal_id, actor, at)
         await self._show(client, click, screens.edit(card, arguments, subject, click.team, may_approve=may))
         return ""
 
     async def _offer(self, client: AsyncWebClient, click: Click, actor: Actor, card: Card) -> str:
         """Open the ladder of "approve similar"; gives the reason if this person has no rungs."""
         at = _address(click.place)
-        ladder = screens.sayable(await self._lookup.ladder(card.proposal_id, actor, at))
-        reaches = await self._lookup.reaches(card.proposal_id, actor, at)
+        ladder = screens.sayable(await self.lookup.ladder(card.proposal_id, actor, at))
+        reaches = await self.lookup.reaches(card.proposal_id, actor, at)
         if not (ladder and reaches):
-            may = await self._lookup.may_press(card.proposal_id, actor, at)
+            may = await self.lookup.may_press(card.proposal_id, actor, at)
             return f"{_why_no_ladder(card, may=may)} {_NOT_AFFECTED}"
         read_all = at is None or not cards.render(card).whole
         subject = _subject(click, card.proposal_id, card.round)
@@ -303,7 +295,7 @@ class SlackPresses:
         subject = ModalSubject.unpack(str(view.get("private_metadata") or ""))
         user = body.get("user") or {}
         name = str(user.get("name") or "")
-        actor = await self._workspaces.actor(team, user["id"], user.get("team_id"), name=name)
+        actor = await self.workspaces.actor(team, user["id"], user.get("team_id"), name=name)
         address = Address(actor.channel, subject.address) if subject.address else None
         ref = subject.ref or None
         card, address = await self._card(subject.proposal_id, actor, address, ref)
@@ -333,22 +325,22 @@ class SlackPresses:
                     raise ValueError(f"unknown modal {other!r}")
                 reason = str((state.get(screens.REASON) or {}).get(VALUE, {}).get("value") or "").strip()
                 press = replace(press, verb=verb, reason=reason or None)
-        return _answer(press, await self._inbox(press))
+        return _answer(press, await self.inbox(press))
 
     async def _edited(self, press: Press, card: Card, state: Mapping[str, Any], team: str) -> dict[str, Any]:
-        original = await self._lookup.arguments(press.proposal_id, press.actor, press.address)
+        original = await self.lookup.arguments(press.proposal_id, press.actor, press.address)
         if original is None:
             return _update("Not done", NOT_HERE)
         if card.round != press.round:
             seen = replace(press, verb=Verb.EDIT)
-            return _answer(seen, await self._inbox(seen))
+            return _answer(seen, await self.inbox(seen))
         fields = fields_of(card.schema, original)
         arguments, faults = read(fields, state, original, team)
         if faults:
             return {"response_action": "errors", "errors": faults}
         verb = Verb.EDIT if _chosen(state, screens.AFTERWARDS) == screens.ASK_AGAIN else Verb.APPROVE
         press = replace(press, verb=verb, arguments=arguments)
-        reply = await self._inbox(press)
+        reply = await self.inbox(press)
         if reply.answer is Answer.INVALID and reply.fields:
             return {"response_action": "errors", "errors": _at_blocks(reply.fields, blocks_of(fields))}
         return _answer(press, reply)

@@ -36,12 +36,6 @@ _PIECE = 2900
 _WORDS = 2000  # characters that a person may write
 _BUDGET = 200_000  # bytes of JSON, below limits.VIEW_BYTES
 _RUNG = 2000  # units; a permission that cannot be said in full is not offered
-_LASTING = {
-    GrantDuration.CONVERSATION: "As long as this conversation",
-    GrantDuration.HOUR: "For 1 hour",
-    GrantDuration.EIGHT_HOURS: "For 8 hours",
-    GrantDuration.DAY: "For 24 hours",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +151,7 @@ def similar(
         _choice(
             "Whose requests, and where", REACH, [_option(_short(words), each) for each, words in reaches]
         ),
-        _choice("How long", LASTING, [_option(_LASTING[each], each) for each in GrantDuration]),
+        _choice("How long", LASTING, [_option(each.words, each) for each in GrantDuration]),
         b.context(
             "This approves the change now. Matching calls will then run without asking, each shown here "
             "as done, until this expires or an admin uses /approvals revoke."

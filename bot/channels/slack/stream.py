@@ -7,6 +7,7 @@ the same message continues by ``chat.update``, less often. What one message cann
 import asyncio
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -14,10 +15,10 @@ import aiohttp
 from slack_sdk.errors import SlackApiError
 from slack_sdk.web.async_client import AsyncWebClient
 
-from bot.channels.slack import blocks, reconciliation, text
+from bot.channels.slack import blocks, posting, text
 from bot.channels.slack import blocks as b
 from bot.channels.slack.errors import code_of, maybe_done, passes, translated
-from bot.channels.slack.incoming import FollowedThreads
+from bot.channels.slack.inbound import FollowedThreads
 from bot.channels.slack.places import SlackPlace
 from bot.channels.slack.sessions import Sessions, Status
 from bot.channels.slack.workspaces import Workspaces, within
@@ -56,27 +57,20 @@ _BEGUN = re.compile(r"(?:<|\[[^\[\]\n]{0,300}(?:\](?:\([^()\n]{0,2000})?)?)$")
 Chunk = dict[str, Any]
 
 
+@dataclass(eq=False)
 class SlackStream:
     """One turn at one place; ``recipient`` (team, user) is who sees live text in a channel."""
 
-    def __init__(
-        self,
-        workspaces: Workspaces,
-        sessions: Sessions,
-        threads: FollowedThreads,
-        clock: Clock,
-        place: SlackPlace,
-        recipient: tuple[str, str] | None,
-        sleep: Callable[[float], Awaitable[None]],
-    ) -> None:
-        self._sleep = sleep
-        self._workspaces = workspaces
-        self._sessions = sessions
-        self._threads = threads
-        self._clock = clock
-        self._place = place
-        self._recipient = recipient
-        self._editing = place.thread is None or (recipient is None and not place.private)
+    workspaces: Workspaces
+    sessions: Sessions
+    threads: FollowedThreads
+    clock: Clock
+    place: SlackPlace
+    recipient: tuple[str, str] | None
+    sleep: Callable[[float], Awaitable[None]]
+
+    def __post_init__(self) -> None:
+        self._editing = self.place.thread is None or (self.recipient is None and not self.place.private)
         self._begun = False
         self._live = False
         self._late: asyncio.Task[None] | None = None  # closes what could not be closed yet
@@ -95,7 +89,7 @@ class SlackStream:
         with translated():
             if not self._begun:
                 self._begun = True
-                self._sessions.begin(self._place)
+                self.sessions.begin(self.place)
             match event:
                 case TextDelta():
                     self._pending += event.text
@@ -151,15 +145,15 @@ class SlackStream:
             self._below = b.saying(choices)
             if self._below and not self._live:
                 await self._edit()
-            await self._sessions.settle(self._place)
+            await self.sessions.settle(self.place)
             said = await self._stop_stream(status)
         finally:
             if not said:
-                await self._sessions.say(self._place, status)
+                await self.sessions.say(self.place, status)
 
     async def _flush(self, *, last: bool = False) -> None:
         """Send what is held when it is time; what may become a mention or a link waits for its end."""
-        now = self._clock()
+        now = self.clock()
         pace = EDIT_PACE if self._editing else STREAM_PACE
         if self._stopped or (not last and self._last is not None and now - self._last < pace):
             return
@@ -200,12 +194,12 @@ class SlackStream:
 
     async def _append(self, chunks: list[Chunk]) -> bool:
         """Add to the stream, or start it; False when Slack wants none, and then it is closed."""
-        client = await self._workspaces.client(self._place.team)
+        client = await self.workspaces.client(self.place.team)
         try:
             async with within(_WAITED):
                 if self._live:
                     await client.chat_appendStream(
-                        channel=self._place.channel, ts=self._ts or "", chunks=chunks
+                        channel=self.place.channel, ts=self._ts or "", chunks=chunks
                     )
                 else:
                     await self._start(client, chunks)
@@ -221,16 +215,16 @@ class SlackStream:
 
     async def _lost(self, client: AsyncWebClient) -> str | None:
         """Close the stream that Slack may have started without an answer; edits continue it."""
-        bot_user = await self._workspaces.bot_user(self._place.team)
+        bot_user = await self.workspaces.bot_user(self.place.team)
         async with within(_WAITED):
-            return await reconciliation.close_stream(client, self._place, bot_user, self._clock()) or None
+            return await posting.close_stream(client, self.place, bot_user, self.clock()) or None
 
     async def _start(self, client: AsyncWebClient, chunks: list[Chunk]) -> None:
-        await self._sessions.settle(self._place)
-        team, user = self._recipient if self._recipient and not self._place.private else (None, None)
+        await self.sessions.settle(self.place)
+        team, user = self.recipient if self.recipient and not self.place.private else (None, None)
         started = await client.chat_startStream(
-            channel=self._place.channel,
-            thread_ts=self._place.thread or "",
+            channel=self.place.channel,
+            thread_ts=self.place.thread or "",
             recipient_team_id=team,
             recipient_user_id=user,
             task_display_mode="timeline",
@@ -248,20 +242,20 @@ class SlackStream:
                 await self._edit()
             return False
         if status is not None:
-            self._sessions.noted(self._place, status)
+            self.sessions.noted(self.place, status)
         return status is not None
 
     async def _close(self, status: Status | None, word: str = "") -> bool:
         """Close the stream, for an open one takes no edit; False where Slack did not say that it did so."""
         self._live = False
-        client = await self._workspaces.client(self._place.team)
+        client = await self.workspaces.client(self.place.team)
         chunks = [{"type": "markdown_text", "text": word}] if word else None
-        below = [*self._below, *await self._threads.offer(self._place)] if status and not word else []
+        below = [*self._below, *await self.threads.offer(self.place)] if status and not word else []
         for pause in (*_PAUSES, None):
             try:
                 async with within(_WAITED):
                     await client.chat_stopStream(
-                        channel=self._place.channel,
+                        channel=self.place.channel,
                         ts=self._ts or "",
                         chunks=chunks,
                         blocks=below or None,
@@ -275,7 +269,7 @@ class SlackStream:
                 if pause is None:
                     self._late = asyncio.create_task(self._close_late())
                     return False
-                await self._sleep(pause)
+                await self.sleep(pause)
             else:
                 return True
         return False
@@ -284,11 +278,11 @@ class SlackStream:
         """Close it when Slack takes that again; all of its text is there."""
         try:
             async with within(_LATE):
-                client = await self._workspaces.client(self._place.team)
-                await client.chat_stopStream(channel=self._place.channel, ts=self._ts or "")
+                client = await self.workspaces.client(self.place.team)
+                await client.chat_stopStream(channel=self.place.channel, ts=self._ts or "")
         except (SlackApiError, aiohttp.ClientError, OSError, ChannelError) as error:
             why = _code(error) or str(error)
-            log.warning("a Slack stream was left open", why=why, place=str(self._place.address))
+            log.warning("a Slack stream was left open", why=why, place=str(self.place.address))
 
     async def abandon(self) -> None:
         """Close the stream of a turn that this process can't finish."""
@@ -300,13 +294,13 @@ class SlackStream:
     def _fall_back(self, error: Exception) -> None:
         """Continue with edits; where nothing can arrive at all, they are refused as well."""
         code = _code(error)
-        log.info("a Slack stream ended early, edits follow", why=code, place=str(self._place.address))
+        log.info("a Slack stream ended early, edits follow", why=code, place=str(self.place.address))
         self._editing = True
         self._stopped = code == _STOPPED_BY_SLACK
 
     async def _edit(self) -> None:
         """Show the current message in full, posting it first if needed."""
-        client = await self._workspaces.client(self._place.team)
+        client = await self.workspaces.client(self.place.team)
         lines = [_line(chunk) for chunk in list(self._tasks.values())[-_LINES:]]
         whole = "\n\n".join(part for part in ("\n".join(lines), self._shown.strip()) if part)
         if not whole:
@@ -319,8 +313,8 @@ class SlackStream:
             }
         if self._ts is None:
             posted = await client.chat_postMessage(
-                channel=self._place.channel,
-                thread_ts=self._place.thread,
+                channel=self.place.channel,
+                thread_ts=self.place.thread,
                 **shown,
                 unfurl_links=False,
                 unfurl_media=False,
@@ -328,11 +322,11 @@ class SlackStream:
             self._ts = str(posted["ts"])
         else:
             try:
-                await client.chat_update(channel=self._place.channel, ts=self._ts, **shown)
+                await client.chat_update(channel=self.place.channel, ts=self._ts, **shown)
             except SlackApiError as error:
                 if code_of(error) != _STILL_OPEN or not await self._close(None):
                     raise
-                await client.chat_update(channel=self._place.channel, ts=self._ts, **shown)
+                await client.chat_update(channel=self.place.channel, ts=self._ts, **shown)
 
 
 def _code(error: Exception) -> str | None:

@@ -31,12 +31,10 @@ from bot.channels.base import SILENT, Hearing, Lookup, Poster, heard
 from bot.channels.connecting import Connection
 from bot.channels.streamed_message import in_few, post_each
 from bot.channels.telegram import commands
-from bot.channels.telegram import team_status as boards
 from bot.channels.telegram.admission import Admission
 from bot.channels.telegram.dialogue import Dialogues
-from bot.channels.telegram.forms import Asker
+from bot.channels.telegram.forms import Asker, GrantLadder
 from bot.channels.telegram.inbound import Inbound
-from bot.channels.telegram.ladder import GrantLadder
 from bot.channels.telegram.limits import ChatPace, Urgency
 from bot.channels.telegram.mailbox import (
     KeptUpdate,
@@ -50,7 +48,7 @@ from bot.channels.telegram.places import NAME, Moves, TelegramPlace, TelegramPos
 from bot.channels.telegram.presses import TelegramPresses
 from bot.channels.telegram.shown import ShownCards
 from bot.channels.telegram.stream import TelegramStream
-from bot.channels.telegram.text import from_markdown, joined, mention, split
+from bot.channels.telegram.text import OUTLINER, from_markdown, joined, mention, split
 from bot.channels.telegram.transport import BotRequests, Transport
 from bot.domain.cards import Card
 from bot.domain.chat import Address, Clock, Inbox
@@ -335,12 +333,12 @@ class TelegramChannel(Poster):
 
     async def show_team(self, address: Address, ref: str, team: TeamStatus) -> str:
         if not ref:
-            return str(await self._transport.send(self._moves.place(address), boards.rendered(team)))
+            return str(await self._transport.send(self._moves.place(address), OUTLINER.team(team, "/team")))
         try:
             message = TelegramPosted.parse(ref)
         except ValueError:
             raise CopyGone(f"{ref!r} is no message in Telegram.") from None
-        await self._transport.edit(message, boards.rendered(team))
+        await self._transport.edit(message, OUTLINER.team(team, "/team"))
         return ref
 
     async def changed(self) -> None:

@@ -1,8 +1,12 @@
-"""Leads the dialogues: keeps where each person is, asks the next question, hands in the result."""
+"""Leads the dialogues: keeps where each person is, asks the next question, hands in the result.
 
-from collections.abc import Mapping
+Where they are is kept with the message that asks, so only the person who began can continue, also after a
+restart.
+"""
+
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from telegram import InlineKeyboardMarkup, Message
 
@@ -10,7 +14,7 @@ from bot.channels.base import Lookup
 from bot.channels.telegram import screens
 from bot.channels.telegram.buttons import ButtonData, Does
 from bot.channels.telegram.dialogue import MOVED_ON, NOT_YOURS, Dialogue, Dialogues, DialogueStep, Who
-from bot.channels.telegram.limits import TOAST, Urgency
+from bot.channels.telegram.limits import TEXT_UNITS, TOAST, Urgency
 from bot.channels.telegram.places import TelegramPosted
 from bot.channels.telegram.screens import Screen
 from bot.channels.telegram.shown import ShownCards
@@ -19,6 +23,7 @@ from bot.channels.telegram.transport import Transport
 from bot.domain.cards import Card
 from bot.domain.chat import Answer, Clock, Inbox, Press
 from bot.domain.forms import BadAnswer, Field, fields_of, label_of, leaves_out
+from bot.domain.similarity import GrantAudience, GrantDuration, GrantScope
 from bot.domain.verbs import Verb
 from bot.errors import ChannelError
 from bot.telemetry.logs import logger
@@ -42,28 +47,20 @@ class _Form:
         return next((f for f in self.fields if f.name == name), None)
 
 
+@dataclass(frozen=True, slots=True)
 class Asker:
     """Asks for edits and reasons."""
 
-    def __init__(
-        self,
-        dialogues: Dialogues,
-        transport: Transport,
-        inbox: Inbox,
-        lookup: Lookup,
-        views: ShownCards,
-        clock: Clock,
-    ) -> None:
-        self._dialogues = dialogues
-        self._views = views
-        self._transport = transport
-        self._inbox = inbox
-        self._lookup = lookup
-        self._clock = clock
+    dialogues: Dialogues
+    transport: Transport
+    inbox: Inbox
+    lookup: Lookup
+    views: ShownCards
+    clock: Clock
 
     async def press(self, who: Who, callback: ButtonData, card: Card, message: TelegramPosted) -> str:
         """Take a form's button; return what to tell the person, empty when the screen says it all."""
-        found = await self._dialogues.load(who)
+        found = await self.dialogues.load(who)
         if found and (found.proposal_id, found.round) != (callback.id, callback.round):
             found = None
         if found and found.climbs:
@@ -79,7 +76,7 @@ class Asker:
 
     async def answer(self, who: Who, text: str, replied: Message | None, message_id: int) -> bool:
         """Take a text if it answers a question; False leaves it to the conversation."""
-        dialogue = await self._dialogues.load(who)
+        dialogue = await self.dialogues.load(who)
         if dialogue is None or replied is None:
             return False
         if dialogue.listens(replied.message_id):
@@ -89,35 +86,35 @@ class Asker:
         else:
             return False
         if trouble:
-            await self._transport.send(who.place, plain(trouble), answer_to=message_id)
+            await self.transport.send(who.place, plain(trouble), answer_to=message_id)
         return True
 
     async def cancel(self, who: Who) -> bool:
         """Stop asking; False when nothing was being asked."""
-        if await self._dialogues.load(who) is None:
+        if await self.dialogues.load(who) is None:
             return False
-        await self._dialogues.keep(who, None)
-        await self._transport.send(who.place, plain("Cancelled. Nothing was changed."))
+        await self.dialogues.keep(who, None)
+        await self.transport.send(who.place, plain("Cancelled. Nothing was changed."))
         return True
 
     async def _moved_on(self, who: Who, proposal_id: str, seen: int) -> str:
         """Who decided, or what was changed since ``seen``, in the core's words. Asking changes nothing."""
         press = Press(who.actor, Verb.EDIT, proposal_id, seen, address=who.place.address)
-        reply = await self._inbox(press)
+        reply = await self.inbox(press)
         if reply.answer not in (Answer.STALE, Answer.ALREADY):
             return MOVED_ON
         if len(reply.text) <= TOAST:
             return reply.text
         await who.answered()
-        await self._transport.send(who.place, plain(reply.text))
+        await self.transport.send(who.place, plain(reply.text))
         return MOVED_ON
 
     async def _close(self, who: Who, found: Dialogue | None, message: TelegramPosted) -> str:
         if found is None:
             return NOT_YOURS
-        await self._dialogues.keep(who, None)
+        await self.dialogues.keep(who, None)
         await who.answered()
-        await self._transport.note(message, plain("Closed. Nothing was changed."))
+        await self.transport.note(message, plain("Closed. Nothing was changed."))
         return ""
 
     async def _edit(
@@ -127,23 +124,23 @@ class Asker:
         if form is None:
             return "You may not edit this one."
         if callback.does is Does.EDIT:
-            await self._show_form(who, Dialogue.edit(card, self._clock()), form)
+            await self._show_form(who, Dialogue.edit(card, self.clock()), form)
             return ""
         return await self._step(who, found, callback, form, message) if found else NOT_YOURS
 
     async def _begin(self, who: Who, card: Card, verb: Verb) -> str:
         """Ask for the words that go with a press."""
-        if not await self._lookup.may_press(card.proposal_id, who.actor, who.place.address, verb):
+        if not await self.lookup.may_press(card.proposal_id, who.actor, who.place.address, verb):
             return "You may not decide this one."
         screen = screens.words(who.user, card.button(verb), card.title)
-        await self._show(who, Dialogue.words(card, verb, self._clock()), screen)
+        await self._show(who, Dialogue.words(card, verb, self.clock()), screen)
         return ""
 
     async def _answered(self, who: Who, dialogue: Dialogue, text: str) -> str:
         """Take a typed answer; return what to tell the person, empty when a screen says it."""
-        card = await self._lookup.card(dialogue.proposal_id, who.actor, who.place.address)
+        card = await self.lookup.card(dialogue.proposal_id, who.actor, who.place.address)
         if card is None or not dialogue.concerns(card):
-            await self._dialogues.keep(who, None)
+            await self.dialogues.keep(who, None)
             return await self._moved_on(who, dialogue.proposal_id, dialogue.round)
         if dialogue.step is DialogueStep.WORDS:
             press = Press(
@@ -154,38 +151,38 @@ class Asker:
                 reason=text,
                 address=who.place.address,
             )
-            reply = await self._inbox(press)
-            await self._dialogues.keep(who, None)
+            reply = await self.inbox(press)
+            await self.dialogues.keep(who, None)
             return reply.text
         form = await self._form(who, card)
         asked = form.field(dialogue.asked) if form else None
         if form is None or asked is None:
-            await self._dialogues.keep(who, None)
+            await self.dialogues.keep(who, None)
             return MOVED_ON
         try:
             value = None if asked.nullable and text.strip() == _EMPTY else asked.read(text)
         except BadAnswer as trouble:
             await self._show(who, dialogue, screens.ask(dialogue, asked, who.user, str(trouble)))
             return ""
-        await self._show_form(who, dialogue.give(asked, value, self._clock()), form)
+        await self._show_form(who, dialogue.give(asked, value, self.clock()), form)
         return ""
 
     async def _ask_again(self, who: Who, dialogue: Dialogue) -> str:
         """Ask once more what was asked in a message that is not known; return as `_answered`."""
-        card = await self._lookup.card(dialogue.proposal_id, who.actor, who.place.address)
+        card = await self.lookup.card(dialogue.proposal_id, who.actor, who.place.address)
         if card is None or not dialogue.concerns(card):
-            await self._dialogues.keep(who, None)
+            await self.dialogues.keep(who, None)
             return await self._moved_on(who, dialogue.proposal_id, dialogue.round)
         form = await self._form(who, card) if dialogue.step is DialogueStep.ASK else None
         asked = form.field(dialogue.asked) if form else None
         if dialogue.step is DialogueStep.ASK and asked is None:
-            await self._dialogues.keep(who, None)
+            await self.dialogues.keep(who, None)
             return MOVED_ON
         if asked is not None:
             screen = screens.ask(dialogue, asked, who.user)
         else:
             screen = screens.words(who.user, card.button(dialogue.verb), card.title)
-        await self._transport.send(who.place, plain(_AGAIN))
+        await self.transport.send(who.place, plain(_AGAIN))
         await self._show(who, dialogue, screen)
         return ""
 
@@ -193,7 +190,7 @@ class Asker:
         self, who: Who, dialogue: Dialogue, callback: ButtonData, form: _Form, message: TelegramPosted
     ) -> str:
         """Take a button of an open form."""
-        now = self._clock()
+        now = self.clock()
         index = callback.index or 0
         if callback.does is Does.SAVE:
             return await self._save(who, dialogue, form, message)
@@ -216,8 +213,8 @@ class Asker:
 
     async def _save(self, who: Who, dialogue: Dialogue, form: _Form, message: TelegramPosted) -> str:
         edited = dialogue.arguments(form.arguments)
-        await self._dialogues.keep(who, None)  # before the card changes, which closes forms that are open
-        reply = await self._inbox(
+        await self.dialogues.keep(who, None)  # before the card changes, which closes forms that are open
+        reply = await self.inbox(
             Press(
                 who.actor,
                 Verb.EDIT,
@@ -228,16 +225,16 @@ class Asker:
             )
         )
         if reply.answer is Answer.INVALID:
-            await self._dialogues.keep(who, dialogue)
+            await self.dialogues.keep(who, dialogue)
             return "; ".join(f"{label_of(k)}: {v}" for k, v in reply.fields.items()) or reply.text
-        anew = await self._lookup.card(dialogue.proposal_id, who.actor, who.place.address)
+        anew = await self.lookup.card(dialogue.proposal_id, who.actor, who.place.address)
         await who.answered()
         if reply.answer is not Answer.ACCEPTED or anew is None:
-            await self._transport.note(message, plain(reply.text))
+            await self.transport.note(message, plain(reply.text))
             return reply.text
         try:
             # the form becomes one more copy of the card: what was edited is right above its Approve
-            await self._views.put(anew, who.place, message)
+            await self.views.put(anew, who.place, message)
         except ChannelError as error:  # the edit is saved, and the card itself is redrawn
             log.warning("telegram form not turned into a card", why=error.message)
         return reply.text
@@ -259,16 +256,138 @@ class Asker:
         if screen.replies:
             dialogue = dialogue.asking(screen.rich.text)
         if message is not None and isinstance(screen.markup, InlineKeyboardMarkup):
-            await self._dialogues.keep(who, dialogue.prompted(message.message_id))
+            await self.dialogues.keep(who, dialogue.prompted(message.message_id))
             await who.answered()
-            await self._transport.edit(message, screen.rich, screen.markup, urgency=Urgency.PRESSED)
+            await self.transport.edit(message, screen.rich, screen.markup, urgency=Urgency.PRESSED)
             return
-        await self._dialogues.keep(who, dialogue)
+        await self.dialogues.keep(who, dialogue)
         await who.answered()
-        sent = await self._transport.send(who.place, screen.rich, screen.markup, urgency=Urgency.PRESSED)
-        await self._dialogues.prompted(who, dialogue, sent.message_id)
+        sent = await self.transport.send(who.place, screen.rich, screen.markup, urgency=Urgency.PRESSED)
+        await self.dialogues.prompted(who, dialogue, sent.message_id)
 
     async def _form(self, who: Who, card: Card) -> _Form | None:
         """None when this person may not edit."""
-        arguments = await self._lookup.arguments(card.proposal_id, who.actor, who.place.address)
+        arguments = await self.lookup.arguments(card.proposal_id, who.actor, who.place.address)
         return None if arguments is None else _Form(card, arguments, fields_of(card.schema, arguments))
+
+
+_NOTHING = "You can't allow anything beyond this. It may not be yours to decide, or it must ask each time."
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """What this person may allow, in words, narrowest first."""
+
+    rungs: Sequence[tuple[GrantScope, str]]
+    reaches: Sequence[tuple[GrantAudience, str]]
+
+    def has(self, dialogue: Dialogue) -> bool:
+        """Whether what was chosen so far is still offered."""
+        return dialogue.rung in dict(self.rungs) and dialogue.reach in dict(self.reaches)
+
+
+@dataclass(frozen=True, slots=True)
+class GrantLadder:
+    dialogues: Dialogues
+    transport: Transport
+    inbox: Inbox
+    lookup: Lookup
+    clock: Clock
+
+    async def press(self, who: Who, callback: ButtonData, card: Card, message: TelegramPosted) -> str:
+        """Take a button; return what to tell the person, empty when the screen says it all."""
+        if callback.round != card.round or not card.pending:
+            return MOVED_ON
+        about = (card.proposal_id, who.actor, who.place.address)
+        offer = Offer(await self.lookup.ladder(*about), await self.lookup.reaches(*about))
+        if not (offer.rungs and offer.reaches):
+            return _NOTHING
+        if callback.does is Does.SIMILAR and callback.index is None:
+            await self._ask(who, Dialogue.similar(card, self.clock()), offer, card)
+            return ""
+        found = await self.dialogues.load(who)
+        if found is None or not (
+            found.climbs and found.concerns(card) and found.prompt == message.message_id
+        ):
+            return NOT_YOURS
+        return await self._step(who, found, callback, offer, card, message)
+
+    async def _step(
+        self,
+        who: Who,
+        found: Dialogue,
+        callback: ButtonData,
+        offer: Offer,
+        card: Card,
+        message: TelegramPosted,
+    ) -> str:
+        if callback.does is not Does.LASTING:
+            moved = self._moved(found, callback, offer)
+            if moved is None:
+                return MOVED_ON
+            await self._ask(who, moved, offer, card, message)
+            return ""
+        lasting = _chosen(list(GrantDuration), callback.index)
+        if lasting is None or found.step is not DialogueStep.LASTING or not offer.has(found):
+            return MOVED_ON
+        press = Press(
+            who.actor,
+            Verb.SIMILAR,
+            card.proposal_id,
+            card.round,
+            address=who.place.address,
+            rung=found.rung,
+            lasting=lasting,
+            reach=found.reach,
+        )
+        await self.dialogues.keep(who, None)  # before the card changes, which closes forms that are open
+        reply = await self.inbox(press)
+        await who.answered()
+        await self.transport.note(message, plain(reply.text))
+        return reply.text
+
+    def _moved(self, found: Dialogue, callback: ButtonData, offer: Offer) -> Dialogue | None:
+        """Where a button that does not press leads; None where it was not offered."""
+        now = self.clock()
+        if callback.does is Does.SIMILAR:
+            return found.down(now)
+        if callback.does is Does.RUNG:
+            rung = _chosen(list(GrantScope), callback.index)
+            return found.climb(rung, now) if rung in dict(offer.rungs) else None
+        if not offer.has(found):
+            return None
+        if callback.index is None:
+            return found.choose(now)
+        reach = _chosen(list(GrantAudience), callback.index)
+        return found.extend(reach, now) if reach in dict(offer.reaches) else None
+
+    async def _ask(
+        self, who: Who, dialogue: Dialogue, offer: Offer, card: Card, message: TelegramPosted | None = None
+    ) -> None:
+        """Keep first, then show: in ``message``, unless the words do not fit there."""
+        if dialogue.rung is None:
+            screen = screens.rungs(dialogue, offer.rungs, card.tool_name, card.title, who.user)
+        elif dialogue.step is DialogueStep.REACH:
+            screen = screens.reaches(dialogue, offer.reaches, card.title, who.user)
+        else:
+            allowed = f"{dict(offer.rungs)[dialogue.rung]}, for {dict(offer.reaches)[dialogue.reach]}"
+            screen = screens.lasting(dialogue, allowed, card.title, who.user)
+        await self.dialogues.keep(who, dialogue)
+        await who.answered()
+        if message is not None and screen.rich.units <= TEXT_UNITS:
+            await self.transport.edit(message, screen.rich, _buttons(screen), urgency=Urgency.PRESSED)
+            return
+        if message is not None:
+            await self.transport.dress(message, None, urgency=Urgency.PRESSED)
+        sent = await self.transport.send(who.place, screen.rich, screen.markup, urgency=Urgency.PRESSED)
+        await self.dialogues.prompted(who, dialogue, sent.message_id)
+
+
+def _chosen(choices: list[T], index: int | None) -> T | None:
+    return choices[index] if index is not None and index < len(choices) else None
+
+
+def _buttons(screen: Screen) -> InlineKeyboardMarkup | None:
+    return screen.markup if isinstance(screen.markup, InlineKeyboardMarkup) else None

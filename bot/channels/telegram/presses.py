@@ -13,9 +13,8 @@ from bot.channels.base import Lookup
 from bot.channels.telegram.admission import Admission
 from bot.channels.telegram.buttons import LADDER, VERBS, ButtonData, Does
 from bot.channels.telegram.dialogue import Who
-from bot.channels.telegram.forms import Asker
+from bot.channels.telegram.forms import Asker, GrantLadder
 from bot.channels.telegram.inbound import actor_of, place_of
-from bot.channels.telegram.ladder import GrantLadder
 from bot.channels.telegram.limits import Urgency
 from bot.channels.telegram.places import NAME, TelegramPlace, TelegramPosted
 from bot.channels.telegram.shown import ShownCards
@@ -230,37 +229,29 @@ class TelegramPresses:
             await self.transport.send(who.place, plain(_AGAIN), urgency=Urgency.PRESSED)
 
 
+@dataclass(eq=False)
 class _PressAnswer:
     """The one answer to a press: told before anything that waits, and the next press may be looked at."""
 
-    def __init__(
-        self,
-        transport: Transport,
-        query: CallbackQuery,
-        line: asyncio.Lock,
-        chat_id: int,
-        busy: Callable[[int], bool],
-        sleep: Callable[[float], Awaitable[None]],
-    ) -> None:
-        self.told = False
-        self._soon: asyncio.Task[None] | None = None
-        self._sleep = sleep
-        self._transport = transport
-        self._query = query
-        self._line: asyncio.Lock | None = line
-        self._chat_id = chat_id
-        self._busy = busy
+    transport: Transport
+    query: CallbackQuery
+    line: asyncio.Lock | None
+    chat_id: int
+    busy: Callable[[int], bool]
+    sleep: Callable[[float], Awaitable[None]]
+    told: bool = False
+    _soon: asyncio.Task[None] | None = None
 
     async def moment(self) -> None:
         """Answer now where what was asked for has to wait, and soon where Telegram takes its time."""
         self.leave()
-        if self._busy(self._chat_id):
+        if self.busy(self.chat_id):
             await self.tell(_MOMENT)
         elif self._soon is None:
             self._soon = asyncio.create_task(self._tell_soon())
 
     async def _tell_soon(self) -> None:
-        await self._sleep(_SOON)
+        await self.sleep(_SOON)
         await self.tell(_MOMENT)
 
     async def tell(self, text: str = "", *, alert: bool = False) -> None:
@@ -270,7 +261,7 @@ class _PressAnswer:
         self.told = True
         self.leave()
         try:
-            await self._transport.toast(self._query.id, text, alert=alert)
+            await self.transport.toast(self.query.id, text, alert=alert)
         except ChannelError as error:
             log.warning("telegram press not answered", why=error.message)
 
@@ -282,6 +273,6 @@ class _PressAnswer:
 
     def leave(self) -> None:
         """Let the next press of this person be looked at."""
-        if self._line is not None:
-            self._line.release()
-            self._line = None
+        if self.line is not None:
+            self.line.release()
+            self.line = None

@@ -97,14 +97,6 @@ def words(person: User, pressed: Button, title: str) -> Screen:
     return Screen(text, reply, replies=True)
 
 
-_LASTING = {
-    GrantDuration.CONVERSATION: "This conversation",
-    GrantDuration.HOUR: "1 hour",
-    GrantDuration.EIGHT_HOURS: "8 hours",
-    GrantDuration.DAY: "24 hours",
-}
-
-
 def rungs(
     dialogue: Dialogue, ladder: Sequence[tuple[GrantScope, str]], tool: str, title: str, person: User
 ) -> Screen:
@@ -136,7 +128,7 @@ def lasting(dialogue: Dialogue, words: str, title: str, person: User) -> Screen:
         return _button(
             dialogue,
             Does.LASTING,
-            _LASTING[each],
+            each.words,
             index=list(GrantDuration).index(each),
             style=KeyboardButtonStyle.SUCCESS,
         )

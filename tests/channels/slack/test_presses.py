@@ -134,7 +134,7 @@ async def test_approve_similar_offers_the_ladder_and_hands_the_choice_on(
         {
             "What may run without asking": "2. update_issue with any arguments",
             "Whose requests, and where": "Ana everywhere",
-            "How long": "For 8 hours",
+            "How long": "8 hours",
         },
     )
 

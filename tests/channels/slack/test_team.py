@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.channels.slack import team_status as boards
-from bot.channels.slack.card import render
+from bot.channels.slack.card import brief_team, render, render_team
 from bot.channels.slack.screens import ModalSubject, review_steps, words
 from bot.domain.cards import Card, card_of
 from bot.domain.chat import Address
@@ -101,8 +100,8 @@ def test_asking_for_changes_is_a_window_that_slack_takes():
 @given(st.lists(_teammates, max_size=30))
 def test_a_board_keeps_to_slacks_limits_whatever_teammates_say(team: list[Teammate]):
     board = TeamStatus("l", tuple(team))
-    check_blocks(boards.render(board).blocks)
-    check_blocks(boards.brief(board).blocks)
+    check_blocks(render_team(board).blocks)
+    check_blocks(brief_team(board).blocks)
 
 
 async def test_a_board_is_one_message_that_is_edited(running: Running) -> None:

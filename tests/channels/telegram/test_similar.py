@@ -69,7 +69,7 @@ async def test_every_step_is_said_in_words_and_the_choice_is_pressed(
     assert "issue_close with number = 7, whatever the rest" in ladder.text
     assert "any arguments" not in ladder.text
     assert rows(ladder) == [
-        ["This conversation"],
+        ["As long as this conversation"],
         ["1 hour", "8 hours", "24 hours"],
         ["For other people or places"],
         ["Back", "Cancel"],
@@ -125,7 +125,7 @@ async def test_it_continues_after_a_restart(
     clock.forward(timedelta(days=1))
     second = make_channel()
     await second.start(core.inbox, core)
-    await telegram.press(ANA, ladder, "This conversation")
+    await telegram.press(ANA, ladder, "As long as this conversation")
     assert [(p.rung, p.lasting) for p in core.presses] == [(GrantScope.EXACT, GrantDuration.CONVERSATION)]
     await second.stop()
 
@@ -212,7 +212,7 @@ async def test_others_and_other_places_are_chosen_in_plain_words(
     await telegram.press(ANA, ladder, "For other people or places")
     await telegram.press(ANA, ladder, "Ana everywhere")
     assert "for Ana everywhere" in ladder.text
-    assert "This conversation" not in ladder.labels  # it reaches beyond it
+    assert "As long as this conversation" not in ladder.labels  # it reaches beyond it
     await telegram.press(ANA, ladder, "1 hour")
     assert [(p.rung, p.reach, p.lasting) for p in core.presses] == [
         (GrantScope.TOOL, GrantAudience.REQUESTER, GrantDuration.HOUR)

@@ -3,9 +3,9 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.channels.telegram import team_status as boards
 from bot.channels.telegram.card import keyboard, rendered
 from bot.channels.telegram.screens import words
+from bot.channels.telegram.text import OUTLINER
 from bot.domain.plans import Plan, fields
 from bot.domain.proposals import Kind
 from bot.domain.teams import Standing, TeamStatus
@@ -51,13 +51,13 @@ def test_a_plan_too_long_for_a_message_is_viewed_whole_before_it_or_its_steps_ar
 @examples(60)
 @given(st.lists(_teammates, max_size=30))
 def test_a_board_fits_one_message_whatever_teammates_say(team):
-    rich = boards.rendered(TeamStatus("l", tuple(team)))
+    rich = OUTLINER.team(TeamStatus("l", tuple(team)), "/team")
     check_text(rich.text, [e.to_dict() for e in rich.entities])
 
 
 def test_a_board_says_how_each_stands():
     team = (mate("surveyor", Standing.DONE, words="5 are open.\nmore"), mate("painter", doing="Look"))
-    text = boards.rendered(TeamStatus("l", team)).text
+    text = OUTLINER.team(TeamStatus("l", team), "/team").text
     assert text.splitlines() == [
         "👥 Team: 2 teammates, 1 at work",
         "✅ surveyor: done",

@@ -1,0 +1,142 @@
+"""What Nod posts in Slack outside of a turn: words for one person, files, and what must not be posted twice.
+
+Where no answer said whether something was posted, it is looked for before the next try.
+"""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from hashlib import sha256
+from typing import Any
+
+from slack_sdk.errors import SlackApiError
+from slack_sdk.web.async_client import AsyncWebClient
+
+from bot.channels.slack import blocks as b
+from bot.channels.slack import text
+from bot.channels.slack.errors import code_of, translated
+from bot.channels.slack.places import SlackPlace, SlackPosted
+from bot.channels.slack.workspaces import Workspaces, within
+from bot.telemetry.logs import logger
+
+log = logger(__name__)
+
+_WAITED = 5.0  # seconds
+_SKEW = timedelta(minutes=5)  # between Slack's clock and ours
+_LOOKED_AT = 200  # messages
+_MAYBE_STREAMS = 3  # the newest messages
+
+
+async def tell(
+    workspaces: Workspaces, place: SlackPlace | None, user: str, markdown: str, team: str = ""
+) -> None:
+    """Tell ``user`` alone, by an ephemeral message; without a place by direct message in ``team``."""
+    team = place.team if place else team
+    words, shown = text.escape(text.cut(text.link_text(markdown), 300)[0]), [b.markdown(markdown, team)]
+    with translated():
+        client = await workspaces.client(team)
+        if place is not None:
+            try:
+                async with within(_WAITED):
+                    await client.chat_postEphemeral(
+                        channel=place.channel, user=user, thread_ts=place.thread, text=words, blocks=shown
+                    )
+            except (SlackApiError, TimeoutError) as error:
+                why = code_of(error) if isinstance(error, SlackApiError) else "no answer"
+                log.info("no ephemeral message there, a direct one follows", why=why)
+            else:
+                return
+        await client.chat_postMessage(
+            channel=user, text=words, blocks=shown, unfurl_links=False, unfurl_media=False
+        )
+
+
+async def upload(
+    client: AsyncWebClient,
+    place: SlackPlace,
+    name: str,
+    content: str,
+    *,
+    title: str | None = None,
+) -> None:
+    """Post the file; needs the scope ``files:write``. Raises what the client raises.
+
+    Unlike chat.postMessage this takes no user's id, so a person's place is their DM.
+    """
+    channel = await channel_of(client, place)
+    await client.files_upload_v2(
+        channel=channel,
+        thread_ts=place.thread if channel == place.channel else None,
+        filename=name,
+        title=title or name,
+        content=content,
+    )
+
+
+async def check(client: AsyncWebClient, place: SlackPlace) -> None:
+    """Read one message where Nod would post, as only members of a channel can; a person needs a DM."""
+    await client.conversations_history(channel=await channel_of(client, place), limit=1)
+
+
+async def channel_of(client: AsyncWebClient, place: SlackPlace) -> str:
+    """Give the channel of a place; a person's place is their DM."""
+    if not place.channel.startswith(("U", "W")):
+        return place.channel
+    opened = await client.conversations_open(users=[place.channel])
+    return str(opened["channel"]["id"])
+
+
+def mark_of(key: str) -> dict[str, Any]:
+    """What goes with a post, so that it is known again; no one sees it."""
+    return {"event_type": "nod_text", "event_payload": {"key": sha256(key.encode()).hexdigest()}}
+
+
+async def find(
+    client: AsyncWebClient, place: SlackPlace, bot_user: str, key: str, since: datetime
+) -> SlackPosted | None:
+    """Find what Nod itself posted at a place with the mark of ``key`` since then.
+
+    Raises what the client raises when Slack cannot be reached.
+    """
+    channel, said = await _own(client, place, bot_user, since)
+    marked = (str(message["ts"]) for message in said if message.get("metadata") == mark_of(key))
+    ts = next(marked, None)
+    return SlackPosted(place.team, channel, ts) if ts else None
+
+
+async def close_stream(client: AsyncWebClient, place: SlackPlace, bot_user: str, since: datetime) -> str:
+    """Close the stream that was started in a thread since then; gives its ts, or nothing where none is open.
+
+    Slack alone knows what streams, and closes nothing else. Raises as `find` does.
+    """
+    channel, said = await _own(client, place, bot_user, since)
+    for message in said[: -_MAYBE_STREAMS - 1 : -1]:
+        try:
+            await client.chat_stopStream(channel=channel, ts=str(message["ts"]))
+        except SlackApiError as error:
+            log.info("not the stream that was lost", why=code_of(error), ts=message["ts"])
+        else:
+            return str(message["ts"])
+    return ""
+
+
+async def _own(
+    client: AsyncWebClient, place: SlackPlace, bot_user: str, since: datetime
+) -> tuple[str, Sequence[Mapping[str, Any]]]:
+    """The channel, and what Nod posted at a place since then; nothing where it may not look."""
+    channel = place.channel
+    try:
+        channel = await channel_of(client, place)
+        given: dict[str, Any] = {
+            "channel": channel,
+            "include_all_metadata": True,
+            "oldest": f"{(since - _SKEW).timestamp():.6f}",
+        }
+        if place.thread:
+            page = await client.conversations_replies(ts=place.thread, limit=_LOOKED_AT, **given)
+        else:
+            page = await client.conversations_history(limit=_LOOKED_AT, **given)
+    except SlackApiError as error:
+        log.info("a lost post was not looked for", why=code_of(error), place=str(place.address))
+        return channel, ()
+    found = [each for each in page.get("messages") or () if each.get("user") == bot_user]
+    return channel, sorted(found, key=lambda each: float(each["ts"]))
