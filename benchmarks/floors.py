@@ -13,7 +13,6 @@ from openai import AsyncOpenAI
 
 from benchmarks.world import ASKED
 from bot.agent.prompt import system_prompt
-from bot.approvals.gate import offer
 from bot.tools.registry import AvailableTools
 
 COMMITS = 4  # of one cycle, at the very least: message, proposal, decision, end
@@ -60,7 +59,7 @@ class Calls:
         functions = [
             {"name": spec.name, "description": spec.description, "parameters": spec.parameters}
             | ({"strict": True} if spec.strict else {})
-            for spec in map(offer, available)
+            for spec in (tool.spec for tool in available)
         ]
         self._fields: dict[str, Any] = {
             "model": "gpt-test",

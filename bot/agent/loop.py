@@ -22,7 +22,7 @@ from bot.agent.model_output import ModelOutput, ReasoningFilter
 from bot.agent.prompt import Briefing, scene, system_prompt
 from bot.agent.transcript import CHARACTERS_PER_TOKEN, NOTE, entries, size_of
 from bot.approvals import grants
-from bot.approvals.gate import Gate, offer
+from bot.approvals.gate import Gate
 from bot.approvals.judged_calls import JudgedCall, take_effect
 from bot.approvals.team import plans, teammates
 from bot.approvals.tool_visibility import available_tools
@@ -239,7 +239,7 @@ class Loop:
         ``further``: the turn has said something before, so this is a paragraph of its own.
         """
         reach = available_tools(available, transcript.teammate)
-        specs = tuple(offer(tool) for tool in reach)
+        specs = tuple(tool.spec for tool in reach)
         zone = self._briefing.zone
         here = scene(transcript, self._clock(), self._briefing)
         prompt = system_prompt(reach, transcript.teammate, self._briefing, here)

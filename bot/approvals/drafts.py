@@ -8,7 +8,6 @@ import secrets
 import time
 import types
 from collections.abc import Awaitable, Callable, Generator, Iterator, Mapping
-from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from typing import Any
@@ -18,7 +17,7 @@ from bot.domain.people import Actor
 from bot.domain.policy import Judgement, Verdict, terms
 from bot.domain.proposals import PreviewField, Proposal, State, canonical, digest
 from bot.domain.redaction import HIDDEN, secrets_in, shown, veiled
-from bot.domain.text import is_echo, one_line, requested, shortened
+from bot.domain.text import is_echo, one_line, requested, shortened, storable
 from bot.errors import BadArguments, ToolError, ToolTimedOut
 from bot.telemetry.logs import logger
 from bot.tools.tool import Tool
@@ -69,7 +68,11 @@ async def preview_of(tool: Tool, arguments: Mapping[str, Any]) -> tuple[PreviewF
     fields: tuple[PreviewField, ...] = await in_time(
         watched(tool.preview_fields(given), tool.name), _PREVIEW_SECONDS
     )
-    return tuple(replace(each, titled=_titled(tool, given, each)) for each in fields)
+    shown_values = storable([(each.field, each.old_value, each.new_value) for each in fields])
+    return tuple(
+        PreviewField(*values, _titled(tool, given, each))
+        for each, values in zip(fields, shown_values, strict=True)
+    )
 
 
 def _titled(tool: Tool, arguments: Mapping[str, Any], field: PreviewField) -> bool:

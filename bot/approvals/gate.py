@@ -37,7 +37,7 @@ from bot.domain.chat import Clock, Request
 from bot.domain.conversations import Call, CallResult, Conversation, Transcript
 from bot.domain.files import File
 from bot.domain.jobs import Job, Wake
-from bot.domain.model import ToolCall, ToolSpec
+from bot.domain.model import ToolCall
 from bot.domain.outcomes import REASON, bounded
 from bot.domain.people import Actor, Person
 from bot.domain.policy import Judgement, Place, Policy, Verdict
@@ -57,23 +57,6 @@ _TOO_MANY_CALLS = (
     f"Too many calls: one answer may make {CALLS_PER_ANSWER}. Make the others in your next answers."
 )
 _READS_TOGETHER = 4  # of one conversation
-_REASON_SCHEMA = {
-    "type": "string",
-    "description": "Why you want this: one sentence for the person who decides. Empty if it only reads.",
-}
-
-
-def offer(tool: Tool) -> ToolSpec:
-    """A tool as the model sees it; writes take the agent's reason in addition."""
-    if tool.reads:
-        return ToolSpec(tool.name, tool.description, tool.parameters, tool.strict)
-    parameters = dict(tool.parameters)
-    parameters["properties"] = {**parameters.get("properties", {}), REASON: _REASON_SCHEMA}
-    parameters["required"] = [*parameters.get("required", []), REASON]
-    description = (
-        f"{tool.description} (What it changes, people approve first, unless their rules let it run.)"
-    )
-    return ToolSpec(tool.name, description, parameters, tool.strict)
 
 
 class Gate:

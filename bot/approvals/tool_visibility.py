@@ -19,7 +19,8 @@ UNLOCKED_ONLY = frozenset({"fs", "runtime"})
 
 def available_tools(available: AvailableTools, teammate: Teammate | None) -> AvailableTools:
     """The part of the shelf that is in reach; the rest is withheld, each with the reason."""
-    withheld = {tool.name: why for tool in available if (why := _objection(tool, teammate))}
+    locked = teammate is not None and teammate.locked
+    withheld = {tool.name: why for tool in available if (why := _objection(tool, teammate, locked=locked))}
     if not withheld:
         return available
     return AvailableTools(
@@ -61,14 +62,14 @@ _NOT_THE_LEADS = (
 )
 
 
-def _objection(tool: Tool, teammate: Teammate | None) -> str | None:
+def _objection(tool: Tool, teammate: Teammate | None, *, locked: bool) -> str | None:
     if teammate is None:
         return _NOT_THE_LEADS if tool.kind is Kind.PLAN else None
     if tool.kind is Kind.PLAN:
         return _no_plan(teammate)
     if why := _withheld_for_good(tool, teammate):
         return why
-    if teammate.locked and (not tool.reads or tool.group in UNLOCKED_ONLY):
+    if locked and (not tool.reads or tool.group in UNLOCKED_ONLY):
         return f"{tool.name} is locked until your plan is approved. Look around, then use plan_submit."
     return None
 

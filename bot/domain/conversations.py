@@ -29,8 +29,11 @@ HEARD = frozenset({LineRole.USER, LineRole.NOTE})
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
+    """``origin``: where people see what it leads to, and by which place's rules it is judged."""
+
     id: str
     address: Address
+    origin: Address
     private: bool
     requester: Actor  # who began it
     title: str
@@ -38,11 +41,6 @@ class Conversation:
     ended_at: datetime | None = None
     shown_at: Address | None = None  # a teammate's: the lead conversation's address
     deleted: bool = False  # what was said in it is gone
-
-    @property
-    def origin(self) -> Address:
-        """Where people see what it leads to, and by which place's rules it is judged."""
-        return self.shown_at or self.address
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +57,9 @@ class Call:
     extra: Mapping[str, Any] = field(default_factory=dict)  # what the model's server wants back with it
 
     def __post_init__(self) -> None:
-        for name in ("id", "tool_name", "arguments", "summary"):
-            object.__setattr__(self, name, storable(getattr(self, name)))
+        names = ("id", "tool_name", "arguments", "summary")
+        for name, text in storable({name: getattr(self, name) for name in names}).items():
+            object.__setattr__(self, name, text)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Self
 
 from bot.domain.people import NO_NAMES, Actor, Names
 from bot.domain.risk import Level, Risk
-from bot.domain.text import shortened, storable_or_none
+from bot.domain.text import shortened
 
 
 class State(StrEnum):
@@ -84,10 +84,6 @@ class PreviewField:
     old_value: str | None
     new_value: str | None
     titled: bool = False
-
-    def __post_init__(self) -> None:
-        for name in ("field", "old_value", "new_value"):
-            object.__setattr__(self, name, storable_or_none(getattr(self, name)))
 
 
 def old_values(preview: Sequence[PreviewField]) -> list[tuple[str, str | None]]:

@@ -7,23 +7,32 @@ No one may approve what unseen characters hide, so they are spelled out. The con
 import json
 import re
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import regex
+
+T = TypeVar("T")
 
 _NUL = "\x00"
 _MARKUP = re.compile(r"([\\`*_\[\]~<>|#])")
 
 
-def storable(text: str) -> str:
-    """The text without NUL characters and lone surrogates, which models and tools do send."""
-    if unstorable(text) is None:
-        return text
-    return text.replace(_NUL, "").encode(errors="replace").decode()
+def storable(value: T) -> T:
+    """The same without NUL characters and lone surrogates, which models and tools do send.
 
-
-def storable_or_none(text: str | None) -> str | None:
-    return None if text is None else storable(text)
+    Of a text, and of each text in a list, a tuple or the values of a dictionary.
+    """
+    clean: Any = value
+    if isinstance(value, str) and unstorable(value) is not None:
+        clean = value.replace(_NUL, "").encode(errors="replace").decode()
+    elif isinstance(value, dict):
+        clean = {key: storable(each) for key, each in value.items()}
+    elif isinstance(value, list):
+        clean = [storable(each) for each in value]
+    elif isinstance(value, tuple):
+        clean = tuple(storable(each) for each in value)
+    found: T = clean
+    return found
 
 
 def unstorable(text: str) -> str | None:

@@ -279,11 +279,14 @@ def open_counts(session: Session, conversation_ids: Sequence[str]) -> dict[str, 
 
 
 def from_row(row: Any) -> Conversation:
+    address = Address(row.channel, row.key)
+    shown_at = Address.parse(row.shown_at) if row.shown_at else None
     return value_of(
         Conversation,
         row,
-        address=Address(row.channel, row.key),
+        address=address,
+        origin=shown_at or address,
         requester=Actor.parse(row.owner),
-        shown_at=Address.parse(row.shown_at) if row.shown_at else None,
+        shown_at=shown_at,
         deleted=row.deleted_at is not None,
     )

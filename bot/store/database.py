@@ -13,7 +13,7 @@ import contextlib
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -31,8 +31,6 @@ from bot.store.engine import (
     POSTGRES_WRITERS,
     READERS,
     SQLiteFile,
-    for_reads,
-    for_writes,
     open_engine,
 )
 
@@ -66,11 +64,15 @@ class Database:
         """
         self.engine = open_engine(url, audit_keys, readonly=readonly, patience=patience)
         self.dialect: str = self.engine.dialect.name
-        self._to_read, self._to_write = for_reads(self.engine), for_writes(self.engine)
         self._file: SQLiteFile | None = None
         if self.dialect == "sqlite":
+            self._snapshots = self.engine
             self._file = SQLiteFile(Path(make_url(url).database or ""))
             event.listen(self.engine, "connect", self._file.opened)
+        else:
+            self._snapshots = self.engine.execution_options(
+                isolation_level="REPEATABLE READ", postgresql_readonly=True
+            )
         self._writable_until = 0.0  # of time.monotonic()
         self._waiting = _Waiting()
         self._writers = ThreadPoolExecutor(1 if self._file else POSTGRES_WRITERS, "nod-write")
@@ -132,13 +134,16 @@ class Database:
         """As `read`, in this thread."""
 
         def once() -> T:
-            with Session(
-                self._to_read, autoflush=False, expire_on_commit=False, info={snapshot.KEPT: {}}
-            ) as session:
-                value = function(session, *args, **kwargs)
-                if self.dialect == "postgresql":
-                    session.commit()  # psycopg forgets what it has prepared at a ROLLBACK
-                return value
+            with self._snapshots.connect() as connection:
+                if self._file:
+                    connection.exec_driver_sql("BEGIN")
+                with Session(
+                    connection, autoflush=False, expire_on_commit=False, info={snapshot.KEPT: {}}
+                ) as session:
+                    value = function(session, *args, **kwargs)
+                    if not self._file:
+                        session.commit()  # psycopg forgets what it has prepared at a ROLLBACK
+                    return value
 
         try:
             return _until_done(once)
@@ -157,10 +162,18 @@ class Database:
         """A transaction of its own."""
 
         def once() -> T:
-            with self._to_write.begin() as connection:
+            with self._writing() as connection:
                 return run(connection, work)
 
         return _until_done(once)
+
+    @contextlib.contextmanager
+    def _writing(self) -> Iterator[Connection]:
+        """A transaction; on SQLite it waits at its begin for another one that writes."""
+        with self.engine.begin() as connection:
+            if self._file:
+                connection.exec_driver_sql("BEGIN IMMEDIATE")
+            yield connection
 
     def _write_next(self) -> None:
         """In a thread, on PostgreSQL: the write whose turn it is."""
@@ -182,7 +195,7 @@ class Database:
         try:
             if self._file:
                 self._file.check()
-            with self._to_write.begin() as connection:
+            with self._writing() as connection:
                 writes += self._waiting.take(_MAX_BATCH - len(writes))
                 if len(writes) == 1:
                     outcomes = [(run(connection, writes[0].work), None)]

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from sqlalchemy import URL, Connection, Engine, NullPool, Table, create_engine, event
+from sqlalchemy import URL, Engine, NullPool, Table, create_engine, event
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import DBAPIError
 from sqlmodel import Session, SQLModel
@@ -144,7 +144,6 @@ PATIENCE = 10.0  # seconds to wait for another process that writes
 READERS = 4  # threads, each with a connection
 POSTGRES_WRITERS = 4  # SQLite's file has one
 _CONNECTIONS = READERS + POSTGRES_WRITERS
-_BEGINS_WITH = "begins_with"
 _PRAGMAS = (
     "PRAGMA journal_mode=WAL",
     "PRAGMA synchronous=FULL",
@@ -171,7 +170,7 @@ def why_refused(error: object) -> str:
 def open_engine(
     url: str, audit_keys: Sequence[bytes] = (), *, readonly: bool = False, patience: float = PATIENCE
 ) -> Engine:
-    """An engine with our settings. On SQLite only `for_reads` and `for_writes` say BEGIN.
+    """An engine with our settings. On SQLite who wants a transaction says BEGIN.
 
     A new file is for its owner alone, and so is what SQLite puts next to it. ``readonly`` changes no file.
     ``patience``: seconds to wait for another process that writes to SQLite's file.
@@ -209,29 +208,10 @@ def open_engine(
 
     @event.listens_for(engine, "connect")
     def _connect(connection: Any, _: Any) -> None:
-        connection.isolation_level = None  # BEGIN is left to `_begin`, as SQLAlchemy documents it
+        connection.isolation_level = None  # the driver begins nothing by itself
         for pragma in _PRAGMAS if not readonly else _PRAGMAS_OF_A_LOOK:
             connection.execute(pragma)
 
-    @event.listens_for(engine, "begin")
-    def _begin(connection: Connection) -> None:
-        if words := connection.get_execution_options().get(_BEGINS_WITH):
-            connection.exec_driver_sql(words)
-
-    return engine
-
-
-def for_reads(engine: Engine) -> Engine:
-    """The same connections; each transaction sees one snapshot."""
-    if engine.dialect.name == "sqlite":
-        return engine.execution_options(**{_BEGINS_WITH: "BEGIN"})
-    return engine.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
-
-
-def for_writes(engine: Engine) -> Engine:
-    """The same connections; on SQLite a transaction waits at its begin for another one that writes."""
-    if engine.dialect.name == "sqlite":
-        return engine.execution_options(**{_BEGINS_WITH: "BEGIN IMMEDIATE"})
     return engine
 
 

@@ -43,6 +43,7 @@ _LINES = select(
     )
 )
 _LAST_LINES = _LINES.where(_IN_CONVERSATION).order_by(_MESSAGE.c.id.desc()).limit(MAX_LINES)
+_UNDELIVERED = _LINES.where(_IN_CONVERSATION, ~_MESSAGE.c.delivered).order_by(_MESSAGE.c.id)
 _FIRST_HEARD = (
     _LINES.where(_IN_CONVERSATION, among(_MESSAGE.c.role, sorted(HEARD))).order_by(_MESSAGE.c.id).limit(1)
 )
@@ -167,20 +168,10 @@ def spoken_since(session: Session, conversation_id: str, message_id: int) -> boo
     )
 
 
-def undelivered(session: Session, conversation_id: str) -> list[int]:
-    """Ids of the messages that were said but not shown, oldest first."""
-    rows = session.exec(
-        select(MessageRow.id)
-        .where(MessageRow.conversation_id == conversation_id, ~col(MessageRow.delivered))
-        .order_by(col(MessageRow.id))
-    )
-    return [ident for ident in rows if ident is not None]
-
-
-def undelivered_lines(session: Session, conversation_id: str) -> list[Line]:
-    """The same as lines."""
-    waiting = (_MESSAGE.c.conversation_id == conversation_id) & ~_MESSAGE.c.delivered
-    return [_line(row) for row in session.execute(_LINES.where(waiting).order_by(_MESSAGE.c.id))]
+def undelivered(session: Session, conversation_id: str) -> list[Line]:
+    """What was said but not shown, oldest first."""
+    rows = session.connection().execute(_UNDELIVERED, {"conversation_id": conversation_id})
+    return [_line(row) for row in rows]
 
 
 def delete_all(session: Session, conversation_ids: Sequence[str]) -> None:

@@ -33,7 +33,7 @@ def person_of(session: Session, actor: Actor) -> Person:
 
 def key(actor: Actor) -> tuple[Hashable, ...]:
     """By what a snapshot keeps who someone is."""
-    return (Person, actor, actor.label, actor.standing)
+    return (Person, str(actor), actor.name, actor.standing)
 
 
 def _person_of(session: Session, actor: Actor) -> Person:
@@ -46,7 +46,8 @@ def of_known(session: Session, actor: Actor, person_id: str | None, last_said: s
     if standing in (None, Membership.UNKNOWN):
         standing = Membership(last_said or standing or Membership.MEMBER)
     if person_id is None:
-        return Person(str(actor), actor.label, frozenset({str(actor)}), standing)
+        account = str(actor)
+        return Person(account, actor.label, frozenset({account}), standing)
     accounts = session.exec(select(AccountRow.actor).where(AccountRow.person_id == person_id))
     return Person(person_id, actor.label, frozenset(accounts), standing)
 

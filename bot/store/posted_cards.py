@@ -8,6 +8,7 @@ from sqlalchemy import bindparam, update
 from sqlmodel import Session, col, select
 
 from bot.domain.chat import Address
+from bot.domain.proposals import State
 from bot.store import proposals
 from bot.store.engine import insert_or_ignore
 from bot.store.tables.conversations import ConversationRow
@@ -32,10 +33,16 @@ _COPY = table_of(CopyRow)
 _PROPOSAL = table_of(ProposalRow)
 BEHIND = (_COPY.c.rendered < _COPY.c.wanted) & ~_COPY.c.gone  # as the index ``copy_behind`` has it
 _BEHIND_OF_MESSAGE = (
-    select(_COPY)
+    select(_COPY, _PROPOSAL.c.state.in_((State.APPROVED, State.EXECUTING)).label("passing"))
     .join(_PROPOSAL, _PROPOSAL.c.id == _COPY.c.proposal_id)
     .where(_PROPOSAL.c.message_id == bindparam("message_id"), BEHIND)
     .order_by(_COPY.c.id.desc())  # the first card tells of the others, so it is drawn after them
+)
+_MARK_RENDERED = (
+    update(_COPY)
+    .where(_COPY.c.id == bindparam("copy_id"))
+    .values(rendered=bindparam("rendered"), shown=bindparam("shown"))
+    .returning(_COPY.c.wanted)
 )
 
 
@@ -94,10 +101,10 @@ def revive(session: Session, channel: str, ref: str) -> None:
     session.execute(given_up.values(gone=False, wanted=CopyRow.wanted + 1, shown=None))
 
 
-def behind(session: Session, message_id: int) -> list[Copy]:
-    """Copies of the proposals of one answer that show less than what is."""
+def behind(session: Session, message_id: int) -> list[tuple[Copy, bool]]:
+    """Copies of an answer's proposals that show less than what is; whether that is about to change again."""
     rows = session.connection().execute(_BEHIND_OF_MESSAGE, {"message_id": message_id}).all()
-    return [_copy(row) for row in rows]
+    return [(_copy(row), row.passing) for row in rows]
 
 
 def all_behind(session: Session) -> list[int]:
@@ -110,10 +117,11 @@ def all_behind(session: Session) -> list[int]:
     return sorted(set(rows))  # DISTINCT would lead PostgreSQL to an index of all proposals
 
 
-def mark_rendered(session: Session, copy: Copy, fingerprint: str | None = None) -> None:
-    """The copy shows what was wanted when it was read; a change since keeps it behind."""
-    drawn = update(CopyRow).where(col(CopyRow.id) == copy.id)
-    session.execute(drawn.values(rendered=copy.wanted, shown=fingerprint))
+def mark_rendered(session: Session, copy: Copy, fingerprint: str | None = None) -> bool:
+    """The copy shows what was wanted when it was read; gives whether a change since keeps it behind."""
+    shows = {"copy_id": copy.id, "rendered": copy.wanted, "shown": fingerprint}
+    wanted = session.connection().execute(_MARK_RENDERED, shows).scalar()
+    return wanted is not None and wanted != copy.wanted
 
 
 def show_again(session: Session) -> list[int]:

@@ -29,7 +29,7 @@ from bot.domain.proposals import (
 )
 from bot.domain.risk import Level, Risk
 from bot.domain.rules import EVERYWHERE
-from bot.domain.text import storable, storable_or_none
+from bot.domain.text import storable
 from bot.store import snapshot
 from bot.store.engine import insert_or_ignore
 from bot.store.tables.conversations import ConversationRow
@@ -309,14 +309,15 @@ def to_row(p: Proposal) -> dict[str, Any]:
     """The columns that its audit row covers: not which process runs it, how far it is and what it changes."""
     row = {name: getattr(p, name) for name in _SAME}
     row |= {name: keep(getattr(p, name)) for name, (keep, _) in _CONVERTED.items()}
-    return row | {
+    row |= {
         "level": p.risk.level,
-        "risk_reason": storable(p.risk.reason),
+        "risk_reason": p.risk.reason,
         "requester": str(p.requester),
-        "requester_name": storable(p.requester.name),
+        "requester_name": p.requester.name,
         "ttl_seconds": p.ttl.total_seconds(),
         "idempotency_key": p.idempotency_key,
     }
+    return storable(row) | {"arguments": dict(p.arguments)}  # which is approved to the letter
 
 
 def _same(value: Any) -> Any:
@@ -333,7 +334,7 @@ def _fields_kept(fields: Iterable[PreviewField]) -> list[list[Any]]:
 
 
 def _fields_read(kept: list[list[Any]]) -> tuple[PreviewField, ...]:
-    return tuple(PreviewField(*each) for each in kept)
+    return tuple(PreviewField(*each) for each in storable(kept))  # an older release kept what tools gave
 
 
 def _deciders_read(kept: dict[str, Any]) -> Deciders:
@@ -363,20 +364,20 @@ _CONVERTED: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
     "kind": (_same, Kind),
     "state": (_same, State),
     "cause": (_same, _optional(Cause)),
-    "arguments": (dict, _same),
     "preview": (_fields_kept, _fields_read),
     "deciders": (asdict, _deciders_read),
     "votes": (_votes_kept, _votes_read),
     "edits": (_edits_kept, _edits_read),
     "remind_every": (_optional(timedelta.total_seconds), _optional(lambda s: timedelta(seconds=s))),
-    "description": (storable, _same),
-    "reason": (storable, _same),
-    **dict.fromkeys(
-        ("decline_reason", "result", "told", "ended_badly", "result_url", "error"), (storable_or_none, _same)
-    ),
 }
 """Fields whose column does not hold them as they are: how each is kept, and how it is read."""
-_APART = ("risk", "requester", "ttl", "progress")
+COLUMNS: Mapping[str, tuple[str, ...]] = {
+    "risk": ("level", "risk_reason"),
+    "requester": ("requester", "requester_name"),
+    "ttl": ("ttl_seconds",),
+}
+"""The columns of each field whose column is not of its name."""
+_APART = (*COLUMNS, "arguments", "progress")
 _SAME = [each.name for each in fields(Proposal) if each.name not in (*_APART, *_CONVERTED)]
 
 

@@ -17,7 +17,7 @@ from bot.store.audit import log
 from bot.store.audit.log import By, Change
 from bot.store.engine import insert_or_ignore
 from bot.store.locks import conversation_lock
-from bot.store.proposals import ALL, from_row, to_row
+from bot.store.proposals import ALL, COLUMNS, from_row, to_row
 from bot.store.tables.proposals import OPEN_QUESTION, CopyRow, DeciderRow, ProposalRow
 from bot.store.tables.row import changed, table_of
 from bot.store.tables.rules import BookRow
@@ -91,9 +91,10 @@ def move(
         before, **changes, state=state or before.state, version=before.version + 1, updated_at=now
     )
     conversation_lock.in_conversation(session, before.conversation_id)
-    old, new = to_row(before), to_row(after)
-    values = {key: value for key, value in new.items() if value != old[key]}
-    values["deciders"] = new["deciders"]  # an older release kept fewer fields; the record hashes all
+    new = to_row(after)
+    # with the deciders always: an older release kept fewer fields of them, and the record hashes all
+    moved = ("state", "version", "updated_at", "deciders", *changes)
+    values = {column: new[column] for name in moved for column in COLUMNS.get(name, (name,))}
     values |= {"owner": owner} if owner is not None else {}
     values |= {"thing": sha256(thing.encode(errors="surrogatepass")).hexdigest()} if thing else {}
     if before.state is State.EXECUTING:
@@ -101,7 +102,7 @@ def move(
     guard = {"moved_id": before.id, "from_state": before.state, "from_version": before.version}
     if not changed(session.connection().execute(_update(tuple(values)), values | guard)):
         return None
-    if (after.deciders.people, after.votes) != (before.deciders.people, before.votes):
+    if "deciders" in changes or "votes" in changes:
         _name_deciders(session, after)
     about = None
     if after.digest != before.digest:

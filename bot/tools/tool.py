@@ -22,6 +22,8 @@ from bot.domain.conversations import Conversation
 from bot.domain.files import File
 from bot.domain.forms import told_values
 from bot.domain.jobs import Job
+from bot.domain.model import ToolSpec
+from bot.domain.outcomes import REASON
 from bot.domain.people import Actor
 from bot.domain.proposals import Kind, PreviewField, canonical
 from bot.domain.risk import Level, Risk
@@ -142,6 +144,10 @@ class Tool:
     destructive: bool = False  # True: no call of it can be undone, so no rule may call it reading
     waits: bool = False  # ``validate`` waits for a child process, so it is called in a thread
     open_world: bool | None = None  # whether it reaches servers outside; None: it was not said
+    spec: ToolSpec = field(init=False, repr=False, compare=False)  # as the model sees it
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "spec", _spec(self))
 
     @property
     def harm(self) -> str:
@@ -183,6 +189,25 @@ class Tool:
         if self.preview is not None:
             return tuple(await self.preview(arguments))
         return tuple(PreviewField(name, None, said) for name, said in told_values(self.form, arguments))
+
+
+_REASON_SCHEMA = {
+    "type": "string",
+    "description": "Why you want this: one sentence for the person who decides. Empty if it only reads.",
+}
+
+
+def _spec(tool: Tool) -> ToolSpec:
+    """A tool as the model sees it; writes take the agent's reason in addition."""
+    if tool.reads:
+        return ToolSpec(tool.name, tool.description, tool.parameters, tool.strict)
+    parameters = dict(tool.parameters)
+    parameters["properties"] = {**parameters.get("properties", {}), REASON: _REASON_SCHEMA}
+    parameters["required"] = [*parameters.get("required", []), REASON]
+    description = (
+        f"{tool.description} (What it changes, people approve first, unless their rules let it run.)"
+    )
+    return ToolSpec(tool.name, description, parameters, tool.strict)
 
 
 class Toolset(Protocol):

@@ -19,9 +19,8 @@ READ = Risk(Level.READ, "")
 def heard(text: str, actor: Actor = ANA) -> set[str]:
     """What is known of the page and a longer address after this was written."""
     line = Line(1, LineRole.USER, text, 1, actor, (), {}, NOW)
-    conversation = Conversation(
-        "c1", Address("chat", "ana"), private=True, requester=ANA, title="", created_at=NOW
-    )
+    chat = Address("chat", "ana")
+    conversation = Conversation("c1", chat, chat, private=True, requester=ANA, title="", created_at=NOW)
     return known(Transcript(conversation, [line], {}), [str(ANA)], "fetch", [PAGE, f"{PAGE}/2"])
 
 

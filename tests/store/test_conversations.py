@@ -106,7 +106,7 @@ def test_what_was_said_and_not_shown_is_found_until_it_is_marked(rows: Rows) -> 
     assert answered is not None
     message_id = answered.message_id
     read, now = rows.database.read_now, rows.clock()
-    assert read(messages.undelivered, ident) == [message_id]
+    assert [line.id for line in read(messages.undelivered, ident)] == [message_id]
     assert read(turns.with_undelivered, now, now) == []  # its turn is still under way
     rows.database.write_now(turns.end_turn, turn, "done", now)
     assert read(turns.with_undelivered, now, now) == [ident]

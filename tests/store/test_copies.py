@@ -12,7 +12,7 @@ def post(rows: Rows, p: Proposal, ref: str, version: int = 1) -> None:
 
 
 def behind(rows: Rows, p: Proposal) -> list[str]:
-    return [copy.ref for copy in rows.database.read_now(posted_cards.behind, p.message_id)]
+    return [copy.ref for copy, _ in rows.database.read_now(posted_cards.behind, p.message_id)]
 
 
 def test_a_fresh_copy_is_current_and_a_change_leaves_it_behind_until_it_is_rendered(rows: Rows) -> None:
@@ -20,9 +20,10 @@ def test_a_fresh_copy_is_current_and_a_change_leaves_it_behind_until_it_is_rende
     post(rows, p, "m1")
     assert behind(rows, p) == []
     rows.decide(p)
-    [copy] = rows.database.read_now(posted_cards.behind, p.message_id)
+    [(copy, passing)] = rows.database.read_now(posted_cards.behind, p.message_id)
+    assert passing
     assert rows.database.read_now(posted_cards.all_behind) == [p.message_id]
-    rows.database.write_now(posted_cards.mark_rendered, copy)
+    assert not rows.database.write_now(posted_cards.mark_rendered, copy)
     assert behind(rows, p) == []
 
 
@@ -30,9 +31,9 @@ def test_a_change_while_a_copy_is_being_drawn_keeps_it_behind(rows: Rows) -> Non
     [p] = rows.propose()
     post(rows, p, "m1")
     rows.decide(p)
-    [copy] = rows.database.read_now(posted_cards.behind, p.message_id)
+    [(copy, _)] = rows.database.read_now(posted_cards.behind, p.message_id)
     rows.claim(p)
-    rows.database.write_now(posted_cards.mark_rendered, copy)
+    assert rows.database.write_now(posted_cards.mark_rendered, copy)
     assert behind(rows, p) == ["m1"]
 
 

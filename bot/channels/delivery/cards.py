@@ -33,7 +33,6 @@ from bot.tools.registry import AvailableTools, Registry
 
 log = logger(__name__)
 
-_PASSING = frozenset({State.APPROVED, State.EXECUTING})
 _MOMENT = 0.05  # seconds
 _MOMENTS = 20
 _MOST_ASKED = 10  # people who get a card in their own chats
@@ -85,10 +84,9 @@ class Cards:
 
         Raises ChannelError when it may still arrive at one more of them, unless this is the ``last`` try.
         """
-        there = {copy.address for copy in await self.database.read(posted_cards.of_proposal, proposal.id)}
+        there, wanted = await self.database.read(self._destinations, proposal)
         failures: dict[Address, ChannelError] = {}
         jobs: set[Job] = set()
-        wanted = await self.database.read(self._addresses, proposal)
         for address in wanted:
             poster = poster_at(self.channels, address)
             if address in there or poster is None:
@@ -111,6 +109,11 @@ class Cards:
         if there or not failures:
             return tuple(jobs)
         return await self.database.write(self._undeliverable, proposal, next(iter(failures.values())).message)
+
+    def _destinations(self, session: Session, proposal: Proposal) -> tuple[set[Address], list[Address]]:
+        """Where its card was posted already, and where it is to be."""
+        there = {copy.address for copy in posted_cards.of_proposal(session, proposal.id)}
+        return there, self._addresses(session, proposal)
 
     def _undeliverable(self, session: Session, proposal: Proposal, why: str) -> tuple[Job, ...]:
         jobs = lifecycle.undeliverable(session, proposal.id, why, self.clock())
@@ -264,34 +267,24 @@ class Cards:
                 await self._redraw_all(message_id)
 
     async def _redraw_all(self, message_id: int) -> None:
-        if not await self._let_pass(message_id):
-            return
-        for _ in range(_MAX_PASSES):
-            behind = await self.database.read(posted_cards.behind, message_id)
-            done = [await self._redraw(copy) for copy in behind]
-            if not any(done):
-                return
-
-    async def _let_pass(self, message_id: int) -> bool:
         """Redraw what is decided or open; give what is about to run or runs a moment to end.
 
-        False once no copy is behind, so that there is nothing more to do.
         Most tools end within it, and each redraw counts against what a platform lets Nod send.
         """
-        tried: set[Copy] = set()
-        for _ in range(_MOMENTS):
-            behind = await self.database.read(_behind, message_id)
-            if not behind:
-                return False
-            for copy in [copy for copy, passing in behind if not passing and copy not in tried]:
-                tried.add(copy)
-                await self._redraw(copy)
-            if not any(passing for _, passing in behind):
-                break
-            await self.sleep(_MOMENT)
-        return True
+        tried: set[tuple[int, int]] = set()
+        for moment in range(_MOMENTS + _MAX_PASSES):
+            waits = moment < _MOMENTS
+            behind = await self.database.read(posted_cards.behind, message_id)
+            ready = [copy for copy, passing in behind if not (passing and waits)]
+            again = [await self._redraw(copy) for copy in ready if (copy.id, copy.wanted) not in tried]
+            tried.update((copy.id, copy.wanted) for copy in ready)
+            if waits and any(passing for _, passing in behind):
+                await self.sleep(_MOMENT)
+            elif not any(again):
+                return
 
     async def _redraw(self, copy: Copy) -> bool:
+        """Whether it changed again while it was drawn."""
         poster = poster_at(self.channels, copy.address)
         key = (copy.id, copy.wanted)
         if poster is None or self._pauses.holds(key):
@@ -302,14 +295,15 @@ class Cards:
                 await poster.redraw_card(copy.address, copy.ref, card)
         except (CopyGone, NotDeliverable):
             await self.database.write(partial(self._lost, again=proposal.state is State.PROPOSED), copy)
+            behind = False
         except ChannelError as error:
             log.info("card not updated yet", proposal=copy.proposal_id, why=error.message)
             self._pauses.refused(key)
             return False
         else:
-            await self.database.write(posted_cards.mark_rendered, copy, card.fingerprint)
+            behind = await self.database.write(posted_cards.mark_rendered, copy, card.fingerprint)
         self._pauses.over(key)
-        return True
+        return behind
 
     def _lost(self, session: Session, copy: Copy, *, again: bool) -> None:
         """The copy is gone; while people still decide, another card takes its place."""
@@ -343,15 +337,6 @@ class Cards:
 
 def _own_chat(actor: Actor) -> Address:
     return Address(actor.channel, actor.key)
-
-
-def _behind(session: Session, message_id: int) -> list[tuple[Copy, bool]]:
-    """The copies that are behind, and whether what they show is about to change again."""
-    behind = posted_cards.behind(session, message_id)
-    if not behind:
-        return []
-    passing = {p.id for p in proposals.of_message(session, message_id) if p.state in _PASSING}
-    return [(copy, copy.proposal_id in passing) for copy in behind]
 
 
 def _card(

@@ -5,7 +5,7 @@ belongs to. A crash before the row says otherwise posts it again later rather th
 """
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -15,7 +15,7 @@ from bot.domain.chat import Address, Clock
 from bot.domain.conversations import Conversation
 from bot.domain.files import for_people
 from bot.errors import ChannelError, NotDeliverable
-from bot.store import conversations, outputs
+from bot.store import outputs
 from bot.store.database import Database
 from bot.store.outputs import KeptOutput
 from bot.telemetry.logs import logger
@@ -31,16 +31,12 @@ class Attachments:
     notices: Notices
     _failing: dict[str, datetime] = field(default_factory=dict, init=False)  # since when, by handle
 
-    async def post(self, conversation_id: str) -> bool:
+    async def post(self, conversation: Conversation, waiting: Sequence[KeptOutput]) -> bool:
         """Post what people in a conversation still have to get; one caller at a time for each.
 
         False when something may arrive another time.
         """
-        waiting = await self.database.read(outputs.unposted, conversation_id)
-        conversation = None
-        if waiting:
-            conversation = await self.database.read(conversations.get_conversation, conversation_id)
-        if conversation is None or conversation.origin.channel not in self.channels:
+        if conversation.origin.channel not in self.channels:
             return True
         poster = poster_at(self.channels, conversation.origin)
         done = True

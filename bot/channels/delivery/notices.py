@@ -159,10 +159,10 @@ class Answers:
     clock: Clock
     notices: Notices
 
-    async def tell(self, home: str) -> bool:
-        """Tell every answer of a conversation that is there; False when one may arrive yet."""
+    async def tell(self, answers: Sequence[AskedQuestion]) -> bool:
+        """Tell each where it is awaited; False when one may arrive yet."""
         arrived = True
-        for each in await self.database.read(questions.answered, home):
+        for each in answers:
             if await self._told(each):
                 await self.database.write(questions.settle, each, self.clock())
             else:

@@ -10,9 +10,10 @@ As with cards, the row changes first; a message that is behind is redrawn immedi
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import NamedTuple
 from weakref import WeakValueDictionary
 
 from sqlmodel import Session
@@ -23,7 +24,7 @@ from bot.channels.delivery.files import Attachments
 from bot.channels.delivery.leases import Leases
 from bot.channels.delivery.notices import GIVE_UP, Answers, Notices, Pauses
 from bot.domain.chat import Address, Clock
-from bot.domain.conversations import Conversation, Line, LineRole
+from bot.domain.conversations import AskedQuestion, Conversation, Line, LineRole
 from bot.domain.events import TextDelta, TurnEnded, TurnEvent, TurnFailed
 from bot.domain.jobs import Job, Work
 from bot.domain.people import SHELL, Actor
@@ -31,8 +32,9 @@ from bot.domain.proposals import Kind, Proposal, State
 from bot.domain.rules import Rulebook, Subject
 from bot.domain.teams import TeamStatus
 from bot.errors import ChannelError, CopyGone, NotDeliverable
-from bot.store import conversations, messages, proposals, teams
+from bot.store import conversations, messages, outputs, proposals, questions, teams
 from bot.store.database import Database
+from bot.store.outputs import KeptOutput
 from bot.store.teams import TeamStatusCopy
 from bot.telemetry.logs import logger
 
@@ -96,13 +98,11 @@ class Turns:
             return () if rows_shown else (Job(Work.DELIVER, conversation.id),)
         async with self._posting(conversation.id):
             # what was not shown yet goes above what comes now
-            jobs = await self._deliver(conversation.id)
-            left = await self.database.read(messages.undelivered, conversation.id)
+            jobs, left = await self._deliver(conversation.id)
             stream = channel.open_stream(conversation.address, requester)
             shown = await _pump(stream, events)
-            said = await self.database.read(messages.undelivered_lines, conversation.id)
-            self._note(shown, [each for each in said if each.id not in left])
-            return (*jobs, *await self._deliver(conversation.id))
+            more, _ = await self._deliver(conversation.id, shown=shown, older=left)
+            return (*jobs, *more)
 
     def _note(self, shown: "_Shown", said: Sequence[Line]) -> None:
         """Remember what of a turn's messages need not be posted, or not all of it.
@@ -123,9 +123,11 @@ class Turns:
         if self._pauses.holds(conversation_id):
             return ()
         if self.leases.has(_posts(conversation_id)):
-            return await self._deliver(conversation_id, only=Kind.QUESTION)
+            jobs, _ = await self._deliver(conversation_id, only=Kind.QUESTION)
+            return jobs
         async with self._posting(conversation_id):
-            return await self._deliver(conversation_id)
+            jobs, _ = await self._deliver(conversation_id)
+            return jobs
 
     @contextlib.asynccontextmanager
     async def _posting(self, conversation_id: str) -> AsyncIterator[None]:
@@ -137,21 +139,37 @@ class Turns:
         """Lets one caller at a time post in a conversation, or things would be posted twice."""
         return self._speaking.setdefault(conversation_id, asyncio.Lock())
 
-    async def _deliver(self, conversation_id: str, only: Kind | None = None) -> tuple[Job, ...]:
+    async def _deliver(
+        self,
+        conversation_id: str,
+        only: Kind | None = None,
+        shown: "_Shown | None" = None,
+        older: Collection[int] = (),
+    ) -> tuple[tuple[Job, ...], list[int]]:
         """Post what is not shown; with ``only``, what carries a proposal of that kind.
 
-        A turn that waits for the answer to a question cannot end before its card is there.
+        A turn that waits for the answer to a question cannot end before its card is there. ``shown``: what
+        was shown of a turn just now, whose lines are those that are not ``older``.
+        Returns the work that this made, and the ids of the lines that are left.
         """
         async with self._alone(f"{conversation_id}/posting"):
-            return await self._deliver_alone(conversation_id, only)
+            waiting = await self._database.read(_waiting, conversation_id)
+            if shown is not None:
+                self._note(shown, [line for line, _ in waiting.lines if line.id not in older])
+            return await self._post(waiting, conversation_id, only)
 
-    async def _deliver_alone(self, conversation_id: str, only: Kind | None) -> tuple[Job, ...]:
+    async def _post(
+        self, waiting: "_Waiting", conversation_id: str, only: Kind | None
+    ) -> tuple[tuple[Job, ...], list[int]]:
         jobs: list[Job] = []
+        left: list[int] = []
         refused = False
-        for line, conversation, opened in await self.database.read(_undelivered, conversation_id):
+        for line, opened in waiting.lines:
+            left.append(line.id)
             if only is not None and not any(p.kind is only for p in opened):
                 continue
-            if conversation.origin.channel not in {SHELL, *self.channels}:
+            conversation = waiting.conversation
+            if conversation is None or conversation.origin.channel not in {SHELL, *self.channels}:
                 continue
             last = self.clock() - self._failing.get(line.id, self.clock()) >= GIVE_UP
             try:
@@ -163,17 +181,19 @@ class Turns:
                 refused = True
                 continue
             await self.database.write(messages.mark_delivered, [line.id])
+            left.remove(line.id)
             self._told.discard(line.id)
             self._arrived.pop(line.id, None)
             self._failing.pop(line.id, None)
-        refused = not await self._attachments.post(conversation_id) or refused
-        refused = not await self._answers.tell(conversation_id) or refused
+        if waiting.conversation is not None and waiting.files:
+            refused = not await self._attachments.post(waiting.conversation, waiting.files) or refused
+        refused = not await self._answers.tell(waiting.answers) or refused
         if refused:
             self._pauses.refused(conversation_id)
         elif only is None:
             self._pauses.over(conversation_id)
         await self.cards.changed()
-        return tuple(jobs)
+        return tuple(jobs), left
 
     def due(self) -> list[Job]:
         """Work for what a platform refused just now, once it is time to try again.
@@ -272,15 +292,24 @@ def _joined(events: Sequence[TurnEvent]) -> list[TurnEvent]:
     return joined
 
 
-def _undelivered(session: Session, conversation_id: str) -> list[tuple[Line, Conversation, list[Proposal]]]:
-    found = []
-    conversation = conversations.get_conversation(session, conversation_id)
-    for message_id in messages.undelivered(session, conversation_id):
-        line = messages.get_line(session, message_id)
-        if line and conversation:
-            opened = [p for p in proposals.of_message(session, line.id) if p.state is not State.CANCELLED]
-            found.append((line, conversation, opened))
-    return found
+class _Waiting(NamedTuple):
+    """What people in a conversation have not been shown; lines with their proposals."""
+
+    conversation: Conversation | None  # of which nothing waits but answers
+    lines: list[tuple[Line, list[Proposal]]]
+    files: list[KeptOutput]
+    answers: list[AskedQuestion]
+
+
+def _waiting(session: Session, conversation_id: str) -> _Waiting:
+    lines = [
+        (line, [p for p in proposals.of_message(session, line.id) if p.state is not State.CANCELLED])
+        for line in messages.undelivered(session, conversation_id)
+    ]
+    files = outputs.unposted(session, conversation_id)
+    some = lines or files
+    conversation = conversations.get_conversation(session, conversation_id) if some else None
+    return _Waiting(conversation, lines, files, questions.answered(session, conversation_id))
 
 
 _MAX_PASSES = 5  # of one board in a row; the next tick continues

@@ -19,7 +19,7 @@ from bot.domain.people import Actor, Person
 from bot.domain.proposals import Proposal, canonical, digest
 from bot.domain.record import Done
 from bot.domain.redaction import redact_text, shown
-from bot.domain.text import storable, storable_or_none
+from bot.domain.text import storable
 from bot.store.audit import chain
 from bot.store.tables.conversations import ConversationRow
 from bot.store.tables.proposals import ProposalRow, ToolVersionRow
@@ -128,7 +128,7 @@ def _audited(change: Change) -> dict[str, Any]:
         "actor": by.actor,
         "person": by.person,
         "channel": by.channel,
-        "reason": storable_or_none(by.reason),
+        "reason": storable(by.reason),
         "digest": proposal.digest,
         "rule": proposal.rule,
         "grant_id": proposal.grant_id,
