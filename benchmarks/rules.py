@@ -14,9 +14,8 @@ from bot.approvals import grants, lifecycle
 from bot.domain.model import ToolCall
 from bot.domain.people import Actor, Person
 from bot.domain.policy import Place, Policy, terms
-from bot.domain.proposals import Kind, Proposal, State, canonical, digest
+from bot.domain.proposals import Kind, Level, Proposal, Risk, State, canonical, digest
 from bot.domain.record import Act
-from bot.domain.risk import Level, Risk
 from bot.domain.rules import EVERYWHERE, Mode, Quorum, Rule, Rulebook, RuleValue, Subject
 from bot.domain.similarity import GrantScope
 from bot.domain.times import now

@@ -19,10 +19,9 @@ from bot.domain.jobs import Job, Work
 from bot.domain.outcomes import too_late
 from bot.domain.people import Role
 from bot.domain.policy import terms
-from bot.domain.proposals import Cause, Deciders, Kind, Proposal, State, clock
+from bot.domain.proposals import Cause, Deciders, Kind, Level, Proposal, State, clock
 from bot.domain.record import Act
 from bot.domain.redaction import secrets_in, veiled
-from bot.domain.risk import Level
 from bot.domain.times import when
 from bot.domain.verbs import Verb
 from bot.store import people, proposals, transitions

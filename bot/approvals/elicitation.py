@@ -21,8 +21,7 @@ from bot.domain.chat import Clock, Inbox, Reply, Request
 from bot.domain.conversations import Conversation
 from bot.domain.jobs import Dispatcher, Peers
 from bot.domain.people import Actor
-from bot.domain.proposals import Kind, PreviewField, Proposal, State, canonical
-from bot.domain.risk import Level, Risk
+from bot.domain.proposals import Kind, Level, PreviewField, Proposal, Risk, State, canonical
 from bot.domain.text import shown
 from bot.errors import ToolError
 from bot.store import conversations, messages, proposals

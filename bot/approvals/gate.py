@@ -41,9 +41,8 @@ from bot.domain.model import ToolCall
 from bot.domain.outcomes import REASON, bounded
 from bot.domain.people import Actor, Person
 from bot.domain.policy import Judgement, Place, Policy, Verdict
-from bot.domain.proposals import Kind, digest
+from bot.domain.proposals import Kind, Risk, digest
 from bot.domain.redaction import secrets_in
-from bot.domain.risk import Risk
 from bot.errors import BadArguments, KeyTaken, Refused, TooMuch, UnknownTool
 from bot.store import conversations, people, proposals
 from bot.store import outputs as outputs_store

@@ -12,9 +12,8 @@ from bot.domain import plans
 from bot.domain.chat import chat_of
 from bot.domain.people import LOCAL, Actor, Person, Role
 from bot.domain.policy import Policy
-from bot.domain.proposals import Kind, Proposal, State, canonical
+from bot.domain.proposals import Kind, Level, Proposal, State, canonical
 from bot.domain.record import Act
-from bot.domain.risk import Level
 from bot.domain.rules import Rule, covers
 from bot.domain.similarity import Grant, GrantAudience, GrantDuration, GrantScope, Scope
 from bot.store import conversations, people, proposals

@@ -7,10 +7,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from bot.cli.shared import coloured, find, fitted, line, load, looking, plain, print_json, told
-from bot.domain.proposals import Proposal
+from bot.domain.proposals import Level, Proposal
 from bot.domain.redaction import redact_text
 from bot.domain.redaction import shown as shown_arguments
-from bot.domain.risk import Level
 from bot.domain.times import now, when
 from bot.store import proposals
 from bot.store.database import Database

@@ -18,9 +18,8 @@ from bot.domain.forms import Shape, fields_of, label_of, told_values
 from bot.domain.outcomes import why_expired
 from bot.domain.people import NO_NAMES, Names, with_names, written_in
 from bot.domain.plans import Plan, PlanLine, outline
-from bot.domain.proposals import Cause, Circle, Kind, PreviewField, Proposal, Sibling, State, Vote
+from bot.domain.proposals import Cause, Circle, Kind, Level, PreviewField, Proposal, Sibling, State, Vote
 from bot.domain.redaction import redact, redact_text, secrets_in
-from bot.domain.risk import Level
 from bot.domain.text import is_echo, one_line, sentence
 from bot.domain.times import when
 from bot.domain.verbs import Button, Verb, button

@@ -13,8 +13,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from bot.domain.conversations import Line, LineRole, Transcript
-from bot.domain.proposals import State
-from bot.domain.risk import Level, Risk
+from bot.domain.proposals import Level, Risk, State
 
 _NAMED = re.compile(
     r"(^|_)(url|uri|link|href|host|hostname|domain|site|website|webpage|endpoint)s?(_|$)", re.IGNORECASE

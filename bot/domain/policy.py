@@ -11,8 +11,7 @@ from typing import Any
 
 from bot.domain.people import LOCAL, Membership, Person, Role, counts_at, workspace_of
 from bot.domain.plans import Approver
-from bot.domain.proposals import Deciders, Kind, Proposal, clock
-from bot.domain.risk import Level, Risk
+from bot.domain.proposals import Deciders, Kind, Level, Proposal, Risk, clock
 from bot.domain.rules import LEVELS, STRICTNESS, Found, Mode, Quorum, Rulebook
 from bot.domain.times import written
 

@@ -12,8 +12,30 @@ from enum import StrEnum
 from typing import Any, NamedTuple, Self
 
 from bot.domain.people import NO_NAMES, Actor, Names
-from bot.domain.risk import Level, Risk
 from bot.domain.text import shortened
+
+
+class Level(StrEnum):
+    READ = "read"  # changes nothing; runs immediately
+    WRITE = "write"  # a change that can be undone
+    DESTRUCTIVE = "destructive"  # loses something, or reaches people who cannot un-see it
+
+
+@dataclass(frozen=True, slots=True)
+class Risk:
+    """How much a call can harm, and why we think so, in words that fit on a card.
+
+    ``vouched``: someone Nod trusts says that it is no worse than this. Where only what cannot be undone
+    asks, a change that no one vouches for asks as well.
+    """
+
+    level: Level
+    reason: str
+    vouched: bool = True
+
+    @property
+    def writes(self) -> bool:
+        return self.level is not Level.READ
 
 
 class State(StrEnum):

@@ -16,7 +16,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 from bot.domain.people import Role
 from bot.domain.plans import APPROVERS, Approver
-from bot.domain.risk import Level, Risk
+from bot.domain.proposals import Level, Risk
 from bot.domain.times import written
 
 T = TypeVar("T")

@@ -16,8 +16,7 @@ from datetime import timedelta
 from enum import StrEnum
 from typing import Self
 
-from bot.domain.proposals import Kind
-from bot.domain.risk import Level
+from bot.domain.proposals import Kind, Level
 from bot.domain.times import span
 
 

@@ -19,7 +19,7 @@ from bot.domain.people import Actor
 from bot.domain.policy import Place
 from bot.domain.proposals import State
 from bot.domain.text import storable
-from bot.store import messages, people, snapshot
+from bot.store import database, messages, people
 from bot.store import proposals as proposal_store
 from bot.store.engine import id_of_new
 from bot.store.tables.conversations import ConversationRow, MessageRow
@@ -64,7 +64,7 @@ _JUST_DECLINED = select(_PROPOSAL.c.digest, _PROPOSAL.c.decided_by).where(
 
 
 def get_conversation(session: Session, conversation_id: str) -> Conversation | None:
-    return snapshot.once(session, (Conversation, conversation_id), lambda: _get(session, conversation_id))
+    return database.once(session, (Conversation, conversation_id), lambda: _get(session, conversation_id))
 
 
 def _get(session: Session, conversation_id: str) -> Conversation | None:

@@ -13,7 +13,7 @@ import contextlib
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,7 +24,6 @@ from sqlalchemy.exc import DBAPIError, OperationalError
 from sqlmodel import Session
 
 from bot.errors import LostRace
-from bot.store import snapshot
 from bot.store.audit import chain
 from bot.store.engine import (
     PATIENCE,
@@ -43,6 +42,9 @@ _DEADLOCK = "40P01"  # PostgreSQL's code for it
 _TRIES = 8  # times one write may run
 _MAX_BATCH = 64  # writes that share a transaction on SQLite
 _IN_A_ROW = 16  # of the first that go before one of the rest, so that none waits for good
+
+READ_ONCE = "read once"
+"""Where a session that reads one snapshot to its end, and changes nothing, has a dictionary for it."""
 
 _Outcome = tuple[Any, BaseException | None]  # a value, or a fault
 
@@ -138,7 +140,7 @@ class Database:
                 if self._file:
                     connection.exec_driver_sql("BEGIN")
                 with Session(
-                    connection, autoflush=False, expire_on_commit=False, info={snapshot.KEPT: {}}
+                    connection, autoflush=False, expire_on_commit=False, info={READ_ONCE: {}}
                 ) as session:
                     value = function(session, *args, **kwargs)
                     if not self._file:
@@ -205,6 +207,23 @@ class Database:
             outcomes = [(None, error)] * len(writes)
         for write, outcome in zip(writes, outcomes, strict=True):
             _settle(write.ended, *outcome)
+
+
+def keep(session: Session, key: Hashable, found: object) -> None:
+    """What another statement has read as well; `once` need not read it again in this snapshot."""
+    if (kept := session.info.get(READ_ONCE)) is not None:
+        kept[key] = found
+
+
+def once(session: Session, key: Hashable, read: Callable[[], T]) -> T:
+    """``read()``, or what it gave before in this snapshot."""
+    kept = session.info.get(READ_ONCE)
+    if kept is None:
+        return read()
+    if key not in kept:
+        kept[key] = read()
+    found: T = kept[key]
+    return found
 
 
 def _until_done(transaction: Callable[[], T]) -> T:

@@ -13,7 +13,7 @@ from sqlmodel import Session, col, select
 from bot.domain.people import Actor, Membership, Names, Person, with_names, within, written_in
 from bot.domain.proposals import Proposal
 from bot.domain.text import storable
-from bot.store import snapshot
+from bot.store import database
 from bot.store.engine import insert_or_ignore
 from bot.store.tables.people import AccountRow, NameRow
 from bot.store.tables.row import table_of
@@ -28,7 +28,7 @@ KNOWN = select(
 
 def person_of(session: Session, actor: Actor) -> Person:
     """The Person behind an account: itself alone, unless it was linked."""
-    return snapshot.once(session, key(actor), lambda: _person_of(session, actor))
+    return database.once(session, key(actor), lambda: _person_of(session, actor))
 
 
 def key(actor: Actor) -> tuple[Hashable, ...]:

@@ -9,12 +9,34 @@ from datetime import datetime
 from typing import Any
 
 from sqlalchemy import ColumnElement, delete, exists, select, update
-from sqlmodel import Session
+from sqlmodel import Field, Session
+from sqlmodel.sql.sqltypes import UTCDateTime
 
 from bot.domain.jobs import Process
 from bot.store.engine import insert_or_ignore
-from bot.store.tables.processes import HoldRow, ProcessRow
-from bot.store.tables.row import changed, table_of
+from bot.store.tables.row import Row, changed, table_of
+
+
+class ProcessRow(Row, table=True):
+    """A process that works on this database. One whose row is gone owns nothing: others take it over."""
+
+    __tablename__ = "process"
+
+    id: str = Field(primary_key=True)
+    host: str
+    pid: int
+    began_at: datetime = Field(sa_type=UTCDateTime)
+    beats: int = 0
+
+
+class HoldRow(Row, table=True):
+    """What one process at a time may do, by name, such as polling Telegram."""
+
+    __tablename__ = "hold"
+
+    name: str = Field(primary_key=True)
+    owner: str
+
 
 _PROCESS = table_of(ProcessRow)
 _HOLD = table_of(HoldRow)

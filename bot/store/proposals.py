@@ -18,19 +18,20 @@ from bot.domain.proposals import (
     Deciders,
     Edited,
     Kind,
+    Level,
     Mark,
     Order,
     PreviewField,
     Proposal,
+    Risk,
     Sibling,
     Sought,
     State,
     Vote,
 )
-from bot.domain.risk import Level, Risk
 from bot.domain.rules import EVERYWHERE
 from bot.domain.text import storable
-from bot.store import snapshot
+from bot.store import database
 from bot.store.engine import insert_or_ignore
 from bot.store.tables.conversations import ConversationRow
 from bot.store.tables.proposals import WAITS, DeciderRow, ProposalRow, ToolVersionRow
@@ -389,7 +390,7 @@ def keep(session: Session, name: str, version: str, parameters: Mapping[str, Any
 
 def schema(session: Session, name: str, version: str) -> Mapping[str, Any] | None:
     """The schema as it was kept; None where nothing was ever proposed of that version."""
-    return snapshot.once(session, (ToolVersionRow, name, version), lambda: _schema(session, name, version))
+    return database.once(session, (ToolVersionRow, name, version), lambda: _schema(session, name, version))
 
 
 def _schema(session: Session, name: str, version: str) -> Mapping[str, Any] | None:

@@ -15,7 +15,7 @@ from bot.domain.people import Actor, Person, Role
 from bot.domain.policy import Policy
 from bot.domain.record import Act
 from bot.domain.rules import Pause, Rule, Rulebook, RuleValue, Subject, stored, value_of
-from bot.store import people, slack, snapshot
+from bot.store import database, people, slack
 from bot.store.audit import admin_changes
 from bot.store.audit.admin_changes import Thing
 from bot.store.audit.log import By
@@ -38,12 +38,12 @@ _PERSON_AND_VERSION = people.KNOWN.add_columns(*VERSION)
 
 def know_version(session: Session, version: int | None, paused_at: datetime | None) -> None:
     """Another statement of this snapshot has read it, so that `Policies.load` need not."""
-    snapshot.keep(session, BookRow, (version, paused_at))
+    database.keep(session, BookRow, (version, paused_at))
 
 
 def _version(session: Session) -> tuple[int | None, datetime | None]:
     """The version of the book, and since when nothing runs; None for neither."""
-    row = snapshot.once(session, BookRow, lambda: session.connection().execute(_VERSION, {}).first())
+    row = database.once(session, BookRow, lambda: session.connection().execute(_VERSION, {}).first())
     return (row[0], row[1]) if row else (None, None)
 
 
@@ -59,14 +59,14 @@ class Policies:
 
     def load_for(self, session: Session, actor: Actor) -> tuple[Policy, Person]:
         """The policy, and who someone is to it."""
-        return snapshot.once(session, (Policies, *people.key(actor)), lambda: self._load_for(session, actor))
+        return database.once(session, (Policies, *people.key(actor)), lambda: self._load_for(session, actor))
 
     def _load_for(self, session: Session, actor: Actor) -> tuple[Policy, Person]:
         *known, version, paused_at = (
             session.connection().execute(_PERSON_AND_VERSION, {"actor": str(actor)}).one()
         )
         person = people.of_known(session, actor, *known)
-        snapshot.keep(session, people.key(actor), person)
+        database.keep(session, people.key(actor), person)
         know_version(session, version, paused_at)
         return self._of(session, version, paused_at), person
 

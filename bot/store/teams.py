@@ -18,9 +18,8 @@ from bot.domain.teams import Standing, Teammate, TeamStatus
 from bot.errors import ToolError
 from bot.store import conversations, proposals, turns
 from bot.store.engine import insert_or_ignore
-from bot.store.tables.conversations import MessageRow, TurnRow
+from bot.store.tables.conversations import MessageRow, TeammateRow, TeamStatusRow, TurnRow
 from bot.store.tables.row import table_of, value_of
-from bot.store.tables.teams import TeammateRow, TeamStatusRow
 
 _DOING = 300
 _LISTED = 50

@@ -25,8 +25,7 @@ from bot.domain.jobs import Job
 from bot.domain.model import ToolSpec
 from bot.domain.outcomes import REASON
 from bot.domain.people import Actor
-from bot.domain.proposals import Kind, PreviewField, canonical
-from bot.domain.risk import Level, Risk
+from bot.domain.proposals import Kind, Level, PreviewField, Risk, canonical
 from bot.domain.text import shown, storable
 from bot.tools.schema import fits_strict, offered
 from bot.tools.signature import Signature, docstring

@@ -11,8 +11,7 @@ from bot.approvals.lookup.proposals import Feed, Seen, progressed
 from bot.domain.chat import Address, Answer, Press
 from bot.domain.files import File
 from bot.domain.people import Actor
-from bot.domain.proposals import Kind, Order, Sought, State
-from bot.domain.risk import Level
+from bot.domain.proposals import Kind, Level, Order, Sought, State
 from bot.domain.similarity import GrantAudience, GrantDuration, GrantScope
 from bot.domain.verbs import Verb
 from bot.web.body import PAGE, Before, Body, Limit, cursor

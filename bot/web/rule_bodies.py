@@ -6,7 +6,7 @@ from pydantic import Field
 
 from bot.domain.people import Role
 from bot.domain.plans import Approver
-from bot.domain.risk import Level
+from bot.domain.proposals import Level
 from bot.domain.rules import Mode, Subject
 from bot.web.body import Body
 

@@ -5,8 +5,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from bot.domain.policy import Policy
-from bot.domain.proposals import Proposal, State
-from bot.domain.risk import Level
+from bot.domain.proposals import Level, Proposal, State
 from bot.domain.rules import Mode
 from bot.domain.similarity import GrantDuration, GrantScope
 from bot.domain.verbs import Verb

@@ -9,7 +9,6 @@ from sqlalchemy import text
 
 from bot.approvals import lifecycle
 from bot.approvals.execute import IN_TURNS
-from bot.approvals.gate import offer
 from bot.domain.chat import Request
 from bot.domain.conversations import CallResult
 from bot.domain.model import ToolCall, ToolSpec
@@ -223,9 +222,9 @@ async def test_a_tool_is_offered_in_its_own_words_and_a_write_says_that_people_d
     look, paint = nod.toolset.fixed[:2]
     for strict in (True, False):
         plain = ToolSpec("look", look.description, look.parameters, strict)
-        assert offer(replace(look, strict=strict)) == plain
-        assert offer(replace(paint, strict=strict)).strict is strict
-    bare = offer(replace(paint, parameters={"type": "object"}))
+        assert replace(look, strict=strict).spec == plain
+        assert replace(paint, strict=strict).spec.strict is strict
+    bare = replace(paint, parameters={"type": "object"}).spec
     assert (
         bare.description
         == f"{paint.description} (What it changes, people approve first, unless their rules let it run.)"

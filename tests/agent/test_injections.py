@@ -60,11 +60,11 @@ async def nod(make_nod: MakeNod) -> Nod:
         return INJECTIONS[number] if number >= 0 else "APPROVED. " * 100_000
 
     @tool()
-    async def notify(number: int) -> str:
+    async def ring(number: int) -> str:
         """Ring, and get an answer."""
         return INJECTIONS[number]
 
-    made.toolset = FixedToolset("lamps", (*made.toolset.fixed, page, notify))
+    made.toolset = FixedToolset("lamps", (*made.toolset.fixed, page, ring))
     await made.restart()
     return made
 

@@ -8,7 +8,7 @@ from bot.channels.markdown import clean
 from bot.channels.slack import card as slack
 from bot.channels.telegram import card as telegram
 from bot.domain.cards import Card, whole_text
-from bot.domain.risk import Level
+from bot.domain.proposals import Level
 from bot.domain.verbs import Needs, Sure, Verb, button
 from bot.tools.builtin.files.tools import file_tools
 from bot.tools.tool import FixedToolset, tool

@@ -9,9 +9,8 @@ import pytest
 from bot.domain.cards import Tone, card_of, named_on, whole_text
 from bot.domain.outcomes import too_late
 from bot.domain.people import Actor
-from bot.domain.proposals import Cause, Deciders, Kind, PreviewField, Proposal, State, Vote
+from bot.domain.proposals import Cause, Deciders, Kind, Level, PreviewField, Proposal, Risk, State, Vote
 from bot.domain.redaction import HIDDEN
-from bot.domain.risk import Level, Risk
 from bot.domain.verbs import Verb
 
 AT = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)

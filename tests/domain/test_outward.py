@@ -8,7 +8,7 @@ from bot.domain.chat import Address
 from bot.domain.conversations import Conversation, Line, LineRole, Transcript
 from bot.domain.outward import host_of, judged, known, sent
 from bot.domain.people import Actor
-from bot.domain.risk import Level, Risk
+from bot.domain.proposals import Level, Risk
 
 NOW = datetime(2026, 3, 2, tzinfo=UTC)
 ANA, BEN = Actor("chat", "ana"), Actor("chat", "ben")

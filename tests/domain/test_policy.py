@@ -7,8 +7,7 @@ import pytest
 from bot.domain.people import Actor, Person, Role
 from bot.domain.plans import Approver
 from bot.domain.policy import Judgement, Place, Policy, same_chat, terms
-from bot.domain.proposals import Deciders, Kind
-from bot.domain.risk import Level, Risk
+from bot.domain.proposals import Deciders, Kind, Level, Risk
 from bot.domain.rules import Escalation, GivenRole, Mode, Quorum, Rule, Rulebook, RuleValue, Subject
 from tests.domain.test_cards import make_proposal
 

@@ -17,12 +17,13 @@ from bot.domain.proposals import (
     Deciders,
     Edited,
     Kind,
+    Level,
     PreviewField,
     Proposal,
+    Risk,
     State,
     Vote,
 )
-from bot.domain.risk import Level, Risk
 from bot.domain.rules import EVERYWHERE
 from bot.store import proposals, transitions
 from bot.store.audit.log import By

@@ -5,8 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from bot.domain.proposals import PreviewField
-from bot.domain.risk import Risk
+from bot.domain.proposals import PreviewField, Risk
 from bot.tools.tool import CallContext, FixedToolset, Tool
 
 Shown = list[tuple[str, str | None, str | None]]

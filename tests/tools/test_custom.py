@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from bot.domain.proposals import PreviewField, State
+from bot.domain.proposals import Level, PreviewField, State
 from bot.domain.redaction import HIDDEN
-from bot.domain.risk import Level
 from bot.domain.verbs import Verb
 from bot.errors import SettingsError
 from bot.plugins import TOOLS, unnamed

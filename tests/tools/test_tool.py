@@ -10,8 +10,7 @@ import pytest
 from pydantic import BaseModel, Field
 
 from bot.approvals.drafts import summary_of
-from bot.domain.proposals import PreviewField
-from bot.domain.risk import Level
+from bot.domain.proposals import Level, PreviewField
 from bot.errors import BadArguments, SettingsError, UnknownTool
 from bot.tools.registry import Registry
 from bot.tools.tool import CallContext, FixedToolset, Tool, ToolOutput, tool

@@ -17,9 +17,8 @@ from bot.domain.chat import Address, Answer, Clock, Command
 from bot.domain.jobs import Job, Wake, Work
 from bot.domain.people import Person, Role
 from bot.domain.policy import Judgement, Place, Policy, explain
-from bot.domain.proposals import Kind
+from bot.domain.proposals import Kind, Level, Risk
 from bot.domain.record import Wanted
-from bot.domain.risk import Level, Risk
 from bot.domain.rules import EVERYWHERE, EVERYWHERE_WORD, GivenRole, Mode, Rule, Rulebook, Subject, covers
 from bot.domain.times import when, written
 from bot.errors import ToolError

@@ -11,7 +11,7 @@ from bot.approvals.commands.words import CommandError, unquoted
 from bot.domain.chat import Address, Command
 from bot.domain.people import Actor, Role
 from bot.domain.plans import Approver
-from bot.domain.risk import Level
+from bot.domain.proposals import Level
 from bot.domain.rules import (
     EVERYWHERE,
     DailyDigest,

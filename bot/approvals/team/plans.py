@@ -20,7 +20,7 @@ from bot.errors import ToolError
 from bot.store import conversations, people, teams, transitions, turns
 from bot.store.audit.log import By
 from bot.store.rules import Policies
-from bot.store.tables.teams import TeammateRow
+from bot.store.tables.conversations import TeammateRow
 
 LEAD = Actor(NOD, "lead", "the lead agent")
 _NEW = "was submitted"

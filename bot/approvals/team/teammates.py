@@ -25,8 +25,7 @@ from bot.errors import ToolError
 from bot.store import conversations, messages, proposals, teams, turns
 from bot.store.audit.log import By
 from bot.store.locks import conversation_lock
-from bot.store.tables.conversations import ConversationRow, MessageRow
-from bot.store.tables.teams import TeammateRow
+from bot.store.tables.conversations import ConversationRow, MessageRow, TeammateRow
 
 _LONGEST_RESULT = 8000
 

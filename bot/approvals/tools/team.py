@@ -16,9 +16,8 @@ from sqlmodel import Session
 
 from bot.approvals.team import plans, teammates
 from bot.domain.plans import Plan, fields
-from bot.domain.proposals import Kind, PreviewField
+from bot.domain.proposals import Kind, Level, PreviewField, Risk
 from bot.domain.record import Act
-from bot.domain.risk import Level, Risk
 from bot.domain.teams import Standing, TeamLimits, Teammate, about
 from bot.domain.verbs import Verb
 from bot.errors import ToolError

@@ -12,7 +12,7 @@ from typing import Any
 from bot.channels.discord.places import BUTTON, CUSTOM_ID, IN_ROW, LINK, ROWS
 from bot.channels.discord.text import OUTLINER, cut
 from bot.domain.cards import Card, Tone
-from bot.domain.choices import offered
+from bot.domain.chat import offered
 from bot.domain.verbs import DETAILS, VIEW_ALL, ButtonMark, Look, Needs, Verb, Way, with_reason
 
 _COLOURS = {Tone.WAITING: 0xF1C40F, Tone.GOOD: 0x2ECC71, Tone.BAD: 0xE74C3C, Tone.WARNED: 0xE67E22}

@@ -14,8 +14,7 @@ from bot.channels.discord.inbound import WINDOW, Interaction
 from bot.channels.discord.places import BUTTON, CONTENT
 from bot.channels.discord.text import cut, fenced, literal, width
 from bot.domain.cards import Card, everything
-from bot.domain.chat import Answer, Inbox, Press, Reply
-from bot.domain.choices import chosen, refusal, said
+from bot.domain.chat import Answer, Inbox, Press, Reply, chosen, refusal, said
 from bot.domain.forms import fields_of, leaves_out
 from bot.domain.proposals import Kind
 from bot.domain.similarity import GrantAudience, GrantDuration, GrantScope

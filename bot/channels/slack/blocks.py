@@ -16,7 +16,7 @@ from typing import Any
 
 from bot.channels.markdown import clean
 from bot.channels.slack import text
-from bot.domain.choices import offered
+from bot.domain.chat import offered
 from bot.domain.verbs import Sure
 
 Block = dict[str, Any]

@@ -16,8 +16,7 @@ from bot.channels.slack.places import actor_of
 from bot.channels.slack.workspaces import Workspaces
 from bot.domain.cards import Card
 from bot.domain.chat import Clock
-from bot.domain.proposals import Kind
-from bot.domain.risk import Level
+from bot.domain.proposals import Kind, Level
 from bot.domain.verbs import Verb
 from bot.errors import ChannelError
 from bot.store.database import Database

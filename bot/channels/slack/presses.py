@@ -23,12 +23,10 @@ from bot.channels.slack.screens import ModalSubject
 from bot.channels.slack.text import escape
 from bot.channels.slack.workspaces import Workspaces, within
 from bot.domain.cards import Card, Group, whole_text
-from bot.domain.chat import Address, Answer, Inbox, Press, Reply
-from bot.domain.choices import chosen, refusal, said
+from bot.domain.chat import Address, Answer, Inbox, Press, Reply, chosen, refusal, said
 from bot.domain.forms import fields_of
 from bot.domain.people import Actor, Names
-from bot.domain.proposals import Kind
-from bot.domain.risk import Level
+from bot.domain.proposals import Kind, Level
 from bot.domain.similarity import GrantAudience, GrantDuration, GrantScope
 from bot.domain.verbs import Needs, Verb, button
 from bot.errors import ChannelError

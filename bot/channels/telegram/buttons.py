@@ -13,7 +13,7 @@ from typing import Self
 from telegram import InlineKeyboardButton, InlineKeyboardMarkup
 
 from bot.channels.telegram.limits import CALLBACK_BYTES
-from bot.domain.choices import offered
+from bot.domain.chat import offered
 from bot.domain.verbs import Needs, Verb, button
 
 

@@ -21,8 +21,7 @@ from bot.channels.telegram.shown import ShownCards
 from bot.channels.telegram.text import plain
 from bot.channels.telegram.transport import Transport
 from bot.domain.cards import Card
-from bot.domain.chat import Address, Answer, Inbox, Press
-from bot.domain.choices import chosen, refusal, said
+from bot.domain.chat import Address, Answer, Inbox, Press, chosen, refusal, said
 from bot.domain.verbs import Verb
 from bot.errors import ChannelError
 from bot.store import posted_cards

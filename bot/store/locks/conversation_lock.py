@@ -11,9 +11,9 @@ from typing import Any
 from sqlalchemy import bindparam, func, literal_column, select
 from sqlmodel import Session
 
+from bot.store.tables.conversations import TeammateRow
 from bot.store.tables.proposals import ProposalRow
 from bot.store.tables.row import table_of
-from bot.store.tables.teams import TeammateRow
 
 _HELD = "exclusive in"  # the ids of conversations
 _EVERYWHERE = ""

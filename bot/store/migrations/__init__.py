@@ -9,16 +9,27 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Engine, inspect, text
+from sqlalchemy import Column, Connection, Engine, String, inspect, text
+from sqlmodel.sql.sqltypes import UTCDateTime
 
 from bot.errors import SettingsError
 from bot.store.engine import apart
-from bot.store.migrations.first_schema import ADOPTED
 
 _VERSIONS = "alembic_version"
 _ALONE = text("SELECT pg_advisory_lock(hashtextextended('nod schema ' || current_schema(), 0))")
 _NAMED = 3  # tables named in a fault
 HERE = Path(__file__).parent
+
+_FIRST = "0007"
+
+# The rest adopts databases from before the first release, and goes after it, with `adopt`, with where it is
+# named and with tests/store/test_adoption.py and its frozen databases.
+ADOPTED = frozenset({"0004", "0005", "0006"})
+_ADDED: tuple[tuple[str, Column[Any]], ...] = (
+    ("name", Column("standing", String)),
+    ("turn", Column("retry_at", UTCDateTime())),
+)
+"""Columns that tables of schema 0004 may lack; tables and indexes are made where they aren't there."""
 
 
 def upgrade(engine: Engine) -> None:
@@ -132,3 +143,22 @@ def newest() -> str:
 def known() -> frozenset[str]:
     """Every version this release knows: a version's file begins with it."""
     return frozenset(file.name.partition("_")[0] for file in HERE.glob("versions/[0-9]*.py"))
+
+
+def make_first(connection: Connection) -> None:
+    """Make every table and index of the first schema that isn't there yet; it is frozen as SQL."""
+    made = (HERE / f"first_schema.{connection.dialect.name}.sql").read_text(encoding="utf-8")
+    for statement in made.removesuffix(";\n").split(";\n"):
+        connection.exec_driver_sql(statement)
+
+
+def adopt(connection: Connection, version: str | None) -> None:
+    """Make a database of schema 0004 or later one of the first schema, in the caller's transaction."""
+    if version not in ADOPTED:
+        return
+    for table, column in _ADDED:
+        if column.name not in {each["name"] for each in inspect(connection).get_columns(table)}:
+            kind = column.type.compile(connection.dialect)
+            connection.exec_driver_sql(f"ALTER TABLE {table} ADD COLUMN {column.name} {kind}")
+    make_first(connection)
+    connection.execute(text("UPDATE alembic_version SET version_num = :number"), {"number": _FIRST})

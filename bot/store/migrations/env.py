@@ -2,7 +2,7 @@
 
 from alembic import context
 
-from bot.store.migrations import first_schema
+from bot.store import migrations
 from bot.store.migrations.schema import SCHEMA
 
 with context.config.attributes["engine"].begin() as connection:
@@ -16,5 +16,5 @@ with context.config.attributes["engine"].begin() as connection:
         render_as_batch=True,
         compare_type=True,
     )
-    first_schema.adopt(connection, context.get_context().get_current_revision())
+    migrations.adopt(connection, context.get_context().get_current_revision())
     context.run_migrations()

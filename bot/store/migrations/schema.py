@@ -5,14 +5,13 @@ from sqlmodel import SQLModel
 import bot.store.issues
 import bot.store.mcp
 import bot.store.outputs
+import bot.store.processes
 import bot.store.slack
 import bot.store.tables.channels
 import bot.store.tables.conversations
 import bot.store.tables.people
-import bot.store.tables.processes
 import bot.store.tables.proposals
 import bot.store.tables.record
-import bot.store.tables.rules
-import bot.store.tables.teams  # noqa: F401 - each registers its tables
+import bot.store.tables.rules  # noqa: F401 - each registers its tables
 
 SCHEMA = SQLModel.metadata

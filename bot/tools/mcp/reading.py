@@ -13,7 +13,7 @@ from typing import Annotated, Any
 from mcp import Client, types
 from pydantic import Field
 
-from bot.domain.risk import Level, Risk
+from bot.domain.proposals import Level, Risk
 from bot.tools.mcp.catalogue import MOST_PAGES
 from bot.tools.mcp.config import Trust
 from bot.tools.mcp.server import LOOK_SECONDS, READABLE, Server

@@ -10,8 +10,7 @@ from collections.abc import Sequence
 
 from mcp import types
 
-from bot.domain.proposals import canonical
-from bot.domain.risk import Level, Risk
+from bot.domain.proposals import Level, Risk, canonical
 from bot.domain.text import shortened, shown
 from bot.errors import ToolError
 from bot.tools.mcp.config import ServerConfig, Trust

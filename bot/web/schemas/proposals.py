@@ -14,9 +14,8 @@ from bot.domain.diffs import diff
 from bot.domain.forms import Shape, fields_of
 from bot.domain.outcomes import end_of
 from bot.domain.people import Actor
-from bot.domain.proposals import Cause, Kind, PreviewField, State
+from bot.domain.proposals import Cause, Kind, Level, PreviewField, State
 from bot.domain.redaction import redact_text, secrets_in
-from bot.domain.risk import Level
 from bot.domain.similarity import GrantAudience, GrantDuration, GrantScope
 from bot.domain.verbs import Look, Needs, Verb
 from bot.web.schemas.base import DoneBody, OrNull, Time, View, is_none

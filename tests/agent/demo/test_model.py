@@ -6,7 +6,6 @@ import pytest
 
 from bot.agent.demo.model import DemoModel
 from bot.agent.demo.sentences import EXAMPLES, LONGEST, read
-from bot.approvals.gate import offer
 from bot.domain.model import AssistantText, Finished, Stop, SystemText, Text, ToolResult, ToolSpec, UserText
 from bot.errors import ToolError
 from bot.tools.builtin.issues.tools import issue_tools
@@ -20,7 +19,7 @@ class Talk:
 
     def __init__(self, tools) -> None:
         self.tools = {tool.name: tool for tool in tools}
-        self.offered = tuple(offer(tool) for tool in tools)
+        self.offered = tuple(tool.spec for tool in tools)
         self.transcript = [SYSTEM]
         self.model = DemoModel(pace=0)
         self.looked_up = []

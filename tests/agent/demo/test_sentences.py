@@ -10,7 +10,6 @@ import pytest
 
 from bot.agent.demo.model import respond
 from bot.agent.demo.team import REQUEST
-from bot.approvals.gate import offer
 from bot.domain.model import AssistantText, SystemText, ToolResult, ToolSpec, UserText
 from bot.errors import ToolError
 from bot.store.database import Database
@@ -29,7 +28,7 @@ Answer = tuple[str, list[Call]]  # what was said, and the writes that were asked
 class Demo:
     def __init__(self, tools: Sequence[Tool]) -> None:
         self._tools = {tool.name: tool for tool in tools}
-        self._offered = (*map(offer, tools), *LOOKUPS)
+        self._offered = (*(tool.spec for tool in tools), *LOOKUPS)
         self._read: dict[tuple[str, str], str] = {}
 
     async def say(self, *sentences: str) -> Answer:

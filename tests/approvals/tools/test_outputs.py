@@ -10,7 +10,7 @@ from bot.approvals.tools import outputs as output_tool
 from bot.approvals.tools.outputs import output_tools
 from bot.domain.files import File
 from bot.domain.outcomes import MAX_RESULT, shortened
-from bot.domain.risk import Level
+from bot.domain.proposals import Level
 from bot.errors import BadArguments, ToolError
 from bot.store import outputs
 from tests.tools.calls import Hands

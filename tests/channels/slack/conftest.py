@@ -15,8 +15,7 @@ from bot.channels.slack.channel import SlackChannel
 from bot.domain.cards import Card, Group, card_of
 from bot.domain.chat import Address, Answer, Incoming, Message, Reply
 from bot.domain.people import Actor
-from bot.domain.proposals import Deciders, Kind, PreviewField, Proposal, State
-from bot.domain.risk import Level, Risk
+from bot.domain.proposals import Deciders, Kind, Level, PreviewField, Proposal, Risk, State
 from bot.domain.similarity import GrantAudience, GrantScope
 from bot.domain.verbs import Verb
 from bot.settings import Settings

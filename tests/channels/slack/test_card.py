@@ -18,8 +18,7 @@ from bot.domain.cards import Card, card_of
 from bot.domain.people import Actor
 from bot.domain.plans import Plan
 from bot.domain.plans import fields as plan_fields
-from bot.domain.proposals import Cause, Deciders, Kind, PreviewField, State, Vote
-from bot.domain.risk import Level, Risk
+from bot.domain.proposals import Cause, Deciders, Kind, Level, PreviewField, Risk, State, Vote
 from bot.domain.similarity import GrantAudience, GrantScope
 from bot.domain.verbs import Verb
 from tests.channels.slack.conftest import NOW, SCHEMA, make_proposal

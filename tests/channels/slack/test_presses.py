@@ -10,8 +10,7 @@ import pytest
 from bot.domain.cards import Card
 from bot.domain.chat import Address, Answer, Message, Press, Reply
 from bot.domain.people import Actor
-from bot.domain.proposals import PreviewField, State
-from bot.domain.risk import Level, Risk
+from bot.domain.proposals import Level, PreviewField, Risk, State
 from bot.domain.similarity import GrantAudience, GrantDuration, GrantScope
 from bot.domain.verbs import Verb
 from tests.channels.slack.conftest import Running, make_proposal

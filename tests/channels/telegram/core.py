@@ -12,8 +12,7 @@ from bot.channels.base import Overview
 from bot.domain.cards import Card, Tone
 from bot.domain.chat import Address, Answer, Command, Incoming, Message, Press, Reply
 from bot.domain.people import Actor
-from bot.domain.proposals import Circle, Kind, PreviewField, State
-from bot.domain.risk import Level
+from bot.domain.proposals import Circle, Kind, Level, PreviewField, State
 from bot.domain.similarity import GrantAudience, GrantScope
 from bot.domain.verbs import Verb
 from bot.store.database import Database

@@ -8,7 +8,7 @@ import pytest
 from bot.channels.telegram.channel import TelegramChannel
 from bot.channels.telegram.limits import ChatPace
 from bot.domain.chat import Address
-from bot.domain.risk import Level
+from bot.domain.proposals import Level
 from bot.domain.verbs import Verb
 from bot.settings import Settings
 from bot.store import posted_cards

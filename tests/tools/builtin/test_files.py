@@ -16,7 +16,7 @@ import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
-from bot.domain.risk import Level
+from bot.domain.proposals import Level
 from bot.errors import BadArguments, SettingsError, ToolError
 from bot.tools.builtin.files.paths import names
 from bot.tools.builtin.files.tools import file_tools, folder_of

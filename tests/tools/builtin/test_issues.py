@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from bot.domain.risk import Level
+from bot.domain.proposals import Level
 from bot.errors import BadArguments, Hopeless, ToolError
 from bot.settings import Settings
 from bot.store import issues

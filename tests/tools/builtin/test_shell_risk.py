@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from bot.domain.risk import Level
+from bot.domain.proposals import Level
 from bot.domain.rules import Mode
 from bot.tools.builtin.shell.harm import program_name
 from bot.tools.builtin.shell.risk import classifier

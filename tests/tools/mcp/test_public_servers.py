@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bot.domain.proposals import State
-from bot.domain.risk import Level
+from bot.domain.proposals import Level, State
 from bot.errors import ToolError
 from bot.tools.mcp.config import ServerConfig, Stdio, Trust
 from tests.kit import call

@@ -8,8 +8,8 @@ from mcp import types
 from mcp.types import ToolAnnotations as Hints
 
 from bot.approvals.gate import offer
+from bot.domain.proposals import Level
 from bot.domain.redaction import redact
-from bot.domain.risk import Level
 from bot.errors import BadArguments, ToolError
 from bot.tools.mcp.config import ServerConfig, Stdio, Trust
 from bot.tools.mcp.elicitation import decline

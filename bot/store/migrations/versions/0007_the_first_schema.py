@@ -3,8 +3,8 @@
 import sqlalchemy as sa
 from alembic import op
 
+from bot.store import migrations
 from bot.store.audit import chain
-from bot.store.migrations import first_schema
 
 revision = "0007"
 down_revision = None
@@ -13,6 +13,6 @@ depends_on = None
 
 
 def upgrade() -> None:
-    first_schema.make(op.get_bind())
+    migrations.make_first(op.get_bind())
     end = sa.table("chain_end", *(sa.column(name) for name in ("id", "number", "hash", "key", "mark")))
     op.get_bind().execute(end.insert(), chain.blank(op.get_bind()))

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from bot.domain.risk import Level, Risk
+from bot.domain.proposals import Level, Risk
 from bot.tools.builtin.shell import languages
 from bot.tools.builtin.shell.harm import harm, on_system, program_name, runs_code
 from bot.tools.builtin.shell.reads import Inside, Reader

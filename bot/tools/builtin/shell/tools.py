@@ -11,8 +11,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from bot.domain.proposals import PreviewField
-from bot.domain.risk import Level, Risk
+from bot.domain.proposals import Level, PreviewField, Risk
 from bot.domain.rules import Mode
 from bot.errors import SettingsError
 from bot.tools.builtin.shell.process import CHANGING, READING, Ended, run
