@@ -153,7 +153,7 @@ class Turns:
         Returns the work that this made, and the ids of the lines that are left.
         """
         async with self._alone(f"{conversation_id}/posting"):
-            waiting = await self._database.read(_waiting, conversation_id)
+            waiting = await self.database.read(_waiting, conversation_id)
             if shown is not None:
                 self._note(shown, [line for line, _ in waiting.lines if line.id not in older])
             return await self._post(waiting, conversation_id, only)

@@ -7,7 +7,6 @@ import pytest
 from mcp import types
 from mcp.types import ToolAnnotations as Hints
 
-from bot.approvals.gate import offer
 from bot.domain.proposals import Level
 from bot.domain.redaction import redact
 from bot.errors import BadArguments, ToolError
@@ -166,7 +165,7 @@ def test_a_schema_of_any_legal_shape_can_be_offered_and_its_arguments_shown(cloc
     older = {"$schema": "http://json-schema.org/draft-07/schema#"}  # where items may be a list
     tool = ours(clock, theirs({**older, "type": "object", "properties": {"x": part}}))
     assert redact({"x": ["a", 1]}, tool.parameters) == {"x": ["a", 1]}
-    assert json.dumps(offer(tool).parameters)
+    assert json.dumps(tool.spec.parameters)
     with pytest.raises(BadArguments):
         ours(clock, theirs({"type": "object", "properties": {"x": False}})).validate({"x": 1})
 
