@@ -132,7 +132,7 @@ class HttpChannel:
         update = TeamEvent(team=TeamView.now(team))
         self.hub.publish(address.key, None, update)
         if self._others is not None:
-            self._others.say("team", [address.key, update.model_dump(mode="json")])
+            self._others.broadcast("team", [address.key, update.model_dump(mode="json")])
         return team.lead_id
 
     async def _find(self, proposal_id: str, requester: Actor) -> Proposal | None:
